@@ -1,0 +1,45 @@
+# Every target sets up its own virtual environment first; nothing has to be installed by hand.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+# One BLAS thread per core, and no more: the tests are small problems.
+PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint types unit docs bench clean
+
+demo: $(VENV)/.demo          ## learning curves by theory and simulation: a figure and a table
+	$(BIN)/giantsteps demo
+
+test: lint types unit        ## everything that must pass before a change lands
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+docs: $(VENV)/.docs          ## the documentation site, in docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "giantsteps needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[plot,cli]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable '.[plot,sweep,torch,dev]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(PIP) --editable '.[docs]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) docs/_build

@@ -1,0 +1,92 @@
+"""The errors of giantsteps: each names the field, the value, what is allowed and what to try."""
+
+from __future__ import annotations
+
+__all__ = ["GiantstepsError", "InvalidProblem", "NotConverged", "NotCovered", "StoreError"]
+
+
+class GiantstepsError(Exception):
+    """Base of every error that giantsteps raises on purpose."""
+
+
+class InvalidProblem(GiantstepsError, ValueError):
+    """A field has a value that is not allowed.
+
+    Parameters
+    ----------
+    field : str
+        Dotted path of the field, such as ``"steps.0.rate"``.
+    value : object
+        The value that was given.
+    allowed : str
+        What would have been allowed, and, where it helps, what to try.
+
+    Examples
+    --------
+    >>> raise InvalidProblem("width", -1.0, "a positive finite number (N/d)")
+    Traceback (most recent call last):
+        ...
+    giantsteps.errors.InvalidProblem: width = -1.0: must be a positive finite number (N/d)
+    """
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        self.field, self.value, self.allowed = field, value, allowed
+        shown = repr(value)
+        if len(shown) > 80:
+            shown = shown[:77] + "..."
+        super().__init__(f"{field} = {shown}: must be {allowed}")
+
+    def __reduce__(self) -> tuple[type, tuple[str, object, str]]:
+        return type(self), (self.field, self.value, self.allowed)
+
+
+class NotCovered(GiantstepsError):
+    """The theory does not answer this question for this problem.
+
+    Parameters
+    ----------
+    what : str
+        The question and the setting, such as ``"theory.risk at exponent 0.25"``.
+    why : str
+        What is outside the scope.
+    covered : str
+        What would be covered instead.
+    """
+
+    def __init__(self, what: str, why: str, covered: str) -> None:
+        self.what, self.why, self.covered = what, why, covered
+        super().__init__(f"{what} is not covered: {why}. Covered: {covered}.")
+
+    def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
+        return type(self), (self.what, self.why, self.covered)
+
+
+class NotConverged(GiantstepsError):
+    """A solver stopped before its tolerance; no approximate answer is returned.
+
+    Parameters
+    ----------
+    setting : str
+        What was being solved, with its parameters.
+    residual : float
+        Where it stopped.
+    iterations : int
+        After how many rounds.
+    advice : str
+        What to try.
+    """
+
+    def __init__(self, setting: str, residual: float, iterations: int, advice: str) -> None:
+        self.setting, self.residual, self.iterations = setting, residual, iterations
+        self.advice = advice
+        super().__init__(
+            f"{setting}: no convergence after {iterations} iterations "
+            f"(residual {residual:.1e}). Try: {advice}."
+        )
+
+    def __reduce__(self) -> tuple[type, tuple[str, float, int, str]]:
+        return type(self), (self.setting, self.residual, self.iterations, self.advice)
+
+
+class StoreError(GiantstepsError):
+    """A results store cannot be read or written; nothing in it was changed."""
