@@ -1,1 +1,31 @@
-"""."""
+"""Answers: the types that theory and simulation both return."""
+
+from __future__ import annotations
+
+from giantsteps.answers._answer import Answer, Solution, Source
+from giantsteps.answers._bibliography import bibliography, bibtex
+from giantsteps.answers._bounds import Bounds
+from giantsteps.answers._export import require, to_csv
+from giantsteps.answers._gradient import Gradient
+from giantsteps.answers._learned_function import LearnedFunction
+from giantsteps.answers._leaves import Leaf
+from giantsteps.answers._risk import Risk
+from giantsteps.answers._spectrum import Matrix, Spectrum, Spike
+
+__all__ = [
+    "Answer",
+    "Bounds",
+    "Gradient",
+    "Leaf",
+    "LearnedFunction",
+    "Matrix",
+    "Risk",
+    "Solution",
+    "Source",
+    "Spectrum",
+    "Spike",
+    "bibliography",
+    "bibtex",
+    "require",
+    "to_csv",
+]

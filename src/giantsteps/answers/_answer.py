@@ -1,0 +1,311 @@
+"""What every answer carries: the question, where it comes from, and what it assumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from giantsteps.answers import _export
+from giantsteps.answers._bibliography import bibliography, bibtex
+from giantsteps.answers._leaves import Index, Leaf, Record, as_leaf, as_mapping, expand_index, take
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from giantsteps.problem import Grid, Problem
+
+__all__ = ["Answer", "Solution", "Source"]
+
+#: ``"limit"``: d → ∞ at fixed ratios; ``"finite width"``: theory at a given d with the terms that
+#: vanish in the limit; ``"simulation"``: a finite network with a seed.
+Source: TypeAlias = Literal["limit", "finite width", "simulation"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Solution(Record):
+    """How a system of equations was solved.
+
+    Attributes
+    ----------
+    status : str
+        ``"converged"``, ``"closed form"``, …
+    residual : float or ndarray
+        What is left of the equations; over a grid one number a cell, or one for all.
+    iterations : float or ndarray
+        Rounds of the solver, of the shape of ``residual``.
+    """
+
+    status: str
+    residual: Leaf = 0.0
+    iterations: Leaf = 0.0
+
+    def __post_init__(self) -> None:
+        residual, iterations = np.broadcast_arrays(
+            np.asarray(self.residual, dtype=float), np.asarray(self.iterations, dtype=float)
+        )
+        object.__setattr__(self, "residual", as_leaf(residual, residual.shape, "residual"))
+        object.__setattr__(self, "iterations", as_leaf(iterations, residual.shape, "iterations"))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the leaves, ``()`` for one number."""
+        return np.shape(self.residual)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Answer(Record):
+    """Base of all answers: float leaves for a ``Problem``, arrays of its shape over a ``Grid``.
+
+    Attributes
+    ----------
+    problem : Problem or Grid
+        What was asked.
+    d : int or None
+        Input dimension; None for the limit.
+    source : {"limit", "finite width", "simulation"}
+        Where the answer comes from.
+    exact : bool
+        Whether the theory claims to be exact in its limit for this problem (over a grid: for
+        every cell); a simulation is exact for the network that it drew.
+    assumptions : tuple of str
+        What the equations assume.
+    violated : tuple of str
+        Those of the assumptions that the problem leaves (over a grid: in some cell).
+    references : tuple of str
+        Keys of the bibliography; ``citation`` has them as BibTeX.
+    solution : Solution or None
+        How the equations were solved.
+    """
+
+    problem: Problem | Grid
+    d: int | None = None
+    source: Source
+    exact: bool
+    assumptions: tuple[str, ...] = ()
+    violated: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+    solution: Solution | None = None
+
+    #: Numerical fields and the names of their axes after those of the grid.
+    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    #: Fields that map names to leaves.
+    _mappings: ClassVar[tuple[str, ...]] = ()
+    #: Fields with leaves inside: other answers, spikes, laws.
+    _parts: ClassVar[tuple[str, ...]] = ()
+    #: Axes after those of the grid that make rows of a table; other axes make columns.
+    _row_dims: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        if self.source not in get_args(Source):
+            raise ValueError(f"source = {self.source!r}: must be one of {get_args(Source)}")
+        for name in ("assumptions", "violated", "references"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        unknown = [key for key in self.references if key not in bibliography()]
+        if unknown:
+            raise ValueError(f"references {unknown}: must be keys of {sorted(bibliography())}")
+        if self.solution is not None and self.solution.shape not in ((), self.shape):
+            raise ValueError(f"solution has shape {self.solution.shape}, expected {self.shape}")
+        for name, extra in self._leaves.items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, as_leaf(value, self.shape, name, extra))
+        for name in self._mappings:
+            object.__setattr__(self, name, as_mapping(getattr(self, name), self.shape, name))
+
+    # The grid ---------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the grid, ``()`` for one problem."""
+        return tuple(getattr(self.problem, "shape", ()))
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Paths that vary, one an axis of the leaves; ``()`` for one problem."""
+        return tuple(getattr(self.problem, "dims", ()))
+
+    @property
+    def coords(self) -> dict[str, NDArray[Any]]:
+        """Values along each of ``dims``."""
+        return dict(getattr(self.problem, "coords", {}))
+
+    def field(self, path: str) -> Any:
+        """The problem's field at ``path``: a value, or an array that broadcasts over the grid."""
+        if path in self.dims:
+            axis = self.dims.index(path)
+            return np.expand_dims(
+                self.coords[path], [i for i in range(len(self.dims)) if i != axis]
+            )
+        base = getattr(self.problem, "problem", self.problem)
+        return base.get(path)
+
+    def __getitem__(self, index: Index) -> Self:
+        """The answer of one cell, or of a smaller grid."""
+        if not self.shape:
+            raise IndexError("the answer to a single problem has no cells; ask a Grid")
+        entries = expand_index(index, len(self.shape))
+        values = self._fields()
+        for name in (*self._leaves, *self._mappings, *self._parts):
+            values[name] = take(values[name], entries)
+        if self.solution is not None and self.solution.shape:
+            values["solution"] = self.solution[entries]
+        values["problem"] = self.problem[entries]  # type: ignore[index]
+        return type(self)(**values)
+
+    @classmethod
+    def stack(cls, grid: Grid, cells: Sequence[Self] | NDArray[Any]) -> Self:
+        """One answer over ``grid`` from the answers of its cells, in row-major order.
+
+        ``exact`` holds if it holds in every cell; ``assumptions``, ``violated`` and
+        ``references`` are the unions.
+        """
+        flat = list(np.asarray(cells, dtype=object).ravel())
+        if len(flat) != int(np.prod(grid.shape)):
+            raise ValueError(f"{len(flat)} cells for a grid of shape {grid.shape}")
+        values = cls._stack_fields(tuple(grid.shape), flat)
+        initial = [getattr(cell, "initial", None) for cell in flat]
+        if flat and all(cell is not None for cell in initial):
+            values["initial"] = cls.stack(grid, initial)
+        return cls(
+            problem=grid,
+            d=flat[0].d,
+            source=flat[0].source,
+            exact=all(cell.exact for cell in flat),
+            assumptions=_union(cell.assumptions for cell in flat),
+            violated=_union(cell.violated for cell in flat),
+            references=_union(cell.references for cell in flat),
+            solution=_stack_solutions(grid.shape, [cell.solution for cell in flat]),
+            **values,
+        )
+
+    @classmethod
+    def _stack_fields(cls, shape: tuple[int, ...], cells: list[Any]) -> dict[str, Any]:
+        """The fields of this type for ``stack``; types with other fields extend it."""
+        values: dict[str, Any] = {}
+        for name in cls._leaves:
+            leaves = [getattr(cell, name) for cell in cells]
+            if all(leaf is not None for leaf in leaves):
+                values[name] = np.reshape(leaves, shape + np.shape(leaves[0]))
+        for name in cls._mappings:
+            mappings = [getattr(cell, name) for cell in cells]
+            values[name] = {
+                key: np.reshape([mapping.get(key, np.nan) for mapping in mappings], shape)
+                for key in _union(mappings)
+            }
+        return values
+
+    # Exports ----------------------------------------------------------------------------------
+
+    @property
+    def citation(self) -> str:
+        """BibTeX of the papers behind the answer."""
+        return bibtex(self.references)
+
+    def _variables(self) -> dict[str, _export.Variable]:
+        """Every number of the answer with the names of its axes."""
+        variables: dict[str, _export.Variable] = {}
+        for name, extra in self._leaves.items():
+            value = getattr(self, name)
+            if value is not None:
+                variables[name] = (self.dims + extra, np.asarray(value))
+        for name in self._mappings:
+            for key, value in getattr(self, name).items():
+                variables[f"{name}.{key}"] = (self.dims, np.asarray(value))
+        initial = getattr(self, "initial", None)
+        if initial is not None:
+            for name, (extra, values) in initial._variables().items():
+                variables[f"initial.{name}"] = (self.dims + extra[len(initial.dims) :], values)
+        return variables
+
+    def _axes(self) -> dict[str, NDArray[Any]]:
+        """Coordinates of the axes after those of the grid, where they have any."""
+        return {}
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """The tidy table as columns, one row a cell: what ``to_frame`` and ``to_csv`` write."""
+        return _export.columns(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """A tidy data frame, one row a cell (needs pandas)."""
+        return _export.to_frame(self)
+
+    def to_xarray(self) -> xr.Dataset:
+        """A dataset whose dimensions are the paths of the grid (needs xarray)."""
+        return _export.to_xarray(self)
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """Write the tidy table as CSV, floats with all their digits."""
+        _export.to_csv(self.to_columns(), path)
+
+    # Display ----------------------------------------------------------------------------------
+
+    def _summary(self) -> list[tuple[str, str]]:
+        rows = [(name, _shown(value)) for name, (_, value) in self._variables().items()]
+        where = self.source if self.d is None else f"{self.source}, d = {self.d}"
+        rows.append(("source", where))
+        rows.append(("exact", "yes" if self.exact else "no"))
+        if self.dims:
+            sizes = (f"{path}: {size}" for path, size in zip(self.dims, self.shape))
+            rows.insert(0, ("grid", ", ".join(sizes)))
+        if self.solution is not None:
+            rows.append(
+                ("solved", f"{self.solution.status}, residual {_shown(self.solution.residual)}")
+            )
+        rows.append(("violated", "; ".join(self.violated) or "none"))
+        if self.references:
+            rows.append(("references", ", ".join(self.references)))
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self._summary()
+        width = max(len(name) for name, _ in rows)
+        lines = (f"  {name:<{width}}  {value}" for name, value in rows)
+        return "\n".join([type(self).__name__, *lines])
+
+    def _repr_html_(self) -> str:
+        body = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(value)}</td></tr>"
+            for name, value in self._summary()
+        )
+        return f"<table><caption>{type(self).__name__}</caption><tbody>{body}</tbody></table>"
+
+
+def _union(groups: Any) -> tuple[str, ...]:
+    """Every entry once, in the order first seen."""
+    return tuple(dict.fromkeys(entry for group in groups for entry in group))
+
+
+def _stack_solutions(
+    shape: tuple[int, ...], solutions: Sequence[Solution | None]
+) -> Solution | None:
+    known = [solution for solution in solutions if solution is not None]
+    if len(known) < len(solutions) or not known:
+        return None
+    return Solution(
+        status=", ".join(_union([solution.status] for solution in known)),
+        residual=np.reshape([solution.residual for solution in known], shape),
+        iterations=np.reshape([solution.iterations for solution in known], shape),
+    )
+
+
+def _shown(value: ArrayLike) -> str:
+    """A number, or the range of an array."""
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return f"{array.item():.6g}" if array.dtype.kind == "f" else str(array.item())
+    if array.dtype.kind != "f":
+        return f"{array.shape}"
+    finite = array[np.isfinite(array)]
+    if array.size <= 4:
+        return "  ".join(f"{number:.6g}" for number in array.ravel())
+    if finite.size == 0:
+        return f"{array.shape}, none finite"
+    return f"{finite.min():.6g} … {finite.max():.6g}  {array.shape}"

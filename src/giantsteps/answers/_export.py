@@ -1,0 +1,111 @@
+"""Tables at the edge: columns for everyone, pandas and xarray for those who installed them."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from giantsteps.answers._answer import Answer
+
+__all__ = ["Variable", "columns", "require", "to_csv", "to_frame", "to_xarray"]
+
+#: Names of the axes, and the numbers.
+Variable: TypeAlias = tuple[tuple[str, ...], NDArray[Any]]
+
+
+def require(module: str, purpose: str, extra: str = "sweep") -> Any:
+    """Import an optional dependency, or say which extra brings it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f'{purpose} needs {module}: pip install "giantsteps[{extra}]"', name=module
+        ) from error
+
+
+def plain(value: Any) -> Any:
+    """A coordinate as a number or a text: functions and other objects by their canonical text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return str(getattr(value, "canonical", value))
+
+
+def columns(answer: Answer) -> dict[str, list[Any]]:
+    """The tidy table of an answer: coordinates, ``d``, ``source``, then the numbers.
+
+    One row for each cell of the grid (and each point of the type's row axes); a further axis,
+    such as the degree of ``by_degree``, is spread over columns ``by_degree.0``, ``by_degree.1``, …
+    """
+    variables = answer._variables()
+    axes = answer.coords | answer._axes()
+    sizes = {
+        dim: size for dims, values in variables.values() for dim, size in zip(dims, values.shape)
+    } | {dim: len(axes[dim]) for dim in answer.dims}
+    row_dims = answer.dims + tuple(dim for dim in answer._row_dims if dim in sizes)
+    shape = tuple(sizes[dim] for dim in row_dims)
+
+    table: dict[str, list[Any]] = {}
+    for position, dim in enumerate(row_dims):
+        labels = [plain(label) for label in axes.get(dim, np.arange(sizes[dim]))]
+        table[dim] = [labels[index[position]] for index in np.ndindex(shape)]
+    rows = int(np.prod(shape))
+    table["d"] = [answer.d] * rows
+    table["source"] = [answer.source] * rows
+    for name, (dims, values) in variables.items():
+        shared = tuple(dim for dim in dims if dim in row_dims)
+        spread = tuple(dim for dim in dims if dim not in row_dims)
+        aligned = _align(values, dims, shared + spread)
+        view = aligned.reshape(
+            tuple(sizes[dim] if dim in shared else 1 for dim in row_dims)
+            + aligned.shape[len(shared) :]
+        )
+        for index in np.ndindex(aligned.shape[len(shared) :]):
+            column = np.broadcast_to(view[(..., *index)], shape)
+            table[".".join([name, *map(str, index)])] = [plain(v) for v in column.ravel()]
+    return table
+
+
+def _align(values: NDArray[Any], dims: Sequence[str], order: Sequence[str]) -> NDArray[Any]:
+    return np.transpose(values, [list(dims).index(dim) for dim in order])
+
+
+def to_csv(table: Mapping[str, Sequence[Any]], path: str | PathLike[str]) -> None:
+    """Write columns as CSV; floats keep all their digits, None is an empty cell."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table)
+        writer.writerows(zip(*table.values()))
+
+
+def to_frame(answer: Answer) -> pd.DataFrame:
+    """The tidy table as a data frame."""
+    return require("pandas", "to_frame()").DataFrame(columns(answer))
+
+
+def to_xarray(answer: Answer) -> xr.Dataset:
+    """A dataset over the grid's paths, with what the answer assumes as attributes."""
+    axes = answer.coords | answer._axes()
+    return require("xarray", "to_xarray()").Dataset(
+        data_vars=answer._variables(),
+        coords={dim: [plain(label) for label in labels] for dim, labels in axes.items()},
+        attrs={
+            "d": "" if answer.d is None else answer.d,
+            "source": answer.source,
+            "exact": int(answer.exact),
+            "assumptions": "; ".join(answer.assumptions),
+            "violated": "; ".join(answer.violated),
+            "references": ", ".join(answer.references),
+        },
+    )

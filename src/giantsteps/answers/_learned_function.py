@@ -1,0 +1,76 @@
+"""The function that the network learned along one direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers._answer import Answer
+from giantsteps.answers._leaves import as_leaf
+
+__all__ = ["LearnedFunction"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class LearnedFunction(Answer):
+    r"""The learned function seen along one direction u of the input.
+
+    .. math:: m(x) = E[\hat f \mid \langle u, \cdot\rangle = x], \qquad
+              b(x)^2 = Var[\hat f \mid \langle u, \cdot\rangle = x]
+
+    Attributes
+    ----------
+    x : ndarray
+        Points along the direction, shape (points,), common to all cells of a grid.
+    mean, band : ndarray
+        m and b, shape of the grid, then the points.
+    along : {"spike", "teacher"}
+        The direction u: the first spike of the weights, or β*.
+    target : ndarray or None
+        The teacher along the same direction, E[f* | x], of the shape of ``mean``.
+    standard_error : ndarray or None
+        Simulation: of ``mean``.
+
+    Notes
+    -----
+    theory §5c; cui2024.
+    """
+
+    x: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    band: NDArray[np.float64]
+    along: Literal["spike", "teacher"]
+    target: NDArray[np.float64] | None = None
+    standard_error: NDArray[np.float64] | None = None
+
+    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "mean": ("x",),
+        "band": ("x",),
+        "target": ("x",),
+        "standard_error": ("x",),
+    }
+    _row_dims: ClassVar[tuple[str, ...]] = ("x",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "x", as_leaf(self.x, (), "x", ("points",)))
+        if self.along not in ("spike", "teacher"):
+            raise ValueError(f"along = {self.along!r}: must be 'spike' or 'teacher'")
+        for name in self._leaves:
+            value = getattr(self, name)
+            if value is not None and value.shape[-1] != self.x.size:
+                raise ValueError(f"{name} has {value.shape[-1]} points, x has {self.x.size}")
+
+    def _axes(self) -> dict[str, NDArray[np.float64]]:
+        return {"x": self.x}
+
+    @classmethod
+    def _stack_fields(cls, shape: tuple[int, ...], cells: list[Any]) -> dict[str, Any]:
+        first = cells[0]
+        if any(c.along != first.along or not np.array_equal(c.x, first.x) for c in cells):
+            raise ValueError("cells of a grid need one direction and the same points x")
+        return super()._stack_fields(shape, cells) | {"x": first.x, "along": first.along}

@@ -1,0 +1,78 @@
+"""The error of ridge regression on the learned features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers._answer import Answer
+from giantsteps.answers._leaves import Leaf
+
+__all__ = ["Risk"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Risk(Answer):
+    r"""Test and train error of the readout, after the steps and before them.
+
+    .. math:: R = E(\hat f - f^*)^2, \qquad R_{noisy} = R + \Delta, \qquad
+              R_{train} = n^{-1} \|\tilde y - \Phi \hat a\|^2
+
+    ==========  ==================  ====================================================
+    symbol      attribute
+    ==========  ==================  ====================================================
+    R           ``test``            without the label noise
+    R + Δ       ``test_noisy``      with it
+    R_train     ``train``           mean square on the readout's samples, with noise
+    R₀          ``initial.test``    the same readout on the features at initialisation
+    R[k]        ``by_degree``       last axis: the part of R on He_k(⟨x, β*⟩), k = 0, 1, …
+    ==========  ==================  ====================================================
+
+    Attributes
+    ----------
+    test, train : float or ndarray
+        Of the shape of the grid.
+    initial : Risk or None
+        The answer before the steps, over the same grid.
+    by_degree : ndarray or None
+        Shape of the grid, then the degree.
+    standard_error : float, ndarray or None
+        Simulation: of ``test`` over the test points drawn, given the network.
+
+    Notes
+    -----
+    theory §0, §4, §5c.
+    """
+
+    test: Leaf
+    train: Leaf
+    initial: Risk | None = None
+    by_degree: NDArray[np.float64] | None = None
+    standard_error: Leaf | None = None
+
+    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "test": (),
+        "train": (),
+        "standard_error": (),
+        "by_degree": ("degree",),
+    }
+    _parts: ClassVar[tuple[str, ...]] = ("initial",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.initial is not None and self.initial.shape != self.shape:
+            raise ValueError(f"initial has shape {self.initial.shape}, expected {self.shape}")
+
+    @property
+    def test_noisy(self) -> Leaf:
+        """Error on noisy labels: ``test`` plus the variance of the label noise."""
+        return self.test + self.field("noise_variance")
+
+    @property
+    def gain(self) -> Leaf | None:
+        """What the steps bring, ``initial.test − test``; None where there is no ``initial``."""
+        return None if self.initial is None else self.initial.test - self.test
