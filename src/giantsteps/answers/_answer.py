@@ -143,7 +143,7 @@ class Answer(Record):
             return np.expand_dims(
                 self.coords[path], [i for i in range(len(self.dims)) if i != axis]
             )
-        base = getattr(self.problem, "problem", self.problem)
+        base: Problem = getattr(self.problem, "problem", self.problem)
         return base.get(path)
 
     def __getitem__(self, index: Index) -> Self:
@@ -170,7 +170,7 @@ class Answer(Record):
         if len(flat) != int(np.prod(grid.shape)):
             raise ValueError(f"{len(flat)} cells for a grid of shape {grid.shape}")
         values = cls._stack_fields(tuple(grid.shape), flat)
-        initial = [getattr(cell, "initial", None) for cell in flat]
+        initial: list[Any] = [getattr(cell, "initial", None) for cell in flat]
         if flat and all(cell is not None for cell in initial):
             values["initial"] = cls.stack(grid, initial)
         return cls(

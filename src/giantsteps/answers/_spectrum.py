@@ -113,8 +113,10 @@ class Spectrum(Answer):
     def count(self) -> int | NDArray[np.int64]:
         """Number of spikes, over a grid in each cell."""
         present = [~np.isnan(np.asarray(spike.value)) for spike in self.spikes]
-        counted = np.sum(present, axis=0, dtype=np.int64) if present else np.zeros(self.shape, int)
-        return int(counted) if self.shape == () else counted
+        counted = np.zeros(self.shape, dtype=np.int64)
+        for spike in present:
+            counted = counted + spike
+        return counted if self.shape else int(counted)
 
     def _variables(self) -> dict[str, _export.Variable]:
         if not self.spikes:
@@ -144,6 +146,15 @@ class Spectrum(Answer):
             name: [entry for entry, kept in zip(entries, keep) if kept]
             for name, entries in table.items()
         }
+
+    def _summary(self) -> list[tuple[str, str]]:
+        rows = super()._summary()
+        if not self.spikes:
+            rows.insert(bool(self.dims), ("spikes", "none"))
+        if not self.shape and self.bulk is not None:
+            support = (f"[{low:.6g}, {high:.6g}]" for low, high in self.bulk.support)  # type: ignore[union-attr]
+            rows.insert(0, ("bulk", " ∪ ".join(support)))
+        return rows
 
     @classmethod
     def _stack_fields(cls, shape: tuple[int, ...], cells: list[Any]) -> dict[str, Any]:

@@ -1,1 +1,17 @@
-"""."""
+"""Displays: figures fit for a paper, each an object that keeps its data."""
+
+from __future__ import annotations
+
+from giantsteps.displays._comparison import ComparisonDisplay, Series
+from giantsteps.displays._style import DOUBLE, PALETTE, SINGLE, STYLE, save, style
+
+__all__ = [
+    "DOUBLE",
+    "PALETTE",
+    "SINGLE",
+    "STYLE",
+    "ComparisonDisplay",
+    "Series",
+    "save",
+    "style",
+]

@@ -1,0 +1,80 @@
+"""What of an answer is compared: paths such as ``"initial.test"`` or ``"spikes.0.overlap"``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import Answer, Risk, Spectrum
+from giantsteps.errors import InvalidProblem, NotCovered
+
+__all__ = ["OVERLAP_RESOLUTION", "RESOLUTION", "Quantity", "default_quantities"]
+
+#: A number is resolved when three standard errors are within this part of it …
+RESOLUTION = 0.02
+#: … and an overlap within this one.
+OVERLAP_RESOLUTION = 0.05
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of an answer, named by the path of attributes that leads to it."""
+
+    path: str
+
+    @property
+    def limit(self) -> float:
+        """Largest resolution that counts as resolved."""
+        return OVERLAP_RESOLUTION if "overlap" in self.path else RESOLUTION
+
+    def read(self, answer: Answer) -> NDArray[np.float64]:
+        """The number, or the array over the grid."""
+        value: Any = answer
+        for part in self.path.split("."):
+            try:
+                if isinstance(value, tuple):
+                    value = value[int(part)]
+                else:
+                    value = value[part] if isinstance(value, Mapping) else getattr(value, part)
+            except (AttributeError, KeyError, IndexError, ValueError):
+                value = None
+            if value is None:
+                kind = f"{type(answer).__name__} ({answer.source})"
+                raise InvalidProblem("quantities", self.path, f"a number that {kind} has")
+        try:
+            return np.broadcast_to(np.asarray(value, dtype=float), answer.shape)
+        except (TypeError, ValueError):
+            raise InvalidProblem("quantities", self.path, "the path of one number") from None
+
+    def scale(self, answer: Answer) -> NDArray[np.float64]:
+        """What a resolution is relative to: the number itself.
+
+        A gain that vanishes is resolved relative to the error before the steps.
+        """
+        value = np.abs(self.read(answer))
+        if self.path == "gain" and isinstance(answer, Risk) and answer.initial is not None:
+            whole = np.abs(np.asarray(answer.initial.test))
+            return np.where(value > 1e-9 * whole, value, whole)
+        return value
+
+
+def default_quantities(answer: Answer) -> Sequence[str]:
+    """What is compared unless asked otherwise: all that theory predicts."""
+    if isinstance(answer, Risk):
+        before = ("initial.test", "gain") if answer.initial is not None else ()
+        return ("test", "train", *before)
+    if isinstance(answer, Spectrum):
+        if np.all(np.asarray(answer.count) == 0):
+            raise NotCovered(
+                "a comparison of spikes",
+                "theory predicts none for this problem",
+                "problems beyond the threshold (a larger rate or more samples), or the bulk "
+                "through its law",
+            )
+        known = range(len(answer.spikes))
+        return [f"spikes.{number}.{part}" for number in known for part in ("value", "overlap")]
+    raise InvalidProblem("quantities", None, f"paths of numbers of {type(answer).__name__}")

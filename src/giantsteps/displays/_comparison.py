@@ -1,0 +1,310 @@
+"""Learning curves and other comparisons: theory as lines, simulation as markers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.displays import _style
+from giantsteps.errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from giantsteps.answers import Answer
+    from giantsteps.comparison import Comparison
+
+__all__ = ["ComparisonDisplay", "Series"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Series:
+    """One curve: theory at ``curve_x``, simulation at ``x``.
+
+    Attributes
+    ----------
+    label : str
+        Value of the other axes of the grid, empty if there are none.
+    x, mean, standard_error : ndarray
+        Simulation.
+    curve_x, curve : ndarray
+        Theory.
+    before : bool
+        Whether it shows the network before the steps.
+    """
+
+    label: str
+    x: Array
+    mean: Array
+    standard_error: Array
+    curve_x: Array
+    curve: Array
+    before: bool = False
+
+
+class ComparisonDisplay:
+    """Theory as lines and simulation as markers with error bars (three standard errors).
+
+    Made by `from_comparison` or ``comparison.plot(x=path)``; keeps its data, so that `plot` can
+    draw it again on other axes.
+
+    Parameters
+    ----------
+    series : sequence of Series
+        The curves; those with ``before`` are drawn with open markers.
+    x_label, y_label, legend_title : str
+    floor : float, optional
+        A dashed horizontal line.
+    floor_label : str
+
+    Attributes
+    ----------
+    ax_, figure_
+        Set by `plot`.
+    """
+
+    ax_: Axes
+    figure_: Figure
+
+    def __init__(
+        self,
+        *,
+        series: Sequence[Series],
+        x_label: str,
+        y_label: str,
+        legend_title: str = "",
+        floor: float | None = None,
+        floor_label: str = "linear floor",
+    ) -> None:
+        self.series = tuple(series)
+        self.x_label, self.y_label, self.legend_title = x_label, y_label, legend_title
+        self.floor, self.floor_label = floor, floor_label
+
+    @classmethod
+    def from_comparison(
+        cls,
+        comparison: Comparison,
+        *,
+        x: str | None = None,
+        quantity: str | None = None,
+        before: bool = True,
+        curve: Answer | None = None,
+        floor: float | None = None,
+        floor_label: str = "linear floor",
+        **options: Any,
+    ) -> ComparisonDisplay:
+        """Draw a comparison.
+
+        Parameters
+        ----------
+        comparison : Comparison
+        x : str, optional
+            Path of the horizontal axis, or ``"d"`` where there are several sizes; the first
+            axis of the grid with numbers unless given.
+        quantity : str, optional
+            What to draw, the first that was compared (``"test"``) unless given.
+        before : bool
+            Draw ``"initial.test"`` beside ``"test"`` if it was compared.
+        curve : Answer, optional
+            An answer of theory over the same axes, finer along ``x``: for smooth lines.
+        floor, floor_label
+            A dashed horizontal line and its name.
+        **options
+            For `plot`: ``ax``, ``width``, ``height``.
+        """
+        quantity = comparison.quantities[0] if quantity is None else quantity
+        if quantity not in comparison.quantities:
+            raise InvalidProblem("quantity", quantity, f"one of {comparison.quantities}")
+        x = _horizontal(comparison, x)
+        series = _series(comparison, quantity, x, curve)
+        earlier = f"initial.{quantity}"
+        if before and earlier in comparison.quantities:
+            series += _series(comparison, earlier, x, curve, before=True)
+        others = [dim for dim in comparison.theory[0].dims if dim != x]
+        display = cls(
+            series=series,
+            x_label=_style.label(x),
+            y_label=_style.label(quantity),
+            legend_title=_style.label(others[0]) if len(others) == 1 else "",
+            floor=floor,
+            floor_label=floor_label,
+        )
+        return display.plot(**options)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        width: float = _style.SINGLE,
+        height: float | None = None,
+    ) -> ComparisonDisplay:
+        """Draw on ``ax``, or on a new figure of the given width in inches."""
+        with _style.style():
+            self.ax_ = _style.new_axes(width, height) if ax is None else ax
+            self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
+            names = list(dict.fromkeys(s.label for s in self.series))
+            palette = dict(zip(names, _style.colours(len(names))))
+            markers = dict(zip(names, itertools.cycle(_style.MARKERS)))
+            for series in self.series:
+                colour = palette[series.label]
+                if series.before and self._is_common(series):
+                    colour = _style.GREY
+                self._draw(series, colour, markers[series.label])
+            if self.floor is not None:
+                self.ax_.axhline(self.floor, color="black", linestyle=(0, (4, 3)), linewidth=0.8)
+            if _spans_decades([s.curve_x for s in self.series]):
+                self.ax_.set_xscale("log")
+            self.ax_.set_xlabel(self.x_label)
+            self.ax_.set_ylabel(self.y_label)
+            self._legend(palette, markers)
+        return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the figure at its exact width, with embedded fonts."""
+        _style.save(self.figure_, path)
+
+    def _is_common(self, series: Series) -> bool:
+        """Whether the curve belongs to all the others: the start that they share."""
+        return sum(s.before for s in self.series) == 1 and len(self.series) > 1
+
+    def _draw(self, series: Series, colour: Any, marker: str) -> None:
+        line = (0, (1.2, 1)) if series.before and colour != _style.GREY else "solid"
+        self.ax_.plot(series.curve_x, series.curve, color=colour, linestyle=line, zorder=2)
+        self.ax_.errorbar(
+            series.x,
+            series.mean,
+            yerr=3 * series.standard_error,
+            color=colour,
+            marker=marker,
+            markerfacecolor="white" if series.before else colour,
+            markeredgewidth=0.8,
+            linestyle="none",
+            elinewidth=0.8,
+            zorder=3,
+        )
+
+    def _legend(self, palette: dict[str, Any], markers: dict[str, str]) -> None:
+        from matplotlib.lines import Line2D
+
+        after = [s for s in self.series if not s.before]
+        earlier = [s for s in self.series if s.before]
+        handles = []
+        for series in after:
+            name = series.label or ("after the step" if earlier else "theory and simulation")
+            if self.legend_title and not series.label:
+                name = ""
+            handles.append(
+                Line2D(
+                    [], [], color=palette[series.label], marker=markers[series.label], label=name
+                )
+            )
+        if earlier:
+            common = self._is_common(earlier[0])
+            handles.append(
+                Line2D(
+                    [],
+                    [],
+                    color=_style.GREY,
+                    marker=markers[earlier[0].label],
+                    markerfacecolor="white",
+                    markeredgewidth=0.8,
+                    linestyle="solid" if common else (0, (1.2, 1)),
+                    label="before the step",
+                )
+            )
+        if self.floor is not None:
+            handles.append(
+                Line2D(
+                    [],
+                    [],
+                    color="black",
+                    linestyle=(0, (4, 3)),
+                    linewidth=0.8,
+                    label=self.floor_label,
+                )
+            )
+        self.ax_.legend(handles=handles, title=self.legend_title or None)
+
+
+def _horizontal(comparison: Comparison, x: str | None) -> str:
+    """The path of the horizontal axis, checked."""
+    coords = comparison.theory[0].coords
+    numeric = [dim for dim, values in coords.items() if values.dtype.kind in "fiu"]
+    if len(comparison.sizes) > 1:
+        numeric.append("d")
+    if not numeric:
+        raise InvalidProblem("x", x, "an axis with numbers: compare a Grid, or several sizes d")
+    if x is None:
+        return numeric[0]
+    if x not in numeric:
+        raise InvalidProblem("x", x, f"one of {numeric}")
+    return x
+
+
+def _series(
+    comparison: Comparison, quantity: str, x: str, curve: Answer | None, before: bool = False
+) -> list[Series]:
+    from giantsteps.comparison._quantities import Quantity
+
+    answer, agreement = comparison.theory[-1], comparison[quantity]
+    others = [dim for dim in answer.dims if dim != x]
+    if x == "d":
+        points = np.asarray(comparison.sizes, dtype=float)
+        estimates = agreement.by_size
+        mean, error, theory = (
+            _rows(np.stack([np.asarray(getattr(e, name)) for e in estimates], axis=-1), -1)
+            for name in ("mean", "standard_error", "theory")
+        )
+        fine_x, fine = points, theory
+    else:
+        axis, points = answer.dims.index(x), answer.coords[x]
+        mean, error, theory = (
+            _rows(getattr(agreement.largest, name), axis)
+            for name in ("mean", "standard_error", "theory")
+        )
+        fine_x, fine = points, theory
+        if curve is not None:
+            fine_x = np.asarray(curve.coords[x])
+            fine = _rows(Quantity(quantity).read(curve), curve.dims.index(x))
+    if before and len(fine) > 1 and np.ptp(theory, axis=0).max() == 0:
+        mean, error, fine = mean[:1], error[:1], fine[:1]
+    combinations = itertools.product(*(answer.coords[dim] for dim in others))
+    return [
+        Series(
+            label=_name(others, values),
+            x=points,
+            mean=row,
+            standard_error=spread,
+            curve_x=fine_x,
+            curve=line,
+            before=before,
+        )
+        for values, row, spread, line in zip(combinations, mean, error, fine)
+    ]
+
+
+def _rows(values: Any, axis: int) -> Array:
+    """One row for each combination of the other axes."""
+    moved = np.moveaxis(np.asarray(values, dtype=float), axis, -1)
+    return moved.reshape(-1, moved.shape[-1])
+
+
+def _name(dims: Sequence[str], values: Sequence[Any]) -> str:
+    texts = [f"{v:g}" if isinstance(v, float) else str(v) for v in values]
+    if len(texts) == 1:
+        return texts[0]
+    return ", ".join(f"{dim} = {text}" for dim, text in zip(dims, texts))
+
+
+def _spans_decades(axes: Sequence[Array]) -> bool:
+    points = np.concatenate(axes)
+    return bool(points.min() > 0 and points.max() / points.min() >= 50)

@@ -1,0 +1,126 @@
+"""How figures look: paper widths, 8 pt, a palette for every eye, fonts embedded."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AbstractContextManager
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from giantsteps.answers import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "DOUBLE",
+    "GREY",
+    "MARKERS",
+    "PALETTE",
+    "SINGLE",
+    "STYLE",
+    "colours",
+    "label",
+    "new_axes",
+    "save",
+    "style",
+]
+
+#: Widths of one and of two columns, in inches.
+SINGLE, DOUBLE = 3.25, 6.75
+
+#: Okabe and Ito's colours, told apart by every kind of colour vision; yellow left out.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+GREY = "#555555"
+MARKERS = ("o", "s", "^", "D", "v", "P")
+
+STYLE: dict[str, Any] = {
+    "font.family": "STIXGeneral",
+    "mathtext.fontset": "stix",
+    "font.size": 8.0,
+    "axes.labelsize": 8.0,
+    "axes.titlesize": 8.0,
+    "legend.fontsize": 7.0,
+    "legend.title_fontsize": 7.0,
+    "legend.frameon": False,
+    "legend.handlelength": 1.6,
+    "legend.labelspacing": 0.3,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "axes.linewidth": 0.6,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "xtick.minor.width": 0.4,
+    "ytick.minor.width": 0.4,
+    "xtick.direction": "in",
+    "ytick.direction": "in",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 3.5,
+    "errorbar.capsize": 1.5,
+    "savefig.dpi": 300,
+    "figure.dpi": 150,
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+}
+
+# Path of a field or of a quantity → words and the symbol of the documentation.
+_LABELS = {
+    r"width": r"width $\beta = N/d$",
+    r"noise_variance": r"noise variance $\Delta$",
+    r"readout\.samples": r"readout samples $\alpha = n/d$",
+    r"readout\.penalty": r"ridge penalty $\lambda$",
+    r"steps\.(\d+)\.samples": r"step samples $\alpha_0 = n_0/d$",
+    r"steps\.(\d+)\.rate": r"learning rate $\eta/N^e$",
+    r"steps\.(\d+)\.exponent": r"exponent $e$",
+    r"d": r"input dimension $d$",
+    r"test": r"test error $R$",
+    r"train": r"training error",
+    r"gain": r"gain $R_0 - R_1$",
+    r"initial\.test": r"test error $R_0$",
+    r"initial\.train": r"training error before the step",
+    r"spikes\.(\d+)\.value": r"spike",
+    r"spikes\.(\d+)\.overlap": r"squared overlap",
+}
+
+
+def style() -> AbstractContextManager[None]:
+    """The style as a context; matplotlib's own settings come back after it."""
+    context: AbstractContextManager[None] = require("matplotlib", "a figure", "plot").rc_context(
+        STYLE
+    )
+    return context
+
+
+def new_axes(width: float = SINGLE, height: float | None = None) -> Axes:
+    """Axes of a new figure of a given width in inches; call it inside `style`."""
+    pyplot = require("matplotlib.pyplot", "a figure", "plot")
+    size = (width, 0.74 * width if height is None else height)
+    axes: Axes = pyplot.subplots(figsize=size, layout="constrained")[1]
+    return axes
+
+
+def save(figure: Figure, path: str | PathLike[str]) -> None:
+    """Save a figure at its exact width, with embedded fonts."""
+    with style():
+        figure.savefig(path)
+
+
+def label(path: str) -> str:
+    """The axis label of a field or quantity; a path without one stands for itself."""
+    for pattern, text in _LABELS.items():
+        match = re.fullmatch(pattern, path)
+        if match:
+            number = int(match[1]) if match.groups() else 0
+            return text if number == 0 else f"{text} ({number + 1})"
+    return path
+
+
+def colours(count: int) -> list[Any]:
+    """As many colours as asked for: the palette, or samples of a colour map beyond its length."""
+    if count <= len(PALETTE):
+        return list(PALETTE[:count])
+    colormap = require("matplotlib", "a figure", "plot").colormaps["viridis"]
+    return [colormap(0.9 * number / (count - 1)) for number in range(count)]
