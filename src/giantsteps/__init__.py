@@ -1,1 +1,74 @@
-"""giantsteps: what the first gradient steps do to a two-layer network, by theory and simulation."""
+"""giantsteps: what the first gradient steps do to a two-layer network, by theory and simulation.
+
+The names below are loaded when they are first used, so that ``import giantsteps`` costs nothing.
+The package behind ``giantsteps.compare`` is ``giantsteps.comparison``: importing a subpackage
+binds its name here, and this name belongs to the function.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from giantsteps.errors import (
+    GiantstepsError,
+    InvalidProblem,
+    NotConverged,
+    NotCovered,
+    StoreError,
+)
+
+if TYPE_CHECKING:
+    from giantsteps.functions import Function as Function
+    from giantsteps.functions import centered as centered
+    from giantsteps.problem import Constant as Constant
+    from giantsteps.problem import Gaussian as Gaussian
+    from giantsteps.problem import Grid as Grid
+    from giantsteps.problem import Init as Init
+    from giantsteps.problem import Problem as Problem
+    from giantsteps.problem import Ridge as Ridge
+    from giantsteps.problem import Step as Step
+    from giantsteps.problem import Vocabulary as Vocabulary
+
+_LAZY = {
+    "Constant": "giantsteps.problem",
+    "Function": "giantsteps.functions",
+    "Gaussian": "giantsteps.problem",
+    "Grid": "giantsteps.problem",
+    "Init": "giantsteps.problem",
+    "Problem": "giantsteps.problem",
+    "Ridge": "giantsteps.problem",
+    "Step": "giantsteps.problem",
+    "Vocabulary": "giantsteps.problem",
+    "centered": "giantsteps.functions",
+    "compare": "giantsteps.comparison",
+}
+_PACKAGES = ("answers", "functions", "gaussian", "laws", "problem", "simulation", "theory")
+
+__all__ = [
+    "GiantstepsError",
+    "InvalidProblem",
+    "NotConverged",
+    "NotCovered",
+    "StoreError",
+    *_LAZY,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        value = getattr(import_module(_LAZY[name]), name)
+    elif name in _PACKAGES:
+        value = import_module(f"giantsteps.{name}")
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        value = version("giantsteps")
+    else:
+        raise AttributeError(f"module 'giantsteps' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_PACKAGES, "__version__"})

@@ -1,0 +1,99 @@
+"""Checks of single values: each returns the normalised value or raises :class:`InvalidProblem`."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import MISSING, fields
+from typing import Any
+
+import numpy as np
+
+from giantsteps.errors import InvalidProblem
+
+__all__ = ["choice", "integer", "keywords", "number", "suggest", "under"]
+
+
+def number(
+    value: object,
+    field: str,
+    allowed: str,
+    *,
+    lower: float = -math.inf,
+    upper: float = math.inf,
+    open_below: bool = False,
+) -> float:
+    """Return ``value`` as a finite float in [lower, upper], or in (lower, upper] if ``open_below``.
+
+    Python and NumPy integers and floats are numbers; booleans and strings are not. A negative zero
+    becomes zero, so that equal values have equal texts.
+    """
+    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
+        raise InvalidProblem(field, value, allowed)
+    try:
+        result = float(value) + 0.0
+    except OverflowError:
+        raise InvalidProblem(field, value, allowed) from None
+    if not math.isfinite(result) or not lower <= result <= upper:
+        raise InvalidProblem(field, value, allowed)
+    if open_below and result == lower:
+        raise InvalidProblem(field, value, allowed)
+    return result
+
+
+def integer(value: object, field: str, allowed: str, *, lower: int = 1) -> int:
+    """Return ``value`` as an int of at least ``lower``; booleans and floats are refused."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
+        raise InvalidProblem(field, value, allowed)
+    if int(value) < lower:
+        raise InvalidProblem(field, value, allowed)
+    return int(value)
+
+
+def choice(value: object, field: str, known: Iterable[str]) -> str:
+    """Return ``value`` if it is one of the ``known`` names."""
+    names = tuple(known)
+    if not isinstance(value, str) or value not in names:
+        raise InvalidProblem(field, value, suggest(value, names))
+    return value
+
+
+def suggest(value: object, known: Iterable[str]) -> str:
+    """Say which names are known and which of them was probably meant."""
+    names = tuple(known)
+    text = "one of " + ", ".join(f'"{name}"' for name in names)
+    close = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
+    return f'{text} (did you mean "{close[0]}"?)' if close else text
+
+
+def keywords(data: object, part: type, field: str) -> dict[str, Any]:
+    """Return ``data`` as arguments of the dataclass ``part``; no key unknown, none missing."""
+    known = {item.name: item for item in fields(part)}
+    prefix = f"{field}." if field else ""
+    if not isinstance(data, Mapping):
+        raise InvalidProblem(
+            field or part.__name__, data, f"a table with the keys {', '.join(known)}"
+        )
+    for key, value in data.items():
+        if key not in known:
+            raise InvalidProblem(
+                f"{prefix}{key}", value, f"left out: the key must be {suggest(key, known)}"
+            )
+    for name, item in known.items():
+        required = item.default is MISSING and item.default_factory is MISSING
+        if required and name not in data:
+            raise InvalidProblem(f"{prefix}{name}", None, "given: it has no default")
+    return dict(data)
+
+
+@contextmanager
+def under(prefix: str) -> Iterator[None]:
+    """Name the fields of errors raised inside by their path from the whole problem."""
+    try:
+        yield
+    except InvalidProblem as error:
+        field = f"{prefix}.{error.field}" if prefix else error.field
+        raise InvalidProblem(field, error.value, error.allowed) from None

@@ -1,0 +1,82 @@
+"""How a problem shows itself: as constructor code that states the scalings."""
+
+from __future__ import annotations
+
+import html as _html
+from typing import TYPE_CHECKING, Any
+
+from giantsteps.errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from giantsteps.problem._parts import Init, Ridge, Step
+    from giantsteps.problem._problem import Problem
+
+__all__ = ["html", "text"]
+
+
+def text(problem: Problem) -> str:
+    """Return code that builds ``problem`` again, with its scalings in the comments."""
+    lines = []
+    for name, items in _rows(problem):
+        if name == "steps" and items:
+            lines += [("    steps=[", "")]
+            lines += [(f"        {code},", note) for code, note in items]
+            lines += [("    ],", "")]
+        else:
+            code, note = items[0] if items else ("[]", "random features")
+            lines += [(f"    {name}={code},", note)]
+    column = max(len(code) for code, note in lines if note)
+    body = "\n".join(f"{code:<{column}}  # {note}" if note else code for code, note in lines)
+    return f"Problem(\n{body}\n)"
+
+
+def html(problem: Problem) -> str:
+    """Return a table of the fields and their scalings, for notebooks."""
+    rows = "".join(
+        f"<tr><th>{name}</th><td><code>{_html.escape(code)}</code></td>"
+        f"<td>{_html.escape(note)}</td></tr>"
+        for name, items in _rows(problem)
+        for code, note in items or [("[]", "random features")]
+    )
+    return f"<table><caption>Problem</caption>{rows}</table>"
+
+
+def _rows(problem: Problem) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The fields, each with its code and what the code says; one pair a step."""
+    return [
+        ("activation", [(_spec(problem.activation), "f(x) = a . activation(W'x) / sqrt(N)")]),
+        ("teacher", [(_spec(problem.teacher), "y = teacher(<x, beta*>) + noise")]),
+        ("width", [(repr(problem.width), f"N/d = {problem.width:g}")]),
+        (
+            "noise_variance",
+            [(repr(problem.noise_variance), f"Var noise = {problem.noise_variance:g}")],
+        ),
+        ("steps", [(repr(step), _step(step)) for step in problem.steps]),
+        ("readout", [(repr(problem.readout), _readout(problem.readout))]),
+        ("init", [(repr(problem.init), _init(problem.init))]),
+    ]
+
+
+def _step(step: Step) -> str:
+    again = ", the same once more" if step.batch == "previous" else ""
+    return f"n0/d = {step.samples:g}{again}, eta = {step.rate:g} * N**{step.exponent:g}"
+
+
+def _readout(readout: Ridge | None) -> str:
+    if readout is None:
+        return "none"
+    scaling = "in |y - Phi a|^2 / n + lambda |a|^2 / N"
+    return f"n/d = {readout.samples:g}, lambda = {readout.penalty:g} {scaling}"
+
+
+def _init(init: Init) -> str:
+    weights = "columns on the unit sphere" if init.weights == "sphere" else "entries N(0, 1/d)"
+    return f"W: {weights}; a = A / sqrt(N), A {init.second_layer.law}"
+
+
+def _spec(function: Any) -> str:
+    """The shortest code for a function: its name or expression, else its repr."""
+    try:
+        return repr(function.to_data())
+    except InvalidProblem:
+        return repr(function)

@@ -1,0 +1,250 @@
+"""A :class:`Grid`: one problem with some of its fields varied, every combination of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem import _paths, _serialize
+from giantsteps.problem._checks import suggest
+from giantsteps.problem._problem import COUPLED, Problem
+
+__all__ = ["Grid"]
+
+
+class Grid:
+    """The problems {problem with path_i = value_i[j_i]}, an array with one axis a path.
+
+    Parameters
+    ----------
+    problem : Problem
+        What all cells share.
+    axes : mapping of str to sequence
+        Dotted path → values, in the order of the dimensions. Values are anything the field takes:
+        numbers, names of functions, functions, parts.
+
+    Attributes
+    ----------
+    problem : Problem
+        As given.
+    axes : dict of str to tuple
+        The values as the problems hold them (numbers as floats, names as functions).
+    dims : tuple of str
+        The paths.
+    coords : dict of str to ndarray
+        One-dimensional: floats where the values are numbers, else strings that name them.
+    shape, size, ndim
+        As of an array. A grid without axes is 0-dimensional and holds one problem.
+
+    Notes
+    -----
+    Grids are immutable, equal and hashable by value: by their cells and axes, so the value that
+    ``problem`` itself has along an axis does not matter. ``grid[i, j]`` is a problem, ``grid[i]``
+    or ``grid[:3]`` a smaller grid; iteration goes through all problems, last axis fastest.
+
+    Examples
+    --------
+    >>> problem = Problem(activation="tanh", teacher="sin", width=1.0)
+    >>> grid = Grid(problem, {"width": [0.5, 1, 2], "activation": ["tanh", "relu"]})
+    >>> grid.shape, grid[2, 0].width
+    ((3, 2), 2.0)
+    """
+
+    problem: Problem
+    axes: dict[str, tuple[Any, ...]]
+
+    def __init__(self, problem: Problem, axes: Mapping[str, Sequence[Any] | np.ndarray]) -> None:
+        if not isinstance(problem, Problem):
+            raise InvalidProblem("problem", problem, "a Problem")
+        if not isinstance(axes, Mapping):
+            raise InvalidProblem("axes", axes, 'a mapping such as {"readout.samples": [1, 2]}')
+        _paths.check_paths(problem, axes)
+        values = {path: _values(path, given) for path, given in axes.items()}
+        self.__dict__["problem"] = problem
+        self.__dict__["axes"] = _normalise(problem, values)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Grid is immutable: cannot set {name}")
+
+    # Shape -------------------------------------------------------------------------------------
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        return tuple(self.axes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(values) for values in self.axes.values())
+
+    @property
+    def ndim(self) -> int:
+        return len(self.axes)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def coords(self) -> dict[str, np.ndarray]:
+        return {path: _labels(values) for path, values in self.axes.items()}
+
+    # Cells -------------------------------------------------------------------------------------
+
+    @cached_property
+    def _cells(self) -> np.ndarray:
+        cells = np.empty(self.shape, dtype=object)
+        for index, values in zip(
+            np.ndindex(*self.shape), itertools.product(*self.axes.values()), strict=True
+        ):
+            cells[index] = self.problem.replace(dict(zip(self.axes, values, strict=True)))
+        cells.flags.writeable = False
+        return cells
+
+    def problems(self) -> np.ndarray:
+        """Return the problems as an object array of the grid's shape (built once, read-only)."""
+        return self._cells
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self._cells.flat)
+
+    def __getitem__(self, index: object) -> Problem | Grid:
+        keys = index if isinstance(index, tuple) else (index,)
+        if len(keys) > self.ndim:
+            raise IndexError(f"{len(keys)} indices for a grid of {self.ndim} dimensions")
+        fixed: dict[str, Any] = {}
+        kept: dict[str, tuple[Any, ...]] = {}
+        for (path, values), key in itertools.zip_longest(
+            self.axes.items(), keys, fillvalue=slice(None)
+        ):
+            if isinstance(key, slice):
+                kept[path] = values[key]
+            else:
+                fixed[path] = values[key]
+        problem = self.problem.replace(fixed)
+        return Grid(problem, kept) if kept else problem
+
+    def replace(self, changes: Mapping[str, Any]) -> Grid:
+        """Return the grid over the problem with other values at some paths (not its axes)."""
+        _paths.check_paths(self.problem, [*self.axes, *changes])
+        for path in changes:
+            if path in self.axes:
+                raise InvalidProblem("path", path, f"other than the axes of the grid, {self.dims}")
+        return Grid(self.problem.replace(changes), self.axes)
+
+    # Equality, files and hashes ----------------------------------------------------------------
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grid):
+            return NotImplemented
+        return list(self.axes.items()) == list(other.axes.items()) and self._base == other._base
+
+    def __hash__(self) -> int:
+        return hash((self._base, tuple(self.axes.items())))
+
+    @cached_property
+    def _base(self) -> Problem:
+        """The first cell: what the cells share, whatever ``problem`` holds along the axes."""
+        first = {path: values[0] for path, values in self.axes.items()}
+        return self.problem.replace(first)
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of the canonical form, in hex; the order of the axes counts."""
+        axes = [[path, _serialize.canonical(values)] for path, values in self.axes.items()]
+        base = _serialize.canonical(self._base)
+        return _serialize.content_hash("grid", {"problem": base, "axes": axes})
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the grid as plain data: ``{"problem": {...}, "vary": {path: [values]}}``."""
+        return {
+            "problem": self.problem.to_data(),
+            "vary": {path: _serialize.to_data(values) for path, values in self.axes.items()},
+        }
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Grid:
+        """Build a grid from what :meth:`to_data` returns."""
+        known = ("problem", "vary")
+        if not isinstance(data, Mapping):
+            raise InvalidProblem("grid", data, "a table with the keys problem, vary")
+        for key, value in data.items():
+            if key not in known:
+                raise InvalidProblem(
+                    str(key), value, f"left out: the key must be {suggest(key, known)}"
+                )
+        if "problem" not in data:
+            raise InvalidProblem("problem", None, "given: it has no default")
+        return cls(Problem.from_data(data["problem"]), data.get("vary", {}))
+
+    def to_toml(self) -> str:
+        """Return the grid as TOML text."""
+        return _serialize.to_toml(self.to_data())
+
+    @classmethod
+    def from_toml(cls, source: str | os.PathLike[str]) -> Grid:
+        """Read a grid from TOML: a text, or a ``pathlib.Path`` to a file."""
+        return cls.from_data(_serialize.read_toml(source))
+
+    def to_json(self) -> str:
+        """Return the grid as JSON text."""
+        return _serialize.to_json(self.to_data())
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> Grid:
+        """Read a grid from JSON: a text, or a ``pathlib.Path`` to a file."""
+        return cls.from_data(_serialize.read_json(source))
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{path!r}: {coords.tolist()!r}" for path, coords in self.coords.items())
+        return f"Grid({self.problem!r}, {{{axes}}})"
+
+
+def _values(path: str, given: object) -> list[Any]:
+    """The values of an axis as a list; refused if they are none, or no sequence."""
+    if isinstance(given, np.ndarray):
+        if given.ndim != 1:
+            raise InvalidProblem(path, given, "varied over a one-dimensional array")
+    elif isinstance(given, str | Mapping) or not isinstance(given, Sequence):
+        raise InvalidProblem(path, given, "varied over a sequence of values")
+    values = list(given)
+    if not values:
+        raise InvalidProblem(path, given, "varied over at least one value")
+    return values
+
+
+def _normalise(problem: Problem, axes: Mapping[str, list[Any]]) -> dict[str, tuple[Any, ...]]:
+    """Validate every value, and every combination of coupled ones; return them as problems do."""
+    first = {path: values[0] for path, values in axes.items()}
+    coupled = {path: values for path, values in axes.items() if path.split(".")[0] in COUPLED}
+    for values in itertools.product(*coupled.values()):
+        problem.replace({**first, **dict(zip(coupled, values, strict=True))})
+    return {
+        path: tuple(problem.replace({**first, path: value}).get(path) for value in values)
+        for path, values in axes.items()
+    }
+
+
+def _labels(values: tuple[Any, ...]) -> np.ndarray:
+    if all(isinstance(value, float) for value in values):
+        return np.array(values)
+    return np.array([_label(value) for value in values])
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        text = _serialize.canonical(value)
+    except InvalidProblem:  # a callable without a name
+        return repr(value)
+    return text if isinstance(text, str) else repr(value)

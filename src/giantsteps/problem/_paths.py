@@ -1,0 +1,93 @@
+"""Dotted paths: the one way to name a field of a problem, such as ``steps.0.rate``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem._checks import suggest, under
+from giantsteps.problem._part import Part
+
+if TYPE_CHECKING:
+    from giantsteps.problem._problem import Problem
+
+__all__ = ["check_paths", "get", "replace", "walk"]
+
+
+def walk(problem: Problem) -> dict[str, Any]:
+    """Return every path of ``problem`` with what it names, parts before their fields."""
+    return dict(_walk(problem, ""))
+
+
+def _walk(value: object, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, child in _children(value):
+        yield prefix + name, child
+        yield from _walk(child, f"{prefix}{name}.")
+
+
+def _children(value: object) -> list[tuple[str, Any]]:
+    if isinstance(value, Part):
+        return [(item.name, getattr(value, item.name)) for item in fields(value)]  # type: ignore[arg-type]
+    if isinstance(value, tuple) and any(isinstance(item, Part) for item in value):
+        return [(str(index), item) for index, item in enumerate(value)]
+    return []
+
+
+def get(problem: Problem, path: str) -> Any:
+    """Return what ``path`` names."""
+    check_paths(problem, [path])
+    return walk(problem)[path]
+
+
+def check_paths(problem: Problem, paths: Iterable[str]) -> None:
+    """Refuse unknown paths, and pairs of paths one of which contains the other."""
+    known = walk(problem)
+    seen: list[str] = []
+    for path in paths:
+        if not isinstance(path, str) or path not in known:
+            hint = suggest(path, known)
+            if isinstance(path, str) and path.startswith("readout.") and problem.readout is None:
+                hint = "set after the readout: the problem has none, set readout=Ridge(...) first"
+            raise InvalidProblem("path", path, hint)
+        for other in seen:
+            if path.startswith(f"{other}.") or other.startswith(f"{path}."):
+                raise InvalidProblem("path", path, f'given alone: "{other}" is given too')
+        seen.append(path)
+
+
+def replace(problem: Problem, changes: Mapping[str, Any]) -> Problem:
+    """Return ``problem`` with the fields at some paths replaced, all at once.
+
+    A step that reuses the batch of the previous one follows when the samples of that one change.
+    """
+    if not isinstance(changes, Mapping):
+        raise InvalidProblem("changes", changes, 'a mapping such as {"steps.0.rate": 2.0}')
+    check_paths(problem, changes)
+    complete = dict(changes)
+    for index, step in enumerate(problem.steps):
+        own, previous = f"steps.{index}.samples", f"steps.{index - 1}.samples"
+        replaced = {"steps", f"steps.{index}", f"steps.{index}.batch", own} & complete.keys()
+        if step.batch == "previous" and previous in complete and not replaced:
+            complete[own] = complete[previous]
+    return _rebuild(problem, complete, "")
+
+
+def _rebuild(value: Any, changes: Mapping[str, Any], prefix: str) -> Any:
+    if not changes:
+        return value
+    if "" in changes:
+        return changes[""]
+    children = {}
+    for name, child in _children(value):
+        below = {
+            path[len(name) + 1 :]: change
+            for path, change in changes.items()
+            if path == name or path.startswith(f"{name}.")
+        }
+        children[name] = _rebuild(child, below, f"{prefix}{name}.")
+    if isinstance(value, tuple):
+        return tuple(children.values())
+    with under(prefix.rstrip(".")):
+        return type(value)(**children)

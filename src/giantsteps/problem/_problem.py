@@ -1,0 +1,352 @@
+"""A :class:`Problem` states a setting once, for theory and simulation alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from giantsteps.errors import InvalidProblem
+from giantsteps.functions import Function, Teacher, as_function, as_teacher
+from giantsteps.gaussian import check_function
+from giantsteps.problem import _display, _paths, _serialize
+from giantsteps.problem._checks import integer, number
+from giantsteps.problem._part import Part
+from giantsteps.problem._parts import Init, Ridge, Sizes, Step, as_part
+
+__all__ = ["COUPLED", "Problem"]
+
+# Fields that are validated together: a grid over several of them checks every combination.
+COUPLED = ("activation", "steps")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Problem(Part):
+    """A two-layer network, its teacher, its gradient steps and its readout (theory §0).
+
+    Inputs x ~ N(0, I_d), labels y = σ*(⟨x, β*⟩) + ε with ‖β*‖ = 1 and Var ε = Δ. The network
+    f(x) = N^{-1/2} aᵀσ(Wᵀx) starts as ``init`` says, takes the ``steps`` on W, and then learns a
+    new second layer by ridge regression on fresh samples (``readout``).
+
+    ======  ================  ====================================================================
+    symbol  argument          meaning
+    ======  ================  ====================================================================
+    σ       activation        a name, an expression, a function (``giantsteps.functions``)
+    σ*      teacher           the same, or a teacher of higher rank
+    N/d     width             > 0
+    Δ       noise_variance    ≥ 0
+    \\       steps             sequence of :class:`Step`, none for random features
+    \\       readout           :class:`Ridge`, or None where no question asks for one
+    \\       init              :class:`Init`
+    ======  ================  ====================================================================
+
+    Problems are immutable, equal and hashable by value. A part may be given as a mapping of its
+    fields, as it stands in a TOML file. Every field has a dotted path (:meth:`replace`).
+
+    Raises
+    ------
+    InvalidProblem
+        Naming the path of the field, its value and what is allowed.
+
+    Examples
+    --------
+    >>> problem = Problem(
+    ...     activation="tanh",
+    ...     teacher="sin",
+    ...     width=1.5,
+    ...     steps=[Step(samples=2.0, rate=1.0, exponent=0.5)],
+    ...     readout=Ridge(samples=2.0, penalty=0.1),
+    ... )
+    >>> problem.at(1000)
+    Sizes(d=1000, neurons=1500, step_samples=(2000,), samples=2000)
+    """
+
+    activation: Function
+    teacher: Teacher
+    width: float
+    noise_variance: float = 0.0
+    steps: tuple[Step, ...] = ()
+    readout: Ridge | None = None
+    init: Init = dataclasses.field(default_factory=Init)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            activation: Function | str | Mapping[str, Any] | Callable[..., Any],
+            teacher: Teacher | Function | str | Mapping[str, Any] | Callable[..., Any],
+            width: float,
+            noise_variance: float = 0.0,
+            steps: Sequence[Step | Mapping[str, Any]] = (),
+            readout: Ridge | Mapping[str, Any] | None = None,
+            init: Init | Mapping[str, Any] = ...,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        activation = as_function(self.activation, "activation")
+        check_function(activation, "activation")
+        teacher = as_teacher(self.teacher)
+        width = number(
+            self.width, "width", "a positive finite number (N/d)", lower=0.0, open_below=True
+        )
+        noise = number(
+            self.noise_variance, "noise_variance", "a finite number >= 0 (a variance)", lower=0.0
+        )
+        steps = _as_steps(self.steps)
+        if steps and activation.has_jumps:
+            raise InvalidProblem(
+                "activation",
+                activation,
+                "continuous when steps are taken: the gradient does not see a jump "
+                "(use a smooth activation, or steps=() for random features)",
+            )
+        readout = None if self.readout is None else as_part(self.readout, Ridge, "readout")
+        values = {
+            "activation": activation,
+            "teacher": teacher,
+            "width": width,
+            "noise_variance": noise,
+            "steps": steps,
+            "readout": readout,
+            "init": as_part(self.init, Init, "init"),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    # Sizes -------------------------------------------------------------------------------------
+
+    def at(self, d: int) -> Sizes:
+        """Return the integers of a network with inputs of dimension ``d``: round(ratio · d).
+
+        Raises
+        ------
+        InvalidProblem
+            If a ratio is too small for ``d``: each size is at least one.
+        """
+        d = integer(d, "d", "an integer >= 1 (the dimension of the inputs)")
+        return Sizes(
+            d=d,
+            neurons=_size(self.width, d, "width"),
+            step_samples=tuple(
+                _size(step.samples, d, f"steps.{index}.samples")
+                for index, step in enumerate(self.steps)
+            ),
+            samples=(
+                None if self.readout is None else _size(self.readout.samples, d, "readout.samples")
+            ),
+        )
+
+    def realised(self, d: int) -> Problem:
+        """Return the problem whose ratios N/d, n₀/d, n/d are exactly those of the integers at d."""
+        sizes = self.at(d)
+        ratios: dict[str, Any] = {"width": sizes.neurons / sizes.d}
+        for index, samples in enumerate(sizes.step_samples):
+            ratios[f"steps.{index}.samples"] = samples / sizes.d
+        if sizes.samples is not None:
+            ratios["readout.samples"] = sizes.samples / sizes.d
+        return self.replace(ratios)
+
+    @classmethod
+    def from_sizes(
+        cls,
+        *,
+        d: int,
+        neurons: int,
+        step_samples: Sequence[int] = (),
+        samples: int | None = None,
+        steps: Sequence[Step | Mapping[str, Any]] = (),
+        readout: Ridge | Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> Problem:
+        """Build a problem from integers: the inverse of :meth:`at`.
+
+        Parameters
+        ----------
+        d, neurons, step_samples, samples : int
+            d, N, one n₀ for each step, n (None without a readout).
+        steps, readout
+            What else is to be said of the steps and the readout, as mappings without ``samples``
+            (``steps=[{"rate": 1.0}], readout={"penalty": 0.1}``) or as :class:`Step` and
+            :class:`Ridge`, whose ``samples`` are replaced.
+        **fields
+            The other fields of a problem.
+
+        Examples
+        --------
+        >>> problem = Problem.from_sizes(
+        ...     d=1000, neurons=1500, step_samples=[2000], steps=[{"rate": 1.0}],
+        ...     activation="tanh", teacher="sin",
+        ... )
+        >>> problem.width
+        1.5
+        """
+        d = integer(d, "d", "an integer >= 1")
+        allowed = f"{len(steps)} integers, one for each step"
+        if isinstance(step_samples, str) or not hasattr(step_samples, "__len__"):
+            raise InvalidProblem("step_samples", step_samples, allowed)
+        if len(step_samples) != len(steps):
+            raise InvalidProblem("step_samples", step_samples, allowed)
+        if (readout is None) != (samples is None):
+            raise InvalidProblem("samples", samples, "given together with the readout")
+        return cls(
+            width=integer(neurons, "neurons", "an integer >= 1") / d,
+            steps=[
+                _with_samples(step, n0, d, f"step_samples.{index}")
+                for index, (step, n0) in enumerate(zip(steps, step_samples, strict=True))
+            ],
+            readout=None if readout is None else _with_samples(readout, samples, d, "samples"),
+            **fields,
+        )
+
+    # Parts and paths ---------------------------------------------------------------------------
+
+    def untrained(self) -> Problem:
+        """Return the same problem without its steps: random features."""
+        return dataclasses.replace(self, steps=())
+
+    def require_readout(self) -> Ridge:
+        """Return the readout, or raise :class:`InvalidProblem` if the problem has none."""
+        if self.readout is None:
+            raise InvalidProblem(
+                "readout", None, "a Ridge(samples=..., penalty=...) for this question"
+            )
+        return self.readout
+
+    def paths(self) -> tuple[str, ...]:
+        """Return the dotted path of every part and field: what :meth:`replace` takes."""
+        return tuple(_paths.walk(self))
+
+    def get(self, path: str) -> Any:
+        """Return what a dotted path names, such as ``problem.get("steps.0.rate")``."""
+        return _paths.get(self, path)
+
+    def replace(self, changes: Mapping[str, Any]) -> Problem:
+        """Return the problem with other values at some dotted paths, validated together.
+
+        A step that reuses the batch of the previous one follows when the samples of that one
+        change.
+
+        Examples
+        --------
+        >>> Problem(activation="tanh", teacher="sin", width=1.0).replace({"width": 2}).width
+        2.0
+        """
+        return _paths.replace(self, changes)
+
+    def in_convention(self, name: str, d: int | None = None) -> dict[str, Any]:
+        """Return the problem in the symbols and units of a paper: keyword → value.
+
+        Parameters
+        ----------
+        name : {"ba2022", "cui2024", "moniri2023", "moniri2026"}
+        d : int, optional
+            If given, sizes are integers instead of ratios, and learning rates are those of the
+            network instead of the coefficients of its powers.
+        """
+        from giantsteps.problem._conventions import in_convention
+
+        return in_convention(self, name, d)
+
+    @classmethod
+    def from_convention(cls, convention: str, /, **values: Any) -> Problem:
+        """Build a problem from the symbols and units of a paper: the inverse of in_convention.
+
+        Examples
+        --------
+        >>> problem = Problem.from_convention(
+        ...     "cui2024", activation="tanh", teacher="sin",
+        ...     beta=1.0, alpha0=20.0, alpha=2.0, eta_tilde=3.0, lam=0.1,
+        ... )
+        >>> problem.steps[0].exponent, problem.readout.penalty
+        (0.5, 0.05)
+        """
+        from giantsteps.problem._conventions import from_convention
+
+        return from_convention(convention, values)
+
+    # Files and hashes --------------------------------------------------------------------------
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the problem as plain dicts, lists, strings and floats, defaults filled in."""
+        return _serialize.to_data(self)
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any]) -> Problem:
+        """Build a problem from what :meth:`to_data` returns; defaults may be left out."""
+        return _serialize.from_data(data)
+
+    def to_toml(self) -> str:
+        """Return the problem as TOML text."""
+        return _serialize.to_toml(self.to_data())
+
+    @classmethod
+    def from_toml(cls, source: str | os.PathLike[str]) -> Problem:
+        """Read a problem from TOML: a text, or a ``pathlib.Path`` to a file."""
+        return cls.from_data(_serialize.read_toml(source))
+
+    def to_json(self) -> str:
+        """Return the problem as JSON text."""
+        return _serialize.to_json(self.to_data())
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> Problem:
+        """Read a problem from JSON: a text, or a ``pathlib.Path`` to a file."""
+        return cls.from_data(_serialize.read_json(source))
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of the canonical form, in hex: the same for equal problems in every process."""
+        return _serialize.content_hash("problem", _serialize.canonical(self))
+
+    # Display -----------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return _display.text(self)
+
+    def _repr_html_(self) -> str:
+        return _display.html(self)
+
+
+def _as_steps(value: object) -> tuple[Step, ...]:
+    if not isinstance(value, list | tuple):
+        raise InvalidProblem("steps", value, "a list of steps, such as [Step(...)]")
+    steps = tuple(as_part(step, Step, f"steps.{index}") for index, step in enumerate(value))
+    for index, step in enumerate(steps):
+        if step.batch == "fresh":
+            continue
+        if index == 0:
+            raise InvalidProblem(
+                "steps.0.batch", step.batch, '"fresh": the first step has no previous batch'
+            )
+        if step.samples != steps[index - 1].samples:
+            raise InvalidProblem(
+                f"steps.{index}.samples",
+                step.samples,
+                f"{steps[index - 1].samples!r}, the samples of the previous step, whose batch is "
+                'used again (or set batch="fresh")',
+            )
+    return steps
+
+
+def _size(ratio: float, d: int, field: str) -> int:
+    size = round(ratio * d)
+    if size < 1:
+        raise InvalidProblem(field, ratio, f"larger at d = {d}: round({ratio!r} * {d}) is below 1")
+    return size
+
+
+def _with_samples(part: Any, size: object, d: int, field: str) -> Any:
+    samples = integer(size, field, "an integer >= 1") / d
+    if isinstance(part, Part):
+        return dataclasses.replace(part, samples=samples)  # type: ignore[type-var]
+    if isinstance(part, Mapping) and "samples" not in part:
+        return {**part, "samples": samples}
+    raise InvalidProblem(
+        field.replace("step_samples", "steps"),
+        part,
+        "a part of the problem, or a mapping of its fields without samples",
+    )

@@ -1,0 +1,263 @@
+r"""Laws of the second layer: a_j = A_j / √N with A_j independent of one law.
+
+A law samples A for the simulation and lists its *types* (values and probabilities) for the theory,
+so that neither has to ask which law it is.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem._checks import keywords, number, suggest, under
+from giantsteps.problem._part import Part
+
+__all__ = ["Constant", "Gaussian", "SecondLayer", "Vocabulary", "as_second_layer"]
+
+
+class SecondLayer(Part, ABC):
+    """The law of A, where the second layer starts as a_j = A_j / √N (theory §0).
+
+    Attributes
+    ----------
+    law : str
+        The name of the law in files and in ``Init(second_layer=...)``.
+    """
+
+    law: ClassVar[str]
+
+    @abstractmethod
+    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        """Draw A_1 … A_size, shape (size,), float64; the first m draws do not depend on size."""
+
+    @abstractmethod
+    def types(self, nodes: int = 20) -> tuple[np.ndarray, np.ndarray]:
+        """Return (values, probabilities), each of shape (T,), with E g(A) = Σ_t π_t g(A_t).
+
+        Exact for a finite law. For a continuous law the types are quadrature nodes, ``nodes`` of
+        them on either side of zero.
+        """
+
+    @property
+    @abstractmethod
+    def mean(self) -> float:
+        """E A."""
+
+    @property
+    @abstractmethod
+    def second_moment(self) -> float:
+        """E A²."""
+
+    @property
+    @abstractmethod
+    def symmetric(self) -> bool:
+        """Whether A and −A have the same law."""
+
+    @property
+    @abstractmethod
+    def distinct_nonzero(self) -> float:
+        """How many non-zero values A takes (``inf`` for a continuous law): it bounds the number
+        of spikes (theory §6)."""
+
+    def to_data(self) -> str | dict[str, Any]:
+        """The law as it stands in a file: its name, or a table with its parameters."""
+        parameters = {item.name: getattr(self, item.name) for item in fields(self)}
+        if not parameters:
+            return self.law
+        lists = {key: list(v) if isinstance(v, tuple) else v for key, v in parameters.items()}
+        return {"law": self.law, **lists}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(SecondLayer):
+    """A ~ N(0, 1): the second layer of ba2022, moniri2023 and moniri2026."""
+
+    law: ClassVar[str] = "gaussian"
+
+    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        return rng.standard_normal(size)
+
+    def types(self, nodes: int = 20) -> tuple[np.ndarray, np.ndarray]:
+        """Gauss–Legendre nodes on [−6, 0] and [0, 6], weighted by the density and normalised.
+
+        Split at zero because what a neuron learns may have a kink there; 14 Gauss–Hermite nodes
+        are 0.4 % off at η̃ = 3 (theory §5b).
+        """
+        values, probabilities = _gaussian_types(nodes)
+        return values.copy(), probabilities.copy()
+
+    @property
+    def mean(self) -> float:
+        return 0.0
+
+    @property
+    def second_moment(self) -> float:
+        return 1.0
+
+    @property
+    def symmetric(self) -> bool:
+        return True
+
+    @property
+    def distinct_nonzero(self) -> float:
+        return math.inf
+
+
+@lru_cache(maxsize=8)
+def _gaussian_types(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    x, w = np.polynomial.legendre.leggauss(nodes)
+    right, weight = 3 * (x + 1), 3 * w
+    values = np.concatenate([-right[::-1], right])
+    mass = np.concatenate([weight[::-1], weight]) * np.exp(-(values**2) / 2)
+    return values, mass / mass.sum()
+
+
+@dataclass(frozen=True)
+class Constant(SecondLayer):
+    """A = value for every neuron: the second layer of cui2024, with value 1.
+
+    Parameters
+    ----------
+    value : float
+        Any finite number. At zero the steps do not move the first layer.
+    """
+
+    value: float = 1.0
+    law: ClassVar[str] = "constant"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "value", number(self.value, "value", "a finite number"))
+
+    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        return np.full(size, self.value)
+
+    def types(self, nodes: int = 20) -> tuple[np.ndarray, np.ndarray]:
+        return np.array([self.value]), np.array([1.0])
+
+    @property
+    def mean(self) -> float:
+        return self.value
+
+    @property
+    def second_moment(self) -> float:
+        return self.value**2
+
+    @property
+    def symmetric(self) -> bool:
+        return self.value == 0
+
+    @property
+    def distinct_nonzero(self) -> float:
+        return float(self.value != 0)
+
+    def to_data(self) -> str | dict[str, Any]:
+        return self.law if self.value == 1 else super().to_data()
+
+
+@dataclass(frozen=True)
+class Vocabulary(SecondLayer):
+    """A takes finitely many values: P(A = values[i]) = probabilities[i] (dandi2024).
+
+    Parameters
+    ----------
+    values : sequence of float
+        Finite and distinct. Kept in increasing order: the order given does not matter.
+    probabilities : sequence of float
+        One for each value, not negative, summing to one within 1e-9.
+    """
+
+    values: tuple[float, ...]
+    probabilities: tuple[float, ...]
+    law: ClassVar[str] = "vocabulary"
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            values: Sequence[float] | np.ndarray,
+            probabilities: Sequence[float] | np.ndarray,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        values = _numbers(self.values, "values", "a finite number")
+        if not values or len(set(values)) < len(values):
+            raise InvalidProblem("values", self.values, "one or more distinct numbers")
+        given = self.probabilities
+        probabilities = _numbers(given, "probabilities", "a number in [0, 1]", lower=0.0, upper=1.0)
+        if len(probabilities) != len(values):
+            raise InvalidProblem("probabilities", given, f"{len(values)} numbers, one for a value")
+        total = math.fsum(probabilities)
+        if abs(total - 1) > 1e-9:
+            raise InvalidProblem("probabilities", given, f"summing to one (the sum is {total!r})")
+        pairs = sorted(zip(values, probabilities, strict=True))
+        object.__setattr__(self, "values", tuple(value for value, _ in pairs))
+        object.__setattr__(self, "probabilities", tuple(mass for _, mass in pairs))
+
+    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        values, probabilities = self.types()
+        index = np.searchsorted(np.cumsum(probabilities)[:-1], rng.random(size), side="right")
+        return values[index]
+
+    def types(self, nodes: int = 20) -> tuple[np.ndarray, np.ndarray]:
+        values, mass = np.array(self.values), np.array(self.probabilities)
+        return values[mass > 0], mass[mass > 0] / mass.sum()
+
+    def _expectation(self, power: int) -> float:
+        values, probabilities = self.types()
+        return float(probabilities @ values**power)
+
+    @property
+    def mean(self) -> float:
+        return self._expectation(1)
+
+    @property
+    def second_moment(self) -> float:
+        return self._expectation(2)
+
+    @property
+    def symmetric(self) -> bool:
+        values, mass = self.types()
+        mirrored = bool(np.array_equal(values, -values[::-1]))
+        return mirrored and bool(np.allclose(mass, mass[::-1], rtol=0, atol=1e-12))
+
+    @property
+    def distinct_nonzero(self) -> float:
+        return float(np.count_nonzero(self.types()[0]))
+
+
+_LAWS: dict[str, type[SecondLayer]] = {law.law: law for law in (Gaussian, Constant, Vocabulary)}
+
+
+def as_second_layer(spec: object, field: str = "second_layer") -> SecondLayer:
+    """Return the law that ``spec`` names: a law, its name, or ``{"law": name, ...parameters}``."""
+    if isinstance(spec, SecondLayer):
+        return spec
+    name = spec.get("law") if isinstance(spec, Mapping) else spec
+    if not isinstance(name, str) or name not in _LAWS:
+        shown = f"{field}.law" if isinstance(spec, Mapping) else field
+        raise InvalidProblem(shown, name, f"a law of the second layer: {suggest(name, _LAWS)}")
+    law = _LAWS[name]
+    parameters = dict(spec) if isinstance(spec, Mapping) else {}
+    parameters.pop("law", None)
+    with under(field):
+        return law(**keywords(parameters, law, ""))
+
+
+def _numbers(
+    values: object, field: str, allowed: str, lower: float = -math.inf, upper: float = math.inf
+) -> tuple[float, ...]:
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
+        raise InvalidProblem(field, values, "a sequence of numbers")
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise InvalidProblem(field, values, "a sequence of numbers (one dimension)")
+    return tuple(
+        number(value, f"{field}.{index}", allowed, lower=lower, upper=upper)
+        for index, value in enumerate(values)
+    )

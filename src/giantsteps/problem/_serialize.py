@@ -1,0 +1,111 @@
+"""Problems as plain data: TOML and JSON without loss, and the canonical form that is hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tomli_w
+
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem._checks import keywords
+from giantsteps.problem._part import Part
+from giantsteps.problem._second_layer import SecondLayer
+
+if TYPE_CHECKING:
+    from giantsteps.problem._problem import Problem
+
+__all__ = [
+    "canonical",
+    "content_hash",
+    "from_data",
+    "read_json",
+    "read_toml",
+    "to_data",
+    "to_json",
+    "to_toml",
+]
+
+_FORM = 1  # version of the canonical form: to be raised when the meaning of a field changes
+
+
+def to_data(value: Any) -> Any:
+    """Return a part of a problem as plain data; a field that is None is left out."""
+    if isinstance(value, Part) and not isinstance(value, SecondLayer):
+        named = {item.name: getattr(value, item.name) for item in fields(value)}  # type: ignore[arg-type]
+        return {name: to_data(item) for name, item in named.items() if item is not None}
+    if isinstance(value, tuple | list):
+        return [to_data(item) for item in value]
+    if hasattr(value, "to_data"):
+        return value.to_data()
+    return value
+
+
+def from_data(data: Mapping[str, Any]) -> Problem:
+    """Build a problem from plain data, refusing keys that are unknown or missing."""
+    from giantsteps.problem._problem import Problem
+
+    return Problem(**keywords(data, Problem, ""))
+
+
+def canonical(value: Any) -> Any:
+    """Return plain data that is equal exactly when the values are: functions by canonical text."""
+    if isinstance(value, Part) and not isinstance(value, SecondLayer):
+        named = {item.name: getattr(value, item.name) for item in fields(value)}  # type: ignore[arg-type]
+        return {name: canonical(item) for name, item in named.items()}
+    if isinstance(value, tuple | list):
+        return [canonical(item) for item in value]
+    if hasattr(value, "canonical"):
+        return value.canonical
+    return to_data(value)
+
+
+def content_hash(kind: str, data: Any) -> str:
+    """Return the SHA-256 of canonical data, in hex; ``kind`` keeps problems and grids apart.
+
+    The text hashed is JSON with sorted keys and floats by ``repr``, so that neither the process,
+    nor the machine, nor the order of a dict matters.
+    """
+    form = {"form": _FORM, "kind": kind, "content": data}
+    text = json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def to_toml(data: dict[str, Any]) -> str:
+    """Return plain data as TOML text."""
+    try:
+        return tomli_w.dumps(data)
+    except TypeError as error:
+        allowed = f"without None, for which TOML has no word ({error})"
+        raise InvalidProblem("toml", data, allowed) from None
+
+
+def to_json(data: dict[str, Any]) -> str:
+    """Return plain data as JSON text."""
+    return json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read TOML from a text or a path."""
+    try:
+        return tomllib.loads(_text(source))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidProblem("toml", source, f"valid TOML ({error})") from None
+
+
+def read_json(source: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read JSON from a text or a path."""
+    try:
+        return json.loads(_text(source))
+    except json.JSONDecodeError as error:
+        raise InvalidProblem("json", source, f"valid JSON ({error})") from None
+
+
+def _text(source: str | os.PathLike[str]) -> str:
+    return source if isinstance(source, str) else Path(source).read_text(encoding="utf-8")
