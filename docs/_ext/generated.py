@@ -1,0 +1,32 @@
+"""The directive ``generated``: a table that the library itself writes.
+
+``.. generated:: giantsteps.theory:scope_table`` calls ``giantsteps.theory.scope_table()`` and reads
+its text as reStructuredText. A page made so cannot disagree with the code.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+
+class Generated(SphinxDirective):
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        source = self.arguments[0]
+        module, _, name = source.partition(":")
+        try:
+            text = getattr(importlib.import_module(module), name)()
+        except (ImportError, AttributeError) as error:
+            raise self.error(f"{source} cannot be called: {error}") from error
+        return self.parse_text_to_nodes(StringList(text.splitlines(), source=source))
+
+
+def setup(app: Sphinx) -> dict[str, object]:
+    app.add_directive("generated", Generated)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,69 @@
+"""Mathematics as MathML, converted when the site is built.
+
+Current browsers draw MathML themselves, so the pages need neither a server, nor the internet, nor
+JavaScript. The converter is the one in docutils; this extension adds macros without arguments
+(``mathml_macros`` in conf.py), primes as superscripts, equation numbers, and a warning, which
+fails the build, for anything that cannot be converted.
+"""
+
+from __future__ import annotations
+
+import re
+
+from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+from sphinx.writers.html5 import HTML5Translator
+
+logger = logging.getLogger(__name__)
+
+_PRIMES = re.compile(r"('+)(?:\^(\{[^{}]*\}|\w))?")
+
+
+def to_mathml(tex: str, *, block: bool = False, macros: dict[str, str] | None = None) -> str:
+    """Convert LaTeX to MathML; lines with ``\\`` or ``&`` are aligned."""
+    for name, meaning in (macros or {}).items():
+        tex = re.sub(re.escape(name) + r"(?![A-Za-z])", lambda _, m=meaning: m, tex)
+    tex = _PRIMES.sub(_superscript, tex)
+    if block and ("\\\\" in tex or "&" in tex) and "\\begin" not in tex:
+        tex = rf"\begin{{aligned}}{tex}\end{{aligned}}"
+    return str(tex2mathml(tex, as_block=block))
+
+
+def _superscript(match: re.Match[str]) -> str:
+    power = (match[2] or "").strip("{}")
+    return "^{" + r"\prime" * len(match[1]) + f" {power}" * bool(power) + "}"
+
+
+def _render(self: HTML5Translator, node: nodes.Element, block: bool) -> str:
+    try:
+        return to_mathml(node.astext(), block=block, macros=self.config.mathml_macros)
+    except MathError as error:
+        logger.warning("cannot convert to MathML: %s in %r", error, node.astext(), location=node)
+        return f"<code>{self.encode(node.astext())}</code>"
+
+
+def visit_math(self: HTML5Translator, node: nodes.math) -> None:
+    self.body.append(_render(self, node, block=False))
+    raise nodes.SkipNode
+
+
+def visit_displaymath(self: HTML5Translator, node: nodes.math_block) -> None:
+    self.body.append(self.starttag(node, "div", CLASS="math-block"))
+    self.body.append(_render(self, node, block=True))
+    if node["number"]:
+        number = get_node_equation_number(self, node)
+        self.body.append(f'<span class="eqno">({number})')
+        self.add_permalink_ref(node, "Link to this equation")
+        self.body.append("</span>")
+    self.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> dict[str, object]:
+    app.add_config_value("mathml_macros", {}, "html", dict)
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

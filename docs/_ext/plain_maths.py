@@ -1,0 +1,52 @@
+"""Plain mathematics in docstrings, such as |x − y|, read as it stands.
+
+Docstrings are read in the terminal first, so they write mathematics as plain text. Two signs of
+it mean something else in reStructuredText: a bar before a word opens a substitution, and an
+asterisk that no other one closes opens an emphasis. This replaces them by the mathematical
+characters ∣ and ∗, of the same width, so that tables keep their columns. Code, roles and the
+bodies of directives stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sphinx.application import Sphinx
+
+_QUOTED = re.compile(r"(``.*?``|:\w+:`[^`]*`|`[^`]*`_*)")
+_BAR = re.compile(r"(?<!\w)\|(?=\S)")
+_ASTERISK = re.compile(r"(?<![\w*\\])\*(?=[^\s*])(?![^*]*\*)")
+
+
+def replace_signs(text: str) -> str:
+    parts = _QUOTED.split(text)
+    parts[::2] = [_ASTERISK.sub("∗", _BAR.sub("∣", part)) for part in parts[::2]]
+    return "".join(parts)
+
+
+def process_docstring(lines: list[str]) -> list[str]:
+    processed, body = [], None  # body: indentation of the open directive or literal block
+    for line in lines:
+        start = line.lstrip()
+        indent = len(line) - len(start)
+        if body is not None and start and indent <= body:
+            body = None
+        directive = start.startswith(".. ")
+        if body is None and (directive or line.rstrip().endswith("::")):
+            body = indent
+            verbatim = directive
+        else:
+            verbatim = body is not None or start.startswith((">>>", "..."))
+        processed.append(line if verbatim else replace_signs(line))
+    return processed
+
+
+def process(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    lines[:] = process_docstring(lines)
+
+
+def setup(app: Sphinx) -> dict[str, object]:
+    app.connect("autodoc-process-docstring", process, priority=100)  # before numpydoc
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,75 @@
+"""Configuration of the documentation site (``make docs``)."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "giantsteps"
+author = "The giantsteps developers"
+copyright = "2026, The giantsteps developers"
+release = metadata.version("giantsteps")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "mathml",
+    "bibliography",
+    "generated",
+    "markdown_page",
+    "plain_maths",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_ext", "_templates"]
+language = "en"
+nitpicky = False
+
+# Mathematics: converted to MathML at build time (see _ext/mathml.py).
+html_math_renderer = "mathml"
+mathml_macros = {
+    "±": r"\pm",
+    r"\E": r"\mathbb{E}",
+    r"\Var": r"\operatorname{Var}",
+    r"\tr": r"\operatorname{tr}",
+    r"\dots": r"\ldots",
+    r"\iff": r"\Longleftrightarrow",
+}
+
+# The API pages list whatever a package exports in __all__.
+autosummary_generate = True
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+# Each script in examples/ becomes a page of the gallery.
+if any((HERE.parent / "examples").glob("plot_*.py")):
+    extensions.append("sphinx_gallery.gen_gallery")
+    sphinx_gallery_conf = {
+        "examples_dirs": [str(HERE.parent / "examples")],
+        "gallery_dirs": ["gallery"],
+        "filename_pattern": "/plot_",
+        "download_all_examples": False,
+        "show_memory": False,
+        "show_signature": False,
+    }
+
+html_theme = "pydata_sphinx_theme"
+html_title = "giantsteps"
+html_static_path = ["_static"]
+html_css_files = ["giantsteps.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navbar_end": ["theme-switcher"],
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": True,
+}
