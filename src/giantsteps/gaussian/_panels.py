@@ -20,11 +20,11 @@ import numpy as np
 __all__ = ["NODES", "WEIGHTS", "Panels", "edges_of", "panel_nodes", "refine"]
 
 #: Nodes and weights of one panel, on [-1, 1].
-ORDER = 16
+ORDER = 24
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(ORDER)
 
 #: Degree of the polynomials against which a panel is tested.
-DEGREE = 8
+DEGREE = 12
 
 #: Halvings before a point is called singular: 2**-100 is far below any spacing of doubles
 #: but at 0, where an integrable singularity may need it.

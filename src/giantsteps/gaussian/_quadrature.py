@@ -65,7 +65,7 @@ class Rule:
 def gauss_rule(
     *functions: Function,
     breakpoints: Iterable[float] = (),
-    width: float = 0.5,
+    width: float = 1.0,
     reach: float = REACH,
     tolerance: float = TOLERANCE,
 ) -> Rule:
@@ -81,7 +81,7 @@ def gauss_rule(
     breakpoints : iterable of float
         More places to split at.
     width : float
-        Widest panel. 0.5 serves Hermite polynomials to degree 100; wider panels give a lean
+        Widest panel. 1 serves Hermite polynomials to degree 100; wider panels give a lean
         rule for the outer loop of a multiple integral.
     reach : float
         Least L.
