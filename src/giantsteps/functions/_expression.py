@@ -1,0 +1,300 @@
+"""Text ↔ tree: a whitelist parser over Python's syntax tree, and the canonical text of a tree.
+
+The language: numbers, ``x``, ``pi``, ``e``, ``+ - * / **``, parentheses, and calls to the named
+functions, ``max``, ``min``, ``clip`` and ``centered``.  Nothing is ever evaluated as Python: the
+text is limited in characters, length and nesting before ``ast.parse`` sees it, and every node that
+is not listed here is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+import re
+import warnings
+from functools import cache
+
+import numpy as np
+
+from ..errors import InvalidProblem
+from ._named import ALIASES, ATOMS, CONSTANTS, names
+from ._tree import (
+    ADD,
+    CENTERED,
+    DIV,
+    MUL,
+    NEG,
+    POW,
+    SUB,
+    Atom,
+    Call,
+    Const,
+    Node,
+    Variable,
+    X,
+    postorder,
+)
+
+__all__ = ["constant_value", "format_tree", "parse", "parse_atom", "resolve"]
+
+MAX_LENGTH = 1000
+MAX_DEPTH = 64
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9_+\-*/()., \t\r\n]")
+_LANGUAGE = (
+    "an expression in x with numbers, pi, e, + - * / **, parentheses "
+    "and the named functions (such as 'tanh(2*x) + 0.3*x**2')"
+)
+_BINARY: dict[type[ast.operator], Atom] = {
+    ast.Add: ADD,
+    ast.Sub: SUB,
+    ast.Mult: MUL,
+    ast.Div: DIV,
+    ast.Pow: POW,
+}
+
+
+def parse(text: str, field: str = "expression") -> Node:
+    """The tree of an expression, or of the name of a function.
+
+    Raises
+    ------
+    InvalidProblem
+        When the text is not in the language; it names the first offence.
+    """
+    stripped = text.strip()
+    if _is_function_name(stripped):
+        return _named_tree(stripped)
+    return _Parser(text, field, ("x",)).tree()
+
+
+@cache
+def parse_atom(text: str, variables: tuple[str, ...]) -> Node:
+    """The tree of a formula of the registry, in the variables of its atom."""
+    return _Parser(text, "formula", variables).tree()
+
+
+def resolve(name: str) -> str:
+    """The one name behind an alias."""
+    return ALIASES.get(name, name)
+
+
+def _is_function_name(name: str) -> bool:
+    name = resolve(name)
+    return name == "identity" or (
+        name in ATOMS and ATOMS[name].arity == 1 and ATOMS[name] != CENTERED
+    )
+
+
+def _named_tree(name: str) -> Node:
+    name = resolve(name)
+    return X if name == "identity" else Call(ATOMS[name], (X,))
+
+
+class _Parser:
+    """One text on its way to a tree."""
+
+    def __init__(self, text: str, field: str, variables: tuple[str, ...]) -> None:
+        self.text, self.field, self.variables = text, field, variables
+
+    def refuse(self, reason: str) -> InvalidProblem:
+        return InvalidProblem(self.field, self.text, f"{_LANGUAGE}; {reason}")
+
+    def tree(self) -> Node:
+        tree = self.node(self.syntax(), 0)
+        _check_constants(tree, self)
+        return tree
+
+    def syntax(self) -> ast.expr:
+        """Python's syntax tree, after the checks that keep its parser quick and safe."""
+        if len(self.text) > MAX_LENGTH:
+            raise self.refuse(f"at most {MAX_LENGTH} characters, not {len(self.text)}")
+        if not self.text.strip():
+            raise self.refuse("not empty")
+        bad = _FORBIDDEN.search(self.text)
+        if bad:
+            hint = " (a power is written x**2)" if bad[0] == "^" else ""
+            raise self.refuse(f"the character {bad[0]!r} is not part of it{hint}")
+        depth = 0
+        for character in self.text:
+            depth += (character == "(") - (character == ")")
+            if depth > MAX_DEPTH:
+                raise self.refuse(f"at most {MAX_DEPTH} nested parentheses")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(" ".join(self.text.split()), mode="eval").body
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            reason = error.msg if isinstance(error, SyntaxError) else "it cannot be read"
+            raise self.refuse(f"it has a syntax error: {reason}") from error
+
+    def node(self, syntax: ast.expr, depth: int) -> Node:
+        if depth > MAX_DEPTH:
+            raise self.refuse(f"at most {MAX_DEPTH} levels of operations")
+        match syntax:
+            case ast.Constant(value=value):
+                return self.number(value)
+            case ast.Name(id=name):
+                return self.variable(name)
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return self.node(operand, depth + 1)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                inner = self.node(operand, depth + 1)
+                if isinstance(inner, Const):
+                    return Const(0.0 - inner.value)
+                return Call(NEG, (inner,))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+                args = (self.node(left, depth + 1), self.node(right, depth + 1))
+                return Call(_BINARY[type(op)], args)
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+                return self.call(name, args, depth + 1)
+        raise self.refuse(f"{type(syntax).__name__} is not part of it")
+
+    def number(self, value: object) -> Const:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.refuse(f"{value!r} is not a real number")
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise self.refuse("every number must be finite")
+        return Const(number)
+
+    def variable(self, name: str) -> Node:
+        if name in self.variables:
+            return Variable(name)
+        if name in CONSTANTS:
+            return Const(CONSTANTS[name])
+        if _is_function_name(name):
+            raise self.refuse(f"the function {name} needs its argument: {name}(x)")
+        raise self.unknown(name)
+
+    def call(self, name: str, args: list[ast.expr], depth: int) -> Node:
+        name = resolve(name)
+        if name == "identity":
+            self.count(name, args, 1)
+            return self.node(args[0], depth)
+        if name not in ATOMS:
+            raise self.unknown(name)
+        atom = ATOMS[name]
+        if atom == CENTERED:
+            self.count(name, args, 1)
+            match args[0]:
+                case ast.Name(id=function) if _is_function_name(function):
+                    inner = _named_tree(function)
+                case _:
+                    inner = self.node(args[0], depth)
+            already = isinstance(inner, Call) and inner.atom == CENTERED
+            return inner if already else Call(CENTERED, (inner,))
+        if name in ("max", "min") and len(args) > 2:
+            first = self.node(args[0], depth)
+            for arg in args[1:]:
+                first = Call(atom, (first, self.node(arg, depth + len(args))))
+            return first
+        self.count(name, args, atom.arity)
+        return Call(atom, tuple(self.node(arg, depth) for arg in args))
+
+    def count(self, name: str, args: list[ast.expr], arity: int) -> None:
+        if len(args) != arity:
+            raise self.refuse(f"{name} takes {arity} argument{'s' * (arity > 1)}, not {len(args)}")
+
+    def unknown(self, name: str) -> InvalidProblem:
+        known = [*names(), "max", "min", "clip", "centered", *ALIASES]
+        close = difflib.get_close_matches(name.lower(), known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(names())}"
+        return self.refuse(f"{name} is neither x nor a known function; {hint}")
+
+
+def constant_value(node: Call, args: list[float]) -> float:
+    """The value of a call whose arguments are numbers; not finite where it has none."""
+    if node.atom.definition is not None:
+        inner = parse_atom(node.atom.definition, node.atom.variables)
+        return _evaluate_constant(inner, dict(zip(node.atom.variables, args)))
+    assert node.atom.value is not None
+    with np.errstate(all="ignore"):
+        return float(node.atom.value(np, *[np.float64(arg) for arg in args]))
+
+
+def _evaluate_constant(root: Node, values: dict[str, float]) -> float:
+    done: dict[Node, float] = {}
+    for node in postorder(root):
+        if isinstance(node, Const):
+            done[node] = node.value
+        elif isinstance(node, Variable):
+            done[node] = values[node.name]
+        else:
+            done[node] = constant_value(node, [done[arg] for arg in node.args])
+    return done[root]
+
+
+def _check_constants(root: Node, parser: _Parser) -> None:
+    """Refuse a part without x that has no finite value, such as 1/0 or 9**9**9**9."""
+    done: dict[Node, float | None] = {}
+    for node in postorder(root):
+        if isinstance(node, Const):
+            done[node] = node.value
+        elif isinstance(node, Variable):
+            done[node] = None
+        else:
+            args = [done[arg] for arg in node.args]
+            known = [arg for arg in args if arg is not None]
+            done[node] = constant_value(node, known) if len(known) == len(args) else None
+            value = done[node]
+            if value is not None and not math.isfinite(value):
+                raise parser.refuse("every constant part of it must be finite")
+
+
+_PRECEDENCE = {ADD: 1, SUB: 1, MUL: 2, DIV: 2, NEG: 3, POW: 4}
+_INFIX = {ADD: " + ", SUB: " - ", MUL: "*", DIV: "/", POW: "**"}
+
+
+def format_tree(root: Node) -> str:
+    """The canonical text of a tree: ``parse(format_tree(t)) == t``."""
+    if root == X:
+        return "identity"
+    if isinstance(root, Call) and root.args == (X,) and _is_function_name(root.atom.name or ""):
+        return str(root.atom.name)
+    texts: dict[Node, tuple[str, int]] = {}
+    for node in postorder(root):
+        texts[node] = _format_node(node, texts)
+    return texts[root][0]
+
+
+def _format_node(node: Node, texts: dict[Node, tuple[str, int]]) -> tuple[str, int]:
+    if isinstance(node, Const):
+        return _format_number(node.value), 3 if node.value < 0 else 5
+    if isinstance(node, Variable):
+        return node.name, 5
+    level = _PRECEDENCE.get(node.atom, 5)
+
+    def wrapped(arg: Node, above: int) -> str:
+        text, inner = texts[arg]
+        return text if inner >= above else f"({text})"
+
+    if node.atom == NEG:
+        return f"-{wrapped(node.args[0], level)}", level
+    if node.atom == POW:
+        return f"{wrapped(node.args[0], level + 1)}**{wrapped(node.args[1], 3)}", level
+    if node.atom in _INFIX:
+        left, right = node.args
+        return f"{wrapped(left, level)}{_INFIX[node.atom]}{wrapped(right, level + 1)}", level
+    if node.atom.name is None:
+        raise InvalidProblem(
+            "function",
+            "an anonymous callable",
+            "named before it can be written down: an expression in x, a 'module:attr', "
+            "or Function(callable, name=...)",
+        )
+    if node.atom == CENTERED:
+        return f"centered({format_tree(node.args[0])})", level
+    return f"{node.atom.name}({', '.join(texts[arg][0] for arg in node.args)})", level
+
+
+def _format_number(value: float) -> str:
+    for name, constant in CONSTANTS.items():
+        if abs(value) == constant:
+            return name if value > 0 else f"-{name}"
+    if value == int(value) and abs(value) < 1e16:
+        return str(int(value))
+    return repr(value)

@@ -1,0 +1,339 @@
+"""Activations and link functions: what `Problem.activation` and a teacher's link are made of."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace
+
+from ..errors import InvalidProblem
+from ._breakpoints import Edges
+from ._calculus import differentiate
+from ._expression import format_tree, parse
+from ._named import ALIASES, ATOMS, CONSTANTS
+from ._program import Program
+from ._tree import CENTERED, Call, Node, X, postorder
+from ._user import check_derivative, user_atom
+
+__all__ = ["Function", "Spec", "as_function", "centered"]
+
+# The normal density is below the smallest double beyond 39.
+REACH = 40.0
+_MODULE = re.compile(r"(?!__)[A-Za-z_]\w*(\.(?!__)[A-Za-z_]\w*)*:(?!__)[A-Za-z_]\w*", re.ASCII)
+_LABEL = re.compile(r"(?!__)[A-Za-z_]\w*", re.ASCII)
+
+
+class Function:
+    r"""A real function of one real variable, with its derivative, kinks and jumps.
+
+    Built-in names and expressions come from `as_function`; this constructor is for users' own
+    callables.  A Function is immutable; two are equal when they are the same expression of the
+    same atoms, so equal functions have equal values (a user's callable is itself an atom: two
+    different callables are never equal, whatever their names).
+
+    Parameters
+    ----------
+    callable : callable
+        Takes an array and returns an array of the same shape, elementwise.  It is called with
+        arrays of whichever library evaluates it (NumPy in theory).
+    name : str, optional
+        ``"module:attr"`` if that is where the callable can be imported from, or else a label of
+        your own.  Needed for saving and hashing; a label identifies the function by your promise,
+        and a file that holds it can be read only by giving the function again.
+    derivative : callable, Function or str, optional
+        σ'; checked against a numerical derivative.  Without it the derivative is numerical: an
+        eight-point difference (relative error about 1e-12) whose points never straddle a kink.
+    kinks, jumps : iterable of float, optional
+        Where the callable is continuous but not smooth, and where it jumps.  What is not given is
+        found by a scan of [-16, 16], exactly if the callable is piecewise smooth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> f = Function(lambda x: np.maximum(x, 0.1 * x), name="my_relu", kinks=[0.0], jumps=[])
+    >>> f(np.array([-1.0, 2.0]))
+    array([-0.1,  2. ])
+    >>> f.breakpoints(-1, 1)
+    array([0.])
+    """
+
+    _tree: Node
+
+    def __init__(
+        self,
+        callable: Callable[[Any], Any],
+        *,
+        name: str | None = None,
+        derivative: Callable[[Any], Any] | Function | str | None = None,
+        kinks: Iterable[float] | None = None,
+        jumps: Iterable[float] | None = None,
+    ) -> None:
+        if name is not None:
+            _check_name(name)
+        slope: Any = derivative
+        if isinstance(derivative, Function | str):
+            slope = as_function(derivative, "derivative")._tree
+        atom = user_atom(callable, name=name, derivative=slope, kinks=kinks, jumps=jumps)
+        object.__setattr__(self, "_tree", Call(atom, (X,)))
+        if derivative is not None:
+            slope = Function._from_tree(differentiate(self._tree))
+            check_derivative(atom, slope, derivative)
+
+    @classmethod
+    def _from_tree(cls, tree: Node) -> Function:
+        self = object.__new__(cls)
+        object.__setattr__(self, "_tree", tree)
+        return self
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Function cannot be changed")
+
+    def __eq__(self, other: object) -> bool:
+        return self._tree == other._tree if isinstance(other, Function) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._tree)
+
+    def __reduce__(self) -> tuple[Callable[..., Function], tuple[Any, ...]]:
+        if any(isinstance(node, Call) and node.atom.user for node in postorder(self._tree)):
+            return Function._from_tree, (self._tree,)
+        return as_function, (self.canonical,)
+
+    def __repr__(self) -> str:
+        return f"<Function {self.name or 'of an anonymous callable'}>"
+
+    @property
+    def name(self) -> str | None:
+        """The canonical text, or None for an anonymous callable."""
+        return self.canonical if self.is_named else None
+
+    @cached_property
+    def is_named(self) -> bool:
+        """Whether the function has a canonical text, and so can be saved and hashed."""
+        return not any(
+            isinstance(node, Call) and node.atom.name is None for node in postorder(self._tree)
+        )
+
+    @cached_property
+    def canonical(self) -> str:
+        """The one text of this function: ``"tanh"``, ``"tanh(2*x) + 0.3*x**2"``,
+        ``"centered(relu)"``; equal functions have equal texts.
+
+        Raises
+        ------
+        InvalidProblem
+            For an anonymous callable.
+        """
+        return format_tree(self._tree)
+
+    @cached_property
+    def _program(self) -> Program:
+        return Program(self._tree, _mean)
+
+    def __call__(self, x: Any) -> Any:
+        """f(x), elementwise.
+
+        Parameters
+        ----------
+        x : array or float
+            An array of any library of the array API standard (NumPy, PyTorch, ...), whose type,
+            dtype and device are kept, or a Python number.
+
+        Returns
+        -------
+        array or float
+            NaN or ±inf, without a warning, where the function has no finite value.
+        """
+        with np.errstate(all="ignore"):
+            if isinstance(x, int | float) and not isinstance(x, np.generic):
+                return float(self._program(np, np.float64(x)))
+            xp = array_namespace(x)
+            if not xp.isdtype(x.dtype, "real floating"):
+                kinds = xp.__array_namespace_info__().default_dtypes()
+                x = xp.astype(x, kinds["real floating"])
+            return self._program(xp, x)
+
+    @cached_property
+    def derivative(self) -> Function:
+        """f', exact for names and expressions; at a kink the mean of the one-sided values.
+
+        Raises
+        ------
+        InvalidProblem
+            When the function jumps, for then f' says nothing about it.
+        """
+        if self.has_jumps:
+            where = ", ".join(f"{point:.6g}" for point in self._jumps[:3])
+            raise InvalidProblem(
+                "function",
+                self.name or self,
+                f"without jumps where a derivative is needed (it jumps at x = {where}); try a "
+                "smooth function close to it, such as 'tanh(10*x)' for 'sign'",
+            )
+        return Function._from_tree(differentiate(self._tree))
+
+    @cached_property
+    def has_jumps(self) -> bool:
+        """Whether f is discontinuous (or unbounded) somewhere in [-40, 40]."""
+        return self._jumps.size > 0
+
+    @cached_property
+    def _edges(self) -> Edges:
+        return Edges(self._tree, -REACH, REACH, Function._from_tree)
+
+    @cached_property
+    def _jumps(self) -> np.ndarray:
+        """The suspected points where the two sides stay apart as they come closer."""
+        points = self._edges.suspects
+        far, near = (
+            np.abs(self(points + h) - self(points - h))
+            for h in (
+                1e-6 * np.maximum(1.0, np.abs(points)),
+                1e-8 * np.maximum(1.0, np.abs(points)),
+            )
+        )
+        size = np.maximum(np.abs(self(points - 1e-6)), np.abs(self(points + 1e-6)))
+        return points[(near > 0.5 * far) & (near > 1e-10 * size) | ~np.isfinite(near)]
+
+    def breakpoints(self, lower: float, upper: float) -> np.ndarray:
+        """Where f, f' or f'' is not smooth: sorted, in [lower, upper].
+
+        A point that turns out to be smooth may be listed (``abs(x**2)`` lists 0).
+        """
+        if not (lower <= upper and np.isfinite([lower, upper]).all()):
+            raise InvalidProblem("interval", (lower, upper), "two finite numbers, lower <= upper")
+        edges = self._edges
+        if lower < -REACH or upper > REACH:
+            reach = (min(lower, -REACH), max(upper, REACH))
+            edges = Edges(self._tree, *reach, Function._from_tree)
+        points = edges.breakpoints
+        return points[(lower <= points) & (points <= upper)]
+
+    def to_data(self) -> str | dict[str, Any]:
+        """The function as TOML or JSON data; `as_function` reads it back.
+
+        Returns
+        -------
+        str or dict
+            ``"tanh"``, ``"tanh(2*x)"``, ``"module:attr"`` or ``{"name": "relu", "centered": True}``
+            (``"expression"`` in place of ``"name"`` for an expression).
+        """
+        if isinstance(self._tree, Call) and self._tree.atom == CENTERED:
+            inner = self._tree.args[0]
+            plain = inner == X or (isinstance(inner, Call) and inner.args == (X,))
+            text = Function._from_tree(inner).canonical
+            return {"name" if plain else "expression": text, "centered": True}
+        return self.canonical
+
+
+Spec = str | Mapping[str, Any] | Function | Callable[[Any], Any]
+
+
+def as_function(spec: Spec, field: str = "activation") -> Function:
+    """The function that a specification means.
+
+    Parameters
+    ----------
+    spec : str, mapping, Function or callable
+        A name (``"relu"``), an expression in x (``"max(x, x**2-1)"``), ``"module:attr"`` for a
+        function of your own (**this imports the module, and so runs its code**), the data of
+        `Function.to_data`, or a callable.
+    field : str
+        The field that the error names.
+
+    Raises
+    ------
+    InvalidProblem
+        When the specification means no function.
+    """
+    if isinstance(spec, Function):
+        return spec
+    if isinstance(spec, str):
+        return _from_text(spec, field)
+    if isinstance(spec, Mapping):
+        return _from_mapping(spec, field)
+    if callable(spec):
+        return Function(spec)
+    raise InvalidProblem(field, spec, "a name, an expression in x, a Function or a callable")
+
+
+def centered(spec: Spec) -> Function:
+    """σ − E σ(z), z ~ N(0, 1); a function that is centred already is returned as it is."""
+    function = as_function(spec)
+    if isinstance(function._tree, Call) and function._tree.atom == CENTERED:
+        return function
+    return Function._from_tree(Call(CENTERED, (function._tree,)))
+
+
+def _mean(tree: Node) -> float:
+    from ..gaussian import moments
+
+    return float(moments(Function._from_tree(tree)).mean)
+
+
+def _from_text(text: str, field: str) -> Function:
+    stripped = text.strip()
+    if len(stripped) < 1000 and ":" in stripped:
+        inner = stripped.removeprefix("centered(").removesuffix(")")
+        if _MODULE.fullmatch(stripped):
+            return _imported(stripped, field)
+        if _MODULE.fullmatch(inner) and stripped == f"centered({inner})":
+            return centered(_imported(inner, field))
+    return Function._from_tree(parse(text, field))
+
+
+def _from_mapping(data: Mapping[str, Any], field: str) -> Function:
+    allowed = {"name", "expression", "centered"}
+    keys = set(data)
+    text = data.get("name", data.get("expression"))
+    center = data.get("centered", False)
+    if not keys <= allowed or len(keys & {"name", "expression"}) != 1 or not isinstance(text, str):
+        raise InvalidProblem(
+            field, dict(data), 'a table with "name" or "expression" (a string), and "centered"'
+        )
+    if not isinstance(center, bool):
+        raise InvalidProblem(f"{field}.centered", center, "true or false")
+    function = _from_text(text, field)
+    return centered(function) if center else function
+
+
+def _imported(path: str, field: str) -> Function:
+    """The function behind "module:attr"."""
+    module_name, attribute = path.split(":")
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except Exception as error:
+        raise InvalidProblem(
+            field, path, f"an importable function 'module:attr' ({type(error).__name__}: {error})"
+        ) from error
+    if isinstance(found, Function):
+        return _renamed(found, path)
+    if not callable(found):
+        raise InvalidProblem(field, path, "a function, not " + type(found).__name__)
+    return Function(found, name=path)
+
+
+def _renamed(function: Function, path: str) -> Function:
+    """A Function found at module:attr, known by that path if it is a single callable."""
+    tree = function._tree
+    if isinstance(tree, Call) and tree.atom.user and tree.args == (X,):
+        return Function._from_tree(Call(replace(tree.atom, name=path), tree.args))
+    return function
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str) or not (_MODULE.fullmatch(name) or _is_label(name)):
+        raise InvalidProblem(
+            "name", name, "'module:attr' or an identifier that is not a built-in name"
+        )
+
+
+def _is_label(name: str) -> bool:
+    taken = name in ATOMS or name in ALIASES or name in CONSTANTS or name in ("x", "identity")
+    return bool(_LABEL.fullmatch(name)) and not taken

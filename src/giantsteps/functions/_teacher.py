@@ -1,0 +1,67 @@
+"""Teachers: the noiseless label as a function of the projections on the teacher's directions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from ..errors import InvalidProblem
+from ._function import Function, Spec, as_function
+
+__all__ = ["SingleIndex", "Teacher", "as_teacher"]
+
+
+@runtime_checkable
+class Teacher(Protocol):
+    """f*(x) = g(⟨x, β₁⟩, ..., ⟨x, β_r⟩), β orthonormal; y = f*(x) + noise (theory §0).
+
+    Attributes
+    ----------
+    rank : int
+        r, the number of directions.
+    """
+
+    @property
+    def rank(self) -> int: ...
+
+    def __call__(self, u: Any) -> Any:
+        """g(u): projections of shape (..., rank) in, labels of shape (...) out."""
+
+    def to_data(self) -> Any:
+        """The teacher as TOML or JSON data; `as_teacher` reads it back."""
+
+
+@dataclass(frozen=True)
+class SingleIndex:
+    """f*(x) = σ*(⟨x, β*⟩): one direction (theory §0).
+
+    Parameters
+    ----------
+    link : Function
+        σ*, or anything that `as_function` reads.  It may jump.
+    """
+
+    link: Function
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "link", as_function(self.link, "teacher"))
+
+    @property
+    def rank(self) -> int:
+        return 1
+
+    def __call__(self, u: Any) -> Any:
+        if not u.shape or u.shape[-1] != self.rank:
+            raise InvalidProblem("u", tuple(u.shape), "an array of shape (..., 1)")
+        return self.link(u[..., 0])
+
+    def to_data(self) -> str | dict[str, Any]:
+        """The data of the link."""
+        return self.link.to_data()
+
+
+def as_teacher(spec: Spec | Teacher, field: str = "teacher") -> Teacher:
+    """The teacher that a specification means; a function means a link, and so rank one."""
+    if isinstance(spec, Teacher) and not isinstance(spec, Function):
+        return spec
+    return SingleIndex(as_function(spec, field))
