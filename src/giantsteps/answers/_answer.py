@@ -143,7 +143,7 @@ class Answer(Record):
             return np.expand_dims(
                 self.coords[path], [i for i in range(len(self.dims)) if i != axis]
             )
-        base: Problem = getattr(self.problem, "problem", self.problem)
+        base: Any = getattr(self.problem, "problem", self.problem)
         return base.get(path)
 
     def __getitem__(self, index: Index) -> Self:

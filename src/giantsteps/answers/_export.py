@@ -91,7 +91,7 @@ def to_csv(table: Mapping[str, Sequence[Any]], path: str | PathLike[str]) -> Non
 
 def to_frame(answer: Answer) -> pd.DataFrame:
     """The tidy table as a data frame."""
-    return require("pandas", "to_frame()").DataFrame(columns(answer))
+    return require("pandas", "to_frame()").DataFrame(answer.to_columns())
 
 
 def to_xarray(answer: Answer) -> xr.Dataset:

@@ -74,9 +74,9 @@ def same(left: Any, right: Any) -> bool:
     """Exact equality of two leaves or trees of leaves; NaN equals NaN."""
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         a, b = np.asarray(left), np.asarray(right)
-        if a.dtype == object or b.dtype == object:
-            return a.shape == b.shape and all(map(same, a.ravel(), b.ravel()))
-        return np.array_equal(a, b, equal_nan=True)
+        if a.dtype.kind == b.dtype.kind == "f":
+            return np.array_equal(a, b, equal_nan=True)
+        return a.shape == b.shape and all(map(same, a.ravel(), b.ravel()))
     if isinstance(left, Mapping) and isinstance(right, Mapping):
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, tuple) and isinstance(right, tuple):

@@ -200,8 +200,6 @@ class ComparisonDisplay:
         handles = []
         for series in after:
             name = series.label or ("after the step" if earlier else "theory and simulation")
-            if self.legend_title and not series.label:
-                name = ""
             handles.append(
                 Line2D(
                     [], [], color=palette[series.label], marker=markers[series.label], label=name
