@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln
 
-from ..errors import InvalidProblem, NotConverged
-from ._quadrature import REACH, evaluate, gauss_rule
+from giantsteps.errors import InvalidProblem, NotConverged
+from giantsteps.gaussian._quadrature import evaluate, gauss_rule
 
 if TYPE_CHECKING:
-    from ..functions import Function
+    from giantsteps.functions import Function
 
 __all__ = [
     "Moments",
@@ -29,6 +29,8 @@ __all__ = [
 
 #: What counts as zero relative to ‖f‖ = (E f²)^½, in parity, centring and information exponent.
 ZERO = 1e-10
+#: How far Σ k! c_k² may exceed E f², relative to it.
+PARSEVAL = 1e-12
 #: Highest degree of a Hermite coefficient, and of the search for the information exponent.
 MAX_DEGREE, MAX_EXPONENT = 100, 30
 
@@ -49,33 +51,32 @@ def hermite_functions(x: np.ndarray, degree: int) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def _normalised(function: Function, degree: int) -> tuple[np.ndarray, float, float]:
-    """E[f h_k] for k = 0..degree, E f², and what Parseval leaves: E(f − Σ E[f h_k] h_k)²."""
+    """E[f h_k] = √k! c_k for k = 0..degree, E f², and what Parseval leaves of it."""
     if not 0 <= degree <= MAX_DEGREE:
         raise InvalidProblem("degree", degree, f"an integer from 0 to {MAX_DEGREE}")
-    # h_k² φ is negligible 6 beyond its turning point √(4k+2).
-    rule = gauss_rule(function, reach=max(REACH, np.ceil(np.sqrt(4 * degree + 2) + 6)))
-    values, basis = evaluate(function, rule.nodes), hermite_functions(rule.nodes, degree)
-    coefficients = rule.mean(basis * values)
+    # Beyond the rule's range f² φ is negligible, and so is f h_k φ by Cauchy–Schwarz.
+    rule = gauss_rule(function)
+    values = evaluate(function, rule.nodes)
+    coefficients = rule.mean(hermite_functions(rule.nodes, degree) * values)
     square = float(rule.mean(values**2))
-    tail = float(rule.mean((values - coefficients @ basis) ** 2))
-    gap = abs(float(np.sum(coefficients**2)) + tail - square)
-    if gap > 1e-11 * square:
+    tail = square - float(np.sum(coefficients**2))
+    if tail < -PARSEVAL * square:
         raise NotConverged(
             f"Hermite coefficients of {function!r} to degree {degree} (Parseval)",
-            gap / square,
+            -tail / square,
             1,
-            "a lower degree, or a function that varies more slowly",
+            "a lower degree",
         )
     coefficients.setflags(write=False)
-    return coefficients, square, tail
+    return coefficients, square, max(tail, 0.0)
 
 
 @lru_cache(maxsize=1024)
 def hermite_coefficients(function: Function, degree: int) -> np.ndarray:
     """c_k = E[f(z) He_k(z)]/k! for k = 0..degree.
 
-    √k! c_k is right to 1e-12 ‖f‖; Parseval Σ k! c_k² + tail = E f² is asserted on the way
-    (`hermite_tail`). The array is shared and read-only.
+    √k! c_k is right to 1e-12 ‖f‖. Parseval, Σ k! c_k² ≤ E f², is asserted on the way;
+    `hermite_tail` is the difference. The array is shared and read-only.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def hermite_coefficients(function: Function, degree: int) -> np.ndarray:
 
 
 def hermite_tail(function: Function, degree: int) -> float:
-    """E f² − Σ_{k ≤ degree} k! c_k² = E(f − Σ_{k ≤ degree} c_k He_k)² ≥ 0, from the right side."""
+    """E f² − Σ_{k ≤ degree} k! c_k² = ‖P_{>degree} f‖² ≥ 0: what the series leaves."""
     return _normalised(function, degree)[2]
 
 

@@ -11,17 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
-from ..errors import InvalidProblem
-from ._panels import WEIGHTS, Panels, edges_of, panel_nodes, refine
+from giantsteps.errors import InvalidProblem
+from giantsteps.gaussian._panels import WEIGHTS, Panels, edges_of, panel_nodes, refine
 
-if TYPE_CHECKING:
-    from ..functions import Function
-
-__all__ = ["Rule", "check_function", "evaluate", "expectation", "gauss_rule"]
+__all__ = ["Piecewise", "Rule", "check_function", "evaluate", "expectation", "gauss_rule"]
 
 #: Error of a panel relative to ‖f‖ = (E f²)^½; the sum over panels stays below 1e-12.
 TOLERANCE = 1e-13
@@ -34,7 +31,15 @@ CONSTANT = 1e-12
 MAX_PANELS = 20_000
 
 
-@dataclass(frozen=True)
+class Piecewise(Protocol):
+    """What quadrature needs of a function, hashable: its values and where it is not smooth."""
+
+    def __call__(self, x: Any, /) -> Any: ...
+
+    def breakpoints(self, lower: float, upper: float, /) -> np.ndarray: ...
+
+
+@dataclass(frozen=True, eq=False)
 class Rule:
     """Nodes and weights of an expectation: E g ≈ Σ_i weights_i g(nodes_i).
 
@@ -63,7 +68,7 @@ class Rule:
 
 
 def gauss_rule(
-    *functions: Function,
+    *functions: Piecewise,
     breakpoints: Iterable[float] = (),
     width: float = 1.0,
     reach: float = REACH,
@@ -104,7 +109,7 @@ def gauss_rule(
 
 @lru_cache(maxsize=1024)
 def _gauss_rule(
-    functions: tuple[Function, ...],
+    functions: tuple[Piecewise, ...],
     breakpoints: tuple[float, ...],
     width: float,
     reach: float,
@@ -128,7 +133,7 @@ def _gauss_rule(
     return Rule(nodes.ravel(), weights.ravel())
 
 
-def _resolve(function: Function, left: np.ndarray, right: np.ndarray, tolerance: float) -> Panels:
+def _resolve(function: Piecewise, left: np.ndarray, right: np.ndarray, tolerance: float) -> Panels:
     """Halve the panels until f φ and f² φ are resolved, relative to ‖f‖ and ‖f‖²."""
 
     def integrands(nodes: np.ndarray) -> np.ndarray:
@@ -147,7 +152,7 @@ def _resolve(function: Function, left: np.ndarray, right: np.ndarray, tolerance:
     return panels
 
 
-def _unresolved(function: Function, panels: Panels) -> InvalidProblem:
+def _unresolved(function: Piecewise, panels: Panels) -> InvalidProblem:
     bad = np.flatnonzero(~panels.resolved)
     infinite = bad[~np.isfinite(panels.values[:, bad]).all(axis=(0, 2))]
     if infinite.size:
@@ -159,19 +164,19 @@ def _unresolved(function: Function, panels: Panels) -> InvalidProblem:
     if np.sum(panels.right[bad] - panels.left[bad]) < 0.1:
         return _refusal(
             function,
-            f"a function with a finite second moment E f(z)^2, z ~ N(0, 1); near {where:.6g} it has "
-            "a singularity that is not square integrable",
+            f"a function with a finite second moment E f(z)^2, z ~ N(0, 1); near {where:.6g} it "
+            "has a singularity that is not square integrable",
         )
     return _refusal(
         function, f"a function that quadrature can resolve; near {where:.6g} it varies too fast"
     )
 
 
-def _refusal(function: Function, allowed: str) -> InvalidProblem:
+def _refusal(function: Piecewise, allowed: str) -> InvalidProblem:
     return InvalidProblem("function", function, allowed)
 
 
-def _reach(function: Function, reach: float) -> float:
+def _reach(function: Piecewise, reach: float) -> float:
     """Range outside which f² φ is negligible relative to E f²."""
     unit = np.arange(0.0, FARTHEST)
     nodes = panel_nodes(np.concatenate([-1 - unit, unit]), np.concatenate([-unit, 1 + unit]))
@@ -204,7 +209,7 @@ def _square(nodes: np.ndarray, values: np.ndarray) -> np.ndarray:
         return (values * np.exp(-(nodes**2) / 4)) ** 2 @ WEIGHTS / np.sqrt(8 * np.pi)
 
 
-def _require_finite(function: Function, nodes: np.ndarray, values: np.ndarray) -> None:
+def _require_finite(function: Piecewise, nodes: np.ndarray, values: np.ndarray) -> None:
     bad = nodes[~np.isfinite(values)]
     if bad.size:
         where = bad[np.argmin(np.abs(bad))]
@@ -230,8 +235,8 @@ def evaluate(function: Callable[[np.ndarray], np.ndarray], nodes: np.ndarray) ->
 
 
 def expectation(
-    integrand: Callable[[np.ndarray], np.ndarray],
-    *functions: Function,
+    integrand: Piecewise | Callable[[np.ndarray], np.ndarray],
+    *functions: Piecewise,
     breakpoints: Iterable[float] = (),
 ) -> float:
     """E g(z) for z ~ N(0, 1).
@@ -251,12 +256,16 @@ def expectation(
     ``expectation(f)``, ``expectation(lambda z: f(z) * g(z) * z**2, f, g)``.
     """
     if not functions:
-        functions = (integrand,)  # type: ignore[assignment]
+        if not hasattr(integrand, "breakpoints"):
+            raise InvalidProblem(
+                "functions", functions, "the functions that the integrand is made of"
+            )
+        functions = (integrand,)
     rule = gauss_rule(*functions, breakpoints=breakpoints)
     return float(rule.mean(evaluate(integrand, rule.nodes)))
 
 
-def check_function(function: Function, field: str = "function") -> None:
+def check_function(function: Piecewise, field: str = "function") -> None:
     """Refuse a function that cannot be an activation or a link: theory §0 needs E f² < ∞.
 
     Raises

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InvalidProblem, NotConverged, NotCovered
-from ._hermite import moments
-from ._panels import NODES, ORDER, WEIGHTS, Panels, refine
-from ._quadrature import TOLERANCE, evaluate
+from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
+from giantsteps.gaussian._hermite import moments
+from giantsteps.gaussian._panels import NODES, ORDER, WEIGHTS, Panels, refine
+from giantsteps.gaussian._quadrature import TOLERANCE, evaluate
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ..functions import Function
+    from giantsteps.functions import Function
 
 __all__ = ["Smoothed", "smoothed"]
 
@@ -109,8 +109,7 @@ def smoothed(function: Function, mean: ArrayLike, std: ArrayLike) -> Smoothed:
     theory §5c.
     """
     m, s = np.broadcast_arrays(np.asarray(mean, float), np.asarray(std, float))
-    shape = m.shape
-    m, s = m.ravel(), s.ravel()
+    shape, m, s = m.shape, m.ravel(), s.ravel()
     if not np.isfinite(m).all():
         raise InvalidProblem("mean", mean, "finite")
     if not (np.isfinite(s) & (s >= 0)).all():
@@ -136,7 +135,8 @@ def smoothed(function: Function, mean: ArrayLike, std: ArrayLike) -> Smoothed:
     if waiting.size or not np.isfinite(out).all():
         bad = waiting[0] if waiting.size else np.flatnonzero(~np.isfinite(out).all(axis=0))[0]
         raise _not_integrable(function, m[bad], s[bad], "f(m + s z)^2 has no finite mean there")
-    return Smoothed(*out.reshape(5, *shape), std=s.reshape(shape))
+    rows = [row.reshape(shape) for row in (*out, s)]
+    return Smoothed(*rows)
 
 
 def _not_integrable(function: Function, m: float, s: float, why: str) -> NotCovered:
