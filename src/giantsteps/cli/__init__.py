@@ -1,1 +1,48 @@
-"""."""
+"""The command line: ``giantsteps predict | simulate | compare | demo``.
+
+Only click is imported here; each command's module is loaded when it runs, so that ``--help``
+answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["main"]
+
+#: Exit codes: everything fine; an internal or numerical failure; bad input; theory and simulation
+#: disagree; interrupted.
+OK, FAILED, BAD_INPUT, DISAGREEMENT, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its code; an error is one line on standard error."""
+    try:
+        import click
+    except ImportError:
+        sys.exit('giantsteps: the command line needs: pip install "giantsteps[cli]"')
+    from giantsteps.errors import GiantstepsError, NotConverged
+
+    from ._group import giantsteps
+
+    try:
+        code = giantsteps.main(arguments, prog_name="giantsteps", standalone_mode=False)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        place = context.command_path if context else "giantsteps"
+        fail(f"{error.format_message()}  (see '{place} --help')", BAD_INPUT)
+    except NotConverged as error:
+        fail(str(error), FAILED)
+    except GiantstepsError as error:
+        fail(str(error), BAD_INPUT)
+    except (click.Abort, KeyboardInterrupt):
+        fail("stopped", INTERRUPTED)
+    except (OSError, ModuleNotFoundError, MemoryError) as error:
+        fail(str(error) or type(error).__name__, FAILED)
+    sys.exit(code or OK)
+
+
+def fail(message: str, code: int) -> None:
+    """One line on standard error, then exit."""
+    sys.stderr.write(f"giantsteps: error: {' '.join(message.split())}\n")
+    sys.exit(code)

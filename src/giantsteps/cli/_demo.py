@@ -1,0 +1,77 @@
+"""``giantsteps demo``: the main job in one command: learning curves, theory over simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ._output import progress_bar, table
+
+__all__ = ["command"]
+
+
+@click.command("demo", short_help="Draw learning curves before and after the step.")
+@click.option(
+    "-d",
+    "--dimension",
+    "d",
+    type=int,
+    default=400,
+    show_default=True,
+    help="Input dimension of the simulated networks.",
+)
+@click.option("--seeds", type=int, default=10, show_default=True, help="Networks a point.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("giantsteps-demo.png"),
+    show_default=True,
+    help="The figure; the table goes beside it as CSV.",
+)
+def command(d: int, seeds: int, output: Path) -> None:
+    """Learning curves of a tanh network with a sine teacher after one giant step.
+
+    Test error against the samples of the readout, for three batch sizes of the step: theory as
+    lines, simulation as points with three standard errors, and the floor below which no kernel
+    can go, dashed. Writes a figure and a CSV file.
+    """
+    import numpy as np
+
+    import giantsteps as gs
+    from giantsteps import theory
+
+    problem = gs.Problem(
+        activation="tanh",
+        teacher="sin",
+        width=1.0,
+        steps=[gs.Step(samples=1.0, rate=1.0, exponent=0.5)],
+        readout=gs.Ridge(samples=1.0, penalty=0.1),
+        init=gs.Init(second_layer="constant"),
+    )
+    batches = {"steps.0.samples": [1.0, 5.0, 20.0]}
+    grid = gs.Grid(problem, {"readout.samples": [0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0], **batches})
+    smooth = gs.Grid(problem, {"readout.samples": np.linspace(0.2, 3.1, 59), **batches})
+    with progress_bar("simulating") as report:
+        comparison = gs.compare(
+            grid, d=d, seeds=seeds, quantities=("test", "initial.test"), progress=report
+        )
+    display = comparison.plot(
+        x="readout.samples",
+        curve=theory.risk(smooth, d=d),
+        floor=theory.bounds(problem)["linear"],
+        floor_label="kernel floor",
+    )
+    display.save(output)
+    csv = output.with_suffix(".csv")
+    comparison.to_csv(csv)
+
+    columns = comparison.to_columns()
+    shown = ("readout.samples", "steps.0.samples", "theory", "simulation", "standard_error", "t")
+    rows = [i for i, name in enumerate(columns["quantity"]) if name == "test"]
+    table(
+        {name: [columns[name][i] for i in rows] for name in shown},
+        f"test error after one step, d = {d}, {seeds} networks a point: {comparison.verdict}",
+    )
+    click.echo(f"figure: {output.resolve()}\ntable:  {csv.resolve()}")

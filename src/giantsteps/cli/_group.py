@@ -1,0 +1,66 @@
+"""The group of commands, each loaded from its own module on first use."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+
+import click
+
+__all__ = ["COMMANDS", "giantsteps"]
+
+#: Command → the line that ``giantsteps --help`` shows; ``predict`` lives in ``cli/_predict.py``.
+COMMANDS = {
+    "predict": "Answer by theory: risk, spectra, in the limit or at a given d.",
+    "simulate": "Answer by simulating finite networks.",
+    "compare": "Put theory and simulation side by side, with a verdict.",
+    "demo": "Draw learning curves before and after the step, theory over simulation.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"giantsteps.cli._{name}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS:
+            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"commands: {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no command '{args[0]}'; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="""
+    \b
+    Example: the test error after one step, by theory, then against simulation
+      giantsteps predict --activation tanh --teacher sin --width 1.5 \\
+          --step samples=2,rate=3 --samples 2 --penalty 0.1
+      giantsteps compare problem.toml -d 400 --seeds 10 \\
+          --vary readout.samples=0.5:3:6 -o curve.png
+    """,
+)
+@click.version_option(package_name="giantsteps")
+def giantsteps() -> None:
+    """What the first gradient steps do to a two-layer network, by theory and by simulation.
+
+    A problem is a TOML file, or flags, or both; fields are named by dotted paths such as
+    readout.samples or steps.0.rate.
+    """

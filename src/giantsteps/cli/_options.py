@@ -1,0 +1,152 @@
+"""Options that state a problem: a TOML file, flags for its fields, ``--set`` and ``--vary``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from giantsteps.errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from giantsteps.problem import Grid, Problem
+
+__all__ = ["build", "problem_options"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+#: Flag → (path in the data of a problem, metavar, help).
+FIELDS = {
+    "activation": ("activation", "FUNCTION", 'σ: a name or an expression, "tanh(2*x)".'),
+    "teacher": ("teacher", "FUNCTION", "σ*: a name or an expression."),
+    "width": ("width", "N/d", "Neurons per input dimension."),
+    "noise_variance": ("noise_variance", "VAR", "Variance of the label noise."),
+    "samples": ("readout.samples", "n/d", "Samples of the readout per input dimension."),
+    "penalty": ("readout.penalty", "λ", "Ridge penalty of the readout."),
+    "weights": ("init.weights", "LAW", "First layer: gaussian or sphere."),
+    "second_layer": ("init.second_layer", "LAW", "Second layer: gaussian or constant."),
+}
+
+
+def problem_options(command: Command) -> Command:
+    """Add the options that state a problem; the command receives them as keywords for `build`."""
+    decorators = [click.argument("file", required=False, type=click.Path(path_type=Path))]
+    for name, (_, metavar, text) in FIELDS.items():
+        flag = "--" + name.replace("_", "-")
+        decorators.append(click.option(flag, name, metavar=metavar, help=text))
+    decorators += [
+        click.option(
+            "--step",
+            "steps",
+            multiple=True,
+            metavar="KEY=VALUE,...",
+            help="One gradient step, such as samples=2,rate=3,exponent=0.5; repeat for several.",
+        ),
+        click.option(
+            "--set",
+            "assignments",
+            multiple=True,
+            metavar="PATH=VALUE",
+            help="Change any field, such as steps.0.rate=2; repeatable.",
+        ),
+        click.option(
+            "--vary",
+            "axes",
+            multiple=True,
+            metavar="PATH=VALUES",
+            help="An axis of a grid: a:b:n (linear), a:b:n:log, or a list 1,5,20; repeatable.",
+        ),
+    ]
+    for decorator in reversed(decorators):
+        command = decorator(command)
+    return command
+
+
+def build(
+    file: Path | None,
+    steps: tuple[str, ...],
+    assignments: tuple[str, ...],
+    axes: tuple[str, ...],
+    **fields: str | None,
+) -> Problem | Grid:
+    """The problem that a file, flags and ``--set`` describe; a grid with ``--vary``.
+
+    Later sources win: file, flags, ``--set``.
+    """
+    from giantsteps.problem import Grid, Problem
+
+    data = _read(file) if file else {}
+    for name, text in fields.items():
+        if text is not None:
+            _put(data, FIELDS[name][0], _value(text))
+    if steps:
+        data["steps"] = [_step(text) for text in steps]
+    if not data:
+        raise click.UsageError("no problem given: a TOML file, or flags such as --activation tanh")
+    problem = Problem.from_data(data)
+    if assignments:
+        problem = problem.replace(dict(_assignment(text) for text in assignments))
+    return Grid(problem, dict(_axis(text) for text in axes)) if axes else problem
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise click.UsageError(f"no file '{file}'") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{file} is not valid TOML: {error}") from None
+    except OSError as error:
+        raise click.UsageError(f"cannot read '{file}': {error.strerror}") from None
+
+
+def _value(text: str) -> Any:
+    """A number, list, table or quoted string as TOML would read it; anything else as it stands."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        return text
+
+
+def _put(data: dict[str, Any], path: str, value: Any) -> None:
+    *parents, leaf = path.split(".")
+    for key in parents:
+        data = data.setdefault(key, {})
+    data[leaf] = value
+
+
+def _assignment(text: str, option: str = "--set") -> tuple[str, Any]:
+    path, equals, value = text.partition("=")
+    if not equals or not path.strip() or not value.strip():
+        raise InvalidProblem(option, text, "PATH=VALUE, such as steps.0.rate=2")
+    return path.strip(), _value(value.strip())
+
+
+def _step(text: str) -> dict[str, Any]:
+    return dict(_assignment(part, "--step") for part in text.split(","))
+
+
+def _axis(text: str) -> tuple[str, list[Any]]:
+    """``path=a:b:n[:log]`` or ``path=v1,v2,...``."""
+    import numpy as np
+
+    allowed = "PATH=a:b:n, PATH=a:b:n:log or PATH=v1,v2,... (n a whole number, log needs a, b > 0)"
+    path, equals, values = text.partition("=")
+    if not equals or not path.strip() or not values.strip():
+        raise InvalidProblem("--vary", text, allowed)
+    parts = values.split(":")
+    if len(parts) == 1:
+        return path.strip(), [_value(part.strip()) for part in values.split(",")]
+    try:
+        start, stop, count = float(parts[0]), float(parts[1]), int(parts[2])
+        if count < 1 or len(parts) > 4 or (len(parts) == 4 and parts[3] != "log"):
+            raise ValueError
+        if len(parts) == 4 and not (start > 0 and stop > 0):
+            raise ValueError
+    except (ValueError, IndexError):
+        raise InvalidProblem("--vary", text, allowed) from None
+    space = np.geomspace if len(parts) == 4 else np.linspace
+    return path.strip(), [float(value) for value in space(start, stop, count)]

@@ -1,0 +1,112 @@
+"""How answers leave the command line: a table for people, JSON for programs, CSV for both."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from giantsteps.answers import Answer
+
+__all__ = ["emit", "output_options", "progress_bar", "table", "write_json"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def output_options(command: Command) -> Command:
+    """``--json`` and ``--csv``."""
+    for decorator in (
+        click.option("--csv", "csv", type=click.Path(path_type=Path), help="Also write a CSV."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
+    ):
+        command = decorator(command)
+    return command
+
+
+def emit(answer: Answer, as_json: bool, csv: Path | None, title: str) -> None:
+    """Print an answer, and write it where asked."""
+    columns = answer.to_columns()
+    if csv is not None:
+        answer.to_csv(csv)
+    if as_json:
+        write_json(
+            {
+                "problem": answer.problem.to_data(),
+                "d": answer.d,
+                "source": answer.source,
+                "exact": answer.exact,
+                "violated": list(answer.violated),
+                "references": list(answer.references),
+                "values": columns,
+            }
+        )
+        return
+    where = answer.source if answer.d is None else f"{answer.source}, d = {answer.d}"
+    table(columns, f"{title} ({where})")
+    for text in answer.violated:
+        click.echo(f"approximate here, because the theory assumes: {text}")
+    if answer.references:
+        click.echo(f"references: {', '.join(answer.references)}")
+
+
+def table(columns: Mapping[str, list[Any]], title: str) -> None:
+    """A plain table: one row for each entry, numbers to six digits; a single row stands upright."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    rows = len(next(iter(columns.values()), []))
+    if rows == 1:
+        view = Table("quantity", "value", title=title, title_justify="left", box=None)
+        for name, values in columns.items():
+            view.add_row(name, _cell(values[0]))
+    else:
+        view = Table(title=title, title_justify="left", box=None)
+        for name in columns:
+            view.add_column(name, justify="right")
+        for row in zip(*columns.values(), strict=True):
+            view.add_row(*map(_cell, row))
+    console.print(view)
+    if not rows:
+        click.echo("none")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def write_json(data: Any) -> None:
+    """Print strict JSON: NaN as null, infinities as strings."""
+    click.echo(json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on standard error while it is a terminal, silence otherwise: ``report(done, total)``."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

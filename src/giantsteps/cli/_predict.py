@@ -1,0 +1,46 @@
+"""``giantsteps predict``: answers by theory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ._options import build, problem_options
+from ._output import emit, output_options
+
+__all__ = ["QUESTIONS", "command"]
+
+QUESTIONS = ("risk", "weights", "kernel", "features", "gradient")
+
+
+@click.command(
+    "predict",
+    short_help="Answer by theory.",
+    epilog="""
+    \b
+    Examples
+      giantsteps predict problem.toml
+      giantsteps predict problem.toml -d 2000 --vary readout.samples=0.2:3:15
+      giantsteps predict --activation tanh --teacher sin --width 1.25 \\
+          --step samples=3,rate=3 --question weights
+    """,
+)
+@problem_options
+@click.option(
+    "--question", type=click.Choice(QUESTIONS), default="risk", show_default=True, help="What of."
+)
+@click.option("-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit.")
+@output_options
+def command(question: str, d: int | None, as_json: bool, csv: Path | None, **stated: Any) -> None:
+    """Answer by theory, in the limit or, with -d, at a finite size.
+
+    FILE is a problem in TOML; flags, --set and --vary change it. The risk is the error on
+    noiseless labels, before ("initial") and after the steps.
+    """
+    target = build(**stated)
+    from giantsteps import theory
+
+    answer = getattr(theory, question)(target, d=d)
+    emit(answer, as_json, csv, question)

@@ -1,0 +1,54 @@
+"""``giantsteps simulate``: answers by finite networks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ._options import build, problem_options
+from ._output import emit, output_options
+from ._predict import QUESTIONS
+
+__all__ = ["command"]
+
+
+@click.command(
+    "simulate",
+    short_help="Answer by simulating finite networks.",
+    epilog="""
+    \b
+    Examples
+      giantsteps simulate problem.toml -d 1000
+      giantsteps simulate problem.toml -d 1000 --seed 3 --question weights
+      giantsteps simulate problem.toml -d 500 --vary readout.samples=0.2:3:15 --csv curve.csv
+    """,
+)
+@problem_options
+@click.option(
+    "--question", type=click.Choice(QUESTIONS), default="risk", show_default=True, help="What of."
+)
+@click.option("-d", "--dimension", "d", type=int, required=True, help="Input dimension.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same network.")
+@click.option("--device", help="Where to compute: cpu, or a device of PyTorch such as cuda.")
+@output_options
+def command(
+    question: str,
+    d: int,
+    seed: int,
+    device: str | None,
+    as_json: bool,
+    csv: Path | None,
+    **stated: Any,
+) -> None:
+    """Draw one network of input dimension d, take its steps, and measure.
+
+    standard_error is that of the test points, for this one network; for error bars over networks
+    use 'giantsteps compare'.
+    """
+    target = build(**stated)
+    from giantsteps import simulation
+
+    answer = getattr(simulation, question)(target, d=d, seed=seed, device=device)
+    emit(answer, as_json, csv, question)

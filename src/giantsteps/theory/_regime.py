@@ -1,0 +1,244 @@
+"""Which equation answers which question: one table, the only place that decides (theory §0).
+
+A setting belongs to one of the :class:`Kind` below, by its number of steps and its exponents.
+``RULES[question][kind, d is given]`` names the section that answers, the conditions under which
+its answer is exact, and those without which it would be wrong. Everything else raises
+:class:`~giantsteps.errors.NotCovered`. The scope page of the documentation is printed from
+this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from giantsteps.errors import NotCovered
+from giantsteps.gaussian import moments
+from giantsteps.problem import Problem
+
+__all__ = ["CONDITIONS", "RULES", "Kind", "Rule", "kind_of", "resolve", "staircase_level"]
+
+#: Exponents closer than this to a boundary are on it.
+BOUNDARY_WIDTH = 1e-9
+
+
+class Kind(Enum):
+    """What the steps of a problem look like in the limit; the value is how to say it."""
+
+    UNTRAINED = "no step"
+    SMALL = "one step, exponent 0"
+    BETWEEN = "one step, 0 < exponent < 1/2"
+    BOUNDARY = "one step, exponent (l-1)/(2l), l ≥ 2"
+    LARGE = "one step, exponent 1/2"
+    SEVERAL = "several steps"
+
+
+def staircase_level(exponent: float) -> tuple[int, bool]:
+    r"""ℓ with (ℓ−1)/(2ℓ) ≤ e < ℓ/(2ℓ+2), and whether e sits on the lower boundary of that interval.
+
+    e = 1/2 − 1/(2(ℓ+1)) is where the (ℓ+1)-th polynomial spike appears (theory §6). Level 1 starts
+    at e = 0, which is the small step itself and not a boundary between two staircase limits.
+    """
+    if exponent >= 0.5 - BOUNDARY_WIDTH:
+        raise ValueError("exponent 1/2 is above the whole staircase")
+    position = 1.0 / (1.0 - 2.0 * exponent)  # equals ℓ on the boundary (ℓ−1)/(2ℓ)
+    nearest = round(position)
+    if nearest >= 1 and abs(exponent - (nearest - 1) / (2 * nearest)) < BOUNDARY_WIDTH:
+        return nearest, True
+    return int(position), False
+
+
+def kind_of(problem: Problem) -> Kind:
+    """The row of the table a problem belongs to."""
+    if not problem.steps:
+        return Kind.UNTRAINED
+    if len(problem.steps) > 1:
+        return Kind.SEVERAL
+    exponent = problem.steps[0].exponent
+    if exponent < BOUNDARY_WIDTH:
+        return Kind.SMALL
+    if exponent > 0.5 - BOUNDARY_WIDTH:
+        return Kind.LARGE
+    return Kind.BOUNDARY if staircase_level(exponent)[1] else Kind.BETWEEN
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Something an equation assumes of a problem, in words, with the way to satisfy it."""
+
+    text: str
+    fix: str
+    holds: Callable[[Problem], bool]
+
+
+def _teacher_centered(problem: Problem) -> bool:
+    link = getattr(problem.teacher, "link", None)
+    return link is None or moments(link).is_centered
+
+
+def _activation_centered(problem: Problem) -> bool:
+    return moments(problem.activation).is_centered
+
+
+def _activation_odd(problem: Problem) -> bool:
+    return moments(problem.activation).is_odd
+
+
+def _mean_free_or_odd(problem: Problem) -> bool:
+    return _activation_odd(problem) or abs(problem.init.second_layer.mean) < 1e-12
+
+
+CONDITIONS: dict[str, Condition] = {
+    "single index": Condition(
+        "the teacher depends on one direction",
+        "a rank-one teacher",
+        lambda problem: problem.teacher.rank == 1,
+    ),
+    "centered teacher": Condition(
+        "E σ*(z) = 0",
+        'gs.centered(teacher), in TOML {name = "...", centered = true}',
+        _teacher_centered,
+    ),
+    "centered activation": Condition(
+        "E σ(z) = 0",
+        "gs.centered(activation), or give d, which keeps the mean as a feature",
+        _activation_centered,
+    ),
+    "mean-free or odd": Condition(
+        "σ is odd or the second layer has mean zero",
+        'second_layer="gaussian", an odd activation, or give d',
+        _mean_free_or_odd,
+    ),
+    "odd activation": Condition(
+        "σ is odd (else the bulk of the trained weights is a good approximation, theory §5b)",
+        "an odd activation",
+        _activation_odd,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One cell of the table.
+
+    Attributes
+    ----------
+    section
+        Where the equation stands in docs/theory.
+    method
+        Name of the solver, looked up by the question's own module.
+    needs
+        Conditions without which there is no answer.
+    exact_if
+        Conditions without which the answer is an approximation, reported in ``violated``.
+    references
+        Keys of the bibliography.
+    """
+
+    section: str
+    method: str
+    needs: tuple[str, ...] = ("single index", "centered teacher")
+    exact_if: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return tuple(CONDITIONS[name].text for name in self.needs + self.exact_if)
+
+    def violated(self, problem: Problem) -> tuple[str, ...]:
+        return tuple(
+            CONDITIONS[name].text for name in self.exact_if if not CONDITIONS[name].holds(problem)
+        )
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A cell of the table without an answer: why, and what would be covered."""
+
+    why: str
+    covered: str
+
+
+_ONE_STEP = ("ba2022",)
+_EVERY_RATE = ("ba2022", "moniri2023", "cui2024", "dandi2024")
+_NO_STEPS_YET = Absent("there is no step", "problems with at least one step")
+_GIVE_D = "one-step problems at every exponent with d given"
+_ONE = Absent(
+    "the problem has several steps", "no step or one step, and simulation for any number of steps"
+)
+_ON_BOUNDARY = Absent(
+    "the exponent is where a polynomial spike appears, so the two one-sided limits differ",
+    "exponents on either side, and this exponent with d given",
+)
+
+_MARCHENKO_PASTUR = Rule("§1", "initial", needs=())
+_SMALL_SPIKE = Rule("§2", "small step", references=_ONE_STEP)
+_INFINITE_SPIKE = Rule("§2", "infinite strength", references=_ONE_STEP)
+_GAUSSIAN = Rule(
+    "§4",
+    "small step",
+    needs=("single index", "centered teacher", "centered activation", "mean-free or odd"),
+    references=_ONE_STEP,
+)
+_RANDOM_FEATURES = Rule(
+    "§4",
+    "small step",
+    needs=("single index", "centered teacher", "centered activation"),
+    references=("ba2022", "mei2019"),
+)
+_EQUIVALENT = Rule("§5", "equivalent", exact_if=("odd activation",), references=_EVERY_RATE)
+_KERNEL = Rule("§3", "small step", references=("ba2022", "wang2024", "fan2020"))
+
+#: Question → (kind, d is given) → rule.
+RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
+    "weights": {
+        (Kind.UNTRAINED, False): _MARCHENKO_PASTUR,
+        (Kind.UNTRAINED, True): _MARCHENKO_PASTUR,
+        (Kind.SMALL, False): _SMALL_SPIKE,
+        (Kind.SMALL, True): _SMALL_SPIKE,
+        (Kind.BETWEEN, False): _INFINITE_SPIKE,
+        (Kind.BETWEEN, True): _EQUIVALENT,
+        (Kind.BOUNDARY, False): _INFINITE_SPIKE,
+        (Kind.BOUNDARY, True): _EQUIVALENT,
+        (Kind.LARGE, False): _INFINITE_SPIKE,
+        (Kind.LARGE, True): _EQUIVALENT,
+        (Kind.SEVERAL, False): _ONE,
+        (Kind.SEVERAL, True): _ONE,
+    },
+    "risk": {
+        (Kind.UNTRAINED, False): _RANDOM_FEATURES,
+        (Kind.UNTRAINED, True): _RANDOM_FEATURES,
+        (Kind.SMALL, False): _GAUSSIAN,
+        (Kind.SMALL, True): _EQUIVALENT,
+        (Kind.BETWEEN, False): Absent("the staircase limit needs an equation of its own", _GIVE_D),
+        (Kind.BETWEEN, True): _EQUIVALENT,
+        (Kind.BOUNDARY, False): _ON_BOUNDARY,
+        (Kind.BOUNDARY, True): _EQUIVALENT,
+        (Kind.LARGE, False): _EQUIVALENT,
+        (Kind.LARGE, True): _EQUIVALENT,
+        (Kind.SEVERAL, False): _ONE,
+        (Kind.SEVERAL, True): _ONE,
+    },
+}
+
+
+def resolve(question: str, problem: Problem, d: int | None) -> Rule:
+    """The rule that answers ``question`` for ``problem``.
+
+    Raises
+    ------
+    NotCovered
+        If the table has no answer, or the problem leaves a condition that the answer needs.
+    """
+    kind = kind_of(problem)
+    size = "in the limit" if d is None else f"at d = {d}"
+    what = f"theory.{question} for {kind.value} {size}"
+    rule = RULES[question][kind, d is not None]
+    if isinstance(rule, Absent):
+        raise NotCovered(what, rule.why, rule.covered)
+    for name in rule.needs:
+        condition = CONDITIONS[name]
+        if not condition.holds(problem):
+            raise NotCovered(what, f"it needs that {condition.text}", condition.fix)
+    return rule

@@ -1,0 +1,91 @@
+"""``theory.weights``: singular values of the weights after the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from giantsteps.answers import Solution, Spectrum, Spike
+from giantsteps.laws import MarchenkoPastur, outlier
+from giantsteps.problem import Grid, Problem
+
+from ._dispatch import Solver, answer
+from ._first_step import first_step
+from ._regime import Rule
+
+__all__ = ["weights"]
+
+
+def weights(problem: Problem | Grid, d: int | None = None) -> Spectrum:
+    r"""Singular values of W after the steps: the bulk of W₀ and the spike of the gradient.
+
+    .. math::
+        s_1^2 \to \frac{(1+θ_1^2)(β+θ_1^2)}{θ_1^2},\qquad
+        ⟨u_1, β^*⟩^2 \to ρ^2\Bigl(1 - \frac{β+θ_1^2}{θ_1^2(θ_1^2+1)}\Bigr)
+        \qquad\text{if } θ_1 > β^{1/4}
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        The readout, if any, plays no part.
+    d : int, optional
+        Input dimension; without it the limit, in which a positive exponent gives a spike at
+        infinity with a finite overlap ρ².
+
+    Returns
+    -------
+    Spectrum
+        min(d, N) singular values. Overlaps of a spike are squared cosines of its left singular
+        vector with the ``teacher`` β* and with the ``gradient`` direction b, and of its right one
+        with the ``second_layer``.
+
+    Notes
+    -----
+    theory §1, §2; ba2022.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="tanh", noise_variance=0.1, width=1.25,
+    ...                      steps=[gs.Step(samples=3, rate=3)])
+    >>> spike, = weights(problem).spikes
+    >>> round(spike.value, 6), round(spike.overlap, 6)
+    (2.171984, 0.261306)
+    """
+    return answer("weights", problem, d, _SOLVERS)
+
+
+def _rank_one(problems: Sequence[Problem], rules: Sequence[Rule], d: int | None) -> list[Spectrum]:
+    """No step, or one step whose strength θ₁ (finite or infinite) meets the bulk of W₀."""
+    return [_spectrum(problem, rule, d) for problem, rule in zip(problems, rules, strict=True)]
+
+
+def _spectrum(problem: Problem, rule: Rule, d: int | None) -> Spectrum:
+    sized = problem if d is None else problem.realised(d)
+    spikes = _spikes(sized, None if d is None else problem.at(d).neurons) if problem.steps else ()
+    return Spectrum(
+        problem=problem,
+        d=d,
+        source="limit" if d is None else "finite width",
+        exact=not rule.violated(problem),
+        assumptions=rule.assumptions,
+        violated=rule.violated(problem),
+        references=rule.references,
+        solution=Solution(status="closed form"),
+        matrix="weights",
+        bulk=MarchenkoPastur(sized.width).singular_values(),
+        spikes=spikes,
+    )
+
+
+def _spikes(problem: Problem, neurons: int | None) -> tuple[Spike, ...]:
+    step = first_step(problem, neurons)
+    value, left, right, present = outlier(step.strength, problem.width)
+    overlaps = {"teacher": step.alignment * left, "gradient": left, "second_layer": right}
+    return (Spike(value=value, overlaps=overlaps),) if present else ()
+
+
+_SOLVERS: Mapping[str, Solver[Spectrum]] = {
+    "initial": _rank_one,
+    "small step": _rank_one,
+    "infinite strength": _rank_one,
+}
