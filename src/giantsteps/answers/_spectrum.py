@@ -151,9 +151,11 @@ class Spectrum(Answer):
         rows = super()._summary()
         if not self.spikes:
             rows.insert(bool(self.dims), ("spikes", "none"))
-        if not self.shape and self.bulk is not None:
-            support = (f"[{low:.6g}, {high:.6g}]" for low, high in self.bulk.support)  # type: ignore[union-attr]
-            rows.insert(0, ("bulk", " ∪ ".join(support)))
+        # A simulated bulk is computed when it is first read; showing the answer does not read it.
+        bulk = vars(self).get("bulk")
+        if not self.shape and bulk is not None and bulk.support:
+            intervals = (f"[{low:.6g}, {high:.6g}]" for low, high in bulk.support)
+            rows.insert(0, ("bulk", " ∪ ".join(intervals)))
         return rows
 
     @classmethod

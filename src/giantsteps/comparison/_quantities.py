@@ -65,7 +65,8 @@ class Quantity:
 def default_quantities(answer: Answer) -> Sequence[str]:
     """What is compared unless asked otherwise: all that theory predicts."""
     if isinstance(answer, Risk):
-        before = ("initial.test", "gain") if answer.initial is not None else ()
+        compares = answer.field("steps") and answer.initial is not None
+        before = ("initial.test", "gain") if compares else ()
         return ("test", "train", *before)
     if isinstance(answer, Spectrum):
         if np.all(np.asarray(answer.count) == 0):

@@ -25,6 +25,9 @@ __all__ = ["ComparisonDisplay", "Series"]
 
 Array = NDArray[np.float64]
 
+_DOTTED = (0, (1.2, 1))
+_FLOOR: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 0.8}
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Series:
@@ -65,6 +68,8 @@ class ComparisonDisplay:
     floor : float, optional
         A dashed horizontal line.
     floor_label : str
+    steps : str
+        "step" or "steps", for the legend.
 
     Attributes
     ----------
@@ -84,8 +89,9 @@ class ComparisonDisplay:
         legend_title: str = "",
         floor: float | None = None,
         floor_label: str = "linear floor",
+        steps: str = "step",
     ) -> None:
-        self.series = tuple(series)
+        self.series, self.steps = tuple(series), steps
         self.x_label, self.y_label, self.legend_title = x_label, y_label, legend_title
         self.floor, self.floor_label = floor, floor_label
 
@@ -137,6 +143,7 @@ class ComparisonDisplay:
             legend_title=_style.label(others[0]) if len(others) == 1 else "",
             floor=floor,
             floor_label=floor_label,
+            steps="steps" if len(comparison.theory[0].field("steps")) > 1 else "step",
         )
         return display.plot(**options)
 
@@ -151,86 +158,69 @@ class ComparisonDisplay:
         with _style.style():
             self.ax_ = _style.new_axes(width, height) if ax is None else ax
             self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
-            names = list(dict.fromkeys(s.label for s in self.series))
-            palette = dict(zip(names, _style.colours(len(names))))
-            markers = dict(zip(names, itertools.cycle(_style.MARKERS)))
-            for series in self.series:
-                colour = palette[series.label]
-                if series.before and self._is_common(series):
-                    colour = _style.GREY
-                self._draw(series, colour, markers[series.label])
+            looks = self._looks()
+            for series, look in zip(self.series, looks):
+                self._draw(series, look)
             if self.floor is not None:
-                self.ax_.axhline(self.floor, color="black", linestyle=(0, (4, 3)), linewidth=0.8)
+                self.ax_.axhline(self.floor, **_FLOOR)
             if _spans_decades([s.curve_x for s in self.series]):
                 self.ax_.set_xscale("log")
             self.ax_.set_xlabel(self.x_label)
             self.ax_.set_ylabel(self.y_label)
-            self._legend(palette, markers)
+            self._legend(looks)
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the figure at its exact width, with embedded fonts."""
         _style.save(self.figure_, path)
 
-    def _is_common(self, series: Series) -> bool:
-        """Whether the curve belongs to all the others: the start that they share."""
-        return sum(s.before for s in self.series) == 1 and len(self.series) > 1
+    def _looks(self) -> list[dict[str, Any]]:
+        """Colour by label; the start has open markers, in grey where all curves share it."""
+        names = list(dict.fromkeys(series.label for series in self.series))
+        palette = dict(zip(names, _style.colours(len(names))))
+        markers = dict(zip(names, itertools.cycle(_style.MARKERS)))
+        shared = sum(series.before for series in self.series) == 1
+        looks = []
+        for series in self.series:
+            colour = _style.GREY if series.before and shared else palette[series.label]
+            looks.append(
+                {
+                    "color": colour,
+                    "marker": markers[series.label],
+                    "markerfacecolor": "white" if series.before else colour,
+                    "markeredgewidth": 0.8,
+                    "linestyle": _DOTTED if series.before and not shared else "solid",
+                }
+            )
+        return looks
 
-    def _draw(self, series: Series, colour: Any, marker: str) -> None:
-        line = (0, (1.2, 1)) if series.before and colour != _style.GREY else "solid"
-        self.ax_.plot(series.curve_x, series.curve, color=colour, linestyle=line, zorder=2)
-        self.ax_.errorbar(
-            series.x,
-            series.mean,
-            yerr=3 * series.standard_error,
-            color=colour,
-            marker=marker,
-            markerfacecolor="white" if series.before else colour,
-            markeredgewidth=0.8,
-            linestyle="none",
-            elinewidth=0.8,
-            zorder=3,
-        )
+    def _draw(self, series: Series, look: dict[str, Any]) -> None:
+        line = {"color": look["color"], "linestyle": look["linestyle"]}
+        self.ax_.plot(series.curve_x, series.curve, **line, zorder=2)
+        points = look | {"linestyle": "none"}
+        error = 3 * series.standard_error
+        self.ax_.errorbar(series.x, series.mean, yerr=error, elinewidth=0.8, zorder=3, **points)
 
-    def _legend(self, palette: dict[str, Any], markers: dict[str, str]) -> None:
+    def _legend(self, looks: Sequence[dict[str, Any]]) -> None:
         from matplotlib.lines import Line2D
 
-        after = [s for s in self.series if not s.before]
-        earlier = [s for s in self.series if s.before]
-        handles = []
-        for series in after:
-            name = series.label or ("after the step" if earlier else "theory and simulation")
-            handles.append(
-                Line2D(
-                    [], [], color=palette[series.label], marker=markers[series.label], label=name
-                )
-            )
+        earlier = [look for series, look in zip(self.series, looks) if series.before]
+        nameless = f"after the {self.steps}" if earlier else "theory and simulation"
+        handles = [
+            Line2D([], [], **look, label=series.label or nameless)
+            for series, look in zip(self.series, looks)
+            if not series.before
+        ]
         if earlier:
-            common = self._is_common(earlier[0])
-            handles.append(
-                Line2D(
-                    [],
-                    [],
-                    color=_style.GREY,
-                    marker=markers[earlier[0].label],
-                    markerfacecolor="white",
-                    markeredgewidth=0.8,
-                    linestyle="solid" if common else (0, (1.2, 1)),
-                    label="before the step",
-                )
-            )
+            look = earlier[0] if len(earlier) == 1 else earlier[0] | {"color": _style.GREY}
+            handles.append(Line2D([], [], **look, label=f"before the {self.steps}"))
         if self.floor is not None:
-            handles.append(
-                Line2D(
-                    [],
-                    [],
-                    color="black",
-                    linestyle=(0, (4, 3)),
-                    linewidth=0.8,
-                    label=self.floor_label,
-                )
-            )
-        self.ax_.legend(handles=handles, title=self.legend_title or None)
+            handles.append(Line2D([], [], **_FLOOR, label=self.floor_label))
+        crowded = len(handles) > 5
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        self.ax_.legend(
+            handles=handles, title=self.legend_title or None, **place if crowded else {}
+        )
 
 
 def _horizontal(comparison: Comparison, x: str | None) -> str:
