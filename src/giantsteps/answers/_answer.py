@@ -304,7 +304,7 @@ def _shown(value: ArrayLike) -> str:
     if array.dtype.kind != "f":
         return f"{array.shape}"
     finite = array[np.isfinite(array)]
-    if array.size <= 4:
+    if array.size <= 6:
         return "  ".join(f"{number:.6g}" for number in array.ravel())
     if finite.size == 0:
         return f"{array.shape}, none finite"

@@ -17,6 +17,7 @@ from giantsteps.answers import Answer, require, to_csv
 from giantsteps.answers._export import plain
 from giantsteps.answers._leaves import Record
 from giantsteps.comparison._stats import (
+    BEYOND,
     VERDICTS,
     Agreement,
     Estimate,
@@ -153,11 +154,26 @@ class Comparison(Record):
             f"Comparison of {self.question}, d = {sizes}, {len(self.seeds)} seeds: {self.verdict}"
         )
 
+    def _notes(self) -> list[str]:
+        notes = []
+        if self.theory[0].shape:
+            t = np.concatenate([np.ravel(a.largest.t) for a in self.agreements.values()])
+            t = np.abs(t[~np.isnan(t)])
+            beyond, expected = np.sum(t > BEYOND), t.size * chance(len(self.seeds))
+            notes.append(
+                f"{beyond} of {t.size} beyond |t| = {BEYOND:g}, {expected:.1f} expected by chance; "
+                f"together p = {self.p_value:.2g}"
+            )
+        violated = dict.fromkeys(text for answer in self.theory for text in answer.violated)
+        if violated:
+            notes.append(f"theory is approximate here, it assumes: {'; '.join(violated)}")
+        return notes
+
     def __repr__(self) -> str:
         rows = self._summary()
         widths = [max(map(len, column)) for column in zip(*rows)]
-        lines = ("  " + "  ".join(map(str.ljust, row, widths)) for row in rows)
-        return "\n".join([self._title(), *(line.rstrip() for line in lines)])
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+        return "\n".join([self._title(), *(f"  {line}" for line in lines + self._notes())])
 
     def _repr_html_(self) -> str:
         head, *rows = self._summary()
@@ -168,6 +184,7 @@ class Comparison(Record):
         return (
             f"<table><caption>{escape(self._title())}</caption>"
             f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+            + "".join(f"<p>{escape(note)}</p>" for note in self._notes())
         )
 
 
