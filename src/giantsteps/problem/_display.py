@@ -5,13 +5,14 @@ from __future__ import annotations
 import html as _html
 from typing import TYPE_CHECKING, Any
 
-from giantsteps.errors import InvalidProblem
+from giantsteps.functions import Function, SingleIndex
+from giantsteps.problem._second_layer import SecondLayer
 
 if TYPE_CHECKING:
     from giantsteps.problem._parts import Init, Ridge, Step
     from giantsteps.problem._problem import Problem
 
-__all__ = ["html", "text"]
+__all__ = ["html", "label", "text"]
 
 
 def text(problem: Problem) -> str:
@@ -25,7 +26,7 @@ def text(problem: Problem) -> str:
         else:
             code, note = items[0] if items else ("[]", "random features")
             lines += [(f"    {name}={code},", note)]
-    column = max(len(code) for code, note in lines if note)
+    column = min(64, max(len(code) for code, note in lines if note))
     body = "\n".join(f"{code:<{column}}  # {note}" if note else code for code, note in lines)
     return f"Problem(\n{body}\n)"
 
@@ -44,8 +45,8 @@ def html(problem: Problem) -> str:
 def _rows(problem: Problem) -> list[tuple[str, list[tuple[str, str]]]]:
     """The fields, each with its code and what the code says; one pair a step."""
     return [
-        ("activation", [(_spec(problem.activation), "f(x) = a . activation(W'x) / sqrt(N)")]),
-        ("teacher", [(_spec(problem.teacher), "y = teacher(<x, beta*>) + noise")]),
+        ("activation", [(_code(problem.activation), "f(x) = a . activation(W'x) / sqrt(N)")]),
+        ("teacher", [(_code(problem.teacher), "y = teacher(<x, beta*>) + noise")]),
         ("width", [(repr(problem.width), f"N/d = {problem.width:g}")]),
         (
             "noise_variance",
@@ -74,9 +75,16 @@ def _init(init: Init) -> str:
     return f"W: {weights}; a = A / sqrt(N), A {init.second_layer.law}"
 
 
-def _spec(function: Any) -> str:
-    """The shortest code for a function: its name or expression, else its repr."""
-    try:
-        return repr(function.to_data())
-    except InvalidProblem:
-        return repr(function)
+def label(value: Any) -> str:
+    """The shortest text that tells a value from others: a name, an expression, else its repr."""
+    function = value.link if isinstance(value, SingleIndex) else value
+    if isinstance(function, Function) and function.name is not None:
+        return function.name
+    data = value.to_data() if isinstance(value, SecondLayer) else value
+    return data if isinstance(data, str) else repr(value)
+
+
+def _code(value: Any) -> str:
+    """The shortest code for a function: its name or expression in quotes, else its repr."""
+    text = label(value)
+    return repr(text) if text != repr(value) else text

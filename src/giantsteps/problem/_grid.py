@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import _paths, _serialize
+from giantsteps.problem import _display, _paths, _serialize
 from giantsteps.problem._checks import suggest
 from giantsteps.problem._problem import COUPLED, Problem
 
@@ -118,14 +118,13 @@ class Grid:
         return iter(self._cells.flat)
 
     def __getitem__(self, index: object) -> Problem | Grid:
-        keys = index if isinstance(index, tuple) else (index,)
+        keys: tuple[Any, ...] = index if isinstance(index, tuple) else (index,)
         if len(keys) > self.ndim:
             raise IndexError(f"{len(keys)} indices for a grid of {self.ndim} dimensions")
         fixed: dict[str, Any] = {}
         kept: dict[str, tuple[Any, ...]] = {}
-        for (path, values), key in itertools.zip_longest(
-            self.axes.items(), keys, fillvalue=slice(None)
-        ):
+        padded = (*keys, *[slice(None)] * (self.ndim - len(keys)))
+        for (path, values), key in zip(self.axes.items(), padded, strict=True):
             if isinstance(key, slice):
                 kept[path] = values[key]
             else:
@@ -160,9 +159,8 @@ class Grid:
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of the canonical form, in hex; the order of the axes counts."""
-        axes = [[path, _serialize.canonical(values)] for path, values in self.axes.items()]
-        base = _serialize.canonical(self._base)
-        return _serialize.content_hash("grid", {"problem": base, "axes": axes})
+        axes = [[path, _serialize.to_data(values)] for path, values in self.axes.items()]
+        return _serialize.content_hash("grid", {"problem": self._base.to_data(), "axes": axes})
 
     def to_data(self) -> dict[str, Any]:
         """Return the grid as plain data: ``{"problem": {...}, "vary": {path: [values]}}``."""
@@ -237,14 +235,4 @@ def _normalise(problem: Problem, axes: Mapping[str, list[Any]]) -> dict[str, tup
 def _labels(values: tuple[Any, ...]) -> np.ndarray:
     if all(isinstance(value, float) for value in values):
         return np.array(values)
-    return np.array([_label(value) for value in values])
-
-
-def _label(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    try:
-        text = _serialize.canonical(value)
-    except InvalidProblem:  # a callable without a name
-        return repr(value)
-    return text if isinstance(text, str) else repr(value)
+    return np.array([_display.label(value) for value in values])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.errors import InvalidProblem
@@ -29,7 +28,7 @@ def _walk(value: object, prefix: str) -> Iterator[tuple[str, Any]]:
 
 def _children(value: object) -> list[tuple[str, Any]]:
     if isinstance(value, Part):
-        return [(item.name, getattr(value, item.name)) for item in fields(value)]  # type: ignore[arg-type]
+        return list(value.named().items())
     if isinstance(value, tuple) and any(isinstance(item, Part) for item in value):
         return [(str(index), item) for index, item in enumerate(value)]
     return []

@@ -6,11 +6,11 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.functions import Function, Teacher, as_function, as_teacher
+from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
 from giantsteps.gaussian import check_function
 from giantsteps.problem import _display, _paths, _serialize
 from giantsteps.problem._checks import integer, number
@@ -88,8 +88,10 @@ class Problem(Part):
 
     def __post_init__(self) -> None:
         activation = as_function(self.activation, "activation")
-        check_function(activation, "activation")
+        _check_once(activation, "activation")
         teacher = as_teacher(self.teacher)
+        if isinstance(teacher, SingleIndex):
+            _check_once(teacher.link, "teacher")
         width = number(
             self.width, "width", "a positive finite number (N/d)", lower=0.0, open_below=True
         )
@@ -300,7 +302,7 @@ class Problem(Part):
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of the canonical form, in hex: the same for equal problems in every process."""
-        return _serialize.content_hash("problem", _serialize.canonical(self))
+        return _serialize.content_hash("problem", self.to_data())
 
     # Display -----------------------------------------------------------------------------------
 
@@ -309,6 +311,12 @@ class Problem(Part):
 
     def _repr_html_(self) -> str:
         return _display.html(self)
+
+
+@lru_cache(maxsize=256)
+def _check_once(function: Function, field: str) -> None:
+    """Refuse functions without a finite second moment, with NaN, or constant: once each."""
+    check_function(function, field)
 
 
 def _as_steps(value: object) -> tuple[Step, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -68,7 +68,7 @@ class SecondLayer(Part, ABC):
 
     def to_data(self) -> str | dict[str, Any]:
         """The law as it stands in a file: its name, or a table with its parameters."""
-        parameters = {item.name: getattr(self, item.name) for item in fields(self)}
+        parameters = self.named()
         if not parameters:
             return self.law
         lists = {key: list(v) if isinstance(v, tuple) else v for key, v in parameters.items()}

@@ -7,7 +7,6 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from giantsteps.problem._problem import Problem
 
 __all__ = [
-    "canonical",
     "content_hash",
     "from_data",
     "read_json",
@@ -38,8 +36,7 @@ _FORM = 1  # version of the canonical form: to be raised when the meaning of a f
 def to_data(value: Any) -> Any:
     """Return a part of a problem as plain data; a field that is None is left out."""
     if isinstance(value, Part) and not isinstance(value, SecondLayer):
-        named = {item.name: getattr(value, item.name) for item in fields(value)}  # type: ignore[arg-type]
-        return {name: to_data(item) for name, item in named.items() if item is not None}
+        return {name: to_data(item) for name, item in value.named().items() if item is not None}
     if isinstance(value, tuple | list):
         return [to_data(item) for item in value]
     if hasattr(value, "to_data"):
@@ -54,23 +51,12 @@ def from_data(data: Mapping[str, Any]) -> Problem:
     return Problem(**keywords(data, Problem, ""))
 
 
-def canonical(value: Any) -> Any:
-    """Return plain data that is equal exactly when the values are: functions by canonical text."""
-    if isinstance(value, Part) and not isinstance(value, SecondLayer):
-        named = {item.name: getattr(value, item.name) for item in fields(value)}  # type: ignore[arg-type]
-        return {name: canonical(item) for name, item in named.items()}
-    if isinstance(value, tuple | list):
-        return [canonical(item) for item in value]
-    if hasattr(value, "canonical"):
-        return value.canonical
-    return to_data(value)
-
-
 def content_hash(kind: str, data: Any) -> str:
-    """Return the SHA-256 of canonical data, in hex; ``kind`` keeps problems and grids apart.
+    """Return the SHA-256 of the canonical form, in hex; ``kind`` keeps problems and grids apart.
 
-    The text hashed is JSON with sorted keys and floats by ``repr``, so that neither the process,
-    nor the machine, nor the order of a dict matters.
+    The canonical form of ``data`` (from :func:`to_data`: defaults filled in, functions by canonical
+    text) is JSON with sorted keys and floats by ``repr``, so that neither the process, nor the
+    machine, nor the order of a dict matters.
     """
     form = {"form": _FORM, "kind": kind, "content": data}
     text = json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)
