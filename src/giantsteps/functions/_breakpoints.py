@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import InvalidProblem
 from ._calculus import differentiate, expand
 from ._expression import parse_atom
+from ._polynomial import with_simple_roots
 from ._tree import ADD, DIV, POW, SUB, Call, Const, Node, postorder, substitute
 
 __all__ = ["Edges"]
@@ -77,7 +78,7 @@ class Edges:
             return np.empty(0)
         slope = differentiate(edge)
         breaks = self._of(edge)[0]
-        u, du = self.values(edge), self.values(slope)
+        u = self.values(edge)
         if isinstance(slope, Const) and breaks.size == 0:
             if slope.value == 0.0:
                 return np.empty(0)
@@ -88,7 +89,10 @@ class Edges:
         def gap(x: np.ndarray) -> np.ndarray:
             return u(x) - level
 
-        size = self._magnitude(edge, level)
+        reduced = with_simple_roots(edge, level)
+        if reduced is not None:
+            return _piece_roots(reduced, reduced.deriv(), np.abs, self.lower, self.upper)
+        du, size = self.values(slope), self._magnitude(edge, level)
         ends = np.concatenate([[self.lower], breaks, [self.upper]])
         found = [_piece_roots(gap, du, size, a, b) for a, b in pairwise(ends)]
         found.append(_touching(gap, breaks, GRID_STEP, self.lower, self.upper))
@@ -165,7 +169,7 @@ def _crossings(u: Values, x: np.ndarray, signs: np.ndarray, spacing: float) -> n
 
 def _touching(u: Values, points: np.ndarray, spacing: float, a: float, b: float) -> np.ndarray:
     """Those of the given points (turning points, breakpoints) where u is zero but not beside."""
-    beside = np.maximum(
+    beside = np.fmax(
         np.abs(u(np.maximum(points - spacing, a))), np.abs(u(np.minimum(points + spacing, b)))
     )
     return points[(np.abs(u(points)) <= 1e-12 * beside) & (beside > 0)]

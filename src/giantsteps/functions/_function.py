@@ -25,6 +25,8 @@ __all__ = ["Function", "Spec", "as_function", "centered"]
 
 # The normal density is below the smallest double beyond 39.
 REACH = 40.0
+# A gap that does not shrink between two of these distances from a point is a jump.
+JUMP_DISTANCES = (1e-4, 1e-6, 1e-8, 1e-10)
 _MODULE = re.compile(r"(?!__)[A-Za-z_]\w*(\.(?!__)[A-Za-z_]\w*)*:(?!__)[A-Za-z_]\w*", re.ASCII)
 _LABEL = re.compile(r"(?!__)[A-Za-z_]\w*", re.ASCII)
 
@@ -169,7 +171,8 @@ class Function:
             When the function jumps, for then f' says nothing about it.
         """
         if self.has_jumps:
-            where = ", ".join(f"{point:.6g}" for point in self._jumps[:3])
+            nearest = sorted(self._jumps.tolist(), key=abs)[:3]
+            where = ", ".join(f"{point:.6g}" for point in nearest)
             raise InvalidProblem(
                 "function",
                 self.name or self,
@@ -189,17 +192,16 @@ class Function:
 
     @cached_property
     def _jumps(self) -> np.ndarray:
-        """The suspected points where the two sides stay apart as they come closer."""
+        """The suspected points where the two sides stay apart, or grow, as they come closer."""
         points = self._edges.suspects
-        far, near = (
-            np.abs(self(points + h) - self(points - h))
-            for h in (
-                1e-6 * np.maximum(1.0, np.abs(points)),
-                1e-8 * np.maximum(1.0, np.abs(points)),
-            )
-        )
-        size = np.maximum(np.abs(self(points - 1e-6)), np.abs(self(points + 1e-6)))
-        return points[(near > 0.5 * far) & (near > 1e-10 * size) | ~np.isfinite(near)]
+        scale = np.maximum(1.0, np.abs(points))
+        sides = [(self(points - h * scale), self(points + h * scale)) for h in JUMP_DISTANCES]
+        gaps = np.array([np.abs(right - left) for left, right in sides])
+        size = np.max(np.abs(sides), axis=1)
+        stays = (gaps[1:] > 0.5 * gaps[:-1]) & (gaps[1:] > 1e-11 * size.max(axis=0))
+        grows = size[1:] > 1.2 * size[:-1]
+        bad = stays.any(axis=0) | grows.all(axis=0) | ~np.isfinite(gaps).all(axis=0)
+        return points[bad]
 
     def breakpoints(self, lower: float, upper: float) -> np.ndarray:
         """Where f, f' or f'' is not smooth: sorted, in [lower, upper].

@@ -17,15 +17,16 @@ from ..errors import InvalidProblem
 __all__ = ["NumericalDerivative", "numerical_derivative", "scan"]
 
 Value = Callable[[Any, Any], Any]  # value(xp, x)
-POINTS = 9
+Values = Callable[[np.ndarray], np.ndarray]
+SIDE = 4  # points on each side of a difference
 
 
 @dataclass(frozen=True)
 class NumericalDerivative:
-    """f'(x) ≈ h⁻¹ Σ_j L_j'((x − s)/h) f(s + j h), j = 0..8, L_j Lagrange's polynomials.
+    """f'(x) ≈ h⁻¹ Σ_j L_j'((x − m)/h) [f(m + j h) − f(m)], j = −4..4, L_j Lagrange's polynomials.
 
-    The nine points s, ..., s + 8h surround x, and move aside (x off their centre) or together
-    (h smaller) where they would straddle a breakpoint.  At a breakpoint: the slope to its right.
+    The nine points surround x = m, and move aside (m away from x) or together (h smaller) where
+    they would straddle a breakpoint.  At a breakpoint: the slope to its right.
 
     Parameters
     ----------
@@ -50,27 +51,28 @@ class NumericalDerivative:
                 left = xp.where(x >= point, point, left)
             for point in reversed(self.breaks):
                 right = xp.where(x < point, point, right)
-            h = xp.minimum((right - left) / (POINTS - 1), self.step)
-            start = xp.maximum(x - (POINTS // 2) * h, left)
-            start = xp.minimum(start, right - (POINTS - 1) * h)
-            place = (x - start) / h
+            h = xp.minimum((right - left) / (2 * SIDE), self.step)
+            middle = xp.minimum(xp.maximum(x, left + SIDE * h), right - SIDE * h)
+            place = (x - middle) / h
         else:
-            h, start, place = self.step, x - (POINTS // 2) * self.step, POINTS / 2 - 0.5
+            h, middle, place = self.step, x, 0.0
+        centre = self.value(xp, middle)
         total = 0.0
-        for j, weight in enumerate(_lagrange_slopes()):
-            total = total + weight(place) * self.value(xp, start + j * h)
+        for j, slope in _lagrange_slopes().items():
+            total = total + slope(place) * (self.value(xp, middle + j * h) - centre)
         return xp.astype(total / h, dtype, copy=False)
 
 
 @cache
-def _lagrange_slopes() -> tuple[Polynomial, ...]:
-    """L_j' for the nodes 0..8, as polynomials."""
-    slopes = []
-    for j in range(POINTS):
-        others = [k for k in range(POINTS) if k != j]
-        polynomial = Polynomial.fromroots(others)
-        slopes.append((polynomial / polynomial(float(j))).deriv())
-    return tuple(slopes)
+def _lagrange_slopes() -> dict[int, Polynomial]:
+    """L_j' for the nodes −4..4, as polynomials; that of j = 0 is not needed."""
+    nodes = range(-SIDE, SIDE + 1)
+    slopes = {}
+    for j in nodes:
+        polynomial = Polynomial.fromroots([k for k in nodes if k != j])
+        slopes[j] = (polynomial / polynomial(float(j))).deriv()
+    del slopes[0]
+    return slopes
 
 
 def numerical_derivative(value: Value, breaks: Sequence[float]) -> NumericalDerivative:
@@ -112,7 +114,7 @@ def scan(value: Value, known: Sequence[float] = ()) -> tuple[float, ...]:
             return np.asarray(value(np, x), dtype=float)
 
     ends = np.sort(np.concatenate([LOWER + CELL * np.arange(CELLS + 1), known]))
-    size = float(np.nanmax(np.abs(f(np.linspace(-4.03, 4.01, 161)))))
+    size = float(np.max(np.nan_to_num(np.abs(f(np.linspace(-4.03, 4.01, 161))))))
     cells = np.stack([ends[:-1], ends[1:]], axis=1)
     for depth in (6, 4, 4):
         for _ in range(depth):
@@ -121,20 +123,19 @@ def scan(value: Value, known: Sequence[float] = ()) -> tuple[float, ...]:
         clusters = _clusters(cells)
         if len(clusters) > 64:
             break
-        if all(count <= 2 for _, _, count in clusters):
-            found = [_locate(f, a, b) for a, b, _ in clusters]
-            return tuple(float(x) for x in found if all(abs(x - k) > 1e-9 for k in known))
+        found = [_locate(f, a, b, r) for (a, b, _), r in zip(clusters, _reaches(clusters))]
+        points = [x for x in found if x is not None]
+        if len(points) == len(clusters):
+            return tuple(x for x in points if all(abs(x - k) > 1e-9 for k in known))
     raise InvalidProblem(
         "kinks",
         None,
-        f"given, together with jumps: the callable is not smooth in {len(clusters)} places, "
-        f"the first of them near x = {clusters[0][0]:.6g}",
+        "given, together with jumps: the callable has more, or worse, than isolated kinks and "
+        f"jumps (the first near x = {clusters[0][0]:.6g})",
     )
 
 
-def _unresolved(
-    f: Callable[[np.ndarray], np.ndarray], cells: np.ndarray, size: float
-) -> np.ndarray:
+def _unresolved(f: Values, cells: np.ndarray, size: float) -> np.ndarray:
     """The cells on which a polynomial of degree 16 does not represent f."""
     half, middle = np.diff(cells, axis=1) / 2, cells.mean(axis=1, keepdims=True)
     values = f((middle + half * NODES).ravel()).reshape(-1, NODES.size)
@@ -158,18 +159,41 @@ def _clusters(cells: np.ndarray) -> list[tuple[float, float, int]]:
     return runs
 
 
-def _locate(f: Callable[[np.ndarray], np.ndarray], a: float, b: float) -> float:
-    """The point of (a, b) where f goes over from its left continuation to its right one."""
-    for _ in range(2):
-        reach = 0.05
-        left = Chebyshev.fit(x := a - reach * (1 + NODES) / 2, f(x), 12)
-        right = Chebyshev.fit(x := b + reach * (1 + NODES) / 2, f(x), 12)
-        while a < (middle := 0.5 * (a + b)) < b:
-            here = f(np.array([middle]))[0]
-            if abs(here - left(middle)) <= abs(here - right(middle)):
-                a = middle
-            else:
-                b = middle
-        point = b
-        a, b = point - 1e-5, point + 1e-5
-    return point
+def _reaches(clusters: list[tuple[float, float, int]]) -> list[tuple[float, float]]:
+    """How far f is smooth to the left and to the right of each cluster, at most 0.05."""
+    gaps = [min(0.05, b[0] - a[1]) for a, b in pairwise(clusters)]
+    return list(zip([0.05, *gaps], [*gaps, 0.05]))
+
+
+def _locate(f: Values, a: float, b: float, reach: tuple[float, float]) -> float | None:
+    """The point of (a, b) where f goes over from its left continuation to its right one.
+
+    None when the two do not make up f: it breaks twice here, or more badly than by a jump or kink.
+    """
+    left, right = _continued(f, a, -reach[0]), _continued(f, b, reach[1])
+    point = _takeover(f, left, right, a, b)
+    x = np.linspace(a, b, 33)
+    x = x[np.abs(x - point) > 1e-9]
+    wrong = np.abs(f(x) - np.where(x < point, left(x), right(x)))
+    if not np.all(wrong <= 1e-8 * np.max(np.abs(f(x)))):
+        return None
+    # Once more from closer by, where continuing loses no digits.
+    a, b = point - min(1e-5, reach[0] / 4), point + min(1e-5, reach[1] / 4)
+    return _takeover(f, _continued(f, a, -reach[0]), _continued(f, b, reach[1]), a, b)
+
+
+def _takeover(f: Values, left: Chebyshev, right: Chebyshev, a: float, b: float) -> float:
+    """Bisection: f is closer to left below the point, and to right above it."""
+    while a < (middle := 0.5 * (a + b)) < b:
+        here = f(np.array([middle]))[0]
+        if abs(here - left(middle)) <= abs(here - right(middle)):
+            a = middle
+        else:
+            b = middle
+    return b
+
+
+def _continued(f: Values, end: float, reach: float) -> Chebyshev:
+    """The polynomial that represents f on the interval from end to end + reach."""
+    x = end + reach * (1 + NODES) / 2
+    return Chebyshev.fit(x, f(x), 12)

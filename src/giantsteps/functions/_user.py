@@ -81,7 +81,7 @@ def _probe(value: Own, field: str, given: object) -> None:
     x = np.linspace(-2.9, 3.1, 7)
     try:
         with np.errstate(all="ignore"):
-            whole, part = value(np, x), value(np, x[1:3])
+            whole, part = np.asarray(value.callable(x)), np.asarray(value.callable(x[1:3]))
     except Exception as error:
         raise InvalidProblem(
             field,
@@ -89,6 +89,8 @@ def _probe(value: Own, field: str, given: object) -> None:
             "a function that takes an array and returns an array "
             f"({type(error).__name__}: {error}); numpy.vectorize turns a scalar function into one",
         ) from error
+    if whole.dtype.kind not in "fiub":
+        raise InvalidProblem(field, given, f"real-valued, not {whole.dtype}")
     if whole.shape != x.shape or not np.allclose(whole[1:3], part, rtol=1e-6, equal_nan=True):
         raise InvalidProblem(field, given, "elementwise: the value at x must depend on x alone")
 
