@@ -19,6 +19,7 @@ from giantsteps.errors import (
 )
 
 if TYPE_CHECKING:
+    from giantsteps.comparison import compare as compare
     from giantsteps.functions import Function as Function
     from giantsteps.functions import centered as centered
     from giantsteps.problem import Constant as Constant

@@ -145,6 +145,14 @@ def test_a_jump_is_refused_only_where_steps_are_taken(activation: str) -> None:
     assert gs.Problem(**{**BASE, "teacher": activation}).steps
 
 
+def test_the_slope_has_a_variance_where_steps_are_taken() -> None:
+    with pytest.raises(InvalidProblem, match=r"activation.*square-integrable derivative"):
+        gs.Problem(**{**BASE, "activation": "sqrt(abs(x))"})
+    assert gs.Problem(**{**BASE, "activation": "sqrt(abs(x))", "steps": []})
+    for activation in ("identity", "relu", "x*log(abs(x))", "exp(x**2/5)", np.arctan):
+        assert gs.Problem(**{**BASE, "activation": activation})
+
+
 def test_a_teacher_with_a_mean_is_no_error_of_the_problem() -> None:
     assert gs.Problem(**{**BASE, "teacher": "relu"}) != gs.Problem(**BASE)
 

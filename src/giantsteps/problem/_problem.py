@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
-from giantsteps.gaussian import check_function
+from giantsteps.gaussian import check_function, gauss_rule
 from giantsteps.problem import _display, _paths, _serialize
 from giantsteps.problem._checks import integer, number
 from giantsteps.problem._part import Part
@@ -99,13 +99,8 @@ class Problem(Part):
             self.noise_variance, "noise_variance", "a finite number >= 0 (a variance)", lower=0.0
         )
         steps = _as_steps(self.steps)
-        if steps and activation.has_jumps:
-            raise InvalidProblem(
-                "activation",
-                activation,
-                "continuous when steps are taken: the gradient does not see a jump "
-                "(use a smooth activation, or steps=() for random features)",
-            )
+        if steps:
+            _check_slope(activation)
         readout = None if self.readout is None else as_part(self.readout, Ridge, "readout")
         values = {
             "activation": activation,
@@ -317,6 +312,26 @@ class Problem(Part):
 def _check_once(function: Function, field: str) -> None:
     """Refuse functions without a finite second moment, with NaN, or constant: once each."""
     check_function(function, field)
+
+
+@lru_cache(maxsize=256)
+def _check_slope(activation: Function) -> None:
+    """Refuse an activation whose derivative says nothing, or has no finite variance."""
+    if activation.has_jumps:
+        raise InvalidProblem(
+            "activation",
+            activation,
+            "continuous when steps are taken: the gradient does not see a jump "
+            "(use a smooth activation, or steps=() for random features)",
+        )
+    try:
+        gauss_rule(activation.derivative)
+    except InvalidProblem as error:
+        raise InvalidProblem(
+            "activation",
+            activation,
+            f"with a square-integrable derivative when steps are taken ({error.allowed})",
+        ) from None
 
 
 def _as_steps(value: object) -> tuple[Step, ...]:
