@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -121,8 +122,6 @@ def test_the_learning_rate_of_each_network() -> None:
 
 def test_both_losses_have_the_same_minimum() -> None:
     """n⁻¹‖y − Φa‖² + (λ/N)‖a‖², the sum loss of cui2024 and the F = √N Φ of moniri2023."""
-    import numpy as np
-
     rng = np.random.default_rng(0)
     sizes = OURS.at(20)
     n, neurons = sizes.samples, sizes.neurons
@@ -189,7 +188,7 @@ def test_two_steps_of_moniri2026() -> None:
         teacher="he3",
         psi=1.0,
         phi_step=0.25,
-        eta=[2.0, 2.0],
+        eta=np.array([2.0, 2.0]),
         alpha=[0.35, 0.45],
         batch=["fresh", "previous"],
     )

@@ -189,12 +189,22 @@ def test_files_are_read_by_path(tmp_path: pathlib.Path) -> None:
     assert gs.Problem.from_json(tmp_path / "p.json") == FULL
 
 
-@pytest.mark.parametrize("text", ["activation = ", "[", "a = 1\na = 2", "\x00"])
+@pytest.mark.parametrize("text", ["activation = ", "[", "a = 1\na = 2", "\x00", "[" * 100_000])
 def test_broken_files_are_refused(text: str) -> None:
     with pytest.raises(InvalidProblem, match="valid TOML"):
         gs.Problem.from_toml(text)
     with pytest.raises(InvalidProblem, match="valid JSON"):
         gs.Problem.from_json(text)
+
+
+def test_files_that_are_no_text_are_refused(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "p").write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidProblem, match="valid TOML"):
+        gs.Problem.from_toml(tmp_path / "p")
+    with pytest.raises(InvalidProblem, match="valid JSON"):
+        gs.Problem.from_json(tmp_path / "p")
+    with pytest.raises(InvalidProblem, match="valid JSON"):
+        gs.Problem.from_json('{"width": ' + "1" * 5000 + "}")
 
 
 def test_files_hold_tables_of_numbers_only() -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import integer, number, suggest
 from giantsteps.problem._problem import Problem
@@ -27,6 +29,7 @@ NAMES = {
     "noise_variance": "noise_variance",
     "readout.penalty": "penalty",
 }
+_MANY = (list, tuple, np.ndarray)  # what holds one value for each step
 _PLAIN = ("activation", "teacher", "weights", "second_layer", "batch", "d")
 
 Lookup = Callable[[str], float]
@@ -182,7 +185,7 @@ class Convention:
             if key not in known and key not in _PLAIN:
                 raise InvalidProblem(key, value, f"left out: use {suggest(key, [*known, *_PLAIN])}")
         rates = values.get(_rate(self.rows).key(d), ())
-        count = len(rates) if isinstance(rates, list | tuple) else 1
+        count = len(rates) if isinstance(rates, _MANY) else 1
         ours: dict[str, list[float]] = {}
         for key, row in known.items():
             value = self._given(values, row, d)
@@ -242,7 +245,7 @@ def _known(ours: Mapping[str, list[float]], step: int) -> Lookup:
 
 def _listed(value: Any, count: int, key: str) -> list[Any]:
     """One value for each step."""
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, _MANY):
         return [value] * count
     if len(value) != count:
         raise InvalidProblem(key, value, f"{count} values, one for each learning rate")

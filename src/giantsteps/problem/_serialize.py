@@ -81,7 +81,7 @@ def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
     """Read TOML from a text or a path."""
     try:
         return tomllib.loads(_text(source))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidProblem("toml", source, f"valid TOML ({error})") from None
 
 
@@ -89,7 +89,7 @@ def read_json(source: str | os.PathLike[str]) -> dict[str, Any]:
     """Read JSON from a text or a path."""
     try:
         return json.loads(_text(source))
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidProblem("json", source, f"valid JSON ({error})") from None
 
 
