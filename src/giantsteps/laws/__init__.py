@@ -1,7 +1,40 @@
 """Laws of eigenvalues and singular values, and the spikes that leave them."""
 
+from ._deformation import (
+    Outlier,
+    Outliers,
+    critical_strength,
+    generic_outlier,
+    outlier,
+    outliers,
+)
 from ._empirical import EmpiricalLaw
+from ._kernel_bulk import KernelBulk
 from ._law import Law
+from ._marchenko_pastur import MarchenkoPastur
+from ._profile import variance_profile
 from ._resolvent import g1, g1_prime, g2, g2_prime
+from ._sample_covariance import Population, SampleCovariance, Subordination
+from ._singular_values import SingularValues
 
-__all__ = ["EmpiricalLaw", "Law", "g1", "g1_prime", "g2", "g2_prime"]
+__all__ = [
+    "EmpiricalLaw",
+    "KernelBulk",
+    "Law",
+    "MarchenkoPastur",
+    "Outlier",
+    "Outliers",
+    "Population",
+    "SampleCovariance",
+    "SingularValues",
+    "Subordination",
+    "critical_strength",
+    "g1",
+    "g1_prime",
+    "g2",
+    "g2_prime",
+    "generic_outlier",
+    "outlier",
+    "outliers",
+    "variance_profile",
+]

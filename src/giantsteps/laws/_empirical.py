@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -154,7 +155,7 @@ class EmpiricalLaw(Law):
     def _cumulative(self) -> NDArray:
         return np.concatenate([[0.0], np.cumsum(self.weights)])
 
-    def _average(self, f, z: NDArray) -> NDArray:  # type: ignore[no-untyped-def]
+    def _average(self, f: Callable[[NDArray, NDArray], NDArray], z: NDArray) -> NDArray:
         """Σ_i w_i f(z, x_i), in chunks of points."""
         flat = z.reshape(-1, 1)
         rows = max(1, _CHUNK // self.values.size)

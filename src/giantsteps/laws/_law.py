@@ -88,6 +88,28 @@ class Law(ABC):
         """Independent draws, by inversion of the cdf."""
         return self.quantile(np.random.default_rng(seed).uniform(size=size))
 
+    def _stieltjes_by_quadrature(self, z: ArrayLike) -> NDArray:
+        """∫ dμ(x)/(x − z) point by point, the pole subtracted: right up to the real axis."""
+        z = np.asarray(z, dtype=complex)
+        return np.reshape([self._stieltjes_at(complex(point)) for point in z.ravel()], z.shape)
+
+    def _stieltjes_at(self, z: complex) -> complex:
+        total = sum((mass / (x - z) for x, mass in self.atoms), 0j)
+        height = float(self.density(z.real))
+        for lower, upper in self.support:
+            value = height if lower < z.real < upper else 0.0
+
+            def regular(x: NDArray, value: float = value) -> NDArray:
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    return np.where(x == z, 0.0, (self.density(x) - value) / (x - z))
+
+            total += complex(Panels.adapted(regular, lower, upper).before[-1])
+            if value:
+                total += value * (
+                    np.log((upper - z) / (z - lower)) + np.copysign(np.pi, z.imag) * 1j
+                )
+        return total
+
     @cached_property
     def _panels(self) -> tuple[Panels, ...]:
         return tuple(Panels.adapted(self.density, lo, hi) for lo, hi in self.support)

@@ -9,11 +9,14 @@ import numpy as np
 from numpy.polynomial import chebyshev, legendre
 from numpy.typing import NDArray
 
+from ..errors import NotConverged
+
 __all__ = ["Panels"]
 
 _NODES = 20
 _TOLERANCE = 1e-12
-_ROUNDS = 45
+_ROUNDS = 60
+_LIMIT = 2000  # panels refined at once: more means noise, not an edge
 _GAUSS, _WEIGHTS = legendre.leggauss(_NODES)
 # Values at the Gauss nodes -> Chebyshev coefficients (degree _NODES − 1).
 _TO_SERIES = np.linalg.inv(chebyshev.chebvander(_GAUSS, _NODES - 1))
@@ -29,14 +32,14 @@ class Panels:
 
     Attributes
     ----------
+    lower, upper : float
+        The interval.
     starts, widths : ndarray of shape (panels,)
         Panels in t, increasing.
     before : ndarray of shape (panels + 1,)
         Mass up to the start of each panel, and the total.
     series : ndarray of shape (nodes + 1, panels)
         Chebyshev series, in the local variable of [−1, 1], of the mass since the panel's start.
-    nodes, weights : ndarray
-        Points x and masses of the quadrature ∫ f ρ ≈ Σ weights f(nodes).
     """
 
     lower: float
@@ -45,38 +48,20 @@ class Panels:
     widths: NDArray
     before: NDArray
     series: NDArray
-    nodes: NDArray
-    weights: NDArray
 
     @classmethod
     def adapted(cls, density: Callable[[NDArray], NDArray], lower: float, upper: float) -> Panels:
-        """Refine until the last coefficients of every panel are negligible."""
-        starts, widths = np.arange(8) / 8.0, np.full(8, 0.125)
-        done: list[tuple[NDArray, NDArray, NDArray]] = []
-        for _ in range(_ROUNDS):
-            t = starts[:, None] + widths[:, None] * (0.5 + 0.5 * _GAUSS)
-            length = upper - lower
-            values = density(_point(t, lower, upper)) * length * _slope(t)
-            values *= 0.5 * widths[:, None]
-            tail = np.abs(values @ _TO_SERIES[-4:].T).max(axis=1)
-            scale = np.abs(values).max(axis=1)
-            fine = (tail <= _TOLERANCE) | (tail <= 1e-11 * scale) | (scale <= 0.01 * _TOLERANCE)
-            done.append((starts[fine], widths[fine], values[fine]))
-            starts, widths = starts[~fine], widths[~fine] / 2
-            if not starts.size:
-                break
-            starts = np.concatenate([starts, starts + widths])
-            widths = np.concatenate([widths, widths])
-        starts, widths, values = (np.concatenate(part) for part in zip(*done))
+        """Resolve a density (real or complex) given as a function of x."""
+
+        def rate(t: NDArray) -> NDArray:
+            return density(_point(t, lower, upper)) * ((upper - lower) * _slope(t))
+
+        starts, widths, values = _resolve(rate, np.arange(8) / 8.0, np.full(8, 0.125))
         order = np.argsort(starts)
-        starts, widths, values = starts[order], widths[order], values[order]
-        series = chebyshev.chebint(_TO_SERIES @ values.T, lbnd=-1.0)
+        values = values[order]
         before = np.concatenate([[0.0], np.cumsum(values @ _WEIGHTS)])
-        t = starts[:, None] + widths[:, None] * (0.5 + 0.5 * _GAUSS)
-        nodes = _point(t, lower, upper)
-        return cls(
-            lower, upper, starts, widths, before, series, nodes.ravel(), (values * _WEIGHTS).ravel()
-        )
+        series = chebyshev.chebint(_TO_SERIES @ values.T, lbnd=-1.0)
+        return cls(lower, upper, starts[order], widths[order], before, series)
 
     @property
     def mass(self) -> float:
@@ -84,21 +69,25 @@ class Panels:
         return float(self.before[-1])
 
     def integrate(self, f: Callable[[NDArray], NDArray]) -> float:
-        """∫ f(x) ρ(x) dx."""
-        return float(self.weights @ np.asarray(f(self.nodes), dtype=float))
+        """∫ f(x) ρ(x) dx, with further halving where f needs it."""
+
+        def rate(t: NDArray) -> NDArray:
+            return f(_point(t, self.lower, self.upper)) * self._density_in_t(t)
+
+        return float(np.sum(_resolve(rate, self.starts, self.widths)[2] @ _WEIGHTS))
 
     def cumulative(self, x: NDArray) -> NDArray:
         """Mass of [lower, x]."""
-        below = np.clip((x - self.lower) / (self.upper - self.lower), 0.0, 1.0)
-        above = np.clip((self.upper - x) / (self.upper - self.lower), 0.0, 1.0)
-        a, b = np.sqrt(np.sqrt(below)), np.sqrt(np.sqrt(above))
-        return self._at(a / (a + b))
+        length = self.upper - self.lower
+        below = np.clip((x - self.lower) / length, 0.0, 1.0) ** 0.25
+        above = np.clip((self.upper - x) / length, 0.0, 1.0) ** 0.25
+        panel, u = self._locate(below / (below + above))
+        return self.before[panel] + _columns(u, self.series[:, panel])
 
     def inverse(self, mass: NDArray) -> NDArray:
         """The x with given mass of [lower, x]: safeguarded Newton inside the right panel."""
-        panel = np.clip(
-            np.searchsorted(self.before, mass, side="right") - 1, 0, self.starts.size - 1
-        )
+        panel = np.searchsorted(self.before, mass, side="right") - 1
+        panel = np.clip(panel, 0, self.starts.size - 1)
         series = self.series[:, panel]
         slope = chebyshev.chebder(self.series)[:, panel]
         target = mass - self.before[panel]
@@ -110,17 +99,52 @@ class Panels:
             with np.errstate(divide="ignore", invalid="ignore"):
                 step = u - excess / _columns(u, slope)
             new = np.where((step > low) & (step < high), step, 0.5 * (low + high))
-            if np.all(np.abs(new - u) < 1e-15):
-                break
+            moved = np.abs(new - u)
             u = new
+            if np.all(moved < 1e-15):
+                break
         return _point(
-            self.starts[panel] + self.widths[panel] * 0.5 * (1.0 + u), self.lower, self.upper
+            self.starts[panel] + self.widths[panel] * (0.5 + 0.5 * u), self.lower, self.upper
         )
 
-    def _at(self, t: NDArray) -> NDArray:
-        panel = np.clip(np.searchsorted(self.starts, t, side="right") - 1, 0, self.starts.size - 1)
+    def _locate(self, t: NDArray) -> tuple[NDArray, NDArray]:
+        """Panel of each t, and the local variable in [−1, 1]."""
+        panel = np.searchsorted(self.starts, t, side="right") - 1
+        panel = np.clip(panel, 0, self.starts.size - 1)
         u = 2.0 * (t - self.starts[panel]) / self.widths[panel] - 1.0
-        return self.before[panel] + _columns(np.clip(u, -1.0, 1.0), self.series[:, panel])
+        return panel, np.clip(u, -1.0, 1.0)
+
+    def _density_in_t(self, t: NDArray) -> NDArray:
+        panel, u = self._locate(t)
+        return _columns(u, chebyshev.chebder(self.series)[:, panel]) * 2.0 / self.widths[panel]
+
+
+def _resolve(
+    rate: Callable[[NDArray], NDArray], starts: NDArray, widths: NDArray
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Halve panels until the last Chebyshev coefficients of rate(t) dt are negligible."""
+    done: list[tuple[NDArray, NDArray, NDArray]] = []
+    tail = np.zeros(1)
+    for _ in range(_ROUNDS):
+        t = starts[:, None] + widths[:, None] * (0.5 + 0.5 * _GAUSS)
+        values = rate(t) * (0.5 * widths[:, None])
+        tail = np.abs(values @ _TO_SERIES[-4:].T).max(axis=1)
+        fine = tail <= np.maximum(_TOLERANCE, 1e-11 * np.abs(values).max(axis=1))
+        done.append((starts[fine], widths[fine], values[fine]))
+        starts, widths = starts[~fine], widths[~fine] / 2
+        if not starts.size:
+            joined = tuple(np.concatenate(part) for part in zip(*done))
+            return joined[0], joined[1], joined[2]
+        if starts.size > _LIMIT or not np.all(np.isfinite(values)):
+            break
+        starts = np.concatenate([starts, starts + widths])
+        widths = np.concatenate([widths, widths])
+    raise NotConverged(
+        "integral over the support of a law",
+        float(np.max(tail)),
+        len(done),
+        "a smoother function, or a setting further from a degenerate one",
+    )
 
 
 def _columns(u: NDArray, series: NDArray) -> NDArray:
@@ -129,10 +153,8 @@ def _columns(u: NDArray, series: NDArray) -> NDArray:
 
 
 def _point(t: NDArray, lower: float, upper: float) -> NDArray:
-    p, q = t**4, (1.0 - t) ** 4
-    return np.where(
-        t < 0.5, lower + (upper - lower) * p / (p + q), upper - (upper - lower) * q / (p + q)
-    )
+    p, q, length = t**4, (1.0 - t) ** 4, upper - lower
+    return np.where(t < 0.5, lower + length * p / (p + q), upper - length * q / (p + q))
 
 
 def _slope(t: NDArray) -> NDArray:

@@ -57,14 +57,16 @@ def g1_prime(s: ArrayLike, width: ArrayLike) -> NDArray:
     r"""Derivative of `g1` in s: :math:`g_1' = -g_1(1 + g_1)/r`, r the root of the discriminant."""
     s, width = _checked(s, width)
     trace = g1(s, width)
-    return -trace * (1.0 + trace) / _root(s, width)
+    with np.errstate(divide="ignore", invalid="ignore"):  # infinite at an edge
+        return -trace * (1.0 + trace) / _root(s, width)
 
 
 def g2_prime(s: ArrayLike, width: ArrayLike) -> NDArray:
     r"""Derivative of `g2` in s: :math:`g_2' = -g_2(1 + β g_2)/r`, r as for `g1_prime`."""
     s, width = _checked(s, width)
     trace = g2(s, width)
-    return -trace * (1.0 + width * trace) / _root(s, width)
+    with np.errstate(divide="ignore", invalid="ignore"):  # infinite at an edge
+        return -trace * (1.0 + width * trace) / _root(s, width)
 
 
 def _checked(s: ArrayLike, width: ArrayLike) -> tuple[NDArray, NDArray]:

@@ -1,0 +1,211 @@
+"""Finite-rank deformations of a random matrix: outlying singular values and their vectors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import InvalidProblem
+from ._sample_covariance import SampleCovariance, bisect
+
+__all__ = ["Outlier", "Outliers", "critical_strength", "generic_outlier", "outlier", "outliers"]
+
+
+class Outlier(NamedTuple):
+    """One outlier for each strength θ; arrays of the shape of the strengths.
+
+    Attributes
+    ----------
+    value : ndarray
+        The singular value it tends to: outside the bulk if ``present``, else the bulk's edge.
+    left, right : ndarray
+        Squared cosines of its singular vectors with those of the deformation; 0 if absent.
+    present : ndarray of bool
+        Whether it leaves the bulk.
+    """
+
+    value: NDArray
+    left: NDArray
+    right: NDArray
+    present: NDArray
+
+
+class Outliers(NamedTuple):
+    """Outliers of W₀ + P Qᵀ, strongest first along the last axis of length r.
+
+    Attributes
+    ----------
+    strength : ndarray of shape (..., r)
+        θ_j, the singular values of P Qᵀ.
+    value, left, right, present : ndarray of shape (..., r)
+        As in `Outlier`.
+    left_vectors, right_vectors : ndarray of shape (..., r, r)
+        ``P @ left_vectors[:, j]`` and ``Q @ right_vectors[:, j]`` are the unit singular vectors
+        of P Qᵀ; a direction e has squared cosine ``left[j] * (e @ P @ left_vectors[:, j])**2``
+        with the j-th left outlier.
+    """
+
+    strength: NDArray
+    value: NDArray
+    left: NDArray
+    right: NDArray
+    present: NDArray
+    left_vectors: NDArray
+    right_vectors: NDArray
+
+
+def critical_strength(width: ArrayLike) -> NDArray:
+    """β^{1/4}: the strength above which a spike leaves the bulk of W₀."""
+    return np.asarray(width, dtype=float) ** 0.25
+
+
+def outlier(strength: ArrayLike, width: ArrayLike) -> Outlier:
+    r"""Outlier of W₀ + θ u vᵀ, W₀ (d × N) white of variance 1/d, u and v unit vectors.
+
+    .. math:: s^2 = \frac{(1+θ^2)(β+θ^2)}{θ^2},\quad
+              ⟨u, \hat u⟩^2 = \frac{θ^4 - β}{θ^2(θ^2+1)},\quad
+              ⟨v, \hat v⟩^2 = \frac{θ^4 - β}{θ^2(θ^2+β)}
+              \qquad\text{if } θ > β^{1/4},
+
+    else s = 1 + √β and both squared cosines vanish.
+
+    ======  ============  ==========================
+    symbol  argument      meaning
+    ======  ============  ==========================
+    θ       ``strength``  not negative, may be inf
+    β       ``width``     N/d
+    ======  ============  ==========================
+
+    References
+    ----------
+    theory §2; benaych2012.
+    """
+    strength, width = np.asarray(strength, dtype=float), np.asarray(width, dtype=float)
+    if not np.all(strength >= 0):
+        raise InvalidProblem("strength", strength, "not negative")
+    if not np.all((width > 0) & np.isfinite(width)):
+        raise InvalidProblem("width", width, "a positive finite number (N/d)")
+    present = strength > critical_strength(width)
+    inverse = 1.0 / np.where(present, strength, critical_strength(width)) ** 2  # 1/θ², 0 at inf
+    with np.errstate(divide="ignore"):
+        value = np.sqrt((inverse + 1.0) * (width * inverse + 1.0) / inverse)
+    excess = 1.0 - width * inverse**2
+    left, right = excess / (1.0 + inverse), excess / (1.0 + width * inverse)
+    edge = 1.0 + np.sqrt(width)
+    return Outlier(
+        np.where(present, value, edge),
+        np.where(present, left, 0.0),
+        np.where(present, right, 0.0),
+        present,
+    )
+
+
+def outliers(left_gram: ArrayLike, right_gram: ArrayLike, width: ArrayLike) -> Outliers:
+    r"""Outliers of W₀ + P Qᵀ of any rank, from the Gram matrices of P (d × r) and Q (N × r).
+
+    The strengths θ_j are the singular values of P Qᵀ, that is of
+    :math:`(P^\top P)^{1/2}(Q^\top Q)^{1/2}`; each gives an outlier by itself (`outlier`), and a
+    singular vector of one is orthogonal to those of the others in the limit.
+
+    Parameters
+    ----------
+    left_gram, right_gram : array_like of shape (..., r, r)
+        Pᵀ P and Qᵀ Q, symmetric and positive semi-definite; may be singular.
+    width : array_like
+        β = N/d, broadcast against the leading axes.
+
+    References
+    ----------
+    theory §2; benaych2012.
+    """
+    left_root, left_inverse = _square_roots(left_gram, "left_gram")
+    right_root, right_inverse = _square_roots(right_gram, "right_gram")
+    u, strength, vt = np.linalg.svd(left_root @ right_root)
+    each = outlier(strength, np.asarray(width, dtype=float)[..., None])
+    return Outliers(
+        strength,
+        *each,
+        left_vectors=left_inverse @ u,
+        right_vectors=right_inverse @ np.swapaxes(vt, -1, -2),
+    )
+
+
+def generic_outlier(strength: ArrayLike, bulk: SampleCovariance) -> Outlier:
+    r"""Outlier of Φ₀ + θ u vᵀ for unit vectors u, v that are generic to Φ₀ (n × N).
+
+    With m_n, m_N the Stieltjes transforms of Φ₀Φ₀ᵀ and Φ₀ᵀΦ₀, the squared singular value z
+    solves
+
+    .. math:: 1 = θ^2 D(z),\quad D(z) = z\,m_n(z)\,m_N(z),\qquad
+              ⟨u, \hat u⟩^2 = \frac{m_n}{θ^2 D'(z)},\quad ⟨v, \hat v⟩^2 = \frac{m_N}{θ^2 D'(z)}
+
+    and is present iff θ² D(edge) > 1.
+
+    Parameters
+    ----------
+    strength : array_like
+        θ, not negative and finite.
+    bulk : SampleCovariance
+        Law of the n eigenvalues of Φ₀Φ₀ᵀ.
+
+    Returns
+    -------
+    Outlier
+        Its ``value`` is the singular value √z.
+
+    References
+    ----------
+    theory §3; benaych2012.
+    """
+    strength = np.asarray(strength, dtype=float)
+    if not np.all((strength >= 0) & np.isfinite(strength)):
+        raise InvalidProblem("strength", strength, "finite and not negative")
+    squared = strength**2
+    lowest = bulk.critical_spike
+    present = squared * _transform(bulk, np.asarray(lowest))[0] > 1.0
+    # D < m_n m_N z falls like 1/z and Λ(ω) > Γω, so z ≤ this multiple of θ² + edge.
+    highest = np.maximum(4.0 * (squared + bulk.edge) / bulk.ratio, 2.0 * lowest)
+    omega = bisect(lambda w: 1.0 - squared * _transform(bulk, w)[0], lowest, highest)
+    omega = np.where(present, omega, highest)
+    _, slope, left, right, z = _transform(bulk, omega)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left, right = left / (squared * slope), right / (squared * slope)
+    return Outlier(
+        np.sqrt(np.where(present, z, bulk.edge)),
+        np.where(present, left, 0.0),
+        np.where(present, right, 0.0),
+        present,
+    )
+
+
+def _transform(bulk: SampleCovariance, omega: NDArray) -> tuple[NDArray, ...]:
+    """D, dD/dz, m_n, m_N and z at z = Λ(ω), where m_n = −1/(Γω)."""
+    ratio = bulk.ratio
+    z = bulk.spike(omega)
+    left = -1.0 / (ratio * omega)
+    right = ratio * left - (1.0 - ratio) / z
+    with np.errstate(divide="ignore"):
+        left_slope = 1.0 / (ratio * omega**2 * bulk.spike_slope(omega))
+    right_slope = ratio * left_slope + (1.0 - ratio) / z**2
+    slope = left * right + z * (left_slope * right + left * right_slope)
+    return z * left * right, slope, left, right, z
+
+
+def _square_roots(gram: ArrayLike, field: str) -> tuple[NDArray, NDArray]:
+    """Square root of a Gram matrix and its pseudo-inverse."""
+    gram = np.asarray(gram, dtype=float)
+    if gram.ndim < 2 or gram.shape[-1] != gram.shape[-2]:
+        raise InvalidProblem(field, gram, "square in its last two axes")
+    values, vectors = np.linalg.eigh(gram)
+    top = np.maximum(values[..., -1:], 0.0)
+    if np.any(values < -1e-9 * top) or not np.all(np.isfinite(values)):
+        raise InvalidProblem(field, gram, "positive semi-definite and finite")
+    keep = values > 1e-14 * top
+    root = np.sqrt(np.where(keep, values, 0.0))
+    inverse = np.where(keep, 1.0 / np.where(keep, root, 1.0), 0.0)
+    transposed = np.swapaxes(vectors, -1, -2)
+    return (vectors * root[..., None, :]) @ transposed, (
+        vectors * inverse[..., None, :]
+    ) @ transposed
