@@ -1,0 +1,87 @@
+"""Problem → equivalent model → errors, for one problem or a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from giantsteps.problem import Problem, Ridge
+from giantsteps.theory._one_step import one_step
+from giantsteps.theory._spiked_features import RidgeBatch, SpikedFeatures, ridge_batch
+
+__all__ = ["equivalent", "risk_batch"]
+
+
+def equivalent(problem: Problem, d: int | None = None, *, bulk: str = "exact") -> SpikedFeatures:
+    r"""The spiked random features that a trained network is equivalent to.
+
+    After one step with η̃ = η/√N, neurons with second-layer value A_t see
+
+    .. math:: S_t k + \sqrt{c_t}\, z,\qquad S_t = η̃ A_t μ_1 \|b\|,\qquad
+              d\,\mathrm{Cov}_t = (I + κ_t M)^2 + η̃² A_t² \frac{\mathrm{Var}σ' - 4c_2²}{α_0}
+              \mathbf S,\qquad γ = ρ.
+
+    Parameters
+    ----------
+    problem : Problem
+        No step, or one; its readout is not used.
+    d : int, optional
+        Input dimension. Needed unless the exponent is 1/2, whose limit has p = N = ∞.
+    bulk : {"exact", "isotropic"}
+        ``"exact"``: the law of 𝐒 if c₂ = 0, else a good approximation along the law of M;
+        ``"isotropic"``: their traces alone (cui2024).
+
+    Returns
+    -------
+    SpikedFeatures
+        Everything but the readout: ``model.risk(Ridge(...))``, ``.learned_function``,
+        ``.kernel``, ``.features``, ``.weights``.
+
+    Notes
+    -----
+    theory §5a, §5b; cui2024, dandi2024.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=20, rate=3, exponent=0.5)],
+    ...                      init=gs.Init(second_layer="constant"))
+    >>> model = equivalent(problem, bulk="isotropic")
+    >>> [round(float(x), 6) for x in (model.bulk.totals[0], model.spikes[0, 0], model.overlap[0])]
+    [1.018973, 1.134056, 0.971854]
+    """
+    return one_step(problem, d, bulk=bulk)
+
+
+def risk_batch(
+    problems: Sequence[Problem], d: int | None = None, *, bulk: str = "exact"
+) -> RidgeBatch:
+    """Errors of many problems (theory §5c); none sees its neighbours, to the last bit.
+
+    Raises
+    ------
+    NotConverged
+        Naming the first setting that did not converge and what to try.
+    """
+    models: dict[Problem, int] = {}
+    grouped: list[tuple[SpikedFeatures, list[Ridge]]] = []
+    place: list[tuple[int, int]] = []
+    for problem in problems:
+        readout = problem.require_readout()
+        if d is not None:
+            samples = problem.at(d).samples
+            assert samples is not None
+            readout = replace(readout, samples=samples / d)
+        key = replace(problem, readout=None)
+        if key not in models:
+            models[key] = len(grouped)
+            grouped.append((one_step(key, d, bulk=bulk), []))
+        group = models[key]
+        place.append((group, len(grouped[group][1])))
+        grouped[group][1].append(readout)
+    solved = ridge_batch(grouped)
+    starts = np.concatenate([[0], np.cumsum([len(readouts) for _, readouts in grouped])])
+    return solved.take(np.array([starts[group] + i for group, i in place], dtype=int))

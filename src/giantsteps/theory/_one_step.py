@@ -1,0 +1,121 @@
+"""From a problem with one step (or none) to its equivalent model (theory §5b)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.gaussian import Moments, moments
+from giantsteps.problem import Problem
+from giantsteps.theory._bulk import label_law
+from giantsteps.theory._first_step import first_step, link_of
+from giantsteps.theory._spiked_features import Directions, SpikedFeatures
+
+__all__ = ["one_step"]
+
+#: c₂ smaller than this, relative to the norm of σ, is zero.
+_ZERO = 1e-10
+_BULKS = ("exact", "isotropic")
+
+
+def one_step(problem: Problem, d: int | None = None, *, bulk: str = "exact") -> SpikedFeatures:
+    r"""The equivalent model after one gradient step.
+
+    One spike direction b̂ with overlap γ = ρ; types A_t of the second layer with
+    S_t = η̃ A_t μ₁‖b‖, η̃ = η/√N. Given the batch, rows of type t have
+
+    .. math:: d\,\mathrm{Cov} = (I + κ_t M)^2 + η̃²A_t²\frac{\mathrm{Var}σ' - 4c_2²}{α_0} \mathbf S,
+              \qquad κ_t = 2c_2η̃A_t.
+
+    Parameters
+    ----------
+    problem : Problem
+        No step, or one.
+    d : int, optional
+        Input dimension; without it the step must have exponent 1/2 (then η̃ = rate, N = ∞).
+    bulk : {"exact", "isotropic"}
+        ``"exact"`` uses the law of 𝐒 for c₂ = 0, and along the law of M the mean of 𝐒 for c₂ ≠ 0
+        (a good approximation); ``"isotropic"`` replaces both by their traces (cui2024).
+
+    References: theory §5a, §5b; cui2024, dandi2024.
+    """
+    if bulk not in _BULKS:
+        raise InvalidProblem("bulk", bulk, f"one of {', '.join(map(repr, _BULKS))}")
+    neurons = math.inf
+    if d is not None:
+        neurons = float(problem.at(d).neurons)
+        problem = problem.realised(d)
+    shared: dict[str, Any] = {
+        "activation": problem.activation,
+        "teacher": problem.teacher,
+        "noise_variance": problem.noise_variance,
+        "width": problem.width,
+        "neurons": neurons,
+    }
+    if not problem.steps:
+        return SpikedFeatures(spikes=0.0, overlap=0.0, bulk=1.0, **shared)
+    step = problem.steps[0]
+    if len(problem.steps) > 1:
+        raise NotCovered("the equivalent model", "the problem has several steps", "one step")
+    if d is None and step.rate > 0 and abs(step.exponent - 0.5) > 1e-9:
+        raise NotCovered(
+            f"the equivalent model at exponent {step.exponent:g} in the limit",
+            "spikes and bulk live on different scales there",
+            "exponent 1/2, or any exponent with d given",
+        )
+    rate = step.rate * (1.0 if math.isinf(neurons) else neurons ** (step.exponent - 0.5))
+    sigma, first = moments(problem.activation), first_step(problem)
+    values, probabilities = problem.init.second_layer.types()
+    length = math.sqrt(first.norm_squared)
+    return SpikedFeatures(
+        spikes=(rate * sigma.linear * length * values)[:, None],
+        overlap=moments(link_of(problem)).linear / length,
+        probabilities=probabilities,
+        bulk=_bulk(problem, sigma, rate * values, bulk == "isotropic"),
+        **shared,
+    )
+
+
+def _bulk(problem: Problem, sigma: Moments, moved: NDArray, isotropic: bool) -> Directions:
+    """Variances of the types with η̃A_t = ``moved`` along the directions of 𝐒 or M."""
+    samples = problem.steps[0].samples
+    shift = sigma.mean * problem.init.second_layer.mean
+    quadratic = sigma.quadratic if abs(sigma.quadratic) > _ZERO * sigma.norm else 0.0
+    tilt = 2.0 * quadratic * moved
+    growth = moved**2 * sigma.derivative_variance / samples
+    if isotropic or not np.any(moved):
+        return Directions.isotropic(
+            (1.0 - tilt * shift) ** 2 + growth * first_step(problem).label_moment, rank=1
+        )
+    # The law is kept for all rates whose poles it resolves.
+    reach = 4.0 ** math.ceil(math.log(max(float(growth.max()), 1e-4), 4.0))
+    law = label_law(
+        link_of(problem),
+        problem.noise_variance,
+        shift,
+        samples,
+        1.0 if quadratic else reach,
+        bool(quadratic),
+    )
+    rest = growth - tilt**2 / samples
+
+    def variances(nodes: NDArray, square: NDArray) -> NDArray:
+        return (1.0 + np.multiply.outer(tilt, nodes)) ** 2 + np.multiply.outer(rest, square)
+
+    if not quadratic:
+        return Directions(
+            law.weights,
+            1.0 + np.multiply.outer(growth, law.nodes),
+            law.special,
+            1.0 + np.multiply.outer(growth, law.special_nodes),
+        )
+    return Directions(
+        law.weights,
+        variances(law.nodes, law.square),
+        law.special,
+        variances(law.special_nodes, law.special_square),
+    )

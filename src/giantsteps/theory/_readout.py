@@ -1,0 +1,246 @@
+"""The linear part of the equivalent model: what ridge regression learns, and its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.theory._solve import Equations, Resolvent, solve, solve_stacked
+from giantsteps.theory._system import System
+
+__all__ = ["Readout", "regress"]
+
+_LEAST_SQUARES_TOLERANCE = 1e-13
+#: Numbers that a stack of cells may hold at once.
+_MEMORY = 4_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Readout:
+    """Ridge regression on the equivalent model (theory §5c), cell by cell.
+
+    Attributes
+    ----------
+    error : ndarray of shape (B,)
+        E_k[err] = R + Δ.
+    train : ndarray of shape (B,)
+        E_k[ω² err].
+    fit : ndarray of shape (B, K)
+        C(k), the learned function along the spikes.
+    slope : ndarray of shape (B, K)
+        Σ μ₁ₜψₜ, what multiplies the teacher's coordinate orthogonal to the spikes.
+    variance : ndarray of shape (B, K)
+        Σ μ₁ₜμ₁ₛQₜₛ + Σ μ₂ₜ²q2ₜ + Cₙ², variance of the prediction given k.
+    residual, iterations : ndarray of shape (B,)
+        Of the nonlinear part.
+    converged : ndarray of shape (B,)
+    """
+
+    error: NDArray
+    train: NDArray
+    fit: NDArray
+    slope: NDArray
+    variance: NDArray
+    residual: NDArray
+    iterations: NDArray
+    converged: NDArray
+
+    def take(self, cells: NDArray | slice) -> Readout:
+        """The readouts of some of the cells."""
+        return Readout(*(getattr(self, field.name)[cells] for field in fields(self)))
+
+
+def regress(systems: Sequence[System]) -> list[Readout]:
+    """Solve every cell of every system; stacks are by shape and rank, and leave no trace."""
+    ends = np.cumsum([system.cells for system in systems])
+    solved: list[Readout | None] = [None] * int(ends[-1])
+    shapes: dict[tuple[int, ...], list[int]] = {}
+    for i, system in enumerate(systems):
+        shapes.setdefault(system.shape, []).append(i)
+    for members in shapes.values():
+        stack = System.stack([systems[i] for i in members])
+        where = np.concatenate([np.arange(ends[i] - systems[i].cells, ends[i]) for i in members])
+        for cells in _chunks(stack):
+            readout = _regress(stack.take(cells))
+            for position, cell in enumerate(where[cells]):
+                solved[cell] = readout.take(slice(position, position + 1))
+    starts = ends - [system.cells for system in systems]
+    return [_join(solved[start:end]) for start, end in zip(starts, ends)]
+
+
+def _join(cells: Sequence[Readout | None]) -> Readout:
+    known = [cell for cell in cells if cell is not None]
+    return Readout(
+        *(
+            np.concatenate([getattr(cell, field.name) for cell in known])
+            for field in fields(Readout)
+        )
+    )
+
+
+def _chunks(stack: System) -> Iterator[NDArray]:
+    """Cells of one rank, few enough for the memory."""
+    types, nodes, _, directions, special = stack.shape
+    ranks = stack.channels[2]
+    for rank in np.unique(ranks):
+        members = np.flatnonzero(ranks == rank)
+        packed = rank * (rank + 1) // 2
+        size = (packed + types) * (nodes + 3 * (packed + types))
+        size += (directions + special) * types * (types + packed)
+        count = max(1, _MEMORY // int(size))
+        for start in range(0, len(members), count):
+            yield members[start : start + count]
+
+
+def _regress(system: System) -> Readout:
+    equations = Equations(system)
+    solved = solve(equations, system.penalty)
+    point = equations.at(solved.v1, solved.tau, system.penalty)
+    return _linear(point, solved.residual, solved.iterations, solved.converged)
+
+
+@dataclass(frozen=True, eq=False)
+class _Special:
+    """Resolvents along the spikes and the teacher's remainder (theory §5c: 𝒴_bb, 𝒴_bB, 𝒴_BB)."""
+
+    damping: NDArray  # ℓ_ι of shape (B, J, R, R)
+    inner: NDArray  # UᵀY_ιU of shape (B, J, R, R)
+    lifted: NDArray  # I ⊗ Ĉ of shape (B, rR, rR)
+    spikes: NDArray  # 𝒴_bb of shape (B, rR, rR)
+    mixed: NDArray  # 𝒴_bB of shape (B, rR, R)
+    teacher: NDArray  # 𝒴_BB of shape (B, R, R)
+
+    @classmethod
+    def of(cls, point: Resolvent) -> _Special:
+        system = point.equations.system
+        count = system.coordinates.shape[1]
+        damping, inner = point.directions(system.special_variances)
+        joint = _kronecker_sum(system.special, inner)
+        size = count * point.equations.rank
+        lifted = _lift(point.c_hat, count)
+        opened = np.linalg.solve(np.eye(size) - joint[:, :size, :size] @ lifted, joint[:, :size])
+        mixed = opened[:, :, size:]
+        teacher = joint[:, size:, size:] + _t(joint[:, :size, size:]) @ (lifted @ mixed)
+        return cls(damping, inner, lifted, opened[:, :, :size], mixed, teacher)
+
+
+def _linear(
+    point: Resolvent, residual: NDArray, iterations: NDArray, converged: NDArray
+) -> Readout:
+    """(m, χ, ψ) by least squares, then the affine equation of err(k)."""
+    equations, system = point.equations, point.equations.system
+    cells, rank, count = system.cells, equations.rank, system.coordinates.shape[1]
+    channels, measure = equations.channels, point.measure
+    special = _Special.of(point)
+    v2 = system.probabilities * point.tau
+
+    # ψ̂ does not depend on the fit; (m, χ) minimise
+    # ΓE[ω((h − C)² + Cₙ²)] + Σ m²/(pV2) + (χ − χ₀)ᵀ𝒴_bb⁻¹(χ − χ₀), χ₀ = 𝒴_bBψ̂, and χ − χ₀ = Fx.
+    psi_hat = channels @ (measure * system.target_linear)[:, :, None]
+    offset = special.mixed @ psi_hat
+    spikes = system.coordinates.T[None, :, None, :] * channels[:, None]
+    spikes = spikes.reshape(cells, count * rank, -1)  # k_j C_a(k)
+    factor = np.linalg.cholesky(0.5 * (special.spikes + _t(special.spikes)))
+    m, x = _ridge(
+        point,
+        design=np.concatenate([system.mean, _t(factor) @ spikes], axis=1),
+        target=system.target - (_t(offset) @ spikes)[:, 0],
+        ridge=np.sqrt(system.inverse_neurons[:, None] / v2),
+    )
+    chi = factor @ x + offset
+    chi_hat = np.linalg.solve(_t(factor), x)
+    psi = _t(special.mixed) @ chi_hat + special.teacher @ psi_hat
+
+    fit = (m[:, None] @ system.mean + _t(chi) @ spikes)[:, 0]
+    norm = (m[:, None] @ system.norm)[:, 0]
+    slope = (_t(psi) @ channels)[:, 0]
+    known = (
+        system.target_square
+        - 2 * system.target * fit
+        + fit * fit
+        + norm * norm
+        - 2 * system.target_linear * slope
+    )
+
+    # Sources of (Q, q2): M1 along the special directions (its Q̂ is in the Jacobian), M2, −χχᵀ.
+    vectors = np.concatenate([chi_hat + special.lifted @ chi, psi_hat], axis=1)
+    vectors = vectors.reshape(cells, 1, count + 1, rank)
+    source = _t(vectors) @ (system.special @ vectors)  # (B, J, R, R), without its factor β
+    seen = equations.mixing[:, None] @ special.damping
+    felt = ((seen @ source) * seen).sum(axis=-1) * _t(system.special_variances)
+    felt = np.ascontiguousarray(_t(felt)).sum(axis=-1)
+    m_hat = m / v2
+    types = system.width[:, None] * felt + system.inverse_neurons[:, None] * (m_hat * m_hat)
+    pushed = np.moveaxis(special.inner @ source @ special.inner, 1, 3)
+    chi_rows = chi.reshape(cells, count, rank)
+    pushed = np.ascontiguousarray(pushed).sum(axis=-1) - _t(chi_rows) @ chi_rows
+
+    matrix, sources = point.jacobian
+    squared = measure * point.omega
+    right = (sources @ (equations.features @ (squared * known)[:, :, None]))[:, :, 0]
+    right = right + np.concatenate([equations.pack(pushed), types], axis=1)
+    unknowns = solve_stacked(matrix, right) * equations.counted
+    spread = (unknowns[:, None] @ equations.features)[:, 0]
+    error = known + spread
+    kept = system.unit[:, None] * point.omega
+    return Readout(
+        error=(error * system.weights).sum(axis=-1),
+        train=(error * (kept * kept) * system.weights).sum(axis=-1),
+        fit=fit,
+        slope=slope,
+        variance=spread + norm * norm,
+        residual=residual,
+        iterations=iterations,
+        converged=converged,
+    )
+
+
+def _ridge(
+    point: Resolvent, *, design: NDArray, target: NDArray, ridge: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Coefficients m (B, T) and x (B, rR, 1) of the penalised least-squares problem.
+
+    Through the singular values of √weight·features, not their Gram matrix: spikes may be tiny.
+    Columns are scaled; what is null to 1e-13 gets no coefficient, so that without penalty (p = ∞)
+    many types stand for the closure of their span.
+    """
+    system = point.equations.system
+    types, size = ridge.shape[1], design.shape[1]
+    root = np.sqrt(point.measure)[:, None, :]
+    norm = np.zeros_like(design)
+    norm[:, :types] = system.norm
+    penalty = np.concatenate([ridge, np.ones((len(ridge), size - types))], axis=1)
+    rows = np.concatenate([design * root, norm * root, penalty[:, None] * np.eye(size)], axis=2)
+    wanted = np.zeros(rows.shape[::2])
+    wanted[:, : target.shape[1]] = target * root[:, 0]
+    scale = np.sqrt((rows * rows).sum(axis=-1))
+    scale = np.where(scale > 0, scale, 1.0)
+    right, values, left = np.linalg.svd(rows / scale[:, :, None], full_matrices=False)
+    kept = values > _LEAST_SQUARES_TOLERANCE * values[:, :1]
+    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    solution = (right @ ((left @ wanted[:, :, None]) * inverse[:, :, None]))[:, :, 0] / scale
+    return solution[:, :types], solution[:, types:, None]
+
+
+def _kronecker_sum(special: NDArray, inner: NDArray) -> NDArray:
+    """Σ_ι special(ι) ⊗ UᵀY_ιU, of shape (B, (r+1)R, (r+1)R)."""
+    cells, directions, count, _ = special.shape
+    rank = inner.shape[-1]
+    left = np.ascontiguousarray(_t(special.reshape(cells, directions, count * count)))
+    product = left @ inner.reshape(cells, directions, rank * rank)
+    product = product.reshape(cells, count, count, rank, rank)
+    return np.swapaxes(product, 2, 3).reshape(cells, count * rank, count * rank)
+
+
+def _lift(matrix: NDArray, count: int) -> NDArray:
+    """I ⊗ matrix."""
+    cells, rank, _ = matrix.shape
+    blocks = np.eye(count)[None, :, None, :, None] * matrix[:, None, :, None, :]
+    return blocks.reshape(cells, count * rank, count * rank)
+
+
+def _t(matrix: NDArray) -> NDArray:
+    return np.swapaxes(matrix, -1, -2)

@@ -1,0 +1,471 @@
+"""The equivalent model itself: spiked random features with types, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaln
+
+from giantsteps.answers import Risk, Solution
+from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
+from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
+from giantsteps.gaussian import (
+    Rule,
+    Smoothed,
+    coordinate_rule,
+    hermite_coefficients,
+    hermite_functions,
+    moments,
+    smoothed,
+)
+from giantsteps.problem import Ridge
+from giantsteps.theory._readout import Readout, regress
+from giantsteps.theory._small_step import DEGREES
+from giantsteps.theory._system import System
+
+if TYPE_CHECKING:
+    from giantsteps.problem import Problem
+
+__all__ = ["Directions", "SpikedFeatures"]
+
+#: Half-width of the rule for one spike coordinate.
+_REACH = 8.5
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    r"""The bulk of the weights: a type's rows have variance sₜ(ι)/d along direction ι.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (I,)
+        ν_ι, the share of each direction.
+    variances : ndarray of shape (T, I)
+        sₜ(ι).
+    special : ndarray of shape (J, r+1, r+1)
+        How much of the r spike directions and of the teacher's remainder lies along each of J
+        directions: positive semidefinite, with sum I.
+    special_variances : ndarray of shape (T, J)
+        sₜ along them.
+
+    Notes
+    -----
+    theory §5a, §5b: ν, and ν_bb, ν_bB, ν_BB.
+    """
+
+    weights: NDArray
+    variances: NDArray
+    special: NDArray
+    special_variances: NDArray
+
+    def __post_init__(self) -> None:
+        for name in ("weights", "variances", "special", "special_variances"):
+            value = np.array(getattr(self, name), dtype=float)
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+        if self.weights.ndim != 1 or abs(self.weights.sum() - 1) > 1e-6:
+            raise InvalidProblem("bulk.weights", self.weights, "one-dimensional with sum one")
+        if not (np.all(self.variances >= 0) and np.all(self.special_variances >= 0)):
+            raise InvalidProblem("bulk.variances", self.variances, "non-negative")
+        if self.variances.shape[1:] != self.weights.shape:
+            raise InvalidProblem("bulk.variances", self.variances, "one column for a direction")
+        total = self.special.sum(axis=0)
+        if total.ndim != 2 or np.abs(total - np.eye(len(total))).max() > 1e-6:
+            raise InvalidProblem("bulk.special", self.special, "matrices with sum I")
+
+    @classmethod
+    def isotropic(cls, variances: ArrayLike, rank: int) -> Directions:
+        """One direction: sₜ = cₜ everywhere (cui2024)."""
+        column = np.atleast_1d(np.asarray(variances, dtype=float))[:, None]
+        return cls(np.ones(1), column, np.eye(rank + 1)[None], column)
+
+    @classmethod
+    def generic(cls, weights: ArrayLike, variances: ArrayLike, rank: int) -> Directions:
+        """Spikes and teacher lie in generic positions: they see the directions as ν does."""
+        weights = np.asarray(weights, dtype=float)
+        special = weights[:, None, None] * np.eye(rank + 1)
+        return cls(weights, variances, special, variances)  # type: ignore[arg-type]
+
+    @cached_property
+    def totals(self) -> NDArray:
+        """cₜ = Σ ν_ι sₜ(ι) of shape (T,)."""
+        return self.variances @ self.weights
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Coefficients:
+    """Functions of the spike coordinates at given points (theory §5c); shapes as in System."""
+
+    mean: NDArray
+    linear: NDArray
+    residual: NDArray
+    norm: NDArray
+    target: NDArray
+    target_linear: NDArray
+    target_square: NDArray
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpikedFeatures:
+    r"""Spiked random features with types: everything but the readout (theory §5a).
+
+    A neuron of type t sees Sₜ·k + √cₜ z of an input, with k ~ N(0, I_r) the coordinates along r
+    spike directions and z from the bulk; the teacher sees ⟨x, β*⟩ = γ·k + √(1−|γ|²) z'.
+
+    ======  ==================  ==============================================================
+    symbol  argument            meaning
+    ======  ==================  ==============================================================
+    σ       activation
+    σ*, Δ   teacher,            a rank-one teacher and the variance of the label noise
+            noise_variance
+    β       width               N/d
+    p       neurons             N; ``inf`` leaves the spikes unpenalised, and d = ∞
+    πₜ      probabilities       of the types, shape (T,)
+    Sₜ      spikes              shape (T, r); a number for one type and one direction
+    γ       overlap             shape (r,); a number for one direction
+    sₜ(ι)   bulk                :class:`Directions`, or the numbers cₜ of an isotropic bulk
+    ======  ==================  ==============================================================
+
+    At finite p the norm of the input adds one coordinate, with d = p/β (theory §5a).
+
+    Examples
+    --------
+    cui2024's (c, r, γ) is one type, S = r, isotropic c:
+
+    >>> from giantsteps.problem import Ridge
+    >>> model = SpikedFeatures(activation="tanh", teacher="sin", width=1.0,
+    ...                        spikes=1.1340555, overlap=0.9718544, bulk=1.0189732)
+    >>> round(model.risk(Ridge(samples=3.0, penalty=0.1 / 3.0)).test, 6)
+    0.032518
+    """
+
+    activation: Function
+    teacher: Teacher
+    width: float
+    spikes: NDArray
+    overlap: NDArray
+    bulk: Directions
+    noise_variance: float = 0.0
+    neurons: float = math.inf
+    probabilities: NDArray = field(default_factory=lambda: np.ones(1))
+    problem: Problem | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            activation: Function | str,
+            teacher: Teacher | Function | str,
+            width: float,
+            spikes: ArrayLike,
+            overlap: ArrayLike,
+            bulk: Directions | ArrayLike,
+            noise_variance: float = 0.0,
+            neurons: float = math.inf,
+            probabilities: ArrayLike = (1.0,),
+            problem: Problem | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "activation", as_function(self.activation, "activation"))
+        set_(self, "teacher", as_teacher(self.teacher))
+        probabilities = np.atleast_1d(np.array(self.probabilities, dtype=float))
+        overlap = np.atleast_1d(np.array(self.overlap, dtype=float))
+        types, rank = len(probabilities), len(overlap)
+        spikes = np.array(self.spikes, dtype=float)
+        if spikes.ndim < 2:
+            spikes = np.reshape(spikes, (types, rank)) if spikes.size == types * rank else spikes
+        bulk = self.bulk
+        if not isinstance(bulk, Directions):
+            bulk = Directions.isotropic(bulk, rank)
+        for name, value in (
+            ("probabilities", probabilities),
+            ("overlap", overlap),
+            ("spikes", spikes),
+        ):
+            value.setflags(write=False)
+            set_(self, name, value)
+        set_(self, "bulk", bulk)
+        self._validate(types, rank)
+
+    def _validate(self, types: int, rank: int) -> None:
+        positive = (("width", self.width), ("neurons", self.neurons))
+        for name, value in positive:
+            if not value > 0:
+                raise InvalidProblem(name, value, "positive")
+        if not (self.noise_variance >= 0 and math.isfinite(self.noise_variance)):
+            raise InvalidProblem("noise_variance", self.noise_variance, "finite and >= 0")
+        if np.any(self.probabilities <= 0) or abs(self.probabilities.sum() - 1) > 1e-9:
+            raise InvalidProblem("probabilities", self.probabilities, "positive with sum one")
+        if self.spikes.shape != (types, rank) or not np.all(np.isfinite(self.spikes)):
+            raise InvalidProblem("spikes", self.spikes, f"finite, of shape ({types}, {rank})")
+        if float(self.overlap @ self.overlap) > 1 + 1e-12:
+            raise InvalidProblem("overlap", self.overlap, "a vector of length at most one")
+        if self.bulk.variances.shape[0] != types:
+            raise InvalidProblem("bulk", self.bulk.variances.shape, f"variances of {types} types")
+        if self.bulk.special.shape[1] != rank + 1:
+            raise InvalidProblem("bulk", self.bulk.special.shape, f"special of size {rank + 1}")
+        if self.teacher.rank != 1:
+            raise NotCovered(
+                f"a teacher of rank {self.teacher.rank}",
+                "the equations are those of one direction",
+                "rank-one teachers",
+            )
+
+    # -- coordinates and coefficients -----------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        """r, the number of spike directions."""
+        return len(self.overlap)
+
+    @property
+    def link(self) -> Function:
+        """σ*."""
+        assert isinstance(self.teacher, SingleIndex)
+        return self.teacher.link
+
+    @property
+    def dimension(self) -> float:
+        """d = p/β."""
+        return self.neurons / self.width
+
+    @property
+    def remainder(self) -> float:
+        """√(1−|γ|²), what the spikes leave of the teacher's direction."""
+        return math.sqrt(max(1.0 - float(self.overlap @ self.overlap), 0.0))
+
+    def describe(self) -> str:
+        """The model in a line, for messages."""
+        return (
+            f"{self.activation!r} → {self.link!r}, width {self.width:g}, {len(self.spikes)} types, "
+            f"largest spike {float(np.abs(self.spikes).max()):g}, p = {self.neurons:g}"
+        )
+
+    @property
+    def coordinates(self) -> Rule:
+        """Quadrature of the spike coordinates."""
+        return coordinate_rule(1, reach=_REACH) if self.rank == 1 else coordinate_rule(self.rank)
+
+    def coefficients(self, points: NDArray) -> Coefficients:
+        """μ₀, μ₁, μ₂², ξ of the types and h, h₁, hh of the teacher at points (K, r)."""
+        scale = np.sqrt(self.bulk.totals)[:, None]
+        seen = _by_symmetry(self.activation, self.spikes @ points.T, scale)
+        wanted = _by_symmetry(
+            self.link, (points @ self.overlap)[None], np.full((1, 1), self.remainder)
+        )
+        return Coefficients(
+            mean=seen.mean,
+            linear=seen.linear / scale,
+            residual=seen.residual_variance,
+            norm=math.sqrt(2.0 / self.dimension) * seen.quadratic,
+            target=wanted.mean[0],
+            target_linear=wanted.linear[0],
+            target_square=wanted.second_moment[0] + self.noise_variance,
+        )
+
+    @cached_property
+    def _on_rule(self) -> Coefficients:
+        return self.coefficients(self.coordinates.nodes)
+
+    def system(self, readouts: Sequence[Ridge], points: NDArray | None = None) -> System:
+        """The equations of theory §5c, one cell a readout.
+
+        Parameters
+        ----------
+        readouts : sequence of Ridge
+        points : ndarray of shape (X, r), optional
+            More points k at which the solution is wanted; they follow the nodes, with weight 0.
+        """
+        rule, on_rule = self.coordinates, self._on_rule
+        nodes, weights = rule.nodes, rule.weights
+        arrays = [getattr(on_rule, name) for name in _COEFFICIENTS]
+        if points is not None:
+            more = self.coefficients(points)
+            nodes = np.concatenate([nodes, points])
+            weights = np.concatenate([weights, np.zeros(len(points))])
+            arrays = [
+                np.concatenate([array, getattr(more, name)], axis=-1)
+                for array, name in zip(arrays, _COEFFICIENTS)
+            ]
+        arrays += [
+            self.probabilities,
+            self.bulk.weights,
+            self.bulk.variances,
+            self.bulk.special,
+            self.bulk.special_variances,
+            np.asarray(self.width),
+            np.asarray(1.0 / self.neurons),
+        ]
+        names = (*_COEFFICIENTS, *_MODEL)
+        cells = len(readouts)
+        ratio = np.array([readout.samples / self.width for readout in readouts])
+        penalty = np.array([readout.penalty for readout in readouts]) * ratio
+        # λ → 0: the equations are homogeneous in (1, λ_s) of ω = 1/(1 + V).
+        interpolating = (penalty == 0) & (ratio < 1)
+        return System(
+            coordinates=nodes,
+            weights=weights,
+            ratio=ratio,
+            penalty=np.where(interpolating, 1.0, penalty),
+            unit=np.where(interpolating, 0.0, 1.0),
+            **{
+                name: np.ascontiguousarray(np.broadcast_to(array, (cells, *array.shape)))
+                for name, array in zip(names, arrays)
+            },
+        )
+
+    # -- answers --------------------------------------------------------------------------------
+
+    def risk(self, readout: Ridge) -> Risk:
+        """Errors of ridge regression on these features (theory §5c)."""
+        batch = ridge_batch([(self, [readout])])
+        return Risk(
+            **self._answer(batch),
+            test=batch.test[0],
+            train=batch.train[0],
+            by_degree=batch.by_degree[0],
+        )
+
+    def _answer(self, batch: RidgeBatch | None = None) -> dict[str, Any]:
+        finite = math.isfinite(self.neurons)
+        return {
+            "problem": self if self.problem is None else self.problem,
+            "d": round(self.dimension) if finite else None,
+            "source": "finite width" if finite else "limit",
+            "exact": True,
+            "assumptions": ("the features are those of the equivalent model",),
+            "references": ("cui2024", "dandi2024"),
+            "solution": None
+            if batch is None
+            else Solution(
+                status=batch.status, residual=batch.residual[0], iterations=batch.iterations[0]
+            ),
+        }
+
+    def degrees(self, readout: Readout, degree: int = DEGREES - 1) -> NDArray:
+        r"""The part of E(f̂ − f*)² on He_j(⟨x, β*⟩), j = 0 … degree, shape (B, degree + 1).
+
+        Given k, the prediction is C(k) + (Σμ₁ₜψₜ) z with z the teacher's coordinate orthogonal to
+        the spikes, and E_z He_j(γ·k + √(1−|γ|²) z) = |γ|^j He_j(γ̂·k).
+        """
+        rule = self.coordinates
+        length = math.sqrt(float(self.overlap @ self.overlap))
+        along = rule.nodes @ (self.overlap / length) if length > 0 else rule.nodes[:, 0]
+        basis = hermite_functions(along, degree)
+        fit, slope = readout.fit[:, None, : len(along)], readout.slope[:, None, : len(along)]
+        powers = length ** np.arange(degree + 1)
+        learned = (fit * basis * rule.weights).sum(axis=-1) * powers
+        # √j! cancels: j He_{j−1}/√j! = √j h_{j−1}.
+        root = np.sqrt(np.arange(1, degree + 1))
+        tilted = (slope * basis[:-1] * rule.weights).sum(axis=-1) * powers[:-1] * root
+        learned[:, 1:] += self.remainder * tilted
+        factorial = np.exp(gammaln(np.arange(1, degree + 2)) / 2)
+        return (learned - hermite_coefficients(self.link, degree) * factorial) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeBatch:
+    """Errors of many readouts, one entry each; ``by_degree`` has the degree on its last axis."""
+
+    test: NDArray
+    train: NDArray
+    by_degree: NDArray
+    residual: NDArray
+    iterations: NDArray
+    status: str = "converged"
+
+    def take(self, cells: NDArray) -> RidgeBatch:
+        """Some of the entries, in this order."""
+        return RidgeBatch(
+            self.test[cells],
+            self.train[cells],
+            self.by_degree[cells],
+            self.residual[cells],
+            self.iterations[cells],
+            self.status,
+        )
+
+
+def ridge_batch(models: Sequence[tuple[SpikedFeatures, Sequence[Ridge]]]) -> RidgeBatch:
+    """Errors of every readout of every model, in this order; cells are solved together.
+
+    Raises
+    ------
+    NotConverged
+        Naming the first setting that did not converge and what to try.
+    """
+    solved = regress([model.system(readouts) for model, readouts in models])
+    for (model, readouts), readout in zip(models, solved):
+        if not readout.converged.all():
+            worst = int(np.argmin(readout.converged))
+            raise NotConverged(
+                f"the equivalent model of {model.describe()} with {readouts[worst]}",
+                float(readout.residual[worst]),
+                int(readout.iterations[worst]),
+                "a larger penalty, or samples further from the width (without penalty the error "
+                "diverges at n = N)",
+            )
+    noise = [np.full(len(r), model.noise_variance) for model, r in models]
+    return RidgeBatch(
+        test=np.concatenate([r.error for r in solved]) - np.concatenate(noise),
+        train=np.concatenate([r.train for r in solved]),
+        by_degree=np.concatenate([m.degrees(r) for (m, _), r in zip(models, solved)]),
+        residual=np.concatenate([r.residual for r in solved]),
+        iterations=np.concatenate([r.iterations for r in solved]),
+    )
+
+
+_COEFFICIENTS = (
+    "mean",
+    "linear",
+    "residual",
+    "norm",
+    "target",
+    "target_linear",
+    "target_square",
+)
+_MODEL = (
+    "probabilities",
+    "bulk",
+    "variances",
+    "special",
+    "special_variances",
+    "width",
+    "inverse_neurons",
+)
+
+
+def _by_symmetry(function: Function, mean: NDArray, std: NDArray) -> Smoothed:
+    """``smoothed`` at broadcast (mean, std), each distinct pair once and by parity in the mean."""
+    shape = np.broadcast_shapes(mean.shape, std.shape)
+    parity = moments(function)
+    folded = parity.is_odd or parity.is_even
+    pairs = np.stack(
+        [
+            np.broadcast_to(np.abs(mean) if folded else mean, shape).ravel(),
+            np.broadcast_to(std, shape).ravel(),
+        ],
+        axis=1,
+    )
+    distinct, index = np.unique(pairs, axis=0, return_inverse=True)
+    values = smoothed(function, distinct[:, 0], distinct[:, 1])
+    sign = np.where(mean < 0, -1.0, 1.0) if folded else 1.0
+    even, odd = (sign, 1.0) if parity.is_odd else (1.0, sign)
+    index = index.reshape(shape)
+    return Smoothed(
+        mean=values.mean[index] * even,
+        linear=values.linear[index] * odd,
+        quadratic=values.quadratic[index] * even,
+        second_moment=values.second_moment[index],
+        residual_variance=values.residual_variance[index],
+        std=values.std[index],
+    )
