@@ -26,7 +26,7 @@ def text(problem: Problem) -> str:
         else:
             code, note = items[0] if items else ("[]", "random features")
             lines += [(f"    {name}={code},", note)]
-    column = min(64, max(len(code) for code, note in lines if note))
+    column = min(72, max(len(code) for code, note in lines if note))
     body = "\n".join(f"{code:<{column}}  # {note}" if note else code for code, note in lines)
     return f"Problem(\n{body}\n)"
 
