@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -32,13 +33,26 @@ nitpicky = False
 # Mathematics: converted to MathML at build time (see _ext/mathml.py).
 html_math_renderer = "mathml"
 mathml_macros = {
-    "±": r"\pm",
+    "±": r"\pm ",
+    "⟨": r"\langle ",
+    "⟩": r"\rangle ",
+    "‖": r"\|",
     r"\E": r"\mathbb{E}",
     r"\Var": r"\operatorname{Var}",
     r"\tr": r"\operatorname{tr}",
     r"\dots": r"\ldots",
+    r"\Im": r"\operatorname{Im}",
     r"\iff": r"\Longleftrightarrow",
 }
+
+# A font made for mathematics, STIX Two Math, which comes with the package ziamath. Without it a
+# browser takes what the reader has.
+math_fonts = [
+    f"{place}/fonts"
+    for spec in [find_spec("ziamath")]
+    if spec is not None
+    for place in spec.submodule_search_locations or []
+]
 
 # The API pages list whatever a package exports in __all__.
 autosummary_generate = True
@@ -63,8 +77,10 @@ if any((HERE.parent / "examples").glob("plot_*.py")):
 
 html_theme = "pydata_sphinx_theme"
 html_title = "giantsteps"
-html_static_path = ["_static"]
+html_static_path = ["_static", *math_fonts]
 html_css_files = ["giantsteps.css"]
+alone = ["index", "quickstart", "scope", "conventions", "contributing", "changelog", "citing"]
+html_sidebars = {page: [] for page in alone}
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_end": ["theme-switcher"],

@@ -1,7 +1,7 @@
 """The directive ``generated``: a table that the library itself writes.
 
 ``.. generated:: giantsteps.theory:scope_table`` calls ``giantsteps.theory.scope_table()`` and reads
-its text as reStructuredText. A page made so cannot disagree with the code.
+the Markdown that it returns. A page made so cannot disagree with the code.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import importlib
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from markdown_page import to_rst
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -24,7 +25,7 @@ class Generated(SphinxDirective):
             text = getattr(importlib.import_module(module), name)()
         except (ImportError, AttributeError) as error:
             raise self.error(f"{source} cannot be called: {error}") from error
-        return self.parse_text_to_nodes(StringList(text.splitlines(), source=source))
+        return self.parse_text_to_nodes(StringList(to_rst(text), source=source))
 
 
 def setup(app: Sphinx) -> dict[str, object]:

@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 _UNDERLINES = {2: "=", 3: "-", 4: "~"}
 _WEB_LINK = re.compile(r"\[([^\]]+)\]\((https?:[^)\s]+)\)")
 _FILE_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)\s]+\)")
-_CODE = re.compile(r"`([^`]+)`")
+_CODE = re.compile(r"(?<!`)`([^`]+)`(?![`_])")
 
 
 def inline(text: str) -> str:
@@ -45,7 +45,8 @@ def to_rst(markdown: str) -> list[str]:
             if not table:
                 lines += ["", ".. list-table::", "   :header-rows: 1", ""]
             if not set(line) <= set("|-: "):
-                first, *rest = (inline(cell.strip()) for cell in line.strip("| ").split("|"))
+                cells = line.strip().removeprefix("|").removesuffix("|").split("|")
+                first, *rest = (inline(cell.strip()) for cell in cells)
                 lines += [f"   * - {first}", *(f"     - {cell}" for cell in rest)]
         elif heading := re.match(r"(#+) (.*)", line):
             if (level := len(heading[1])) > 1:

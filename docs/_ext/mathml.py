@@ -1,9 +1,10 @@
 """Mathematics as MathML, converted when the site is built.
 
 Current browsers draw MathML themselves, so the pages need neither a server, nor the internet, nor
-JavaScript. The converter is the one in docutils; this extension adds macros without arguments
-(``mathml_macros`` in conf.py), primes as superscripts, equation numbers, and a warning, which
-fails the build, for anything that cannot be converted.
+JavaScript. The converter is the one in docutils. This extension adds macros without arguments
+(``mathml_macros`` in conf.py), aligned lines, delimiters that grow only after ``\\left`` and
+``\\right``, equation numbers, and a warning, which fails the build, for anything that cannot be
+converted.
 """
 
 from __future__ import annotations
@@ -20,22 +21,38 @@ from sphinx.writers.html5 import HTML5Translator
 
 logger = logging.getLogger(__name__)
 
-_PRIMES = re.compile(r"('+)(?:\^(\{[^{}]*\}|\w))?")
+_DELIMITER = re.compile(
+    r"(\\(?:left|right|[bB]igg?[lr]?)\s*)?(?:\\[lr](?:angle|floor|ceil)(?![A-Za-z])|\\?\|)"
+)
+_DRAWN_DELIMITER = re.compile(r"<mo([^>]*)>([⟨⟩⌊⌋⌈⌉‖|])</mo>")
+_ACCENTED = re.compile(
+    r"(\\(?:tilde|hat|bar|check|dot)\s*(?:\{[^{}]*\}|\\[A-Za-z]+|\w))(?=\s*[_^])"
+)
+_ALIGNED = '<mtable class="ams-align"'
 
 
 def to_mathml(tex: str, *, block: bool = False, macros: dict[str, str] | None = None) -> str:
-    """Convert LaTeX to MathML; lines with ``\\`` or ``&`` are aligned."""
+    """Convert LaTeX to MathML; in a block, lines that end in two backslashes align at ``&``."""
     for name, meaning in (macros or {}).items():
-        tex = re.sub(re.escape(name) + r"(?![A-Za-z])", lambda _, m=meaning: m, tex)
-    tex = _PRIMES.sub(_superscript, tex)
-    if block and ("\\\\" in tex or "&" in tex) and "\\begin" not in tex:
+        end = r"(?![A-Za-z])" if name.startswith("\\") else ""
+        tex = re.sub(re.escape(name) + end, lambda _, m=meaning: m, tex)
+    tex = tex.replace("'", r"\prime ")
+    tex = _ACCENTED.sub(r"{\1{}}", tex)  # a group of two, or an index goes below the letter
+    if block and "\\\\" in tex and r"\begin" not in tex:
         tex = rf"\begin{{aligned}}{tex}\end{{aligned}}"
-    return str(tex2mathml(tex, as_block=block))
+    grows = iter([match[1] is not None for match in _DELIMITER.finditer(tex)])
+    mathml = _DRAWN_DELIMITER.sub(
+        lambda match: match[0] if next(grows) else _fixed(match[2]),
+        str(tex2mathml(tex, as_block=block)),
+    )
+    return mathml.replace(
+        _ALIGNED, _ALIGNED + ' displaystyle="true" columnalign="right left right left"'
+    )
 
 
-def _superscript(match: re.Match[str]) -> str:
-    power = (match[2] or "").strip("{}")
-    return "^{" + r"\prime" * len(match[1]) + f" {power}" * bool(power) + "}"
+def _fixed(sign: str) -> str:
+    space = ' lspace="0" rspace="0"' if sign in "|‖" else ""
+    return f'<mo stretchy="false"{space}>{sign}</mo>'
 
 
 def _render(self: HTML5Translator, node: nodes.Element, block: bool) -> str:
