@@ -263,11 +263,16 @@ class Answer(Record):
             rows.append(("references", ", ".join(self.references)))
         return rows
 
+    def _kind(self) -> str:
+        """Name of the answer's type, also where a subclass computes its parts when read."""
+        package = __name__.rpartition(".")[0]
+        return next(k.__name__ for k in type(self).__mro__ if k.__module__.startswith(package))
+
     def __repr__(self) -> str:
         rows = self._summary()
         width = max(len(name) for name, _ in rows)
         lines = (f"  {name:<{width}}  {value}" for name, value in rows)
-        return "\n".join([type(self).__name__, *lines])
+        return "\n".join([self._kind(), *lines])
 
     def _repr_html_(self) -> str:
         body = "".join(
@@ -275,7 +280,7 @@ class Answer(Record):
             f"<td style='text-align:left'>{escape(value)}</td></tr>"
             for name, value in self._summary()
         )
-        return f"<table><caption>{type(self).__name__}</caption><tbody>{body}</tbody></table>"
+        return f"<table><caption>{self._kind()}</caption><tbody>{body}</tbody></table>"
 
 
 def _union(groups: Any) -> tuple[str, ...]:

@@ -118,6 +118,7 @@ def compare(
         seeds=seeds,
         agreements=agreements,
         theory=tuple(predicted),
+        refinable=theory is None,
     )
 
 

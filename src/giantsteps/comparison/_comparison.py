@@ -25,6 +25,7 @@ from giantsteps.comparison._stats import (
     chance,
     combined_p_value,
 )
+from giantsteps.errors import NotCovered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,6 +56,8 @@ class Comparison(Record):
         By quantity.
     theory : tuple of Answer
         The answers of theory, one a size.
+    refinable : bool
+        Whether theory is that of the package, so that `plot` can ask it for more points.
     """
 
     problem: Problem | Grid
@@ -63,6 +66,7 @@ class Comparison(Record):
     seeds: tuple[int, ...]
     agreements: Mapping[str, Agreement]
     theory: tuple[Answer, ...]
+    refinable: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "agreements", MappingProxyType(dict(self.agreements)))
@@ -130,14 +134,44 @@ class Comparison(Record):
         """Write the tidy table as CSV, floats with all their digits."""
         to_csv(self.to_columns(), path)
 
-    def plot(self, x: str | None = None, **options: Any) -> ComparisonDisplay:
+    def plot(self, x: str | None = None, *, points: int = 50, **options: Any) -> ComparisonDisplay:
         """Draw theory as lines and simulation as markers along the path ``x`` (needs matplotlib).
 
-        See `giantsteps.displays.ComparisonDisplay` for the options.
+        Parameters
+        ----------
+        x : str, optional
+            Path of the horizontal axis, or ``"d"``; the first axis with numbers unless given.
+        points : int
+            Points of a line of theory, for which it is asked again; 0: those of the grid.
+        **options
+            For `giantsteps.displays.ComparisonDisplay.from_comparison`: ``quantity``, ``floor``,
+            ``curve``, ``ax``, ``width``, …
         """
         from giantsteps.displays import ComparisonDisplay
+        from giantsteps.displays._comparison import horizontal_axis
 
+        x = horizontal_axis(self, x)
+        if "curve" not in options and self.refinable and x != "d":
+            options["curve"] = self._curve(x, points)
         return ComparisonDisplay.from_comparison(self, x=x, **options)
+
+    def _curve(self, x: str, points: int) -> Answer | None:
+        """Theory on a finer grid along ``x``; None where it does not cover what lies between."""
+        from giantsteps import theory
+        from giantsteps.problem import Grid
+
+        assert isinstance(self.problem, Grid)
+        coarse = self.theory[-1].coords[x]
+        if points <= coarse.size:
+            return None
+        low, high = coarse.min(), coarse.max()
+        space = np.geomspace if low > 0 and high / low >= 50 else np.linspace
+        grid = Grid(self.problem.problem, self.problem.axes | {x: space(low, high, points)})
+        try:
+            answer: Answer = getattr(theory, self.question)(grid, d=self.theory[-1].d)
+        except NotCovered:
+            return None
+        return answer
 
     # Display ----------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from giantsteps.answers import Answer
     from giantsteps.comparison import Comparison
 
-__all__ = ["ComparisonDisplay", "Series"]
+__all__ = ["ComparisonDisplay", "Series", "horizontal_axis"]
 
 Array = NDArray[np.float64]
 
@@ -130,7 +130,7 @@ class ComparisonDisplay:
         quantity = comparison.quantities[0] if quantity is None else quantity
         if quantity not in comparison.quantities:
             raise InvalidProblem("quantity", quantity, f"one of {comparison.quantities}")
-        x = _horizontal(comparison, x)
+        x = horizontal_axis(comparison, x)
         series = _series(comparison, quantity, x, curve)
         earlier = f"initial.{quantity}"
         if before and earlier in comparison.quantities:
@@ -223,7 +223,7 @@ class ComparisonDisplay:
         )
 
 
-def _horizontal(comparison: Comparison, x: str | None) -> str:
+def horizontal_axis(comparison: Comparison, x: str | None) -> str:
     """The path of the horizontal axis, checked."""
     coords = comparison.theory[0].coords
     numeric = [dim for dim, values in coords.items() if values.dtype.kind in "fiu"]

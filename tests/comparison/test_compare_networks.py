@@ -1,0 +1,62 @@
+"""`compare` with the theory and the simulation of the package, small and end to end."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import giantsteps as gs
+from giantsteps import simulation, theory
+
+PROBLEM = gs.Problem(
+    activation="tanh",
+    teacher="sin",
+    noise_variance=0.1,
+    width=1.0,
+    steps=[gs.Step(samples=2.0, rate=3.0)],
+    readout=gs.Ridge(samples=2.0, penalty=0.1),
+)
+
+
+def test_a_curve_over_a_grid():
+    grid = gs.Grid(PROBLEM, {"readout.samples": [0.5, 1.0, 3.0]})
+    comparison = gs.compare(grid, 150, seeds=8, theory_d=None)
+    assert comparison.verdict in ("agree", "unresolved")
+    limit = theory.risk(grid)
+    np.testing.assert_array_equal(comparison["test"].largest.theory, limit.test)
+    runs = [simulation.risk(grid[1], d=150, seed=seed) for seed in range(8)]
+    found = comparison["gain"].largest.mean[1]
+    assert found == pytest.approx(np.mean([r.initial.test - r.test for r in runs]), rel=1e-9)
+
+
+def test_a_wrong_theory_disagrees():
+    def doubled(problem, d=None):
+        return theory.risk(problem.replace({"noise_variance": 0.2}))
+
+    comparison = gs.compare(PROBLEM, 150, seeds=8, theory=doubled, quantities=["test", "train"])
+    assert comparison.verdict == "disagree"
+
+
+def test_the_spike_of_the_weights():
+    comparison = gs.compare(PROBLEM, 300, seeds=16, question="weights", theory_d=None)
+    assert comparison.quantities == ("spikes.0.value", "spikes.0.overlap")
+    assert comparison["spikes.0.value"].largest.resolution <= 0.02
+    assert comparison["spikes.0.value"].verdict == "agree"
+
+
+def test_lines_of_theory_are_finer_than_the_grid():
+    grid = gs.Grid(PROBLEM, {"readout.samples": [0.5, 1.0, 3.0], "readout.penalty": [0.01, 0.1]})
+    comparison = gs.compare(grid, 60, seeds=2, theory_d=None, quantities=["test"])
+    display = comparison.plot(points=20)
+    series = display.series[1]
+    assert series.x.size == 3
+    single = PROBLEM.replace({"readout.samples": series.curve_x[7], "readout.penalty": 0.1})
+    assert series.curve[7] == theory.risk(single).test
+    assert comparison.plot(points=0).series[0].curve.size == 3
+    plt.close("all")
+
+
+def test_without_steps_there_is_no_gain_to_compare():
+    comparison = gs.compare(PROBLEM.untrained(), 80, seeds=3, theory_d=None)
+    assert comparison.quantities == ("test", "train")
