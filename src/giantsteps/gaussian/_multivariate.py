@@ -21,7 +21,7 @@ __all__ = ["coordinate_rule", "joint_rule", "pair_expectation", "split_rule"]
 
 #: Nodes on each axis by rank: Gauss–Hermite, and Gauss–Legendre on either side of zero.
 HERMITE = {1: 61, 2: 31, 3: 21, 4: 15}
-LEGENDRE = {1: 40, 2: 20, 3: 16, 4: 12}
+LEGENDRE = {1: 40, 2: 24, 3: 18}
 #: Widest panel and number of Gauss–Hermite nodes of a joint rule.
 JOINT_WIDTH, JOINT_NODES = 3.5, 40
 #: Nodes of a product rule that weigh less are left out.
@@ -65,7 +65,7 @@ def coordinate_rule(rank: int, *, reach: float | None = None, nodes: int | None 
     Parameters
     ----------
     rank : int
-        r, from 1 to 4.
+        r, from 1 to 4 (to 3 with `reach`).
     reach : float, optional
         None: Gauss–Hermite, 61 nodes for r = 1 and 31 an axis for r = 2, enough to η̃ = 3. A
         number: Gauss–Legendre on [−reach, reach] split at zero, 2 × 40 nodes for r = 1 (take
@@ -77,12 +77,11 @@ def coordinate_rule(rank: int, *, reach: float | None = None, nodes: int | None 
     ----------
     theory §5c.
     """
-    if rank not in HERMITE:
-        raise InvalidProblem("rank", rank, f"one of {', '.join(map(str, HERMITE))}")
-    if reach is None:
-        axis = _hermite_rule(nodes or HERMITE[rank])
-    else:
-        axis = split_rule(nodes or LEGENDRE[rank], reach)
+    sizes = HERMITE if reach is None else LEGENDRE
+    if rank not in sizes:
+        raise InvalidProblem("rank", rank, f"an integer from 1 to {max(sizes)}")
+    count = nodes or sizes[rank]
+    axis = _hermite_rule(count) if reach is None else split_rule(count, reach)
     if rank == 1:
         return Rule(axis.nodes[:, None], axis.weights)
     return _product([axis] * rank).pruned(PRUNED)

@@ -28,6 +28,8 @@ REACH, FARTHEST = 14.0, 37.0
 NEGLIGIBLE, NEGLIGIBLE_AT_LAST = 1e-27, 1e-14
 #: Standard deviation of a constant function relative to its norm.
 CONSTANT = 1e-12
+#: E f² of a function that is not zero; below, squares underflow.
+SMALLEST = 1e-280
 MAX_PANELS = 20_000
 
 
@@ -103,6 +105,10 @@ def gauss_rule(
     ----------
     theory §0.
     """
+    if not 0 < reach <= FARTHEST:
+        raise InvalidProblem("reach", reach, f"in (0, {FARTHEST:g}]")
+    if not (width > 0 and tolerance > 0):
+        raise InvalidProblem("width, tolerance", (width, tolerance), "positive")
     points = tuple(sorted(float(point) for point in breakpoints))
     return _gauss_rule(functions, points, float(width), float(reach), float(tolerance))
 
@@ -177,39 +183,30 @@ def _refusal(function: Piecewise, allowed: str) -> InvalidProblem:
 
 
 def _reach(function: Piecewise, reach: float) -> float:
-    """Range outside which f² φ is negligible relative to E f²."""
-    unit = np.arange(0.0, FARTHEST)
-    nodes = panel_nodes(np.concatenate([-1 - unit, unit]), np.concatenate([-unit, 1 + unit]))
-    near = np.tile(unit, 2) < reach
-    values = np.zeros_like(nodes)
-    values[near] = evaluate(function, nodes[near])
-    _require_finite(function, nodes[near], values[near])
-    total = float(_square(nodes, values).sum())
+    """Range outside which f² φ is negligible relative to E f²: reach, or as many units more."""
     last = int(np.ceil(reach))
-    share = float(_square(nodes, values)[np.tile(unit, 2) == last - 1].sum())
+    units = np.arange(last)
+    shares = _shares(function, units)
+    share, total = shares[-1], float(shares.sum())
     while share > NEGLIGIBLE * total and last < FARTHEST:
-        ring = np.tile(unit, 2) == last
-        beyond = evaluate(function, nodes[ring])
-        _require_finite(function, nodes[ring], beyond)
-        share = float(_square(nodes[ring], beyond).sum())
-        total += share
-        last += 1
+        share = _shares(function, np.array([last]))[0]
+        total, last = total + share, last + 1
     if not np.isfinite(total) or share > NEGLIGIBLE_AT_LAST * total:
         raise _refusal(
             function,
-            "a function with a finite second moment E f(z)^2, z ~ N(0, 1); this one grows too fast "
-            "(exp(x**2/4) and faster have none)",
+            "a function with a finite second moment E f(z)^2, z ~ N(0, 1), within reach of double "
+            f"precision; this one grows too fast: f^2 times the density is not negligible at |z| = "
+            f"{last} (exp(x**2/5) passes, exp(x**2/4) has no second moment)",
         )
+    if total < SMALLEST and evaluate(function, np.linspace(-reach, reach, 100)).any():
+        raise _refusal(function, "a function whose square does not underflow; multiply it")
     return float(last)
 
 
-def _square(nodes: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """∫ f² φ over each unit panel, without overflow where f is large and φ small."""
-    with np.errstate(over="ignore"):
-        return (values * np.exp(-(nodes**2) / 4)) ** 2 @ WEIGHTS / np.sqrt(8 * np.pi)
-
-
-def _require_finite(function: Piecewise, nodes: np.ndarray, values: np.ndarray) -> None:
+def _shares(function: Piecewise, units: np.ndarray) -> np.ndarray:
+    """∫ f² φ over unit ≤ |z| ≤ unit + 1, without overflow where f is large and φ small."""
+    nodes = panel_nodes(np.concatenate([-1 - units, units]), np.concatenate([-units, 1 + units]))
+    values = evaluate(function, nodes)
     bad = nodes[~np.isfinite(values)]
     if bad.size:
         where = bad[np.argmin(np.abs(bad))]
@@ -218,6 +215,9 @@ def _require_finite(function: Piecewise, nodes: np.ndarray, values: np.ndarray) 
             "a real function that is finite wherever the Gaussian has weight, with a finite second "
             f"moment; it is not finite at {where:.6g}",
         )
+    with np.errstate(over="ignore"):
+        squares = (values * np.exp(-(nodes**2) / 4)) ** 2 @ WEIGHTS / np.sqrt(8 * np.pi)
+    return squares.reshape(2, -1).sum(axis=0)
 
 
 def density(nodes: np.ndarray) -> np.ndarray:

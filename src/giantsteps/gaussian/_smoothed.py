@@ -118,7 +118,8 @@ def smoothed(function: Function, mean: ArrayLike, std: ArrayLike) -> Smoothed:
     point = s <= POINT * np.maximum(1.0, np.abs(m))
     if point.any():
         out[0, point] = evaluate(function, m[point])
-        out[3] = out[0] ** 2
+        with np.errstate(over="ignore"):
+            out[3, point] = out[0, point] ** 2
     waiting = np.flatnonzero(~point)
     octave = np.frexp(s)[1] + 1
     for reach in REACHES:
@@ -254,7 +255,8 @@ def _block(function: Function, level: int, index: int) -> Panels:
         owner = np.searchsorted(cells, left, side="right") - 1
         largest = np.full(BLOCK, floor)
         np.fmax.at(largest, owner, np.abs(values[0]).max(axis=-1))
-        return cell * np.stack([largest, largest**2])[:, owner]
+        with np.errstate(over="ignore"):
+            return cell * np.stack([largest, largest**2])[:, owner]
 
     panels = refine(integrands, left, right, scale, TOLERANCE, MAX_PANELS)
     return Panels(panels.left, panels.right, panels.values[:1], panels.resolved)

@@ -1,0 +1,145 @@
+"""Rules for several Gaussian coordinates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from giantsteps.errors import InvalidProblem
+from giantsteps.functions import as_function
+from giantsteps.gaussian import (
+    coordinate_rule,
+    hermite_coefficients,
+    joint_rule,
+    pair_expectation,
+    smoothed,
+    split_rule,
+)
+
+
+def test_split_rule():
+    rule = split_rule(20, 6.0)
+    assert rule.nodes.size == 40
+    assert rule.weights.sum() == pytest.approx(1, abs=1e-15)
+    np.testing.assert_array_equal(rule.nodes, -rule.nodes[::-1])
+    np.testing.assert_array_equal(rule.weights, rule.weights[::-1])
+    # What lies beyond 6 is missing: 2 (6 φ(6) + Φ(−6)) = 7e-8 of E A².
+    assert rule.mean(np.abs(rule.nodes)) == pytest.approx(np.sqrt(2 / np.pi), rel=1e-7)
+    assert rule.mean(rule.nodes**2) == pytest.approx(1, rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("rank", "reach", "nodes"), [(1, None, 61), (1, 8.5, 80), (2, None, 585), (2, 8.5, 1380)]
+)
+def test_coordinate_rule(rank, reach, nodes):
+    rule = coordinate_rule(rank, reach=reach)
+    assert rule.nodes.shape == (nodes, rank)
+    assert rule.weights.sum() == pytest.approx(1, abs=1e-14)
+    second = (rule.nodes.T * rule.weights) @ rule.nodes
+    np.testing.assert_allclose(second, np.eye(rank), rtol=0, atol=1e-12)
+    assert rule.mean(rule.nodes[:, 0] ** 4) == pytest.approx(3, rel=1e-11)
+    waves = np.cos(rule.nodes.sum(axis=1))
+    assert rule.mean(waves) == pytest.approx(np.exp(-rank / 2), rel=1e-12)
+
+
+@pytest.mark.parametrize(("rank", "reach", "tolerance"), [(3, None, 1e-12), (3, 8.5, 1e-10)])
+def test_coordinate_rule_of_higher_rank(rank, reach, tolerance):
+    rule = coordinate_rule(rank, reach=reach)
+    second = (rule.nodes.T * rule.weights) @ rule.nodes
+    np.testing.assert_allclose(second, np.eye(rank), rtol=0, atol=tolerance)
+
+
+def test_coordinate_rule_integrates_smoothed_functions():
+    """E_k h(k)² for h(k) = E sign(γ k + √(1−γ²) z): 2/π arcsin γ²."""
+    sign = as_function("sign")
+    for overlap, reach in [(0.6, None), (0.98, 8.5)]:
+        rule = coordinate_rule(1, reach=reach)
+        h = smoothed(sign, overlap * rule.nodes[:, 0], np.sqrt(1 - overlap**2)).mean
+        exact = 2 / np.pi * np.arcsin(overlap**2)
+        assert rule.mean(h**2) == pytest.approx(exact, rel=1e-8)
+
+
+def test_coordinate_rule_refuses():
+    for rank, reach in [(0, None), (5, None), (4, 8.5)]:
+        with pytest.raises(InvalidProblem, match="rank"):
+            coordinate_rule(rank, reach=reach)
+
+
+CORRELATIONS = (0.0, 0.3, -0.7, 0.95, 0.9999, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("correlation", CORRELATIONS)
+def test_arc_cosine_kernels(correlation):
+    """Both functions kinked, or both jumping, at every correlation."""
+    covariance = [[1.0, correlation], [correlation, 1.0]]
+    relu, sign = as_function("relu"), as_function("sign")
+    angle = np.arccos(correlation)
+    exact = (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
+    assert pair_expectation(relu, relu, covariance) == pytest.approx(exact, abs=1e-13)
+    exact = 2 / np.pi * np.arcsin(correlation)
+    assert pair_expectation(sign, sign, covariance) == pytest.approx(exact, abs=1e-13)
+
+
+def test_pair_expectation_with_other_variances():
+    sign, shifted = as_function("sign"), as_function("step(x-0.4)")
+    covariance = np.array([[1.44, 0.5], [0.5, 2.0]])
+    exact = 2 / np.pi * np.arcsin(0.5 / np.sqrt(1.44 * 2))
+    assert pair_expectation(sign, sign, covariance) == pytest.approx(exact, rel=1e-12)
+    # Mehler: E f(u) g(v) = Σ k! c_k d_k ρ^k for unit variances.
+    f, g = as_function("tanh(x) + x**2"), shifted
+    c, d = hermite_coefficients(f, 60), hermite_coefficients(g, 60)
+    k = np.arange(61)
+    factorials = np.cumprod(np.maximum(k, 1).astype(float))
+    mehler = np.sum(factorials * c * d * 0.5**k)
+    assert pair_expectation(f, g, [[1, 0.5], [0.5, 1]]) == pytest.approx(mehler, rel=1e-12)
+    independent = pair_expectation(sign, shifted, np.diag([3.0, 4.0]))
+    assert independent == pytest.approx(0, abs=1e-14)
+    known = pair_expectation(as_function("step"), shifted, np.diag([3.0, 4.0]))
+    assert known == pytest.approx(0.5 * ndtr(-0.2), rel=1e-13)
+
+
+def test_joint_rule_is_kink_aware_in_its_first_coordinate():
+    covariance = np.array([[1.44, 0.5, 0.0], [0.5, 2.0, 0.0], [0.0, 0.0, 0.3]])
+    rule = joint_rule(covariance, as_function("sign(x-0.2)"), nodes=20)
+    assert rule.nodes.shape[1] == 3
+    assert rule.nodes.shape[0] < 50_000
+    assert rule.weights.sum() == pytest.approx(1, abs=1e-12)
+    second = (rule.nodes.T * rule.weights) @ rule.nodes
+    np.testing.assert_allclose(second, covariance, rtol=0, atol=1e-12)
+    u, v, e = rule.nodes.T
+    # E sign(u − a) cos(v) cos(e): v = κ u + τ z, and E 1(u > a) cos(κ u) by the pair rule.
+    product = pair_expectation(as_function("sign(x-0.2)"), as_function("cos"), covariance[:2, :2])
+    found = rule.mean(np.sign(u - 0.2) * np.cos(v) * np.cos(e))
+    assert found == pytest.approx(product * np.exp(-0.15), rel=1e-11)
+
+
+def test_joint_rule_of_a_singular_law():
+    """v = 2u costs no nodes of its own."""
+    one = joint_rule([[1.0]], as_function("relu"))
+    rule = joint_rule([[1.0, 2.0], [2.0, 4.0]], as_function("relu"))
+    assert rule.nodes.shape == (one.nodes.shape[0], 2)
+    np.testing.assert_allclose(rule.nodes[:, 1], 2 * rule.nodes[:, 0], rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "covariance",
+    [
+        [[1.0, 2.0], [2.0, 1.0]],
+        [[1.0, 0.5], [0.2, 1.0]],
+        [[0.0, 0.0], [0.0, 1.0]],
+        [[1.0, np.nan], [np.nan, 1.0]],
+        [1.0, 2.0],
+        [[1.0, 0.0, 0.0], [0.0, 0.0, 0.1], [0.0, 0.1, 1.0]],
+        [[1.0, 0.0]],
+    ],
+)
+def test_bad_covariances(covariance):
+    with pytest.raises(InvalidProblem, match="covariance"):
+        joint_rule(covariance)
+
+
+def test_pair_expectation_is_for_pairs():
+    relu = as_function("relu")
+    with pytest.raises(InvalidProblem, match="2 x 2"):
+        pair_expectation(relu, relu, np.eye(3))
