@@ -33,6 +33,8 @@ nitpicky = False
 # Mathematics: converted to MathML at build time (see _ext/mathml.py).
 html_math_renderer = "mathml"
 mathml_macros = {
+    "−": "-",
+    "·": r"\cdot ",
     "±": r"\pm ",
     "⟨": r"\langle ",
     "⟩": r"\rangle ",
