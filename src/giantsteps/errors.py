@@ -31,7 +31,10 @@ class InvalidProblem(GiantstepsError, ValueError):
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
         self.field, self.value, self.allowed = field, value, allowed
-        shown = repr(value)
+        try:
+            shown = repr(value)
+        except ValueError:  # an integer too long to print
+            shown = f"{type(value).__name__} too long to show"
         if len(shown) > 80:
             shown = shown[:77] + "..."
         super().__init__(f"{field} = {shown}: must be {allowed}")

@@ -102,7 +102,7 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error while it is a terminal, silence otherwise: ``report(done, total)``."""
+    """``report(done, total)``: a bar on standard error if it is a terminal, else silence."""
     from rich.console import Console
     from rich.progress import Progress
 
