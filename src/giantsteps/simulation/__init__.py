@@ -1,1 +1,27 @@
-"""."""
+"""Simulation: finite networks with a seed, answering what the theory answers in the limit."""
+
+from __future__ import annotations
+
+from giantsteps.simulation._memory import Cost
+from giantsteps.simulation._run import Run
+from giantsteps.simulation._simulate import (
+    features,
+    gradient,
+    kernel,
+    learned_function,
+    risk,
+    run,
+    weights,
+)
+
+__all__ = [
+    "Cost",
+    "Run",
+    "features",
+    "gradient",
+    "kernel",
+    "learned_function",
+    "risk",
+    "run",
+    "weights",
+]

@@ -1,0 +1,79 @@
+"""The function that a run learned along one direction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, cast
+
+import numpy as np
+
+from giantsteps.answers import LearnedFunction
+from giantsteps.errors import InvalidProblem
+from giantsteps.simulation._arrays import Array
+from giantsteps.simulation._risk import readout_bytes
+from giantsteps.simulation._spectra import largest_of
+from giantsteps.simulation._streams import Role
+
+if TYPE_CHECKING:
+    from giantsteps.simulation._run import Run
+
+__all__ = ["learned_function"]
+
+
+def learned_function(
+    run: Run, along: str, x: Sequence[float] | None, samples: int
+) -> LearnedFunction:
+    r"""Mean and spread of f̂ given ⟨u, x⟩.
+
+    .. math:: m(k) = E[\hat f(k u + (I − uu^\top) g)], \qquad g ∼ N(0, I_d)
+
+    References
+    ----------
+    theory §5c; cui2024.
+    """
+    readout = run.problem.require_readout()
+    if along not in ("spike", "teacher"):
+        raise InvalidProblem("along", along, '"spike" or "teacher"')
+    if not isinstance(samples, int | np.integer) or samples < 2:
+        raise InvalidProblem("samples", samples, "an integer >= 2")
+    points = np.linspace(-3, 3, 61) if x is None else np.asarray(x, dtype=float)
+    xp, arrays, size = run.xp.xp, run.xp, run.sizes.samples
+    assert size is not None
+    cells = {size: (readout.penalty,)}
+    (fit,) = run.fit(cells, readout_bytes(run, cells)).values()
+    scaled = arrays.narrow(fit.coefficients / math.sqrt(run.sizes.neurons))
+    direction = _direction(run, along)
+    noise = run.network.streams.normal(Role.CONDITIONAL_INPUTS, 0, 0, int(samples), run.d)
+    noise = noise - (noise @ direction)[:, None] * direction[None, :]
+    inner, slopes = noise @ run.trained.weights, direction @ run.trained.weights
+    teacher, share = noise @ run.network.teacher, direction @ run.network.teacher
+    mean, band, target = np.empty((3, points.size))
+    for number, k in enumerate(points.tolist()):
+        moved = arrays.transform(run.problem.activation, inner + k * slopes[None, :])
+        values = arrays.to_host(arrays.wide(moved @ scaled))
+        mean[number], band[number] = values.mean(), values.std(ddof=1)
+        exact = run.problem.teacher(arrays.wide(teacher + k * share[None, :]))
+        target[number] = float(xp.mean(exact))
+    return LearnedFunction(
+        problem=run.problem,
+        d=run.d,
+        source="simulation",
+        exact=True,
+        x=points,
+        mean=mean,
+        band=band,
+        along=cast(Literal["spike", "teacher"], along),
+        target=target,
+        standard_error=band / math.sqrt(samples),
+    )
+
+
+def _direction(run: Run, along: str) -> Array:
+    """β*, or the top left singular vector of W with a positive component along β*."""
+    teacher = run.network.teacher[:, 0]
+    if along == "teacher":
+        return teacher
+    _, left, _ = largest_of(run.xp, run.trained.weights, 1)
+    spike = run.xp.narrow(left[:, 0])
+    return spike if float(run.xp.xp.sum(spike * teacher)) >= 0 else -spike

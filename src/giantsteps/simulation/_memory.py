@@ -1,0 +1,108 @@
+"""The memory budget: how many rows a chunk may have, and an early error if nothing fits."""
+
+from __future__ import annotations
+
+import numbers
+import re
+from dataclasses import dataclass
+
+from giantsteps.errors import InvalidProblem
+from giantsteps.simulation._arrays import Arrays
+from giantsteps.simulation._streams import BLOCK
+
+__all__ = ["Budget", "Cost", "as_bytes", "in_words"]
+
+_UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
+_BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_ALLOWED = 'a size such as "2GB", "512MiB" or a number of bytes, or None'
+
+#: Rows of a chunk where memory allows: enough for full speed of the matrix products.
+ROWS_ON_HOST, ROWS_ON_DEVICE = 2 * BLOCK, 8 * BLOCK
+#: What the linear algebra itself holds.
+OVERHEAD = 2**26
+
+
+def as_bytes(memory: object) -> int | None:
+    """A memory size in bytes: None, a number, or text such as ``"2GB"`` and ``"512MiB"``."""
+    if memory is None:
+        return None
+    if isinstance(memory, numbers.Real) and not isinstance(memory, bool) and float(memory) > 0:
+        return int(float(memory))
+    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]i?)?b?\s*", str(memory).lower())
+    if isinstance(memory, str) and match and float(match[1]) > 0:
+        return int(float(match[1]) * {**_UNITS, **_BINARY}[match[2] or ""])
+    raise InvalidProblem("memory", memory, _ALLOWED)
+
+
+def in_words(size: float) -> str:
+    """A number of bytes for reading, such as ``"1.5 GB"``."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1000
+    return f"{size:.3g} {unit}"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a question will take.
+
+    Attributes
+    ----------
+    memory : int
+        Bytes at the peak, with the chunks that the budget allows.
+    flops : float
+        Floating-point operations of the matrix products and factorisations.
+    """
+
+    memory: int
+    flops: float
+
+    def __str__(self) -> str:
+        return f"{in_words(self.memory)}, {self.flops / 1e9:.3g} GFLOP"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much may be held at once.
+
+    Attributes
+    ----------
+    limit : int or None
+        Bytes that were granted; None: what the device has.
+    arrays : Arrays
+        The arrays in use.
+    """
+
+    limit: int | None
+    arrays: Arrays
+
+    def row_bytes(self, d: int, neurons: int) -> int:
+        """Bytes of a chunk for each row: inputs, features, and a copy of each on the way."""
+        return self.arrays.itemsize * (d + 2 * neurons) + 8 * d * (self.arrays.itemsize < 8)
+
+    def rows(self, d: int, neurons: int, fixed: int, question: str) -> int:
+        """Rows of a chunk beside ``fixed`` bytes, a multiple of the block of the streams.
+
+        Raises
+        ------
+        InvalidProblem
+            If not even one block fits.
+        """
+        each = self.row_bytes(d, neurons)
+        most = ROWS_ON_DEVICE if "cuda" in str(self.arrays.device) else ROWS_ON_HOST
+        limit = self.limit if self.limit is not None else self.arrays.free_memory()
+        if limit is None:
+            return most
+        blocks = (limit - fixed - OVERHEAD) // (each * BLOCK)
+        if blocks < 1:
+            needed = in_words(fixed + OVERHEAD + each * BLOCK)
+            given = "the device has" if self.limit is None else "the budget is"
+            raise InvalidProblem(
+                "memory",
+                in_words(limit) if self.limit is None else self.limit,
+                f"at least {needed} for {question} at d = {d}, N = {neurons} "
+                f"({given} {in_words(limit)}); try a smaller d, fewer samples"
+                + (' or dtype="float32"' if self.arrays.itemsize == 8 else ""),
+            )
+        return int(min(most, blocks * BLOCK))

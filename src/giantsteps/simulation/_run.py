@@ -1,0 +1,355 @@
+"""A run: one finite network with a seed, and every question that can be asked of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+from giantsteps.answers import Gradient, LearnedFunction, Risk, Spectrum
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem import Grid, Problem
+from giantsteps.simulation import _learned, _risk, _spectrum
+from giantsteps.simulation._answers import SimulatedRisk, SimulatedSpectrum, lazily
+from giantsteps.simulation._arrays import Array, resolve
+from giantsteps.simulation._descent import Descent, gradient
+from giantsteps.simulation._matrices import Matrices
+from giantsteps.simulation._memory import Budget, Cost, as_bytes
+from giantsteps.simulation._network import Network
+from giantsteps.simulation._ridge import Fit, Gram, ridge_curve
+from giantsteps.simulation._risk import Kind
+from giantsteps.simulation._streams import Streams
+
+__all__ = ["Run", "Trained"]
+
+#: Test points where the caller does not say how many.
+TEST_SAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The first layer after the steps.
+
+    Attributes
+    ----------
+    weights : array (d, N)
+        W.
+    direction : array (d,) or None
+        b of the first step, float64; None without steps.
+    """
+
+    weights: Array
+    direction: Array | None
+
+
+class Run:
+    r"""One network drawn with a seed, trained by full-batch gradient steps (theory §0).
+
+    Nothing is computed before it is asked for; the weights after the steps are kept, samples are
+    drawn again where they are needed. Everything follows from the seed: runs of one seed share
+    their initial weights, teacher and data across rates, penalties, noise and devices.
+
+    Parameters
+    ----------
+    problem : Problem
+        The setting.
+    d : int
+        Dimension of the inputs; all sizes are ``problem.at(d)``.
+    seed : int
+        Of all random numbers.
+    device : str, optional
+        ``"cpu"`` (NumPy, default), ``"torch"``, ``"cuda"``, ``"cuda:0"``, or an array namespace.
+    dtype : {"float64", "float32"}
+        Of weights, inputs and features; sums over samples are float64 always.
+    rng : {"host", "device"}
+        ``"host"``: the same numbers on every device and in every precision; ``"device"``: drawn
+        where they are used, fastest on a GPU.
+    test_samples : int or "exact", optional
+        Fresh points for the test error, 10,000 by default. ``"exact"``: no points, but the
+        expectation over all inputs, by Hermite expansion with a proven bound of what is left.
+    memory : str or int, optional
+        Most memory to use, such as ``"2GB"``; samples pass in chunks. None: what there is.
+
+    Attributes
+    ----------
+    problem, d, seed
+        As given.
+    sizes : Sizes
+        The integers d, N, n₀, n.
+
+    Notes
+    -----
+    The same problem, d, seed, dtype, rng, test_samples, number of threads and machine give the
+    same bits; other machines, devices and chunks agree to rounding.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        d: int,
+        seed: int,
+        *,
+        device: object = None,
+        dtype: str = "float64",
+        rng: str = "host",
+        test_samples: int | str | None = None,
+        memory: str | int | None = None,
+    ) -> None:
+        if not isinstance(problem, Problem):
+            raise InvalidProblem("problem", problem, "a Problem")
+        self.problem = problem
+        self.sizes = problem.at(d)
+        self.d = self.sizes.d
+        self.xp = resolve(device, dtype)
+        self.network = Network(problem, self.sizes, Streams(seed, self.xp, rng))
+        self.seed = self.network.streams.seed
+        self.test_samples = _as_test_samples(test_samples)
+        self.budget = Budget(as_bytes(memory), self.xp)
+        self._gram: Gram | None = None
+        self._options: dict[str, Any] = {
+            "device": device,
+            "dtype": dtype,
+            "rng": rng,
+            "test_samples": test_samples,
+            "memory": memory,
+        }
+
+    def __repr__(self) -> str:
+        sizes = self.sizes
+        return (
+            f"Run(d={sizes.d}, neurons={sizes.neurons}, step_samples={sizes.step_samples}, "
+            f"samples={sizes.samples}, seed={self.seed})"
+        )
+
+    # The network and its samples --------------------------------------------------------------
+
+    @cached_property
+    def trained(self) -> Trained:
+        """The first layer after all steps."""
+        weights, first = self.network.weights(), None
+        for number, step in enumerate(self.problem.steps):
+            descent = self.descent(weights, number)
+            first = descent.direction if first is None else first
+            update = descent.update
+            update *= step.learning_rate(self.sizes.neurons)
+            weights += self.xp.narrow(update)
+        return Trained(weights, first)
+
+    def descent(self, weights: Array, step: int) -> Descent:
+        """The gradient of a step at the given weights."""
+        samples, activation = self.sizes.step_samples[step], self.problem.activation
+        copies = 1 if self.xp.itemsize == 8 else 2
+        fixed = copies * self.weight_bytes + 8 * self.sizes.d * self.sizes.neurons
+        batches = (
+            self.network.step_batch(step, start, stop)
+            for start, stop in self.chunks(samples, fixed, "a gradient step")
+        )
+        second_layer = self.network.second_layer
+        return gradient(
+            self.xp, batches, samples, weights, second_layer, activation, activation.derivative
+        )
+
+    def embed(self, inputs: Array) -> Array:
+        """Φ = N^{-1/2} σ(XW) for rows of inputs."""
+        scale, activation = 1 / math.sqrt(self.sizes.neurons), self.problem.activation
+        return self.xp.transform(lambda z: activation(z) * scale, inputs @ self.trained.weights)
+
+    def fit(self, cells: Mapping[int, Sequence[float]], fixed: int) -> dict[tuple[int, float], Fit]:
+        """Readouts for each sample size n and penalty λ, from one pass over the samples.
+
+        The Gram matrix of the run's own sample size is kept for the spectra.
+        """
+        last, direction = max(cells), self.trained.direction
+
+        def passing() -> Iterator[tuple[Array, Array]]:
+            for start, stop in self.chunks(last, fixed, "the readout"):
+                inputs, labels = self.network.readout_batch(start, stop)
+                targets = _spectrum.targets(self.xp, inputs, labels, direction)
+                yield self.embed(inputs), targets
+
+        fits, gram = ridge_curve(self.xp, passing(), self.sizes.neurons, cells)
+        if gram.samples == self.sizes.samples:
+            self._gram = gram
+        return fits
+
+    @property
+    def gram(self) -> Gram:
+        """The Gram matrix of the readout's features, kept once it was computed."""
+        if self._gram is None:
+            self.problem.require_readout()
+            samples = self.sizes.samples
+            assert samples is not None
+            self.fit({samples: ()}, _risk.readout_bytes(self, {samples: ()}))
+        assert self._gram is not None
+        return self._gram
+
+    def after(self, step: int) -> Run:
+        """The run after the first ``step`` steps, from the same random numbers; 0: untrained."""
+        steps = self.problem.steps
+        if not isinstance(step, numbers.Integral) or not 0 <= step <= len(steps):
+            raise InvalidProblem("step", step, f"an integer from 0 to {len(steps)}")
+        if step == len(steps):
+            return self
+        shorter = dataclasses.replace(self.problem, steps=steps[: int(step)])
+        return Run(shorter, self.d, self.seed, **self._options)
+
+    @cached_property
+    def arrays(self) -> Mapping[str, Any]:
+        """The matrices by name, each drawn or computed when it is read.
+
+        ``"W0"`` … (weights after so many steps), ``"a"``, ``"beta"``, ``"X0"``, ``"y0"``, …
+        (batch of each step, from 0), ``"b"`` (direction of the first step), ``"X"``, ``"y"``,
+        ``"Phi"`` (of the readout), ``"X_test"``, ``"f_test"``.
+        """
+        return Matrices(self)
+
+    # Memory -----------------------------------------------------------------------------------
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of W."""
+        return self.xp.itemsize * self.sizes.d * self.sizes.neurons
+
+    def chunks(self, count: int, fixed: int, question: str) -> Iterator[tuple[int, int]]:
+        """Pairs (start, stop) that cover ``range(count)``, so many rows as the budget allows."""
+        rows = self.budget.rows(self.sizes.d, self.sizes.neurons, fixed, question)
+        return ((start, min(start + rows, count)) for start in range(0, count, rows))
+
+    def cost(self) -> Cost:
+        """Memory at the peak and floating-point operations of `risk`, before it starts.
+
+        Raises
+        ------
+        InvalidProblem
+            If it does not fit into the memory granted.
+        """
+        return _risk.cost(self)
+
+    # Questions --------------------------------------------------------------------------------
+
+    def risk(
+        self,
+        penalties: Sequence[float] | None = None,
+        samples: Sequence[float] | None = None,
+        *,
+        kind: Kind = "conjugate",
+        degrees: int = 4,
+    ) -> Risk:
+        r"""Test and train error of ridge regression on the features after the steps.
+
+        .. math:: \hat a = \arg\min_a n^{-1}‖\tilde y − Φa‖^2 + (λ/N)‖a‖^2,
+                  \qquad R = E(\hat f − f^*)^2
+
+        Parameters
+        ----------
+        penalties, samples : sequence of float, optional
+            Values of ``readout.penalty`` and ``readout.samples`` (n/d): the answer is then over
+            a `Grid` of them. All share one pass over the samples, which are nested.
+        kind : {"conjugate", "tangent"}
+            Features Φ = N^{-1/2}σ(X̃W), or those of the tangent kernel K of theory §4,
+            (Nd)^{-1/2} vec(x σ'(Wᵀx)ᵀ), with the same penalty (λ/N)‖a‖²: (K + nλ/N) α = ỹ.
+        degrees : int
+            Highest degree of ``by_degree``.
+
+        Returns
+        -------
+        Risk
+            ``initial`` (before the steps, same samples, same test points) is simulated when it
+            is first read.
+        """
+        self.problem.require_readout()
+        axes = {"readout.samples": samples, "readout.penalty": penalties}
+        varied = {path: list(values) for path, values in axes.items() if values is not None}
+        asked: Problem | Grid = Grid(self.problem, varied) if varied else self.problem
+        fields = _risk.fields(asked, self.d, lambda problem: self, kind, degrees)
+        before = partial(_risk.initial, asked, self.d, lambda problem: self.after(0), kind, degrees)
+        return lazily(SimulatedRisk, fields, initial=before)
+
+    def weights(self, top: int = 4, *, bulk: bool = True) -> Spectrum:
+        """Singular values of W after the steps (theory §2).
+
+        Parameters
+        ----------
+        top : int
+            How many of the largest are returned as ``spikes``, with overlaps: ``teacher``
+            ⟨u, β*⟩², ``gradient`` ⟨u, b⟩²/‖b‖² (with steps), ``second_layer`` ⟨v, a⟩²/‖a‖².
+        bulk : bool
+            Whether ``bulk``, the law of all min(d, N) values, can be read; it is computed when
+            it first is.
+        """
+        return self.spectrum("weights", top, bulk)
+
+    def kernel(self, top: int = 4, *, kind: Kind = "conjugate", bulk: bool = True) -> Spectrum:
+        """Eigenvalues of the kernel of the readout's samples, n × n (theory §3, §4).
+
+        Parameters
+        ----------
+        top : int
+            How many of the largest are returned as ``spikes``, with their overlap with the
+            ``labels``, ⟨u, ỹ⟩²/‖ỹ‖².
+        kind : {"conjugate", "tangent"}
+            ΦΦᵀ with Φ = N^{-1/2}σ(X̃W), or (X̃X̃ᵀ/d) ⊙ N⁻¹σ'(X̃W)σ'(X̃W)ᵀ.
+        bulk : bool
+            As in `weights`; all n eigenvalues, those at zero included.
+        """
+        return self.spectrum("kernel" if _risk.as_kind(kind) == "conjugate" else kind, top, bulk)
+
+    def features(self, top: int = 4, *, bulk: bool = True) -> Spectrum:
+        """Singular values of the features Φ = N^{-1/2}σ(X̃W) (theory §6).
+
+        Parameters
+        ----------
+        top : int
+            How many of the largest are returned as ``spikes``. Each has the ``degree`` k whose
+            monomial its left vector is closest to, and the overlaps ``monomial``, with
+            (X̃b)^∘k, and ``second_layer_power``, of its right vector with a^∘k; both orthogonal
+            to those of lower degree; k runs over the Hermite coefficients c_k ≠ 0, k ≤ 4, of σ.
+        bulk : bool
+            As in `weights`; min(n, N) values.
+        """
+        return self.spectrum("features", top, bulk)
+
+    def spectrum(self, matrix: str, top: int, bulk: bool) -> Spectrum:
+        fields = _spectrum.fields(self, matrix, top)
+        parts = {"initial": lambda: _spectrum.complete(self.after(0), matrix, top, bulk)}
+        if bulk:
+            return lazily(
+                SimulatedSpectrum, fields, bulk=partial(_spectrum.bulk, self, matrix), **parts
+            )
+        return lazily(SimulatedSpectrum, fields | {"bulk": None}, **parts)
+
+    def gradient(self) -> Gradient:
+        """The first gradient, √N G = μ₁ b aᵀ + B: the norms of both parts (theory §2)."""
+        return _spectrum.first_gradient(self)
+
+    def learned_function(
+        self, along: str = "spike", *, x: Sequence[float] | None = None, samples: int = 1024
+    ) -> LearnedFunction:
+        """The mean and spread of f̂ at given ⟨u, x⟩, over ``samples`` draws of the rest of x.
+
+        Parameters
+        ----------
+        along : {"spike", "teacher"}
+            u: the top left singular vector of W, turned towards the teacher, or β*.
+        x : sequence of float, optional
+            Where; 61 points from −3 to 3 by default.
+        samples : int
+            Draws of the other coordinates, the same for every point.
+        """
+        return _learned.learned_function(self, along, x, samples)
+
+
+def _as_test_samples(given: object) -> int | None:
+    """Number of test points, None for the exact expectation."""
+    if given is None:
+        return TEST_SAMPLES
+    if isinstance(given, str) and given == "exact":
+        return None
+    whole = isinstance(given, numbers.Integral) and not isinstance(given, bool)
+    if not whole or int(given) < 2:  # type: ignore[call-overload]
+        raise InvalidProblem("test_samples", given, 'an integer >= 2, "exact", or None (10,000)')
+    return int(given)  # type: ignore[call-overload]

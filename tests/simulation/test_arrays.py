@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from giantsteps.errors import InvalidProblem
+from giantsteps.functions import as_function
+from giantsteps.simulation._arrays import Arrays, NumpyArrays, TorchArrays, resolve
+
+
+def draw(arrays: Arrays, *shape: int) -> tuple[object, np.ndarray]:
+    host = np.random.default_rng(sum(shape)).standard_normal(shape).astype(arrays.precision)
+    return arrays.asarray(host), host.astype(float)
+
+
+def close(arrays: Arrays, found: object, expected: np.ndarray) -> None:
+    host = arrays.to_host(found)
+    scale = np.max(np.abs(expected))
+    np.testing.assert_allclose(host, expected, rtol=0, atol=30 * arrays.epsilon * scale)
+
+
+@pytest.mark.parametrize("shape", [(40, 7), (5, 30), (1100, 3)])
+def test_gram_and_product(any_arrays: Arrays, shape: tuple[int, int]) -> None:
+    a, host = draw(any_arrays, *shape)
+    gram = any_arrays.zeros(shape[1], shape[1])
+    for _ in range(2):
+        gram = any_arrays.add_gram(gram, a)
+    close(any_arrays, any_arrays.mirror(gram), 2 * host.T @ host)
+    assert any_arrays.to_host(gram).dtype == np.float64
+    b, other = draw(any_arrays, shape[0], 4)
+    out = any_arrays.add_product(any_arrays.zeros(shape[1], 4), a, b)
+    close(any_arrays, any_arrays.add_product(out, a, b), 2 * host.T @ other)
+
+
+def test_gram_of_a_transpose(any_arrays: Arrays) -> None:
+    a, host = draw(any_arrays, 6, 20)
+    gram = any_arrays.add_gram(any_arrays.zeros(6, 6), any_arrays.xp.matrix_transpose(a))
+    close(any_arrays, any_arrays.mirror(gram), host @ host.T)
+
+
+def test_panels_of_the_gram_matrix() -> None:
+    pytest.importorskip("torch")
+    arrays = resolve("torch")
+    a, host = draw(arrays, 50, 1300)  # three panels
+    gram = arrays.add_gram(arrays.zeros(1300, 1300), a)
+    close(arrays, arrays.mirror(gram), host.T @ host)
+
+
+def test_only_the_lower_triangle_is_read(arrays: Arrays) -> None:
+    _, host = draw(arrays, 40, 12)
+    full = host.T @ host
+    spoiled = np.tril(full) + np.triu(np.full((12, 12), 7.0), 1)
+    rhs = np.arange(12.0)
+    symmetric = arrays.asarray(spoiled)
+    close(
+        arrays,
+        arrays.solve(symmetric, 0.5, arrays.asarray(rhs)),
+        np.linalg.solve(full + 0.5 * np.eye(12), rhs),
+    )
+    values, vectors = (arrays.to_host(x) for x in arrays.eigh(symmetric))
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(full), rtol=1e-12)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, full, atol=1e-12)
+    np.testing.assert_allclose(arrays.to_host(arrays.eigvalsh(symmetric)), values, rtol=1e-12)
+    np.testing.assert_array_equal(np.tril(arrays.to_host(symmetric)), np.tril(full))
+
+
+def test_no_cholesky_of_an_indefinite_matrix(arrays: Arrays) -> None:
+    matrix = arrays.asarray(np.diag([1.0, -2.0, 3.0]))
+    assert arrays.solve(matrix, 1.0, arrays.asarray(np.ones(3))) is None
+    assert arrays.solve(matrix, 2.5, arrays.asarray(np.ones(3))) is not None
+
+
+@pytest.mark.parametrize("name", ["tanh", "relu", "max(x, x**2-1)", "erf"])
+def test_transform(any_arrays: Arrays, name: str) -> None:
+    z, host = draw(any_arrays, 700, 130)
+    function = as_function(name)
+    close(any_arrays, any_arrays.transform(function, z), function(host))
+
+
+def test_transform_by_slabs_and_threads() -> None:
+    host = np.random.default_rng(0).standard_normal((3000, 100))
+    for threads in (1, 3):
+        arrays = NumpyArrays(np, None, "float64", threads)
+        np.testing.assert_array_equal(arrays.transform(np.tanh, host.copy()), np.tanh(host))
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:99", "cudax", 3, "numpy "])
+def test_refused_devices(device: object) -> None:
+    with pytest.raises(InvalidProblem, match="device = "):
+        resolve(device)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "double", int, None])
+def test_refused_precisions(dtype: object) -> None:
+    with pytest.raises(InvalidProblem, match=r'dtype = .*"float64" or "float32"'):
+        resolve("cpu", dtype)
+
+
+def test_precisions_by_object() -> None:
+    torch = pytest.importorskip("torch")
+    assert resolve("cpu", np.float32).precision == "float32"
+    assert resolve("torch", torch.float32).precision == "float32"
+    assert isinstance(resolve(torch.device("cpu")), TorchArrays)
