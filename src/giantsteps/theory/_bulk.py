@@ -34,6 +34,9 @@ _PANEL = 0.5
 _ORDER = 12
 _KEPT = 1e-14
 _NEWTON = 60
+_ANGLES = (np.arange(10) + 0.5) * np.pi / 10
+#: Confocal ellipses around [−1, 1], upper halves.
+_ELLIPSES = np.cos(_ANGLES + 1j * np.array([[0.4], [0.9]]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +123,9 @@ def label_law(
     top = (1 + samples**-0.5) ** 2 * float(np.abs(q).max())
     near = min(1 / reach, size)
     if signed:
-        angle = (np.arange(12) + 0.5) * np.pi / 12
-        radius = np.array([[1.3], [3.0]])
         bound = (1 + samples**-0.5) ** 2 * np.sqrt(rule.mean(q * q))
-        z = (
-            bound
-            * (np.cos(angle) * np.cosh(radius * 0.3) + 1j * np.sin(angle) * np.sinh(radius * 0.3))
-        ).ravel()
+        far = np.geomspace(bound, 30 * top, 4 + int(2.0 * np.log10(30 * top / bound)))
+        z = np.concatenate([(bound * _ELLIPSES).ravel(), 1j * far])
         m = _transform(rule, q, samples, z)
         m, z = np.concatenate([m, m.conj()]), np.concatenate([z, z.conj()])
     else:

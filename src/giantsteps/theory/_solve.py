@@ -216,10 +216,12 @@ class Resolvent:
 
         .. math::
             δV1 = -β^{-1} K δ\hat C + P^T π δτ, \qquad
-            Z δτ = -(δ\hat V2 + P\,δ\hat C), \qquad Z = τ^{-2} - A,
+            Z δτ = -(δ\hat V2 + P\,δ\hat C), \qquad Z = τ'^{-2} - A,
         .. math::
             K = Σ ν UᵀY_ιU ⊗ UᵀY_ιU,\quad P_t = Σ ν s_t (Uℓ_ι)_t (Uℓ_ι)_tᵀ,\quad
             A_{ts} = Σ ν s_t (Uℓ_ι\hat CUᵀ)²_{ts} βπ_s s_s.
+
+        τ' is the image of τ: the map is concave in τ, and Newton's method from above stays above.
 
         Returns
         -------
@@ -249,7 +251,8 @@ class Resolvent:
         gain = np.moveaxis(gain, 1, 3).reshape(cells, types * types, -1)
         a = np.ascontiguousarray(gain).sum(axis=-1).reshape(cells, types, types)
         a = a * (system.width[:, None] * system.probabilities)[:, None, :]
-        z = np.eye(types) / (self.tau * self.tau)[:, None, :] - a
+        tau = self.image[1]
+        z = np.eye(types) / (tau * tau)[:, None, :] - a
         assert p.shape[-1] == packed
         return k, p, z
 
@@ -295,7 +298,7 @@ class Resolvent:
     def newton(self) -> tuple[NDArray, NDArray]:
         """(V1, τ) that solve the linearised equations."""
         v1, tau = self.image
-        missing = np.concatenate([(v1 - self.v1)[:, 0], 1.0 / self.tau - 1.0 / tau], axis=1)
+        missing = np.concatenate([(v1 - self.v1)[:, 0], (tau - self.tau) / (tau * tau)], axis=1)
         step = solve_stacked(self.jacobian[0], missing)
         packed = self.v1.shape[2]
         tau = self.tau + step[:, packed:] / self.equations.system.probabilities
@@ -354,13 +357,20 @@ def _step(current: Resolvent, plain: bool) -> Resolvent:
         return safe
     bold = current.move(*current.newton())
     with np.errstate(invalid="ignore", over="ignore"):
-        good = _inside(bold) & (bold.gap < current.gap)
+        good = _inside(bold) & ((bold.gap < current.gap) | _descends(current, bold))
     if good.all():
         return bold
     pick = good[:, None]
     return current.move(
         np.where(pick[..., None], bold.v1, safe.v1), np.where(pick, bold.tau, safe.tau)
     )
+
+
+def _descends(current: Resolvent, bold: Resolvent) -> NDArray:
+    """Whether the step went down and stays above the solution, on its way from above."""
+    if np.iscomplexobj(bold.penalty):
+        return np.zeros(len(bold.penalty), dtype=bool)
+    return np.all((bold.tau <= current.tau) & (bold.image[1] <= bold.tau), axis=1)
 
 
 def _inside(point: Resolvent) -> NDArray:
