@@ -221,3 +221,9 @@ def test_users_own_function():
     own = Function(lambda x: np.where(x > 0.4, x, 0.0), name="own", kinks=[], jumps=[0.4])
     exact = special.ndtr(-0.4) + 0.4 * np.exp(-0.08) / np.sqrt(2 * np.pi)
     assert moments(own).second_moment == pytest.approx(exact, rel=1e-13)
+
+
+def test_a_mean_does_not_depend_on_its_batch():
+    rule = gauss_rule()
+    table = np.random.default_rng(3).standard_normal((rule.nodes.size, 37)).T
+    np.testing.assert_array_equal(rule.mean(table), [rule.mean(row) for row in table])

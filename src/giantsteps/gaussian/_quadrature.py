@@ -60,8 +60,11 @@ class Rule:
         self.weights.setflags(write=False)
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """E of values given at the nodes; the nodes are the last axis."""
-        return np.asarray(values) @ self.weights
+        """E of values given at the nodes, their last axis.
+
+        Summed row by row, not by a matrix product, so that a row does not depend on the others.
+        """
+        return np.multiply(values, self.weights, order="C").sum(axis=-1)
 
     def pruned(self, threshold: float = 1e-18) -> Rule:
         """Without the nodes whose weight is at most `threshold`."""

@@ -36,7 +36,7 @@ NEGLIGIBLE = 1e-16
 #: s below this, relative to max(1, |m|), is a point: f(m).
 POINT = 1e-13
 #: Panels handled at once, a matter of cache and memory only.
-CHUNK = 768
+CHUNK = 512
 
 
 @dataclass(frozen=True)
