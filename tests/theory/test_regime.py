@@ -1,0 +1,78 @@
+"""The table of regimes: what is answered, what is refused, and how it says so (theory §0)."""
+
+import pytest
+
+import giantsteps as gs
+from giantsteps import theory
+from giantsteps.theory import _regime
+
+BASE = gs.Problem(
+    activation="tanh",
+    teacher="sin",
+    width=1.0,
+    steps=[gs.Step(samples=2, rate=1)],
+    readout=gs.Ridge(samples=2, penalty=0.1),
+)
+
+
+@pytest.mark.parametrize(
+    ("exponent", "level", "boundary"),
+    [
+        (0.1, 1, False),
+        (0.25, 2, True),
+        (0.25 + 1e-10, 2, True),
+        (0.2499, 1, False),
+        (0.3, 2, False),
+        (1 / 3, 3, True),
+        (0.37, 3, False),
+        (0.375, 4, True),
+        (0.45, 10, False),
+        (0.4501, 10, False),
+    ],
+)
+def test_staircase_level(exponent, level, boundary):
+    found, on = _regime.staircase_level(exponent)
+    if exponent == 0.45:  # (ℓ−1)/(2ℓ) = 0.45 at ℓ = 10
+        boundary = True
+    assert (found, on) == (level, boundary)
+
+
+@pytest.mark.parametrize(
+    ("change", "needle"),
+    [
+        ({"activation": "relu"}, "gs.centered(activation)"),
+        ({"teacher": "relu"}, "gs.centered(teacher)"),
+        (
+            {"activation": gs.centered("relu"), "init.second_layer": "constant"},
+            "odd or the second layer has mean zero",
+        ),
+    ],
+)
+def test_what_a_small_step_needs(change, needle):
+    with pytest.raises(gs.NotCovered) as error:
+        theory.risk(BASE.replace(change))
+    assert needle in str(error.value)
+
+
+def test_refusals_are_found_before_any_cell_is_solved():
+    grid = gs.Grid(BASE, {"activation": ["tanh", "erf", "relu"]})
+    with pytest.raises(gs.NotCovered):
+        theory.risk(grid)
+
+
+@pytest.mark.parametrize("d", [0, -3, 1.5, True, "100"])
+def test_dimension(d):
+    with pytest.raises(gs.InvalidProblem, match=r"^d = "):
+        theory.risk(BASE, d=d)
+
+
+def test_a_risk_needs_a_readout():
+    with pytest.raises(gs.InvalidProblem, match="readout"):
+        theory.risk(BASE.replace({"readout": None}))
+
+
+def test_every_kind_has_a_rule_for_every_question():
+    for question, rules in _regime.RULES.items():
+        for kind in _regime.Kind:
+            for given in (False, True):
+                assert (kind, given) in rules, (question, kind, given)
