@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from giantsteps.answers import Risk, Solution
 from giantsteps.problem import Grid, Problem
 
 from ._dispatch import Solver, answer
+from ._equivalent import risk_batch
 from ._regime import Rule
+from ._ridge_batch import RidgeBatch
 from ._small_step import risk_small_step
 
 __all__ = ["risk"]
@@ -57,13 +59,30 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
     return answer("risk", problem, d, _SOLVERS)
 
 
-def _small_step(
-    problems: Sequence[Problem], rules: Sequence[Rule], d: int | None, initial: bool = True
+#: Errors of many problems at once, in the limit or at d; none sees its neighbours.
+Method = Callable[[Sequence[Problem], int | None], RidgeBatch]
+
+
+def _solver(method: Method) -> Solver[Risk]:
+    """The answers of a method, each beside the risk of its untrained features."""
+
+    def solve(problems: Sequence[Problem], rules: Sequence[Rule], d: int | None) -> list[Risk]:
+        # Random features do not see the second layer, and the mean of σ only as a regressor that
+        # a centred teacher leaves at zero: theory §4 holds for every activation there.
+        untrained = [problem.untrained() for problem in problems]
+        before = _answers(untrained, rules, d, risk_small_step(untrained, d), None)
+        return _answers(problems, rules, d, method(problems, d), before)
+
+    return solve
+
+
+def _answers(
+    problems: Sequence[Problem],
+    rules: Sequence[Rule],
+    d: int | None,
+    errors: RidgeBatch,
+    initial: list[Risk] | None,
 ) -> list[Risk]:
-    """No step, or a step at exponent zero, by Gaussian equivalence (theory §4)."""
-    sized = problems if d is None else [problem.realised(d) for problem in problems]
-    errors, by_degree = risk_small_step(sized)
-    before = _initial(problems, rules, d) if initial else [None] * len(problems)
     return [
         Risk(
             problem=problem,
@@ -74,26 +93,20 @@ def _small_step(
             violated=rule.violated(problem),
             references=rule.references,
             solution=Solution(
-                status="converged",
+                status=errors.status,
                 residual=errors.residual[i],
                 iterations=errors.iterations[i],
             ),
             test=errors.test[i],
             train=errors.train[i],
-            by_degree=by_degree[i],
-            initial=before[i],
+            by_degree=errors.by_degree[i],
+            initial=initial[i] if initial else None,
         )
         for i, (problem, rule) in enumerate(zip(problems, rules, strict=True))
     ]
 
 
-def _initial(problems: Sequence[Problem], rules: Sequence[Rule], d: int | None) -> list[Risk]:
-    """The same readouts on random features.
-
-    Their risk does not see the second layer, and the mean of σ only as a regressor that a centred
-    teacher leaves at zero: theory §4 holds for every activation here.
-    """
-    return _small_step([problem.untrained() for problem in problems], rules, d, initial=False)
-
-
-_SOLVERS: Mapping[str, Solver[Risk]] = {"small step": _small_step}
+_SOLVERS: Mapping[str, Solver[Risk]] = {
+    "small step": _solver(risk_small_step),
+    "equivalent": _solver(risk_batch),
+}

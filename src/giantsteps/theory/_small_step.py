@@ -18,11 +18,9 @@ from giantsteps.laws import g1, g1_prime, g2, g2_prime
 from giantsteps.problem import Problem
 
 from ._first_step import first_step, link_of
+from ._ridge_batch import DEGREES, RidgeBatch
 
-__all__ = ["DEGREES", "GaussianFeatures", "RidgeErrors", "effective_penalty", "risk_small_step"]
-
-#: Degrees reported by ``Risk.by_degree``.
-DEGREES = 5
+__all__ = ["GaussianFeatures", "RidgeErrors", "effective_penalty", "risk_small_step"]
 
 Array = NDArray[np.float64]
 
@@ -183,16 +181,17 @@ def _unlearned(f: GaussianFeatures, s: Array) -> tuple[Array, Array]:
     return s * k, k + s * k_slope
 
 
-def risk_small_step(problems: Sequence[Problem]) -> tuple[RidgeErrors, Array]:
-    """Errors of each problem and their parts by degree, shape (problems, DEGREES).
+def risk_small_step(problems: Sequence[Problem], d: int | None = None) -> RidgeBatch:
+    """Errors of each problem, at the realised ratios if d is given, and their parts by degree.
 
     The part of E(f̂ − f*)² on He_k(⟨x, β*⟩) is μ₁*²(s K)² for k = 1 and all of k! c*_k² above:
     Gaussian-equivalent features learn nothing beyond degree one.
     """
-    errors = ridge_errors(GaussianFeatures.of(problems))
+    sized = problems if d is None else [problem.realised(d) for problem in problems]
+    errors = ridge_errors(GaussianFeatures.of(sized))
     factorial = np.array([1.0, 1.0, 2.0, 6.0, 24.0])
     by_degree = np.array(
         [factorial * hermite_coefficients(link_of(p), DEGREES - 1) ** 2 for p in problems]
     ).reshape(-1, DEGREES)
     by_degree[:, 1] *= errors.unlearned**2
-    return errors, by_degree
+    return RidgeBatch(errors.test, errors.train, by_degree, errors.residual, errors.iterations)

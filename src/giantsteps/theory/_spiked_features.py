@@ -26,7 +26,7 @@ from giantsteps.gaussian import (
 )
 from giantsteps.problem import Ridge
 from giantsteps.theory._readout import Readout, regress
-from giantsteps.theory._small_step import DEGREES
+from giantsteps.theory._ridge_batch import DEGREES, RidgeBatch
 from giantsteps.theory._system import System
 
 if TYPE_CHECKING:
@@ -370,29 +370,6 @@ class SpikedFeatures:
         learned[:, 1:] += self.remainder * tilted
         factorial = np.exp(gammaln(np.arange(1, degree + 2)) / 2)
         return (learned - hermite_coefficients(self.link, degree) * factorial) ** 2
-
-
-@dataclass(frozen=True, eq=False)
-class RidgeBatch:
-    """Errors of many readouts, one entry each; ``by_degree`` has the degree on its last axis."""
-
-    test: NDArray
-    train: NDArray
-    by_degree: NDArray
-    residual: NDArray
-    iterations: NDArray
-    status: str = "converged"
-
-    def take(self, cells: NDArray) -> RidgeBatch:
-        """Some of the entries, in this order."""
-        return RidgeBatch(
-            self.test[cells],
-            self.train[cells],
-            self.by_degree[cells],
-            self.residual[cells],
-            self.iterations[cells],
-            self.status,
-        )
 
 
 def ridge_batch(models: Sequence[tuple[SpikedFeatures, Sequence[Ridge]]]) -> RidgeBatch:
