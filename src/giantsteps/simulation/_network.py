@@ -72,12 +72,11 @@ class Network:
     def teacher(self) -> Array:
         """β*, one column for each direction of the teacher."""
         rank, d = self.problem.teacher.rank, self.sizes.d
-        rows = self.arrays.wide(self.streams.normal(Role.TEACHER, 0, 0, rank, d))
-        columns = self.arrays.xp.linalg.qr(self.arrays.xp.matrix_transpose(rows)).Q
+        drawn = self.arrays.wide(self.streams.normal(Role.TEACHER, 0, 0, rank, d))
+        columns = self.arrays.xp.linalg.qr(self.arrays.xp.matrix_transpose(drawn)).Q
+        rows = self.arrays.xp.matrix_transpose(columns)
         # QR leaves the sign of each column open; that of the drawn row decides.
-        signs = self.arrays.xp.sign(
-            self.arrays.xp.vecdot(columns, self.arrays.xp.matrix_transpose(rows), axis=0)
-        )
+        signs = self.arrays.xp.sign(self.arrays.xp.vecdot(rows, drawn))
         return self.arrays.narrow(columns * signs)
 
     def batch_of(self, step: int) -> int:

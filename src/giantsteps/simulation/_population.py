@@ -187,7 +187,7 @@ def _pair_sum(
     total, rest = np.zeros(coefficients.shape[1]), 0.0
     off = 1.0 - xp.eye(cosines.shape[0], dtype=xp.float64, device=arrays.device)
     for start in range(0, cosines.shape[0], _SLAB):
-        rows = slice(start, start + _SLAB)
+        rows = slice(start, min(start + _SLAB, cosines.shape[0]))
         cosine = cosines[rows, :]
         power, reached = off[rows, :], 0
         inner = arrays.zeros(cosine.shape[0], columns.shape[1])

@@ -16,7 +16,6 @@ from giantsteps.simulation._error import PointError, error_on_points
 from giantsteps.simulation._memory import OVERHEAD, Cost
 from giantsteps.simulation._population import population_error
 from giantsteps.simulation._ridge import EIGEN_FROM, Fit, fit_kernel
-from giantsteps.simulation._streams import BLOCK
 from giantsteps.simulation._tangent import tangent_kernel, tangent_products
 
 if TYPE_CHECKING:
@@ -101,17 +100,18 @@ def _risk_of_cells(
         if run.test_samples is None:
             raise InvalidProblem("test_samples", "exact", "a number for the tangent kernel")
         fits, predict, held = _fit_tangent(run, cells)
+        columns = max(cells)
     else:
         cost(run, cells)
         fits = run.fit(cells, readout_bytes(run, cells))
-        predict, held = _conjugate_predictor(run, fits), run.weight_bytes
+        predict, held, columns = _conjugate_predictor(run, fits), run.weight_bytes, 0
     if run.test_samples is None:
         coefficients = np.stack([run.xp.to_host(fit.coefficients) for fit in fits.values()], axis=1)
         errors = population_error(run, coefficients, degrees)
     else:
         batches = (
             run.network.test_batch(start, stop)
-            for start, stop in run.chunks(run.test_samples, held, "the test error")
+            for start, stop in run.chunks(run.test_samples, held, "the test error", columns)
         )
         errors = error_on_points(run.xp, batches, predict, degrees)
     return {place: _leaves(fit, errors, at) for at, (place, fit) in enumerate(fits.items())}
@@ -152,15 +152,9 @@ def _fit_tangent(
     coefficients = xp.xp.stack(padded, axis=1)
 
     def predict(points: Array) -> Array:
-        pieces = [
-            tangent_products(
-                xp, points[start : start + BLOCK, :], inputs, slopes, weights, slope, coefficients
-            )
-            for start in range(0, points.shape[0], BLOCK)
-        ]
-        return xp.xp.concat(pieces, axis=0)
+        return tangent_products(xp, points, inputs, slopes, weights, slope, coefficients)
 
-    return fits, predict, held + 2 * 8 * BLOCK * last
+    return fits, predict, held
 
 
 def _padded(run: Run, coefficients: Array, length: int) -> Array:

@@ -214,9 +214,12 @@ class Run:
         """Bytes of W."""
         return self.xp.itemsize * self.sizes.d * self.sizes.neurons
 
-    def chunks(self, count: int, fixed: int, question: str) -> Iterator[tuple[int, int]]:
-        """Pairs (start, stop) that cover ``range(count)``, so many rows as the budget allows."""
-        rows = self.budget.rows(self.sizes.d, self.sizes.neurons, fixed, question)
+    def chunks(
+        self, count: int, fixed: int, question: str, columns: int = 0
+    ) -> Iterator[tuple[int, int]]:
+        """Pairs (start, stop) that cover ``range(count)``, with as many rows as the budget allows
+        beside ``fixed`` bytes for matrices of d, N and a few ``columns`` more."""
+        rows = self.budget.rows(self.sizes.d, self.sizes.neurons + columns, fixed, question)
         return ((start, min(start + rows, count)) for start in range(0, count, rows))
 
     def cost(self) -> Cost:

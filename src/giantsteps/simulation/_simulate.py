@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from functools import partial
 from typing import Any
 
@@ -126,6 +127,6 @@ def _spectra(
         return Spectrum.stack(problem, cells)
 
     after = stacked(untrained=False)
-    fields = {name: getattr(after, name) for name in after.__dataclass_fields__}
-    del fields["initial"]
-    return lazily(SimulatedSpectrum, fields, initial=partial(stacked, True))
+    known = {field.name: getattr(after, field.name) for field in dataclasses.fields(after)}
+    del known["initial"]
+    return lazily(SimulatedSpectrum, known, initial=partial(stacked, untrained=True))

@@ -1,0 +1,104 @@
+"""The memory budget: what it is, that it holds, that chunks do not change an answer."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+import giantsteps as gs
+from giantsteps import simulation
+from giantsteps.simulation import _memory
+from giantsteps.simulation._memory import as_bytes, in_words
+from giantsteps.simulation._streams import Streams
+
+
+def make(samples: float, width: float = 1.0) -> gs.Problem:
+    return gs.Problem(
+        activation="tanh",
+        teacher="sin",
+        noise_variance=0.1,
+        width=width,
+        steps=[gs.Step(samples=5000 / 100, rate=1.0)],
+        readout=gs.Ridge(samples=samples, penalty=0.05),
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("2GB", 2_000_000_000),
+        ("512 MiB", 2**29),
+        ("1.5gb", 1_500_000_000),
+        ("100000", 100_000),
+        (3e6, 3_000_000),
+        (7, 7),
+        (None, None),
+        ("2G", 2_000_000_000),
+    ],
+)
+def test_sizes(given: object, expected: int | None) -> None:
+    assert as_bytes(given) == expected
+
+
+@pytest.mark.parametrize("given", ["lots", "-1GB", 0, -5, True, "GB", "1e3 parsecs", [1]])
+def test_refused_sizes(given: object) -> None:
+    with pytest.raises(gs.InvalidProblem, match="memory"):
+        as_bytes(given)
+
+
+def test_in_words() -> None:
+    assert [in_words(size) for size in (12, 3400, 2.5e9, 4e12)] == [
+        "12 bytes",
+        "3.4 kB",
+        "2.5 GB",
+        "4e+03 GB",
+    ]
+
+
+@pytest.mark.parametrize("samples", [40.0, 0.7])
+def test_chunks_change_nothing_but_rounding(
+    samples: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = make(samples)
+    small = simulation.risk(problem, 100, seed=0, memory="70MB")
+    monkeypatch.setattr(_memory, "ROWS_ON_HOST", 10**6)
+    whole = simulation.risk(problem, 100, seed=0)
+    assert small.test == pytest.approx(whole.test, rel=1e-10)
+    assert small.train == pytest.approx(whole.train, rel=1e-10)
+    assert small.by_degree == pytest.approx(whole.by_degree, abs=1e-10)
+
+
+def test_the_budget_holds() -> None:
+    # 30,000 samples of dimension 400 would be 96 MB, and their features as many again.
+    problem = make(75.0).replace({"steps.0.samples": 20.0})
+    run = simulation.run(problem, 400, seed=0, memory="90MB")
+    tracemalloc.start()
+    try:
+        run.risk()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 90e6 - _memory.OVERHEAD + 2e6
+    assert peak < run.cost().memory <= 90e6
+
+
+def test_too_small_a_budget_is_an_early_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = simulation.run(make(3.0), 2000, seed=0, memory="100MB")
+    monkeypatch.setattr(Streams, "normal", lambda *given: pytest.fail("drawn before the check"))
+    for ask in (run.cost, run.risk, lambda: run.kernel(kind="tangent")):
+        with pytest.raises(gs.InvalidProblem, match=r"memory = .* at least .*B for .* d = 2000"):
+            ask()
+
+
+def test_more_than_the_machine_has() -> None:
+    run = simulation.run(make(3.0), 3_000_000, seed=0)
+    with pytest.raises(gs.InvalidProblem, match="the device has"):
+        run.cost()
+
+
+def test_cost() -> None:
+    cost = simulation.run(make(3.0), 1000, seed=0).cost()
+    flops = 4 * 50_000e6 + 2 * 3000e6 + 3000e6 + 1e9 / 3 + 2 * 10_000e6
+    assert cost.flops == pytest.approx(flops)
+    assert "GFLOP" in str(cost)
