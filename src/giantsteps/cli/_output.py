@@ -30,7 +30,7 @@ def output_options(command: Command) -> Command:
 
 
 def emit(answer: Answer, as_json: bool, csv: Path | None, title: str) -> None:
-    """Print an answer, and write it where asked."""
+    """Print an answer, and write it where asked; the parts by degree go to JSON and CSV alone."""
     columns = answer.to_columns()
     if csv is not None:
         answer.to_csv(csv)
@@ -48,11 +48,19 @@ def emit(answer: Answer, as_json: bool, csv: Path | None, title: str) -> None:
         )
         return
     where = answer.source if answer.d is None else f"{answer.source}, d = {answer.d}"
-    table(columns, f"{title} ({where})")
+    shown = {k: v for k, v in columns.items() if k not in _IN_TITLE and "by_degree" not in k}
+    table(shown, f"{title} ({where})")
+    support = getattr(getattr(answer, "bulk", None), "support", ())
+    for lower, upper in support:
+        click.echo(f"bulk: [{lower:.6g}, {upper:.6g}]")
     for text in answer.violated:
         click.echo(f"approximate here, because the theory assumes: {text}")
     if answer.references:
         click.echo(f"references: {', '.join(answer.references)}")
+
+
+#: Columns that the title of the table states for all rows.
+_IN_TITLE = ("d", "source")
 
 
 def table(columns: Mapping[str, list[Any]], title: str) -> None:
