@@ -10,6 +10,7 @@ Brackets are closed by bisection to the last bit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
@@ -27,7 +28,7 @@ Values = Callable[[np.ndarray], np.ndarray]
 
 GRID_STEP = 1 / 64
 GRID_GROWTH = 1.618  # irrational, so that no oscillation is in step with two grids
-MAX_GRID = 1 << 21
+MAX_GRID = 1 << 20
 ROUNDING = 4 * np.finfo(float).eps
 MERGE = 1e-14
 
@@ -91,10 +92,11 @@ class Edges:
 
         reduced = with_simple_roots(edge, level)
         if reduced is not None:
-            return _piece_roots(reduced, reduced.deriv(), np.abs, self.lower, self.upper)
-        du, size = self.values(slope), self._magnitude(edge, level)
+            return _piece_roots(_Sides(reduced), _Sides(reduced.deriv()), self.lower, self.upper)
+        sides = _Sides(gap, self._magnitude(edge, level))
+        slopes = _Sides(self.values(slope), self._magnitude(slope, 0.0))
         ends = np.concatenate([[self.lower], breaks, [self.upper]])
-        found = [_piece_roots(gap, du, size, a, b) for a, b in pairwise(ends)]
+        found = [_piece_roots(sides, slopes, a, b) for a, b in pairwise(ends)]
         found.append(_touching(gap, breaks, GRID_STEP, self.lower, self.upper))
         return np.concatenate(found)
 
@@ -106,6 +108,18 @@ class Edges:
         parts = [self.values(term) for term in terms if not isinstance(term, Const)]
         constant = abs(level) + sum(abs(t.value) for t in terms if isinstance(t, Const))
         return lambda x: constant + sum((np.abs(part(x)) for part in parts), np.zeros_like(x))
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """A function u whose sign is asked for; u is zero where it is below the rounding of size."""
+
+    u: Values
+    size: Values = np.abs
+
+    def signs(self, x: np.ndarray) -> np.ndarray:
+        values = np.nan_to_num(self.u(x))
+        return np.where(np.abs(values) <= ROUNDING * self.size(x), 0.0, np.sign(values))
 
 
 def _edges(node: Call) -> list[tuple[Node, float, bool]]:
@@ -126,32 +140,43 @@ def _edges(node: Call) -> list[tuple[Node, float, bool]]:
     return kinks + [(edge, level, True) for level in atom.jumps]
 
 
-def _piece_roots(u: Values, du: Values, size: Values, a: float, b: float) -> np.ndarray:
-    """The isolated roots of u in [a, b], where u is analytic inside."""
+def _piece_roots(sides: _Sides, slopes: _Sides, a: float, b: float) -> np.ndarray:
+    """The isolated roots of u in [a, b], where u is analytic inside; slopes belong to u'."""
     if b <= a:
         return np.empty(0)
     count = max(65, int((b - a) / GRID_STEP))
-    before = -1
-    while count <= MAX_GRID:
+    crossings, turns = -1, -1
+    while True:
         x, spacing = np.linspace(a, b, count, retstep=True)
-        turns = _crossings(du, x, np.sign(du(x)), spacing)
-        x = np.unique(np.concatenate([x, turns]))
-        values = u(x)
-        signs = np.where(np.abs(values) <= ROUNDING * size(x), 0.0, np.sign(values))
-        roots = _crossings(u, x, signs, spacing)
-        if turns.size + roots.size == before:
-            return np.concatenate([roots, _touching(u, turns, spacing, a, b)])
-        before, count = turns.size + roots.size, int(count * GRID_GROWTH)
+        levels = sides.signs(x)
+        if not levels.any():
+            return np.empty(0)  # zero throughout
+        before, crossings = (crossings, turns), _changes(levels)
+        turns = _changes(slopes.signs(x))
+        last = count * GRID_GROWTH > MAX_GRID
+        # slopes that never settle are rounding; levels that do not are oscillations
+        if before == (crossings, turns) or (last and before[0] == crossings):
+            corners = _crossings(slopes.u, x, slopes.signs(x), spacing)
+            x = np.unique(np.concatenate([x, corners]))
+            roots = _crossings(sides.u, x, sides.signs(x), spacing)
+            return np.concatenate([roots, _touching(sides.u, corners, spacing, a, b)])
+        if last:
+            break
+        count = int(count * GRID_GROWTH)
     raise InvalidProblem(
         "expression",
-        f"{before} oscillations in [{a:g}, {b:g}]",
+        f"{crossings} oscillations in [{a:g}, {b:g}]",
         "slow enough that its kinks and jumps can be told apart",
     )
 
 
+def _changes(signs: np.ndarray) -> int:
+    return int(np.count_nonzero(signs[1:] != signs[:-1]))
+
+
 def _crossings(u: Values, x: np.ndarray, signs: np.ndarray, spacing: float) -> np.ndarray:
     """Roots between grid points of opposite sign, and at short runs of zeros between others."""
-    solid = np.flatnonzero(np.nan_to_num(signs))
+    solid = np.flatnonzero(signs)
     left, right = solid[:-1], solid[1:]
     isolated = x[right] - x[left] < 2.5 * spacing
     opposite = signs[left] * signs[right] < 0

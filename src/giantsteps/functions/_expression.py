@@ -45,6 +45,12 @@ _LANGUAGE = (
     "an expression in x with numbers, pi, e, + - * / **, parentheses "
     "and the named functions (such as 'tanh(2*x) + 0.3*x**2')"
 )
+_HINTS = {
+    "^": " (a power is written x**2)",
+    ":": " (a function of your own is written module:attr)",
+    "<": " (use step, max, min or clip)",
+    ">": " (use step, max, min or clip)",
+}
 _BINARY: dict[type[ast.operator], Atom] = {
     ast.Add: ADD,
     ast.Sub: SUB,
@@ -113,7 +119,7 @@ class _Parser:
             raise self.refuse("not empty")
         bad = _FORBIDDEN.search(self.text)
         if bad:
-            hint = " (a power is written x**2)" if bad[0] == "^" else ""
+            hint = _HINTS.get(bad[0], "")
             raise self.refuse(f"the character {bad[0]!r} is not part of it{hint}")
         depth = 0
         for character in self.text:
@@ -148,7 +154,8 @@ class _Parser:
                 return Call(_BINARY[type(op)], args)
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
                 return self.call(name, args, depth + 1)
-        raise self.refuse(f"{type(syntax).__name__} is not part of it")
+        kind = syntax.op if isinstance(syntax, ast.BinOp | ast.UnaryOp) else syntax
+        raise self.refuse(f"{type(kind).__name__} is not part of it")
 
     def number(self, value: object) -> Const:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -239,6 +246,8 @@ def _check_constants(root: Node, parser: _Parser) -> None:
         else:
             args = [done[arg] for arg in node.args]
             known = [arg for arg in args if arg is not None]
+            if node.atom == CENTERED and known:
+                raise parser.refuse("centered needs a function of x")
             done[node] = constant_value(node, known) if len(known) == len(args) else None
             value = done[node]
             if value is not None and not math.isfinite(value):
@@ -253,8 +262,10 @@ def format_tree(root: Node) -> str:
     """The canonical text of a tree: ``parse(format_tree(t)) == t``."""
     if root == X:
         return "identity"
-    if isinstance(root, Call) and root.args == (X,) and _is_function_name(root.atom.name or ""):
-        return str(root.atom.name)
+    if isinstance(root, Call) and root.args == (X,):
+        name = root.atom.name
+        if name is not None and (root.atom.user or _is_function_name(name)):
+            return name
     texts: dict[Node, tuple[str, int]] = {}
     for node in postorder(root):
         texts[node] = _format_node(node, texts)

@@ -261,7 +261,7 @@ def as_function(spec: Spec, field: str = "activation") -> Function:
     if isinstance(spec, Mapping):
         return _from_mapping(spec, field)
     if callable(spec):
-        return Function(spec)
+        return _own(spec, None, field)
     raise InvalidProblem(field, spec, "a name, an expression in x, a Function or a callable")
 
 
@@ -318,7 +318,15 @@ def _imported(path: str, field: str) -> Function:
         return _renamed(found, path)
     if not callable(found):
         raise InvalidProblem(field, path, "a function, not " + type(found).__name__)
-    return Function(found, name=path)
+    return _own(found, path, field)
+
+
+def _own(callable: Callable[[Any], Any], name: str | None, field: str) -> Function:
+    """A callable that was given in place of a function."""
+    try:
+        return Function(callable, name=name)
+    except InvalidProblem as error:
+        raise InvalidProblem(field, name or callable, f"a function of arrays: {error}") from error
 
 
 def _renamed(function: Function, path: str) -> Function:

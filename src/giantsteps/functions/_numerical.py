@@ -59,18 +59,21 @@ class NumericalDerivative:
         centre = self.value(xp, middle)
         total = 0.0
         for j, slope in _lagrange_slopes().items():
-            total = total + slope(place) * (self.value(xp, middle + j * h) - centre)
+            weight: Any = 0.0
+            for coefficient in reversed(slope):
+                weight = weight * place + coefficient
+            total = total + weight * (self.value(xp, middle + j * h) - centre)
         return xp.astype(total / h, dtype, copy=False)
 
 
 @cache
-def _lagrange_slopes() -> dict[int, Polynomial]:
-    """L_j' for the nodes −4..4, as polynomials; that of j = 0 is not needed."""
+def _lagrange_slopes() -> dict[int, list[float]]:
+    """The coefficients of L_j' for the nodes −4..4; that of j = 0 is not needed."""
     nodes = range(-SIDE, SIDE + 1)
     slopes = {}
     for j in nodes:
         polynomial = Polynomial.fromroots([k for k in nodes if k != j])
-        slopes[j] = (polynomial / polynomial(float(j))).deriv()
+        slopes[j] = (polynomial / polynomial(float(j))).deriv().coef.tolist()
     del slopes[0]
     return slopes
 
@@ -91,6 +94,7 @@ LOWER, CELL, CELLS = -16.0 - 0.0314159265, 0.25, 129
 NODES = chebpts1(17)
 TO_COEFFICIENTS = np.linalg.inv(chebvander(NODES, 16))
 RESOLVED = 1e-12
+MAX_ROUGH = 256  # cells that no halving resolves: two a breakpoint, if they are isolated
 
 
 def scan(value: Value, known: Sequence[float] = ()) -> tuple[float, ...]:
@@ -121,7 +125,7 @@ def scan(value: Value, known: Sequence[float] = ()) -> tuple[float, ...]:
             cells = _halved(_unresolved(f, cells, size))
         cells = _unresolved(f, cells, size)
         clusters = _clusters(cells)
-        if len(clusters) > 64:
+        if len(cells) > MAX_ROUGH:
             break
         found = [_locate(f, a, b, r) for (a, b, _), r in zip(clusters, _reaches(clusters))]
         points = [x for x in found if x is not None]

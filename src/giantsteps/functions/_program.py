@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ._calculus import expand
 from ._expression import constant_value
+from ._special import Standard
 from ._tree import CENTERED, Call, Const, Node, postorder, sub
 
 __all__ = ["Program"]
+
+# Large NumPy arrays go through in blocks, so that intermediate values stay in the cache.
+BLOCK = 1 << 15
 
 
 class Program:
@@ -47,10 +53,23 @@ class Program:
             (value, args, [r for r, at in last.items() if at == i and r != self.result])
             for i, (value, args) in enumerate(steps)
         ]
+        self.one_pass = len(steps) <= 1 and all(isinstance(value, Standard) for value, _ in steps)
 
     def __call__(self, xp: Any, x: Any) -> Any:
+        large = isinstance(x, np.ndarray) and x.size > BLOCK and x.flags.c_contiguous
+        if large and not self.one_pass:
+            flat, result = x.reshape(-1), np.empty_like(x)
+            for start in range(0, x.size, BLOCK):
+                block = slice(start, start + BLOCK)
+                result.reshape(-1)[block] = self._run(xp, flat[block])
+            return result
+        return self._run(xp, x)
+
+    def _run(self, xp: Any, x: Any) -> Any:
         if isinstance(self.result, float):
             return xp.full_like(x, self.result)
+        if self.result == 0:
+            return x * 1.0  # a new array, as everywhere else
         registers: list[Any] = [x]
         for value, args, finished in self.steps:
             registers.append(

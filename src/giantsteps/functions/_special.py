@@ -20,7 +20,7 @@ __all__ = [
     "erf",
     "log_cosh",
     "normal_cdf",
-    "relu",
+    "sech",
     "sigmoid",
     "softplus",
     "square",
@@ -63,11 +63,6 @@ def softplus(xp: Any, x: Any) -> Any:
     return xp.maximum(x, 0.0) + xp.log1p(xp.exp(-xp.abs(x)))
 
 
-def relu(xp: Any, x: Any) -> Any:
-    """max(x, 0)."""
-    return xp.maximum(x, 0.0)
-
-
 def square(xp: Any, x: Any) -> Any:
     """x²."""
     return x * x
@@ -77,6 +72,12 @@ def log_cosh(xp: Any, x: Any) -> Any:
     """log cosh(x) without overflow."""
     size = xp.abs(x)
     return size + xp.log1p(xp.exp(-2.0 * size)) - log(2.0)
+
+
+def sech(xp: Any, x: Any) -> Any:
+    """1/cosh(x) without overflow."""
+    decay = xp.exp(-xp.abs(x))
+    return 2.0 * decay / (1.0 + decay * decay)
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,13 @@ class Hermite:
 
 @dataclass(frozen=True)
 class Standard:
-    """A function of the array API standard, by its name there."""
+    """A function of the array API standard, by its name there, with the last arguments fixed."""
 
     name: str
+    fixed: tuple[float, ...] = ()
 
     def __call__(self, xp: Any, *args: Any) -> Any:
-        return getattr(xp, self.name)(*args)
+        return getattr(xp, self.name)(*args, *self.fixed)
 
 
 def _on_host(function: Any, xp: Any, x: Any) -> Any:

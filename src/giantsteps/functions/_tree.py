@@ -11,7 +11,8 @@ import math
 import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
 
 __all__ = [
     "ADD",
@@ -96,13 +97,26 @@ class Variable:
 
 
 class Call:
-    """An atom applied to arguments; its hash is computed once, from those of the arguments."""
+    """An atom applied to arguments.
 
-    __slots__ = ("_hash", "args", "atom")
+    Equal calls are one object while they live, so that the many shared parts of a derivative are
+    compared and hashed at no cost.
+    """
 
-    def __init__(self, atom: Atom, args: tuple[Node, ...]) -> None:
-        self.atom, self.args = atom, args
-        self._hash = hash((atom, args))
+    __slots__ = ("__weakref__", "_hash", "args", "atom")
+    atom: Atom
+    args: tuple[Node, ...]
+    _hash: int
+    _living: ClassVar[_Living] = WeakValueDictionary()
+
+    def __new__(cls, atom: Atom, args: tuple[Node, ...]) -> Call:
+        self = cls._living.get((atom, args))
+        if self is None:
+            self = super().__new__(cls)
+            self.atom, self.args = atom, args
+            self._hash = hash((atom, args))
+            self = cls._living.setdefault((atom, args), self)
+        return self
 
     def __hash__(self) -> int:
         return self._hash
@@ -122,6 +136,7 @@ class Call:
 
 
 Node = Const | Variable | Call
+_Living = WeakValueDictionary[tuple[Atom, tuple[Node, ...]], Call]
 
 
 @dataclass(frozen=True)
