@@ -67,6 +67,12 @@ class Arrays:
         """Rounding unit of `dtype`."""
         return float(np.finfo(self.precision).eps)
 
+    @property
+    def in_place(self) -> bool:
+        """Whether elementwise work leaves no temporary of the size of its operand, and whether a
+        matrix is factorised where it stands."""
+        return False
+
     # Moving and making ------------------------------------------------------------------------
 
     def asarray(self, host: np.ndarray) -> Array:
@@ -153,6 +159,10 @@ class Arrays:
 class NumpyArrays(Arrays):
     """NumPy, with the BLAS and LAPACK routines that NumPy does not reach, and threads."""
 
+    @property
+    def in_place(self) -> bool:
+        return True
+
     def asarray(self, host: np.ndarray) -> Array:
         return np.asarray(host, dtype=self.precision)
 
@@ -161,7 +171,7 @@ class NumpyArrays(Arrays):
         return np.zeros(shape, "float64" if wide else self.precision, order="F" if wide else "C")
 
     def free_memory(self) -> int | None:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return _physical_memory()
 
     def by_rows(self, task: Callable[[slice], None], rows: int, width: int) -> None:
         step = max(1, _SLAB // max(width, 1))
@@ -240,7 +250,7 @@ class TorchArrays(Arrays):
     def free_memory(self) -> int | None:
         if self.device.type == "cuda":
             return int(self._torch.cuda.mem_get_info(self.device)[0])
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return _physical_memory()
 
     def add_product(self, out: Array, a: Array, b: Array) -> Array:
         if out.ndim == 2 and a.dtype == out.dtype:
@@ -334,6 +344,13 @@ def _optional(module: str, package: str, device: object) -> ModuleType:
         raise InvalidProblem(
             "device", device, f"another one, or install {package}: it cannot be imported"
         ) from None
+
+
+def _physical_memory() -> int | None:
+    """Bytes that the machine has, None where the system does not say."""
+    if not hasattr(os, "sysconf"):
+        return None
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _threads() -> int:

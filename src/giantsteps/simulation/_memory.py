@@ -78,8 +78,9 @@ class Budget:
     arrays: Arrays
 
     def row_bytes(self, d: int, neurons: int) -> int:
-        """Bytes of a chunk for each row: inputs, features, and a copy of each on the way."""
-        return self.arrays.itemsize * (d + 2 * neurons) + 8 * d * (self.arrays.itemsize < 8)
+        """Bytes of a chunk for each row: inputs, features, and what is made on the way to them."""
+        numbers_held = (d + 2 * neurons) if self.arrays.in_place else (2 * d + 4 * neurons)
+        return self.arrays.itemsize * numbers_held + 8 * d * (self.arrays.itemsize < 8)
 
     def rows(self, d: int, neurons: int, fixed: int, question: str) -> int:
         """Rows of a chunk beside ``fixed`` bytes, a multiple of the block of the streams.

@@ -16,6 +16,7 @@ from numpy.polynomial import chebyshev
 
 from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.gaussian import gauss_rule, hermite_functions
+from giantsteps.simulation._arrays import Array, Arrays
 from giantsteps.simulation._error import PointError
 
 if TYPE_CHECKING:
@@ -132,9 +133,10 @@ def population_error(run: Run, coefficients: np.ndarray, degrees: int) -> PointE
     norms = xp.linalg.vector_norm(weights, axis=0)
     unit = weights / norms
     cosines = arrays.mirror(arrays.add_gram(arrays.zeros(neurons, neurons), unit))
-    cosines = cosines * (1 - xp.eye(neurons, dtype=xp.float64, device=arrays.device))
     along = arrays.to_host(xp.matrix_transpose(unit) @ arrays.wide(run.network.teacher)[:, 0])
-    closest = max(float(xp.max(xp.abs(cosines))), float(np.max(np.abs(along))))
+    closest = float(np.max(np.abs(along)))
+    for rows in _slabs(neurons):
+        closest = max(closest, float(xp.max(xp.abs(_off_diagonal(arrays, cosines[rows, :], rows)))))
     degree = _degree(closest, neurons, degrees)
 
     ours, squares = scaled_coefficients(run.problem.activation, arrays.to_host(norms), degree)
@@ -171,9 +173,20 @@ def _degree(closest: float, neurons: int, least: int) -> int:
     return int(min(max(math.ceil(needed), least, 4), _HIGHEST))
 
 
+def _slabs(neurons: int) -> list[slice]:
+    """Rows of the pairs of neurons, a few at a time."""
+    return [slice(i, min(i + _SLAB, neurons)) for i in range(0, neurons, _SLAB)]
+
+
+def _off_diagonal(arrays: Arrays, matrix: Array, rows: slice) -> Array:
+    """``rows`` of a matrix with ones on its diagonal, with zeros there instead."""
+    xp = arrays.xp
+    return matrix - xp.eye(*matrix.shape, k=rows.start, dtype=xp.float64, device=arrays.device)
+
+
 def _pair_sum(
     run: Run,
-    cosines: np.ndarray,
+    cosines: Array,
     ours: np.ndarray,
     coefficients: np.ndarray,
     used: list[int],
@@ -185,11 +198,9 @@ def _pair_sum(
     columns = xp.asarray(coefficients, dtype=xp.float64, device=arrays.device)
     factors = xp.asarray(ours, dtype=xp.float64, device=arrays.device)
     total, rest = np.zeros(coefficients.shape[1]), 0.0
-    off = 1.0 - xp.eye(cosines.shape[0], dtype=xp.float64, device=arrays.device)
-    for start in range(0, cosines.shape[0], _SLAB):
-        rows = slice(start, min(start + _SLAB, cosines.shape[0]))
-        cosine = cosines[rows, :]
-        power, reached = off[rows, :], 0
+    for rows in _slabs(cosines.shape[0]):
+        cosine = _off_diagonal(arrays, cosines[rows, :], rows)
+        power, reached = _off_diagonal(arrays, xp.ones_like(cosine), rows), 0
         inner = arrays.zeros(cosine.shape[0], columns.shape[1])
         for k in used:
             for _ in range(k - reached):

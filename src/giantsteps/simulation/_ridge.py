@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from giantsteps.simulation._arrays import Array, Arrays
 
-__all__ = ["EIGEN_FROM", "Fit", "Gram", "fit_kernel", "ridge_curve", "solve_shifted"]
+__all__ = [
+    "EIGEN_FROM",
+    "Fit",
+    "Gram",
+    "fit_features",
+    "fit_kernel",
+    "ridge_curve",
+    "solve_shifted",
+]
 
 #: From this many penalties on, one eigendecomposition beats a Cholesky factorisation for each:
 #: it costs 15 of them (measured at sizes 1000 to 3000).

@@ -103,8 +103,9 @@ def _risk_of_cells(
         columns = max(cells)
     else:
         cost(run, cells)
-        fits = run.fit(cells, readout_bytes(run, cells))
-        predict, held, columns = _conjugate_predictor(run, fits), run.weight_bytes, 0
+        held, columns = readout_bytes(run, cells), 0
+        fits = run.fit(cells, held)
+        predict = _conjugate_predictor(run, fits)
     if run.test_samples is None:
         coefficients = np.stack([run.xp.to_host(fit.coefficients) for fit in fits.values()], axis=1)
         errors = population_error(run, coefficients, degrees)
@@ -170,7 +171,8 @@ def readout_bytes(run: Run, cells: Cells) -> int:
     summed = neurons if max(cells) > neurons else 0
     # A factor beside the Gram matrix, or eigenvectors and what their computation needs.
     vectors = any(0 in penalties or len(penalties) >= EIGEN_FROM for penalties in cells.values())
-    working = (4 if vectors else 1) * max(summed, held) ** 2
+    copies = 4 if vectors else 1 if run.xp.in_place else 2
+    working = copies * max(summed, held) ** 2
     return run.weight_bytes + 8 * (summed**2 + held**2 + working) + run.xp.itemsize * held * neurons
 
 
@@ -182,7 +184,9 @@ def cost(run: Run, cells: Cells | None = None) -> Cost:
     points = run.test_samples or neurons
     held = [readout_bytes(run, cells)]
     if run.problem.steps:
-        held.append(run.weight_bytes + 8 * d * neurons)
+        held.append(run.step_bytes)
+    if run.test_samples is None:  # WᵀW and a copy of W beside what the readout leaves
+        held.append(held[0] + 8 * neurons * (neurons + d))
     rows = run.budget.rows(d, neurons, max(held), "the risk")
     flops = 4.0 * sum(run.sizes.step_samples) * d * neurons + 2.0 * (last + points) * d * neurons
     for n, penalties in cells.items():

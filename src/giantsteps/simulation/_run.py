@@ -20,7 +20,7 @@ from giantsteps.simulation._descent import Descent, gradient
 from giantsteps.simulation._matrices import Matrices
 from giantsteps.simulation._memory import Budget, Cost, as_bytes
 from giantsteps.simulation._network import Network
-from giantsteps.simulation._ridge import Fit, Gram, ridge_curve
+from giantsteps.simulation._ridge import Fit, Gram, fit_features, ridge_curve
 from giantsteps.simulation._risk import Kind
 from giantsteps.simulation._streams import Streams
 
@@ -142,11 +142,9 @@ class Run:
     def descent(self, weights: Array, step: int) -> Descent:
         """The gradient of a step at the given weights."""
         samples, activation = self.sizes.step_samples[step], self.problem.activation
-        copies = 1 if self.xp.itemsize == 8 else 2
-        fixed = copies * self.weight_bytes + 8 * self.sizes.d * self.sizes.neurons
         batches = (
             self.network.step_batch(step, start, stop)
-            for start, stop in self.chunks(samples, fixed, "a gradient step")
+            for start, stop in self.chunks(samples, self.step_bytes, "a gradient step")
         )
         second_layer = self.network.second_layer
         return gradient(
@@ -161,9 +159,13 @@ class Run:
     def fit(self, cells: Mapping[int, Sequence[float]], fixed: int) -> dict[tuple[int, float], Fit]:
         """Readouts for each sample size n and penalty λ, from one pass over the samples.
 
-        The Gram matrix of the run's own sample size is kept for the spectra.
+        The Gram matrix of the run's own sample size is kept for what is asked next.
         """
         last, direction = max(cells), self.trained.direction
+        if self._gram is not None and tuple(cells) == (self.sizes.samples,):
+            found = fit_features(self.xp, self._gram, last, cells[last])
+            return {(last, penalty): fit for penalty, fit in zip(cells[last], found)}
+        self._gram = None
 
         def passing() -> Iterator[tuple[Array, Array]]:
             for start, stop in self.chunks(last, fixed, "the readout"):
@@ -213,6 +215,12 @@ class Run:
     def weight_bytes(self) -> int:
         """Bytes of W."""
         return self.xp.itemsize * self.sizes.d * self.sizes.neurons
+
+    @property
+    def step_bytes(self) -> int:
+        """Bytes held during a step beside the chunks: W, the sum, its copy if W is narrower."""
+        copies = 1 if self.xp.itemsize == 8 else 2
+        return copies * self.weight_bytes + 8 * self.sizes.d * self.sizes.neurons
 
     def chunks(
         self, count: int, fixed: int, question: str, columns: int = 0
