@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from giantsteps.theory._solve import Equations, Resolvent, solve, solve_stacked
 from giantsteps.theory._system import System
 
-__all__ = ["Readout", "regress"]
+__all__ = ["Readout", "SpecialResolvent", "regress", "special_resolvent"]
 
 _LEAST_SQUARES_TOLERANCE = 1e-13
 #: Numbers that a stack of cells may hold at once.
@@ -84,7 +84,7 @@ def _join(cells: Sequence[Readout | None]) -> Readout:
 def _chunks(stack: System) -> Iterator[NDArray]:
     """Cells of one rank, few enough for the memory."""
     types, nodes, _, directions, special = stack.shape
-    ranks = stack.channels[2]
+    ranks = stack.channels()[2]
     for rank in np.unique(ranks):
         members = np.flatnonzero(ranks == rank)
         packed = rank * (rank + 1) // 2
@@ -103,7 +103,7 @@ def _regress(system: System) -> Readout:
 
 
 @dataclass(frozen=True, eq=False)
-class _Special:
+class SpecialResolvent:
     """Resolvents along the spikes and the teacher's remainder (theory §5c: 𝒴_bb, 𝒴_bB, 𝒴_BB)."""
 
     damping: NDArray  # ℓ_ι of shape (B, J, R, R)
@@ -113,18 +113,19 @@ class _Special:
     mixed: NDArray  # 𝒴_bB of shape (B, rR, R)
     teacher: NDArray  # 𝒴_BB of shape (B, R, R)
 
-    @classmethod
-    def of(cls, point: Resolvent) -> _Special:
-        system = point.equations.system
-        count = system.coordinates.shape[1]
-        damping, inner = point.directions(system.special_variances)
-        joint = _kronecker_sum(system.special, inner)
-        size = count * point.equations.rank
-        lifted = _lift(point.c_hat, count)
-        opened = np.linalg.solve(np.eye(size) - joint[:, :size, :size] @ lifted, joint[:, :size])
-        mixed = opened[:, :, size:]
-        teacher = joint[:, size:, size:] + _t(joint[:, :size, size:]) @ (lifted @ mixed)
-        return cls(damping, inner, lifted, opened[:, :, :size], mixed, teacher)
+
+def special_resolvent(point: Resolvent) -> SpecialResolvent:
+    """𝒴_bb, 𝒴_bB and 𝒴_BB at a solution of the nonlinear part."""
+    system = point.equations.system
+    count = system.coordinates.shape[1]
+    damping, inner = point.directions(system.special_variances)
+    joint = _kronecker_sum(system.special, inner)
+    size = count * point.equations.rank
+    lifted = _lift(point.c_hat, count)
+    opened = np.linalg.solve(np.eye(size) - joint[:, :size, :size] @ lifted, joint[:, :size])
+    mixed = opened[:, :, size:]
+    teacher = joint[:, size:, size:] + _t(joint[:, :size, size:]) @ (lifted @ mixed)
+    return SpecialResolvent(damping, inner, lifted, opened[:, :, :size], mixed, teacher)
 
 
 def _linear(
@@ -134,7 +135,7 @@ def _linear(
     equations, system = point.equations, point.equations.system
     cells, rank, count = system.cells, equations.rank, system.coordinates.shape[1]
     channels, measure = equations.channels, point.measure
-    special = _Special.of(point)
+    special = special_resolvent(point)
     v2 = system.probabilities * point.tau
 
     # ψ̂ does not depend on the fit; (m, χ) minimise
@@ -180,8 +181,12 @@ def _linear(
 
     matrix, sources = point.jacobian
     squared = measure * point.omega
-    right = (sources @ (equations.features @ (squared * known)[:, :, None]))[:, :, 0]
-    right = right + np.concatenate([equations.pack(pushed), types], axis=1)
+    pushed = equations.pack(pushed)
+    hats = equations.features @ (squared * known)[:, :, None]
+    packed = hats[:, : pushed.shape[1]]
+    pushed = pushed + (sources[0] @ packed)[:, :, 0]
+    types = types + (sources[1] @ packed + hats[:, pushed.shape[1] :])[:, :, 0]
+    right = np.concatenate([pushed, types], axis=1)
     unknowns = solve_stacked(matrix, right) * equations.counted
     spread = (unknowns[:, None] @ equations.features)[:, 0]
     error = known + spread

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps.theory._system import System
+from giantsteps.theory._system import CHANNELS, System
 
-__all__ = ["Equations", "Resolvent", "solve"]
+__all__ = ["Equations", "Resolvent", "Solved", "solve", "solve_stacked"]
 
 TOLERANCE = 1e-12
 _WARM_UP = 3
@@ -44,34 +44,37 @@ class Equations:
     ----------
     system : System
         Cells of one shape and one rank R.
+    tolerance : float
+        Of the channels.
     """
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, tolerance: float = CHANNELS) -> None:
         self.system = system
-        self.mixing, self.channels, rank = system.channels
+        self.mixing, self.channels, rank = system.channels(tolerance)
         if np.any(rank != rank[0]):
             raise ValueError("cells of different rank in one stack")
         self.rank = int(rank[0])
         rows, columns = np.triu_indices(self.rank)
-        self._rows, self._columns = rows, columns
-        self._unpacking = np.empty((self.rank, self.rank), dtype=int)
-        self._unpacking[rows, columns] = self._unpacking[columns, rows] = np.arange(len(rows))
+        self.rows, self.columns = rows, columns
+        self.unpacking = np.empty((self.rank, self.rank), dtype=int)
+        self.unpacking[rows, columns] = self.unpacking[columns, rows] = np.arange(len(rows))
         #: Off-diagonal entries count twice in Σ_ab.
         self.multiplicity = np.where(rows == columns, 1.0, 2.0)
         types = system.mean.shape[1]
         self.counted = np.concatenate([self.multiplicity, np.ones(types)])
-        self.pairs = self.channels[:, rows] * self.channels[:, columns]  # (B, R2, K)
-        self.mixing_pairs = self.mixing[:, :, rows] * self.mixing[:, :, columns]  # (B, T, R2)
+        self.pairs = self.channels.take(rows, 1) * self.channels.take(columns, 1)  # (B, R2, K)
+        self.mixing_pairs = self.mixing.take(rows, 2) * self.mixing.take(columns, 2)  # (B, T, R2)
         #: F(k): V = Σ counted · (V1 packed, πτ) · F.
         self.features = np.concatenate([self.pairs, system.residual], axis=1)  # (B, P, K)
 
     def pack(self, matrix: NDArray) -> NDArray:
-        """Entries a ≤ b of symmetric matrices (…, R, R)."""
-        return matrix[..., self._rows, self._columns]
+        """Entries a ≤ b of symmetric matrices (…, R, R), C-contiguous as all that is stacked."""
+        flat = matrix.reshape(*matrix.shape[:-2], -1)
+        return flat.take(self.rows * self.rank + self.columns, axis=-1)
 
     def unpack(self, packed: NDArray) -> NDArray:
         """Symmetric matrices (…, R, R) from their packed entries."""
-        return packed[..., self._unpacking]
+        return packed.take(self.unpacking, axis=-1)
 
     def inverse(self, matrix: NDArray) -> NDArray:
         """Inverse of stacked R × R matrices."""
@@ -229,42 +232,44 @@ class Resolvent:
         multiplicity when it acts on a packed matrix; Z : (B, T, T).
         """
         equations, system = self.equations, self.equations.system
-        cells, _, types = self.weighted.shape
-        rank, packed = equations.rank, len(equations.multiplicity)
+        cells, directions, types = self.weighted.shape
         damping, inner = self.generic
-        flat = inner.reshape(cells, -1, rank * rank)
-        outer = np.swapaxes(flat, 1, 2) @ (system.bulk[:, :, None] * flat)
-        outer = outer.reshape(cells, rank, rank, rank, rank)  # [a, c, b, d]
-        first = outer[:, equations._rows[:, None], equations._rows, equations._columns[:, None],
-                      equations._columns]  # fmt: skip
-        second = outer[:, equations._rows[:, None], equations._columns, equations._columns[:, None],
-                       equations._rows]  # fmt: skip
-        k = 0.5 * (first + second) * equations.multiplicity
+        packed = equations.pack(inner)  # (B, I, R2)
+        outer = np.swapaxes(packed, 1, 2) @ (system.bulk[:, :, None] * packed)  # [ac, bd]
+        index = equations.unpacking
+        a, b = equations.rows[:, None], equations.columns[:, None]
+        c, d = equations.rows, equations.columns
+        size = len(c)
+        outer = outer.reshape(cells, size * size)
+        k = outer.take(index[a, c] * size + index[b, d], 1)
+        k = 0.5 * (k + outer.take(index[a, d] * size + index[b, c], 1)) * equations.multiplicity
         seen = equations.mixing[:, None] @ damping  # (B, I, T, R)
-        products = seen[..., equations._rows] * seen[..., equations._columns]
-        products = np.ascontiguousarray(np.moveaxis(products, 1, 3))  # (B, T, R2, I)
-        by_type = np.swapaxes(self.weighted, 1, 2)
-        p = (products @ np.ascontiguousarray(by_type)[..., None])[..., 0]
-        gain = (seen @ self.c_hat[:, None]) @ np.swapaxes(equations.mixing, 1, 2)[:, None]
-        strength = np.swapaxes(system.variances, 1, 2)[:, :, None, :]
-        gain = self.weighted[..., None] * (gain * gain) * strength
-        gain = np.moveaxis(gain, 1, 3).reshape(cells, types * types, -1)
-        a = np.ascontiguousarray(gain).sum(axis=-1).reshape(cells, types, types)
-        a = a * (system.width[:, None] * system.probabilities)[:, None, :]
+        by_type = np.ascontiguousarray(np.swapaxes(seen, 1, 2))  # (B, T, I, R)
+        weights = np.swapaxes(self.weighted, 1, 2)[..., None]
+        p = equations.pack(np.swapaxes(by_type, 2, 3) @ (weights * by_type))
+        felt = (seen @ self.c_hat[:, None]) @ np.swapaxes(equations.mixing, 1, 2)[:, None]
+        felt = felt * felt * self.weighted[..., None]
+        felt = felt * np.swapaxes(system.variances, 1, 2)[:, :, None, :]
+        ones = np.ones((cells, 1, directions))
+        total = (ones @ felt.reshape(cells, directions, -1)).reshape(cells, types, types)
+        total = total * (system.width[:, None] * system.probabilities)[:, None, :]
         tau = self.image[1]
-        z = np.eye(types) / (tau * tau)[:, None, :] - a
-        assert p.shape[-1] == packed
+        z = np.eye(types) / (tau * tau)[:, None, :] - total
         return k, p, z
 
     @cached_property
     def curvature(self) -> NDArray:
         """ΓE[ω² F Fᵀ] of shape (B, P, P): minus the derivative of (Ĉ, V̂2) in (V1, πτ)."""
         equations = self.equations
-        weighted = equations.features * (self.measure * self.omega)[:, None, :]
-        return (weighted @ np.swapaxes(equations.features, 1, 2)) * equations.counted
+        squared = self.measure * self.omega
+        features = np.swapaxes(equations.features, 1, 2)
+        curvature = (equations.features * squared.real[:, None]) @ features
+        if np.iscomplexobj(squared):
+            curvature = curvature + 1j * ((equations.features * squared.imag[:, None]) @ features)
+        return curvature * equations.counted
 
     @cached_property
-    def jacobian(self) -> tuple[NDArray, NDArray]:
+    def jacobian(self) -> tuple[NDArray, tuple[NDArray, NDArray]]:
         r"""The linear system of Newton's method and of the error (theory §5c, (iii)).
 
         Both look for (X, y), a symmetric R × R matrix and T numbers, with
@@ -278,22 +283,22 @@ class Resolvent:
         -------
         matrix : ndarray of shape (B, P, P)
             Acts on (X packed, y).
-        sources : ndarray of shape (B, P, P)
-            Acts on (Q̂ packed, q̂).
+        sources : pair of ndarrays of shapes (B, R2, R2), (B, T, R2)
+            β⁻¹K and P, acting on Q̂ packed.
         """
         equations, system = self.equations, self.equations.system
         k, p, z = self.response
         packed, types = k.shape[1], z.shape[1]
         size = packed + types
-        left = np.zeros((system.cells, size, size), dtype=z.dtype)
-        left[:, :packed, :packed] = np.eye(packed)
-        left[:, :packed, packed:] = -np.swapaxes(p, 1, 2)
-        left[:, packed:, packed:] = z / system.probabilities[:, None, :]
-        sources = np.zeros((system.cells, size, size), dtype=z.dtype)
-        sources[:, :packed, :packed] = k / system.width[:, None, None]
-        sources[:, packed:, :packed] = p * equations.multiplicity
-        sources[:, packed:, packed:] = np.eye(types)
-        return left - sources @ self.curvature, sources
+        k, p = k / system.width[:, None, None], p * equations.multiplicity
+        curvature = self.curvature
+        matrix = np.zeros((system.cells, size, size), dtype=z.dtype)
+        matrix[:, :packed, :packed] = np.eye(packed)
+        matrix[:, :packed, packed:] = -np.swapaxes(self.response[1], 1, 2)
+        matrix[:, packed:, packed:] = z / system.probabilities[:, None, :]
+        matrix[:, :packed] -= k @ curvature[:, :packed]
+        matrix[:, packed:] -= p @ curvature[:, :packed] + curvature[:, packed:]
+        return matrix, (k, p)
 
     def newton(self) -> tuple[NDArray, NDArray]:
         """(V1, τ) that solve the linearised equations."""
@@ -321,13 +326,15 @@ def solve(
     penalty: NDArray,
     start: tuple[NDArray, NDArray] | None = None,
     rounds: int = _ROUNDS,
+    guarded: bool = True,
 ) -> Solved:
     """Solve for (V1, τ) at the penalties λ_s (B,), real and positive or complex.
 
     For λ_s > 0 the map is monotone and subhomogeneous: its plain iteration converges from
     everywhere, and Newton's method from above. A Newton step that leaves the cone (V > 0, τ > 0;
     for complex λ_s = −z the upper half-plane) or makes the residual worse is replaced by a plain
-    one. Each cell is frozen when it has converged, so no cell sees its neighbours.
+    one. Each cell is frozen when it has converged, so no cell sees its neighbours. Without guard
+    (real λ_s = −x outside the bulk, from a start nearby) every step is Newton's.
     """
     v1, tau = equations.start(penalty) if start is None else start
     dtype = np.result_type(v1.dtype, penalty.dtype)
@@ -346,7 +353,10 @@ def solve(
         if not keep.all():
             active = active[keep]
             current = current.take(keep)
-        current = _step(current, plain=start is None and count < _WARM_UP)
+        if guarded:
+            current = _step(current, plain=start is None and count < _WARM_UP)
+        else:
+            current = current.move(*current.newton())
     return Solved(v1, tau, residual, iterations, residual <= TOLERANCE)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["System"]
+__all__ = ["CHANNELS", "System"]
 
-_RANK_TOLERANCE = 1e-13
+#: Relative size of the smallest channel kept; what is lost is its square.
+CHANNELS = 1e-7
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,12 +105,16 @@ class System:
             }
         )
 
-    @cached_property
-    def channels(self) -> tuple[NDArray, NDArray, NDArray]:
+    def channels(self, tolerance: float = CHANNELS) -> tuple[NDArray, NDArray, NDArray]:
         r"""μ₁ₜ(k) = Σ_a U_ta C_a(k) with as few channels a as needed.
 
         The T × T matrices of theory §5c live on the span of μ₁ₜ(·), which has few dimensions: the
         singular vectors of √(πₜ w_k) μ₁ₜ(k).
+
+        Parameters
+        ----------
+        tolerance : float
+            Singular values below this, relative to the largest, are left out.
 
         Returns
         -------
@@ -126,10 +130,9 @@ class System:
         nodes = np.sqrt(self.weights)
         left, values, _ = np.linalg.svd(types * self.linear * nodes, full_matrices=False)
         scale = values[:, :1]
-        rank = np.maximum((values > _RANK_TOLERANCE * scale).sum(axis=1), 1)
+        rank = np.maximum((values > tolerance * scale).sum(axis=1), 1)
         most = int(rank.max())
-        return (
-            left[:, :, :most] / types,
-            np.swapaxes(left[:, :, :most] * types, 1, 2) @ self.linear,
-            rank,
-        )
+        # One memory layout whatever the stack, so that every product has one order of sums.
+        left = np.ascontiguousarray(left[:, :, :most])
+        right = np.ascontiguousarray(np.swapaxes(left * types, 1, 2))
+        return left / types, right @ self.linear, rank
