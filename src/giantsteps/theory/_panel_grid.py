@@ -1,0 +1,59 @@
+"""Panels of Legendre nodes that stand for functions of one variable, by interpolation."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["PanelGrid"]
+
+_legendre = np.polynomial.legendre
+
+
+class PanelGrid:
+    """Legendre nodes on each of the panels between given edges.
+
+    A measure Σ_m w_m δ(t_m) is carried over to the nodes: `spread` gives the weights W_k with
+    Σ_k W_k f(node_k) = Σ_m w_m f(t_m) for every f that is a polynomial on each panel.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (panels + 1,)
+        Increasing. Points beyond the ends count as the ends.
+    order : int
+        Nodes of a panel.
+    """
+
+    def __init__(self, edges: NDArray, order: int) -> None:
+        self.edges, self.order = edges, order
+        self._points = _legendre.leggauss(order)[0]
+
+    @cached_property
+    def nodes(self) -> NDArray:
+        """All nodes, increasing, shape (K,)."""
+        half = np.diff(self.edges)[:, None] / 2
+        return (self.edges[:-1, None] + half * (1 + self._points)).ravel()
+
+    @cached_property
+    def _inverse(self) -> NDArray:
+        return np.linalg.inv(_legendre.legvander(self._points, self.order - 1))
+
+    def spread(self, points: NDArray, *weights: NDArray) -> list[NDArray]:
+        """Weights of the nodes for measures on points (..., M), one array (..., K) a measure."""
+        edges, order = self.edges, self.order
+        panel = np.searchsorted(edges, points, side="right") - 1
+        panel = np.clip(panel, 0, len(edges) - 2)
+        width = np.diff(edges)[panel]
+        local = np.clip(2 * (points - edges[panel]) / width - 1, -1.0, 1.0)
+        lagrange = _legendre.legvander(local, order - 1) @ self._inverse
+        rows = int(np.prod(points.shape[:-1]))
+        first = (np.arange(rows)[:, None] * (len(edges) - 1) + panel.reshape(rows, -1)) * order
+        place = (first[..., None] + np.arange(order)).ravel()
+        size = rows * (len(edges) - 1) * order
+        shape = (*points.shape[:-1], size // max(rows, 1))
+        return [
+            np.bincount(place, (np.asarray(w)[..., None] * lagrange).ravel(), size).reshape(shape)
+            for w in (np.broadcast_to(w, points.shape) for w in weights)
+        ]
