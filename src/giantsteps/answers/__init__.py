@@ -11,6 +11,7 @@ from giantsteps.answers._learned_function import LearnedFunction
 from giantsteps.answers._leaves import Leaf
 from giantsteps.answers._risk import Risk
 from giantsteps.answers._spectrum import Matrix, Spectrum, Spike
+from giantsteps.answers._training_loss import TrainingLoss
 
 __all__ = [
     "Answer",
@@ -24,6 +25,7 @@ __all__ = [
     "Source",
     "Spectrum",
     "Spike",
+    "TrainingLoss",
     "bibliography",
     "bibtex",
     "require",

@@ -1,6 +1,18 @@
 """Answers by theory: exact high-dimensional asymptotics, in the limit or at a given size."""
 
-from ._risk import risk
+from ._risk import risk, staircase_risk
+from ._staircase import Staircase, StaircaseSpike, staircase
+from ._training_loss import linear_loss_drop, quadratic_loss_drop, training_loss
 from ._weights import weights
 
-__all__ = ["risk", "weights"]
+__all__ = [
+    "Staircase",
+    "StaircaseSpike",
+    "linear_loss_drop",
+    "quadratic_loss_drop",
+    "risk",
+    "staircase",
+    "staircase_risk",
+    "training_loss",
+    "weights",
+]

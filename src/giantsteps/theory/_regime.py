@@ -17,6 +17,8 @@ from giantsteps.errors import NotCovered
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem
 
+from ._spike_degrees import spike_degrees
+
 __all__ = ["CONDITIONS", "RULES", "Kind", "Rule", "kind_of", "resolve", "staircase_level"]
 
 #: Exponents closer than this to a boundary are on it.
@@ -68,8 +70,12 @@ class Condition:
     """Something an equation assumes of a problem, in words, with the way to satisfy it."""
 
     text: str
-    fix: str
+    fix: str | Callable[[Problem], str]
     holds: Callable[[Problem], bool]
+
+    def advice(self, problem: Problem) -> str:
+        """What would be covered, for this problem."""
+        return self.fix if isinstance(self.fix, str) else self.fix(problem)
 
 
 def _teacher_centered(problem: Problem) -> bool:
@@ -87,6 +93,21 @@ def _activation_odd(problem: Problem) -> bool:
 
 def _mean_free_or_odd(problem: Problem) -> bool:
     return _activation_odd(problem) or abs(problem.init.second_layer.mean) < 1e-12
+
+
+def _no_marginal_spike(problem: Problem) -> bool:
+    level, boundary = staircase_level(problem.steps[0].exponent)
+    return not boundary or spike_degrees(problem, level)[level] is not None
+
+
+def _one_sided_limits(problem: Problem) -> str:
+    level, _ = staircase_level(problem.steps[0].exponent)
+    ends = [k / (2 * k + 2) for k in (level - 2, level - 1, level)]
+    return (
+        f"the limit from below, which is that of every exponent in ({ends[0]:g}, {ends[1]:g}), "
+        f"that from above, of every exponent in ({ends[1]:g}, {ends[2]:g}), "
+        "and this exponent with d given"
+    )
 
 
 CONDITIONS: dict[str, Condition] = {
@@ -114,6 +135,12 @@ CONDITIONS: dict[str, Condition] = {
         "σ is odd (else the bulk of the trained weights is a good approximation, theory §5b)",
         "an odd activation",
         _activation_odd,
+    ),
+    "no marginal spike": Condition(
+        "no polynomial spike appears at this very exponent (else the limits from its two sides "
+        "differ)",
+        _one_sided_limits,
+        _no_marginal_spike,
     ),
 }
 
@@ -163,13 +190,8 @@ class Absent:
 _ONE_STEP = ("ba2022",)
 _EVERY_RATE = ("ba2022", "moniri2023", "cui2024", "dandi2024")
 _NO_STEPS_YET = Absent("there is no step", "problems with at least one step")
-_GIVE_D = "one-step problems at every exponent with d given"
 _ONE = Absent(
     "the problem has several steps", "no step or one step, and simulation for any number of steps"
-)
-_ON_BOUNDARY = Absent(
-    "the exponent is where a polynomial spike appears, so the two one-sided limits differ",
-    "exponents on either side, and this exponent with d given",
 )
 
 _MARCHENKO_PASTUR = Rule("§1", "initial", needs=())
@@ -188,6 +210,16 @@ _RANDOM_FEATURES = Rule(
     references=("ba2022", "mei2019"),
 )
 _EQUIVALENT = Rule("§5", "equivalent", exact_if=("odd activation",), references=_EVERY_RATE)
+_STAIRCASE = Rule("§6", "staircase", references=("moniri2023",))
+_ON_BOUNDARY = Rule(
+    "§6",
+    "staircase",
+    needs=("single index", "centered teacher", "no marginal spike"),
+    references=("moniri2023",),
+)
+_LIMIT_ONLY = Absent("it is a limit", "the limit, without d")
+_OFF_STAIRCASE = Absent("the staircase has 0 < exponent < 1/2", "theory.risk")
+_LARGE_LOSS = Absent("the equations of theory §6 end below it", "exponents below 1/2")
 _KERNEL = Rule("§3", "small step", references=("ba2022", "wang2024", "fan2020"))
 
 #: Question → (kind, d is given) → rule.
@@ -211,7 +243,7 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.UNTRAINED, True): _RANDOM_FEATURES,
         (Kind.SMALL, False): _GAUSSIAN,
         (Kind.SMALL, True): _EQUIVALENT,
-        (Kind.BETWEEN, False): Absent("the staircase limit needs an equation of its own", _GIVE_D),
+        (Kind.BETWEEN, False): _STAIRCASE,
         (Kind.BETWEEN, True): _EQUIVALENT,
         (Kind.BOUNDARY, False): _ON_BOUNDARY,
         (Kind.BOUNDARY, True): _EQUIVALENT,
@@ -219,6 +251,24 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.LARGE, True): _EQUIVALENT,
         (Kind.SEVERAL, False): _ONE,
         (Kind.SEVERAL, True): _ONE,
+    },
+    "staircase_risk": {
+        (Kind.UNTRAINED, False): _OFF_STAIRCASE,
+        (Kind.SMALL, False): _OFF_STAIRCASE,
+        (Kind.BETWEEN, False): _STAIRCASE,
+        (Kind.BOUNDARY, False): _ON_BOUNDARY,
+        (Kind.LARGE, False): _OFF_STAIRCASE,
+        (Kind.SEVERAL, False): _ONE,
+        **{(kind, True): _LIMIT_ONLY for kind in Kind},
+    },
+    "training_loss": {
+        (Kind.UNTRAINED, False): _RANDOM_FEATURES,
+        (Kind.SMALL, False): _GAUSSIAN,
+        (Kind.BETWEEN, False): _STAIRCASE,
+        (Kind.BOUNDARY, False): _ON_BOUNDARY,
+        (Kind.LARGE, False): _LARGE_LOSS,
+        (Kind.SEVERAL, False): _ONE,
+        **{(kind, True): _LIMIT_ONLY for kind in Kind},
     },
 }
 
@@ -240,5 +290,5 @@ def resolve(question: str, problem: Problem, d: int | None) -> Rule:
     for name in rule.needs:
         condition = CONDITIONS[name]
         if not condition.holds(problem):
-            raise NotCovered(what, f"it needs that {condition.text}", condition.fix)
+            raise NotCovered(what, f"it needs that {condition.text}", condition.advice(problem))
     return rule

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from giantsteps.answers import Risk, Solution
 from giantsteps.problem import Grid, Problem
@@ -12,8 +13,9 @@ from ._equivalent import risk_batch
 from ._regime import Rule
 from ._ridge_batch import RidgeBatch
 from ._small_step import risk_small_step
+from ._staircase_risk import risk_staircase
 
-__all__ = ["risk"]
+__all__ = ["risk", "staircase_risk"]
 
 
 def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
@@ -44,7 +46,7 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
 
     Notes
     -----
-    theory §0 has the table of which equation answers what; §4, §5c.
+    theory §0 has the table of which equation answers what; §4, §5c, §6.
 
     Examples
     --------
@@ -57,6 +59,31 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
     (0.121787, 0.158417)
     """
     return answer("risk", problem, d, _SOLVERS)
+
+
+def staircase_risk(problem: Problem | Grid, *, lengthening: bool = True) -> Risk:
+    r"""Limit of the errors at 0 < exponent < 1/2, with or without the lengthening of the neurons.
+
+    The regressors of theory §6 are p_k(z) = E(z + √κ₀ ε)^k. ``risk`` uses κ₀; the papers' form
+    p_k(z) = z^k is ``lengthening=False``.
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With a readout and one step.
+    lengthening : bool
+        Whether the noise of the gradient enters the regressors.
+
+    Returns
+    -------
+    Risk
+
+    Notes
+    -----
+    theory §6; moniri2023.
+    """
+    method = partial(risk_staircase, lengthening=lengthening)
+    return answer("staircase_risk", problem, None, {"staircase": _solver(method)})
 
 
 #: Errors of many problems at once, in the limit or at d; none sees its neighbours.
@@ -108,5 +135,6 @@ def _answers(
 
 _SOLVERS: Mapping[str, Solver[Risk]] = {
     "small step": _solver(risk_small_step),
+    "staircase": _solver(risk_staircase),
     "equivalent": _solver(risk_batch),
 }

@@ -1,0 +1,43 @@
+"""The minimum of the readout's objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from giantsteps.answers._answer import Answer
+from giantsteps.answers._leaves import Leaf
+
+__all__ = ["TrainingLoss"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TrainingLoss(Answer):
+    r"""What ridge regression minimises, at its minimum: the training error and the penalty.
+
+    .. math:: L = \min_a\; n^{-1}\|\tilde y - Φa\|^2 + (λ/N)\|a\|^2
+
+    ======  ==================  ====================================================
+    symbol  attribute
+    ======  ==================  ====================================================
+    L       ``loss``            after the steps
+    L₀      ``initial.loss``    the same readout on the features at initialisation
+    L₀ − L  ``drop``            what the steps take from it
+    ======  ==================  ====================================================
+
+    Notes
+    -----
+    theory §6; the training loss of moniri2023.
+    """
+
+    loss: Leaf
+    initial: TrainingLoss | None = None
+
+    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {"loss": ()}
+    _parts: ClassVar[tuple[str, ...]] = ("initial",)
+
+    @property
+    def drop(self) -> Leaf | None:
+        """``initial.loss − loss``; None where there is no ``initial``."""
+        return None if self.initial is None else self.initial.loss - self.loss
