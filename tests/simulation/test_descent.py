@@ -101,6 +101,14 @@ def test_labels_and_initial_laws() -> None:
         arrays["W3"]
 
 
+def test_arrays_cannot_be_changed() -> None:
+    network = run(problem("fresh"), 30, seed=0)
+    for name, array in network.arrays.items():
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0.0
+        assert np.any(network.arrays[name] != 0)
+
+
 def test_sphere_and_vocabulary() -> None:
     law = gs.Vocabulary([-1.0, 2.0], [0.25, 0.75])
     changed = problem("fresh").replace({"init": gs.Init(weights="sphere", second_layer=law)})

@@ -305,6 +305,10 @@ def test_refused_questions() -> None:
         simulation.gradient(without, 30, 0)
     with pytest.raises(gs.InvalidProblem, match="kind"):
         simulation.risk(make(), 30, 0, kind="both")
+    with pytest.raises(gs.InvalidProblem, match="degrees"):
+        simulation.risk(make(), 30, 0, degrees=-1)
+    with pytest.raises(gs.InvalidProblem, match="along"):
+        simulation.learned_function(make(), 30, 0, along="noise")
     with pytest.raises(gs.InvalidProblem, match="step = 2"):
         simulation.run(make(), 30, 0).after(2)
     with pytest.raises(gs.InvalidProblem, match="problem"):
@@ -322,7 +326,7 @@ def test_learned_function_along_the_teacher() -> None:
     a, _ = explicit_readout(run, 0.05)
     v = run.arrays["W1"] @ a / math.sqrt(run.sizes.neurons)
     beta = run.arrays["beta"][:, 0]
-    answer = run.learned_function("teacher", x=[-1.0, 0.0, 2.0], samples=20_000)
+    answer = run.learned_function("teacher", x=[-1.0, 0.0, 2.0], draws=20_000)
     slope = (answer.mean[2] - answer.mean[0]) / 3
     assert slope == pytest.approx(v @ beta, rel=1e-10)
     spread = np.sqrt(v @ v - (v @ beta) ** 2)

@@ -22,7 +22,7 @@ __all__ = ["learned_function"]
 
 
 def learned_function(
-    run: Run, along: str, x: Sequence[float] | None, samples: int
+    run: Run, along: str, x: Sequence[float] | None, draws: int
 ) -> LearnedFunction:
     r"""Mean and spread of f̂ given ⟨u, x⟩.
 
@@ -35,16 +35,16 @@ def learned_function(
     readout = run.problem.require_readout()
     if along not in ("spike", "teacher"):
         raise InvalidProblem("along", along, '"spike" or "teacher"')
-    if not isinstance(samples, int | np.integer) or samples < 2:
-        raise InvalidProblem("samples", samples, "an integer >= 2")
+    if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 2:
+        raise InvalidProblem("draws", draws, "an integer >= 2")
     points = np.linspace(-3, 3, 61) if x is None else np.asarray(x, dtype=float)
-    xp, arrays, size = run.xp.xp, run.xp, run.sizes.samples
+    xp, arrays, size = run.backend.xp, run.backend, run.sizes.samples
     assert size is not None
     cells = {size: (readout.penalty,)}
     (fit,) = run.fit(cells, readout_bytes(run, cells)).values()
     scaled = arrays.narrow(fit.coefficients / math.sqrt(run.sizes.neurons))
     direction = _direction(run, along)
-    noise = run.network.streams.normal(Role.CONDITIONAL_INPUTS, 0, 0, int(samples), run.d)
+    noise = run.network.streams.normal(Role.CONDITIONAL_INPUTS, 0, 0, int(draws), run.d)
     noise = noise - (noise @ direction)[:, None] * direction[None, :]
     inner, slopes = noise @ run.trained.weights, direction @ run.trained.weights
     teacher, share = noise @ run.network.teacher, direction @ run.network.teacher
@@ -65,7 +65,7 @@ def learned_function(
         band=band,
         along=cast(Literal["spike", "teacher"], along),
         target=target,
-        standard_error=band / math.sqrt(samples),
+        standard_error=band / math.sqrt(draws),
     )
 
 
@@ -74,6 +74,6 @@ def _direction(run: Run, along: str) -> Array:
     teacher = run.network.teacher[:, 0]
     if along == "teacher":
         return teacher
-    _, left, _ = largest_of(run.xp, run.trained.weights, 1)
-    spike = run.xp.narrow(left[:, 0])
-    return spike if float(run.xp.xp.sum(spike * teacher)) >= 0 else -spike
+    _, left, _ = largest_of(run.backend, run.trained.weights, 1)
+    spike = run.backend.narrow(left[:, 0])
+    return spike if float(run.backend.xp.sum(spike * teacher)) >= 0 else -spike

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._arrays import Array
 
@@ -38,6 +40,13 @@ class Matrices(Mapping[str, Array]):
         return sum(1 for _ in self)
 
     def __getitem__(self, name: str) -> Array:
+        found = self._find(name)
+        if isinstance(found, np.ndarray):  # what the run keeps must not be changed from outside
+            found = found.view()
+            found.flags.writeable = False
+        return found
+
+    def _find(self, name: str) -> Array:
         if name not in tuple(self):
             raise InvalidProblem("arrays", name, f"one of {', '.join(self)}")
         run, network = self._run, self._run.network

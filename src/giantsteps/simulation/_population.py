@@ -127,7 +127,7 @@ def population_error(run: Run, coefficients: np.ndarray, degrees: int) -> PointE
         raise InvalidProblem(
             "test_samples", "exact", "a number: the teacher has several directions"
         )
-    arrays = run.xp
+    arrays = run.backend
     xp, neurons = arrays.xp, run.sizes.neurons
     weights = arrays.wide(run.trained.weights)
     norms = xp.linalg.vector_norm(weights, axis=0)
@@ -193,7 +193,7 @@ def _pair_sum(
     degree: int,
 ) -> tuple[np.ndarray, float]:
     """Σ_{i≠j} â_i â_j Σ_k C_k(s_i)C_k(s_j)ρ_ij^k for each cell, and (Σ_{i≠j} ρ_ij^{2K+2})^½."""
-    arrays = run.xp
+    arrays = run.backend
     xp = arrays.xp
     columns = xp.asarray(coefficients, dtype=xp.float64, device=arrays.device)
     factors = xp.asarray(ours, dtype=xp.float64, device=arrays.device)

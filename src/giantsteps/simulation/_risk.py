@@ -59,6 +59,8 @@ def fields(
     Cells that differ in their readout alone share a run: one pass over its samples answers all
     their sample sizes and penalties.
     """
+    if not isinstance(degrees, int | np.integer) or isinstance(degrees, bool) or degrees < 0:
+        raise InvalidProblem("degrees", degrees, "an integer >= 0")
     problems = [asked] if isinstance(asked, Problem) else list(asked)
     if untrained:
         problems = [problem.untrained() for problem in problems]
@@ -107,14 +109,16 @@ def _risk_of_cells(
         fits = run.fit(cells, held)
         predict = _conjugate_predictor(run, fits)
     if run.test_samples is None:
-        coefficients = np.stack([run.xp.to_host(fit.coefficients) for fit in fits.values()], axis=1)
+        coefficients = np.stack(
+            [run.backend.to_host(fit.coefficients) for fit in fits.values()], axis=1
+        )
         errors = population_error(run, coefficients, degrees)
     else:
         batches = (
             run.network.test_batch(start, stop)
             for start, stop in run.chunks(run.test_samples, held, "the test error", columns)
         )
-        errors = error_on_points(run.xp, batches, predict, degrees)
+        errors = error_on_points(run.backend, batches, predict, degrees)
     return {place: _leaves(fit, errors, at) for at, (place, fit) in enumerate(fits.items())}
 
 
@@ -128,8 +132,8 @@ def _leaves(fit: Fit, errors: PointError, at: int) -> dict[str, Any]:
 
 
 def _conjugate_predictor(run: Run, fits: Mapping[Any, Fit]) -> Callable[[Array], Array]:
-    columns = run.xp.xp.stack([fit.coefficients for fit in fits.values()], axis=1)
-    coefficients = run.xp.narrow(columns)
+    columns = run.backend.xp.stack([fit.coefficients for fit in fits.values()], axis=1)
+    coefficients = run.backend.narrow(columns)
     return lambda inputs: run.embed(inputs) @ coefficients
 
 
@@ -137,23 +141,25 @@ def _fit_tangent(
     run: Run, cells: Cells
 ) -> tuple[dict[tuple[int, float], Fit], Callable[[Array], Array], int]:
     """Kernel ridge regression on the tangent kernel: α = (K + nλ/N)⁻¹ỹ."""
-    xp, last = run.xp, max(cells)
+    arrays, last = run.backend, max(cells)
     d, neurons = run.sizes.d, run.sizes.neurons
-    held = run.weight_bytes + xp.itemsize * last * (d + neurons)
+    held = run.weight_bytes + arrays.itemsize * last * (d + neurons)
     run.budget.rows(d, neurons + last, held + 4 * 8 * last**2, "the tangent kernel")
     inputs, labels = run.network.readout_batch(0, last)
     weights, slope = run.trained.weights, run.problem.activation.derivative
-    kernel, slopes = tangent_kernel(xp, inputs, weights, slope)
+    kernel, slopes = tangent_kernel(arrays, inputs, weights, slope)
     fits: dict[tuple[int, float], Fit] = {}
     for samples, penalties in cells.items():
-        solved = fit_kernel(xp, kernel[:samples, :samples], labels[:samples], neurons, penalties)
+        solved = fit_kernel(
+            arrays, kernel[:samples, :samples], labels[:samples], neurons, penalties
+        )
         for penalty, found in zip(penalties, solved):
             fits[samples, penalty] = found
     padded = [_padded(run, fit.coefficients, last) for fit in fits.values()]
-    coefficients = xp.xp.stack(padded, axis=1)
+    coefficients = arrays.xp.stack(padded, axis=1)
 
     def predict(points: Array) -> Array:
-        return tangent_products(xp, points, inputs, slopes, weights, slope, coefficients)
+        return tangent_products(arrays, points, inputs, slopes, weights, slope, coefficients)
 
     return fits, predict, held
 
@@ -161,7 +167,11 @@ def _fit_tangent(
 def _padded(run: Run, coefficients: Array, length: int) -> Array:
     """Coefficients of the first samples, zeros for the others."""
     missing = length - coefficients.shape[0]
-    return run.xp.xp.concat([coefficients, run.xp.zeros(missing)]) if missing else coefficients
+    return (
+        run.backend.xp.concat([coefficients, run.backend.zeros(missing)])
+        if missing
+        else coefficients
+    )
 
 
 def readout_bytes(run: Run, cells: Cells) -> int:
@@ -171,9 +181,13 @@ def readout_bytes(run: Run, cells: Cells) -> int:
     summed = neurons if max(cells) > neurons else 0
     # A factor beside the Gram matrix, or eigenvectors and what their computation needs.
     vectors = any(0 in penalties or len(penalties) >= EIGEN_FROM for penalties in cells.values())
-    copies = 4 if vectors else 1 if run.xp.in_place else 2
+    copies = 4 if vectors else 1 if run.backend.in_place else 2
     working = copies * max(summed, held) ** 2
-    return run.weight_bytes + 8 * (summed**2 + held**2 + working) + run.xp.itemsize * held * neurons
+    return (
+        run.weight_bytes
+        + 8 * (summed**2 + held**2 + working)
+        + run.backend.itemsize * held * neurons
+    )
 
 
 def cost(run: Run, cells: Cells | None = None) -> Cost:

@@ -104,11 +104,11 @@ class Run:
         self.problem = problem
         self.sizes = problem.at(d)
         self.d = self.sizes.d
-        self.xp = resolve(device, dtype)
-        self.network = Network(problem, self.sizes, Streams(seed, self.xp, rng))
+        self.backend = resolve(device, dtype)
+        self.network = Network(problem, self.sizes, Streams(seed, self.backend, rng))
         self.seed = self.network.streams.seed
         self.test_samples = _as_test_samples(test_samples)
-        self.budget = Budget(as_bytes(memory), self.xp)
+        self.budget = Budget(as_bytes(memory), self.backend)
         self._gram: Gram | None = None
         self._options: dict[str, Any] = {
             "device": device,
@@ -136,7 +136,7 @@ class Run:
             first = descent.direction if first is None else first
             update = descent.update
             update *= step.learning_rate(self.sizes.neurons)
-            weights += self.xp.narrow(update)
+            weights += self.backend.narrow(update)
         return Trained(weights, first)
 
     def descent(self, weights: Array, step: int) -> Descent:
@@ -148,13 +148,15 @@ class Run:
         )
         second_layer = self.network.second_layer
         return gradient(
-            self.xp, batches, samples, weights, second_layer, activation, activation.derivative
+            self.backend, batches, samples, weights, second_layer, activation, activation.derivative
         )
 
     def embed(self, inputs: Array) -> Array:
         """Φ = N^{-1/2} σ(XW) for rows of inputs."""
         scale, activation = 1 / math.sqrt(self.sizes.neurons), self.problem.activation
-        return self.xp.transform(lambda z: activation(z) * scale, inputs @ self.trained.weights)
+        return self.backend.transform(
+            lambda z: activation(z) * scale, inputs @ self.trained.weights
+        )
 
     def fit(self, cells: Mapping[int, Sequence[float]], fixed: int) -> dict[tuple[int, float], Fit]:
         """Readouts for each sample size n and penalty λ, from one pass over the samples.
@@ -163,17 +165,17 @@ class Run:
         """
         last, direction = max(cells), self.trained.direction
         if self._gram is not None and tuple(cells) == (self.sizes.samples,):
-            found = fit_features(self.xp, self._gram, last, cells[last])
+            found = fit_features(self.backend, self._gram, last, cells[last])
             return {(last, penalty): fit for penalty, fit in zip(cells[last], found)}
         self._gram = None
 
         def passing() -> Iterator[tuple[Array, Array]]:
             for start, stop in self.chunks(last, fixed, "the readout"):
                 inputs, labels = self.network.readout_batch(start, stop)
-                targets = _spectrum.targets(self.xp, inputs, labels, direction)
+                targets = _spectrum.targets(self.backend, inputs, labels, direction)
                 yield self.embed(inputs), targets
 
-        fits, gram = ridge_curve(self.xp, passing(), self.sizes.neurons, cells)
+        fits, gram = ridge_curve(self.backend, passing(), self.sizes.neurons, cells)
         if gram.samples == self.sizes.samples:
             self._gram = gram
         return fits
@@ -194,9 +196,11 @@ class Run:
         steps = self.problem.steps
         if not isinstance(step, numbers.Integral) or not 0 <= step <= len(steps):
             raise InvalidProblem("step", step, f"an integer from 0 to {len(steps)}")
-        if step == len(steps):
-            return self
-        shorter = dataclasses.replace(self.problem, steps=steps[: int(step)])
+        return self if step == len(steps) else self._with_steps(int(step))
+
+    def _with_steps(self, step: int) -> Run:
+        """A new run of the first steps alone."""
+        shorter = dataclasses.replace(self.problem, steps=self.problem.steps[:step])
         return Run(shorter, self.d, self.seed, **self._options)
 
     @cached_property
@@ -214,12 +218,12 @@ class Run:
     @property
     def weight_bytes(self) -> int:
         """Bytes of W."""
-        return self.xp.itemsize * self.sizes.d * self.sizes.neurons
+        return self.backend.itemsize * self.sizes.d * self.sizes.neurons
 
     @property
     def step_bytes(self) -> int:
         """Bytes held during a step beside the chunks: W, the sum, its copy if W is narrower."""
-        copies = 1 if self.xp.itemsize == 8 else 2
+        copies = 1 if self.backend.itemsize == 8 else 2
         return copies * self.weight_bytes + 8 * self.sizes.d * self.sizes.neurons
 
     def chunks(
@@ -277,7 +281,8 @@ class Run:
         varied = {path: list(values) for path, values in axes.items() if values is not None}
         asked: Problem | Grid = Grid(self.problem, varied) if varied else self.problem
         fields = _risk.fields(asked, self.d, lambda problem: self, kind, degrees)
-        before = partial(_risk.initial, asked, self.d, lambda problem: self.after(0), kind, degrees)
+        start = self._with_steps(0)  # not self: an answer should not keep matrices alive
+        before = partial(_risk.initial, asked, self.d, lambda problem: start, kind, degrees)
         return lazily(SimulatedRisk, fields, initial=before)
 
     def weights(self, top: int = 4, *, bulk: bool = True) -> Spectrum:
@@ -338,9 +343,9 @@ class Run:
         return _spectrum.first_gradient(self)
 
     def learned_function(
-        self, along: str = "spike", *, x: Sequence[float] | None = None, samples: int = 1024
+        self, along: str = "spike", *, x: Sequence[float] | None = None, draws: int = 1024
     ) -> LearnedFunction:
-        """The mean and spread of f̂ at given ⟨u, x⟩, over ``samples`` draws of the rest of x.
+        """The mean and spread of f̂ at given ⟨u, x⟩, over ``draws`` of the rest of x (theory §5c).
 
         Parameters
         ----------
@@ -348,10 +353,10 @@ class Run:
             u: the top left singular vector of W, turned towards the teacher, or β*.
         x : sequence of float, optional
             Where; 61 points from −3 to 3 by default.
-        samples : int
-            Draws of the other coordinates, the same for every point.
+        draws : int
+            Of the other coordinates, the same for every point.
         """
-        return _learned.learned_function(self, along, x, samples)
+        return _learned.learned_function(self, along, x, draws)
 
 
 def _as_test_samples(given: object) -> int | None:

@@ -98,7 +98,7 @@ def gradient(problem: Problem | Grid, d: int, seed: int, **options: Any) -> Grad
 def learned_function(
     problem: Problem | Grid, d: int, seed: int, *, along: str = "spike", **options: Any
 ) -> LearnedFunction:
-    """The function learned along a direction: ``run(...).learned_function(along)``."""
+    """The function learned along ``"spike"`` or ``"teacher"``: ``run(...).learned_function()``."""
     if not isinstance(problem, Grid):
         return Run(problem, d, seed, **options).learned_function(along)
     cells = [Run(cell, d, seed, **options).learned_function(along) for cell in problem]

@@ -47,11 +47,11 @@ def fields(run: Run, matrix: str, top: int) -> dict[str, Any]:
 def bulk(run: Run, matrix: str) -> EmpiricalLaw:
     """The law of all values of the spectrum."""
     if matrix == "weights":
-        return EmpiricalLaw(singular_values(run.xp, run.trained.weights))
+        return EmpiricalLaw(singular_values(run.backend, run.trained.weights))
     if matrix == "tangent":
         kernel, _ = _tangent(run)
-        return EmpiricalLaw(_eigenvalues(run.xp, kernel))
-    values = _eigenvalues(run.xp, run.gram.matrix)
+        return EmpiricalLaw(_eigenvalues(run.backend, kernel))
+    values = _eigenvalues(run.backend, run.gram.matrix)
     if matrix == "features":
         return EmpiricalLaw(np.sqrt(values))
     zeros = np.zeros(max(run.gram.samples - run.gram.neurons, 0))
@@ -80,7 +80,7 @@ def _eigenvalues(arrays: Arrays, symmetric: Array) -> np.ndarray:
 
 
 def _weight_spikes(run: Run, top: int) -> tuple[Spike, ...]:
-    arrays, trained = run.xp, run.trained
+    arrays, trained = run.backend, run.trained
     values, left, right = largest_of(arrays, trained.weights, top)
     u, v = arrays.to_host(left), arrays.to_host(right)
     overlaps = {"teacher": np.sum((_host(run, run.network.teacher).T @ u) ** 2, axis=0)}
@@ -92,7 +92,7 @@ def _weight_spikes(run: Run, top: int) -> tuple[Spike, ...]:
 
 def _kernel_spikes(run: Run, top: int) -> tuple[Spike, ...]:
     values, inner, _ = _gram_pairs(run, top)
-    squares = run.xp.to_host(run.gram.squares)
+    squares = run.backend.to_host(run.gram.squares)
     return _spikes(values, {"labels": inner[0] ** 2 / squares[0, 0]})
 
 
@@ -102,7 +102,7 @@ def _feature_spikes(run: Run, top: int) -> tuple[Spike, ...]:
     if not degrees:
         return _spikes(np.sqrt(values), {})
     columns = [1 + degree for degree in degrees]
-    squares = run.xp.to_host(run.gram.squares)
+    squares = run.backend.to_host(run.gram.squares)
     left = _orthogonal_overlaps(squares[np.ix_(columns, columns)], inner[columns])
     powers = _host(run, run.network.second_layer)[:, None] ** np.array(degrees)
     powers = powers / np.linalg.norm(powers, axis=0)
@@ -122,7 +122,7 @@ def _present_degrees(run: Run) -> list[int]:
 
 def _gram_pairs(run: Run, top: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Top eigenvalues of ΦΦᵀ, ⟨u, targets⟩ (columns, top), and right vectors (N, top)."""
-    arrays, gram = run.xp, run.gram
+    arrays, gram = run.backend, run.gram
     xp, full = arrays.xp, arrays.mirror(gram.matrix)
     size = full.shape[0]
     values, vectors = largest(arrays, lambda v: full @ v, size, top)
@@ -140,19 +140,21 @@ def _tangent(run: Run) -> tuple[Array, Array]:
     samples = run.sizes.samples
     assert samples is not None
     d, neurons = run.sizes.d, run.sizes.neurons
-    held = run.weight_bytes + run.xp.itemsize * samples * (d + 2 * neurons) + 3 * 8 * samples**2
+    held = (
+        run.weight_bytes + run.backend.itemsize * samples * (d + 2 * neurons) + 3 * 8 * samples**2
+    )
     run.budget.rows(d, neurons, held, "the tangent kernel")
     inputs, labels = run.network.readout_batch(0, samples)
     slope = run.problem.activation.derivative
-    kernel, _ = tangent_kernel(run.xp, inputs, run.trained.weights, slope)
+    kernel, _ = tangent_kernel(run.backend, inputs, run.trained.weights, slope)
     return kernel, labels
 
 
 def _tangent_spikes(run: Run, top: int) -> tuple[Spike, ...]:
     kernel, labels = _tangent(run)
-    full = run.xp.mirror(kernel)
-    values, vectors = largest(run.xp, lambda v: full @ v, full.shape[0], top)
-    return _spikes(values, {"labels": _cosines(_host(run, labels), run.xp.to_host(vectors))})
+    full = run.backend.mirror(kernel)
+    values, vectors = largest(run.backend, lambda v: full @ v, full.shape[0], top)
+    return _spikes(values, {"labels": _cosines(_host(run, labels), run.backend.to_host(vectors))})
 
 
 def first_gradient(run: Run) -> Gradient:
@@ -164,7 +166,7 @@ def first_gradient(run: Run) -> Gradient:
     """
     if not run.problem.steps:
         raise InvalidProblem("steps", (), "at least one step for this question")
-    arrays = run.xp
+    arrays = run.backend
     xp = arrays.xp
     descent = run.descent(run.network.weights(), 0)
     residual, b = descent.update, descent.direction
@@ -192,7 +194,7 @@ def first_gradient(run: Run) -> Gradient:
 
 
 def _host(run: Run, x: Array) -> np.ndarray:
-    return np.asarray(run.xp.to_host(x), dtype=float)
+    return np.asarray(run.backend.to_host(x), dtype=float)
 
 
 def _cosines(direction: np.ndarray, vectors: np.ndarray) -> np.ndarray:
