@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from giantsteps.problem import Problem, Ridge
+from giantsteps.theory._model_risk import ridge_batch
 from giantsteps.theory._one_step import one_step
 from giantsteps.theory._ridge_batch import RidgeBatch
-from giantsteps.theory._spiked_features import SpikedFeatures, ridge_batch
+from giantsteps.theory._spiked_features import SpikedFeatures
 
 __all__ = ["equivalent", "risk_batch"]
 

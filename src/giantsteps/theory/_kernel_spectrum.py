@@ -9,19 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from giantsteps.errors import NotConverged
+from giantsteps.theory._continuation import State, continuation
 from giantsteps.theory._implicit_law import ImplicitLaw
 from giantsteps.theory._readout import special_resolvent
-from giantsteps.theory._solve import Equations, Resolvent, Solved, solve
+from giantsteps.theory._solve import Equations, Resolvent, solve
 from giantsteps.theory._system import System
 
 __all__ = ["KernelSpectrum", "Outlier"]
 
-#: Stages of the continuation, and Im z/|z| before the last one.
-_STAGES, _LAST = 7, 1e-2
-#: Rounds for the last one, and the factor of Im z where they do not suffice.
-_ATTEMPT, _SHRINK = 12, 0.1
-_ENOUGH = 1e-9
+_NEWTON = 12
 _CHANNELS = 1e-4
 _MEMORY = 3_000_000
 _GRID = 16
@@ -90,50 +86,18 @@ class KernelSpectrum:
             return parts[0]
         v1 = np.concatenate([part.v1 for part in parts])
         tau = np.concatenate([part.tau for part in parts])
-        return self.equations.take(np.zeros(len(z), dtype=int)).at(v1, tau, -z)
+        return self._repeat(len(z)).at(v1, tau, -z)
 
     def _continue(self, z: NDArray) -> Resolvent:
-        equations = self.equations.take(np.zeros(len(z), dtype=int))
-        size = np.abs(z)
-        top = 10.0 * (size + self.scale)
-        start = None
-        for share in np.linspace(0.0, 1.0, _STAGES):
-            height = np.maximum(z.imag, top * (_LAST * size / top) ** share)
-            solved = solve(equations, -(z.real + 1j * height), start)
-            start = (solved.v1, solved.tau)
-        solved = solve(equations, -z, start, rounds=_ATTEMPT)
-        # Close to an edge the last jump is too far: come down slowly from where it started.
-        late = np.flatnonzero(~(solved.residual <= _ENOUGH))
-        if late.size:
-            assert start is not None
-            self._descend(equations, z, late, start, height, solved)
-        return equations.at(solved.v1, solved.tau, -z)
+        v1, tau = continuation(self._solve, z, self.scale, "the resolvent of the kernel")
+        return self._repeat(len(z)).at(v1, tau, -z)
 
-    def _descend(
-        self,
-        equations: Equations,
-        z: NDArray,
-        late: NDArray,
-        start: tuple[NDArray, NDArray],
-        height: NDArray,
-        solved: Solved,
-    ) -> None:
-        """Solve the points ``late`` by small steps in Im z, and write them into ``solved``."""
-        some, target = equations.take(late), z[late]
-        state, height = (start[0][late], start[1][late]), height[late]
-        while np.any(height > target.imag):
-            height = np.maximum(_SHRINK * height, target.imag)
-            found = solve(some, -(target.real + 1j * height), state)
-            state = (found.v1, found.tau)
-        if not np.all(found.residual <= _ENOUGH):
-            worst = int(np.argmax(found.residual))
-            raise NotConverged(
-                f"the resolvent of the kernel at z = {target[worst]:.6g}",
-                float(found.residual[worst]),
-                int(found.iterations[worst]),
-                "another rate, or bulk='isotropic'",
-            )
-        solved.v1[late], solved.tau[late] = state
+    def _repeat(self, count: int) -> Equations:
+        return self.equations.take(np.zeros(count, dtype=int))
+
+    def _solve(self, z: NDArray, start: State | None, rounds: int | None) -> tuple[State, NDArray]:
+        solved = solve(self._repeat(len(z)), -z, start, rounds)
+        return (solved.v1, solved.tau), solved.residual
 
     def transform(self, z: NDArray) -> NDArray:
         """m(z) = E_k[ω]/(−z)."""
@@ -193,7 +157,7 @@ class KernelSpectrum:
     def _outside(self, x: float, near: Resolvent) -> Resolvent:
         """The real solution at x outside the bulk, from a solution nearby."""
         start = (near.v1.real, near.tau.real)
-        solved = solve(near.equations, np.array([-x]), start, rounds=_ATTEMPT, guarded=False)
+        solved = solve(near.equations, np.array([-x]), start, rounds=_NEWTON, guarded=False)
         if not solved.converged.all():
             raised = self.resolvent(np.array([x * (1 + 1e-9j)]))
             return raised.equations.at(raised.v1.real, raised.tau.real, np.array([-x]))

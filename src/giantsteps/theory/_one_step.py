@@ -12,13 +12,16 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.gaussian import Moments, moments
 from giantsteps.problem import Problem
 from giantsteps.theory._bulk import label_law
+from giantsteps.theory._directions import Directions
 from giantsteps.theory._first_step import first_step, link_of
-from giantsteps.theory._spiked_features import Directions, SpikedFeatures
+from giantsteps.theory._spiked_features import SpikedFeatures
 
 __all__ = ["one_step"]
 
 #: c₂ smaller than this, relative to the norm of σ, is zero.
 _ZERO = 1e-10
+#: Nodes on either side of zero that stand for a continuous second layer: errors, spectra.
+_FINE, _COARSE = 20, 8
 _BULKS = ("exact", "isotropic")
 
 
@@ -69,15 +72,22 @@ def one_step(problem: Problem, d: int | None = None, *, bulk: str = "exact") -> 
         )
     rate = step.rate * (1.0 if math.isinf(neurons) else neurons ** (step.exponent - 0.5))
     sigma, first = moments(problem.activation), first_step(problem)
-    values, probabilities = problem.init.second_layer.types()
     length = math.sqrt(first.norm_squared)
-    return SpikedFeatures(
-        spikes=(rate * sigma.linear * length * values)[:, None],
-        overlap=moments(link_of(problem)).linear / length,
-        probabilities=probabilities,
-        bulk=_bulk(problem, sigma, rate * values, bulk == "isotropic"),
-        **shared,
-    )
+    law = problem.init.second_layer
+
+    def model(nodes: int, coarse: SpikedFeatures | None) -> SpikedFeatures:
+        values, probabilities = law.types(nodes)
+        return SpikedFeatures(
+            spikes=(rate * sigma.linear * length * values)[:, None],
+            overlap=moments(link_of(problem)).linear / length,
+            probabilities=probabilities,
+            bulk=_bulk(problem, sigma, rate * values, bulk == "isotropic"),
+            second_layer=values,
+            coarse=coarse,
+            **shared,
+        )
+
+    return model(_FINE, model(_COARSE, None) if math.isinf(law.distinct_nonzero) else None)
 
 
 def _bulk(problem: Problem, sigma: Moments, moved: NDArray, isotropic: bool) -> Directions:

@@ -324,8 +324,8 @@ class Solved:
 def solve(
     equations: Equations,
     penalty: NDArray,
-    start: tuple[NDArray, NDArray] | None = None,
-    rounds: int = _ROUNDS,
+    start: tuple[NDArray, ...] | None = None,
+    rounds: int | None = None,
     guarded: bool = True,
 ) -> Solved:
     """Solve for (V1, τ) at the penalties λ_s (B,), real and positive or complex.
@@ -343,7 +343,7 @@ def solve(
     residual, iterations = np.full(cells, np.inf), np.zeros(cells, dtype=int)
     active = np.arange(cells)
     current = equations.at(v1, tau, penalty)
-    for count in range(rounds):
+    for count in range(rounds or _ROUNDS):
         gap = current.gap
         residual[active], iterations[active] = gap, count
         v1[active], tau[active] = current.v1, current.tau

@@ -6,96 +6,32 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
 
-from giantsteps.answers import Risk, Solution
-from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
+from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
 from giantsteps.gaussian import (
     Rule,
     Smoothed,
     coordinate_rule,
-    hermite_coefficients,
-    hermite_functions,
     moments,
     smoothed,
 )
 from giantsteps.problem import Ridge
-from giantsteps.theory._readout import Readout, regress
-from giantsteps.theory._ridge_batch import DEGREES, RidgeBatch
+from giantsteps.theory._directions import Directions
 from giantsteps.theory._system import System
 
 if TYPE_CHECKING:
+    from giantsteps.answers import LearnedFunction, Risk, Spectrum
     from giantsteps.problem import Problem
 
-__all__ = ["Directions", "SpikedFeatures"]
+__all__ = ["Coefficients", "Directions", "SpikedFeatures"]
 
 #: Half-width of the rule for one spike coordinate.
 _REACH = 8.5
-
-
-@dataclass(frozen=True, eq=False)
-class Directions:
-    r"""The bulk of the weights: a type's rows have variance sₜ(ι)/d along direction ι.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (I,)
-        ν_ι, the share of each direction.
-    variances : ndarray of shape (T, I)
-        sₜ(ι).
-    special : ndarray of shape (J, r+1, r+1)
-        How much of the r spike directions and of the teacher's remainder lies along each of J
-        directions: positive semidefinite, with sum I.
-    special_variances : ndarray of shape (T, J)
-        sₜ along them.
-
-    Notes
-    -----
-    theory §5a, §5b: ν, and ν_bb, ν_bB, ν_BB.
-    """
-
-    weights: NDArray
-    variances: NDArray
-    special: NDArray
-    special_variances: NDArray
-
-    def __post_init__(self) -> None:
-        for name in ("weights", "variances", "special", "special_variances"):
-            value = np.array(getattr(self, name), dtype=float)
-            value.setflags(write=False)
-            object.__setattr__(self, name, value)
-        if self.weights.ndim != 1 or abs(self.weights.sum() - 1) > 1e-6:
-            raise InvalidProblem("bulk.weights", self.weights, "one-dimensional with sum one")
-        if not (np.all(self.variances >= 0) and np.all(self.special_variances >= 0)):
-            raise InvalidProblem("bulk.variances", self.variances, "non-negative")
-        if self.variances.shape[1:] != self.weights.shape:
-            raise InvalidProblem("bulk.variances", self.variances, "one column for a direction")
-        total = self.special.sum(axis=0)
-        if total.ndim != 2 or np.abs(total - np.eye(len(total))).max() > 1e-6:
-            raise InvalidProblem("bulk.special", self.special, "matrices with sum I")
-
-    @classmethod
-    def isotropic(cls, variances: ArrayLike, rank: int) -> Directions:
-        """One direction: sₜ = cₜ everywhere (cui2024)."""
-        column = np.atleast_1d(np.asarray(variances, dtype=float))[:, None]
-        return cls(np.ones(1), column, np.eye(rank + 1)[None], column)
-
-    @classmethod
-    def generic(cls, weights: ArrayLike, variances: ArrayLike, rank: int) -> Directions:
-        """Spikes and teacher lie in generic positions: they see the directions as ν does."""
-        weights = np.asarray(weights, dtype=float)
-        special = weights[:, None, None] * np.eye(rank + 1)
-        return cls(weights, variances, special, variances)  # type: ignore[arg-type]
-
-    @cached_property
-    def totals(self) -> NDArray:
-        """cₜ = Σ ν_ι sₜ(ι) of shape (T,)."""
-        return self.variances @ self.weights
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -130,6 +66,9 @@ class SpikedFeatures:
     Sₜ      spikes              shape (T, r); a number for one type and one direction
     γ       overlap             shape (r,); a number for one direction
     sₜ(ι)   bulk                :class:`Directions`, or the numbers cₜ of an isotropic bulk
+    Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
+    \       coarse              the same model with fewer types, for spectra
+    \       problem             where the model comes from
     ======  ==================  ==============================================================
 
     At finite p the norm of the input adds one coordinate, with d = p/β (theory §5a).
@@ -154,6 +93,8 @@ class SpikedFeatures:
     noise_variance: float = 0.0
     neurons: float = math.inf
     probabilities: NDArray = field(default_factory=lambda: np.ones(1))
+    second_layer: NDArray | None = None
+    coarse: SpikedFeatures | None = None
     problem: Problem | None = None
 
     if TYPE_CHECKING:
@@ -170,6 +111,8 @@ class SpikedFeatures:
             noise_variance: float = 0.0,
             neurons: float = math.inf,
             probabilities: ArrayLike = (1.0,),
+            second_layer: ArrayLike | None = None,
+            coarse: SpikedFeatures | None = None,
             problem: Problem | None = None,
         ) -> None: ...
 
@@ -194,6 +137,11 @@ class SpikedFeatures:
             value.setflags(write=False)
             set_(self, name, value)
         set_(self, "bulk", bulk)
+        if self.second_layer is not None:
+            values = np.atleast_1d(np.array(self.second_layer, dtype=float))
+            if values.shape != (types,):
+                raise InvalidProblem("second_layer", self.second_layer, f"{types} values")
+            set_(self, "second_layer", values)
         self._validate(types, rank)
 
     def _validate(self, types: int, rank: int) -> None:
@@ -327,78 +275,50 @@ class SpikedFeatures:
 
     def risk(self, readout: Ridge) -> Risk:
         """Errors of ridge regression on these features (theory §5c)."""
-        batch = ridge_batch([(self, [readout])])
-        return Risk(
-            **self._answer(batch),
-            test=batch.test[0],
-            train=batch.train[0],
-            by_degree=batch.by_degree[0],
-        )
+        from giantsteps.theory._model_risk import risk_of_model
 
-    def _answer(self, batch: RidgeBatch | None = None) -> dict[str, Any]:
+        return risk_of_model(self, readout)
+
+    def learned_function(
+        self,
+        readout: Ridge,
+        x: ArrayLike | None = None,
+        along: Literal["spike", "teacher"] = "spike",
+    ) -> LearnedFunction:
+        """Mean and spread of the prediction along the first spike or the teacher (theory §5c)."""
+        from giantsteps.theory._model_risk import learned_function_of_model
+
+        return learned_function_of_model(self, readout, x, along)
+
+    def kernel(self, samples: float) -> Spectrum:
+        """Eigenvalues of K = ΦΦᵀ with n = samples · d: bulk and outliers (theory §5d)."""
+        from giantsteps.theory._model_spectra import kernel_of_model
+
+        return kernel_of_model(self, samples)
+
+    def features(self, samples: float) -> Spectrum:
+        """Singular values of Φ = N^{-1/2}σ(X̃W) with n = samples · d (theory §5d)."""
+        from giantsteps.theory._model_spectra import features_of_model
+
+        return features_of_model(self, samples)
+
+    def weights(self) -> Spectrum:
+        """Singular values of the weights (theory §2, last remark)."""
+        from giantsteps.theory._model_spectra import weights_of_model
+
+        return weights_of_model(self)
+
+    def stated(self) -> dict[str, Any]:
+        """What every answer of this model says of itself."""
         finite = math.isfinite(self.neurons)
         return {
             "problem": self if self.problem is None else self.problem,
             "d": round(self.dimension) if finite else None,
             "source": "finite width" if finite else "limit",
             "exact": True,
-            "assumptions": ("the features are those of the equivalent model",),
+            "assumptions": ("the features are those of the equivalent model (theory §5)",),
             "references": ("cui2024", "dandi2024"),
-            "solution": None
-            if batch is None
-            else Solution(
-                status=batch.status, residual=batch.residual[0], iterations=batch.iterations[0]
-            ),
         }
-
-    def degrees(self, readout: Readout, degree: int = DEGREES - 1) -> NDArray:
-        r"""The part of E(f̂ − f*)² on He_j(⟨x, β*⟩), j = 0 … degree, shape (B, degree + 1).
-
-        Given k, the prediction is C(k) + (Σμ₁ₜψₜ) z with z the teacher's coordinate orthogonal to
-        the spikes, and E_z He_j(γ·k + √(1−|γ|²) z) = |γ|^j He_j(γ̂·k).
-        """
-        rule = self.coordinates
-        length = math.sqrt(float(self.overlap @ self.overlap))
-        along = rule.nodes @ (self.overlap / length) if length > 0 else rule.nodes[:, 0]
-        basis = hermite_functions(along, degree)
-        fit, slope = readout.fit[:, None, : len(along)], readout.slope[:, None, : len(along)]
-        powers = length ** np.arange(degree + 1)
-        learned = (fit * basis * rule.weights).sum(axis=-1) * powers
-        # √j! cancels: j He_{j−1}/√j! = √j h_{j−1}.
-        root = np.sqrt(np.arange(1, degree + 1))
-        tilted = (slope * basis[:-1] * rule.weights).sum(axis=-1) * powers[:-1] * root
-        learned[:, 1:] += self.remainder * tilted
-        factorial = np.exp(gammaln(np.arange(1, degree + 2)) / 2)
-        return (learned - hermite_coefficients(self.link, degree) * factorial) ** 2
-
-
-def ridge_batch(models: Sequence[tuple[SpikedFeatures, Sequence[Ridge]]]) -> RidgeBatch:
-    """Errors of every readout of every model, in this order; cells are solved together.
-
-    Raises
-    ------
-    NotConverged
-        Naming the first setting that did not converge and what to try.
-    """
-    solved = regress([model.system(readouts) for model, readouts in models])
-    for (model, readouts), readout in zip(models, solved):
-        if not readout.converged.all():
-            worst = int(np.argmin(readout.converged))
-            raise NotConverged(
-                f"the equivalent model of {model.describe()} with {readouts[worst]}",
-                float(readout.residual[worst]),
-                int(readout.iterations[worst]),
-                "a larger penalty, or samples further from the width (without penalty the error "
-                "diverges at n = N)",
-            )
-    noise = [np.full(len(r), model.noise_variance) for model, r in models]
-    return RidgeBatch(
-        test=np.concatenate([r.error for r in solved]) - np.concatenate(noise),
-        train=np.concatenate([r.train for r in solved]),
-        by_degree=np.concatenate([m.degrees(r) for (m, _), r in zip(models, solved)]),
-        residual=np.concatenate([r.residual for r in solved]),
-        iterations=np.concatenate([r.iterations for r in solved]),
-    )
 
 
 _COEFFICIENTS = (
