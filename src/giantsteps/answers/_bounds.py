@@ -16,15 +16,16 @@ __all__ = ["Bounds"]
 class Bounds(Answer):
     """Named bounds of the test error R: floor ≤ R, R ≤ ceiling.
 
-    ``bounds["linear"]`` is the bound of that name, floor or ceiling; any other index is a cell
-    of the grid.
+    ``bounds["linear"]`` is the bound or term of that name; any other index is a cell of the grid.
 
     Attributes
     ----------
     floors, ceilings : mapping of str to float or ndarray
         What no readout of a class can beat, and what the best one reaches; names are disjoint.
+    terms : mapping of str to float or ndarray
+        Numbers that enter bounds without being one, such as τ*.
     arguments : mapping of str to float or ndarray
-        Where an infimum is attained, by the name of its bound, such as κ* for τ*.
+        Where an infimum is attained, by the name of its bound or term, such as κ* for τ*.
 
     Notes
     -----
@@ -33,17 +34,19 @@ class Bounds(Answer):
 
     floors: Mapping[str, Leaf] = field(default_factory=dict)
     ceilings: Mapping[str, Leaf] = field(default_factory=dict)
+    terms: Mapping[str, Leaf] = field(default_factory=dict)
     arguments: Mapping[str, Leaf] = field(default_factory=dict)
 
-    _mappings: ClassVar[tuple[str, ...]] = ("floors", "ceilings", "arguments")
+    _mappings: ClassVar[tuple[str, ...]] = ("floors", "ceilings", "terms", "arguments")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        both = sorted(self.floors.keys() & self.ceilings.keys())
-        if both:
-            raise ValueError(f"{both} are named both as floors and as ceilings")
+        names = [*self.floors, *self.ceilings, *self.terms]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"{twice} are named twice among floors, ceilings and terms")
 
     def __getitem__(self, index: Index) -> Any:
         if isinstance(index, str):
-            return (dict(self.floors) | dict(self.ceilings))[index]
+            return (dict(self.floors) | dict(self.ceilings) | dict(self.terms))[index]
         return super().__getitem__(index)

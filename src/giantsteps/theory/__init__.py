@@ -1,13 +1,21 @@
 """Answers by theory: exact high-dimensional asymptotics, in the limit or at a given size."""
 
+from ._bounds import approximation_error, bounds, bounds_of_model
+from ._equivalent import equivalent
 from ._risk import risk, staircase_risk
+from ._spiked_features import SpikedFeatures
 from ._staircase import Staircase, StaircaseSpike, staircase
 from ._training_loss import linear_loss_drop, quadratic_loss_drop, training_loss
 from ._weights import weights
 
 __all__ = [
+    "SpikedFeatures",
     "Staircase",
     "StaircaseSpike",
+    "approximation_error",
+    "bounds",
+    "bounds_of_model",
+    "equivalent",
     "linear_loss_drop",
     "quadratic_loss_drop",
     "risk",

@@ -252,6 +252,11 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.SEVERAL, False): _ONE,
         (Kind.SEVERAL, True): _ONE,
     },
+    "bounds": {
+        (kind, given): Rule("§4", "bounds", references=("ba2022", "cui2024"))
+        for kind in Kind
+        for given in (False, True)
+    },
     "staircase_risk": {
         (Kind.UNTRAINED, False): _OFF_STAIRCASE,
         (Kind.SMALL, False): _OFF_STAIRCASE,
