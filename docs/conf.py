@@ -33,12 +33,6 @@ nitpicky = False
 # Mathematics: converted to MathML at build time (see _ext/mathml.py).
 html_math_renderer = "mathml"
 mathml_macros = {
-    "−": "-",
-    "·": r"\cdot ",
-    "±": r"\pm ",
-    "⟨": r"\langle ",
-    "⟩": r"\rangle ",
-    "‖": r"\|",
     r"\E": r"\mathbb{E}",
     r"\Var": r"\operatorname{Var}",
     r"\tr": r"\operatorname{tr}",

@@ -1,12 +1,13 @@
 """The directive ``generated``: a table that the library itself writes.
 
 ``.. generated:: giantsteps.theory:scope_table`` calls ``giantsteps.theory.scope_table()`` and reads
-the Markdown that it returns. A page made so cannot disagree with the code.
+the Markdown that it returns. A page made so cannot disagree with the code. Where the library has
+no such function the content of the directive is shown; without content that is an error.
 """
 
 from __future__ import annotations
 
-import importlib
+from importlib import import_module
 
 from docutils import nodes
 from docutils.statemachine import StringList
@@ -17,15 +18,17 @@ from sphinx.util.docutils import SphinxDirective
 
 class Generated(SphinxDirective):
     required_arguments = 1
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
         source = self.arguments[0]
         module, _, name = source.partition(":")
-        try:
-            text = getattr(importlib.import_module(module), name)()
-        except (ImportError, AttributeError) as error:
-            raise self.error(f"{source} cannot be called: {error}") from error
-        return self.parse_text_to_nodes(StringList(to_rst(text), source=source))
+        write = getattr(import_module(module), name, None)
+        if write is not None:
+            return self.parse_text_to_nodes(StringList(to_rst(write()), source=source))
+        if not self.content:
+            raise self.error(f"{source} does not exist")
+        return self.parse_content_to_nodes()
 
 
 def setup(app: Sphinx) -> dict[str, object]:

@@ -2,14 +2,15 @@
 
 Current browsers draw MathML themselves, so the pages need neither a server, nor the internet, nor
 JavaScript. The converter is the one in docutils. This extension adds macros without arguments
-(``mathml_macros`` in conf.py), aligned lines, delimiters that grow only after ``\\left`` and
-``\\right``, equation numbers, and a warning, which fails the build, for anything that cannot be
-converted.
+(``mathml_macros`` in conf.py), signs and accents written in Unicode, aligned lines, delimiters
+that grow only after ``\\left`` and ``\\right``, equation numbers, and a warning, which fails the
+build, for anything that cannot be converted.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from docutils import nodes
 from docutils.utils.math import MathError
@@ -21,6 +22,19 @@ from sphinx.writers.html5 import HTML5Translator
 
 logger = logging.getLogger(__name__)
 
+#: Signs of Unicode, as docstrings write them, and their names in LaTeX.
+# fmt: off
+_SIGNS = {
+    "−": "-", "±": r"\pm", "×": r"\times", "·": r"\cdot", "∘": r"\circ", "⊙": r"\odot",
+    "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "≈": r"\approx", "≪": r"\ll", "≫": r"\gg",
+    "≍": r"\asymp", "→": r"\to", "∈": r"\in", "∞": r"\infty", "∂": r"\partial", "∫": r"\int",
+    "⊤": r"\top", "ᵀ": r"^\top", "⊥": r"\perp", "…": r"\ldots", "′": r"\prime", "⟨": r"\langle",
+    "⟩": r"\rangle", "‖": r"\|", "⁻¹": "^{-1}", "¹": "^1", "²": "^2", "³": "^3", "⁴": "^4",
+    "₀": "_0", "₁": "_1", "₂": "_2", "₃": "_3", "₄": "_4",
+}
+# fmt: on
+_ACCENTS = {"\u0302": "hat", "\u0303": "tilde", "\u0304": "bar"}
+
 _DELIMITER = re.compile(
     r"(\\(?:left|right|[bB]igg?[lr]?)\s*)?(?:\\[lr](?:angle|floor|ceil)(?![A-Za-z])|\\?\|)"
 )
@@ -28,15 +42,20 @@ _DRAWN_DELIMITER = re.compile(r"<mo([^>]*)>([⟨⟩⌊⌋⌈⌉‖|])</mo>")
 _ACCENTED = re.compile(
     r"(\\(?:tilde|hat|bar|check|dot)\s*(?:\{[^{}]*\}|\\[A-Za-z]+|\w))(?=\s*[_^])"
 )
+_BARE_FRACTION = re.compile(r"(\\[td]?frac)\s*(\d)\s*(\w)")
 _ALIGNED = '<mtable class="ams-align"'
 
 
 def to_mathml(tex: str, *, block: bool = False, macros: dict[str, str] | None = None) -> str:
     """Convert LaTeX to MathML; in a block, lines that end in two backslashes align at ``&``."""
+    for sign, name in _SIGNS.items():
+        tex = tex.replace(sign, f"{name} ")
+    tex = unicodedata.normalize("NFD", tex)
+    for accent, name in _ACCENTS.items():
+        tex = re.sub(rf"(\w){accent}", rf"\\{name}{{\1}}", tex)
     for name, meaning in (macros or {}).items():
-        end = r"(?![A-Za-z])" if name.startswith("\\") else ""
-        tex = re.sub(re.escape(name) + end, lambda _, m=meaning: m, tex)
-    tex = tex.replace("'", r"\prime ")
+        tex = re.sub(re.escape(name) + r"(?![A-Za-z])", lambda _, m=meaning: m, tex)
+    tex = _BARE_FRACTION.sub(r"\1{\2}{\3}", tex.replace("'", r"\prime "))
     tex = _ACCENTED.sub(r"{\1{}}", tex)  # a group of two, or an index goes below the letter
     if block and "\\\\" in tex and r"\begin" not in tex:
         tex = rf"\begin{{aligned}}{tex}\end{{aligned}}"
