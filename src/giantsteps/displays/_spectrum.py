@@ -1,0 +1,371 @@
+"""Spectra: the law of the bulk as a line, simulated values as a histogram, spikes as markers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.displays import _style
+from giantsteps.errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from giantsteps.answers import Spectrum
+    from giantsteps.laws import Law
+
+__all__ = ["SpectrumDisplay", "SpikeMark"]
+
+Array = NDArray[np.float64]
+
+_FAR = 1.2  # spikes further than this many widths of the bulk above its edge get their own panel
+_NEAR = 0.35  # far spikes within this relative distance share a panel
+_PANELS = 3  # most panels beside that of the bulk
+_RIM = 0.05  # part of an interval at its ends that does not set the scale: it may be a pole
+_POINTS = 400  # of the density, on each interval
+_HISTOGRAM = "#C9D3DB"
+_THEORY, _FOUND = _style.PALETTE[0], _style.PALETTE[1]
+
+_VALUE_LABELS = {
+    "weights": r"singular value of $W$",
+    "features": r"singular value of $\Phi$",
+    "kernel": r"eigenvalue of $K$",
+    "tangent kernel": r"eigenvalue of the tangent kernel",
+}
+_OVERLAP_LABELS = {
+    "teacher": r"\langle u, \beta_*\rangle^2",
+    "labels": r"\langle u, \tilde{y}\rangle^2 / \|\tilde{y}\|^2",
+    "monomial": r"\langle u, k\rangle^2 / \|k\|^2",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpikeMark:
+    """A spike: where it is and how its vector aligns.
+
+    Attributes
+    ----------
+    value : float
+        May be infinite where the theory says so.
+    overlap : float
+        Squared cosine; NaN if it is not known.
+    """
+
+    value: float
+    overlap: float = np.nan
+
+
+class SpectrumDisplay:
+    """A spectrum by theory, with simulated values if there are any.
+
+    Made by `from_spectra`; keeps its data, so that `plot` can draw it again on other axes. Spikes
+    far above the bulk get panels of their own behind a break of the horizontal axis.
+
+    Parameters
+    ----------
+    law : Law
+        The bulk.
+    predicted : sequence of SpikeMark
+        Spikes by theory, largest first.
+    values : array_like, optional
+        All simulated values, zeros included, of all seeds.
+    found : sequence of SpikeMark
+        Simulated values above the bulk.
+    bins : int, optional
+        Bars over the bulk; chosen by the number of values unless given.
+    value_label, overlap_name, simulation_label : str
+        Words of the axes and the legend.
+
+    Attributes
+    ----------
+    ax_ : Axes
+        The panel of the bulk.
+    axes_ : tuple of Axes
+        All panels, left to right.
+    figure_ : Figure
+    """
+
+    ax_: Axes
+    axes_: tuple[Axes, ...]
+    figure_: Figure
+
+    def __init__(
+        self,
+        *,
+        law: Law,
+        predicted: Sequence[SpikeMark] = (),
+        values: Sequence[float] | Array | None = None,
+        found: Sequence[SpikeMark] = (),
+        bins: int | None = None,
+        value_label: str = "value",
+        overlap_name: str = "",
+        simulation_label: str = "simulation",
+    ) -> None:
+        if not law.support:
+            raise InvalidProblem("law", law, "a law with a density, such as theory gives")
+        self.law, self.predicted, self.found = law, tuple(predicted), tuple(found)
+        self.values = None if values is None else np.sort(np.asarray(values, dtype=float).ravel())
+        self.bins = bins
+        self.value_label, self.overlap_name = value_label, overlap_name
+        self.simulation_label = simulation_label
+
+    @classmethod
+    def from_spectra(
+        cls,
+        theory: Spectrum,
+        simulation: Spectrum | Sequence[Spectrum] | None = None,
+        *,
+        bins: int | None = None,
+        **options: Any,
+    ) -> SpectrumDisplay:
+        """Draw a spectrum of theory, and the same of one or several simulations.
+
+        Parameters
+        ----------
+        theory : Spectrum
+            Of one problem (a cell of a grid: ``spectrum[i, j]``).
+        simulation : Spectrum or sequence of Spectrum, optional
+            Of the same matrix; several seeds are pooled in the histogram.
+        bins : int, optional
+            Bars over the bulk.
+        **options
+            For `plot`: ``ax``, ``width``, ``height``.
+
+        Examples
+        --------
+        >>> import giantsteps as gs
+        >>> from giantsteps import simulation, theory
+        >>> problem = gs.Problem(activation="tanh", teacher=gs.centered("relu"), width=2.0,
+        ...                      steps=[gs.Step(samples=4.0, rate=2.0)])
+        >>> display = SpectrumDisplay.from_spectra(
+        ...     theory.weights(problem), simulation.weights(problem, d=100, seed=0))
+        >>> display.ax_.get_xlabel()
+        'singular value of $W$'
+        """
+        law = theory.bulk
+        if theory.shape or law is None:
+            raise InvalidProblem("theory", theory, "the spectrum of one problem; of a grid, a cell")
+        runs = [] if simulation is None else simulation
+        runs = list(runs) if isinstance(runs, Sequence) else [runs]
+        for run in runs:
+            if run.matrix != theory.matrix:
+                raise InvalidProblem("simulation", run.matrix, f"a spectrum of {theory.matrix}")
+        bulks = [run.bulk.values for run in runs if run.bulk is not None]  # type: ignore[union-attr]
+        names = [name for spike in theory.spikes for name in spike.overlaps]
+        name = names[0] if names else ""
+        sizes = sorted({run.d for run in runs if run.d is not None})
+        size = "" if not sizes else f", $d = {sizes[0]}$" if len(sizes) == 1 else ""
+        display = cls(
+            law=law,  # type: ignore[arg-type]
+            predicted=[_mark(spike, name) for spike in theory.spikes],
+            values=np.concatenate(bulks) if bulks else None,
+            found=[mark for run in runs for mark in _above(law, run, name)],
+            bins=bins,
+            value_label=_VALUE_LABELS.get(theory.matrix or "", "value"),
+            overlap_name=_OVERLAP_LABELS.get(name, ""),
+            simulation_label="simulation" + size,
+        )
+        return display.plot(**options)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        width: float = _style.SINGLE,
+        height: float | None = None,
+    ) -> SpectrumDisplay:
+        """Draw on ``ax``, or on a new figure of the given width in inches."""
+        with _style.style():
+            base = _style.new_axes(width, height) if ax is None else ax
+            self.figure_ = base.get_figure(root=True)  # type: ignore[assignment]
+            windows = self._windows()
+            self.axes_ = _panels(base, len(windows))
+            self.ax_ = self.axes_[0]
+            top = self._bulk(self.ax_)
+            for panel, (lower, upper) in zip(self.axes_, windows):
+                panel.set_xlim(lower, upper)
+                panel.set_ylim(0.0, top)
+                self._spikes(panel, lower, upper, top)
+            self._dress(windows)
+        return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the figure at its exact width, with embedded fonts."""
+        _style.save(self.figure_, path)
+
+    # -- what goes where -----------------------------------------------------------------------
+
+    @property
+    def _bottom(self) -> float:
+        return float(self.law.support[0][0])
+
+    @property
+    def _top(self) -> float:
+        return float(self.law.support[-1][1])
+
+    def _windows(self) -> list[tuple[float, float]]:
+        """Ranges of the panels: the bulk with the spikes near it, then groups of far spikes."""
+        breadth = self._top - self._bottom
+        marks = sorted(m.value for m in (*self.predicted, *self.found) if np.isfinite(m.value))
+        far = [value for value in marks if value > self._top + _FAR * breadth]
+        end = max([self._top, *(value for value in marks if value not in far)])
+        pad = 0.05 * (end - self._bottom)
+        lowest = max(self._bottom - 1.5 * pad, min(0.0, self._bottom))
+        windows = [(lowest - (0.3 * pad if lowest <= 0 else 0), end + 2.0 * pad)]
+        groups: list[list[float]] = []
+        for value in far:
+            near = groups and value <= groups[-1][-1] * (1 + _NEAR)
+            if near or len(groups) == _PANELS:
+                groups[-1].append(value)
+            else:
+                groups.append([value])
+        for group in groups:
+            middle, spread = 0.5 * (group[0] + group[-1]), group[-1] - group[0]
+            half = max(0.75 * spread, 0.12 * middle)
+            windows.append((middle - half, middle + half))
+        return windows
+
+    # -- drawing -------------------------------------------------------------------------------
+
+    def _bulk(self, ax: Axes) -> float:
+        """Histogram, density and edges; returns the top of the vertical axis."""
+        heights = [self._histogram(ax)]
+        for number, (lower, upper) in enumerate(self.law.support):
+            # Chebyshev points: dense where the density starts like a square root.
+            unit = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, _POINTS))
+            x = lower + (upper - lower) * unit
+            y = self.law.density(x)
+            heights.append(float(y[(unit > _RIM) & (unit < 1 - _RIM)].max()))
+            ax.plot(x, y, color=_THEORY, zorder=3, label="_" if number else "theory")
+            for edge in (lower, upper):
+                ax.axvline(edge, 0, 0.04, color=_THEORY, linewidth=0.8, zorder=3)
+        return 1.2 * max(heights)
+
+    def _histogram(self, ax: Axes) -> float:
+        """Bars over all values that are not zero; returns the highest away from the rim."""
+        if self.values is None:
+            return 0.0
+        inside = self.values[self.values > 1e-8 * self._top]
+        count = self.bins or int(np.clip(3.0 * inside.size ** (1 / 3), 20, 80))
+        step = (self._top - self._bottom) / count
+        first = self._bottom - step * np.ceil(max(self._bottom - inside.min(), 0.0) / step)
+        last = min(max(inside.max(), self._top), self._windows()[0][1])
+        edges = first + step * np.arange(np.ceil((last - first) / step - 1e-9) + 1)
+        bars = np.histogram(inside, edges)[0] / (self.values.size * step)
+        ax.stairs(bars, edges, fill=True, color=_HISTOGRAM, zorder=1, label=self.simulation_label)
+        middle = 0.5 * (edges[1:] + edges[:-1])
+        return float(bars[middle > self._bottom + _RIM * (self._top - self._bottom)].max())
+
+    def _spikes(self, ax: Axes, lower: float, upper: float, top: float) -> None:
+        for mark in self.predicted:
+            if lower <= mark.value <= upper:
+                stem = 0.24 * top
+                ax.plot([mark.value] * 2, [0, stem], color=_THEORY, linewidth=0.9, zorder=3)
+                ax.plot([mark.value], [stem], **_PREDICTED, zorder=3)
+        for mark in self.found:
+            if lower <= mark.value <= upper:
+                ax.plot([mark.value], [0.0], **_MEASURED, zorder=4, clip_on=False)
+
+    def _dress(self, windows: Sequence[tuple[float, float]]) -> None:
+        """Labels, ticks and a legend that also says what cannot be drawn to scale."""
+        from matplotlib.lines import Line2D
+        from matplotlib.ticker import MaxNLocator
+
+        self.ax_.set_ylabel("density")
+        self.ax_.set_xlabel(self.value_label)
+        self.ax_.yaxis.set_major_locator(MaxNLocator(5))
+        for panel, (lower, upper) in zip(self.axes_[1:], windows[1:]):
+            ticks = [m.value for m in self.predicted if lower <= m.value <= upper]
+            panel.set_xticks(ticks[:1] or [0.5 * (lower + upper)])
+            panel.xaxis.set_major_formatter("{x:.3g}")
+        handles: list[Any] = self.ax_.get_legend_handles_labels()[0]
+        if any(np.isfinite(mark.value) for mark in self.predicted):
+            handles.append(Line2D([], [], **_PREDICTED, label="predicted spike"))
+        if self.found:
+            handles.append(Line2D([], [], **_MEASURED, label="simulated spike"))
+        nothing: dict[str, Any] = {"linestyle": "none", "color": _THEORY}
+        for location, mass in self.law.atoms:
+            label = f"mass {mass:.3g} at {location:.3g}"
+            handles.append(Line2D([], [], marker="|", label=label, **nothing))
+        if any(np.isinf(mark.value) for mark in self.predicted):
+            handles.append(Line2D([], [], marker=">", label=r"spike at $\infty$", **nothing))
+        title = self._overlap_text() or None
+        self.axes_[-1].legend(handles=handles, loc="upper right", title=title)
+
+    def _overlap_text(self) -> str:
+        """The overlap of the first spike that has one, by theory and as found."""
+        known = [mark for mark in self.predicted if mark.overlap > 0]
+        if not known or not self.overlap_name:
+            return ""
+        text = f"${self.overlap_name} = {known[0].overlap:.3f}$"
+        here = [
+            mark.overlap
+            for mark in self.found
+            if np.isfinite(known[0].value) and abs(mark.value / known[0].value - 1) < 0.2
+        ]
+        return text + (f" ({np.mean(here):.3f})" if here else "")
+
+
+_PREDICTED: dict[str, Any] = {
+    "color": _THEORY,
+    "marker": "v",
+    "markersize": 4.5,
+    "markerfacecolor": "white",
+    "linestyle": "none",
+}
+_MEASURED: dict[str, Any] = {
+    "color": _FOUND,
+    "marker": "o",
+    "markersize": 3.5,
+    "linestyle": "none",
+}
+
+
+def _mark(spike: Any, name: str) -> SpikeMark:
+    """A spike that a constant makes aligns with nothing worth a number."""
+    overlap = np.nan if spike.degree == 0 else spike.overlaps.get(name, np.nan)
+    return SpikeMark(value=float(spike.value), overlap=float(overlap))
+
+
+def _above(law: Any, run: Spectrum, name: str) -> list[SpikeMark]:
+    """Top values of a run beyond what the edge of a bulk of its size fluctuates."""
+    count = len(run.bulk.values) if run.bulk is not None else run.d or 1  # type: ignore[union-attr]
+    lower, upper = law.support[0][0], law.support[-1][1]
+    limit = upper + 2.0 * (upper - lower) * count ** (-2 / 3)
+    return [_mark(spike, name) for spike in run.spikes if spike.value > limit]
+
+
+def _panels(base: Axes, count: int) -> tuple[Axes, ...]:
+    """The given axes, or panels inside them, with slanted marks where the axis is broken."""
+    if count == 1:
+        return (base,)
+    base.set_axis_off()
+    narrow, space = 0.17, 0.03
+    wide = 1.0 - (count - 1) * (narrow + space)
+    panels = [base.inset_axes((0.0, 0.0, wide, 1.0))]
+    for number in range(1, count):
+        start = wide + space + (number - 1) * (narrow + space)
+        panel = base.inset_axes((start, 0.0, narrow, 1.0))
+        panel.spines["left"].set_visible(False)
+        panel.tick_params(left=False, labelleft=False)
+        panels.append(panel)
+    slash: dict[str, Any] = {
+        "marker": [(-0.5, -1), (0.5, 1)],
+        "markersize": 5,
+        "linestyle": "none",
+        "color": "black",
+        "markeredgewidth": 0.6,
+        "clip_on": False,
+        "zorder": 5,
+    }
+    for left, right in pairwise(panels):
+        left.plot([1], [0], transform=left.transAxes, **slash)
+        right.plot([0], [0], transform=right.transAxes, **slash)
+    return tuple(panels)
