@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from giantsteps.problem import Ridge as Ridge
     from giantsteps.problem import Step as Step
     from giantsteps.problem import Vocabulary as Vocabulary
+    from giantsteps.sweeps import Sweep as Sweep
 
 _LAZY = {
     "Constant": "giantsteps.problem",
@@ -40,11 +41,21 @@ _LAZY = {
     "Problem": "giantsteps.problem",
     "Ridge": "giantsteps.problem",
     "Step": "giantsteps.problem",
+    "Sweep": "giantsteps.sweeps",
     "Vocabulary": "giantsteps.problem",
     "centered": "giantsteps.functions",
     "compare": "giantsteps.comparison",
 }
-_PACKAGES = ("answers", "functions", "gaussian", "laws", "problem", "simulation", "theory")
+_PACKAGES = (
+    "answers",
+    "functions",
+    "gaussian",
+    "laws",
+    "problem",
+    "simulation",
+    "sweeps",
+    "theory",
+)
 
 __all__ = [
     "GiantstepsError",

@@ -14,6 +14,7 @@ COMMANDS = {
     "predict": "Answer by theory: risk, spectra, in the limit or at a given d.",
     "simulate": "Answer by simulating finite networks.",
     "compare": "Put theory and simulation side by side, with a verdict.",
+    "sweep": "Run, resume, export and draw a grid of problems, sizes and seeds.",
     "demo": "Draw learning curves before and after the step, theory over simulation.",
 }
 

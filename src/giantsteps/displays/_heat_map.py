@@ -1,0 +1,104 @@
+"""Heat maps over two axes: theory and simulation side by side in one scale of colours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import require
+from giantsteps.displays import _style
+from giantsteps.displays._comparison import _spans_decades
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["HeatMapDisplay"]
+
+Array = NDArray[np.float64]
+
+
+class HeatMapDisplay:
+    """One panel for each map, all of them in one scale of colours.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Points of the axes, increasing.
+    panels : mapping of str to ndarray
+        Title → values of shape (y, x); NaN is left white.
+    x_label, y_label, label : str
+        Of the axes and of the colour bar.
+
+    Attributes
+    ----------
+    ax_ : Axes, or list of Axes where there are several panels
+    figure_
+        Set by `plot`.
+    """
+
+    ax_: Axes | list[Axes]
+    figure_: Figure
+
+    def __init__(
+        self,
+        *,
+        x: Array,
+        y: Array,
+        panels: Mapping[str, Array],
+        x_label: str,
+        y_label: str,
+        label: str,
+    ) -> None:
+        self.x, self.y, self.panels = x, y, dict(panels)
+        self.x_label, self.y_label, self.label = x_label, y_label, label
+
+    def plot(
+        self, *, ax: Axes | None = None, width: float | None = None, height: float | None = None
+    ) -> HeatMapDisplay:
+        """Draw on ``ax`` (the last panel alone), or on a new figure of the given width in inches.
+
+        By default one column wide for one panel, two for more.
+        """
+        with _style.style():
+            panels = self.panels
+            if ax is not None:
+                panels = dict(list(panels.items())[-1:])
+                axes = [ax]
+            else:
+                axes = _new_axes(len(panels), width, height)
+            self.figure_ = axes[0].get_figure(root=True)  # type: ignore[assignment]
+            self.ax_ = axes if len(axes) > 1 else axes[0]
+            finite = np.concatenate([v[np.isfinite(v)] for v in panels.values()] or [np.empty(0)])
+            scale: dict[str, Any] = {"cmap": "viridis", "shading": "nearest", "rasterized": True}
+            if finite.size:
+                scale |= {"vmin": finite.min(), "vmax": finite.max()}
+            for place, (title, values) in zip(axes, panels.items()):
+                mesh = place.pcolormesh(self.x, self.y, values, **scale)
+                place.set_title(title)
+                place.set_xlabel(self.x_label)
+                if _spans_decades([self.x]):
+                    place.set_xscale("log")
+                if _spans_decades([self.y]):
+                    place.set_yscale("log")
+            axes[0].set_ylabel(self.y_label)
+            self.figure_.colorbar(mesh, ax=axes, label=self.label)
+        return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the figure at its exact width, with embedded fonts."""
+        _style.save(self.figure_, path)
+
+
+def _new_axes(count: int, width: float | None, height: float | None) -> list[Axes]:
+    pyplot = require("matplotlib.pyplot", "a figure", "plot")
+    width = (_style.SINGLE if count == 1 else _style.DOUBLE) if width is None else width
+    height = (0.8 if count == 1 else 0.85 / count) * width if height is None else height
+    axes = pyplot.subplots(
+        1, count, figsize=(width, height), layout="constrained", sharey=True, squeeze=False
+    )[1]
+    return list(axes[0])

@@ -1,0 +1,105 @@
+"""Crews on a cluster, through Dask: a given scheduler, processes of this machine, or SLURM."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from giantsteps.answers import require
+from giantsteps.errors import GiantstepsError, InvalidProblem
+from giantsteps.sweeps._executors import Crew
+
+__all__ = ["DaskCrew", "dask_crew", "slurm_script"]
+
+
+class DaskCrew(Crew):
+    """The workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Connected to the scheduler. A worker that is lost has its calls done by another.
+    """
+
+    def __init__(self, client: Any) -> None:
+        super().__init__(client.get_executor(), 1)
+        self._client = client
+        self._counted = 0.0
+
+    @property
+    def capacity(self) -> int:
+        """Workers may come and go: they are counted once a second."""
+        now = time.monotonic()
+        if now > self._counted + 1:
+            self._counted = now
+            self._workers = max(1, sum(self._client.nthreads().values()))
+        return 4 * self._workers
+
+    def close(self, now: bool = False) -> None:
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def dask_crew(
+    where: str, workers: int | None = None, job: Mapping[str, Any] | None = None
+) -> Iterator[DaskCrew]:
+    """A crew on a Dask cluster, which is left (or ended, if it was started here) at the end.
+
+    Parameters
+    ----------
+    where : str
+        Address of a scheduler, such as ``"tcp://host:8786"``; ``"local"``: start worker
+        processes on this machine; ``"slurm"``: start a scheduler here and jobs of SLURM.
+    workers : int, optional
+        For ``"local"`` how many processes, all processors by default; for ``"slurm"`` how many
+        jobs, one by default.
+    job : mapping, optional
+        For ``"slurm"``: keywords of ``dask_jobqueue.SLURMCluster`` (``cores``, ``memory``,
+        ``walltime``, ``queue``, ``account``, …); what is left out comes from Dask's
+        configuration.
+    """
+    distributed = require("distributed", "--dask", "cluster")
+    with ExitStack() as stack:
+        if where == "local":
+            cluster = distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+            )
+            stack.enter_context(cluster)
+        elif where == "slurm":
+            cluster = stack.enter_context(_slurm_cluster(job or {}))
+            cluster.scale(jobs=workers or 1)
+        elif "://" in where or ":" in where:
+            cluster = where
+        else:
+            raise InvalidProblem(
+                "--dask", where, 'the address of a scheduler (tcp://host:8786), "local" or "slurm"'
+            )
+        try:
+            client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
+        except OSError as error:
+            raise GiantstepsError(f"no Dask scheduler at {where}: {error}") from error
+        crew = DaskCrew(client)
+        stack.callback(crew.close)
+        yield crew
+
+
+def slurm_script(job: Mapping[str, Any]) -> str:
+    """The script of one SLURM job, as ``dask_crew("slurm", job=job)`` would submit it."""
+    with _slurm_cluster(job) as cluster:
+        return str(cluster.job_script())
+
+
+def _slurm_cluster(job: Mapping[str, Any]) -> Any:
+    jobqueue = require("dask_jobqueue", "--dask slurm", "cluster")
+    # One thread a process: the linear algebra is capped for each process, not for each thread.
+    options: dict[str, Any] = dict(job)
+    if "cores" in options:
+        options.setdefault("processes", options["cores"])
+    try:
+        return jobqueue.SLURMCluster(**options)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(
+            "job", dict(job), f"options of dask_jobqueue.SLURMCluster ({error})"
+        ) from error

@@ -1,0 +1,165 @@
+"""Fields of a sweep: each check returns the normalised value or raises `InvalidProblem`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+
+from giantsteps._versions import SIMULATION, THEORY
+from giantsteps.answers import Source
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem import Grid
+from giantsteps.problem._checks import choice, integer, suggest
+
+__all__ = [
+    "as_axes",
+    "as_integers",
+    "as_options",
+    "as_path",
+    "as_questions",
+    "as_sources",
+    "check_problems",
+    "question_options",
+]
+
+#: Questions about the readout, or about its samples.
+_READOUT = ("risk", "kernel", "features", "learned_function")
+
+
+def as_integers(given: Any, name: str, lower: int, count: bool = False) -> tuple[int, ...]:
+    allowed = f"an integer >= {max(lower, 1)}, or a list of distinct integers >= {lower}"
+    if isinstance(given, Iterable) and not isinstance(given, str | Mapping):
+        values = tuple(integer(value, name, allowed, lower=lower) for value in given)
+    else:
+        value = integer(given, name, allowed)
+        values = tuple(range(value)) if count else (value,)
+    if not values or len(set(values)) < len(values):
+        raise InvalidProblem(name, given, allowed)
+    return values
+
+
+def as_sources(given: Any) -> tuple[Source, ...]:
+    known = get_args(Source)
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if not names:
+        raise InvalidProblem("sources", given, suggest("", known))
+    chosen = {choice(name, "sources", known) for name in names}
+    return tuple(name for name in known if name in chosen)
+
+
+def as_questions(given: Any) -> dict[str, dict[str, Any]]:
+    known = sorted(THEORY.keys() | SIMULATION.keys())
+    if isinstance(given, str):
+        given = (given,)
+    questions = given if isinstance(given, Mapping) else {name: {} for name in given}
+    if not questions:
+        raise InvalidProblem("questions", given, suggest("", known))
+    for question, options in questions.items():
+        choice(question, "questions", known)
+        path = f"questions.{question}"
+        if not isinstance(options, Mapping):
+            raise InvalidProblem(path, options, "a table of options")
+        taken = (question_options(source, question) or () for source in get_args(Source))
+        own = {name for names in taken for name in names} - set(_run_options())
+        for name, value in options.items():
+            if name not in own:
+                hint = suggest(name, sorted(own)) if own else "nothing: it has no options"
+                raise InvalidProblem(f"{path}.{name}", value, f"left out: options are {hint}")
+            _plain(value, f"{path}.{name}")
+    return {question: dict(options) for question, options in questions.items()}
+
+
+def as_options(given: Any) -> dict[str, Any]:
+    if not isinstance(given, Mapping):
+        raise InvalidProblem("options", given, "a table of options of the simulation")
+    for name, value in given.items():
+        if name not in _run_options():
+            hint = suggest(name, _run_options())
+            raise InvalidProblem(f"options.{name}", value, f"left out: the key must be {hint}")
+        _plain(value, f"options.{name}")
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _run_options() -> list[str]:
+    from giantsteps import simulation
+
+    taken = ("problem", "d", "seed", "dtype")
+    return [name for name in inspect.signature(simulation.Run).parameters if name not in taken]
+
+
+def question_options(source: Source, question: str) -> frozenset[str] | None:
+    """Names of the options of a question; None if the source does not answer it."""
+    from giantsteps import simulation, theory
+
+    package: Any = simulation if source == "simulation" else theory
+    versions = SIMULATION if source == "simulation" else THEORY
+    if question not in versions or not hasattr(package, question):
+        return None
+    taken = ("problem", "d", "seed", "options")
+    names = inspect.signature(getattr(package, question)).parameters
+    return frozenset(names) - set(taken)
+
+
+def _plain(value: Any, name: str) -> None:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise InvalidProblem(name, value, "a number, a text or a list of them") from None
+
+
+def as_path(given: Any) -> Path:
+    if not isinstance(given, str | os.PathLike) or not str(given):
+        raise InvalidProblem("store", given, 'the path of a file, such as "sweep.sqlite"')
+    return Path(given)
+
+
+def check_problems(grid: Grid, sizes: Iterable[int], questions: Iterable[str]) -> None:
+    """Refuse a grid with problems that are too small for a d, or lack a readout that is asked."""
+    smallest = {
+        path: min(values) for path, values in grid.axes.items() if isinstance(values[0], float)
+    }
+    problem = grid.problem.replace(smallest)
+    for d in sizes:
+        problem.at(d)
+    if "readout" not in grid.axes and any(question in _READOUT for question in questions):
+        problem.require_readout()
+
+
+def as_axes(vary: Any) -> dict[str, Any]:
+    """Axes by dotted path, from the table ``vary`` of a file."""
+    return {path: _values(path, values) for path, values in _paths(vary).items()}
+
+
+def _paths(vary: Any, prefix: str = "") -> dict[str, Any]:
+    """Axes by dotted path; TOML makes tables of paths without quotes."""
+    if not isinstance(vary, Mapping):
+        raise InvalidProblem("vary", vary, "a table of paths and values")
+    found: dict[str, Any] = {}
+    for key, value in vary.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping) and not {"from", "to", "count"} <= value.keys():
+            found.update(_paths(value, f"{path}."))
+        else:
+            found[path] = value
+    return found
+
+
+def _values(path: str, given: Any) -> Any:
+    """A list of values, or ``{from, to, count, log}`` spelled out."""
+    if not isinstance(given, Mapping):
+        return given
+    allowed = "a list, or {from = a, to = b, count = n}, with log = true for equal ratios"
+    if not given.keys() <= {"from", "to", "count", "log"}:
+        raise InvalidProblem(f"vary.{path}", given, allowed)
+    count = integer(given["count"], f"vary.{path}.count", "an integer >= 1")
+    space = np.geomspace if given.get("log", False) else np.linspace
+    try:
+        return space(float(given["from"]), float(given["to"]), count)
+    except (TypeError, ValueError):
+        raise InvalidProblem(f"vary.{path}", given, allowed) from None

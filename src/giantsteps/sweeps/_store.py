@@ -1,0 +1,402 @@
+"""The store of a sweep: one SQLite file, written by runners, never by their workers.
+
+Every finished cell is one row under its address. A row is written once: whatever is killed,
+results that were committed stay, and none is doubled. Failures are rows too, and are replaced
+when the cell is asked again. Where results come from (versions, machine, time) stands beside
+them and takes part in no comparison.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+
+from giantsteps.errors import StoreError
+from giantsteps.sweeps._disk import is_network_disk, write_once
+from giantsteps.sweeps._values import Cell, Named, Outcome, from_json, to_json
+
+__all__ = ["Store"]
+
+#: Version of the tables; raised when an older giantsteps could no longer read them.
+FORMAT = 1
+#: Marks the file as ours ("gsts" in ASCII).
+APPLICATION = 0x67737473
+#: Seconds to wait for another process that is writing.
+PATIENCE = 30.0
+
+_SCHEMA = f"""
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {FORMAT};
+CREATE TABLE problems (hash TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE cells (
+    address TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    question TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    problem TEXT NOT NULL,
+    d INTEGER,
+    seed INTEGER,
+    options TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('done', 'failed')),
+    numbers TEXT,
+    error TEXT,
+    traceback TEXT,
+    notes TEXT,
+    seconds REAL,
+    finished REAL,
+    provenance INTEGER
+);
+CREATE INDEX cells_by_question ON cells (source, question);
+CREATE TABLE arrays (
+    address TEXT NOT NULL, name TEXT NOT NULL, axes TEXT NOT NULL, content BLOB NOT NULL,
+    PRIMARY KEY (address, name)
+);
+CREATE TABLE provenance (id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);
+CREATE TABLE sweeps (hash TEXT PRIMARY KEY, content TEXT NOT NULL, used REAL NOT NULL);
+CREATE TABLE runners (
+    id TEXT PRIMARY KEY, host TEXT NOT NULL, process TEXT NOT NULL, expires REAL NOT NULL
+);
+CREATE TABLE claims (address TEXT PRIMARY KEY, runner TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+_SAVE = """
+INSERT INTO cells VALUES (
+    :address, :source, :question, :version, :problem, :d, :seed, :options, :status, :numbers,
+    :error, :traceback, :notes, :seconds, :finished, :provenance
+) ON CONFLICT (address) DO UPDATE SET
+    status = excluded.status, numbers = excluded.numbers, error = excluded.error,
+    traceback = excluded.traceback, notes = excluded.notes, seconds = excluded.seconds,
+    finished = excluded.finished, provenance = excluded.provenance
+WHERE cells.status = 'failed'
+"""
+
+
+class Store:
+    """An open store; a context manager.
+
+    Parameters
+    ----------
+    path : path-like
+    write : bool
+        Open to write: the file is created if there is none.
+    check : bool
+        Before writing, read the whole file and see that it is sound.
+
+    Raises
+    ------
+    StoreError
+        If the file is damaged, of a newer format, no store at all, read-only, or the disk full.
+        Nothing is overwritten.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, write: bool = False, check: bool = True
+    ) -> None:
+        self.path = Path(path)
+        with self._errors():
+            if write and not self.path.exists():
+                write_once(self.path, _empty_store())
+            _check_header(self.path)
+            self._db = _connect(self.path) if write else _connect_to_read(self.path)
+            try:
+                self._check_format()
+                if write:
+                    self._prepare_to_write(check)
+            except BaseException:
+                self._db.close()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; an open transaction is rolled back."""
+        self._db.close()
+
+    # Opening ----------------------------------------------------------------------------------
+
+    def _check_format(self) -> None:
+        (application,) = self._db.execute("PRAGMA application_id").fetchone()
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION:
+            raise StoreError(f"{self.path} is an SQLite file, but not a store of giantsteps")
+        if version > FORMAT:
+            raise StoreError(
+                f"{self.path} has format {version}; this giantsteps reads formats up to {FORMAT}. "
+                "Upgrade giantsteps to use it"
+            )
+
+    def _prepare_to_write(self, check: bool) -> None:
+        if check:
+            (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise StoreError(_damaged(self.path, found))
+        wanted = "delete" if is_network_disk(self.path) else "wal"
+        (mode,) = self._db.execute("PRAGMA journal_mode").fetchone()
+        if mode != wanted:  # an answer other than the wanted mode is fine: it works, if slower
+            with suppress(sqlite3.OperationalError):
+                self._db.execute(f"PRAGMA journal_mode = {wanted}").fetchone()
+        self._db.execute("PRAGMA synchronous = FULL")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Say what is wrong with the file, in place of an error of SQLite or of the system."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(_explain(self.path, error)) from error
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be opened: {error.strerror}") from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything inside is written, or nothing."""
+        with self._errors():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+
+    # Cells ------------------------------------------------------------------------------------
+
+    def save(self, finished: Iterable[tuple[Cell, Outcome]]) -> None:
+        """Write outcomes and give up the claims on their cells; a cell that is done stays."""
+        with self.transaction() as db:
+            for cell, outcome in finished:
+                db.execute(
+                    "INSERT OR IGNORE INTO problems VALUES (?, ?)", (cell.problem, cell.content)
+                )
+                if db.execute(_SAVE, _row(db, cell, outcome)).rowcount:
+                    arrays = (
+                        (cell.address, name, json.dumps(list(zip(dims, values.shape))), values.data)
+                        for name, (dims, values) in outcome.arrays.items()
+                    )
+                    db.executemany("INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?)", arrays)
+                db.execute("DELETE FROM claims WHERE address = ?", (cell.address,))
+
+    def status(self) -> dict[str, str]:
+        """Address → ``"done"`` or ``"failed"``, of all cells in the store."""
+        return dict(self._rows("SELECT address, status FROM cells"))
+
+    def claims(self) -> list[tuple[str, str]]:
+        """Pairs of an address and the runner that has claimed it."""
+        return [(address, runner) for address, runner in self._rows("SELECT * FROM claims")]
+
+    def runners(self) -> list[tuple[str, str, str, float]]:
+        """Name, host, process and end of the lease of every runner."""
+        return [(name, *runner) for name, *runner in self._rows("SELECT * FROM runners")]  # type: ignore[misc]
+
+    def errors(self) -> dict[str, str]:
+        """Address → error, of the cells that failed."""
+        return dict(self._rows("SELECT address, error FROM cells WHERE status = 'failed'"))
+
+    def forget_failures(self, addresses: Iterable[str]) -> int:
+        """Delete the failures among ``addresses``, so that they run again; return how many."""
+        with self.transaction() as db:
+            found = db.executemany(
+                "DELETE FROM cells WHERE address = ? AND status = 'failed'",
+                ((address,) for address in addresses),
+            )
+            return found.rowcount
+
+    def numbers(self, source: str, question: str) -> dict[str, dict[str, float]]:
+        """Address → the numbers of the cells that are done."""
+        rows = self._rows(
+            "SELECT address, numbers FROM cells "
+            "WHERE source = ? AND question = ? AND status = 'done'",
+            (source, question),
+        )
+        return {address: from_json(text) for address, text in rows}
+
+    def array_names(self, source: str, question: str) -> list[str]:
+        """Names of the arrays that the cells of a question have."""
+        rows = self._rows(
+            "SELECT DISTINCT name FROM arrays JOIN cells USING (address) "
+            "WHERE source = ? AND question = ? ORDER BY name",
+            (source, question),
+        )
+        return [name for (name,) in rows]
+
+    def arrays(self, source: str, question: str, name: str) -> dict[str, Named]:
+        """Address → the array of this name."""
+        rows = self._rows(
+            "SELECT address, axes, content FROM arrays JOIN cells USING (address) "
+            "WHERE source = ? AND question = ? AND name = ? AND status = 'done'",
+            (source, question, name),
+        )
+        return {address: _array(axes, content) for address, axes, content in rows}
+
+    def arrays_of(self, address: str) -> dict[str, Named]:
+        """The arrays of one cell by name."""
+        rows = self._rows("SELECT name, axes, content FROM arrays WHERE address = ?", (address,))
+        return {name: _array(axes, content) for name, axes, content in rows}
+
+    def notes(self) -> list[Mapping[str, Any]]:
+        """What answers of theory say of themselves, each once."""
+        rows = self._rows("SELECT DISTINCT notes FROM cells WHERE notes IS NOT NULL")
+        return [json.loads(text) for (text,) in rows]
+
+    def provenance(self, address: str) -> dict[str, Any]:
+        """Where and when a cell was computed."""
+        rows = self._rows(
+            "SELECT content, seconds, finished FROM cells JOIN provenance ON provenance = id "
+            "WHERE address = ?",
+            (address,),
+        )
+        if not rows:
+            raise KeyError(address)
+        content, seconds, finished = rows[0]
+        return {**json.loads(content), "seconds": seconds, "finished": finished}
+
+    # Sweeps -----------------------------------------------------------------------------------
+
+    def remember(self, key: str, content: str, now: float) -> None:
+        """Keep the sweep that uses this store, so that the file explains itself."""
+        with self.transaction() as db:
+            db.execute(
+                "INSERT INTO sweeps VALUES (?, ?, ?) "
+                "ON CONFLICT (hash) DO UPDATE SET used = excluded.used",
+                (key, content, now),
+            )
+
+    def latest_sweep(self) -> str:
+        """The sweep that was run last, as JSON."""
+        rows = self._rows("SELECT content FROM sweeps ORDER BY used DESC LIMIT 1")
+        if not rows:
+            raise StoreError(f"no sweep was run with {self.path} yet")
+        (content,) = rows[0]
+        return str(content)
+
+    def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        with self._errors():
+            return self._db.execute(query, values).fetchall()
+
+
+def _row(db: sqlite3.Connection, cell: Cell, outcome: Outcome) -> dict[str, Any]:
+    origin = (outcome.provenance,)
+    db.execute("INSERT OR IGNORE INTO provenance (content) VALUES (?)", origin)
+    (number,) = db.execute("SELECT id FROM provenance WHERE content = ?", origin).fetchone()
+    return {
+        "address": cell.address,
+        "source": cell.source,
+        "question": cell.question,
+        "version": cell.version,
+        "problem": cell.problem,
+        "d": cell.d,
+        "seed": cell.seed,
+        "options": cell.options,
+        "status": "done" if outcome.error is None else "failed",
+        "numbers": to_json(outcome.numbers) if outcome.error is None else None,
+        "error": outcome.error,
+        "traceback": outcome.traceback,
+        "notes": outcome.notes,
+        "seconds": outcome.seconds,
+        "finished": outcome.finished,
+        "provenance": number,
+    }
+
+
+def _array(axes: str, content: bytes) -> Named:
+    dims = json.loads(axes)
+    values = np.frombuffer(content, dtype="<f8").reshape([size for _, size in dims])
+    return tuple(name for name, _ in dims), values
+
+
+def _empty_store() -> bytes:
+    db = sqlite3.connect(":memory:")
+    try:
+        db.executescript(_SCHEMA)
+        return db.serialize()
+    finally:
+        db.close()
+
+
+def _check_header(path: Path) -> None:
+    """Refuse what SQLite would take for an empty store, and files that lost their end."""
+    with open(path, "rb") as file:
+        header = file.read(100)
+        size = file.seek(0, os.SEEK_END)
+    if not header.startswith(b"SQLite format 3\0"):
+        raise StoreError(f"{path} is not a store: it is empty or of another kind")
+    page = int.from_bytes(header[16:18], "big")
+    pages = int.from_bytes(header[28:32], "big")
+    log = path.with_name(path.name + "-wal")
+    recovers = log.exists() and log.stat().st_size > 0
+    if size < pages * (65536 if page == 1 else page) and not recovers:
+        raise StoreError(_damaged(path, "it lost its end"))
+
+
+def _connect(path: Path, options: str = "mode=rw") -> sqlite3.Connection:
+    db = sqlite3.connect(
+        f"{path.absolute().as_uri()}?{options}",
+        uri=True,
+        timeout=PATIENCE,
+        isolation_level=None,
+    )
+    try:
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _connect_to_read(path: Path) -> sqlite3.Connection:
+    """To read, but able to recover what a killed runner left, where the disk may be written."""
+    try:
+        db = _connect(path)
+        db.execute("PRAGMA query_only = ON")
+        return db
+    except sqlite3.OperationalError:
+        pass
+    try:
+        return _connect(path, "mode=ro")
+    except sqlite3.OperationalError:
+        beside = [path.with_name(path.name + end) for end in ("-wal", "-journal")]
+        if any(file.exists() and file.stat().st_size for file in beside):
+            raise
+        return _connect(path, "mode=ro&immutable=1")
+
+
+def _damaged(path: Path, how: str) -> str:
+    return (
+        f"{path} is damaged ({how}). It was left as it is; restore a copy, or move it away and "
+        "run the sweep again"
+    )
+
+
+def _explain(path: Path, error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return f"{path} cannot grow: the disk is full. What was saved is safe; free some space"
+    if code == sqlite3.SQLITE_IOERR:
+        return f"{path} cannot be written ({error}): the disk may be full or failing"
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return f"{path} is read-only: it, or its folder, cannot be written"
+    if code == sqlite3.SQLITE_CANTOPEN:
+        return f"{path} cannot be opened: it, or its folder, cannot be read or written"
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return _damaged(path, str(error))
+    if code == sqlite3.SQLITE_BUSY:
+        return f"{path} is locked by another program for more than {PATIENCE:g} s"
+    return f"{path}: {error}"

@@ -1,0 +1,390 @@
+"""A :class:`Sweep`: a grid of problems, sizes, seeds and questions, answered into a store."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from giantsteps.answers import Source
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem import Grid, Problem
+from giantsteps.problem._checks import choice, integer, suggest
+from giantsteps.problem._serialize import content_hash, read_toml, to_toml
+from giantsteps.sweeps import _cells, _export, _run
+from giantsteps.sweeps._executors import Crew, as_crew
+from giantsteps.sweeps._fields import (
+    as_axes,
+    as_integers,
+    as_options,
+    as_path,
+    as_questions,
+    as_sources,
+    check_problems,
+    question_options,
+)
+from giantsteps.sweeps._status import Status, read_status
+from giantsteps.sweeps._store import Store
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from giantsteps.displays import ComparisonDisplay
+    from giantsteps.displays._heat_map import HeatMapDisplay
+
+__all__ = ["Sweep"]
+
+#: Questions that are also asked of the network before its steps.
+BEFORE = ("risk", "weights", "kernel", "features")
+_DTYPES = ("float64", "float32")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sweep:
+    """Every problem of a grid × every d × every seed × every question, kept in one file.
+
+    A cell is one of these combinations, stored under the hash of all that determines its result
+    (the canonical problem, d, seed, dtype, options, question and its version). So a sweep can be
+    killed and resumed, and one that gains values runs only the new cells.
+
+    Parameters
+    ----------
+    grid : Grid or Problem
+        What is varied.
+    d : int or sequence of int
+        Input dimension of the networks; theory answers at the same d.
+    seeds : int or sequence of int
+        How many seeds (0, 1, …), or which.
+    questions : str, sequence of str, or mapping of str to mapping
+        What is asked: ``"risk"``, ``"weights"``, ``"kernel"``, ``"features"``, ``"gradient"``,
+        ``"learned_function"``, ``"bounds"``; as a mapping, with the options of each question
+        (``{"weights": {"top": 2}}``).
+    sources : sequence of {"limit", "finite width", "simulation"}
+        Who is asked: theory in the limit, theory at the same d, simulation.
+    store : path-like
+        The SQLite file with the results.
+    dtype : {"float64", "float32"}
+        Precision of the simulation.
+    options : mapping
+        Further options of the simulation: ``test_samples``, ``rng``, ``device``, ``memory``.
+    initial : bool
+        Also simulate the networks before their steps (once for all steps that start alike).
+    share : bool
+        Readouts (samples and penalties) of one network share its run, which is many times
+        faster; which readouts run together can change the last bits of a result. If False,
+        every cell runs alone, and its bits depend on its address only.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=2.0, rate=2.0)],
+    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
+    >>> sweep = gs.Sweep(grid=gs.Grid(problem, {"readout.samples": [0.5, 1.0, 2.0]}),
+    ...                  d=100, seeds=4, store="curve.sqlite")
+    >>> sweep
+    Sweep of risk: 27 cells (readout.samples: 3, d: 1, seeds: 4) in curve.sqlite
+    """
+
+    grid: Grid
+    d: tuple[int, ...]
+    seeds: tuple[int, ...] = tuple(range(20))
+    questions: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: {"risk": {}})
+    sources: tuple[Source, ...] = ("finite width", "simulation")
+    store: Path
+    dtype: str = "float64"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    initial: bool = True
+    share: bool = True
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            grid: Grid | Problem,
+            d: int | Sequence[int],
+            seeds: int | Sequence[int] = 20,
+            questions: str | Sequence[str] | Mapping[str, Mapping[str, Any]] = "risk",
+            sources: Sequence[Source] = ("finite width", "simulation"),
+            store: str | os.PathLike[str],
+            dtype: str = "float64",
+            options: Mapping[str, Any] = ...,
+            initial: bool = True,
+            share: bool = True,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        given: Any = self.grid
+        grid = Grid(given, {}) if isinstance(given, Problem) else given
+        if not isinstance(grid, Grid):
+            raise InvalidProblem("grid", given, "a Grid or a Problem")
+        values: dict[str, Any] = {
+            "grid": grid,
+            "d": as_integers(self.d, "d", 1),
+            "seeds": as_integers(self.seeds, "seeds", 0, count=True),
+            "questions": as_questions(self.questions),
+            "sources": as_sources(self.sources),
+            "store": as_path(self.store),
+            "dtype": choice(self.dtype, "dtype", _DTYPES),
+            "options": as_options(self.options),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        for name in ("initial", "share"):
+            if not isinstance(getattr(self, name), bool):
+                raise InvalidProblem(name, getattr(self, name), "true or false")
+        check_problems(grid, self.d, self.questions)
+
+    # Cells ------------------------------------------------------------------------------------
+
+    @cached_property
+    def layers(self) -> list[_cells.Layer]:
+        """The cells, by source and question."""
+        return _cells.layers(self)
+
+    @cached_property
+    def addresses(self) -> frozenset[str]:
+        """The address of every cell, each once."""
+        return frozenset().union(*(layer.distinct for layer in self.layers))
+
+    def keywords(self, source: Source, question: str) -> dict[str, Any] | None:
+        """The options that a question gets from this sweep; None if the source has no answer."""
+        known = question_options(source, question)
+        if known is None:
+            return None
+        own = {key: value for key, value in self.questions[question].items() if key in known}
+        return {"dtype": self.dtype, **self.options, **own} if source == "simulation" else own
+
+    def asks_before(self, source: Source, question: str) -> bool:
+        """Whether the question is also asked of the networks before their steps."""
+        steps = self.grid.problem.steps or "steps" in self.grid.axes
+        return bool(self.initial and steps and source == "simulation" and question in BEFORE)
+
+    # Work -------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        *,
+        executor: str | Executor | Crew = "processes",
+        workers: int | None = None,
+        threads: int = 1,
+        progress: _run.Progress | None = None,
+    ) -> Status:
+        """Run all cells that are neither done nor failed, and say how the sweep stands then.
+
+        Whatever interrupts it, finished cells are saved; run it again to resume. Two processes
+        of one machine may run the same sweep: they share the work.
+
+        Parameters
+        ----------
+        executor : {"processes", "serial"} or Executor
+            Worker processes of this machine, this process, or any executor of
+            ``concurrent.futures``, such as that of a Dask client.
+        workers : int, optional
+            How many processes; all processors by default.
+        threads : int
+            Threads of the linear algebra in each worker. The last bits of a result depend on
+            them, but on neither the executor nor the number of workers.
+        progress : callable, optional
+            Called as ``progress(done, failed, total)``.
+        """
+        threads = integer(threads, "threads", "an integer >= 1")
+        with Store(self.store, write=True) as store:
+            self._remember(store)
+            crew, ours = as_crew(executor, workers)
+            finished = False
+            try:
+                _run.run(self, store, crew, threads, progress)
+                finished = True
+            finally:
+                if ours:
+                    crew.close(now=not finished)
+            return read_status(self, store)
+
+    def retry(self, **options: Any) -> Status:
+        """Forget the failures of this sweep, then `run` (which takes the options)."""
+        with Store(self.store, write=True) as store:
+            store.forget_failures(self.addresses)
+        return self.run(**options)
+
+    def status(self) -> Status:
+        """How many cells are done, failed, at work and left."""
+        if not self.store.exists():
+            return read_status(self, None)
+        with Store(self.store) as store:
+            return read_status(self, store)
+
+    def _remember(self, store: Store) -> None:
+        data = {key: value for key, value in self.to_data().items() if key != "store"}
+        store.remember(content_hash("sweep", data), json.dumps(data), time.time())
+
+    # Results ----------------------------------------------------------------------------------
+
+    def to_xarray(self, *, spectra: bool = False) -> xr.Dataset:
+        """All results as a dataset whose dimensions are the paths of the grid, d and seed.
+
+        ``dataset["risk.test"]`` is the simulated test error; ``risk.test.mean``,
+        ``.standard_error`` and ``.seeds`` are its statistics over the seeds that are done,
+        ``.theory`` and ``.limit`` the answers of theory, ``.t`` is (mean − theory)/standard error.
+        NaN where a cell is not done.
+
+        Parameters
+        ----------
+        spectra : bool
+            Also all simulated eigenvalues and singular values, filled up with NaN.
+        """
+        return _export.to_xarray(self, spectra)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The simulated numbers as a tidy table: one row for each problem, d and seed."""
+        return _export.to_frame(self, summary=False)
+
+    def summary(self) -> pd.DataFrame:
+        """A tidy table over the seeds: one row for each problem, d and quantity."""
+        return _export.to_frame(self, summary=True)
+
+    def export(
+        self, path: str | os.PathLike[str], *, summary: bool = False, spectra: bool = False
+    ) -> None:
+        """Write the results to a file: NetCDF (``.nc``), Parquet (``.parquet``) or ``.csv``.
+
+        Parameters
+        ----------
+        path : path-like
+        summary : bool
+            For tables: means, standard errors and theory, in place of one row a seed.
+        spectra : bool
+            For NetCDF: also all simulated eigenvalues and singular values.
+        """
+        _export.export(self, Path(path), summary, spectra)
+
+    def values(
+        self, question: str, problem: Problem, d: int | None = None, seed: int | None = None
+    ) -> dict[str, Any]:
+        """Numbers and arrays of one cell, such as ``values("weights", p, 500, 0)["bulk"]``.
+
+        With a seed the simulation, without one theory at d, without d theory in the limit.
+        """
+        return _export.values(self, question, problem, d, seed)
+
+    def provenance(
+        self, question: str, problem: Problem, d: int | None = None, seed: int | None = None
+    ) -> dict[str, Any]:
+        """Where a cell was computed: versions, machine, commit, seconds, time."""
+        address = _export.address(self, question, problem, d, seed)
+        with Store(self.store) as store:
+            return store.provenance(address)
+
+    def plot(
+        self,
+        x: str | None = None,
+        y: str | None = None,
+        *,
+        quantity: str | None = None,
+        at: Mapping[str, Any] | None = None,
+        points: int = 50,
+        **options: Any,
+    ) -> ComparisonDisplay | HeatMapDisplay:
+        """Draw the results: curves along ``x``, or with ``y`` a heat map (needs matplotlib).
+
+        Curves show theory as lines and the mean over seeds with three standard errors.
+
+        Parameters
+        ----------
+        x, y : str, optional
+            Paths of axes of the grid, or ``"d"``; the first axis with numbers unless given.
+        quantity : str, optional
+            Such as ``"risk.test"`` (default), ``"risk.gain"`` or ``"weights.value.0"``.
+        at : mapping, optional
+            Axes that are held fixed: path (or ``"d"``) → value. Of the others, each combination
+            makes a curve; a map needs all but two of them fixed.
+        points : int
+            Points of a line of theory, for which it is asked again; 0: those of the grid.
+        **options
+            For the display: ``ax``, ``width``, ``height``.
+        """
+        from giantsteps.sweeps import _plot
+
+        return _plot.plot(self, x, y, quantity, at or {}, points, options)
+
+    # Files ------------------------------------------------------------------------------------
+
+    def to_data(self) -> dict[str, Any]:
+        """The sweep as plain data, as it stands in a TOML file."""
+        questions: Any = {name: dict(options) for name, options in self.questions.items()}
+        return {
+            "store": str(self.store),
+            "d": list(self.d),
+            "seeds": list(self.seeds),
+            "questions": questions if any(questions.values()) else list(questions),
+            "sources": list(self.sources),
+            "dtype": self.dtype,
+            "initial": self.initial,
+            "share": self.share,
+            "options": dict(self.options),
+            **self.grid.to_data(),
+        }
+
+    @classmethod
+    def from_data(
+        cls, data: Mapping[str, Any], *, store: str | os.PathLike[str] | None = None
+    ) -> Sweep:
+        """Build a sweep from what `to_data` returns; ``store`` where the data names none."""
+        if not isinstance(data, Mapping):
+            raise InvalidProblem("sweep", data, "a table")
+        known = [item.name for item in dataclasses.fields(cls) if item.name != "grid"]
+        for key, value in data.items():
+            if key not in (*known, "problem", "vary"):
+                hint = suggest(key, (*known, "problem", "vary"))
+                raise InvalidProblem(str(key), value, f"left out: the key must be {hint}")
+        for key in ("problem", "d"):
+            if key not in data:
+                raise InvalidProblem(key, None, "given: it has no default")
+        keywords = {key: value for key, value in data.items() if key in known}
+        vary = as_axes(data.get("vary", {}))
+        grid = Grid.from_data({"problem": data["problem"], "vary": vary})
+        return cls(**{"store": store, **keywords, "grid": grid})
+
+    def to_toml(self) -> str:
+        """The sweep as TOML text."""
+        return to_toml(self.to_data())
+
+    @classmethod
+    def from_toml(
+        cls, source: str | os.PathLike[str], *, store: str | os.PathLike[str] | None = None
+    ) -> Sweep:
+        """Read a sweep from TOML: a text, or a ``pathlib.Path`` to a file.
+
+        A store that the file names is relative to the file; without one it is beside the file,
+        with the ending ``.sqlite``. ``store`` overrules both.
+        """
+        data = read_toml(source)
+        if store is not None:
+            data["store"] = str(store)
+        elif not isinstance(source, str):
+            beside = Path(source)
+            named = data.get("store", f"{beside.stem}.sqlite")
+            data["store"] = str(beside.parent / named) if isinstance(named, str) else named
+        return cls.from_data(data)
+
+    @classmethod
+    def from_store(cls, path: str | os.PathLike[str]) -> Sweep:
+        """The sweep that was run last with a store."""
+        with Store(path) as store:
+            return cls.from_data(json.loads(store.latest_sweep()), store=path)
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{path}: {size}" for path, size in zip(self.grid.dims, self.grid.shape))
+        sizes = f"d: {len(self.d)}, seeds: {len(self.seeds)}"
+        where = ", ".join([axes, sizes] if axes else [sizes])
+        questions = ", ".join(self.questions)
+        return f"Sweep of {questions}: {len(self.addresses)} cells ({where}) in {self.store}"

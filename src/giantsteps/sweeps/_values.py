@@ -1,0 +1,132 @@
+"""What is kept of an answer: its numbers and arrays, with all their bits."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import Answer, Spectrum
+
+__all__ = ["Cell", "Named", "Outcome", "Values", "from_json", "read_answer", "to_json"]
+
+#: An array and the names of its axes.
+Named: TypeAlias = tuple[tuple[str, ...], NDArray[np.float64]]
+#: Numbers and arrays of one cell, by name.
+Values: TypeAlias = tuple[dict[str, float], dict[str, Named]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One question about one problem, as it is stored.
+
+    Attributes
+    ----------
+    address : str
+        Hash of all that determines the result.
+    source, question, version, d, seed
+        As in the address; d is None in the limit, the seed is None for theory.
+    problem, content : str
+        Hash of the problem, and the problem as JSON.
+    options : str
+        Those that change the result, as JSON.
+    """
+
+    address: str
+    source: str
+    question: str
+    version: int
+    d: int | None
+    seed: int | None
+    problem: str
+    content: str
+    options: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of a cell: numbers and arrays, or an error."""
+
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    arrays: Mapping[str, Named] = field(default_factory=dict)
+    notes: str | None = None
+    error: str | None = None
+    traceback: str | None = None
+    seconds: float
+    finished: float
+    provenance: str
+
+
+def to_json(numbers: Mapping[str, float]) -> str:
+    """JSON that keeps every bit; what JSON has no word for stands as text."""
+    return json.dumps(
+        {name: x if math.isfinite(x) else repr(x) for name, x in numbers.items()}, allow_nan=False
+    )
+
+
+def from_json(text: str) -> dict[str, float]:
+    """The inverse of `to_json`."""
+    return {name: float(value) for name, value in json.loads(text).items()}
+
+
+def read_answer(answer: Answer) -> list[Values]:
+    """The values of every cell of an answer, in row-major order.
+
+    Independent of what else was asked at the same time: where answers over a grid are filled up
+    with NaN, such as for spikes that only other cells have, the filling is left out.
+    """
+    if answer.source == "simulation" and "initial" in answer.__dataclass_fields__:
+        # The network before the steps is a cell of its own, which other cells share.
+        vars(answer)["initial"] = None
+    variables = answer._variables()
+    axes = {name: (name,) for name in answer._axes()}
+    found = []
+    for index in np.ndindex(answer.shape):
+        numbers: dict[str, float] = {}
+        arrays: dict[str, Named] = {}
+        for name, (dims, values) in variables.items():
+            if index and dims[: len(index)] == answer.dims:
+                dims, values = dims[len(index) :], values[index]
+            if dims:
+                arrays[name] = _named(dims, values)
+            else:
+                numbers[name] = float(values)
+        for name, dims in axes.items():
+            arrays[name] = _named(dims, answer._axes()[name])
+        if isinstance(answer, Spectrum):
+            _drop_absent_spikes(arrays)
+            bulk: Any = answer.bulk
+            _read_bulk(bulk[index] if isinstance(bulk, np.ndarray) else bulk, numbers, arrays)
+        found.append((numbers, arrays))
+    return found
+
+
+def _named(dims: tuple[str, ...], values: Any) -> Named:
+    return dims, np.ascontiguousarray(values, dtype="<f8")
+
+
+def _drop_absent_spikes(arrays: dict[str, Named]) -> None:
+    if "value" not in arrays:
+        return
+    present = ~np.isnan(arrays["value"][1])
+    for name, (dims, values) in list(arrays.items()):
+        arrays[name] = _named(dims, values[present])
+        if name.startswith("overlap.") and np.isnan(values[present]).all():
+            del arrays[name]
+
+
+def _read_bulk(law: Any, numbers: dict[str, float], arrays: dict[str, Named]) -> None:
+    """A simulated bulk as its values; one of theory as the intervals and edge of its support."""
+    if law is None:
+        return
+    if hasattr(law, "values"):
+        arrays["bulk"] = _named(("order",), law.values)
+        return
+    numbers["edge"] = float(law.edge)
+    support = np.asarray(law.support, dtype=float).reshape(-1, 2)
+    arrays["support"] = _named(("interval", "end"), support)
