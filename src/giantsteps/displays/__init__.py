@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from giantsteps.displays._comparison import ComparisonDisplay, Series
+from giantsteps.displays._spectrum import SpectrumDisplay, SpikeMark
 from giantsteps.displays._style import DOUBLE, PALETTE, SINGLE, STYLE, save, style
 
 __all__ = [
@@ -12,6 +13,8 @@ __all__ = [
     "STYLE",
     "ComparisonDisplay",
     "Series",
+    "SpectrumDisplay",
+    "SpikeMark",
     "save",
     "style",
 ]
