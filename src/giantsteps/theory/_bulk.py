@@ -205,8 +205,9 @@ def _ritz_nodes(
     if signed:
         square = np.maximum(square, 0.0)
         special_square = np.interp(special_nodes, nodes, square)
-    else:
-        special_square = special_nodes
+    else:  # 𝐒 has no negative eigenvalue, up to rounding
+        nodes, special_nodes = np.maximum(nodes, 0.0), np.maximum(special_nodes, 0.0)
+        square, special_square = nodes, special_nodes
     return LabelLaw(nodes, start**2, special_nodes, special, square, special_square)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from giantsteps.answers import LearnedFunction, Risk, Solution
-from giantsteps.errors import InvalidProblem, NotConverged
+from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.gaussian import hermite_coefficients, hermite_functions
 from giantsteps.problem import Ridge
 from giantsteps.theory._readout import Readout, regress
@@ -19,6 +19,9 @@ from giantsteps.theory._ridge_batch import DEGREES, RidgeBatch
 from giantsteps.theory._spiked_features import SpikedFeatures
 
 __all__ = ["learned_function_of_model", "ridge_batch", "risk_of_model"]
+
+#: Share of E_k[ω] from |k| > 6 (1e-9 without features) beyond which there is no answer.
+_FAR_SHARE = 1e-4
 
 
 def risk_of_model(model: SpikedFeatures, readout: Ridge) -> Risk:
@@ -59,6 +62,14 @@ def ridge_batch(models: Sequence[tuple[SpikedFeatures, Sequence[Ridge]]]) -> Rid
 
 
 def _check(model: SpikedFeatures, readouts: Sequence[Ridge], solved: Readout) -> None:
+    if np.any(solved.far > _FAR_SHARE):
+        worst = int(np.argmax(solved.far))
+        raise NotCovered(
+            f"{readouts[worst]} on {model.describe()}",
+            "σ saturates, so samples far along the spike have no feature variance and λ → 0 has "
+            "no limit",
+            "a larger penalty",
+        )
     if solved.converged.all():
         return
     worst = int(np.argmin(solved.converged))

@@ -73,21 +73,30 @@ def one_step(problem: Problem, d: int | None = None, *, bulk: str = "exact") -> 
     rate = step.rate * (1.0 if math.isinf(neurons) else neurons ** (step.exponent - 0.5))
     sigma, first = moments(problem.activation), first_step(problem)
     length = math.sqrt(first.norm_squared)
+    unit = sigma.linear * length
     law = problem.init.second_layer
 
-    def model(nodes: int, coarse: SpikedFeatures | None) -> SpikedFeatures:
+    def model(
+        rate: float, nodes: int, isotropic: bool, **others: SpikedFeatures | None
+    ) -> SpikedFeatures:
         values, probabilities = law.types(nodes)
         return SpikedFeatures(
-            spikes=(rate * sigma.linear * length * values)[:, None],
+            spikes=(rate * unit * values)[:, None],
             overlap=moments(link_of(problem)).linear / length,
             probabilities=probabilities,
-            bulk=_bulk(problem, sigma, rate * values, bulk == "isotropic"),
+            bulk=_bulk(problem, sigma, rate * values, isotropic),
             second_layer=values,
-            coarse=coarse,
+            **others,
             **shared,
         )
 
-    return model(_FINE, model(_COARSE, None) if math.isinf(law.distinct_nonzero) else None)
+    if not math.isinf(law.distinct_nonzero):
+        return model(rate, _FINE, bulk == "isotropic")
+    # All A ∈ R have the same span at every rate: take one that resolves it.
+    closure = math.isinf(neurons) and 0 < rate * abs(unit) < 1
+    span = model(1.0 / abs(unit), _FINE, True) if closure else None
+    coarse = model(rate, _COARSE, bulk == "isotropic")
+    return model(rate, _FINE, bulk == "isotropic", coarse=coarse, span=span)
 
 
 def _bulk(problem: Problem, sigma: Moments, moved: NDArray, isotropic: bool) -> Directions:
@@ -102,7 +111,7 @@ def _bulk(problem: Problem, sigma: Moments, moved: NDArray, isotropic: bool) -> 
             (1.0 - tilt * shift) ** 2 + growth * first_step(problem).label_moment, rank=1
         )
     # The law is kept for all rates whose poles it resolves.
-    reach = 4.0 ** math.ceil(math.log(max(float(growth.max()), 1e-4), 4.0))
+    reach = 16.0 ** math.ceil(math.log(max(float(growth.max()), 1.0), 16.0))
     law = label_law(
         link_of(problem),
         problem.noise_variance,

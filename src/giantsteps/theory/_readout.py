@@ -14,6 +14,7 @@ from giantsteps.theory._system import System
 __all__ = ["Readout", "SpecialResolvent", "regress", "special_resolvent"]
 
 _LEAST_SQUARES_TOLERANCE = 1e-13
+_FAR = 6.0
 #: Numbers that a stack of cells may hold at once.
 _MEMORY = 4_000_000
 
@@ -37,6 +38,8 @@ class Readout:
     residual, iterations : ndarray of shape (B,)
         Of the nonlinear part.
     converged : ndarray of shape (B,)
+    far : ndarray of shape (B,)
+        Share of E_k[ω] from |k| > 6: of order one where the limit λ → 0 does not exist.
     """
 
     error: NDArray
@@ -47,6 +50,7 @@ class Readout:
     residual: NDArray
     iterations: NDArray
     converged: NDArray
+    far: NDArray
 
     def take(self, cells: NDArray | slice) -> Readout:
         """The readouts of some of the cells."""
@@ -200,7 +204,15 @@ def _linear(
         residual=residual,
         iterations=iterations,
         converged=converged,
+        far=_far(point),
     )
+
+
+def _far(point: Resolvent) -> NDArray:
+    system = point.equations.system
+    share = point.omega * system.weights
+    beyond = np.abs(system.coordinates).max(axis=1) > _FAR
+    return (share * beyond).sum(axis=-1) / share.sum(axis=-1)
 
 
 def _ridge(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -32,6 +32,7 @@ __all__ = ["Coefficients", "Directions", "SpikedFeatures"]
 
 #: Half-width of the rule for one spike coordinate.
 _REACH = 8.5
+_FEW = 8
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,10 +69,15 @@ class SpikedFeatures:
     sₜ(ι)   bulk                :class:`Directions`, or the numbers cₜ of an isotropic bulk
     Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
     \       coarse              the same model with fewer types, for spectra
+    \       span                the model whose μ₀ₜ are the unpenalised functions at p = ∞
     \       problem             where the model comes from
     ======  ==================  ==============================================================
 
-    At finite p the norm of the input adds one coordinate, with d = p/β (theory §5a).
+    At finite p the norm of the input adds one coordinate, with d = p/β (theory §5a). At p = ∞ the
+    functions μ₀ₜ(k) are regressors without penalty. A continuous second layer has infinitely many
+    of them: the fit is then over the closure of the span of all μ₀_A, A ∈ R (for a generic odd σ
+    every odd function of the spike), to the 13 digits of a least-squares fit on ``span``'s types,
+    whatever the size of the rate.
 
     Examples
     --------
@@ -95,6 +101,7 @@ class SpikedFeatures:
     probabilities: NDArray = field(default_factory=lambda: np.ones(1))
     second_layer: NDArray | None = None
     coarse: SpikedFeatures | None = None
+    span: SpikedFeatures | None = None
     problem: Problem | None = None
 
     if TYPE_CHECKING:
@@ -113,6 +120,7 @@ class SpikedFeatures:
             probabilities: ArrayLike = (1.0,),
             second_layer: ArrayLike | None = None,
             coarse: SpikedFeatures | None = None,
+            span: SpikedFeatures | None = None,
             problem: Problem | None = None,
         ) -> None: ...
 
@@ -144,6 +152,45 @@ class SpikedFeatures:
             set_(self, "second_layer", values)
         self._validate(types, rank)
 
+    @classmethod
+    def from_weights(
+        cls,
+        weights: Any,
+        second_layer: Any,
+        teacher_directions: Any,
+        *,
+        activation: Function | str,
+        teacher: Teacher | Function | str,
+        noise_variance: float = 0.0,
+    ) -> SpikedFeatures:
+        """The model of a trained network, from its arrays (NumPy or torch).
+
+        Neurons with the same second-layer value are of one type (more than 16 values: bins of
+        equal counts). The spikes are the significant directions of W p(A), p polynomials of degree
+        up to 3, without the share of the noise in them; cₜ is what is left of a neuron's squared
+        norm, and the bulk is taken to be isotropic.
+
+        Parameters
+        ----------
+        weights : array of shape (d, N)
+        second_layer : array of shape (N,)
+            a or A of the step that trained the weights: only which neurons share a value matters.
+        teacher_directions : array of shape (d,) or (d, 1)
+            β*, of norm one.
+        activation, teacher, noise_variance
+            As for the class.
+        """
+        from giantsteps.theory._given_weights import model_of_weights
+
+        return model_of_weights(
+            weights,
+            second_layer,
+            teacher_directions,
+            activation=activation,
+            teacher=teacher,
+            noise_variance=noise_variance,
+        )
+
     def _validate(self, types: int, rank: int) -> None:
         positive = (("width", self.width), ("neurons", self.neurons))
         for name, value in positive:
@@ -161,6 +208,8 @@ class SpikedFeatures:
             raise InvalidProblem("bulk", self.bulk.variances.shape, f"variances of {types} types")
         if self.bulk.special.shape[1] != rank + 1:
             raise InvalidProblem("bulk", self.bulk.special.shape, f"special of size {rank + 1}")
+        if self.span is not None and math.isfinite(self.neurons):
+            raise InvalidProblem("span", self.span, "None for finitely many neurons")
         if self.teacher.rank != 1:
             raise NotCovered(
                 f"a teacher of rank {self.teacher.rank}",
@@ -200,24 +249,26 @@ class SpikedFeatures:
 
     @property
     def coordinates(self) -> Rule:
-        """Quadrature of the spike coordinates."""
-        return coordinate_rule(1, reach=_REACH) if self.rank == 1 else coordinate_rule(self.rank)
+        """Quadrature of the spike coordinates, finer for few types, where it is cheap."""
+        if self.rank > 1:
+            return coordinate_rule(self.rank)
+        return coordinate_rule(1, reach=_REACH, nodes=80 if len(self.spikes) <= _FEW else 48)
 
     def coefficients(self, points: NDArray) -> Coefficients:
         """μ₀, μ₁, μ₂², ξ of the types and h, h₁, hh of the teacher at points (K, r)."""
         scale = np.sqrt(self.bulk.totals)[:, None]
         seen = _by_symmetry(self.activation, self.spikes @ points.T, scale)
-        wanted = _by_symmetry(
-            self.link, (points @ self.overlap)[None], np.full((1, 1), self.remainder)
-        )
+        seen_by_teacher = tuple((points @ self.overlap).tolist())
+        wanted = _teacher(self.link, seen_by_teacher, self.remainder)
+        mean = seen.mean if self.span is None else self.span.coefficients(points).mean
         return Coefficients(
-            mean=seen.mean,
+            mean=mean,
             linear=seen.linear / scale,
             residual=seen.residual_variance,
             norm=math.sqrt(2.0 / self.dimension) * seen.quadratic,
-            target=wanted.mean[0],
-            target_linear=wanted.linear[0],
-            target_square=wanted.second_moment[0] + self.noise_variance,
+            target=wanted.mean,
+            target_linear=wanted.linear,
+            target_square=wanted.second_moment + self.noise_variance,
         )
 
     @cached_property
@@ -341,6 +392,12 @@ _MODEL = (
 )
 
 
+@lru_cache(maxsize=256)
+def _teacher(link: Function, mean: tuple[float, ...], std: float) -> Smoothed:
+    """The teacher given the spike coordinates: the same for all rates of a step."""
+    return smoothed(link, np.array(mean), std)
+
+
 def _by_symmetry(function: Function, mean: NDArray, std: NDArray) -> Smoothed:
     """``smoothed`` at broadcast (mean, std), each distinct pair once and by parity in the mean."""
     shape = np.broadcast_shapes(mean.shape, std.shape)
@@ -356,12 +413,12 @@ def _by_symmetry(function: Function, mean: NDArray, std: NDArray) -> Smoothed:
     distinct, index = np.unique(pairs, axis=0, return_inverse=True)
     values = smoothed(function, distinct[:, 0], distinct[:, 1])
     sign = np.where(mean < 0, -1.0, 1.0) if folded else 1.0
-    even, odd = (sign, 1.0) if parity.is_odd else (1.0, sign)
+    outer, inner = (sign, 1.0) if parity.is_odd else (1.0, sign)
     index = index.reshape(shape)
     return Smoothed(
-        mean=values.mean[index] * even,
-        linear=values.linear[index] * odd,
-        quadratic=values.quadratic[index] * even,
+        mean=values.mean[index] * outer,
+        linear=values.linear[index] * inner,
+        quadratic=values.quadratic[index] * outer,
         second_moment=values.second_moment[index],
         residual_variance=values.residual_variance[index],
         std=values.std[index],
