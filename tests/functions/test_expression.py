@@ -50,7 +50,7 @@ def python_value(text: str, x: np.ndarray) -> np.ndarray:
         return eval(text, {"__builtins__": {}}, known) + 0 * x
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(expressions())
 def test_canonical_text_round_trip_and_value(text):
     function = as_function(text)
@@ -63,7 +63,7 @@ def test_canonical_text_round_trip_and_value(text):
     np.testing.assert_allclose(function(X), expected, rtol=1e-12, atol=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(expressions(depth=3))
 def test_derivative_is_the_slope_between_breakpoints(text):
     function = as_function(text)
@@ -151,10 +151,10 @@ def test_a_tie_on_an_interval_has_the_right_slope():
 
 def test_shared_parts_are_not_expanded():
     function = as_function("mish(" * 30 + "x" + ")" * 30)
-    start = time.perf_counter()
+    start = time.process_time()
     second = function.derivative.derivative
     assert np.isfinite(second(0.3))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 HOSTILE = [
@@ -252,10 +252,10 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:30]))
 def test_hostile_text_is_refused_at_once(text, capfd):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(InvalidProblem) as caught:
         as_function(text, "teacher")
-    assert time.perf_counter() - start < 0.1
+    assert time.process_time() - start < 0.1
     assert caught.value.field == "teacher"
     assert len(str(caught.value)) < 2000
     assert capfd.readouterr() == ("", "")

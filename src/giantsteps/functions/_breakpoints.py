@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 
 import numpy as np
 
@@ -27,10 +26,12 @@ __all__ = ["Edges"]
 Values = Callable[[np.ndarray], np.ndarray]
 
 GRID_STEP = 1 / 64
+COARSEST = 1 << 15  # points, however long the interval
 GRID_GROWTH = 1.618  # irrational, so that no oscillation is in step with two grids
-MAX_GRID = 1 << 20
+MAX_GRID = 1 << 19
 ROUNDING = 4 * np.finfo(float).eps
 MERGE = 1e-14
+INSIDE = 1e-13  # how closely the ends of a piece are approached; on them the other side is seen
 
 
 class Edges:
@@ -90,15 +91,14 @@ class Edges:
         def gap(x: np.ndarray) -> np.ndarray:
             return u(x) - level
 
+        ends = np.concatenate([[self.lower], breaks, [self.upper]])
         reduced = with_simple_roots(edge, level)
         if reduced is not None:
-            return _piece_roots(_Sides(reduced), _Sides(reduced.deriv()), self.lower, self.upper)
+            return _roots_between(_Sides(reduced), _Sides(reduced.deriv()), ends)
         sides = _Sides(gap, self._magnitude(edge, level))
         slopes = _Sides(self.values(slope), self._magnitude(slope, 0.0))
-        ends = np.concatenate([[self.lower], breaks, [self.upper]])
-        found = [_piece_roots(sides, slopes, a, b) for a, b in pairwise(ends)]
-        found.append(_touching(gap, breaks, GRID_STEP, self.lower, self.upper))
-        return np.concatenate(found)
+        known = _touching(gap, breaks, np.full_like(breaks, GRID_STEP))
+        return np.concatenate([_roots_between(sides, slopes, ends), known])
 
     def _magnitude(self, edge: Node, level: float) -> Values:
         """The size of what cancels in edge − level; differences below its rounding are zero."""
@@ -140,63 +140,96 @@ def _edges(node: Call) -> list[tuple[Node, float, bool]]:
     return kinks + [(edge, level, True) for level in atom.jumps]
 
 
-def _piece_roots(sides: _Sides, slopes: _Sides, a: float, b: float) -> np.ndarray:
-    """The isolated roots of u in [a, b], where u is analytic inside; slopes belong to u'."""
-    if b <= a:
-        return np.empty(0)
-    count = max(65, int((b - a) / GRID_STEP))
-    crossings, turns = -1, -1
+def _roots_between(sides: _Sides, slopes: _Sides, ends: np.ndarray) -> np.ndarray:
+    """The isolated roots of u, analytic between consecutive ends; slopes belong to u'."""
+    fineness, crossings, turns = 1.0, -1, -1
     while True:
-        x, spacing = np.linspace(a, b, count, retstep=True)
-        levels = sides.signs(x)
-        if not levels.any():
-            return np.empty(0)  # zero throughout
-        before, crossings = (crossings, turns), _changes(levels)
-        turns = _changes(slopes.signs(x))
-        last = count * GRID_GROWTH > MAX_GRID
+        grid = _Grid.between(ends, fineness)
+        before, crossings = (crossings, turns), grid.changes(sides)
+        turns = grid.changes(slopes)
+        last = grid.x.size * GRID_GROWTH > MAX_GRID
         # slopes that never settle are rounding; levels that do not are oscillations
         if before == (crossings, turns) or (last and before[0] == crossings):
-            corners = _crossings(slopes.u, x, slopes.signs(x), spacing)
-            x = np.unique(np.concatenate([x, corners]))
-            roots = _crossings(sides.u, x, sides.signs(x), spacing)
-            return np.concatenate([roots, _touching(sides.u, corners, spacing, a, b)])
+            corners, spacing = grid.roots(slopes)
+            roots, _ = grid.with_points(corners, spacing).roots(sides)
+            return np.concatenate([roots, _touching(sides.u, corners, spacing)])
         if last:
             break
-        count = int(count * GRID_GROWTH)
+        fineness *= GRID_GROWTH
     raise InvalidProblem(
         "expression",
-        f"{crossings} oscillations in [{a:g}, {b:g}]",
+        f"{crossings} oscillations in [{ends[0]:g}, {ends[-1]:g}]",
         "slow enough that its kinks and jumps can be told apart",
     )
 
 
-def _changes(signs: np.ndarray) -> int:
-    return int(np.count_nonzero(signs[1:] != signs[:-1]))
+@dataclass(frozen=True)
+class _Grid:
+    """Points between ends, sorted, with the number of their piece and its spacing."""
+
+    x: np.ndarray
+    piece: np.ndarray
+    spacing: np.ndarray
+
+    @classmethod
+    def between(cls, ends: np.ndarray, fineness: float) -> _Grid:
+        """Equally spaced points in each piece, whose ends are approached from inside."""
+        lower, upper = ends[:-1], ends[1:]
+        inside = np.minimum(INSIDE * np.maximum(1.0, np.abs(ends).max()), (upper - lower) / 8)
+        lower, upper = lower + inside, upper - inside
+        step = max(GRID_STEP, (ends[-1] - ends[0]) / COARSEST)
+        counts = (fineness * np.maximum(8, (upper - lower) / step)).astype(int) + 1
+        piece = np.repeat(np.arange(counts.size), counts)
+        place = np.arange(piece.size) - np.repeat(np.cumsum(counts) - counts, counts)
+        spacing = ((upper - lower) / (counts - 1))[piece]
+        return cls(np.minimum(lower[piece] + spacing * place, upper[piece]), piece, spacing)
+
+    def with_points(self, x: np.ndarray, spacing: np.ndarray) -> _Grid:
+        """This grid and further points, which lie between its own."""
+        position = np.searchsorted(self.x, x)
+        piece = self.piece[np.minimum(position, self.x.size - 1)]
+        return _Grid(
+            np.insert(self.x, position, x),
+            np.insert(self.piece, position, piece),
+            np.insert(self.spacing, position, spacing),
+        )
+
+    def changes(self, sides: _Sides) -> int:
+        """How often the sign changes inside a piece."""
+        signs = sides.signs(self.x)
+        return int(
+            np.count_nonzero((signs[1:] != signs[:-1]) & (self.piece[1:] == self.piece[:-1]))
+        )
+
+    def roots(self, sides: _Sides) -> tuple[np.ndarray, np.ndarray]:
+        """Roots between points of opposite sign, and at short runs of zeros between others.
+
+        Returns the roots and the spacing of the grid around them.
+        """
+        signs = sides.signs(self.x)
+        solid = np.flatnonzero(signs)
+        left, right = solid[:-1], solid[1:]
+        near = self.x[right] - self.x[left] < 2.5 * self.spacing[left]
+        near &= self.piece[left] == self.piece[right]
+        opposite = signs[left] * signs[right] < 0
+        start, stop = left[near & opposite], right[near & opposite]
+        lower, upper, below = self.x[start], self.x[stop], signs[start]
+        for _ in range(100):
+            middle = 0.5 * (lower + upper)
+            if not np.any((lower < middle) & (middle < upper)):
+                break
+            keep = np.sign(sides.u(middle)) * below > 0
+            lower, upper = np.where(keep, middle, lower), np.where(keep, upper, middle)
+        touched = ((left + right) // 2)[near & ~opposite & (right - left > 1)]
+        places = np.concatenate([start, touched])
+        found = np.concatenate([upper, self.x[touched]])
+        order = np.argsort(found)
+        return found[order], self.spacing[places][order]
 
 
-def _crossings(u: Values, x: np.ndarray, signs: np.ndarray, spacing: float) -> np.ndarray:
-    """Roots between grid points of opposite sign, and at short runs of zeros between others."""
-    solid = np.flatnonzero(signs)
-    left, right = solid[:-1], solid[1:]
-    isolated = x[right] - x[left] < 2.5 * spacing
-    opposite = signs[left] * signs[right] < 0
-    bracket = isolated & opposite
-    lower, upper, below = x[left[bracket]], x[right[bracket]], signs[left[bracket]]
-    for _ in range(100):
-        middle = 0.5 * (lower + upper)
-        if not np.any((lower < middle) & (middle < upper)):
-            break
-        keep = np.sign(u(middle)) * below > 0
-        lower, upper = np.where(keep, middle, lower), np.where(keep, upper, middle)
-    touched = isolated & ~opposite & (right - left > 1)
-    return np.concatenate([upper, x[(left + right)[touched] // 2]])
-
-
-def _touching(u: Values, points: np.ndarray, spacing: float, a: float, b: float) -> np.ndarray:
+def _touching(u: Values, points: np.ndarray, spacing: np.ndarray) -> np.ndarray:
     """Those of the given points (turning points, breakpoints) where u is zero but not beside."""
-    beside = np.fmax(
-        np.abs(u(np.maximum(points - spacing, a))), np.abs(u(np.minimum(points + spacing, b)))
-    )
+    beside = np.fmax(np.abs(u(points - spacing)), np.abs(u(points + spacing)))
     return points[(np.abs(u(points)) <= 1e-12 * beside) & (beside > 0)]
 
 

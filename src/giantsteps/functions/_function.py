@@ -23,8 +23,9 @@ from ._user import check_derivative, user_atom
 
 __all__ = ["Function", "Spec", "as_function", "centered"]
 
-# The normal density is below the smallest double beyond 39.
-REACH = 40.0
+# Breakpoints are looked for in the first of these [-r, r] that suffices.  Beyond 16 the normal
+# distribution has probability 1e-57, and beyond 39 its density is below the smallest double.
+REACHES = (16.0, 40.0)
 # A gap that does not shrink between two of these distances from a point is a jump.
 JUMP_DISTANCES = (1e-4, 1e-6, 1e-8, 1e-10)
 _MODULE = re.compile(r"(?!__)[A-Za-z_]\w*(\.(?!__)[A-Za-z_]\w*)*:(?!__)[A-Za-z_]\w*", re.ASCII)
@@ -183,17 +184,23 @@ class Function:
 
     @cached_property
     def has_jumps(self) -> bool:
-        """Whether f is discontinuous (or unbounded) somewhere in [-40, 40]."""
+        """Whether f is discontinuous (or unbounded) somewhere in [-16, 16]."""
         return self._jumps.size > 0
 
     @cached_property
-    def _edges(self) -> Edges:
-        return Edges(self._tree, -REACH, REACH, Function._from_tree)
+    def _edges(self) -> dict[float, Edges]:
+        return {}
+
+    def _edges_within(self, reach: float) -> Edges:
+        """The breakpoints in [-reach, reach], found once."""
+        if reach not in self._edges:
+            self._edges[reach] = Edges(self._tree, -reach, reach, Function._from_tree)
+        return self._edges[reach]
 
     @cached_property
     def _jumps(self) -> np.ndarray:
         """The suspected points where the two sides stay apart, or grow, as they come closer."""
-        points = self._edges.suspects
+        points = self._edges_within(REACHES[0]).suspects
         scale = np.maximum(1.0, np.abs(points))
         sides = [(self(points - h * scale), self(points + h * scale)) for h in JUMP_DISTANCES]
         gaps = np.array([np.abs(right - left) for left, right in sides])
@@ -210,11 +217,10 @@ class Function:
         """
         if not (lower <= upper and np.isfinite([lower, upper]).all()):
             raise InvalidProblem("interval", (lower, upper), "two finite numbers, lower <= upper")
-        edges = self._edges
-        if lower < -REACH or upper > REACH:
-            reach = (min(lower, -REACH), max(upper, REACH))
-            edges = Edges(self._tree, *reach, Function._from_tree)
-        points = edges.breakpoints
+        reach = REACHES[0] if -REACHES[0] <= lower and upper <= REACHES[0] else REACHES[1]
+        while reach < max(-lower, upper):
+            reach *= 2
+        points = self._edges_within(reach).breakpoints
         return points[(lower <= points) & (points <= upper)]
 
     def to_data(self) -> str | dict[str, Any]:
