@@ -156,13 +156,14 @@ def test_solver_reports_residual_and_keeps_to_the_upper_half_plane() -> None:
 
 
 def test_a_thousand_points_in_fifty_milliseconds() -> None:
+    # Time of this process: other work on the machine does not count.
     bulk = KernelBulk(width=1.25, samples=1.5, linear=0.6, residual=0.5)
     x = np.linspace(*bulk.support[0], 1000)
     times = []
     for _ in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         bulk.density(x)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.05
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidProblem
-from ._sample_covariance import SampleCovariance, bisect
+from ._sample_covariance import SampleCovariance, find_root
 
 __all__ = ["Outlier", "Outliers", "critical_strength", "generic_outlier", "outlier", "outliers"]
 
@@ -167,7 +167,7 @@ def generic_outlier(strength: ArrayLike, bulk: SampleCovariance) -> Outlier:
     present = squared * _transform(bulk, np.asarray(lowest))[0] > 1.0
     # D < m_n m_N z falls like 1/z and Λ(ω) > Γω, so z ≤ this multiple of θ² + edge.
     highest = np.maximum(4.0 * (squared + bulk.edge) / bulk.ratio, 2.0 * lowest)
-    omega = bisect(lambda w: 1.0 - squared * _transform(bulk, w)[0], lowest, highest)
+    omega = find_root(lambda w: 1.0 - squared * _transform(bulk, w)[0], lowest, highest)
     omega = np.where(present, omega, highest)
     _, slope, left, right, z = _transform(bulk, omega)
     with np.errstate(divide="ignore", invalid="ignore"):

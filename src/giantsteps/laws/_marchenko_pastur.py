@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblem
 from ._law import Law
 from ._panels import Panels
-from ._resolvent import g1, g1_prime, g2, g2_prime
+from ._resolvent import g1, g2, traces
 from ._singular_values import SingularValues
 
 __all__ = ["MarchenkoPastur"]
@@ -102,17 +102,16 @@ class MarchenkoPastur(Law):
         ∫ x/(x+s)² = q/r and ∫ x²/(x+s)² = q (r − s)/r.
         """
         s = (self.shift - np.asarray(omega)) / self.scale
-        left, right = g1(s, self.width), g2(s, self.width)
+        left, right, root = traces(s, self.width)
         own = left if self.side == "inputs" else right
-        slope = self._trace_prime(s)
-        sg1 = s * left
-        beyond = 2.0 * sg1 + (self.width - 1.0)  # r − s
-        root = s + beyond
         ratio = self.shift / self.scale
         with np.errstate(divide="ignore", invalid="ignore"):  # infinite at an edge
+            sg1 = s * left
+            beyond = 2.0 * sg1 + (self.width - 1.0)  # r − s
             q = sg1 * right * (self.width / self._multiplicity)
             first = ratio * own + q
-            second = -(ratio**2) * slope + q * (2.0 * ratio + beyond) / root
+            slope = own * (1.0 + self._multiplicity * own)  # −r times that of ∫ dμ/(x + s)
+            second = (ratio**2 * slope + q * (2.0 * ratio + beyond)) / root
         return own / self.scale, first, second
 
     def singular_values(self) -> SingularValues:
@@ -143,6 +142,3 @@ class MarchenkoPastur(Law):
 
     def _trace(self, s: NDArray) -> NDArray:
         return (g1 if self.side == "inputs" else g2)(s, self.width)
-
-    def _trace_prime(self, s: NDArray) -> NDArray:
-        return (g1_prime if self.side == "inputs" else g2_prime)(s, self.width)

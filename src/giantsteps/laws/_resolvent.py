@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidProblem
 
-__all__ = ["g1", "g1_prime", "g2", "g2_prime"]
+__all__ = ["g1", "g1_prime", "g2", "g2_prime", "traces"]
 
 
 def g1(s: ArrayLike, width: ArrayLike) -> NDArray:
@@ -37,8 +37,7 @@ def g1(s: ArrayLike, width: ArrayLike) -> NDArray:
     ----------
     theory §1.
     """
-    s, width = _checked(s, width)
-    return _trace(s, s + (width - 1.0), s, _root(s, width))
+    return traces(*_checked(s, width))[0]
 
 
 def g2(s: ArrayLike, width: ArrayLike) -> NDArray:
@@ -49,24 +48,32 @@ def g2(s: ArrayLike, width: ArrayLike) -> NDArray:
 
     Arguments as for `g1`. References: theory §1.
     """
-    s, width = _checked(s, width)
-    return _trace(s, s + (1.0 - width), width * s, _root(s, width))
+    return traces(*_checked(s, width))[1]
 
 
 def g1_prime(s: ArrayLike, width: ArrayLike) -> NDArray:
     r"""Derivative of `g1` in s: :math:`g_1' = -g_1(1 + g_1)/r`, r the root of the discriminant."""
-    s, width = _checked(s, width)
-    trace = g1(s, width)
+    left, _, root = traces(*_checked(s, width))
     with np.errstate(divide="ignore", invalid="ignore"):  # infinite at an edge
-        return -trace * (1.0 + trace) / _root(s, width)
+        return -left * (1.0 + left) / root
 
 
 def g2_prime(s: ArrayLike, width: ArrayLike) -> NDArray:
     r"""Derivative of `g2` in s: :math:`g_2' = -g_2(1 + β g_2)/r`, r as for `g1_prime`."""
     s, width = _checked(s, width)
-    trace = g2(s, width)
+    _, right, root = traces(s, width)
     with np.errstate(divide="ignore", invalid="ignore"):  # infinite at an edge
-        return -trace * (1.0 + width * trace) / _root(s, width)
+        return -right * (1.0 + width * right) / root
+
+
+def traces(s: NDArray, width: NDArray | float) -> tuple[NDArray, NDArray, NDArray]:
+    """g₁, g₂ and the root r = √((s+β−1)² + 4s) of their discriminant, together."""
+    root = _root(s, width)
+    return (
+        _trace(s + (width - 1.0), s, root),
+        _trace(s + (1.0 - width), width * s, root),
+        root,
+    )
 
 
 def _checked(s: ArrayLike, width: ArrayLike) -> tuple[NDArray, NDArray]:
@@ -78,7 +85,7 @@ def _checked(s: ArrayLike, width: ArrayLike) -> tuple[NDArray, NDArray]:
     return s, width
 
 
-def _root(s: NDArray, width: NDArray) -> NDArray:
+def _root(s: NDArray, width: NDArray | float) -> NDArray:
     """√((s+β−1)² + 4s), ~ s at infinity, analytic off the cut; factored, hence stable near it.
 
     (1−√β)² is written ((1−β)/(1+√β))² so that it keeps its digits for β near one.
@@ -92,7 +99,7 @@ def _root(s: NDArray, width: NDArray) -> NDArray:
         return np.where(far < 0.0, -1.0, 1.0) * np.sqrt(far * near)
 
 
-def _trace(s: NDArray, linear: NDArray, quadratic: NDArray, root: NDArray) -> NDArray:
+def _trace(linear: NDArray, quadratic: NDArray, root: NDArray) -> NDArray:
     """The root g ~ 1/s of quadratic g² + linear g − 1 = 0, without cancellation."""
     same_sign = (linear * np.conj(root)).real >= 0.0
     with np.errstate(divide="ignore", invalid="ignore"):

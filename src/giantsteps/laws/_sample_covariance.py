@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblem, NotConverged
 from ._law import Law
 
-__all__ = ["Population", "SampleCovariance", "Subordination", "bisect"]
+__all__ = ["Population", "SampleCovariance", "Subordination", "find_root"]
 
 _Function = Callable[[NDArray], NDArray]
 _SHRINK = 0.25  # ratio of successive imaginary parts in the continuation
@@ -244,9 +244,9 @@ class SampleCovariance(Law):
         if bottom == 0 and ratio >= self._population_rank:
             first = 0.0
         else:
-            first = float(bisect(excess, np.array(bottom - 1.001 * reach), np.array(bottom)))
+            first = float(find_root(excess, np.array(bottom - 1.001 * reach), np.array(bottom)))
             first = 0.0 if abs(first) < 1e-15 * bottom else first  # Γ = 1: a hard edge
-        last = float(bisect(lambda w: -excess(w), np.array(top), np.array(top + 1.001 * reach)))
+        last = float(find_root(lambda w: -excess(w), np.array(top), np.array(top + 1.001 * reach)))
         inner = self._open_gaps(excess)
         return np.sort(np.concatenate([[first, last], inner.ravel()])).reshape(-1, 2)
 
@@ -261,11 +261,11 @@ class SampleCovariance(Law):
         middle = 0.5 * (lower + upper)
         maybe = excess(middle) < 0.5 * (upper - lower) * np.abs(slope(middle))  # convexity
         lower, upper = lower[maybe], upper[maybe]
-        lowest = bisect(slope, lower, upper)
+        lowest = find_root(slope, lower, upper)
         opened = excess(lowest) < 0
         lower, upper, lowest = lower[opened], upper[opened], lowest[opened]
-        left = bisect(lambda w: -excess(w), lower, lowest)
-        right = bisect(excess, lowest, upper)
+        left = find_root(lambda w: -excess(w), lower, lowest)
+        right = find_root(excess, lowest, upper)
         return np.stack([left, right], axis=-1)
 
     def _inside(self, x: NDArray) -> NDArray:
@@ -285,7 +285,7 @@ class SampleCovariance(Law):
         upper = np.where(
             gap == len(self.support), np.maximum(x / self.ratio, starts[-1]), ends[gap]
         )
-        return bisect(lambda w: self.spike(w) - x, lower, upper)
+        return find_root(lambda w: self.spike(w) - x, lower, upper)
 
     # -- Newton's method with continuation in Im z --------------------------------------------
 
@@ -327,13 +327,32 @@ class SampleCovariance(Law):
         return omega, used
 
 
-def bisect(f: _Function, lower: ArrayLike, upper: ArrayLike) -> NDArray:
-    """Sign change of functions that go from negative to positive, to the last digit."""
-    lower, upper = np.broadcast_arrays(np.asarray(lower, float), np.asarray(upper, float))
+def find_root(f: _Function, lower: ArrayLike, upper: ArrayLike) -> NDArray:
+    """Roots of functions that go from negative to positive, to the last digit.
+
+    Chandrupatla's method, elementwise: inverse quadratic interpolation where it is safe, else
+    bisection. The ends are never evaluated, so f may be infinite there.
+    """
+    b, a = np.broadcast_arrays(np.asarray(lower, float), np.asarray(upper, float))
+    fa, fb = np.full(a.shape, np.inf), np.full(a.shape, -np.inf)
+    t = np.full(a.shape, 0.5)
     for _ in range(200):
-        middle = 0.5 * (lower + upper)
-        if np.all((middle <= lower) | (middle >= upper)):
+        x = a + t * (b - a)
+        fx = f(x)
+        fx = np.where(np.isnan(fx), np.inf, fx)
+        same = (fx < 0) == (fa < 0)
+        c, fc = np.where(same, a, b), np.where(same, fa, fb)
+        b, fb = np.where(same, b, a), np.where(same, fb, fa)
+        a, fa = x, fx
+        width = np.maximum(np.abs(b - a), np.finfo(float).tiny)
+        limit = np.finfo(float).eps * np.abs(a) / width
+        if np.all((limit > 0.5) | (fa == 0)):
             break
-        below = f(middle) < 0
-        lower, upper = np.where(below, middle, lower), np.where(below, upper, middle)
-    return 0.5 * (lower + upper)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+            safe = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
+            step = fa / (fb - fa) * fc / (fb - fc)
+            step = step + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+        step = np.where(safe & np.isfinite(step), step, 0.5)
+        t = np.clip(step, np.minimum(limit, 0.5), 1 - np.minimum(limit, 0.5))
+    return a

@@ -95,15 +95,22 @@ def features_small_step(problem: Problem, d: int | None = None) -> Spectrum:
     return _spectrum(problem, d, "features")
 
 
-def _spectrum(problem: Problem, d: int | None, matrix: Literal["kernel", "features"]) -> Spectrum:
+def _spectrum(
+    problem: Problem,
+    d: int | None,
+    matrix: Literal["kernel", "features"],
+    bulk: KernelBulk | None = None,
+) -> Spectrum:
+    """The spectrum, and with the same ``bulk`` that before the step."""
     sized = problem if d is None else problem.realised(d)
-    activation = moments(sized.activation)
-    bulk = KernelBulk(
-        width=sized.width,
-        samples=sized.require_readout().samples,
-        linear=activation.linear,
-        residual=activation.residual,
-    )
+    if bulk is None:
+        activation = moments(sized.activation)
+        bulk = KernelBulk(
+            width=sized.width,
+            samples=sized.require_readout().samples,
+            linear=activation.linear,
+            residual=activation.residual,
+        )
     found = sorted(_outliers(sized, bulk, d), key=lambda one: -one.value)
     if matrix == "kernel":
         spikes = [Spike(value=one.value, overlaps={"labels": one.labels}) for one in found]
@@ -130,7 +137,7 @@ def _spectrum(problem: Problem, d: int | None, matrix: Literal["kernel", "featur
         matrix=matrix,
         bulk=bulk if matrix == "kernel" else bulk.singular_values(),
         spikes=tuple(spikes),
-        initial=_spectrum(problem.untrained(), d, matrix) if problem.steps else None,
+        initial=_spectrum(problem.untrained(), d, matrix, bulk) if problem.steps else None,
     )
 
 
