@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.errors import NotConverged
+from giantsteps.theory._continuation import State, continuation
 
 if TYPE_CHECKING:
     from giantsteps.functions import Function
@@ -75,6 +76,27 @@ def labels(link: Function, noise_variance: float, shift: float) -> Labels:
         y = (y[:, None] + scale * g).ravel()
         u, weights = np.repeat(u, len(g)), (weights[:, None] * v).ravel()
     return Labels(u, y, weights / weights.sum())
+
+
+@lru_cache(maxsize=64)
+def _marginal(link: Function, noise_variance: float, shift: float) -> tuple[NDArray, NDArray]:
+    """Nodes and weights for y alone: with noise, its smooth density on a grid that widens with |y|.
+
+    The trapezoidal rule in t, y = s sinh t, is exact to rounding for a density smoothed by noise.
+    """
+    rule = labels(link, noise_variance, shift)
+    if noise_variance == 0:
+        return rule.y, rule.weights
+    clean = labels(link, 0.0, shift)
+    scale = np.sqrt(noise_variance)
+    top = float(np.abs(clean.y).max()) + 9 * scale
+    step = min(scale / 3, 0.03)
+    t = np.arange(-1, 1, min(step, 0.05) / max(np.arcsinh(top), 1.0)) * np.arcsinh(top)
+    y = np.sinh(t)
+    distance = (y[:, None] - clean.y) / scale
+    density = np.exp(-distance * distance / 2) @ clean.weights * np.cosh(t)
+    kept = density > 1e-17 * density.max()
+    return y[kept], density[kept] / density[kept].sum()
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +156,38 @@ def label_law(
         count = int(np.ceil(2.0 * np.log10(far / near))) + 8
         m = np.geomspace(ends[0], ends[1], count)
         z = -1 / m + (q / (1 + np.multiply.outer(m, q) / samples)) @ rule.weights
-    return _ritz_nodes(rule, q, samples, m, z, signed)
+    nodes, weights, special_nodes, special = _ritz_nodes(rule, q, samples, m, z)
+    if signed:
+        y, mass = _marginal(link, noise_variance, shift)
+        both = _square_along(y, mass, samples, np.concatenate([nodes, special_nodes]))
+        square, special_square = both[: len(nodes)], both[len(nodes) :]
+    else:  # 𝐒 has no negative eigenvalue, up to rounding
+        nodes = square = np.maximum(nodes, 0.0)
+        special_nodes = special_square = np.maximum(special_nodes, 0.0)
+    return LabelLaw(nodes, weights, special_nodes, special, square, special_square)
+
+
+def _square_along(y: NDArray, weights: NDArray, samples: float, nodes: NDArray) -> NDArray:
+    """𝐒(ι) = Im[m E(y²/(1 + ym/α₀))]/Im m at ι + i0, q = y; outside the law its continuation."""
+    scale = float(np.sqrt(weights @ (y * y)))
+
+    def solver(z: NDArray, start: State | None, rounds: int | None) -> tuple[State, NDArray]:
+        m = -1 / z if start is None else start[0]
+        for _ in range(rounds or _NEWTON):
+            shrink = 1 / (1 + m[:, None] * (y / samples))
+            image = -1 / (z - (shrink * y) @ weights)
+            gap = np.abs(image / m - 1)
+            if np.all(gap <= 1e-13):
+                break
+            slope = image * image * ((shrink * shrink) @ (weights * y * y)) / samples
+            bold = m + (image - m) / (1 - slope)
+            m = np.where(bold.imag > 0, bold, image)
+        return (m,), gap
+
+    raised = nodes + 1e-7j * (scale + np.abs(nodes))
+    (m,) = continuation(solver, raised, scale, "the law of the labels' covariance")
+    total = m * ((1 / (1 + m[:, None] * (y / samples))) @ (weights * y * y))
+    return np.maximum(total.imag / m.imag, 0.0)
 
 
 def _transform(rule: Labels, q: NDArray, samples: float, z: NDArray) -> NDArray:
@@ -158,9 +211,12 @@ def _transform(rule: Labels, q: NDArray, samples: float, z: NDArray) -> NDArray:
 
 
 def _ritz_nodes(
-    rule: Labels, q: NDArray, samples: float, m: NDArray, z: NDArray, signed: bool
-) -> LabelLaw:
-    """Rayleigh–Ritz values on the span of (Q − z_i)⁻¹v, from divided differences at (z̄_i, z_j)."""
+    rule: Labels, q: NDArray, samples: float, m: NDArray, z: NDArray
+) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """Nodes and weights of ν and of the special measures.
+
+    Rayleigh–Ritz values on the span of (Q − z_i)⁻¹v, from divided differences at (z̄_i, z_j).
+    """
     u, y, w = rule.u, rule.y, rule.weights
     shrink = 1 / (1 + np.multiply.outer(m, q) / samples)
 
@@ -198,17 +254,9 @@ def _ritz_nodes(
     basis = _Basis(m, z)
     nodes, vectors = basis.ritz(dm[None, None], m[None, None])
     start = basis.overlaps(vectors, m[None, None])[:, 0]
-    square = basis.overlaps(vectors, (m * label)[None, None])[:, 0] / start if signed else nodes
     special_nodes, special_vectors = basis.ritz(gram, transforms)
     components = basis.overlaps(special_vectors, transforms)
-    special = components[:, :, None] * components[:, None, :]
-    if signed:
-        square = np.maximum(square, 0.0)
-        special_square = np.interp(special_nodes, nodes, square)
-    else:  # 𝐒 has no negative eigenvalue, up to rounding
-        nodes, special_nodes = np.maximum(nodes, 0.0), np.maximum(special_nodes, 0.0)
-        square, special_square = nodes, special_nodes
-    return LabelLaw(nodes, start**2, special_nodes, special, square, special_square)
+    return nodes, start**2, special_nodes, components[:, :, None] * components[:, None, :]
 
 
 def _in_frame(frame: NDArray, bb: NDArray, mixed: NDArray, teacher: NDArray) -> NDArray:

@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from giantsteps.problem import Problem, Ridge
+from giantsteps.theory._many_small_steps import many_small_steps
 from giantsteps.theory._model_risk import ridge_batch
 from giantsteps.theory._one_step import one_step
 from giantsteps.theory._ridge_batch import RidgeBatch
 from giantsteps.theory._spiked_features import SpikedFeatures
+from giantsteps.theory._two_steps import two_steps
 
 __all__ = ["equivalent", "risk_batch"]
 
@@ -28,12 +30,12 @@ def equivalent(problem: Problem, d: int | None = None, *, bulk: str = "exact") -
     Parameters
     ----------
     problem : Problem
-        No step, or one; its readout is not used.
+        Up to two steps, or any number with exponent 0; its readout is not used.
     d : int, optional
-        Input dimension. Needed unless the exponent is 1/2, whose limit has p = N = ∞.
+        Input dimension. Needed unless the exponents are 1/2, whose limit has p = N = ∞.
     bulk : {"exact", "isotropic"}
         ``"exact"``: the law of 𝐒 if c₂ = 0, else a good approximation along the law of M;
-        ``"isotropic"``: their traces alone (cui2024).
+        ``"isotropic"``: their traces alone (cui2024). Several steps always have this one.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def equivalent(problem: Problem, d: int | None = None, *, bulk: str = "exact") -
 
     Notes
     -----
-    theory §5a, §5b; cui2024, dandi2024.
+    theory §5a, §5b; cui2024, dandi2024. Several steps: theory §7.
 
     Examples
     --------
@@ -55,7 +57,9 @@ def equivalent(problem: Problem, d: int | None = None, *, bulk: str = "exact") -
     >>> [round(float(x), 6) for x in (model.bulk.totals[0], model.spikes[0, 0], model.overlap[0])]
     [1.018973, 1.134056, 0.971854]
     """
-    return one_step(problem, d, bulk=bulk)
+    if len(problem.steps) < 2:
+        return one_step(problem, d, bulk=bulk)
+    return two_steps(problem, d) if len(problem.steps) == 2 else many_small_steps(problem, d)
 
 
 def risk_batch(
@@ -80,7 +84,7 @@ def risk_batch(
         key = replace(problem, readout=None)
         if key not in models:
             models[key] = len(grouped)
-            grouped.append((one_step(key, d, bulk=bulk), []))
+            grouped.append((equivalent(key, d, bulk=bulk), []))
         group = models[key]
         place.append((group, len(grouped[group][1])))
         grouped[group][1].append(readout)
