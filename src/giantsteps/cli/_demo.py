@@ -17,11 +17,11 @@ __all__ = ["command"]
     "--dimension",
     "d",
     type=int,
-    default=400,
+    default=500,
     show_default=True,
     help="Input dimension of the simulated networks.",
 )
-@click.option("--seeds", type=int, default=10, show_default=True, help="Networks a point.")
+@click.option("--seeds", type=int, default=8, show_default=True, help="Networks a point.")
 @click.option(
     "-o",
     "--output",
@@ -45,17 +45,22 @@ def command(d: int, seeds: int, output: Path) -> None:
     problem = gs.Problem(
         activation="tanh",
         teacher="sin",
-        width=1.0,
+        width=2.0,
         steps=[gs.Step(samples=1.0, rate=1.0, exponent=0.5)],
         readout=gs.Ridge(samples=1.0, penalty=0.1),
         init=gs.Init(second_layer="constant"),
     )
     batches = {"steps.0.samples": [1.0, 5.0, 20.0]}
-    grid = gs.Grid(problem, {"readout.samples": [0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0], **batches})
-    smooth = gs.Grid(problem, {"readout.samples": np.linspace(0.2, 3.1, 59), **batches})
+    grid = gs.Grid(problem, {"readout.samples": [0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0], **batches})
+    smooth = gs.Grid(problem, {"readout.samples": np.geomspace(0.45, 8.5, 60), **batches})
     with progress_bar("simulating") as report:
         comparison = gs.compare(
-            grid, d=d, seeds=seeds, quantities=("test", "initial.test"), progress=report
+            grid,
+            d=d,
+            seeds=seeds,
+            quantities=("test", "initial.test"),
+            test_samples="exact",
+            progress=report,
         )
     display = comparison.plot(
         x="readout.samples",
@@ -63,15 +68,30 @@ def command(d: int, seeds: int, output: Path) -> None:
         floor=theory.bounds(problem)["linear"],
         floor_label="kernel floor",
     )
+    display.ax_.set_yscale("log")
+    display.ax_.set_yticks([0.06, 0.1, 0.2, 0.4], labels=["0.06", "0.1", "0.2", "0.4"], minor=False)
+    display.ax_.tick_params(which="minor", labelleft=False)
     display.save(output)
     csv = output.with_suffix(".csv")
     comparison.to_csv(csv)
 
     columns = comparison.to_columns()
-    shown = ("readout.samples", "steps.0.samples", "theory", "simulation", "standard_error", "t")
     rows = [i for i, name in enumerate(columns["quantity"]) if name == "test"]
     table(
-        {name: [columns[name][i] for i in rows] for name in shown},
-        f"test error after one step, d = {d}, {seeds} networks a point: {comparison.verdict}",
+        {title: [columns[name][i] for i in rows] for title, name in _TITLES.items()},
+        f"test error after one step, d = {d}, {seeds} networks a point",
     )
+    beyond = sum(abs(t) > 3 for t in columns["t"])
+    click.echo(f"cells beyond three standard errors: {beyond} of {len(columns['t'])}")
     click.echo(f"figure: {output.resolve()}\ntable:  {csv.resolve()}")
+
+
+#: Heading → column of the comparison.
+_TITLES = {
+    "n/d": "readout.samples",
+    "n0/d": "steps.0.samples",
+    "theory": "theory",
+    "simulation": "simulation",
+    "± se": "standard_error",
+    "t": "t",
+}
