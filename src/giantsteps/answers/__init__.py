@@ -9,6 +9,7 @@ from giantsteps.answers._export import require, to_csv
 from giantsteps.answers._gradient import Gradient
 from giantsteps.answers._learned_function import LearnedFunction
 from giantsteps.answers._leaves import Leaf
+from giantsteps.answers._outlier_count import OutlierCount
 from giantsteps.answers._risk import Risk
 from giantsteps.answers._spectrum import Matrix, Spectrum, Spike
 from giantsteps.answers._training_loss import TrainingLoss
@@ -20,6 +21,7 @@ __all__ = [
     "Leaf",
     "LearnedFunction",
     "Matrix",
+    "OutlierCount",
     "Risk",
     "Solution",
     "Source",

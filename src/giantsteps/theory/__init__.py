@@ -2,6 +2,8 @@
 
 from ._bounds import approximation_error, bounds, bounds_of_model
 from ._equivalent import equivalent
+from ._outlier_count import outlier_count
+from ._reuse import reuse_exponent
 from ._risk import risk, staircase_risk
 from ._spiked_features import SpikedFeatures
 from ._staircase import Staircase, StaircaseSpike, staircase
@@ -17,7 +19,9 @@ __all__ = [
     "bounds_of_model",
     "equivalent",
     "linear_loss_drop",
+    "outlier_count",
     "quadratic_loss_drop",
+    "reuse_exponent",
     "risk",
     "staircase",
     "staircase_risk",

@@ -11,6 +11,7 @@ from giantsteps.problem import Problem, Ridge
 from giantsteps.theory._many_small_steps import many_small_steps
 from giantsteps.theory._model_risk import ridge_batch
 from giantsteps.theory._one_step import one_step
+from giantsteps.theory._regime import resolve
 from giantsteps.theory._ridge_batch import RidgeBatch
 from giantsteps.theory._spiked_features import SpikedFeatures
 from giantsteps.theory._two_steps import two_steps
@@ -59,7 +60,11 @@ def equivalent(problem: Problem, d: int | None = None, *, bulk: str = "exact") -
     """
     if len(problem.steps) < 2:
         return one_step(problem, d, bulk=bulk)
-    return two_steps(problem, d) if len(problem.steps) == 2 else many_small_steps(problem, d)
+    resolve("equivalent", problem, d)
+    if len(problem.steps) == 2:
+        return two_steps(problem, d)
+    assert d is not None
+    return many_small_steps(problem, d)
 
 
 def risk_batch(

@@ -28,7 +28,7 @@ __all__ = ["Response", "fresh_response", "lengths", "reused_response"]
 #: Half-width of the integral over g and its widest panel.
 _REACH, _PANEL = 8.5, 4.25
 #: Panels of the law of h and nodes on each; spacing and degree of tabulated functions.
-_WIDTH, _ORDER, _SPACING, _SPLINE_DEGREE = 1.0, 12, 0.1, 7
+_WIDTH, _ORDER, _SPACING, _SPLINE_DEGREE = 1.5, 12, 0.1, 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,15 +141,14 @@ def _reused(
     )
     h = grid.nodes[:, None] + shift
     table = _table(activation, spread, float(h.min()), float(h.max()))
-    values = table(h)  # (K, V, 3): E_ξ of σ, σ', σ'²
-    curvature = table.derivative()(h)[..., 1]
+    output, slopes, curvature, squares = np.moveaxis(table(h), -1, 0)  # means over ξ, (K, V)
     return (
-        plain @ values[..., 0],
-        plain @ values[..., 1],
+        plain @ output,
+        plain @ slopes,
         plain @ curvature,
-        plain @ values[..., 2],
-        tilted @ values[..., 1],
-        echoed @ values[..., 1],
+        plain @ squares,
+        tilted @ slopes,
+        echoed @ slopes,
     )
 
 
@@ -184,7 +183,7 @@ def _neuron_rule(activation: Function, spread: float, crossed: float) -> Rule:
 
 
 def _table(activation: Function, spread: float, lower: float, upper: float) -> BSpline:
-    """t ↦ E_ξ (σ, σ', σ'²)(t + spread · ξ) on [lower, upper], a spline with three columns."""
+    """t ↦ E_ξ (σ, σ', σ'', σ'²)(t + spread · ξ) on [lower, upper], a spline with four columns."""
     slope = activation.derivative
     points = np.arange(lower - 4 * _SPACING, upper + 5 * _SPACING, _SPACING)
     kinks = slope.breakpoints(lower, upper)
@@ -197,5 +196,5 @@ def _table(activation: Function, spread: float, lower: float, upper: float) -> B
         points = np.unique(np.concatenate([points[far], fine]))
     means = smoothed(activation, points, spread).mean
     slopes = smoothed(slope, points, spread)
-    values = np.stack([means, slopes.mean, slopes.second_moment], axis=-1)
+    values = np.stack([means, slopes.mean, slopes.slope, slopes.second_moment], axis=-1)
     return make_interp_spline(points, values, k=_SPLINE_DEGREE)

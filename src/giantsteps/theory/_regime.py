@@ -33,7 +33,10 @@ class Kind(Enum):
     BETWEEN = "one step, 0 < exponent < 1/2"
     BOUNDARY = "one step, exponent (l-1)/(2l), l ≥ 2"
     LARGE = "one step, exponent 1/2"
-    SEVERAL = "several steps"
+    SMALL_STEPS = "several steps, all exponents 0"
+    LARGE_STEPS = "two steps, both exponents 1/2"
+    TWO = "two steps, other exponents"
+    SEVERAL = "three or more steps, not all exponents 0"
 
 
 def staircase_level(exponent: float) -> tuple[int, bool]:
@@ -55,14 +58,23 @@ def kind_of(problem: Problem) -> Kind:
     """The row of the table a problem belongs to."""
     if not problem.steps:
         return Kind.UNTRAINED
-    if len(problem.steps) > 1:
-        return Kind.SEVERAL
-    exponent = problem.steps[0].exponent
+    exponents = [step.exponent for step in problem.steps]
+    if len(exponents) > 1:
+        return _kind_of_several(exponents)
+    exponent = exponents[0]
     if exponent < BOUNDARY_WIDTH:
         return Kind.SMALL
     if exponent > 0.5 - BOUNDARY_WIDTH:
         return Kind.LARGE
     return Kind.BOUNDARY if staircase_level(exponent)[1] else Kind.BETWEEN
+
+
+def _kind_of_several(exponents: list[float]) -> Kind:
+    if max(exponents) < BOUNDARY_WIDTH:
+        return Kind.SMALL_STEPS
+    if len(exponents) > 2:
+        return Kind.SEVERAL
+    return Kind.LARGE_STEPS if min(exponents) > 0.5 - BOUNDARY_WIDTH else Kind.TWO
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,10 @@ def _activation_odd(problem: Problem) -> bool:
 
 def _mean_free_or_odd(problem: Problem) -> bool:
     return _activation_odd(problem) or abs(problem.init.second_layer.mean) < 1e-12
+
+
+def _no_initial_output(problem: Problem) -> bool:
+    return _activation_centered(problem) or abs(problem.init.second_layer.mean) < 1e-12
 
 
 def _no_marginal_spike(problem: Problem) -> bool:
@@ -135,6 +151,17 @@ CONDITIONS: dict[str, Condition] = {
         "σ is odd (else the bulk of the trained weights is a good approximation, theory §5b)",
         "an odd activation",
         _activation_odd,
+    ),
+    "no initial output": Condition(
+        "E σ(z) = 0 or the second layer has mean zero",
+        'gs.centered(activation), or second_layer="gaussian"',
+        _no_initial_output,
+    ),
+    "isotropic bulk": Condition(
+        "the neurons move little (exponents 0), so that their bulk is isotropic (else edges and "
+        "weak outliers are approximate, and the risk at small step samples)",
+        "exponents 0",
+        lambda problem: all(step.exponent < BOUNDARY_WIDTH for step in problem.steps),
     ),
     "no marginal spike": Condition(
         "no polynomial spike appears at this very exponent (else the limits from its two sides "
@@ -193,6 +220,19 @@ _NO_STEPS_YET = Absent("there is no step", "problems with at least one step")
 _ONE = Absent(
     "the problem has several steps", "no step or one step, and simulation for any number of steps"
 )
+_SCALES = Absent(
+    "spikes and bulk live on different scales there",
+    "exponents 1/2, or any exponent with d given",
+)
+_TWO_AT_A_SIZE = Absent(
+    "spikes and bulk live on different scales there",
+    "both exponents 1/2, all exponents 0, or any two exponents with d given",
+)
+_TOO_MANY = Absent(
+    "the equations of theory §7 are those of two steps",
+    "two steps, any number of steps with exponent 0, theory.risk_of_weights for given weights, "
+    "and simulation for any number of steps",
+)
 
 _MARCHENKO_PASTUR = Rule("§1", "initial", needs=())
 _SMALL_SPIKE = Rule("§2", "small step", references=_ONE_STEP)
@@ -210,6 +250,26 @@ _RANDOM_FEATURES = Rule(
     references=("ba2022", "mei2019"),
 )
 _EQUIVALENT = Rule("§5", "equivalent", exact_if=("odd activation",), references=_EVERY_RATE)
+_SUMMED_SPIKE = Rule("§7", "summed", references=_ONE_STEP)
+_SUMMED_GAUSSIAN = Rule("§7", "summed", needs=_GAUSSIAN.needs, references=_ONE_STEP)
+_TWO_STEPS = Rule(
+    "§7",
+    "two steps",
+    needs=("single index", "centered teacher", "no initial output"),
+    exact_if=("isotropic bulk",),
+    references=("moniri2026",),
+)
+#: Kind and whether d is given → rule, for questions that several steps answer.
+_SEVERAL_STEPS: dict[tuple[Kind, bool], Rule | Absent] = {
+    (Kind.SMALL_STEPS, True): _TWO_STEPS,
+    (Kind.LARGE_STEPS, False): _TWO_STEPS,
+    (Kind.LARGE_STEPS, True): _TWO_STEPS,
+    (Kind.TWO, False): _TWO_AT_A_SIZE,
+    (Kind.TWO, True): _TWO_STEPS,
+    (Kind.SEVERAL, False): _TOO_MANY,
+    (Kind.SEVERAL, True): _TOO_MANY,
+}
+_STEPS = (Kind.SMALL_STEPS, Kind.LARGE_STEPS, Kind.TWO, Kind.SEVERAL)
 _STAIRCASE = Rule("§6", "staircase", references=("moniri2023",))
 _ON_BOUNDARY = Rule(
     "§6",
@@ -235,8 +295,8 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.BOUNDARY, True): _EQUIVALENT,
         (Kind.LARGE, False): _INFINITE_SPIKE,
         (Kind.LARGE, True): _EQUIVALENT,
-        (Kind.SEVERAL, False): _ONE,
-        (Kind.SEVERAL, True): _ONE,
+        (Kind.SMALL_STEPS, False): _SUMMED_SPIKE,
+        **_SEVERAL_STEPS,
     },
     "risk": {
         (Kind.UNTRAINED, False): _RANDOM_FEATURES,
@@ -249,8 +309,22 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.BOUNDARY, True): _EQUIVALENT,
         (Kind.LARGE, False): _EQUIVALENT,
         (Kind.LARGE, True): _EQUIVALENT,
-        (Kind.SEVERAL, False): _ONE,
-        (Kind.SEVERAL, True): _ONE,
+        (Kind.SMALL_STEPS, False): _SUMMED_GAUSSIAN,
+        **_SEVERAL_STEPS,
+    },
+    "equivalent": {
+        (Kind.UNTRAINED, False): _EQUIVALENT,
+        (Kind.UNTRAINED, True): _EQUIVALENT,
+        (Kind.SMALL, False): _SCALES,
+        (Kind.SMALL, True): _EQUIVALENT,
+        (Kind.BETWEEN, False): _SCALES,
+        (Kind.BETWEEN, True): _EQUIVALENT,
+        (Kind.BOUNDARY, False): _SCALES,
+        (Kind.BOUNDARY, True): _EQUIVALENT,
+        (Kind.LARGE, False): _EQUIVALENT,
+        (Kind.LARGE, True): _EQUIVALENT,
+        (Kind.SMALL_STEPS, False): _SCALES,
+        **_SEVERAL_STEPS,
     },
     "bounds": {
         (kind, given): Rule("§4", "bounds", references=("ba2022", "cui2024"))
@@ -263,7 +337,7 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.BETWEEN, False): _STAIRCASE,
         (Kind.BOUNDARY, False): _ON_BOUNDARY,
         (Kind.LARGE, False): _OFF_STAIRCASE,
-        (Kind.SEVERAL, False): _ONE,
+        **{(kind, False): _ONE for kind in _STEPS},
         **{(kind, True): _LIMIT_ONLY for kind in Kind},
     },
     "training_loss": {
@@ -272,7 +346,7 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.BETWEEN, False): _STAIRCASE,
         (Kind.BOUNDARY, False): _ON_BOUNDARY,
         (Kind.LARGE, False): _LARGE_LOSS,
-        (Kind.SEVERAL, False): _ONE,
+        **{(kind, False): _ONE for kind in _STEPS},
         **{(kind, True): _LIMIT_ONLY for kind in Kind},
     },
 }

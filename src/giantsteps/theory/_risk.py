@@ -10,6 +10,7 @@ from giantsteps.problem import Grid, Problem
 
 from ._dispatch import Solver, answer
 from ._equivalent import risk_batch
+from ._many_small_steps import summed
 from ._regime import Rule
 from ._ridge_batch import RidgeBatch
 from ._small_step import risk_small_step
@@ -133,8 +134,15 @@ def _answers(
     ]
 
 
+def _risk_summed(problems: Sequence[Problem], d: int | None) -> RidgeBatch:
+    """Many small steps, whose limit is that of one (theory §7)."""
+    return risk_small_step([summed(problem) for problem in problems], d)
+
+
 _SOLVERS: Mapping[str, Solver[Risk]] = {
     "small step": _solver(risk_small_step),
+    "summed": _solver(_risk_summed),
     "staircase": _solver(risk_staircase),
     "equivalent": _solver(risk_batch),
+    "two steps": _solver(risk_batch),
 }

@@ -13,7 +13,6 @@ quadrature in (u, ε, w) of any size is compressed once, by interpolation, to a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ _V_EDGES = np.array([-8.5, -2.5, 0.0, 2.5, 8.5])
 _Y_EDGES = np.array([0.0, 2.0, 6.0, 18.0, 54.0, 162.0])
 _ORDER = 12
 #: Labels in tails of this mass are moved to their ends.
-_NEGLIGIBLE = 1e-13
+_NEGLIGIBLE = 1e-11
 _NOISE_NODES, _FIRST_STEP_NODES = 40, 60
 
 
@@ -91,7 +90,6 @@ def teacher_rule(teacher: Teacher) -> Rule:
     return coordinate_rule(teacher.rank, reach=8.5, nodes=24)
 
 
-@lru_cache(maxsize=64)
 def sample_law(teacher: Teacher, noise_variance: float, samples: float) -> SampleLaw:
     """The law of (u, y, v) for a teacher, a noise variance Δ and a first step with α₀ samples.
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from giantsteps.answers import Solution, Spectrum, Spike
-from giantsteps.laws import MarchenkoPastur, outlier
+from giantsteps.laws import Law, MarchenkoPastur, outlier
 from giantsteps.problem import Grid, Problem
 
 from ._dispatch import Solver, answer
 from ._first_step import first_step
+from ._many_small_steps import first_batch_alignment, summed
 from ._regime import Rule
+from ._several_steps_weights import several_steps_weights
 
 __all__ = ["weights"]
 
@@ -62,6 +64,12 @@ def _rank_one(problems: Sequence[Problem], rules: Sequence[Rule], d: int | None)
 def _spectrum(problem: Problem, rule: Rule, d: int | None) -> Spectrum:
     sized = problem if d is None else problem.realised(d)
     spikes = _spikes(sized, None if d is None else problem.at(d).neurons) if problem.steps else ()
+    return _stated(problem, rule, d, MarchenkoPastur(sized.width).singular_values(), spikes)
+
+
+def _stated(
+    problem: Problem, rule: Rule, d: int | None, bulk: Law, spikes: tuple[Spike, ...]
+) -> Spectrum:
     return Spectrum(
         problem=problem,
         d=d,
@@ -72,7 +80,7 @@ def _spectrum(problem: Problem, rule: Rule, d: int | None) -> Spectrum:
         references=rule.references,
         solution=Solution(status="closed form"),
         matrix="weights",
-        bulk=MarchenkoPastur(sized.width).singular_values(),
+        bulk=bulk,
         spikes=spikes,
     )
 
@@ -84,8 +92,44 @@ def _spikes(problem: Problem, neurons: int | None) -> tuple[Spike, ...]:
     return (Spike(value=value, overlaps=overlaps),) if present else ()
 
 
+def _summed(problems: Sequence[Problem], rules: Sequence[Rule], d: int | None) -> list[Spectrum]:
+    """Many small steps, whose limit is that of one (theory §7)."""
+    return [
+        _stated(
+            problem,
+            rule,
+            d,
+            MarchenkoPastur(problem.width).singular_values(),
+            _seen_from_first(problem, _spikes(summed(problem), None)),
+        )
+        for problem, rule in zip(problems, rules, strict=True)
+    ]
+
+
+def _seen_from_first(problem: Problem, spikes: Sequence[Spike]) -> tuple[Spike, ...]:
+    """The spikes of all steps together, with the ``gradient`` of the first of them."""
+    cosine = first_batch_alignment(problem)
+    return tuple(
+        Spike(
+            value=spike.value,
+            overlaps={**spike.overlaps, "gradient": cosine * spike.overlaps["gradient"]},
+        )
+        for spike in spikes
+    )
+
+
+def _two_steps(problems: Sequence[Problem], rules: Sequence[Rule], d: int | None) -> list[Spectrum]:
+    """Two steps of any rates, or more with exponent 0 (theory §7)."""
+    return [
+        _stated(problem, rule, d, *several_steps_weights(problem, d))
+        for problem, rule in zip(problems, rules, strict=True)
+    ]
+
+
 _SOLVERS: Mapping[str, Solver[Spectrum]] = {
     "initial": _rank_one,
     "small step": _rank_one,
     "infinite strength": _rank_one,
+    "summed": _summed,
+    "two steps": _two_steps,
 }

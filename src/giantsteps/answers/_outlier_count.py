@@ -1,0 +1,46 @@
+"""How many outliers the steps bring to the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from giantsteps.answers._answer import Answer
+from giantsteps.answers._leaves import Leaf
+
+__all__ = ["OutlierCount"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class OutlierCount(Answer):
+    """The number of outliers of W that the exponents of the steps allow.
+
+    Counted are the terms of the weights' movement, one for each power A^p of the second layer in
+    its right vectors, whose size N^e does not vanish: e ≥ 0. Those with e > 0 diverge and are
+    outliers of every large network. Those with e = 0, on a boundary line, stay of order one, and
+    are outliers if they are strong enough.
+
+    Attributes
+    ----------
+    count : float or ndarray
+        All of them; ``inf`` where every power takes part.
+    marginal : float or ndarray
+        Those among them of order one.
+    sizes : mapping of str to float or ndarray
+        Exponent of the size of each, by its right vector ``"A"``, ``"A^2"``, …; the first ten.
+
+    Notes
+    -----
+    theory §7; moniri2026.
+    """
+
+    count: Leaf
+    marginal: Leaf
+    sizes: Mapping[str, Leaf] = field(default_factory=dict)
+
+    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {"count": (), "marginal": ()}
+    _mappings: ClassVar[tuple[str, ...]] = ("sizes",)
+
+    def __int__(self) -> int:
+        return int(self.count)

@@ -1,0 +1,96 @@
+"""Singular values of the weights after several steps: bulk and outliers (theory §2, §7)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import Spike
+from giantsteps.laws import Law
+from giantsteps.problem import Problem
+from giantsteps.theory._field import Modes
+from giantsteps.theory._many_small_steps import first_batch_alignment, many_small_steps
+from giantsteps.theory._two_steps import field_of
+from giantsteps.theory._weight_outliers import TypedWeights
+
+__all__ = ["several_steps_weights"]
+
+#: In the limit every direction is infinitely strong: those weaker than this, relative to the
+#: strongest, are not listed.
+_LISTED = 1e-6
+#: Powers of A that a right singular vector is compared with.
+_POWERS = 6
+
+
+def several_steps_weights(problem: Problem, d: int | None) -> tuple[Law, tuple[Spike, ...]]:
+    """The bulk of the weights and its outliers, for two steps or for small ones.
+
+    Without d (both exponents 1/2) the outliers are infinite, with finite overlaps. An outlier's
+    ``degree`` p is the power A^p that its right singular vector is closest to.
+    """
+    values, mass = problem.init.second_layer.types()
+    variances, modes = _moved(problem, d)
+    weights = TypedWeights(
+        spikes=modes.spikes,
+        variances=variances,
+        probabilities=mass,
+        width=(problem if d is None else problem.realised(d)).width,
+        neurons=math.inf if d is None else float(problem.at(d).neurons),
+    )
+    if d is None:
+        listed = int(np.sum(modes.strength > _LISTED * modes.strength.max(initial=0.0)))
+        units = np.eye(len(modes.strength))[:listed]
+        right = modes.spikes / np.sqrt(modes.strength)
+        found = [(math.inf, unit, 1.0, right @ unit) for unit in units]
+    else:
+        found = [(out.value, out.direction, out.left, out.right) for out in weights.outliers]
+    return weights.bulk, tuple(_spike(modes, values, mass, *outlier) for outlier in found)
+
+
+def _moved(problem: Problem, d: int | None) -> tuple[NDArray, Modes]:
+    """Squared lengths of the types and the directions in which they moved."""
+    if len(problem.steps) == 2:
+        field = field_of(problem, d)
+        return field.variances, field.modes
+    assert d is not None
+    model = many_small_steps(problem, d)
+    return model.bulk.totals, Modes(
+        strength=model.probabilities @ model.spikes**2,
+        spikes=model.spikes,
+        teacher=model.overlap[None],
+        first=np.sqrt([first_batch_alignment(problem)]),
+    )
+
+
+def _spike(
+    modes: Modes,
+    values: NDArray,
+    mass: NDArray,
+    value: float,
+    direction: NDArray,
+    left: float,
+    right: NDArray,
+) -> Spike:
+    square = float(mass @ values**2)
+    along = float(mass @ (values * right))
+    return Spike(
+        value=value,
+        overlaps={
+            "teacher": left * float(np.sum((modes.teacher @ direction) ** 2)),
+            "gradient": left * float(modes.first @ direction) ** 2,
+            "second_layer": along**2 / square if square else 0.0,
+        },
+        degree=_power(values, mass, right),
+    )
+
+
+def _power(values: NDArray, mass: NDArray, right: NDArray) -> int:
+    """The p for which ``right`` has most on A^p, orthogonal to the lower powers."""
+    root = np.sqrt(mass)
+    powers = values[:, None] ** np.arange(1, min(_POWERS, len(values)) + 1) * root[:, None]
+    basis, triangle = np.linalg.qr(powers)
+    new = np.abs(np.diag(triangle)) > 1e-8 * np.linalg.norm(powers, axis=0)
+    parts = np.where(new, (basis.T @ (root * right)) ** 2, 0.0)
+    return int(np.argmax(parts)) + 1
