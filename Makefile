@@ -2,7 +2,6 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
-# One BLAS thread per core, and no more: the tests are small problems.
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test lint types unit docs bench clean
@@ -34,7 +33,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[plot,sweep,torch,dev]'
+	$(PIP) --editable '.[plot,sweep,cluster,torch,dev]'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev

@@ -66,8 +66,9 @@ def test_what_is_not_resolved_does_not_agree():
 
 def test_trend_is_exact_for_a_gap_of_its_form():
     sizes = [200, 500, 1500]
-    gaps = 0.3 - 40 / np.array(sizes)
-    assert_allclose(_trend(sizes) @ gaps, [0.3, -40 / 200])
+    for power in (1.0, 0.5):
+        gaps = 0.3 - 40 / np.array(sizes) ** power
+        assert_allclose(_trend(sizes, power) @ gaps, [0.3, -40 / 200**power])
 
 
 def test_a_gap_that_falls_as_one_over_d_is_finite_size():
@@ -91,7 +92,7 @@ def test_a_bias_is_not_taken_for_a_finite_size():
     constant = judge(1.05 * normal(5, 2, 20), np.ones((2, CELLS)), sizes, limit=0.02)
     assert fraction(constant.verdict, "disagree") > 0.95
     assert fraction(constant.verdict, "finite size") < 0.01
-    falling = np.array([0.07, 0.06])[:, None, None] + normal(6, 2, 20, se=0.002)
+    falling = np.array([0.07, 0.066])[:, None, None] + normal(6, 2, 20, se=0.002)
     verdict = judge(falling, np.ones((2, CELLS)), sizes, limit=0.02).verdict
     assert fraction(verdict, "disagree") > 0.99
 

@@ -44,8 +44,8 @@ def compare(
 
     over independent seeds. A quantity *agrees* if |t| ≤ 3 and the resolution is at most 2 %
     (overlaps: 5 %), is *unresolved* if |t| ≤ 3 but the resolution is worse (take more seeds or a
-    larger d), *disagrees* if |t| > 3; with several sizes, a gap that shrinks as 1/d towards zero
-    is an effect of the *finite size*.
+    larger d), *disagrees* if |t| > 3; with several sizes, a gap that shrinks towards zero, as
+    1/d or d^{-1/2}, is an effect of the *finite size*.
 
     Parameters
     ----------

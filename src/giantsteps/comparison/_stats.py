@@ -31,6 +31,9 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 BEYOND = 3.0
 #: A gap shrinks with the size when the slope of its trend is beyond so many standard errors.
 SHRINKS = 2.0
+#: Powers of 1/d by which gaps close: most effects of the size fall as 1/d, the pull of the
+#: initial network in the gradient as d^{-1/2} (theory §2).
+POWERS = (1.0, 0.5)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,8 +110,8 @@ class Agreement(Record):
     by_size : tuple of Estimate
         One a size d, increasing.
     extrapolated : Estimate or None
-        With two sizes or more: the simulation plus g∞ of the trend gap(d) = g∞ + c/d, that is,
-        the estimate with its finite-size gap removed.
+        With two sizes or more: the simulation plus g∞ of the trend gap(d) = g∞ + c/d^p, that is,
+        the estimate with its finite-size gap removed; p is 1 or ½, whichever leaves less.
     slope_t : float, ndarray or None
         Student t of c, positive where the gap shrinks with d.
     limit : float
@@ -179,9 +182,12 @@ def judge(
     extrapolated, slope_t = None, None
     if len(sizes) > 1:
         gaps = samples - theory[:, None]
-        at_infinity, slope = (np.tensordot(row, gaps, axes=1) for row in _trend(sizes))
-        extrapolated = estimate(theory[-1] + at_infinity, theory[-1], scale[-1])
-        trend = estimate(slope, np.zeros_like(theory[-1]))
+        trends = []
+        for power in POWERS:
+            at_infinity, slope = (np.tensordot(row, gaps, axes=1) for row in _trend(sizes, power))
+            limit_gap = estimate(theory[-1] + at_infinity, theory[-1], scale[-1])
+            trends.append((limit_gap, estimate(slope, np.zeros_like(theory[-1]))))
+        extrapolated, trend = _closest(*trends)
         slope_t = np.asarray(trend.t) * np.sign(np.asarray(last.mean) - theory[-1])
         explained = beyond & (slope_t >= SHRINKS) & (np.abs(extrapolated.t) <= BEYOND)
         clear = np.asarray(extrapolated.resolution) <= limit
@@ -197,10 +203,22 @@ def judge(
     )
 
 
-def _trend(sizes: Sequence[int]) -> NDArray[np.float64]:
-    """Rows that give g∞ and c of gap(d) = g∞ + c d₁/d by least squares with weights d."""
+def _closest(
+    one: tuple[Estimate, Estimate], other: tuple[Estimate, Estimate]
+) -> tuple[Estimate, Estimate]:
+    """Cell by cell, the trend (its limit and its slope) that leaves the smaller |t| at d = ∞."""
+    first = np.abs(one[0].t) <= np.abs(other[0].t)
+    limit, slope = (
+        Estimate(**{k: np.where(first, v, getattr(b, k)) for k, v in a._fields().items()})
+        for a, b in zip(one, other)
+    )
+    return limit, slope
+
+
+def _trend(sizes: Sequence[int], power: float) -> NDArray[np.float64]:
+    """Rows that give g∞ and c of gap(d) = g∞ + c (d₁/d)^power by least squares with weights d."""
     d = np.asarray(sizes, dtype=float)
-    design = np.stack([np.ones_like(d), d[0] / d], axis=1)
+    design = np.stack([np.ones_like(d), (d[0] / d) ** power], axis=1)
     weights = np.sqrt(d / d[-1])
     return np.linalg.pinv(design * weights[:, None]) * weights
 
