@@ -72,9 +72,9 @@ def spike_degrees(problem: Problem, level: int) -> dict[int, str | None]:
             "the exponent is too close to 1/2 to tell its powers apart",
             "exponents below 0.495, the exponent 1/2, or any exponent with d given",
         )
-    present = nonzero(problem.activation, level)
+    present = nonzero(problem.activation, max(level, 1))
     law = problem.init.second_layer
-    moved = first_step(problem).strength > 0
+    moved = present[1] and first_step(problem).strength > 0
     values = list(law.types()[0]) if np.isfinite(law.distinct_nonzero) else None
     span = _Span(values)
     found: dict[int, str | None] = {}

@@ -172,18 +172,16 @@ def staircase(problem: Problem) -> Staircase:
 
 def _learnable(problem: Problem, degrees: list[int]) -> tuple[int, ...]:
     """Degrees j ≥ 1 of the teacher that occur in a regressor, if the spike sees the teacher."""
-    if first_step(problem).alignment == 0 or not degrees:
-        return ()
-    size = max(degrees) + 1
-    reached = np.abs(regressors(degrees, 0.0, size)).max(axis=1) > 0
+    size = max((1, *degrees)) + 1
+    reached = np.abs(regressors(degrees, 0.0, size)).max(axis=1, initial=0.0) > 0
     wanted = nonzero(link_of(problem), size - 1)
-    return tuple(j for j in range(1, size) if reached[j] and wanted[j])
+    return tuple(j for j in range(1, size) if reached[j] and wanted[j]) if wanted[1] else ()
 
 
 def _require_one_step(problem: Problem) -> None:
     kind = kind_of(problem)
     covered = "one step with 0 ≤ exponent < 1/2 and a teacher of one direction"
-    if kind in (Kind.UNTRAINED, Kind.SEVERAL):
+    if len(problem.steps) != 1:
         raise NotCovered(f"theory.staircase for {kind.value}", "it needs one step", covered)
     if kind is Kind.LARGE:
         raise NotCovered(
