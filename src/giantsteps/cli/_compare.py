@@ -13,7 +13,17 @@ from ._output import output_options, progress_bar, table, write_json
 
 __all__ = ["command"]
 
-SHOWN = ("theory", "simulation", "standard_error", "t", "resolution", "verdict")
+#: Column of the comparison → heading of the table; the axes of a grid stand before them.
+SHOWN = {
+    "quantity": "quantity",
+    "d": "d",
+    "theory": "theory",
+    "simulation": "simulation",
+    "standard_error": "± se",
+    "t": "t",
+    "resolution": "resolution",
+    "verdict": "verdict",
+}
 
 
 @click.command(
@@ -103,14 +113,10 @@ def command(
             }
         )
     else:
-        axes = [name for name in columns if name not in (*SHOWN, *_NUMBERS)]
-        table(
-            {name: columns[name] for name in (*axes, *SHOWN)}, f"{question}: {comparison.verdict}"
-        )
+        axes = {name: name for name in getattr(target, "dims", ())}
+        shown = {heading: columns[name] for name, heading in (axes | SHOWN).items()}
+        table(shown, f"{question}: {comparison.verdict}")
     return DISAGREEMENT if comparison.verdict == "disagree" else 0
-
-
-_NUMBERS = ("gap", "p_value", "seeds", "extrapolated", "extrapolated_standard_error")
 
 
 def _sizes(text: str) -> list[int]:

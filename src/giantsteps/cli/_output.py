@@ -64,25 +64,20 @@ _IN_TITLE = ("d", "source")
 
 
 def table(columns: Mapping[str, list[Any]], title: str) -> None:
-    """A plain table: one row for each entry, numbers to six digits; a single row stands upright."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    rows = len(next(iter(columns.values()), []))
-    if rows == 1:
-        view = Table("quantity", "value", title=title, title_justify="left", box=None)
-        for name, values in columns.items():
-            view.add_row(name, _cell(values[0]))
-    else:
-        view = Table(title=title, title_justify="left", box=None)
-        for name in columns:
-            view.add_column(name, justify="right")
-        for row in zip(*columns.values(), strict=True):
-            view.add_row(*map(_cell, row))
-    console.print(view)
+    """A plain table, numbers to six digits, nothing cut off; a single row stands upright."""
+    rows = [[_cell(value) for value in row] for row in zip(*columns.values(), strict=True)]
+    click.echo(title)
     if not rows:
-        click.echo("none")
+        click.echo("  none")
+    elif len(rows) == 1:
+        longest = max(map(len, columns))
+        for name, cell in zip(columns, rows[0], strict=True):
+            click.echo(f"  {name:<{longest}}  {cell}")
+    else:
+        rows.insert(0, list(columns))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            click.echo("  " + "  ".join(map(str.rjust, row, widths)))
 
 
 def _cell(value: Any) -> str:
