@@ -1,0 +1,141 @@
+"""The display of spectra: what is drawn, where, and what is refused."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import giantsteps as gs
+from giantsteps import simulation, theory
+from giantsteps.answers import Spectrum, Spike
+from giantsteps.displays import SINGLE, SpectrumDisplay
+from giantsteps.laws import EmpiricalLaw, KernelBulk, MarchenkoPastur
+
+PROBLEM = gs.Problem(
+    activation="tanh",
+    teacher=gs.centered("relu"),
+    width=2.0,
+    steps=[gs.Step(samples=4.0, rate=6.0)],
+)
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    plt.close("all")
+
+
+def spectrum(law, spikes=(), matrix="kernel", source="limit", d=None) -> Spectrum:
+    return Spectrum(
+        problem=PROBLEM, d=d, source=source, exact=True, bulk=law, spikes=spikes, matrix=matrix
+    )
+
+
+def texts(display: SpectrumDisplay) -> list[str]:
+    legend = display.axes_[-1].get_legend()
+    return [legend.get_title().get_text()] + [text.get_text() for text in legend.get_texts()]
+
+
+def bars(display: SpectrumDisplay):
+    return display.ax_.patches[0].get_data()
+
+
+def test_one_call_draws_theory_and_simulation():
+    display = SpectrumDisplay.from_spectra(
+        theory.weights(PROBLEM), simulation.weights(PROBLEM, d=120, seed=0)
+    )
+    assert display.figure_.get_size_inches()[0] == SINGLE
+    assert display.ax_.get_xlabel() == "singular value of $W$"
+    assert display.axes_ == (display.ax_,)
+    assert len(display.predicted) == len(display.found) == 1
+    assert display.found[0].value == pytest.approx(display.predicted[0].value, rel=0.1)
+    heights, edges, _ = bars(display)
+    mass = np.sum(heights * np.diff(edges))
+    assert 1 - 2 / 120 <= mass <= 1 + 1e-12
+    title, *names = texts(display)
+    assert names == ["simulation, $d = 120$", "theory", "predicted spike", "simulated spike"]
+    assert f"{display.predicted[0].overlap:.3f}" in title
+    line = next(line for line in display.ax_.lines if line.get_label() == "theory")
+    law = MarchenkoPastur(2.0).singular_values()
+    np.testing.assert_allclose(line.get_ydata(), law.density(line.get_xdata()))
+
+
+def test_a_far_spike_goes_behind_a_break_of_the_axis():
+    law = KernelBulk(width=1.25, samples=2.0, linear=0.5, residual=0.4)
+    near = Spike(value=1.2 * law.edge, overlaps={"labels": 0.4})
+    far = Spike(value=80.0, overlaps={"labels": 0.0}, degree=0)
+    farther = Spike(value=900.0, overlaps={"labels": 0.0})
+    display = SpectrumDisplay.from_spectra(spectrum(law, (farther, far, near)))
+    assert len(display.axes_) == 3
+    (lo, hi), *others = [panel.get_xlim() for panel in display.axes_]
+    assert lo < law.support[0][0] < near.value < hi < 80
+    assert [low < value < high for (low, high), value in zip(others, (80.0, 900.0))] == [True] * 2
+    assert len({panel.get_ylim() for panel in display.axes_}) == 1
+    assert "mass 0.375 at 0" in texts(display)
+    assert "0.400" in texts(display)[0]  # of the first spike that aligns with the labels
+    display.figure_.draw_without_rendering()
+    boxes = [panel.get_position() for panel in display.axes_]
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+
+def test_spikes_at_infinity_are_said_not_drawn():
+    law = KernelBulk(width=1.25, samples=2.0, linear=0.5, residual=0.4)
+    display = SpectrumDisplay.from_spectra(spectrum(law, (Spike(value=np.inf),)))
+    assert len(display.axes_) == 1
+    assert texts(display)[-1] == r"spike at $\infty$"
+    assert "predicted spike" not in texts(display)
+
+
+def test_axes_of_the_caller_and_pooled_seeds():
+    figure, axes = plt.subplots(1, 2)
+    runs = [simulation.weights(PROBLEM, d=60, seed=seed) for seed in range(3)]
+    display = SpectrumDisplay.from_spectra(theory.weights(PROBLEM), runs, ax=axes[1], bins=12)
+    assert display.ax_ is axes[1]
+    assert display.figure_ is figure
+    assert display.values.size == 180
+    assert len(bars(display)[0]) >= 12
+    assert display.plot(ax=axes[0]).ax_ is axes[0]  # it keeps its data
+
+
+def test_a_pole_of_the_density_leaves_room_for_the_rest():
+    law = MarchenkoPastur(1.0)  # ρ(x) ~ 1/√x at 0
+    values = law.sample(2000, seed=0)
+    measured = spectrum(EmpiricalLaw(values), source="simulation", d=2000)
+    display = SpectrumDisplay.from_spectra(spectrum(law), measured)
+    assert display.ax_.get_ylim()[1] < 1.0
+    assert np.isfinite(display.ax_.get_ylim()[1])
+
+
+def test_only_values_that_left_the_bulk_are_found():
+    law = MarchenkoPastur(1.0).singular_values()
+    spikes = (Spike(value=2.5), Spike(value=2.005))
+    measured = spectrum(EmpiricalLaw(law.sample(500, 0)), spikes, "weights", "simulation", 500)
+    display = SpectrumDisplay.from_spectra(spectrum(law, matrix="weights"), measured)
+    assert [mark.value for mark in display.found] == [2.5]
+
+
+def test_saves_at_exact_width_with_embedded_fonts(tmp_path):
+    path = tmp_path / "spectrum.pdf"
+    SpectrumDisplay.from_spectra(theory.weights(PROBLEM)).save(path)
+    content = path.read_bytes()
+    assert f"/MediaBox [ 0 0 {72 * SINGLE:g}".encode() in content
+    assert b"/Type3" not in content
+
+
+def test_refusals():
+    law = MarchenkoPastur(2.0)
+    with pytest.raises(gs.InvalidProblem, match="simulation"):
+        SpectrumDisplay.from_spectra(spectrum(law), spectrum(law, matrix="weights"))
+    with pytest.raises(gs.InvalidProblem, match="law"):
+        SpectrumDisplay.from_spectra(spectrum(EmpiricalLaw([1.0])))
+    grid = gs.Grid(PROBLEM, {"width": [1.0, 2.0]})
+    with pytest.raises(gs.InvalidProblem, match="theory"):
+        SpectrumDisplay.from_spectra(theory.weights(grid))
+    assert SpectrumDisplay.from_spectra(theory.weights(grid)[0]).ax_ is not None
