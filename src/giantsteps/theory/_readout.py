@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from giantsteps.theory._solve import Equations, Resolvent, solve, solve_stacked
 from giantsteps.theory._system import System
 
-__all__ = ["Readout", "SpecialResolvent", "regress", "special_resolvent"]
+__all__ = [
+    "Readout",
+    "Regression",
+    "SpecialResolvent",
+    "regress",
+    "regression",
+    "sources",
+    "special_resolvent",
+]
 
 _LEAST_SQUARES_TOLERANCE = 1e-13
 _FAR = 6.0
@@ -99,13 +107,6 @@ def _chunks(stack: System) -> Iterator[NDArray]:
             yield members[start : start + count]
 
 
-def _regress(system: System) -> Readout:
-    equations = Equations(system)
-    solved = solve(equations, system.penalty)
-    point = equations.at(solved.v1, solved.tau, system.penalty)
-    return _linear(point, solved.residual, solved.iterations, solved.converged)
-
-
 @dataclass(frozen=True, eq=False)
 class SpecialResolvent:
     """Resolvents along the spikes and the teacher's remainder (theory §5c: 𝒴_bb, 𝒴_bB, 𝒴_BB)."""
@@ -132,65 +133,106 @@ def special_resolvent(point: Resolvent) -> SpecialResolvent:
     return SpecialResolvent(damping, inner, lifted, opened[:, :, :size], mixed, teacher)
 
 
-def _linear(
-    point: Resolvent, residual: NDArray, iterations: NDArray, converged: NDArray
-) -> Readout:
-    """(m, χ, ψ) by least squares, then the affine equation of err(k)."""
-    equations, system = point.equations, point.equations.system
-    cells, rank, count = system.cells, equations.rank, system.coordinates.shape[1]
-    channels, measure = equations.channels, point.measure
-    special = special_resolvent(point)
-    v2 = system.probabilities * point.tau
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """What the readout learns, in channels: (m, χ, ψ) and their conjugates (theory §5c)."""
 
-    # ψ̂ does not depend on the fit; (m, χ) minimise
-    # ΓE[ω((h − C)² + Cₙ²)] + Σ m²/(pV2) + (χ − χ₀)ᵀ𝒴_bb⁻¹(χ − χ₀), χ₀ = 𝒴_bBψ̂, and χ − χ₀ = Fx.
+    m: NDArray  # (B, T), or one entry for each unpenalised function at p = ∞
+    chi: NDArray  # Uᵀχ of shape (B, rR, 1)
+    chi_hat: NDArray  # (B, rR, 1)
+    psi: NDArray  # Uᵀψ of shape (B, R, 1)
+    psi_hat: NDArray  # (B, R, 1)
+    fit: NDArray  # C(k) of shape (B, K)
+    norm: NDArray  # Cₙ(k) of shape (B, K)
+    slope: NDArray  # Σ μ₁ₜψₜ of shape (B, K)
+
+
+def regression(point: Resolvent, special: SpecialResolvent) -> Regression:
+    r"""(m, χ, ψ) by one least-squares problem.
+
+    ψ̂ does not depend on the fit, and (m, χ) minimise
+
+    .. math:: ΓE[ω((h - C)² + C_n²)] + Σ m_t²/(pV2_t) +
+              (χ - χ_0)ᵀ\mathcal Y_{bb}^{-1}(χ - χ_0), \qquad
+              χ_0 = \mathcal Y_{bB}\hat ψ.
+    """
+    equations, system = point.equations, point.equations.system
+    channels, measure = equations.channels, point.measure
+    spikes = _spike_features(point)
     psi_hat = channels @ (measure * system.target_linear)[:, :, None]
     offset = special.mixed @ psi_hat
-    spikes = system.coordinates.T[None, :, None, :] * channels[:, None]
-    spikes = spikes.reshape(cells, count * rank, -1)  # k_j C_a(k)
     factor = np.linalg.cholesky(0.5 * (special.spikes + _t(special.spikes)))
     m, x = _ridge(
         point,
         design=np.concatenate([system.mean, _t(factor) @ spikes], axis=1),
         target=system.target - (_t(offset) @ spikes)[:, 0],
-        ridge=np.sqrt(system.inverse_neurons[:, None] / v2),
+        ridge=np.sqrt(system.inverse_neurons[:, None] / (system.probabilities * point.tau)),
     )
     chi = factor @ x + offset
     chi_hat = np.linalg.solve(_t(factor), x)
     psi = _t(special.mixed) @ chi_hat + special.teacher @ psi_hat
-
-    fit = (m[:, None] @ system.mean + _t(chi) @ spikes)[:, 0]
-    norm = (m[:, None] @ system.norm)[:, 0]
-    slope = (_t(psi) @ channels)[:, 0]
-    known = (
-        system.target_square
-        - 2 * system.target * fit
-        + fit * fit
-        + norm * norm
-        - 2 * system.target_linear * slope
+    return Regression(
+        m=m,
+        chi=chi,
+        chi_hat=chi_hat,
+        psi=psi,
+        psi_hat=psi_hat,
+        fit=(m[:, None] @ system.mean + _t(chi) @ spikes)[:, 0],
+        norm=(m[:, None] @ system.norm)[:, 0],
+        slope=(_t(psi) @ channels)[:, 0],
     )
 
-    # Sources of (Q, q2): M1 along the special directions (its Q̂ is in the Jacobian), M2, −χχᵀ.
-    vectors = np.concatenate([chi_hat + special.lifted @ chi, psi_hat], axis=1)
+
+def sources(
+    point: Resolvent, special: SpecialResolvent, found: Regression
+) -> tuple[NDArray, NDArray]:
+    r"""What drives (Q, q2) besides the errors themselves.
+
+    Along a special direction M1 has β[ν_BB ψ̂ψ̂ᵀ + ν_bB(ψ̂χ̃ᵀ + χ̃ψ̂ᵀ) + ν_bb χ̃χ̃ᵀ],
+    χ̃ = χ̂ + V̂1χ; it moves Q by β⁻¹Y M1 Y − χχᵀ, and the types by sₜ(L M1 Lᵀ)ₜₜ + p m̂ₜ².
+
+    Returns
+    -------
+    channels : ndarray of shape (B, R2)
+    types : ndarray of shape (B, T)
+    """
+    equations, system = point.equations, point.equations.system
+    cells, rank, count = system.cells, equations.rank, system.coordinates.shape[1]
+    vectors = np.concatenate([found.chi_hat + special.lifted @ found.chi, found.psi_hat], axis=1)
     vectors = vectors.reshape(cells, 1, count + 1, rank)
     source = _t(vectors) @ (system.special @ vectors)  # (B, J, R, R), without its factor β
     seen = equations.mixing[:, None] @ special.damping
     felt = ((seen @ source) * seen).sum(axis=-1) * _t(system.special_variances)
     felt = np.ascontiguousarray(_t(felt)).sum(axis=-1)
-    m_hat = m / v2
+    m_hat = found.m / (system.probabilities * point.tau)
     types = system.width[:, None] * felt + system.inverse_neurons[:, None] * (m_hat * m_hat)
     pushed = np.moveaxis(special.inner @ source @ special.inner, 1, 3)
-    chi_rows = chi.reshape(cells, count, rank)
-    pushed = np.ascontiguousarray(pushed).sum(axis=-1) - _t(chi_rows) @ chi_rows
+    chi = found.chi.reshape(cells, count, rank)
+    pushed = np.ascontiguousarray(pushed).sum(axis=-1) - _t(chi) @ chi
+    return equations.pack(pushed), types
 
-    matrix, sources = point.jacobian
-    squared = measure * point.omega
-    pushed = equations.pack(pushed)
-    hats = equations.features @ (squared * known)[:, :, None]
-    packed = hats[:, : pushed.shape[1]]
-    pushed = pushed + (sources[0] @ packed)[:, :, 0]
-    types = types + (sources[1] @ packed + hats[:, pushed.shape[1] :])[:, :, 0]
-    right = np.concatenate([pushed, types], axis=1)
+
+def _regress(system: System) -> Readout:
+    equations = Equations(system)
+    solved = solve(equations, system.penalty)
+    point = equations.at(solved.v1, solved.tau, system.penalty)
+    special = special_resolvent(point)
+    found = regression(point, special)
+    known = (
+        system.target_square
+        - 2 * system.target * found.fit
+        + found.fit * found.fit
+        + found.norm * found.norm
+        - 2 * system.target_linear * found.slope
+    )
+    # err = known + spread, with the spread affine in err through the Jacobian of the equations.
+    channels, types = sources(point, special, found)
+    matrix, (outer, inner) = point.jacobian
+    hats = equations.features @ (point.measure * point.omega * known)[:, :, None]
+    packed = hats[:, : channels.shape[1]]
+    channels = channels + (outer @ packed)[:, :, 0]
+    types = types + (inner @ packed + hats[:, channels.shape[1] :])[:, :, 0]
+    right = np.concatenate([channels, types], axis=1)
     unknowns = solve_stacked(matrix, right) * equations.counted
     spread = (unknowns[:, None] @ equations.features)[:, 0]
     error = known + spread
@@ -198,14 +240,21 @@ def _linear(
     return Readout(
         error=(error * system.weights).sum(axis=-1),
         train=(error * (kept * kept) * system.weights).sum(axis=-1),
-        fit=fit,
-        slope=slope,
-        variance=spread + norm * norm,
-        residual=residual,
-        iterations=iterations,
-        converged=converged,
+        fit=found.fit,
+        slope=found.slope,
+        variance=spread + found.norm * found.norm,
+        residual=solved.residual,
+        iterations=solved.iterations,
+        converged=solved.converged,
         far=_far(point),
     )
+
+
+def _spike_features(point: Resolvent) -> NDArray:
+    """k_j C_a(k) of shape (B, rR, K)."""
+    coordinates, channels = point.equations.system.coordinates, point.equations.channels
+    spikes = coordinates.T[None, :, None, :] * channels[:, None]
+    return spikes.reshape(len(channels), -1, len(coordinates))
 
 
 def _far(point: Resolvent) -> NDArray:
