@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import giantsteps as gs
+from giantsteps import theory
 from giantsteps.gaussian import moments
 from giantsteps.laws import KernelBulk, outlier
 from giantsteps.problem import Constant, Vocabulary
@@ -224,6 +225,24 @@ def test_outlier_of_a_mean(activation):
     (limit,) = features_small_step(p).spikes
     assert limit.value == math.inf
     assert dict(limit.overlaps) == {"monomial": 1.0, "second_layer_power": 1.0}
+
+
+@pytest.mark.parametrize("second_layer", [Constant(1.0), Vocabulary((0.2, 1.8), (0.5, 0.5))])
+@pytest.mark.parametrize("activation", ["tanh", "x + 0.8*(x**2 - 1)"])
+def test_equivalent_model_of_a_vanishing_movement(activation, second_layer):
+    """theory §5d as η̃ → 0 is §3, also where the step and ‖x‖² share a direction."""
+    p = problem(
+        **{
+            "activation": activation,
+            "init.second_layer": second_layer,
+            "init.weights": "sphere",  # §5 has no term for the norms of the neurons
+        }
+    )
+    model = theory.equivalent(p, d=10**8).kernel(samples=1.5)
+    (spike,), (expected,) = model.spikes, kernel_small_step(p).spikes
+    assert spike.value == pytest.approx(expected.value, rel=1e-5)
+    assert spike.overlap == pytest.approx(expected.overlap, rel=1e-4)
+    assert model.bulk.edge == pytest.approx(kernel_small_step(p).bulk.edge, rel=1e-5)
 
 
 def test_needs_a_readout():

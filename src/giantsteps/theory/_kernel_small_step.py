@@ -63,6 +63,12 @@ def kernel_small_step(problem: Problem, d: int | None = None) -> Spectrum:
     Spectrum
         Overlaps: ``labels``. ``initial`` is the spectrum before the step.
 
+    Notes
+    -----
+    Finite networks approach the limit as 1/d, but for two effects of order d^{-1/2}: the initial
+    network f₀ in the gradient pulls b against W₀a, and of the two equal spikes that the norms of
+    inputs and of gaussian neurons make (c₂ ≠ 0, c₀ = 0), one moves up and the other down.
+
     References
     ----------
     theory §3; ba2022; wang2024; fan2020.
