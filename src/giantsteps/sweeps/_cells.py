@@ -41,6 +41,9 @@ __all__ = [
 Place: TypeAlias = tuple[tuple[int, ...], ...]
 #: Most cells of theory that are solved in one batch, and most readouts that share a run.
 BATCH, READOUTS = 64, 1024
+#: What is asked about several cells at once. Spectra are not: over a grid they are filled up to
+#: the same number of spikes.
+TOGETHER = ("risk",)
 #: What a question does not see, and what stands in its place: problems that differ in nothing
 #: else are one cell.
 UNSEEN: dict[str, dict[str, Any]] = {
@@ -308,10 +311,12 @@ def _fresh(
 def _together(layer: Layer) -> list[int]:
     """The axes of the grid along which cells are asked at once."""
     paths = layer.sweep.grid.dims
+    if layer.question not in TOGETHER:
+        return []
     if layer.source != "simulation":
         return list(range(len(paths)))
-    shares = layer.sweep.share and layer.question == "risk"
-    return [axis for axis, path in enumerate(paths) if shares and path.split(".")[0] == "readout"]
+    readouts = [axis for axis, path in enumerate(paths) if is_below(path, ["readout"])]
+    return readouts if layer.sweep.share else []
 
 
 def _places(mask: NDArray[np.bool_], together: Sequence[int], limit: int) -> Iterator[Place]:

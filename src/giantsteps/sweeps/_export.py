@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from giantsteps.sweeps._sweep import Sweep
 
 __all__ = [
+    "Results",
     "Table",
     "address",
     "export",
@@ -48,21 +50,43 @@ _SINGLE = ("standard_error", "bulk", "degree")
 # Reading --------------------------------------------------------------------------------------
 
 
-def read(sweep: Sweep, store: Store, spectra: bool = False) -> dict[str, Table]:
-    """What is done, by source: every number and array over the grid, d and seeds; NaN elsewhere.
+@dataclass(frozen=True)
+class Results:
+    """What is done.
+
+    Attributes
+    ----------
+    tables : dict of str to Table
+        By source: every number and array over the grid, d and seeds; NaN elsewhere.
+    points : dict of str to ndarray
+        Coordinates of further axes, such as those of learned functions.
+    """
+
+    tables: dict[str, Table]
+    points: dict[str, Array]
+
+
+def read(sweep: Sweep, store: Store, spectra: bool = False) -> Results:
+    """The results of a sweep.
 
     Simulated quantities of the network before its steps are ``risk.initial.test`` and so on, as
     those of theory; ``risk.gain`` is what the steps bring, for each seed on the same draws.
     """
     found: dict[str, Table] = {source: {} for source in sweep.sources}
+    points: dict[str, Array] = {}
     for layer in sweep.layers:
-        found[layer.source].update(_read_layer(layer, store, spectra))
+        for name, (dims, numbers) in _read_layer(layer, store, spectra).items():
+            if name.rpartition(".")[2] == dims[-1]:  # the same in all cells
+                rows = numbers.reshape(-1, numbers.shape[-1])
+                points[dims[-1]] = rows[~np.isnan(rows).any(axis=1)][0]
+            else:
+                found[layer.source][name] = (dims, numbers)
     for table in found.values():
         if {"risk.test", "risk.initial.test"} <= table.keys():
             dims, after = table["risk.test"]
             table["risk.gain"] = (dims, table["risk.initial.test"][1] - after)
     _fill(found.values())
-    return found
+    return Results(found, points)
 
 
 def _fill(tables: Iterable[Table]) -> None:
@@ -166,17 +190,10 @@ def to_xarray(sweep: Sweep, spectra: bool = False) -> xr.Dataset:
     """See `Sweep.to_xarray`."""
     xarray = require("xarray", "to_xarray()")
     with opened(sweep) as store:
-        found = read(sweep, store, spectra)
+        results = read(sweep, store, spectra)
         notes = store.notes()
-    table = {**found.get("simulation", {}), **summarise(found)}
+    table = {**results.tables.get("simulation", {}), **summarise(results.tables)}
     coords: dict[str, Any] = {**sweep.grid.coords, "d": list(sweep.d), "seed": list(sweep.seeds)}
-    variables = {}
-    for name, (dims, numbers) in table.items():
-        if name.split(".")[1] in dims:  # points of an axis, the same in all cells
-            points = numbers.reshape(-1, numbers.shape[-1])
-            coords[dims[-1]] = points[~np.isnan(points).any(axis=1)][0]
-        else:
-            variables[name] = (dims, numbers)
     attributes = {
         "questions": ", ".join(sweep.questions),
         "sources": ", ".join(sweep.sources),
@@ -184,14 +201,14 @@ def to_xarray(sweep: Sweep, spectra: bool = False) -> xr.Dataset:
         "violated": "; ".join(dict.fromkeys(text for note in notes for text in note["violated"])),
         "references": ", ".join(dict.fromkeys(k for note in notes for k in note["references"])),
     }
-    return xarray.Dataset(variables, coords=coords, attrs=attributes)
+    return xarray.Dataset(table, coords=coords | results.points, attrs=attributes)
 
 
 def to_frame(sweep: Sweep, summary: bool) -> pd.DataFrame:
     """See `Sweep.to_frame` and `Sweep.summary`."""
     pandas = require("pandas", "to_frame()")
     with opened(sweep) as store:
-        found = read(sweep, store)
+        found = read(sweep, store).tables
     if summary or "simulation" not in sweep.sources:
         rows = _summary_columns(sweep, summarise(found))
     else:
@@ -265,7 +282,8 @@ def address(sweep: Sweep, question: str, problem: Problem, d: int | None, seed: 
     """The address of one cell of the sweep."""
     source = _source(d, seed)
     for layer in sweep.layers:
-        if (layer.source, layer.question) == (source, question):
+        asked = (layer.source, layer.question, layer.untrained and bool(problem.steps))
+        if asked == (source, question, False):
             seen = problem.replace(layer.unseen).content_hash
             found = cell_address(source, question, layer.options, seen, d, seed)
             if found in layer.distinct:

@@ -101,9 +101,10 @@ def question_options(source: Source, question: str) -> frozenset[str] | None:
     versions = SIMULATION if source == "simulation" else THEORY
     if question not in versions or not hasattr(package, question):
         return None
-    taken = ("problem", "d", "seed", "options")
     names = inspect.signature(getattr(package, question)).parameters
-    return frozenset(names) - set(taken)
+    if source == "finite width" and "d" not in names:
+        return None
+    return frozenset(names) - {"problem", "d", "seed", "options"}
 
 
 def _plain(value: Any, name: str) -> None:

@@ -135,7 +135,7 @@ class Runner:
 
 def at_work(store: Store) -> set[str]:
     """Addresses of the cells that runners have claimed, those that are gone left out."""
-    gone = {name for name, *runner in store.runners() if _ended(*runner)}
+    gone = {name for name, host, process, end in store.runners() if _ended(host, process, end)}
     return {address for address, runner in store.claims() if runner not in gone}
 
 

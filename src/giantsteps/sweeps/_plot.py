@@ -42,7 +42,7 @@ def plot(
 ) -> ComparisonDisplay | HeatMapDisplay:
     """See `Sweep.plot`."""
     with opened(sweep) as store:
-        table = _spread(summarise(read(sweep, store)))
+        table = _spread(summarise(read(sweep, store).tables))
     names = _quantities(table)
     quantity = names[0] if quantity is None else quantity
     if quantity not in names:

@@ -204,7 +204,8 @@ class Store:
 
     def runners(self) -> list[tuple[str, str, str, float]]:
         """Name, host, process and end of the lease of every runner."""
-        return [(name, *runner) for name, *runner in self._rows("SELECT * FROM runners")]  # type: ignore[misc]
+        rows = self._rows("SELECT id, host, process, expires FROM runners")
+        return [(name, host, process, expires) for name, host, process, expires in rows]
 
     def errors(self) -> dict[str, str]:
         """Address → error, of the cells that failed."""

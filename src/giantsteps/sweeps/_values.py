@@ -75,11 +75,7 @@ def from_json(text: str) -> dict[str, float]:
 
 
 def read_answer(answer: Answer) -> list[Values]:
-    """The values of every cell of an answer, in row-major order.
-
-    Independent of what else was asked at the same time: where answers over a grid are filled up
-    with NaN, such as for spikes that only other cells have, the filling is left out.
-    """
+    """The values of every cell of an answer, in row-major order."""
     if answer.source == "simulation" and "initial" in answer.__dataclass_fields__:
         # The network before the steps is a cell of its own, which other cells share.
         vars(answer)["initial"] = None
@@ -99,7 +95,6 @@ def read_answer(answer: Answer) -> list[Values]:
         for name, dims in axes.items():
             arrays[name] = _named(dims, answer._axes()[name])
         if isinstance(answer, Spectrum):
-            _drop_absent_spikes(arrays)
             bulk: Any = answer.bulk
             _read_bulk(bulk[index] if isinstance(bulk, np.ndarray) else bulk, numbers, arrays)
         found.append((numbers, arrays))
@@ -108,16 +103,6 @@ def read_answer(answer: Answer) -> list[Values]:
 
 def _named(dims: tuple[str, ...], values: Any) -> Named:
     return dims, np.ascontiguousarray(values, dtype="<f8")
-
-
-def _drop_absent_spikes(arrays: dict[str, Named]) -> None:
-    if "value" not in arrays:
-        return
-    present = ~np.isnan(arrays["value"][1])
-    for name, (dims, values) in list(arrays.items()):
-        arrays[name] = _named(dims, values[present])
-        if name.startswith("overlap.") and np.isnan(values[present]).all():
-            del arrays[name]
 
 
 def _read_bulk(law: Any, numbers: dict[str, float], arrays: dict[str, Named]) -> None:

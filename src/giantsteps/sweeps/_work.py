@@ -87,11 +87,10 @@ def work(task: Task) -> list[Outcome]:
 
 def _answer(task: Task, ask: Any, origin: str) -> list[Outcome]:
     started = time.perf_counter()
-    keywords = dict(task.options)
-    if task.source == "simulation":
-        keywords["seed"] = task.seed
+    sizes = {"d": task.d, "seed": task.seed}
+    keywords = {name: value for name, value in sizes.items() if value is not None}
     try:
-        answer: Answer = ask(task.target, d=task.d, **keywords)
+        answer: Answer = ask(task.target, **keywords, **task.options)
         values, notes = read_answer(answer), _notes(answer)
     except Exception as error:
         if task.size > 1:

@@ -1,0 +1,172 @@
+"""Cells: addresses say what determines a result, and units cover what is missing."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
+
+import giantsteps as gs
+from giantsteps import _versions
+from giantsteps.sweeps._cells import READOUTS, blocks, plan, problem_hashes
+
+TOML = """
+d = [12, 20]
+seeds = 3
+[problem]
+activation = "tanh"
+teacher = "sin"
+width = 1.5
+steps = [{samples = 2.0, rate = 1.0}]
+readout = {samples = 2.0, penalty = 0.1}
+[vary]
+"readout.samples" = [1.0, 2.0]
+"""
+
+
+def test_hashes_are_those_of_the_problems(problem: gs.Problem) -> None:
+    grid = gs.Grid(
+        problem,
+        {
+            "steps.0.rate": [0.5, 1],
+            "activation": ["tanh", "erf(2*x)"],
+            "readout": [gs.Ridge(samples=1.0, penalty=0.1), gs.Ridge(samples=2.0, penalty=0.2)],
+            "init.second_layer": ["gaussian", gs.Constant(2.0)],
+        },
+    )
+    hashes = problem_hashes(grid, {})
+    unseen = problem_hashes(grid, {"steps": (), "readout": None})
+    for index, cell in np.ndenumerate(grid.problems()):
+        assert hashes[index] == cell.content_hash
+        assert unseen[index] == cell.replace({"steps": (), "readout": None}).content_hash
+
+
+def test_hashes_where_one_field_moves_another(problem: gs.Problem) -> None:
+    steps = [gs.Step(samples=2.0, rate=1.0), gs.Step(samples=2.0, rate=1.0, batch="previous")]
+    grid = gs.Grid(problem.replace({"steps": steps}), {"steps.0.samples": [1.0, 3.0]})
+    hashes = problem_hashes(grid, {})
+    assert grid[1].steps[1].samples == 3.0
+    assert list(hashes) == [cell.content_hash for cell in grid]
+
+
+def test_a_comment_changes_no_cell() -> None:
+    before = gs.Sweep.from_toml(TOML, store="a.sqlite")
+    after = gs.Sweep.from_toml("# said again\n" + TOML.replace("1.5", "1.50  # N/d"), store="b")
+    assert before.addresses == after.addresses
+    assert len(before.addresses) == 2 * 2 + 2 * 2 * 2 * 3  # theory; simulation before and after
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "added"),
+    [
+        ("[1.0, 2.0]", "[1.0, 2.0, 3.0]", 2 + 2 * 2 * 3),
+        ("seeds = 3", "seeds = [0, 1, 2, 7]", 2 * 2 * 2),
+        ("[12, 20]", "[12, 20, 30]", 2 + 2 * 2 * 3),
+    ],
+)
+def test_an_added_value_adds_only_its_cells(old: str, new: str, added: int) -> None:
+    before = gs.Sweep.from_toml(TOML, store="a.sqlite").addresses
+    after = gs.Sweep.from_toml(TOML.replace(old, new), store="a.sqlite").addresses
+    assert before < after
+    assert len(after - before) == added
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dtype": "float32"},
+        {"options": {"test_samples": 51}},
+        {"options": {"test_samples": 50, "rng": "device"}},
+        {"questions": {"risk": {"degrees": 2}}},
+    ],
+)
+def test_whatever_changes_a_result_changes_addresses(make, changes: dict) -> None:
+    simulated = make(sources=["simulation"]).addresses
+    assert not simulated & make(sources=["simulation"], **changes).addresses
+
+
+def test_where_it_is_computed_changes_no_address(make) -> None:
+    here = make()
+    there = make(options={"test_samples": 50, "device": "torch", "memory": "2GB"}, share=False)
+    assert here.addresses == there.addresses
+    drawn = make(options={"rng": "device", "device": "torch"}, sources=["simulation"])
+    assert not drawn.addresses & make(options={"rng": "device"}, sources=["simulation"]).addresses
+
+
+def test_the_version_of_a_question_is_in_its_addresses(make, monkeypatch) -> None:
+    before = {source: make(sources=[source]).addresses for source in ("limit", "simulation")}
+    monkeypatch.setitem(_versions.SIMULATION, "risk", 999)
+    assert make(sources=["limit"]).addresses == before["limit"]
+    assert not make(sources=["simulation"]).addresses & before["simulation"]
+
+
+def test_problems_that_a_question_does_not_tell_apart_are_one_cell(make) -> None:
+    vary = {"readout.samples": [1.0, 2.0], "readout.penalty": [0.1, 1.0], "steps.0.rate": [1, 2]}
+    one = {"vary": vary, "seeds": 1, "sources": ["simulation"], "initial": False}
+    counts = {q: len(make(questions=q, **one).addresses) for q in ("weights", "kernel", "risk")}
+    assert counts == {"weights": 2, "kernel": 4, "risk": 8}
+    assert len(make(questions="risk", **one | {"initial": True}).addresses) == 8 + 4
+
+
+# Units ----------------------------------------------------------------------------------------
+
+
+@given(
+    st_numpy.arrays(bool, st_numpy.array_shapes(min_dims=0, max_dims=3, min_side=1, max_side=6)),
+    st.integers(1, 20),
+)
+def test_blocks_cover_every_entry_once(mask: np.ndarray, limit: int) -> None:
+    covered = np.zeros(mask.shape, dtype=int)
+    for place in blocks(mask, limit):
+        block = list(itertools.product(*place))
+        assert 1 <= len(block) <= limit
+        for index in block:
+            covered[index] += 1
+    np.testing.assert_array_equal(covered, mask.astype(int))
+
+
+def test_blocks_of_a_product_is_the_product() -> None:
+    mask = np.zeros((6, 5), dtype=bool)
+    mask[np.ix_([0, 2, 5], [1, 4])] = True
+    assert list(blocks(mask, 100)) == [((0, 2, 5), (1, 4))]
+
+
+def test_a_plan_has_every_cell_once_and_knows_what_is_done(make) -> None:
+    sweep = make(questions=["risk", "weights", "gradient"], d=[12, 20])
+    units = plan(sweep, ())
+    planned = [address for unit in units for address in unit.addresses]
+    assert len(planned) == len(set(planned))
+    assert set(planned) == sweep.addresses
+    known = set(planned[::3])
+    rest = [address for unit in plan(sweep, known) for address in unit.addresses]
+    assert sorted(rest) == sorted(sweep.addresses - known)
+
+
+def test_cells_of_a_unit_belong_to_its_problems(make) -> None:
+    sweep = make(questions=["risk", "weights"])
+    for unit in plan(sweep, ()):
+        cells = unit.cells()
+        assert tuple(cell.address for cell in cells) == unit.addresses
+        target = [unit.target] if isinstance(unit.target, gs.Problem) else list(unit.target)
+        assert [cell.problem for cell in cells] == [problem.content_hash for problem in target]
+        for cell in cells:
+            assert gs.Problem.from_json(cell.content).content_hash == cell.problem
+
+
+def test_readouts_share_a_run_only_if_asked(make) -> None:
+    vary = {"steps.0.rate": [0.5, 1.0], "readout.samples": [1.0, 2.0], "readout.penalty": [0.1, 1]}
+    only = {"vary": vary, "sources": ["simulation"], "initial": False}
+    assert {len(unit.addresses) for unit in plan(make(**only), ())} == {4}
+    assert {len(unit.addresses) for unit in plan(make(**only, share=False), ())} == {1}
+    assert READOUTS < 32766 / 2  # the most parameters that SQLite takes in one query
+
+
+def test_a_sweep_of_one_problem(problem: gs.Problem, tmp_path: Path) -> None:
+    sweep = gs.Sweep(grid=problem, d=12, seeds=2, store=tmp_path / "one.sqlite")
+    assert [len(unit.addresses) for unit in plan(sweep, ())] == [1] * 5
+    assert "5 cells (d: 1, seeds: 2)" in repr(sweep)

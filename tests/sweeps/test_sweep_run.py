@@ -1,0 +1,355 @@
+"""Runs: the same bits from every executor, resumed, retried, and with workers that die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+import giantsteps as gs
+from giantsteps import simulation, theory
+from giantsteps.errors import GiantstepsError, InvalidProblem
+from giantsteps.sweeps import Crew, Store, WorkerLost, _run
+from giantsteps.sweeps._executors import InProcess, LocalPool
+from giantsteps.sweeps._values import read_answer
+from giantsteps.sweeps._work import Task, capped, work
+
+QUESTIONS = ["risk", "weights", "kernel", "features", "gradient", "learned_function"]
+
+
+def test_cells_hold_what_theory_and_simulation_answer(make) -> None:
+    sweep = make(questions=QUESTIONS, sources=["limit", "finite width", "simulation"], seeds=1)
+    status = sweep.run(executor="serial")
+    assert status.complete, status.errors
+    cell = sweep.grid[1, 0]
+    direct = simulation.risk(cell, 12, 0, test_samples=50)
+    stored = sweep.values("risk", cell, 12, 0)
+    np.testing.assert_allclose(stored["test"], direct.test, rtol=1e-12)
+    np.testing.assert_allclose(stored["by_degree"], direct.by_degree, rtol=1e-9, atol=1e-14)
+    before = sweep.values("risk", cell.untrained(), 12, 0)
+    np.testing.assert_allclose(before["test"], direct.initial.test, rtol=1e-12)
+    assert sweep.values("risk", cell, 12)["test"] == theory.risk(cell, d=12).test
+    assert sweep.values("risk", cell)["initial.test"] == theory.risk(cell).initial.test
+    weights = simulation.weights(cell, 12, 0)
+    stored = sweep.values("weights", cell, 12, 0)
+    np.testing.assert_allclose(stored["bulk"], weights.bulk.values, rtol=1e-10)
+    np.testing.assert_allclose(stored["value"], [s.value for s in weights.spikes], rtol=1e-10)
+    assert sweep.values("weights", cell)["edge"] == theory.weights(cell).bulk.edge
+
+
+def test_theory_is_stored_as_if_asked_alone(make) -> None:
+    vary = {"steps.0.rate": [0.1, 1.0, 3.0], "readout.samples": [0.5, 2.0], "width": [1.0, 2.0]}
+    sources = ["limit", "finite width"]
+    sweep = make(vary=vary, questions=["risk", "weights"], sources=sources)
+    assert sweep.run(executor="serial").complete
+    for cell in sweep.grid:
+        for question, d in (("risk", None), ("risk", 12), ("weights", None), ("weights", 12)):
+            ((numbers, arrays),) = read_answer(getattr(theory, question)(cell, d=d))
+            stored = sweep.values(question, cell, d)
+            assert {name: stored[name] for name in numbers} == numbers
+            assert len(stored) == len(numbers) + len(arrays)
+            for name, (_, array) in arrays.items():
+                np.testing.assert_array_equal(stored[name], array)
+
+
+def test_every_executor_gives_the_same_bits(make, bits) -> None:
+    fields = {"questions": ["risk", "weights"], "seeds": 4}
+    serial = make(store="serial.sqlite", **fields)
+    assert serial.run(executor="serial").complete
+    pool = make(store="pool.sqlite", **fields)
+    assert pool.run(workers=2).complete
+    threads = make(store="threads.sqlite", **fields)
+    with ThreadPoolExecutor(2) as executor:
+        assert threads.run(executor=executor, workers=2).complete
+    assert bits(pool.store) == bits(serial.store) == bits(threads.store)
+
+
+def test_cells_that_run_alone_depend_on_their_address_only(make, bits) -> None:
+    whole = make(store="whole.sqlite", share=False)
+    whole.run(executor="serial")
+    grown = make(store="grown.sqlite", share=False, vary={"readout.samples": [2.0]})
+    grown.run(executor="serial")
+    larger = make(store="grown.sqlite", share=False)
+    larger.run(executor="serial")
+    numbers, arrays = bits(larger.store)
+    expected, expected_arrays = bits(whole.store)
+    assert expected.items() <= numbers.items()
+    assert expected_arrays.items() <= arrays.items()
+
+
+def test_only_what_is_missing_is_run(make) -> None:
+    seen: list[tuple[int, int, int]] = []
+    make(seeds=2).run(executor="serial", progress=lambda *counts: seen.append(counts))
+    assert seen[0] == (0, 0, 4 + 2 * 2 + 4 * 2)
+    assert seen[-1] == (16, 0, 16)
+    with Store(make().store) as store:
+        finished = dict(store._rows("SELECT address, finished FROM cells"))
+    again: list[tuple[int, int, int]] = []
+    make(seeds=3).run(executor="serial", progress=lambda *counts: again.append(counts))
+    assert again[0] == (16, 0, 22)
+    assert again[-1] == (22, 0, 22)
+    with Store(make().store) as store:
+        now = dict(store._rows("SELECT address, finished FROM cells"))
+    assert finished.items() <= now.items()
+
+
+# Failures -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def half_covered(make) -> gs.Sweep:
+    """In the limit, theory answers for activations without a mean only."""
+    vary = {"readout.samples": [1.0, 2.0, 3.0], "activation": ["tanh", "relu", "erf(x)"]}
+    return make(vary=vary, sources=["limit"])
+
+
+def test_failures_are_recorded_and_the_rest_is_done(half_covered: gs.Sweep) -> None:
+    status = half_covered.run(executor="serial")
+    assert (status.done, status.failed, status.left) == (6, 3, 0)
+    ((message, count),) = status.errors.items()
+    assert message.startswith("NotCovered: theory.risk")
+    assert count == 3
+    with Store(half_covered.store) as store:
+        traces = store._rows("SELECT traceback FROM cells WHERE status = 'failed'")
+    assert all("Traceback" in trace for (trace,) in traces)
+    for cell in half_covered.grid:
+        if cell.activation.name == "relu":
+            with pytest.raises(GiantstepsError, match="not done: NotCovered"):
+                half_covered.values("risk", cell)
+        else:
+            assert half_covered.values("risk", cell)["test"] == theory.risk(cell).test
+
+
+def test_failures_are_tried_again_on_request_only(half_covered, monkeypatch) -> None:
+    half_covered.run(executor="serial")
+    monkeypatch.setattr(theory, "risk", lambda target, d=None: simulation.risk(target, 12, 0))
+    assert half_covered.run(executor="serial").failed == 3
+    assert half_covered.retry(executor="serial").complete
+
+
+def test_an_exception_of_any_kind_is_an_outcome(make, monkeypatch) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr(simulation, "risk", fails)
+    status = make(sources=["simulation"]).run(executor="serial")
+    assert status.errors == {"ZeroDivisionError: by zero": status.total}
+
+
+def test_ctrl_c_keeps_what_is_finished(make, monkeypatch) -> None:
+    sweep, calls, risk = make(seeds=5, share=False, initial=False), [], simulation.risk
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        calls.append(arguments)
+        return risk(*arguments, **options)
+
+    monkeypatch.setattr(simulation, "risk", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run(executor="serial")
+    status = sweep.status()
+    assert (status.layers[1].done, status.running) == (7, 0)
+    monkeypatch.undo()
+    assert sweep.run(executor="serial").complete
+
+
+def test_ctrl_c_ends_the_workers_at_once(make) -> None:
+    def stop(done: int, failed: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    sweep = make(seeds=200, share=False)
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run(workers=2, progress=stop)
+    status = sweep.status()
+    assert 0 < status.done < status.total
+    assert status.running == 0
+
+
+# Workers that die -----------------------------------------------------------------------------
+
+
+class Mortal(InProcess):
+    """A crew whose workers die of some units: all that is handed out is lost with them."""
+
+    def __init__(self, deadly: Any, capacity: int = 3) -> None:
+        self.deadly, self.size, self.restarts = deadly, capacity, 0
+        self.pending: list[tuple[Future[Any], Any, Task]] = []
+
+    @property
+    def capacity(self) -> int:
+        return self.size
+
+    def submit(self, function: Any, *arguments: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.pending.append((future, function, *arguments))
+        alone = len(self.pending) == 1
+        if any(self.deadly(task, alone) for _, _, task in self.pending):
+            for lost, *_ in self.pending:
+                lost.set_exception(BrokenProcessPool("a process died"))
+            self.pending.clear()
+        elif len(self.pending) == self.size or alone:
+            for done, call, task in self.pending:
+                done.set_result(call(task))
+            self.pending.clear()
+        return future
+
+    def restart(self) -> bool:
+        self.restarts += 1
+        return True
+
+
+def test_cells_of_a_lost_worker_run_elsewhere(make, bits) -> None:
+    calm = make(store="calm.sqlite")
+    calm.run(executor="serial")
+    deaths = iter([False, True, False, True, True] + [False] * 1000)
+    sweep, crew = make(), Mortal(lambda task, alone: next(deaths))
+    assert sweep.run(executor=crew).complete
+    assert crew.restarts >= 2
+    assert bits(sweep.store) == bits(calm.store)
+
+
+def test_a_cell_that_kills_its_worker_fails_alone(make) -> None:
+    def deadly(task: Task, alone: bool) -> bool:
+        return task.source == "simulation" and task.seed == 1 and bool(task.target.steps)
+
+    sweep = make(vary={"steps.0.rate": [0.5, 1.0]}, seeds=4)
+    status = sweep.run(executor=Mortal(deadly))
+    assert (status.failed, status.left) == (2, 0)
+    assert list(status.errors) == ["WorkerLost: its worker died 3 times (killed, or out of memory)"]
+    assert sweep.retry(executor="serial").complete
+
+
+def test_workers_that_never_finish_anything_stop_the_run(make) -> None:
+    crew = Mortal(lambda task, alone: True)
+    with pytest.raises(WorkerLost, match='if __name__ == "__main__"'):
+        make(seeds=20).run(executor=crew)
+    assert 9 <= crew.restarts <= 12
+
+
+def test_an_executor_that_is_not_ours_is_not_restarted(make) -> None:
+    class Broken(Executor):
+        def submit(self, *_: Any) -> Future[Any]:  # type: ignore[override]
+            raise BrokenProcessPool("gone")
+
+    class Cancelling(Executor):
+        def submit(self, *_: Any) -> Future[Any]:  # type: ignore[override]
+            future: Future[Any] = Future()
+            future.cancel()
+            future.set_running_or_notify_cancel()
+            return future
+
+    for executor in (Broken(), Cancelling()):
+        with pytest.raises(GiantstepsError, match="workers were lost"):
+            make().run(executor=executor)
+    assert make().status().running == 0
+
+
+def test_a_pool_survives_the_death_of_its_workers() -> None:
+    def use() -> None:
+        while True:
+            pool.submit(os.getpid).result(60)
+
+    pool = LocalPool(1)
+    try:
+        first = pool.submit(os.getpid).result(60)
+        os.kill(first, signal.SIGKILL)
+        with pytest.raises(BrokenProcessPool):
+            use()
+        assert pool.restart()
+        assert pool.submit(os.getpid).result(60) != first
+    finally:
+        pool.close(now=True)
+
+
+# Two at once, threads, arguments ----------------------------------------------------------------
+
+
+def test_two_runners_share_the_work(make, bits, monkeypatch) -> None:
+    calm = make(store="calm.sqlite", seeds=20)
+    calm.run(executor="serial")
+    monkeypatch.setattr(_run, "AHEAD", 4)
+    monkeypatch.setattr(_run, "LOOK", 0.02)
+    worked: list[int] = []
+
+    def run() -> None:
+        sweep = make(seeds=20)
+        with Store(sweep.store, write=True) as store:
+            worked.append(_run.run(sweep, store, InProcess(), 1))
+
+    runners = [threading.Thread(target=run) for _ in range(2)]
+    for runner in runners:
+        runner.start()
+    for runner in runners:
+        runner.join(60)
+    assert sum(worked) == len(calm.addresses)
+    assert min(worked) > 0
+    assert bits(make().store) == bits(calm.store)
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_threads_are_capped_while_it_works_and_given_back() -> None:
+    before = blas_threads()
+    with capped(1):
+        assert blas_threads() == {1}
+        with capped(2):  # the first to enter decides
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == before
+
+
+def test_a_worker_is_capped(problem, monkeypatch) -> None:
+    seen = []
+
+    def spy(target: Any, d: int, seed: int, **options: Any) -> Any:
+        seen.append(blas_threads())
+        return simulation.run(target, d, seed).gradient()
+
+    monkeypatch.setattr(simulation, "gradient", spy)
+    (outcome,) = work(Task("simulation", "gradient", problem, 12, 0, {}, 1))
+    assert outcome.error is None
+    assert seen == [{1}]
+
+
+def test_provenance_stands_beside_a_cell(make) -> None:
+    sweep = make(seeds=1)
+    sweep.run(executor="serial")
+    known = sweep.provenance("risk", sweep.grid[0, 0], 12, 0)
+    assert known["packages"]["numpy"] == np.__version__
+    assert known["threads"] == 1
+    assert known["seconds"] > 0
+    assert {"host", "machine", "system", "commit", "libraries", "finished"} <= known.keys()
+    with pytest.raises(InvalidProblem, match="one of the sweep's cells"):
+        sweep.provenance("risk", sweep.grid[0, 0], 13, 0)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"executor": "fast"}, {"workers": 0}, {"workers": 1.5}, {"threads": 0}]
+)
+def test_bad_arguments_are_refused(make, arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidProblem, match=next(iter(arguments))):
+        make().run(**arguments)
+
+
+def test_a_given_crew_is_left_open(make) -> None:
+    class Watched(Crew):
+        closed = False
+
+        def close(self, now: bool = False) -> None:
+            self.closed = True
+
+    with ThreadPoolExecutor(1) as executor:
+        crew = Watched(executor, 1)
+        assert make().run(executor=crew).complete
+        assert not crew.closed
