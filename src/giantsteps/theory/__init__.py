@@ -5,6 +5,7 @@ from ._equivalent import equivalent
 from ._outlier_count import outlier_count
 from ._reuse import reuse_exponent
 from ._risk import risk, staircase_risk
+from ._spectra import features, kernel
 from ._spiked_features import SpikedFeatures
 from ._staircase import Staircase, StaircaseSpike, staircase
 from ._training_loss import linear_loss_drop, quadratic_loss_drop, training_loss
@@ -18,6 +19,8 @@ __all__ = [
     "bounds",
     "bounds_of_model",
     "equivalent",
+    "features",
+    "kernel",
     "linear_loss_drop",
     "outlier_count",
     "quadratic_loss_drop",

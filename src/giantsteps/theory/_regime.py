@@ -282,6 +282,15 @@ _OFF_STAIRCASE = Absent("the staircase has 0 < exponent < 1/2", "theory.risk")
 _LARGE_LOSS = Absent("the equations of theory §6 end below it", "exponents below 1/2")
 _KERNEL = Rule("§3", "small step", references=("ba2022", "wang2024", "fan2020"))
 
+_DIVERGE = Absent("the spikes of the features grow with N there", "any rate with d given")
+#: Spectra of the features: theory §3 at exponent 0, theory §5d beyond.
+_FEATURE_SPECTRA: dict[tuple[Kind, bool], Rule | Absent] = {
+    **{(kind, False): _DIVERGE for kind in Kind},
+    **{(kind, True): _EQUIVALENT for kind in (Kind.BETWEEN, Kind.BOUNDARY, Kind.LARGE)},
+    **{(kind, given): _KERNEL for kind in (Kind.UNTRAINED, Kind.SMALL) for given in (False, True)},
+    **{(kind, True): rule for (kind, given), rule in _SEVERAL_STEPS.items() if given},
+}
+
 #: Question → (kind, d is given) → rule.
 RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
     "weights": {
@@ -312,6 +321,8 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.SMALL_STEPS, False): _SUMMED_GAUSSIAN,
         **_SEVERAL_STEPS,
     },
+    "kernel": _FEATURE_SPECTRA,
+    "features": _FEATURE_SPECTRA,
     "equivalent": {
         (Kind.UNTRAINED, False): _EQUIVALENT,
         (Kind.UNTRAINED, True): _EQUIVALENT,

@@ -9,6 +9,7 @@ from giantsteps.laws import Law, MarchenkoPastur, outlier
 from giantsteps.problem import Grid, Problem
 
 from ._dispatch import Solver, answer
+from ._equivalent import equivalent
 from ._first_step import first_step
 from ._many_small_steps import first_batch_alignment, summed
 from ._regime import Rule
@@ -126,10 +127,22 @@ def _two_steps(problems: Sequence[Problem], rules: Sequence[Rule], d: int | None
     ]
 
 
+def _equivalent(
+    problems: Sequence[Problem], rules: Sequence[Rule], d: int | None
+) -> list[Spectrum]:
+    """One step of any rate at a size, with the bulk that it deforms (theory §2, §5b)."""
+    found = [equivalent(problem, d).weights() for problem in problems]
+    return [
+        _stated(problem, rule, d, spectrum.bulk, spectrum.spikes)
+        for problem, rule, spectrum in zip(problems, rules, found, strict=True)
+    ]
+
+
 _SOLVERS: Mapping[str, Solver[Spectrum]] = {
     "initial": _rank_one,
     "small step": _rank_one,
     "infinite strength": _rank_one,
     "summed": _summed,
     "two steps": _two_steps,
+    "equivalent": _equivalent,
 }
