@@ -2,6 +2,7 @@
 
 from ._bounds import approximation_error, bounds, bounds_of_model
 from ._equivalent import equivalent
+from ._gradient import gradient
 from ._outlier_count import outlier_count
 from ._reuse import reuse_exponent
 from ._risk import risk, staircase_risk
@@ -20,6 +21,7 @@ __all__ = [
     "bounds_of_model",
     "equivalent",
     "features",
+    "gradient",
     "kernel",
     "linear_loss_drop",
     "outlier_count",

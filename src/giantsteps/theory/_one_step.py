@@ -84,7 +84,7 @@ def one_step(problem: Problem, d: int | None = None, *, bulk: str = "exact") -> 
             spikes=(rate * unit * values)[:, None],
             overlap=moments(link_of(problem)).linear / length,
             probabilities=probabilities,
-            bulk=_bulk(problem, sigma, rate * values, isotropic),
+            bulk=bulk_directions(problem, sigma, rate * values, isotropic),
             second_layer=values,
             **others,
             **shared,
@@ -99,7 +99,9 @@ def one_step(problem: Problem, d: int | None = None, *, bulk: str = "exact") -> 
     return model(rate, _FINE, bulk == "isotropic", coarse=coarse, span=span)
 
 
-def _bulk(problem: Problem, sigma: Moments, moved: NDArray, isotropic: bool) -> Directions:
+def bulk_directions(
+    problem: Problem, sigma: Moments, moved: NDArray, isotropic: bool
+) -> Directions:
     """Variances of the types with η̃A_t = ``moved`` along the directions of 𝐒 or M."""
     samples = problem.steps[0].samples
     shift = sigma.mean * problem.init.second_layer.mean

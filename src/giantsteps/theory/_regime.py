@@ -280,6 +280,7 @@ _ON_BOUNDARY = Rule(
 _LIMIT_ONLY = Absent("it is a limit", "the limit, without d")
 _OFF_STAIRCASE = Absent("the staircase has 0 < exponent < 1/2", "theory.risk")
 _LARGE_LOSS = Absent("the equations of theory §6 end below it", "exponents below 1/2")
+_GRADIENT = Rule("§2", "gradient", exact_if=("odd activation",), references=_ONE_STEP)
 _KERNEL = Rule("§3", "small step", references=("ba2022", "wang2024", "fan2020"))
 
 _DIVERGE = Absent("the spikes of the features grow with N there", "any rate with d given")
@@ -320,6 +321,11 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.LARGE, True): _EQUIVALENT,
         (Kind.SMALL_STEPS, False): _SUMMED_GAUSSIAN,
         **_SEVERAL_STEPS,
+    },
+    "gradient": {
+        **{(kind, given): _GRADIENT for kind in Kind for given in (False, True)},
+        (Kind.UNTRAINED, False): _NO_STEPS_YET,
+        (Kind.UNTRAINED, True): _NO_STEPS_YET,
     },
     "kernel": _FEATURE_SPECTRA,
     "features": _FEATURE_SPECTRA,

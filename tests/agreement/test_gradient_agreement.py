@@ -1,0 +1,65 @@
+"""The gradient's two parts: theory = simulation (theory §2; ba2022, Proposition 2).
+
+Resolution asserted: 2 % for the norms. The Frobenius norm and the spike fluctuate with ‖b‖ and
+‖a‖ from network to network, the edge of B hardly at all.
+"""
+
+import numpy as np
+import pytest
+
+import giantsteps as gs
+from giantsteps import simulation, theory
+
+pytestmark = pytest.mark.agreement
+
+BASE = gs.Problem(
+    activation="tanh",
+    teacher="8*sin(x)",
+    noise_variance=3.2,
+    width=1.0,
+    steps=[gs.Step(samples=2, rate=1)],
+    init=gs.Init(second_layer="constant"),
+)
+NORMS = ("spike_norm", "residual_operator_norm", "residual_frobenius_norm")
+
+
+def measured(problem, d, seeds):
+    runs = [simulation.gradient(problem, d=d, seed=seed) for seed in range(seeds)]
+    values = np.array([[getattr(run, name) for name in NORMS] for run in runs])
+    return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(seeds)
+
+
+def test_norms():
+    mean, error = measured(BASE, d=300, seeds=60)
+    answer = theory.gradient(BASE, d=300)
+    expected = np.array([getattr(answer, name) for name in NORMS])
+    assert np.all(3 * error / expected < 0.02)
+    gap = mean / expected - 1
+    # The largest singular value of a finite matrix stays below the edge, by about d^{-2/3}/2.
+    assert -0.02 < gap[1] < 0.01
+    assert np.all(np.abs((mean - expected) / error)[[0, 2]] < 3)
+
+
+def test_mean_of_an_uncentered_activation_tilts_the_weights():
+    """Raw ReLU and a second layer with a mean: ‖B‖_F has the further part (2c₂c₀E A)²."""
+    problem = BASE.replace({"activation": "relu", "teacher": "sin", "noise_variance": 0.05})
+    mean, error = measured(problem, d=300, seeds=40)
+    expected = theory.gradient(problem, d=300).residual_frobenius_norm
+    assert 3 * error[2] / expected < 0.02
+    assert abs(mean[2] - expected) < 3 * error[2] + 0.01 * expected
+    relu_tilt = 2 * 0.25 * np.sqrt(2 / np.pi) / np.sqrt(2 * np.pi)
+    assert mean[2] ** 2 - (expected**2 - relu_tilt**2) > 0.5 * relu_tilt**2
+
+
+@pytest.mark.parametrize("law", ["constant", "gaussian"])
+def test_residual_falls_as_the_square_root_of_the_width(law):
+    problem = BASE.replace({"init.second_layer": law})
+    ratios = [theory.gradient(problem, d=d).ratio for d in (500, 2000, 8000)]
+    slope = np.diff(np.log(ratios)) / np.log(4)
+    assert np.all(np.abs(slope + 0.5) < (1e-9 if law == "constant" else 0.06))
+    assert theory.gradient(problem).residual_operator_norm == 0
+
+
+def test_no_step_no_gradient():
+    with pytest.raises(gs.NotCovered, match="no step"):
+        theory.gradient(BASE.untrained())
