@@ -156,11 +156,11 @@ def label_law(
         count = int(np.ceil(2.0 * np.log10(far / near))) + 8
         m = np.geomspace(ends[0], ends[1], count)
         z = -1 / m + (q / (1 + np.multiply.outer(m, q) / samples)) @ rule.weights
-    nodes, weights, special_nodes, special = _ritz_nodes(rule, q, samples, m, z)
+    nodes, weights, special_nodes, special, square = _ritz_nodes(rule, q, samples, m, z)
     if signed:
         y, mass = _marginal(link, noise_variance, shift)
-        both = _square_along(y, mass, samples, np.concatenate([nodes, special_nodes]))
-        square, special_square = both[: len(nodes)], both[len(nodes) :]
+        square = np.maximum(square, 0.0)
+        special_square = _square_along(y, mass, samples, special_nodes)
     else:  # 𝐒 has no negative eigenvalue, up to rounding
         nodes = square = np.maximum(nodes, 0.0)
         special_nodes = special_square = np.maximum(special_nodes, 0.0)
@@ -212,8 +212,8 @@ def _transform(rule: Labels, q: NDArray, samples: float, z: NDArray) -> NDArray:
 
 def _ritz_nodes(
     rule: Labels, q: NDArray, samples: float, m: NDArray, z: NDArray
-) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """Nodes and weights of ν and of the special measures.
+) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
+    """Nodes and weights of ν and of the special measures, and 𝐒(ι) at the nodes of ν.
 
     Rayleigh–Ritz values on the span of (Q − z_i)⁻¹v, from divided differences at (z̄_i, z_j).
     """
@@ -254,9 +254,12 @@ def _ritz_nodes(
     basis = _Basis(m, z)
     nodes, vectors = basis.ritz(dm[None, None], m[None, None])
     start = basis.overlaps(vectors, m[None, None])[:, 0]
+    # The transform of 𝐒(ι)ν is m E[y²/(1+qm/α₀)]: its weights over those of ν.
+    square = basis.overlaps(vectors, (m * label)[None, None])[:, 0] / start
     special_nodes, special_vectors = basis.ritz(gram, transforms)
     components = basis.overlaps(special_vectors, transforms)
-    return nodes, start**2, special_nodes, components[:, :, None] * components[:, None, :]
+    special = components[:, :, None] * components[:, None, :]
+    return nodes, start**2, special_nodes, special, square
 
 
 def _in_frame(frame: NDArray, bb: NDArray, mixed: NDArray, teacher: NDArray) -> NDArray:

@@ -1,0 +1,282 @@
+"""The solver against the equations of theory §5c written down literally, T × T and damped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from giantsteps.theory import _readout
+from giantsteps.theory._readout import regress
+from giantsteps.theory._solve import Equations, Resolvent, solve
+from giantsteps.theory._system import System
+
+
+def random_system(types: int, rank: int, inverse_neurons: float, seed: int = 0) -> System:
+    """Arbitrary coefficients: the equations do not ask where they come from."""
+    rng = np.random.default_rng(seed)
+    nodes, directions = 24, 2
+    k = rng.standard_normal((nodes, rank))
+    weights = rng.dirichlet(np.full(nodes, 20.0))
+    slopes = rng.uniform(0.5, 1.5, (types, rank))
+    mean = np.tanh(slopes @ k.T) + 0.1 * rng.standard_normal((types, 1)) * (k**2).sum(axis=1)
+    linear = 0.3 + 0.5 / (1 + (slopes @ k.T) ** 2)
+    residual = 0.1 + 0.2 / (1 + (k**2).sum(axis=1)) * rng.uniform(0.5, 1.5, (types, 1))
+    target = np.sin(k.sum(axis=1))
+    target_linear = np.cos(k.sum(axis=1))
+    frame = np.linalg.qr(rng.standard_normal((rank + 1, rank + 1)))[0]
+    part = frame @ np.diag(rng.uniform(0.2, 0.8, rank + 1)) @ frame.T
+    variances = rng.uniform(0.4, 2.0, (types, directions))
+    return System(
+        coordinates=k,
+        weights=weights,
+        mean=mean[None],
+        linear=linear[None],
+        residual=residual[None],
+        norm=0.05 * rng.standard_normal((1, types, nodes)),
+        target=target[None],
+        target_linear=target_linear[None],
+        target_square=(target**2 + target_linear**2 + 0.2)[None],
+        probabilities=rng.dirichlet(np.full(types, 5.0))[None],
+        bulk=np.array([[0.4, 0.6]]),
+        variances=variances[None],
+        special=np.stack([part, np.eye(rank + 1) - part])[None],
+        special_variances=variances[None],
+        width=np.array([1.3]),
+        ratio=np.array([1.1]),
+        inverse_neurons=np.array([inverse_neurons]),
+        penalty=np.array([0.07]),
+        unit=np.array([1.0]),
+    )
+
+
+def plain(system: System) -> dict[str, np.ndarray]:
+    """Theory §5c line by line, each equation damped until nothing moves."""
+    w, k = system.weights, system.coordinates
+    mu0, mu1, mu2, xi = (
+        getattr(system, name)[0] for name in ("mean", "linear", "residual", "norm")
+    )
+    h, h1, hh = system.target[0], system.target_linear[0], system.target_square[0]
+    pi, nu, s = system.probabilities[0], system.bulk[0], system.variances[0]
+    special = system.special[0]
+    beta, gamma, lam = system.width[0], system.ratio[0], system.penalty[0]
+    p = 1 / system.inverse_neurons[0]
+    types, rank, directions = len(pi), k.shape[1], len(nu)
+
+    v1, tau = np.eye(types), np.ones(types)
+    for _ in range(4000):
+        v = np.einsum("tk,sk,ts->k", mu1, mu1, v1) + mu2.T @ (pi * tau)
+        omega = 1 / (1 + v)
+        v1_hat = gamma * np.einsum("k,tk,sk->ts", w * omega, mu1, mu1)
+        v2_hat = gamma * mu2 @ (w * omega)
+        d = [np.diag(beta * pi * tau * s[:, i]) for i in range(directions)]
+        y = [np.linalg.inv(v1_hat + np.linalg.inv(di)) for di in d]
+        g = [v1_hat - v1_hat @ yi @ v1_hat for yi in y]
+        tau_new = 1 / (
+            lam + v2_hat + sum(nu[i] * s[:, i] * np.diag(g[i]) for i in range(directions))
+        )
+        v1_new = sum(nu[i] * y[i] for i in range(directions)) / beta
+        moved = max(np.abs(v1_new - v1).max(), np.abs(tau_new - tau).max())
+        v1, tau = (v1 + v1_new) / 2, (tau + tau_new) / 2
+        if moved < 1e-14:
+            break
+    v2 = pi * tau
+
+    # 𝒴 for every pair of special directions, T × T blocks.
+    mixed = sum(np.kron(special[i], y[i]) for i in range(directions))
+    cut = rank * types
+    lift = np.kron(np.eye(rank), v1_hat)
+    opened = np.linalg.inv(np.eye(cut) - mixed[:cut, :cut] @ lift)
+    y_bb, y_bt = opened @ mixed[:cut, :cut], opened @ mixed[:cut, cut:]
+    y_tt = mixed[cut:, cut:] + mixed[:cut, cut:].T @ lift @ y_bt
+
+    psi_hat = gamma * mu1 @ (w * omega * h1)
+    phi = np.concatenate([mu0, np.concatenate([k[:, j] * mu1 for j in range(rank)])])
+    phi_n = np.concatenate([xi, np.zeros((cut, len(w)))])
+    matrix = gamma * ((phi * (w * omega)) @ phi.T + (phi_n * (w * omega)) @ phi_n.T)
+    matrix[:types, :types] += np.diag(1 / (p * v2))
+    matrix[types:, types:] += np.linalg.inv(y_bb)
+    right = gamma * phi @ (w * omega * h)
+    right[types:] += np.linalg.solve(y_bb, y_bt @ psi_hat)
+    solution = np.linalg.solve(matrix, right)
+    m, chi = solution[:types], solution[types:]
+    c, c_n = solution @ phi, m @ xi
+    m_hat = gamma * (mu0 @ (w * omega * (h - c)) - xi @ (w * omega * c_n))
+    chi_hat = gamma * np.concatenate([mu1 @ (w * omega * k[:, j] * (h - c)) for j in range(rank)])
+    np.testing.assert_allclose(m, p * v2 * m_hat, rtol=1e-8)
+    psi = y_bt.T @ chi_hat + y_tt @ psi_hat
+    chi_tilde = chi_hat + lift @ chi
+
+    rows = np.concatenate([chi_tilde, psi_hat]).reshape(rank + 1, types)
+    known = hh - 2 * h * c + c**2 + c_n**2 - 2 * h1 * (psi @ mu1)
+    q, q2, delta = np.zeros((types, types)), np.zeros(types), np.zeros(types)
+    error = np.zeros_like(known)
+    for _ in range(4000):
+        error_new = known + np.einsum("tk,sk,ts->k", mu1, mu1, q) + mu2.T @ q2
+        moved = np.abs(error_new - error).max()
+        error = error_new
+        q_hat = gamma * np.einsum("k,tk,sk->ts", w * omega**2 * error, mu1, mu1)
+        q2_hat = gamma * mu2 @ (w * omega**2 * error)
+        m2 = q2_hat + p * m_hat**2
+        m1 = [q_hat + beta / nu[i] * rows.T @ special[i] @ rows for i in range(directions)]
+        felt = m2.copy()
+        for i in range(directions):
+            ell = np.eye(types) - v1_hat @ y[i]
+            felt += nu[i] * s[:, i] * np.diag(ell @ m1[i] @ ell.T)
+            felt -= nu[i] * s[:, i] * (g[i] ** 2 @ (beta * pi * s[:, i] * delta))
+        delta = -(tau**2) * felt
+        q = -sum(np.outer(row, row) for row in chi.reshape(rank, types))
+        for i in range(directions):
+            inner = m1[i] - np.diag(beta * pi * s[:, i] * delta / np.diag(d[i]) ** 2)
+            q = q + nu[i] / beta * y[i] @ inner @ y[i]
+        q2 = -pi * delta
+        if moved < 1e-14:
+            break
+    return {
+        "error": w @ error,
+        "train": w @ (omega**2 * error),
+        "fit": c,
+        "slope": psi @ mu1,
+        "variance": error - known + c_n**2,
+    }
+
+
+@pytest.mark.parametrize("inverse_neurons", [1e-3, 1e-1])
+@pytest.mark.parametrize(("types", "rank"), [(1, 1), (3, 1), (1, 2), (3, 2), (4, 3)])
+def test_channels_and_newton_give_what_the_plain_equations_give(
+    types: int, rank: int, inverse_neurons: float
+) -> None:
+    system = random_system(types, rank, inverse_neurons, seed=types + 10 * rank)
+    (found,) = regress([system])
+    wanted = plain(system)
+    for name, value in wanted.items():
+        np.testing.assert_allclose(getattr(found, name)[0], value, rtol=1e-8, atol=1e-10)
+    assert found.converged.all()
+    assert found.residual[0] < 1e-10
+    assert found.iterations[0] < 15
+
+
+def test_complex_penalty_has_the_derivative_of_the_real_one() -> None:
+    system = random_system(3, 1, 1e-3)
+    equations = Equations(system)
+    step = 1e-6
+    raised = solve(equations, system.penalty - 1j * step)
+    high, low = (solve(equations, system.penalty + sign * step) for sign in (1, -1))
+    slope = (high.tau - low.tau) / (2 * step)
+    np.testing.assert_allclose(-raised.tau.imag / step, slope, rtol=1e-5)
+    np.testing.assert_allclose(raised.tau.real, solve(equations, system.penalty).tau, rtol=1e-9)
+    assert np.all(raised.tau.imag > 0)
+
+
+def test_newton_from_above_is_monotone_and_every_start_ends_at_the_same_point() -> None:
+    system = random_system(3, 1, 1e-3, seed=3)
+    equations = Equations(system)
+    high = solve(equations, system.penalty)
+    v1, _ = equations.start(system.penalty)
+    low = solve(equations, system.penalty, (1e-3 * v1, np.full((1, 3), 1e-3)))
+    np.testing.assert_allclose(high.tau, low.tau, rtol=1e-11)
+    np.testing.assert_allclose(high.v1, low.v1, rtol=1e-11)
+
+
+def test_without_penalty_the_limit_is_reached_on_both_sides_of_interpolation() -> None:
+    for ratio in (0.6, 1.7):
+        system = random_system(2, 1, 1e-2)
+        arrays = {name: getattr(system, name) for name in System.__dataclass_fields__}
+        arrays["ratio"] = np.array([ratio])
+        interpolating = ratio < 1
+        arrays["penalty"] = np.array([1.0 if interpolating else 0.0])
+        arrays["unit"] = np.array([0.0 if interpolating else 1.0])
+        (limit,) = regress([System(**arrays)])
+        errors = []
+        for penalty in (2e-5, 1e-5):
+            arrays["penalty"], arrays["unit"] = np.array([penalty]), np.array([1.0])
+            (near,) = regress([System(**arrays)])
+            errors.append(near.error[0])
+        extrapolated = 2 * errors[1] - errors[0]
+        assert limit.error[0] == pytest.approx(extrapolated, rel=1e-6)
+        assert limit.train[0] == pytest.approx(0.0, abs=1e-12) or not interpolating
+
+
+def _scaled(name: str) -> property:
+    original = Resolvent.__dict__[name].func
+    return property(lambda self: 1.05 * original(self))
+
+
+def _map(index: int) -> property:
+    original = Resolvent.__dict__["image"].func
+
+    def image(self: Resolvent) -> tuple[np.ndarray, ...]:
+        parts = list(original(self))
+        parts[index] = 1.05 * parts[index]
+        return tuple(parts)
+
+    return property(image)
+
+
+def _response(index: int) -> property:
+    original = Resolvent.__dict__["response"].func
+
+    def response(self: Resolvent) -> tuple[np.ndarray, ...]:
+        parts = list(original(self))
+        parts[index] = 1.05 * parts[index]
+        return tuple(parts)
+
+    return property(response)
+
+
+@pytest.mark.parametrize(
+    ("name", "mutant"),
+    [
+        ("c_hat", _scaled("c_hat")),
+        ("v2_hat", _scaled("v2_hat")),
+        ("image", _map(0)),
+        ("image", _map(1)),
+        ("curvature", _scaled("curvature")),
+        ("response", _response(0)),
+        ("response", _response(1)),
+        ("response", _response(2)),
+    ],
+)
+def test_five_percent_in_any_term_of_the_resolvent_shows(
+    monkeypatch: pytest.MonkeyPatch, name: str, mutant: property
+) -> None:
+    system = random_system(3, 1, 1e-3)
+    wanted = plain(system)["error"]
+    monkeypatch.setattr(Resolvent, name, mutant)
+    (found,) = regress([system])
+    assert abs(found.error[0] / wanted - 1) > 1e-5
+
+
+@pytest.mark.parametrize("part", ["spikes", "mixed", "teacher", "lifted", "damping", "inner"])
+def test_five_percent_in_any_special_resolvent_shows(
+    monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    system = random_system(3, 1, 0.3)  # types cost much, so the spikes need χ
+    wanted = plain(system)["error"]
+    original = _readout.special_resolvent
+
+    def mutant(point: Resolvent) -> _readout.SpecialResolvent:
+        found = original(point)
+        object.__setattr__(found, part, 1.05 * getattr(found, part))
+        return found
+
+    monkeypatch.setattr(_readout, "special_resolvent", mutant)
+    (found,) = regress([system])
+    assert abs(found.error[0] / wanted - 1) > 1e-5
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_five_percent_in_the_sources_of_the_error_shows(
+    monkeypatch: pytest.MonkeyPatch, index: int
+) -> None:
+    system = random_system(3, 1, 1e-3)
+    wanted = plain(system)["error"]
+    original = _readout.sources
+
+    def mutant(*given: object) -> tuple[np.ndarray, ...]:
+        parts = list(original(*given))  # type: ignore[arg-type]
+        parts[index] = 1.05 * parts[index]
+        return tuple(parts)
+
+    monkeypatch.setattr(_readout, "sources", mutant)
+    (found,) = regress([system])
+    assert abs(found.error[0] / wanted - 1) > 1e-5
