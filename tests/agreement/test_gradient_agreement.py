@@ -35,8 +35,8 @@ def test_norms():
     expected = np.array([getattr(answer, name) for name in NORMS])
     assert np.all(3 * error / expected < 0.02)
     gap = mean / expected - 1
-    # The largest singular value of a finite matrix stays below the edge, by about d^{-2/3}/2.
-    assert -0.02 < gap[1] < 0.01
+    # The edge of B's bulk; here 𝐒 has an outlier along β*, which lifts ‖B‖_op by about 1 %.
+    assert abs(gap[1]) < 0.02
     assert np.all(np.abs((mean - expected) / error)[[0, 2]] < 3)
 
 

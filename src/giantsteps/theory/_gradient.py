@@ -52,7 +52,8 @@ def gradient(problem: Problem | Grid, d: int | None = None) -> Gradient:
     Notes
     -----
     theory §2, §5b; ba2022, Proposition 2. With an unbounded law of A the edge is that of the
-    values up to the largest of N draws.
+    values up to the largest of N draws. Where 𝐒 has an outlier along β*, ‖B‖_op exceeds the edge
+    of its bulk, which is returned, by about one per cent.
 
     Examples
     --------
