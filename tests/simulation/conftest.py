@@ -6,7 +6,8 @@ import importlib
 
 import pytest
 
-from giantsteps.simulation._arrays import Arrays, resolve
+from giantsteps.simulation._arrays import Arrays
+from giantsteps.simulation._devices import resolve
 
 NAMESPACES = ("numpy", "torch", "array_api_strict")
 

@@ -5,7 +5,10 @@ import pytest
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.functions import as_function
-from giantsteps.simulation._arrays import Arrays, NumpyArrays, TorchArrays, resolve
+from giantsteps.simulation._arrays import Arrays
+from giantsteps.simulation._devices import resolve
+from giantsteps.simulation._numpy_arrays import NumpyArrays
+from giantsteps.simulation._torch_arrays import TorchArrays
 
 
 def draw(arrays: Arrays, *shape: int) -> tuple[object, np.ndarray]:

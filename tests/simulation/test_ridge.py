@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from giantsteps.simulation import _ridge
-from giantsteps.simulation._arrays import Arrays, resolve
+from giantsteps.simulation._arrays import Arrays
+from giantsteps.simulation._devices import resolve
 from giantsteps.simulation._ridge import ridge_curve, solve_shifted
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from giantsteps.errors import NotConverged
 from giantsteps.simulation import _spectra
-from giantsteps.simulation._arrays import Arrays, resolve
+from giantsteps.simulation._arrays import Arrays
+from giantsteps.simulation._devices import resolve
 from giantsteps.simulation._spectra import largest, largest_of, singular_values
 
 

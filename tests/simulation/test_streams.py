@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.simulation._arrays import Arrays, NumpyArrays, resolve
+from giantsteps.simulation._arrays import Arrays
+from giantsteps.simulation._devices import resolve
+from giantsteps.simulation._numpy_arrays import NumpyArrays
 from giantsteps.simulation._streams import BLOCK, Role, Streams, as_seed
 
 

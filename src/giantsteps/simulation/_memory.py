@@ -17,7 +17,7 @@ _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _ALLOWED = 'a size such as "2GB", "512MiB" or a number of bytes, or None'
 
 #: Rows of a chunk where memory allows: enough for full speed of the matrix products.
-ROWS_ON_HOST, ROWS_ON_DEVICE = 2 * BLOCK, 8 * BLOCK
+ROWS_ON_HOST, ROWS_ON_GPU = 2 * BLOCK, 8 * BLOCK
 #: What the linear algebra itself holds.
 OVERHEAD = 2**26
 
@@ -80,7 +80,8 @@ class Budget:
     def row_bytes(self, d: int, neurons: int) -> int:
         """Bytes of a chunk for each row: inputs, features, and what is made on the way to them."""
         numbers_held = (d + 2 * neurons) if self.arrays.in_place else (2 * d + 4 * neurons)
-        return self.arrays.itemsize * numbers_held + 8 * d * (self.arrays.itemsize < 8)
+        # In single precision, inputs are drawn and features summed in float64.
+        return self.arrays.itemsize * numbers_held + 8 * (d + neurons) * (self.arrays.itemsize < 8)
 
     def rows(self, d: int, neurons: int, fixed: int, question: str) -> int:
         """Rows of a chunk beside ``fixed`` bytes, a multiple of the block of the streams.
@@ -91,7 +92,7 @@ class Budget:
             If not even one block fits.
         """
         each = self.row_bytes(d, neurons)
-        most = ROWS_ON_DEVICE if "cuda" in str(self.arrays.device) else ROWS_ON_HOST
+        most = ROWS_ON_GPU if self.arrays.on_gpu else ROWS_ON_HOST
         limit = self.limit if self.limit is not None else self.arrays.free_memory()
         if limit is None:
             return most

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from giantsteps.simulation._arrays import Array, Arrays
+from giantsteps.simulation._spectra import eigenpairs
 
 __all__ = [
     "EIGEN_FROM",
@@ -17,8 +19,8 @@ __all__ = [
     "solve_shifted",
 ]
 
-#: From this many penalties on, one eigendecomposition beats a Cholesky factorisation for each:
-#: it costs 15 of them (measured at sizes 1000 to 3000).
+#: From this many penalties on, one eigendecomposition replaces a Cholesky factorisation for each:
+#: it costs 14 to 20 of them (measured at sizes 1000, 2000 and 3000, with one thread and two).
 EIGEN_FROM = 16
 
 
@@ -75,9 +77,9 @@ def solve_shifted(
     """x = (S + s)⁻¹ r for each shift s, S positive semidefinite; s = 0 is the pseudo-inverse.
 
     Returns pairs (x, r − (S + s) x): the second is the part of r outside the range of S + s, zero
-    unless s is. Eigenvalues of S + s below ``m ε λ_max`` count as zero (m the size of S, ε the
-    rounding unit of the features): through a Gram matrix, singular values below √(m ε) of the
-    largest cannot be told from zero.
+    unless s is. Eigenvalues of S + s below max(m ε, 16 ε²_features) λ_max count as zero (m the size
+    of S; ε that of float64, in which S is summed): through a Gram matrix, singular values below
+    √(m ε) of the largest cannot be told from zero.
     """
     xp = arrays.xp
     found: list[tuple[Array, Array] | None] = [None] * len(shifts)
@@ -86,9 +88,10 @@ def solve_shifted(
             x = arrays.solve(symmetric, shift, rhs) if shift > 0 else None
             found[number] = None if x is None else (x, xp.zeros_like(x))
     if any(pair is None for pair in found):
-        values, vectors = arrays.eigh(symmetric)
+        values, vectors = eigenpairs(arrays, symmetric)
         components = xp.matrix_transpose(vectors) @ rhs
-        cutoff = max(float(values[-1]), 0.0) * values.shape[0] * arrays.epsilon
+        relative = max(values.shape[0] * sys.float_info.epsilon, 16 * arrays.epsilon**2)
+        cutoff = max(float(values[-1]), 0.0) * relative
         zeros, ones = xp.zeros_like(values), xp.ones_like(values)
         for number, shift in enumerate(shifts):
             if found[number] is None:
@@ -119,10 +122,13 @@ def fit_features(arrays: Arrays, gram: Gram, samples: int, penalties: Sequence[f
     """
     xp = arrays.xp
     if gram.features is not None:
-        transposed = xp.matrix_transpose(arrays.wide(gram.features[:samples, :]))
         kernel, labels = gram.matrix[:samples, :samples], gram.targets[:samples, 0]
         fits = fit_kernel(arrays, kernel, labels, gram.neurons, penalties)
-        return [Fit(transposed @ fit.coefficients, fit.train) for fit in fits]
+        if not fits:
+            return []
+        alphas = xp.stack([fit.coefficients for fit in fits], axis=1)
+        found = arrays.transposed_product(gram.features[:samples, :], alphas)
+        return [Fit(found[:, number], fit.train) for number, fit in enumerate(fits)]
     moments, square = gram.targets[:, 0], float(gram.squares[0, 0])
     shifts = [samples * penalty / gram.neurons for penalty in penalties]
     fits = []
@@ -191,7 +197,7 @@ def ridge_curve(
                 part = features[begin - start : end - start, :]
                 target = targets[begin - start : end - start, :]
                 matrix = arrays.add_gram(matrix, part)
-                moments = moments + arrays.wide(xp.matrix_transpose(part) @ arrays.narrow(target))
+                moments = moments + arrays.transposed_product(part, target)
                 squares = squares + xp.matrix_transpose(target) @ target
                 gram = Gram(matrix, end, neurons, moments, squares, None)
                 if end in cells and end > neurons:

@@ -132,9 +132,8 @@ def _leaves(fit: Fit, errors: PointError, at: int) -> dict[str, Any]:
 
 
 def _conjugate_predictor(run: Run, fits: Mapping[Any, Fit]) -> Callable[[Array], Array]:
-    columns = run.backend.xp.stack([fit.coefficients for fit in fits.values()], axis=1)
-    coefficients = run.backend.narrow(columns)
-    return lambda inputs: run.embed(inputs) @ coefficients
+    coefficients = run.backend.xp.stack([fit.coefficients for fit in fits.values()], axis=1)
+    return lambda inputs: run.backend.wide(run.embed(inputs)) @ coefficients
 
 
 def _fit_tangent(

@@ -15,8 +15,9 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
 from giantsteps.simulation import _learned, _risk, _spectrum
 from giantsteps.simulation._answers import SimulatedRisk, SimulatedSpectrum, lazily
-from giantsteps.simulation._arrays import Array, resolve
+from giantsteps.simulation._arrays import Array
 from giantsteps.simulation._descent import Descent, gradient
+from giantsteps.simulation._devices import resolve
 from giantsteps.simulation._matrices import Matrices
 from giantsteps.simulation._memory import Budget, Cost, as_bytes
 from giantsteps.simulation._network import Network

@@ -12,7 +12,7 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import EmpiricalLaw
 from giantsteps.simulation._arrays import Array, Arrays
-from giantsteps.simulation._spectra import largest, largest_of, singular_values
+from giantsteps.simulation._spectra import eigenvalues, largest, largest_of, singular_values
 from giantsteps.simulation._tangent import tangent_kernel
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def targets(arrays: Arrays, inputs: Array, labels: Array, direction: Array | Non
 
 
 def _eigenvalues(arrays: Arrays, symmetric: Array) -> np.ndarray:
-    return np.maximum(arrays.to_host(arrays.eigvalsh(symmetric)), 0.0)
+    return np.maximum(eigenvalues(arrays, symmetric), 0.0)
 
 
 def _weight_spikes(run: Run, top: int) -> tuple[Spike, ...]:

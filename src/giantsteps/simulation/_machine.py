@@ -1,0 +1,78 @@
+"""What the machine grants this process: processors, threads, memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from pathlib import Path
+
+from threadpoolctl import threadpool_info, threadpool_limits
+
+__all__ = ["memory", "processors", "threads"]
+
+#: Each says how many threads the linear algebra of a process may use.
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+# Where a control group (a container, a job of a cluster) writes its limit: by the name of the
+# controller in /proc/self/cgroup, the folder and the file; version 2 has no names.
+_GROUPS = {"": ("", "memory.max"), "memory": ("memory", "memory.limit_in_bytes")}
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def threads() -> int:
+    """As many threads as the linear algebra uses, never more than the processors.
+
+    A worker of a process pool has neighbours, and linear algebra that nobody limited takes every
+    processor in each of them. So where `multiprocessing` started this process, none of the
+    variables `THREAD_VARIABLES` is set and a library still takes all processors, its libraries
+    are limited to one thread, for good.
+    """
+    available = processors()
+    pools = [(str(pool["user_api"]), int(pool["num_threads"])) for pool in threadpool_info()]
+    greedy = any(count >= available for _, count in pools) or not pools
+    worker = multiprocessing.parent_process() is not None
+    if worker and greedy and not any(name in os.environ for name in THREAD_VARIABLES):
+        threadpool_limits(limits=1)
+        return 1
+    return max(1, min([available, *(count for api, count in pools if api == "blas")]))
+
+
+def memory() -> int | None:
+    """Bytes that this process may use: the machine's, or those of its control group if fewer.
+
+    None where the system does not say.
+    """
+    if not hasattr(os, "sysconf"):
+        return None
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_group_limits()])
+
+
+def _group_limits(root: Path = Path("/sys/fs/cgroup")) -> list[int]:
+    """Limits of the control groups that this process is in, and of those above them."""
+    try:
+        groups = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:  # not Linux
+        return []
+    found = []
+    for _, controllers, path in (group.split(":", 2) for group in groups):
+        for folder, file in (_GROUPS[name] for name in controllers.split(",") if name in _GROUPS):
+            place = root / folder
+            for part in ("", *Path(path.lstrip("/")).parts):
+                place = place / part
+                # A container may see its group at the root, and not the path to it.
+                if (place / file).is_file():
+                    limit = (place / file).read_text().strip()
+                    found += [int(limit)] if limit.isdigit() else []
+    return found
