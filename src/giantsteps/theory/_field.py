@@ -52,13 +52,13 @@ class Modes:
     teacher: NDArray
     first: NDArray
 
-    def strongest(self, count: int) -> Modes:
-        """The first ``count`` of them."""
+    def take(self, modes: list[int]) -> Modes:
+        """Some of them."""
         return Modes(
-            self.strength[:count],
-            self.spikes[:, :count],
-            self.teacher[:, :count],
-            self.first[:count],
+            self.strength[modes],
+            self.spikes[:, modes],
+            self.teacher[:, modes],
+            self.first[modes],
         )
 
 

@@ -32,12 +32,13 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
+from giantsteps.answers import Spike
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, Step
 from giantsteps.theory._first_step import first_step, link_of
 from giantsteps.theory._spiked_features import SpikedFeatures
 
-__all__ = ["first_batch_alignment", "many_small_steps", "summed"]
+__all__ = ["first_batch_alignment", "many_small_steps", "small_steps_spike", "summed"]
 
 
 def batches(problem: Problem) -> list[list[Step]]:
@@ -80,11 +81,25 @@ class _Drift:
         ‖B‖².
     growth : float
         (c_t − 1) N/(A_t² Var σ').
+    memory : float
+        What is left of W₀a: the first output is μ₁⟨x, W₀a⟩/√N, and the steps unlearn it.
     """
 
     along: float = 0.0
     square: float = 0.0
     growth: float = 0.0
+    memory: float = 1.0
+
+
+def _drift(problem: Problem, d: int) -> _Drift:
+    neurons, sized = problem.at(d).neurons, problem.realised(d)
+    sigma, link = moments(sized.activation), moments(link_of(sized))
+    pace = sized.init.second_layer.second_moment / math.sqrt(neurons)
+    label = link.second_moment + sized.noise_variance
+    drift = _Drift()
+    for batch in batches(sized):
+        _descend(drift, batch, pace, sigma.linear**2, sigma.derivative_variance, link.linear, label)
+    return drift
 
 
 def many_small_steps(problem: Problem, d: int) -> SpikedFeatures:
@@ -98,13 +113,8 @@ def many_small_steps(problem: Problem, d: int) -> SpikedFeatures:
         Input dimension.
     """
     neurons, sized = problem.at(d).neurons, problem.realised(d)
-    sigma, link = moments(sized.activation), moments(link_of(sized))
+    drift, sigma = _drift(problem, d), moments(sized.activation)
     values, probabilities = sized.init.second_layer.types()
-    pace = sized.init.second_layer.second_moment / math.sqrt(neurons)
-    label = link.second_moment + sized.noise_variance
-    drift = _Drift()
-    for batch in batches(sized):
-        _descend(drift, batch, pace, sigma.linear**2, sigma.derivative_variance, link.linear, label)
     length = math.sqrt(drift.square)
     movement = values / math.sqrt(neurons)
     return SpikedFeatures(
@@ -119,6 +129,40 @@ def many_small_steps(problem: Problem, d: int) -> SpikedFeatures:
         bulk=1.0 + movement**2 * sigma.derivative_variance * drift.growth,
         second_layer=values,
         problem=problem,
+    )
+
+
+def small_steps_spike(problem: Problem, d: int) -> Spike | None:
+    r"""The outlier of the weights after small steps, at finite width; None if there is none.
+
+    In W = W₀(1 − δ ââᵀ) + θ B̂ âᵀ, â = a/‖a‖, the column along â is independent of the others, has
+    mean θB̂ and the variance c = (1−δ)²/d in place of 1/d: the steps unlearn the first output. With
+    x = 1/(θ² + c),
+
+    .. math:: s^2 = \frac1x + \frac{β}{1-x},\qquad
+              ⟨u, B̂⟩^2 = \frac{(1 - c x)^2}{θ^2 x}\Bigl(1 - \frac{βx^2}{(1-x)^2}\Bigr).
+
+    References: theory §2.
+    """
+    sized = problem.realised(d)
+    drift, law = _drift(problem, d), sized.init.second_layer
+    strength = moments(sized.activation).linear ** 2 * drift.square * law.second_moment  # θ²
+    own = drift.memory**2
+    x = 1.0 / (strength + own)
+    excess = 1.0 - sized.width * x**2 / (1.0 - x) ** 2
+    if strength + own <= 1.0 or excess <= 0:
+        return None
+    squared = 1.0 / x + sized.width / (1.0 - x)
+    left = strength * x * excess  # 1 − cx = θ²x
+    right = strength * left / ((strength * x) ** 2 * squared)
+    return Spike(
+        value=math.sqrt(squared),
+        overlaps={
+            "teacher": left * drift.along**2 / drift.square,
+            "gradient": left * first_batch_alignment(sized),
+            "second_layer": right,
+        },
+        degree=1,
     )
 
 
@@ -162,6 +206,7 @@ def _descend(
         + rest / samples * float(weights @ (nodes * gain**2))
     )
     drift.along += first * slope_along
+    drift.memory *= 1.0 - feedback * first
 
 
 def _wishart(ratio: float, count: int) -> tuple[NDArray, NDArray]:

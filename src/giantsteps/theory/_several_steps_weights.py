@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers import Spike
-from giantsteps.laws import Law
+from giantsteps.laws import Law, MarchenkoPastur
 from giantsteps.problem import Problem
-from giantsteps.theory._field import Modes
-from giantsteps.theory._many_small_steps import first_batch_alignment, many_small_steps
+from giantsteps.theory._field import Field
+from giantsteps.theory._many_small_steps import small_steps_spike
+from giantsteps.theory._regime import Kind, kind_of
 from giantsteps.theory._two_steps import field_of
 from giantsteps.theory._weight_outliers import TypedWeights
 
@@ -30,49 +31,31 @@ def several_steps_weights(problem: Problem, d: int | None) -> tuple[Law, tuple[S
     Without d (both exponents 1/2) the outliers are infinite, with finite overlaps. An outlier's
     ``degree`` p is the power A^p that its right singular vector is closest to.
     """
-    values, mass = problem.init.second_layer.types()
-    variances, modes = _moved(problem, d)
+    if d is not None and kind_of(problem) is Kind.SMALL_STEPS:
+        found = small_steps_spike(problem, d)
+        bulk = MarchenkoPastur(problem.realised(d).width).singular_values()
+        return bulk, () if found is None else (found,)
+    field = field_of(problem, d)
+    modes = field.modes
     weights = TypedWeights(
         spikes=modes.spikes,
-        variances=variances,
-        probabilities=mass,
+        variances=field.variances,
+        probabilities=field.probabilities,
         width=(problem if d is None else problem.realised(d)).width,
         neurons=math.inf if d is None else float(problem.at(d).neurons),
     )
-    if d is None:
+    if d is not None:
+        outliers = [(out.value, out.direction, out.left, out.right) for out in weights.outliers]
+    else:
         listed = int(np.sum(modes.strength > _LISTED * modes.strength.max(initial=0.0)))
         units = np.eye(len(modes.strength))[:listed]
         right = modes.spikes / np.sqrt(modes.strength)
-        found = [(math.inf, unit, 1.0, right @ unit) for unit in units]
-    else:
-        found = [(out.value, out.direction, out.left, out.right) for out in weights.outliers]
-    return weights.bulk, tuple(_spike(modes, values, mass, *outlier) for outlier in found)
+        outliers = [(math.inf, unit, 1.0, right @ unit) for unit in units]
+    return weights.bulk, tuple(_spike(field, *outlier) for outlier in outliers)
 
 
-def _moved(problem: Problem, d: int | None) -> tuple[NDArray, Modes]:
-    """Squared lengths of the types and the directions in which they moved."""
-    if len(problem.steps) == 2:
-        field = field_of(problem, d)
-        return field.variances, field.modes
-    assert d is not None
-    model = many_small_steps(problem, d)
-    return model.bulk.totals, Modes(
-        strength=model.probabilities @ model.spikes**2,
-        spikes=model.spikes,
-        teacher=model.overlap[None],
-        first=np.sqrt([first_batch_alignment(problem)]),
-    )
-
-
-def _spike(
-    modes: Modes,
-    values: NDArray,
-    mass: NDArray,
-    value: float,
-    direction: NDArray,
-    left: float,
-    right: NDArray,
-) -> Spike:
+def _spike(field: Field, value: float, direction: NDArray, left: float, right: NDArray) -> Spike:
+    modes, values, mass = field.modes, field.values, field.probabilities
     square = float(mass @ values**2)
     along = float(mass @ (values * right))
     return Spike(

@@ -7,15 +7,17 @@ import math
 import numpy as np
 
 from giantsteps.problem import Problem
-from giantsteps.theory._field import Field, two_step_field
+from giantsteps.theory._field import Field, Modes, two_step_field
 from giantsteps.theory._first_step import link_of
 from giantsteps.theory._spiked_features import SpikedFeatures
 
 __all__ = ["field_of", "two_steps"]
 
-#: Directions j of the field with N ℓ_j above this count as spikes, so many at most: two give the
-#: risk to 0.2 % (a third costs ten times more).
-_NOTICEABLE, _MOST = 0.1, 2
+#: The strongest direction of the field is a spike, and the one beside it that matters most to the
+#: readout if N ℓ_j γ_j² is above this. Two give the risk to 0.2 %; a third costs ten times more.
+_NOTICEABLE = 1e-4
+#: γ² of a direction that is not aligned with the teacher, when it competes with those that are.
+_UNALIGNED = 1e-3
 
 
 def field_of(problem: Problem, d: int | None = None) -> Field:
@@ -44,8 +46,9 @@ def two_steps(problem: Problem, d: int | None = None) -> SpikedFeatures:
     .. math:: S_{t,j} = \sqrt{ℓ_j}\,φ_j(A_t),\qquad
               γ_j = E_A[φ_j(A)\,⟨F(A), β^*⟩]/\sqrt{ℓ_j}
 
-    with the eigenpairs (ℓ_j, φ_j) of 𝒦 under the law of A, the directions with N ℓ_j > 0.1, and an
-    isotropic bulk of squared lengths c_t.
+    with the eigenpairs (ℓ_j, φ_j) of 𝒦 under the law of A, an isotropic bulk of squared lengths
+    c_t, and two directions: the strongest, and the one that shows most of the teacher besides.
+    (Not the second strongest: for c₂ ≠ 0 that is even in A, and an odd teacher is in the third.)
 
     Parameters
     ----------
@@ -59,8 +62,7 @@ def two_steps(problem: Problem, d: int | None = None) -> SpikedFeatures:
     field = field_of(problem, d)
     sized = problem if d is None else problem.realised(d)
     neurons = math.inf if d is None else float(problem.at(d).neurons)
-    noticed = int(np.sum(neurons * field.modes.strength > _NOTICEABLE))
-    modes = field.modes.strongest(min(max(noticed, 1), _MOST))
+    modes = _spikes(field.modes, neurons)
     nothing = len(modes.strength) == 0
     return SpikedFeatures(
         activation=sized.activation,
@@ -75,3 +77,12 @@ def two_steps(problem: Problem, d: int | None = None) -> SpikedFeatures:
         second_layer=field.values,
         problem=problem,
     )
+
+
+def _spikes(modes: Modes, neurons: float) -> Modes:
+    """The directions that the equivalent model keeps, at most two."""
+    seen = np.maximum(np.sum(modes.teacher**2, axis=0), _UNALIGNED)
+    matter = neurons * modes.strength * seen
+    matter[:1] = math.inf
+    order = np.argsort(-matter, kind="stable")[:2]
+    return modes.take([int(j) for j in order if matter[j] > _NOTICEABLE])
