@@ -17,7 +17,7 @@ __all__ = ["ImplicitLaw"]
 
 _SCAN = 91
 #: Im z over x where the scan looks, and x·Im m above which a point is inside.
-_HEIGHT, _INSIDE = 1e-8, 1e-5
+_HEIGHT, _INSIDE = 1e-10, 1e-5
 _EDGE_ROUNDS = 40
 _EDGE_TOLERANCE = 1e-9
 _SMALLEST, _LARGEST = 32, 256

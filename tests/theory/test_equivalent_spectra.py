@@ -1,0 +1,157 @@
+"""Spectra of the equivalent model: their limits, and laws that are laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import giantsteps as gs
+from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.gaussian import moments
+from giantsteps.laws import KernelBulk, MarchenkoPastur, outlier
+from giantsteps.problem import Ridge
+from giantsteps.theory._directions import Directions
+from giantsteps.theory._equivalent import equivalent
+from giantsteps.theory._first_step import first_step
+from giantsteps.theory._implicit_law import ImplicitLaw
+from giantsteps.theory._kernel_spectrum import KernelSpectrum
+from giantsteps.theory._solve import Resolvent
+from giantsteps.theory._spiked_features import SpikedFeatures
+from giantsteps.theory._weight_spectrum import WeightSpectrum
+
+SAMPLES, D = 1.5, 10_000_000
+
+
+def problem(rate: float, exponent: float, **changes: object) -> gs.Problem:
+    fields = {
+        "activation": "tanh",
+        "teacher": "sin",
+        "noise_variance": 0.1,
+        "width": 1.2,
+        "steps": [gs.Step(samples=2.0, rate=rate, exponent=exponent)],
+        "init": gs.Init(second_layer="constant"),
+        **changes,
+    }
+    return gs.Problem(**fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def small() -> SpikedFeatures:
+    return equivalent(problem(4.0, 0.0), D)
+
+
+def test_small_steps_have_the_kernel_of_gaussian_equivalence(small: SpikedFeatures) -> None:
+    sigma = moments(small.activation)
+    bulk = KernelBulk(width=1.2, samples=SAMPLES, linear=sigma.linear, residual=sigma.residual)
+    found = small.kernel(SAMPLES)
+    np.testing.assert_allclose(found.bulk.support, bulk.support, rtol=1e-6)
+    assert found.bulk.atoms[0][1] == pytest.approx(bulk.atoms[0][1], rel=1e-9)
+    x = np.linspace(*bulk.support[0], 9)[1:-1]
+    np.testing.assert_allclose(found.bulk.density(x), bulk.density(x), rtol=1e-5)
+    np.testing.assert_allclose(found.bulk.cdf(x), bulk.cdf(x), atol=1e-7)
+    z = np.array([0.3 + 0.2j, 5.0 + 1e-3j])
+    np.testing.assert_allclose(found.bulk.stieltjes(z), bulk.stieltjes(z), rtol=1e-6)
+    # theory §3: the spike of Σ and where Λ puts it, and its overlap with the labels.
+    first = first_step(problem(4.0, 0.0))
+    value, left, _, _ = outlier(first.strength, 1.2)
+    tau = sigma.linear**2 * float(value) ** 2 + sigma.residual_variance
+    (spike,) = found.spikes
+    assert spike.value == pytest.approx(float(bulk.spike(tau)), rel=1e-6)
+    teacher = moments(small.link)
+    aligned = teacher.linear**2 * sigma.linear**2 * float(value) ** 2 * first.alignment
+    step = 1e-5 * tau
+    slope = float(bulk.spike(tau + step) - bulk.spike(tau - step)) / (2 * step)
+    wanted = aligned * float(left) / tau / (teacher.second_moment + 0.1)
+    assert spike.overlap == pytest.approx(wanted * slope / (SAMPLES / 1.2), rel=1e-5)
+
+
+def test_features_are_the_roots_of_the_kernel(small: SpikedFeatures) -> None:
+    kernel, features = small.kernel(SAMPLES), small.features(SAMPLES)
+    assert features.spikes[0].value ** 2 == pytest.approx(kernel.spikes[0].value, rel=1e-12)
+    assert features.spikes[0].degree == 1
+    assert set(features.spikes[0].overlaps) == {"monomial", "second_layer_power"}
+    assert features.bulk.atoms == ()
+    np.testing.assert_allclose(np.square(features.bulk.support), kernel.bulk.support, rtol=1e-12)
+
+
+def test_small_steps_have_the_weights_of_the_rank_one_deformation(small: SpikedFeatures) -> None:
+    first = first_step(problem(4.0, 0.0))
+    value, left, right, _ = (float(part) for part in outlier(first.strength, 1.2))
+    found = small.weights()
+    (spike,) = found.spikes
+    assert spike.value == pytest.approx(value, rel=1e-6)
+    assert spike.overlaps["gradient"] == pytest.approx(left, rel=1e-5)
+    assert spike.overlaps["teacher"] == pytest.approx(first.alignment * left, rel=1e-5)
+    assert spike.overlaps["second_layer"] == pytest.approx(right, rel=1e-5)
+    bulk = MarchenkoPastur(1.2).singular_values()
+    np.testing.assert_allclose(found.bulk.support, bulk.support, rtol=1e-5)
+    x = np.linspace(0.3, 1.9, 7)
+    np.testing.assert_allclose(found.bulk.cdf(x), bulk.cdf(x), atol=1e-6)
+
+
+def test_large_steps_deform_the_bulk_of_the_weights() -> None:
+    found = equivalent(problem(2.0, 0.5, width=1.0), 1000).weights()
+    assert 2.05 < found.bulk.edge < 2.2  # 2 without the step
+    assert found.spikes[0].value > 10
+
+
+def test_column_variances_alone_are_a_sample_covariance() -> None:
+    # β = 1, two kinds of columns: z(x) = 1/x + βE[c/(1−cx)] bounds the bulk at z'(x) = 0.
+    c, weight = np.array([1.0, 3.0]), np.array([0.7, 0.3])
+    spectrum = WeightSpectrum(
+        width=1.0,
+        neurons=1e4,
+        probabilities=weight,
+        spikes=np.zeros((2, 1)),
+        bulk=Directions.isotropic(c, 1),
+    )
+    x = np.linspace(1e-3, 1 / 3 - 1e-3, 200_001)
+    z = 1 / x + (weight[:, None] * c[:, None] / (1 - c[:, None] * x)).sum(axis=0)
+    assert spectrum.law.edge == pytest.approx(z.min(), rel=1e-6)
+
+
+def test_law_from_its_transform_alone() -> None:
+    wanted = MarchenkoPastur(0.5)
+    found = ImplicitLaw(lambda z: wanted.stieltjes(z), 0.5, wanted.atoms)
+    np.testing.assert_allclose(found.support, wanted.support, rtol=1e-8)
+    x = np.linspace(0.15, 2.8, 11)
+    np.testing.assert_allclose(found.density(x), wanted.density(x), rtol=1e-6)
+    np.testing.assert_allclose(found.cdf(x), wanted.cdf(x), atol=1e-8)
+    p = np.array([0.55, 0.7, 0.9, 0.999])
+    np.testing.assert_allclose(found.quantile(p), wanted.quantile(p), rtol=1e-6)
+    assert found.cdf(10.0) == pytest.approx(1.0, abs=1e-9)
+
+
+def test_bulk_has_the_mass_and_the_mean_of_the_features() -> None:
+    for law in ("constant", gs.Vocabulary((-1.0, 2.0), (0.5, 0.5))):
+        model = equivalent(problem(1.0, 0.5, init=gs.Init(second_layer=law)), 800)
+        spectrum = KernelSpectrum(model.system([Ridge(samples=SAMPLES, penalty=1.0)]))
+        pieces = spectrum.bulk._pieces
+        assert sum(piece.series[0] * np.pi for piece in pieces) == pytest.approx(0.8, abs=1e-7)
+        assert spectrum.bulk.expectation(lambda x: x) == pytest.approx(spectrum.scale, rel=1e-5)
+
+
+def test_five_percent_in_the_outlier_equation_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = equivalent(problem(2.0, 0.5), 600)
+    wanted = model.kernel(SAMPLES).spikes[0]
+    assert wanted.value == pytest.approx(195.235, abs=1e-3)
+    assert wanted.overlap == pytest.approx(0.41911, abs=1e-5)
+    original = KernelSpectrum._matrix
+
+    def mutant(self: KernelSpectrum, point: Resolvent) -> tuple[np.ndarray, ...]:
+        matrix, scale, features, target = original(self, point)
+        more = 0.05 * (features * point.measure[0]) @ features.T  # of ΓE[ωφφᵀ]
+        return matrix + more * np.outer(scale, scale), scale, features, target
+
+    monkeypatch.setattr(KernelSpectrum, "_matrix", mutant)
+    assert abs(model.kernel(SAMPLES).spikes[0].value / wanted.value - 1) > 1e-2
+
+
+def test_refusals() -> None:
+    limit = equivalent(problem(2.0, 0.5))
+    with pytest.raises(NotCovered, match="give d"):
+        limit.kernel(SAMPLES)
+    with pytest.raises(NotCovered, match="give d"):
+        limit.weights()
+    with pytest.raises(InvalidProblem, match="samples"):
+        equivalent(problem(2.0, 0.5), 100).features(-1.0)
