@@ -6,6 +6,7 @@ from ._gradient import gradient
 from ._outlier_count import outlier_count
 from ._reuse import reuse_exponent
 from ._risk import risk, staircase_risk
+from ._scope import scope_table
 from ._spectra import features, kernel
 from ._spiked_features import SpikedFeatures
 from ._staircase import Staircase, StaircaseSpike, staircase
@@ -28,6 +29,7 @@ __all__ = [
     "quadratic_loss_drop",
     "reuse_exponent",
     "risk",
+    "scope_table",
     "staircase",
     "staircase_risk",
     "training_loss",
