@@ -51,6 +51,15 @@ def test_what_a_small_step_needs(change, needle):
     assert needle in str(error.value)
 
 
+def test_a_size_keeps_the_mean_as_a_feature():
+    """What the refusal advises works: random features and one step with raw ReLU at a size."""
+    raw = BASE.replace({"activation": "relu"})
+    centered = BASE.replace({"activation": gs.centered("relu")})
+    untrained = [theory.risk(p.untrained(), d=500).test for p in (raw, centered)]
+    assert untrained[0] == pytest.approx(untrained[1], rel=1e-10)
+    assert theory.risk(raw, d=500).initial.test == untrained[0]
+
+
 def test_refusals_are_found_before_any_cell_is_solved():
     grid = gs.Grid(BASE, {"activation": ["tanh", "erf", "relu"]})
     with pytest.raises(gs.NotCovered):

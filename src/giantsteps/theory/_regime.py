@@ -249,6 +249,8 @@ _RANDOM_FEATURES = Rule(
     needs=("single index", "centered teacher", "centered activation"),
     references=("ba2022", "mei2019"),
 )
+#: At a size the mean of σ is a regressor like any other, which a centred teacher leaves at zero.
+_RANDOM_FEATURES_AT_SIZE = Rule("§4", "small step", references=("ba2022", "mei2019"))
 _EQUIVALENT = Rule("§5", "equivalent", exact_if=("odd activation",), references=_EVERY_RATE)
 _SUMMED_SPIKE = Rule("§7", "summed", references=_ONE_STEP)
 _SUMMED_GAUSSIAN = Rule("§7", "summed", needs=_GAUSSIAN.needs, references=_ONE_STEP)
@@ -281,6 +283,10 @@ _LIMIT_ONLY = Absent("it is a limit", "the limit, without d")
 _OFF_STAIRCASE = Absent("the staircase has 0 < exponent < 1/2", "theory.risk")
 _LARGE_LOSS = Absent("the equations of theory §6 end below it", "exponents below 1/2")
 _GRADIENT = Rule("§2", "gradient", exact_if=("odd activation",), references=_ONE_STEP)
+_EVERY_RATE_IS_ABOVE = Absent(
+    "the learning rate grows with N, so every positive rate makes a spike",
+    "exponent 0, or any exponent with d given",
+)
 _KERNEL = Rule("§3", "small step", references=("ba2022", "wang2024", "fan2020"))
 
 _DIVERGE = Absent("the spikes of the features grow with N there", "any rate with d given")
@@ -310,7 +316,7 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
     },
     "risk": {
         (Kind.UNTRAINED, False): _RANDOM_FEATURES,
-        (Kind.UNTRAINED, True): _RANDOM_FEATURES,
+        (Kind.UNTRAINED, True): _RANDOM_FEATURES_AT_SIZE,
         (Kind.SMALL, False): _GAUSSIAN,
         (Kind.SMALL, True): _EQUIVALENT,
         (Kind.BETWEEN, False): _STAIRCASE,
@@ -342,6 +348,18 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.LARGE, True): _EQUIVALENT,
         (Kind.SMALL_STEPS, False): _SCALES,
         **_SEVERAL_STEPS,
+    },
+    "critical_rate": {
+        (Kind.UNTRAINED, False): _NO_STEPS_YET,
+        (Kind.UNTRAINED, True): _NO_STEPS_YET,
+        (Kind.SMALL, False): _SMALL_SPIKE,
+        (Kind.SMALL, True): _SMALL_SPIKE,
+        **{
+            (kind, given): _SMALL_SPIKE if given else _EVERY_RATE_IS_ABOVE
+            for kind in (Kind.BETWEEN, Kind.BOUNDARY, Kind.LARGE)
+            for given in (False, True)
+        },
+        **{(kind, given): _ONE for kind in _STEPS for given in (False, True)},
     },
     "bounds": {
         (kind, given): Rule("§4", "bounds", references=("ba2022", "cui2024"))
