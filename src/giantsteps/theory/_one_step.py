@@ -22,6 +22,8 @@ __all__ = ["one_step"]
 _ZERO = 1e-10
 #: Nodes on either side of zero that stand for a continuous second layer: errors, spectra.
 _FINE, _COARSE = 20, 8
+#: Spike of A = 1 from which the types of a continuous second layer resolve the closure.
+_RESOLVED = 0.1
 _BULKS = ("exact", "isotropic")
 
 
@@ -93,7 +95,7 @@ def one_step(problem: Problem, d: int | None = None, *, bulk: str = "exact") -> 
     if not math.isinf(law.distinct_nonzero):
         return model(rate, _FINE, bulk == "isotropic")
     # All A ∈ R have the same span at every rate: take one that resolves it.
-    closure = math.isinf(neurons) and 0 < rate * abs(unit) < 1
+    closure = math.isinf(neurons) and 0 < rate * abs(unit) < _RESOLVED
     span = model(1.0 / abs(unit), _FINE, True) if closure else None
     coarse = model(rate, _COARSE, bulk == "isotropic")
     return model(rate, _FINE, bulk == "isotropic", coarse=coarse, span=span)

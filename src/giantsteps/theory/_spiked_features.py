@@ -48,7 +48,7 @@ class Coefficients:
     target_square: NDArray
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SpikedFeatures:
     r"""Spiked random features with types: everything but the readout (theory §5a).
 
@@ -239,6 +239,9 @@ class SpikedFeatures:
     def remainder(self) -> float:
         """√(1−|γ|²), what the spikes leave of the teacher's direction."""
         return math.sqrt(max(1.0 - float(self.overlap @ self.overlap), 0.0))
+
+    def __repr__(self) -> str:
+        return f"SpikedFeatures({self.describe()})"
 
     def describe(self) -> str:
         """The model in a line, for messages."""
