@@ -48,7 +48,7 @@ def kernel(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     ...                      readout=gs.Ridge(samples=1.5, penalty=0.1))
     >>> spectrum = kernel(problem)
     >>> [round(edge, 4) for edge in spectrum.bulk.support[-1]], spectrum.count
-    ([0.0007, 3.1278], 1)
+    ([0.0007, 3.1279], 1)
     """
     return answer("kernel", problem, d, _KERNEL)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from giantsteps.answers import Solution, Spectrum, Spike
 from giantsteps.laws import Law, MarchenkoPastur, outlier
@@ -133,7 +134,7 @@ def _equivalent(
     """One step of any rate at a size, with the bulk that it deforms (theory §2, §5b)."""
     found = [equivalent(problem, d).weights() for problem in problems]
     return [
-        _stated(problem, rule, d, spectrum.bulk, spectrum.spikes)
+        _stated(problem, rule, d, cast(Law, spectrum.bulk), spectrum.spikes)
         for problem, rule, spectrum in zip(problems, rules, found, strict=True)
     ]
 
