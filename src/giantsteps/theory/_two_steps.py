@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import BarycentricInterpolator
 
 from giantsteps.problem import Problem
 from giantsteps.theory._field import Field, Modes, two_step_field
@@ -18,6 +20,8 @@ __all__ = ["field_of", "two_steps"]
 _NOTICEABLE = 1e-4
 #: γ² of a direction that is not aligned with the teacher, when it competes with those that are.
 _UNALIGNED = 1e-3
+#: Nodes on either side of zero that stand for a continuous second layer in spectra.
+_COARSE = 8
 
 
 def field_of(problem: Problem, d: int | None = None) -> Field:
@@ -63,20 +67,40 @@ def two_steps(problem: Problem, d: int | None = None) -> SpikedFeatures:
     sized = problem if d is None else problem.realised(d)
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     modes = _spikes(field.modes, neurons)
-    nothing = len(modes.strength) == 0
-    return SpikedFeatures(
-        activation=sized.activation,
-        teacher=link_of(sized),
-        noise_variance=sized.noise_variance,
-        width=sized.width,
-        neurons=neurons,
-        probabilities=field.probabilities,
-        spikes=np.zeros((len(field.values), 1)) if nothing else modes.spikes,
-        overlap=0.0 if nothing else modes.teacher[0],
-        bulk=field.variances,
-        second_layer=field.values,
-        problem=problem,
-    )
+    some = len(modes.strength) > 0
+    spikes = modes.spikes if some else np.zeros((len(field.values), 1))
+
+    def model(
+        values: NDArray, probabilities: NDArray, coarse: SpikedFeatures | None
+    ) -> SpikedFeatures:
+        return SpikedFeatures(
+            activation=sized.activation,
+            teacher=link_of(sized),
+            noise_variance=sized.noise_variance,
+            width=sized.width,
+            neurons=neurons,
+            probabilities=probabilities,
+            spikes=_carried(field.values, spikes, values),
+            overlap=modes.teacher[0] if some else 0.0,
+            bulk=_carried(field.values, field.variances, values),
+            second_layer=values,
+            coarse=coarse,
+            problem=problem,
+        )
+
+    law = sized.init.second_layer
+    coarse = model(*law.types(_COARSE), None) if math.isinf(law.distinct_nonzero) else None
+    return model(field.values, field.probabilities, coarse)
+
+
+def _carried(nodes: NDArray, function: NDArray, points: NDArray) -> NDArray:
+    """A function of A, known at the nodes of a continuous law, at fewer points: by interpolation
+    on either side of zero."""
+    if np.array_equal(nodes, points):
+        return function
+    sides = [(nodes < 0, points < 0), (nodes > 0, points > 0)]
+    parts = [BarycentricInterpolator(nodes[a], function[a])(points[b]) for a, b in sides]
+    return np.concatenate(parts)
 
 
 def _spikes(modes: Modes, neurons: float) -> Modes:
