@@ -12,7 +12,7 @@ from ._expression import constant_value
 from ._special import Standard
 from ._tree import CENTERED, Call, Const, Node, postorder, sub
 
-__all__ = ["Program"]
+__all__ = ["Program", "primitive"]
 
 # Large NumPy arrays go through in blocks, so that intermediate values stay in the cache.
 BLOCK = 1 << 15
@@ -30,7 +30,7 @@ class Program:
     """
 
     def __init__(self, root: Node, mean: Callable[[Node], float]) -> None:
-        root = _primitive(root, mean)
+        root = primitive(root, mean)
         place: dict[Node, int | float] = {}  # a register, or the value of a constant part
         steps: list[tuple[Callable[..., Any], list[int | float]]] = []
         for node in postorder(root):
@@ -80,7 +80,7 @@ class Program:
         return registers[self.result]
 
 
-def _primitive(root: Node, mean: Callable[[Node], float]) -> Node:
+def primitive(root: Node, mean: Callable[[Node], float]) -> Node:
     """The tree with defined atoms written out and means filled in: common parts become equal."""
     done: dict[Node, Node] = {}
     for node in postorder(root):
@@ -91,5 +91,5 @@ def _primitive(root: Node, mean: Callable[[Node], float]) -> Node:
         else:
             call = Call(node.atom, tuple(done[arg] for arg in node.args))
             defined = call.atom.definition is not None
-            done[node] = _primitive(expand(call), mean) if defined else call
+            done[node] = primitive(expand(call), mean) if defined else call
     return done[root]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from ..errors import InvalidProblem
 from ._function import Function, Spec, as_function
+from ._multi_index import MultiIndex
 
 __all__ = ["SingleIndex", "Teacher", "as_teacher"]
 
@@ -23,6 +25,8 @@ class Teacher(Protocol):
 
     @property
     def rank(self) -> int: ...
+
+    def __hash__(self) -> int: ...
 
     def __call__(self, u: Any) -> Any:
         """g(u): projections of shape (..., rank) in, labels of shape (...) out."""
@@ -61,7 +65,10 @@ class SingleIndex:
 
 
 def as_teacher(spec: Spec | Teacher, field: str = "teacher") -> Teacher:
-    """The teacher that a specification means; a function means a link, and so rank one."""
+    """The teacher that a specification means: a function means a link, and so rank one; a table
+    with ``rank`` means a `MultiIndex`."""
     if isinstance(spec, Teacher) and not isinstance(spec, Function):
         return spec
+    if isinstance(spec, Mapping) and "rank" in spec:
+        return MultiIndex.from_data(spec, field)
     return SingleIndex(as_function(spec, field))

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps.functions import SingleIndex, Teacher
+from giantsteps.functions import MultiIndex, SingleIndex, Teacher
 from giantsteps.gaussian import Rule, coordinate_rule, gauss_rule
 from giantsteps.theory._panel_grid import PanelGrid
 
@@ -87,7 +87,8 @@ def teacher_rule(teacher: Teacher) -> Rule:
     if isinstance(teacher, SingleIndex):
         rule = gauss_rule(teacher.link, width=3.5).pruned(1e-19)
         return Rule(rule.nodes[:, None], rule.weights)
-    return coordinate_rule(teacher.rank, reach=8.5, nodes=24)
+    assert isinstance(teacher, MultiIndex)
+    return teacher.rule
 
 
 def sample_law(teacher: Teacher, noise_variance: float, samples: float) -> SampleLaw:
