@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from giantsteps.answers._answer import Answer, Solution, Source
+from giantsteps.answers._bias_variance import BiasVariance
 from giantsteps.answers._bibliography import bibliography, bibtex
 from giantsteps.answers._bounds import Bounds
+from giantsteps.answers._crossing import Crossing
+from giantsteps.answers._degrees_of_freedom import DegreesOfFreedom
 from giantsteps.answers._export import require, to_csv
 from giantsteps.answers._gradient import Gradient
 from giantsteps.answers._learned_function import LearnedFunction
 from giantsteps.answers._leaves import Leaf
+from giantsteps.answers._optimum import Optimum
 from giantsteps.answers._outlier_count import OutlierCount
 from giantsteps.answers._risk import Risk
 from giantsteps.answers._spectrum import Matrix, Spectrum, Spike
@@ -16,11 +20,15 @@ from giantsteps.answers._training_loss import TrainingLoss
 
 __all__ = [
     "Answer",
+    "BiasVariance",
     "Bounds",
+    "Crossing",
+    "DegreesOfFreedom",
     "Gradient",
     "Leaf",
     "LearnedFunction",
     "Matrix",
+    "Optimum",
     "OutlierCount",
     "Risk",
     "Solution",

@@ -1,8 +1,14 @@
 """Answers by theory: exact high-dimensional asymptotics, in the limit or at a given size."""
 
 from ._bounds import approximation_error, bounds, bounds_of_model
+from ._critical_rate import critical_rate
+from ._crossing import crossing
+from ._degrees_of_freedom import degrees_of_freedom
 from ._equivalent import equivalent
 from ._gradient import gradient
+from ._learned_function import learned_function
+from ._level_curves import level_curves
+from ._optimize import optimize
 from ._outlier_count import outlier_count
 from ._reuse import reuse_exponent
 from ._risk import risk, staircase_risk
@@ -20,11 +26,17 @@ __all__ = [
     "approximation_error",
     "bounds",
     "bounds_of_model",
+    "critical_rate",
+    "crossing",
+    "degrees_of_freedom",
     "equivalent",
     "features",
     "gradient",
     "kernel",
+    "learned_function",
+    "level_curves",
     "linear_loss_drop",
+    "optimize",
     "outlier_count",
     "quadratic_loss_drop",
     "reuse_exponent",

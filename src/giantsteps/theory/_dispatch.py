@@ -11,7 +11,7 @@ from giantsteps.problem import Grid, Problem
 
 from ._regime import Rule, resolve
 
-__all__ = ["Solver", "answer"]
+__all__ = ["Solver", "answer", "answers"]
 
 A = TypeVar("A", bound=Answer)
 
@@ -22,25 +22,29 @@ Solver = Callable[[Sequence[Problem], Sequence[Rule], int | None], Sequence[A]]
 def answer(
     question: str, target: Problem | Grid, d: int | None, solvers: Mapping[str, Solver[A]]
 ) -> A:
-    """Answer ``question`` for a problem or for every cell of a grid.
+    """Answer ``question`` for a problem or for every cell of a grid."""
+    if isinstance(target, Problem):
+        return answers(question, [target], d, solvers)[0]
+    if not isinstance(target, Grid):
+        raise InvalidProblem("problem", target, "a Problem or a Grid")
+    cells = answers(question, list(target.problems().ravel()), d, solvers)
+    return type(cells[0]).stack(target, cells)
 
-    Cells with the same method are solved in one batch. Every cell is checked against the table
+
+def answers(
+    question: str, problems: Sequence[Problem], d: int | None, solvers: Mapping[str, Solver[A]]
+) -> list[A]:
+    """Answer ``question`` for each problem.
+
+    Those with the same method are solved in one batch. Every problem is checked against the table
     before the first is solved.
     """
     if d is not None and (isinstance(d, bool) or not isinstance(d, int) or d < 1):
         raise InvalidProblem("d", d, "a positive whole number, or None for the limit")
-    if isinstance(target, Problem):
-        rule = resolve(question, target, d)
-        return solvers[rule.method]([target], [rule], d)[0]
-    if not isinstance(target, Grid):
-        raise InvalidProblem("problem", target, "a Problem or a Grid")
-    problems = list(target.problems().ravel())
     rules = [resolve(question, problem, d) for problem in problems]
-    cells: list[A | None] = [None] * len(problems)
+    found: dict[int, A] = {}
     for method in dict.fromkeys(rule.method for rule in rules):
         members = [i for i, rule in enumerate(rules) if rule.method == method]
         solved = solvers[method]([problems[i] for i in members], [rules[i] for i in members], d)
-        for i, cell in zip(members, solved, strict=True):
-            cells[i] = cell
-    done = [cell for cell in cells if cell is not None]
-    return type(done[0]).stack(target, done)
+        found.update(zip(members, solved, strict=True))
+    return [found[i] for i in range(len(problems))]

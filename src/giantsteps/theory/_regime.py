@@ -287,6 +287,12 @@ _EVERY_RATE_IS_ABOVE = Absent(
     "the learning rate grows with N, so every positive rate makes a spike",
     "exponent 0, or any exponent with d given",
 )
+#: Finitely many spikes, and the teacher, leave no trace in the degrees of freedom.
+_BULK_ONLY = Rule("§4", "small step", needs=("single index",), references=_ONE_STEP)
+_STAIRCASE_FUNCTION = Absent(
+    "several polynomials of the spike are learned there, each without penalty",
+    "exponents 0 and 1/2, or any exponent with d given",
+)
 _KERNEL = Rule("§3", "small step", references=("ba2022", "wang2024", "fan2020"))
 
 _DIVERGE = Absent("the spikes of the features grow with N there", "any rate with d given")
@@ -360,6 +366,31 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
             for given in (False, True)
         },
         **{(kind, given): _ONE for kind in _STEPS for given in (False, True)},
+    },
+    "learned_function": {
+        (Kind.UNTRAINED, False): _RANDOM_FEATURES,
+        (Kind.UNTRAINED, True): _RANDOM_FEATURES_AT_SIZE,
+        (Kind.SMALL, False): _GAUSSIAN,
+        (Kind.SMALL, True): _EQUIVALENT,
+        (Kind.BETWEEN, False): _STAIRCASE_FUNCTION,
+        (Kind.BETWEEN, True): _EQUIVALENT,
+        (Kind.BOUNDARY, False): _STAIRCASE_FUNCTION,
+        (Kind.BOUNDARY, True): _EQUIVALENT,
+        (Kind.LARGE, False): _EQUIVALENT,
+        (Kind.LARGE, True): _EQUIVALENT,
+        (Kind.SMALL_STEPS, False): _SUMMED_GAUSSIAN,
+        **_SEVERAL_STEPS,
+    },
+    "degrees_of_freedom": {
+        **{
+            (kind, False): _BULK_ONLY
+            for kind in (Kind.UNTRAINED, Kind.SMALL, Kind.BETWEEN, Kind.BOUNDARY, Kind.SMALL_STEPS)
+        },
+        (Kind.UNTRAINED, True): _BULK_ONLY,
+        **{(kind, True): _EQUIVALENT for kind in (Kind.SMALL, Kind.BETWEEN, Kind.BOUNDARY)},
+        (Kind.LARGE, False): _EQUIVALENT,
+        (Kind.LARGE, True): _EQUIVALENT,
+        **_SEVERAL_STEPS,
     },
     "bounds": {
         (kind, given): Rule("§4", "bounds", references=("ba2022", "cui2024"))

@@ -8,7 +8,7 @@ from functools import partial
 from giantsteps.answers import Risk, Solution
 from giantsteps.problem import Grid, Problem
 
-from ._dispatch import Solver, answer
+from ._dispatch import Solver, answer, answers
 from ._equivalent import risk_batch
 from ._many_small_steps import summed
 from ._regime import Rule
@@ -16,7 +16,7 @@ from ._ridge_batch import RidgeBatch
 from ._small_step import risk_small_step
 from ._staircase_risk import risk_staircase
 
-__all__ = ["risk", "staircase_risk"]
+__all__ = ["risk", "risks", "staircase_risk"]
 
 
 def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
@@ -60,6 +60,11 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
     (0.121787, 0.158417)
     """
     return answer("risk", problem, d, _SOLVERS)
+
+
+def risks(problems: Sequence[Problem], d: int | None = None) -> list[Risk]:
+    """The risk of each problem, solved in one batch."""
+    return answers("risk", problems, d, _SOLVERS)
 
 
 def staircase_risk(problem: Problem | Grid, *, lengthening: bool = True) -> Risk:

@@ -1,0 +1,92 @@
+"""Where a quantity crosses a level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers._answer import Answer
+from giantsteps.answers._leaves import Leaf
+
+__all__ = ["Crossing"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Crossing(Answer):
+    r"""Every point of one field where a quantity takes a given value.
+
+    .. math:: q(x_i) = \ell, \qquad x_1 < x_2 < …
+
+    Attributes
+    ----------
+    values : ndarray
+        x_i, last axis, increasing; over a grid NaN after the last one of a cell.
+    level : float or ndarray
+        ℓ.
+    start : float or ndarray
+        q − ℓ at the lower bound: its sign says on which side the quantity starts.
+    along : str
+        Path of the field that varies.
+    quantity : str
+        What crosses.
+    bounds : tuple of float
+        The interval that was searched.
+    """
+
+    values: NDArray[np.float64]
+    level: Leaf
+    start: Leaf
+    along: str
+    quantity: str
+    bounds: tuple[float, float]
+
+    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "values": ("crossing",),
+        "level": (),
+        "start": (),
+    }
+    _row_dims: ClassVar[tuple[str, ...]] = ("crossing",)
+
+    @property
+    def value(self) -> Leaf:
+        """The first crossing, NaN where there is none."""
+        if self.values.shape[-1] == 0:
+            return np.full(self.shape, np.nan) if self.shape else np.nan
+        first = self.values[..., 0]
+        return first if self.shape else float(first)
+
+    @property
+    def count(self) -> int | NDArray[np.int64]:
+        """Number of crossings, over a grid in each cell."""
+        counted = np.sum(~np.isnan(self.values), axis=-1)
+        return counted if self.shape else int(counted)
+
+    @property
+    def statement(self) -> str:
+        """What was found, in words."""
+        lower, upper = self.bounds
+        interval = f"{self.along} in [{lower:g}, {upper:g}]"
+        if self.shape:
+            found = int(np.sum(np.asarray(self.count) > 0))
+            return f"{self.quantity} crosses its level in {found} of {self.count.size} cells, {interval}"  # type: ignore[union-attr]  # noqa: E501
+        if self.count == 0:
+            side = "above" if self.start > 0 else "below"
+            return f"{self.quantity} stays {side} {self.level:.6g} for {interval}"
+        places = ", ".join(f"{x:.6g}" for x in self.values)
+        return f"{self.quantity} = {self.level:.6g} at {self.along} = {places}"
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """The tidy table as columns, one row for each crossing."""
+        table = super().to_columns()
+        keep = [value == value for value in table["values"]]
+        return {
+            name: [entry for entry, kept in zip(entries, keep) if kept]
+            for name, entries in table.items()
+        }
+
+    def _summary(self) -> list[tuple[str, str]]:
+        return [("found", self.statement), *super()._summary()]

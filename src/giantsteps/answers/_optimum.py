@@ -1,0 +1,65 @@
+"""Where the test error is smallest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import _export
+from giantsteps.answers._answer import Answer
+from giantsteps.answers._leaves import Leaf
+from giantsteps.answers._risk import Risk
+
+__all__ = ["Optimum"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Optimum(Answer):
+    r"""The best values of some fields of a problem and the error that they reach.
+
+    .. math:: x^* = \arg\min_{l \le x \le u} R(x)
+
+    Attributes
+    ----------
+    arguments : mapping of str to float or ndarray
+        x*, path by path; with a budget also ``"readout.samples"``, which takes what is left.
+    value : Risk
+        The errors at x*; over a grid its ``problem`` is the grid that was asked.
+    sides : mapping of str to float or ndarray
+        −1 where x* sits on its lower bound, 1 on its upper bound, 0 inside.
+
+    Notes
+    -----
+    theory §4, §5c.
+    """
+
+    arguments: Mapping[str, Leaf]
+    value: Risk
+    sides: Mapping[str, Leaf]
+
+    _mappings: ClassVar[tuple[str, ...]] = ("arguments", "sides")
+    _parts: ClassVar[tuple[str, ...]] = ("value",)
+
+    @property
+    def at_bound(self) -> dict[str, bool | NDArray[np.bool_]]:
+        """Whether x* sits on a bound, path by path: a wider bound would do better there."""
+        sides = {path: np.asarray(side) != 0 for path, side in self.sides.items()}
+        return {path: side if side.ndim else bool(side) for path, side in sides.items()}
+
+    @property
+    def best(self) -> Any:
+        """The problem at x*; over a grid an object array of its shape."""
+        if not self.shape:
+            return self.problem.replace(dict(self.arguments))
+        cells = np.empty(self.shape, dtype=object)
+        for index in np.ndindex(*self.shape):
+            here = {path: float(values[index]) for path, values in self.arguments.items()}  # type: ignore[index]
+            cells[index] = self.problem[index].replace(here)  # type: ignore[index]
+        return cells
+
+    def _variables(self) -> dict[str, _export.Variable]:
+        return super()._variables() | self.value._variables()
