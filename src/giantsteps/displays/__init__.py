@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from giantsteps.displays._comparison import ComparisonDisplay, Series
 from giantsteps.displays._spectrum import SpectrumDisplay, SpikeMark
+from giantsteps.displays._staircase import StaircaseDisplay, StaircaseSeries
 from giantsteps.displays._style import DOUBLE, PALETTE, SINGLE, STYLE, save, style
 
 __all__ = [
@@ -15,6 +16,8 @@ __all__ = [
     "Series",
     "SpectrumDisplay",
     "SpikeMark",
+    "StaircaseDisplay",
+    "StaircaseSeries",
     "save",
     "style",
 ]
