@@ -13,6 +13,7 @@ from giantsteps.theory._model_risk import ridge_batch
 from giantsteps.theory._one_step import one_step
 from giantsteps.theory._regime import resolve
 from giantsteps.theory._ridge_batch import RidgeBatch
+from giantsteps.theory._several_directions import several_directions
 from giantsteps.theory._spiked_features import SpikedFeatures
 from giantsteps.theory._two_steps import two_steps
 
@@ -58,6 +59,9 @@ def equivalent(problem: Problem, d: int | None = None, *, bulk: str = "exact") -
     >>> [round(float(x), 6) for x in (model.bulk.totals[0], model.spikes[0, 0], model.overlap[0])]
     [1.018973, 1.134056, 0.971854]
     """
+    if problem.teacher.rank > 1:
+        resolve("equivalent", problem, d)
+        return several_directions(problem, d)
     if len(problem.steps) < 2:
         return one_step(problem, d, bulk=bulk)
     resolve("equivalent", problem, d)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from giantsteps.functions import Function
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem
+from giantsteps.theory._teacher_moments import teacher_moments
 
 __all__ = ["FirstStep", "first_step", "link_of"]
 
@@ -52,12 +53,12 @@ def first_step(problem: Problem, neurons: int | None = None) -> FirstStep:
     Parameters
     ----------
     problem : Problem
-        With at least one step and a rank-one teacher.
+        With at least one step.
     neurons : int, optional
         N, for η = rate · N^exponent; without it a positive exponent has infinite strength.
     """
     step = problem.steps[0]
-    activation, teacher = moments(problem.activation), moments(link_of(problem))
+    activation, teacher = moments(problem.activation), teacher_moments(problem.teacher)
     law = problem.init.second_layer
     seen = activation.mean * law.mean  # f₀ → c₀ E A
     label_moment = (

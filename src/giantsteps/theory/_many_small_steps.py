@@ -37,6 +37,7 @@ from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, Step
 from giantsteps.theory._first_step import first_step, link_of
 from giantsteps.theory._spiked_features import SpikedFeatures
+from giantsteps.theory._teacher_moments import teacher_moments
 
 __all__ = ["first_batch_alignment", "many_small_steps", "small_steps_spike", "summed"]
 
@@ -93,12 +94,20 @@ class _Drift:
 
 def _drift(problem: Problem, d: int) -> _Drift:
     neurons, sized = problem.at(d).neurons, problem.realised(d)
-    sigma, link = moments(sized.activation), moments(link_of(sized))
+    sigma, teacher = moments(sized.activation), teacher_moments(sized.teacher)
     pace = sized.init.second_layer.second_moment / math.sqrt(neurons)
-    label = link.second_moment + sized.noise_variance
+    label = teacher.second_moment + sized.noise_variance
     drift = _Drift()
     for batch in batches(sized):
-        _descend(drift, batch, pace, sigma.linear**2, sigma.derivative_variance, link.linear, label)
+        _descend(
+            drift,
+            batch,
+            pace,
+            sigma.linear**2,
+            sigma.derivative_variance,
+            teacher.linear,
+            label,
+        )
     return drift
 
 

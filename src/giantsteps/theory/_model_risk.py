@@ -32,7 +32,7 @@ def risk_of_model(model: SpikedFeatures, readout: Ridge) -> Risk:
         solution=_solution(batch.residual, batch.iterations),
         test=batch.test[0],
         train=batch.train[0],
-        by_degree=batch.by_degree[0],
+        by_degree=batch.by_degree[0] if model.teacher.rank == 1 else None,
     )
 
 
@@ -88,6 +88,8 @@ def by_degree(model: SpikedFeatures, readout: Readout, degree: int = DEGREES - 1
     Given k, the prediction is C(k) + (Σμ₁ₜψₜ) z with z the teacher's coordinate orthogonal to
     the spikes, and E_z He_j(γ·k + √(1−|γ|²) z) = |γ|^j He_j(γ̂·k).
     """
+    if model.teacher.rank > 1:
+        return np.full((len(readout.error), degree + 1), np.nan)
     rule = model.coordinates
     length = math.sqrt(float(model.overlap @ model.overlap))
     along = rule.nodes @ (model.overlap / length) if length > 0 else rule.nodes[:, 0]

@@ -10,7 +10,7 @@ this table.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from giantsteps.errors import NotCovered
@@ -18,6 +18,7 @@ from giantsteps.gaussian import moments
 from giantsteps.problem import Problem
 
 from ._spike_degrees import spike_degrees
+from ._teacher_moments import teacher_moments
 
 __all__ = ["CONDITIONS", "RULES", "Kind", "Rule", "kind_of", "resolve", "staircase_level"]
 
@@ -91,8 +92,7 @@ class Condition:
 
 
 def _teacher_centered(problem: Problem) -> bool:
-    link = getattr(problem.teacher, "link", None)
-    return link is None or moments(link).is_centered
+    return teacher_moments(problem.teacher).is_centered
 
 
 def _activation_centered(problem: Problem) -> bool:
@@ -151,6 +151,16 @@ CONDITIONS: dict[str, Condition] = {
         "σ is odd (else the bulk of the trained weights is a good approximation, theory §5b)",
         "an odd activation",
         _activation_odd,
+    ),
+    "few directions": Condition(
+        "the teacher depends on at most three directions",
+        "a teacher of rank three or less",
+        lambda problem: problem.teacher.rank <= 3,
+    ),
+    "at most two steps": Condition(
+        "there are at most two steps",
+        "two steps, or no d",
+        lambda problem: len(problem.steps) <= 2,
     ),
     "no initial output": Condition(
         "E σ(z) = 0 or the second layer has mean zero",
@@ -418,6 +428,67 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
 }
 
 
+_SPIKE_OF_MANY = Rule("§2", "small step", needs=("centered teacher",), references=_ONE_STEP)
+_INFINITE_SPIKE_OF_MANY = replace(_SPIKE_OF_MANY, method="infinite strength")
+_SUMMED_SPIKE_OF_MANY = replace(_SPIKE_OF_MANY, section="§7", method="summed")
+_GAUSSIAN_OF_MANY = replace(
+    _GAUSSIAN, needs=tuple(name for name in _GAUSSIAN.needs if name != "single index")
+)
+_MANY_DIRECTIONS = replace(
+    _TWO_STEPS,
+    needs=("few directions", "centered teacher", "no initial output", "at most two steps"),
+)
+_ONE_DIRECTION = Absent(
+    "the teacher depends on several directions",
+    "theory.weights, theory.risk and theory.equivalent, and simulation for every question",
+)
+_AT_A_SIZE: dict[tuple[Kind, bool], Rule | Absent] = {
+    **{(kind, True): _MANY_DIRECTIONS for kind in Kind},
+    (Kind.LARGE, False): _MANY_DIRECTIONS,
+    (Kind.LARGE_STEPS, False): _MANY_DIRECTIONS,
+    (Kind.TWO, False): _TWO_AT_A_SIZE,
+    (Kind.SEVERAL, False): _TOO_MANY,
+    (Kind.SEVERAL, True): _TOO_MANY,
+}
+
+#: The same for teachers of several directions; questions that are not here have no answer.
+RULES_OF_MANY: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
+    "weights": {
+        **_AT_A_SIZE,
+        (Kind.UNTRAINED, False): _MARCHENKO_PASTUR,
+        (Kind.UNTRAINED, True): _MARCHENKO_PASTUR,
+        (Kind.SMALL, False): _SPIKE_OF_MANY,
+        (Kind.SMALL, True): _SPIKE_OF_MANY,
+        (Kind.BETWEEN, False): _INFINITE_SPIKE_OF_MANY,
+        (Kind.BOUNDARY, False): _INFINITE_SPIKE_OF_MANY,
+        (Kind.LARGE, False): _INFINITE_SPIKE_OF_MANY,
+        (Kind.SMALL_STEPS, False): _SUMMED_SPIKE_OF_MANY,
+    },
+    "risk": {
+        **_AT_A_SIZE,
+        (Kind.UNTRAINED, False): _GAUSSIAN_OF_MANY,
+        (Kind.UNTRAINED, True): _GAUSSIAN_OF_MANY,
+        (Kind.SMALL, False): _GAUSSIAN_OF_MANY,
+        (Kind.BETWEEN, False): _SCALES,
+        (Kind.BOUNDARY, False): _SCALES,
+        (Kind.SMALL_STEPS, False): replace(_GAUSSIAN_OF_MANY, section="§7", method="summed"),
+    },
+    "equivalent": {
+        **_AT_A_SIZE,
+        **{(kind, False): _SCALES for kind in (Kind.UNTRAINED, Kind.SMALL, Kind.BETWEEN)},
+        (Kind.BOUNDARY, False): _SCALES,
+        (Kind.SMALL_STEPS, False): _SCALES,
+    },
+}
+
+
+def _rule(question: str, problem: Problem, given: bool) -> Rule | Absent:
+    kind = kind_of(problem)
+    if problem.teacher.rank == 1:
+        return RULES[question][kind, given]
+    return RULES_OF_MANY.get(question, {}).get((kind, given), _ONE_DIRECTION)
+
+
 def resolve(question: str, problem: Problem, d: int | None) -> Rule:
     """The rule that answers ``question`` for ``problem``.
 
@@ -429,7 +500,7 @@ def resolve(question: str, problem: Problem, d: int | None) -> Rule:
     kind = kind_of(problem)
     size = "in the limit" if d is None else f"at d = {d}"
     what = f"theory.{question} for {kind.value} {size}"
-    rule = RULES[question][kind, d is not None]
+    rule = _rule(question, problem, d is not None)
     if isinstance(rule, Absent):
         raise NotCovered(what, rule.why, rule.covered)
     for name in rule.needs:

@@ -132,7 +132,7 @@ def _answers(
             ),
             test=errors.test[i],
             train=errors.train[i],
-            by_degree=errors.by_degree[i],
+            by_degree=errors.by_degree[i] if problem.teacher.rank == 1 else None,
             initial=initial[i] if initial else None,
         )
         for i, (problem, rule) in enumerate(zip(problems, rules, strict=True))

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.errors import NotConverged
+from giantsteps.functions import SingleIndex, Teacher
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import g1, g1_prime, g2, g2_prime
 from giantsteps.problem import Problem
 
-from ._first_step import first_step, link_of
+from ._first_step import first_step
 from ._ridge_batch import DEGREES, RidgeBatch
+from ._teacher_moments import teacher_moments
 
 __all__ = ["GaussianFeatures", "RidgeErrors", "effective_penalty", "risk_small_step"]
 
@@ -61,7 +63,7 @@ class GaussianFeatures:
         """The scalars of each problem, its first step (if any) taken at exponent zero."""
         rows = []
         for problem in problems:
-            sigma, teacher = moments(problem.activation), moments(link_of(problem))
+            sigma, teacher = moments(problem.activation), teacher_moments(problem.teacher)
             readout = problem.require_readout()
             step = first_step(problem) if problem.steps else None
             rows.append(
@@ -190,8 +192,15 @@ def risk_small_step(problems: Sequence[Problem], d: int | None = None) -> RidgeB
     sized = problems if d is None else [problem.realised(d) for problem in problems]
     errors = ridge_errors(GaussianFeatures.of(sized))
     factorial = np.array([1.0, 1.0, 2.0, 6.0, 24.0])
-    by_degree = np.array(
-        [factorial * hermite_coefficients(link_of(p), DEGREES - 1) ** 2 for p in problems]
-    ).reshape(-1, DEGREES)
+    by_degree = np.array([factorial * _hermite(p.teacher) ** 2 for p in problems]).reshape(
+        -1, DEGREES
+    )
     by_degree[:, 1] *= errors.unlearned**2
     return RidgeBatch(errors.test, errors.train, by_degree, errors.residual, errors.iterations)
+
+
+def _hermite(teacher: Teacher) -> Array:
+    """Hermite coefficients of the teacher's link; NaN for a teacher of several directions."""
+    if isinstance(teacher, SingleIndex):
+        return hermite_coefficients(teacher.link, DEGREES - 1)
+    return np.full(DEGREES, np.nan)

@@ -210,6 +210,9 @@ class SpikedFeatures:
             raise InvalidProblem("bulk", self.bulk.special.shape, f"special of size {rank + 1}")
         if self.span is not None and math.isfinite(self.neurons):
             raise InvalidProblem("span", self.span, "None for finitely many neurons")
+        self._validate_teacher()
+
+    def _validate_teacher(self) -> None:
         if self.teacher.rank != 1:
             raise NotCovered(
                 f"a teacher of rank {self.teacher.rank}",
@@ -246,7 +249,8 @@ class SpikedFeatures:
     def describe(self) -> str:
         """The model in a line, for messages."""
         return (
-            f"{self.activation!r} → {self.link!r}, width {self.width:g}, {len(self.spikes)} types, "
+            f"{self.activation!r} → {self.teacher!r}, width {self.width:g}, "
+            f"{len(self.spikes)} types, "
             f"largest spike {float(np.abs(self.spikes).max()):g}, p = {self.neurons:g}"
         )
 
@@ -261,18 +265,23 @@ class SpikedFeatures:
         """μ₀, μ₁, μ₂², ξ of the types and h, h₁, hh of the teacher at points (K, r)."""
         scale = np.sqrt(self.bulk.totals)[:, None]
         seen = _by_symmetry(self.activation, self.spikes @ points.T, scale)
-        seen_by_teacher = tuple((points @ self.overlap).tolist())
-        wanted = _teacher(self.link, seen_by_teacher, self.remainder)
+        target, target_linear, target_square = self._wanted(points)
         mean = seen.mean if self.span is None else self.span.coefficients(points).mean
         return Coefficients(
             mean=mean,
             linear=seen.linear / scale,
             residual=seen.residual_variance,
             norm=math.sqrt(2.0 / self.dimension) * seen.quadratic,
-            target=wanted.mean,
-            target_linear=wanted.linear,
-            target_square=wanted.second_moment + self.noise_variance,
+            target=target,
+            target_linear=target_linear,
+            target_square=target_square + self.noise_variance,
         )
+
+    def _wanted(self, points: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """h, h₁ and hh − Δ at points (K, r)."""
+        seen = tuple((points @ self.overlap).tolist())
+        wanted = _teacher(self.link, seen, self.remainder)
+        return wanted.mean, wanted.linear, wanted.second_moment
 
     @cached_property
     def _on_rule(self) -> Coefficients:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BarycentricInterpolator
 
-from giantsteps.problem import Problem
+from giantsteps.problem import Problem, Step
 from giantsteps.theory._field import Field, Modes, two_step_field
 from giantsteps.theory._first_step import link_of
 from giantsteps.theory._spiked_features import SpikedFeatures
 
-__all__ = ["field_of", "two_steps"]
+__all__ = ["field_of", "leading_modes", "two_steps"]
 
 #: The strongest direction of the field is a spike, and the one beside it that matters most to the
 #: readout if N ℓ_j γ_j² is above this. Two give the risk to 0.2 %; a third costs ten times more.
@@ -25,14 +25,15 @@ _COARSE = 8
 
 
 def field_of(problem: Problem, d: int | None = None) -> Field:
-    """The field of a problem with two steps; without d both exponents must be 1/2."""
+    """The field of a problem with at most two steps; without d all exponents must be 1/2."""
     neurons = None if d is None else problem.at(d).neurons
     sized = problem if d is None else problem.realised(d)
-    first, second = sized.steps
-    rates = tuple(
+    rest = Step(samples=1.0, rate=0.0)  # a step that is not taken
+    first, second = (*sized.steps, rest, rest)[:2]
+    rates = [
         step.rate if neurons is None else step.learning_rate(neurons) / math.sqrt(neurons)
-        for step in sized.steps
-    )
+        for step in (first, second)
+    ]
     return two_step_field(
         sized.activation,
         sized.teacher,
@@ -66,7 +67,7 @@ def two_steps(problem: Problem, d: int | None = None) -> SpikedFeatures:
     field = field_of(problem, d)
     sized = problem if d is None else problem.realised(d)
     neurons = math.inf if d is None else float(problem.at(d).neurons)
-    modes = _spikes(field.modes, neurons)
+    modes = leading_modes(field.modes, neurons, 2)
     some = len(modes.strength) > 0
     spikes = modes.spikes if some else np.zeros((len(field.values), 1))
 
@@ -103,10 +104,10 @@ def _carried(nodes: NDArray, function: NDArray, points: NDArray) -> NDArray:
     return np.concatenate(parts)
 
 
-def _spikes(modes: Modes, neurons: float) -> Modes:
-    """The directions that the equivalent model keeps, at most two."""
+def leading_modes(modes: Modes, neurons: float, most: int) -> Modes:
+    """The directions that the equivalent model keeps, at most so many."""
     seen = np.maximum(np.sum(modes.teacher**2, axis=0), _UNALIGNED)
     matter = neurons * modes.strength * seen
     matter[:1] = math.inf
-    order = np.argsort(-matter, kind="stable")[:2]
+    order = np.argsort(-matter, kind="stable")[:most]
     return modes.take([int(j) for j in order if matter[j] > _NOTICEABLE])
