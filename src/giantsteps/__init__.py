@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from giantsteps.problem import Ridge as Ridge
     from giantsteps.problem import Step as Step
     from giantsteps.problem import Vocabulary as Vocabulary
+    from giantsteps.simulation import Data as Data
     from giantsteps.sweeps import Sweep as Sweep
 
 _LAZY = {
     "Constant": "giantsteps.problem",
+    "Data": "giantsteps.simulation",
     "Function": "giantsteps.functions",
     "Gaussian": "giantsteps.problem",
     "Grid": "giantsteps.problem",

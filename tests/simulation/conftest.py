@@ -18,6 +18,12 @@ def arrays(request: pytest.FixtureRequest) -> Arrays:
     return make_arrays(request.param, "float64")
 
 
+@pytest.fixture(params=NAMESPACES)
+def single_arrays(request: pytest.FixtureRequest) -> Arrays:
+    """Single precision arrays of each namespace."""
+    return make_arrays(request.param, "float32")
+
+
 @pytest.fixture(params=[(name, dtype) for name in NAMESPACES for dtype in ("float64", "float32")])
 def any_arrays(request: pytest.FixtureRequest) -> Arrays:
     """Arrays of each namespace and precision."""

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+from types import ModuleType
+
 import numpy as np
 import pytest
 
@@ -33,6 +36,17 @@ def test_gram_and_product(any_arrays: Arrays, shape: tuple[int, int]) -> None:
     b, other = draw(any_arrays, shape[0], 4)
     out = any_arrays.add_product(any_arrays.zeros(shape[1], 4), a, b)
     close(any_arrays, any_arrays.add_product(out, a, b), 2 * host.T @ other)
+
+
+def test_single_precision_is_summed_in_double(single_arrays: Arrays) -> None:
+    arrays = single_arrays
+    host = np.random.default_rng(0).uniform(99, 101, (5000, 3)).astype("float32").astype(float)
+    a = arrays.asarray(host)
+    gram = arrays.to_host(arrays.mirror(arrays.add_gram(arrays.zeros(3, 3), a)))
+    np.testing.assert_allclose(gram, host.T @ host, rtol=1e-12)
+    b = arrays.asarray(host[:, :2], wide=True)
+    found = arrays.to_host(arrays.transposed_product(a, b))
+    np.testing.assert_allclose(found, host.T @ host[:, :2], rtol=1e-12)
 
 
 def test_gram_of_a_transpose(any_arrays: Arrays) -> None:
@@ -91,6 +105,30 @@ def test_transform_by_slabs_and_threads() -> None:
 def test_refused_devices(device: object) -> None:
     with pytest.raises(InvalidProblem, match="device = "):
         resolve(device)
+
+
+def test_namespaces_by_module() -> None:
+    torch, strict = pytest.importorskip("torch"), pytest.importorskip("array_api_strict")
+    assert isinstance(resolve(np), NumpyArrays)
+    assert isinstance(resolve(torch), TorchArrays)
+    assert type(resolve(strict)) is Arrays
+
+
+def test_refused_namespaces() -> None:
+    with pytest.raises(InvalidProblem, match="math has no astype, concat"):
+        resolve(math)
+    strict = pytest.importorskip("array_api_strict")
+    fixed = ModuleType("fixed")  # as jax.numpy
+    fixed.__dict__.update({name: getattr(strict, name) for name in strict.__all__})
+    fixed.zeros = lambda size: (0.0,) * size
+    with pytest.raises(InvalidProblem, match="can be written to: those of fixed cannot"):
+        resolve(fixed)
+
+
+def test_jax_is_refused() -> None:
+    jax = pytest.importorskip("jax.numpy")
+    with pytest.raises(InvalidProblem, match=r"can be written to: those of jax\.numpy cannot"):
+        resolve(jax)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "double", int, None])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 
 import pytest
 
 import giantsteps as gs
 from giantsteps import simulation
-from giantsteps.simulation import _memory
+from giantsteps.simulation import _cost, _memory
 from giantsteps.simulation._memory import as_bytes, in_words
 from giantsteps.simulation._streams import Streams
 
@@ -69,10 +70,11 @@ def test_chunks_change_nothing_but_rounding(
     assert small.by_degree == pytest.approx(whole.by_degree, abs=1e-10)
 
 
-def test_the_budget_holds() -> None:
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_the_budget_holds(dtype: str) -> None:
     # 30,000 samples of dimension 400 would be 96 MB, and their features as many again.
     problem = make(75.0).replace({"steps.0.samples": 20.0})
-    run = simulation.run(problem, 400, seed=0, memory="90MB")
+    run = simulation.run(problem, 400, seed=0, memory="90MB", dtype=dtype)
     tracemalloc.start()
     try:
         run.risk()
@@ -101,4 +103,35 @@ def test_cost() -> None:
     cost = simulation.run(make(3.0), 1000, seed=0).cost()
     flops = 4 * 50_000e6 + 2 * 3000e6 + 3000e6 + 1e9 / 3 + 2 * 10_000e6
     assert cost.flops == pytest.approx(flops)
-    assert "GFLOP" in str(cost)
+    assert re.fullmatch(r"[\d.]+ MB, 229 GFLOP, [\d.]+ s", str(cost))
+
+
+def test_cost_of_a_curve() -> None:
+    run = simulation.run(make(3.0), 1000, seed=0)
+    cost = run.cost(penalties=[0.1, 1.0], samples=[0.5, 2.0, 3.0])
+    factors = 2 * (0.5**3 + 1 + 1) * 1e9 / 3
+    assert cost.flops == pytest.approx(run.cost().flops - 1e9 / 3 + factors)
+    assert cost.memory > run.cost().memory
+    with pytest.raises(gs.InvalidProblem, match="readout"):
+        simulation.run(make(3.0).replace({"readout": None}), 1000, 0).cost()
+
+
+def test_time_is_that_of_the_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    speed = _cost.Speed(product=1e-9, draw=1e-6, activation=1e-5, derivative=1e-4)
+    monkeypatch.setattr(_cost, "measure_speed", lambda *given: speed)
+    cost = simulation.run(make(3.0), 1000, seed=0).cost()
+    steps, rows = 50_000, 50_000 + 3000 + 10_000
+    elementwise = (rows + 1000) * 1e-3 + rows * 1e-2 + steps * 1e-1
+    assert cost.seconds == pytest.approx(cost.flops * 1e-9 + elementwise)
+
+
+@pytest.mark.parametrize("device", ["cpu", "torch"])
+def test_trials(device: str) -> None:
+    if device == "torch":
+        pytest.importorskip("torch")
+    run = simulation.run(make(3.0), 100, seed=0, device=device)
+    speed = _cost.measure_speed(run.backend, "host", run.problem.activation, True)
+    assert speed is _cost.measure_speed(run.backend, "host", run.problem.activation, True)
+    # No processor makes 1e13 operations a second, and none fewer than 1e8.
+    assert 1e-13 < speed.product < 1e-8
+    assert all(1e-13 < each < 1e-5 for each in (speed.draw, speed.activation, speed.derivative))

@@ -265,11 +265,18 @@ def test_namespaces_agree(samples: float) -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "torch"])
 def test_single_precision(device: str) -> None:
-    reference = simulation.risk(make(), 60, seed=0, test_samples=2000)
-    narrow = simulation.risk(make(), 60, seed=0, test_samples=2000, device=device, dtype="float32")
-    assert narrow.test == pytest.approx(reference.test, rel=1e-5)
-    assert narrow.train == pytest.approx(reference.train, rel=1e-5)
-    assert narrow.test != reference.test
+    problem = make("relu", **{"width": 1.0})
+    curve = {"samples": [0.5, 1.0, 2.0], "penalties": [1e-7, 1e-3, 0.1]}
+    options = {"seed": 0, "test_samples": 2000}
+    reference = simulation.run(problem, 200, **options).risk(**curve)
+    narrow = simulation.run(problem, 200, device=device, dtype="float32", **options).risk(**curve)
+    # At n = N a small penalty divides by almost nothing: products summed in float32 would be off
+    # by tens of percent there.
+    allowed = np.array([[1e-5] * 3, [1e-3, 1e-5, 1e-5], [1e-5] * 3])
+    for name in ("test", "train"):
+        ratio = getattr(narrow, name) / getattr(reference, name)
+        assert np.all(np.abs(ratio - 1) < allowed), ratio - 1
+        assert np.all(ratio != 1)
 
 
 def test_device_draws() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from giantsteps.simulation._memory import Cost
+from giantsteps.simulation._cost import Cost
+from giantsteps.simulation._data import Data
 from giantsteps.simulation._run import Run
 from giantsteps.simulation._simulate import (
     features,
@@ -16,6 +17,7 @@ from giantsteps.simulation._simulate import (
 
 __all__ = [
     "Cost",
+    "Data",
     "Run",
     "features",
     "gradient",

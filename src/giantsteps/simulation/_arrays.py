@@ -75,9 +75,10 @@ class Arrays:
 
     # Moving and making ------------------------------------------------------------------------
 
-    def asarray(self, host: np.ndarray) -> Array:
-        """A NumPy array on the device, in `dtype`."""
-        return self.xp.asarray(host, dtype=self.dtype, device=self.device)
+    def asarray(self, host: np.ndarray, *, wide: bool = False) -> Array:
+        """A NumPy array on the device, in `dtype`, or in float64 if ``wide``."""
+        dtype = self.xp.float64 if wide else self.dtype
+        return self.xp.asarray(np.ascontiguousarray(host), dtype=dtype, device=self.device)
 
     def wide(self, x: Array) -> Array:
         """``x`` in float64."""

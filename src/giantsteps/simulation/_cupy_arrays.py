@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,7 @@ class CupyArrays(Arrays):
         return int(self._cupy.cuda.Device().mem_info[0] + pool.free_bytes())
 
     def solve(self, symmetric: Array, shift: float, rhs: Array) -> Array | None:
-        from cupyx.scipy.linalg import solve_triangular
-
+        solve_triangular = import_module("cupyx.scipy.linalg").solve_triangular
         identity = self.xp.eye(symmetric.shape[0], dtype=self.xp.float64)
         factor = self._cupy.linalg.cholesky(self.mirror(symmetric) + shift * identity)
         x = solve_triangular(factor, solve_triangular(factor, rhs, lower=True), lower=True, trans=1)

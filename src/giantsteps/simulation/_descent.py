@@ -9,7 +9,7 @@ from typing import Any
 
 from giantsteps.simulation._arrays import Array, Arrays
 
-__all__ = ["Descent", "gradient"]
+__all__ = ["Descent", "Trained", "gradient"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,22 @@ class Descent:
 
     update: Array
     direction: Array
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The first layer after the steps.
+
+    Attributes
+    ----------
+    weights : array (d, N)
+        W.
+    direction : array (d,) or None
+        b of the first step, float64; None without steps.
+    """
+
+    weights: Array
+    direction: Array | None
 
 
 def gradient(

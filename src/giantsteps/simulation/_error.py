@@ -24,7 +24,7 @@ class PointError:
     standard_error : ndarray (cells,)
         Of ``mean`` over the test points, given the network.
     by_degree : ndarray (cells, degrees + 1) or None
-        The parts of R on He_k(⟨x, β*⟩); None for a teacher of several directions.
+        The parts of R on He_k(⟨x, β*⟩); None for a teacher of several directions or none known.
     """
 
     mean: np.ndarray
@@ -34,7 +34,7 @@ class PointError:
 
 def error_on_points(
     arrays: Arrays,
-    batches: Iterable[tuple[Array, Array, Array]],
+    batches: Iterable[tuple[Array, Array | None, Array]],
     predict: Callable[[Array], Array],
     degrees: int,
 ) -> PointError:
@@ -48,7 +48,8 @@ def error_on_points(
     Parameters
     ----------
     batches : iterable of (x, coordinates, f*)
-        Chunks of test points, the teacher's coordinates (rows, rank), and its noiseless values.
+        Chunks of test points, the teacher's coordinates (rows, rank) or None, and its noiseless
+        values.
     predict : callable
         x ↦ (rows, cells).
     degrees : int
@@ -56,17 +57,18 @@ def error_on_points(
     """
     points = 0
     sums: list[np.ndarray] = []
-    single = False
+    single = False  # one direction: coordinates to expand in
     for inputs, coordinates, target in batches:
         errors = arrays.to_host(arrays.wide(predict(inputs)) - target[:, None])
-        single = coordinates.shape[1] == 1
-        along = arrays.to_host(coordinates)[:, 0]
-        basis = hermite_functions(along, degrees) if single else np.empty((0, along.size))
+        single = coordinates is not None and coordinates.shape[1] == 1
+        basis = np.empty((0, len(errors)))
+        if coordinates is not None and single:
+            basis = hermite_functions(arrays.to_host(coordinates)[:, 0], degrees)
         squares = errors**2
         terms = [squares.sum(axis=0)[None], (squares**2).sum(axis=0)[None]]
         terms += [basis @ errors, basis**2 @ squares]
         sums.append(np.concatenate(terms))
-        points += along.size
+        points += len(errors)
     total = np.sum(sums, axis=0) / points
     mean, fourth = total[0], total[1]
     spread = np.sqrt(np.maximum(fourth - mean**2, 0.0) / max(points - 1, 1))

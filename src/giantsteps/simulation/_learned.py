@@ -11,7 +11,7 @@ import numpy as np
 from giantsteps.answers import LearnedFunction
 from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._arrays import Array
-from giantsteps.simulation._risk import readout_bytes
+from giantsteps.simulation._cost import readout_bytes
 from giantsteps.simulation._spectra import largest_of
 from giantsteps.simulation._streams import Role
 
@@ -28,6 +28,8 @@ def learned_function(
 
     .. math:: m(k) = E[\hat f(k u + (I − uu^\top) g)], \qquad g ∼ N(0, I_d)
 
+    Whatever law the training inputs have, g is Gaussian.
+
     References
     ----------
     theory §5c; cui2024.
@@ -37,17 +39,20 @@ def learned_function(
         raise InvalidProblem("along", along, '"spike" or "teacher"')
     if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 2:
         raise InvalidProblem("draws", draws, "an integer >= 2")
+    beta = run.network.teacher
+    if beta is None:
+        raise InvalidProblem("data", run.data, "none for this question: it has no known teacher")
     points = np.linspace(-3, 3, 61) if x is None else np.asarray(x, dtype=float)
     xp, arrays, size = run.backend.xp, run.backend, run.sizes.samples
     assert size is not None
     cells = {size: (readout.penalty,)}
     (fit,) = run.fit(cells, readout_bytes(run, cells)).values()
     scaled = arrays.narrow(fit.coefficients / math.sqrt(run.sizes.neurons))
-    direction = _direction(run, along)
+    direction = _direction(run, along, beta[:, 0])
     noise = run.network.streams.normal(Role.CONDITIONAL_INPUTS, 0, 0, int(draws), run.d)
     noise = noise - (noise @ direction)[:, None] * direction[None, :]
     inner, slopes = noise @ run.trained.weights, direction @ run.trained.weights
-    teacher, share = noise @ run.network.teacher, direction @ run.network.teacher
+    teacher, share = noise @ beta, direction @ beta
     mean, band, target = np.empty((3, points.size))
     for number, k in enumerate(points.tolist()):
         moved = arrays.transform(run.problem.activation, inner + k * slopes[None, :])
@@ -69,9 +74,8 @@ def learned_function(
     )
 
 
-def _direction(run: Run, along: str) -> Array:
+def _direction(run: Run, along: str, teacher: Array) -> Array:
     """β*, or the top left singular vector of W with a positive component along β*."""
-    teacher = run.network.teacher[:, 0]
     if along == "teacher":
         return teacher
     _, left, _ = largest_of(run.backend, run.trained.weights, 1)

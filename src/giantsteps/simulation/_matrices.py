@@ -26,18 +26,23 @@ class Matrices(Mapping[str, Array]):
     def __iter__(self) -> Iterator[str]:
         steps = len(self._run.problem.steps)
         yield from (f"W{number}" for number in range(steps + 1))
-        yield from ("a", "beta")
+        yield "a"
+        if self._run.data is None:
+            yield "beta"
         for number in range(steps):
             yield from (f"X{number}", f"y{number}")
         if steps:
             yield "b"
         if self._run.sizes.samples is not None:
             yield from ("X", "y", "Phi")
-        if self._run.test_samples is not None:
+        if self._run.test_samples:
             yield from ("X_test", "f_test")
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def __contains__(self, name: object) -> bool:
+        return name in tuple(self)
 
     def __getitem__(self, name: str) -> Array:
         found = self._find(name)
@@ -47,7 +52,7 @@ class Matrices(Mapping[str, Array]):
         return found
 
     def _find(self, name: str) -> Array:
-        if name not in tuple(self):
+        if name not in self:
             raise InvalidProblem("arrays", name, f"one of {', '.join(self)}")
         run, network = self._run, self._run.network
         match = re.fullmatch(r"([WXy])(\d+)", name)

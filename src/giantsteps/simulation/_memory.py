@@ -10,7 +10,7 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._arrays import Arrays
 from giantsteps.simulation._streams import BLOCK
 
-__all__ = ["Budget", "Cost", "as_bytes", "in_words"]
+__all__ = ["Budget", "as_bytes", "in_words"]
 
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
@@ -41,25 +41,6 @@ def in_words(size: float) -> str:
             break
         size /= 1000
     return f"{size:.3g} {unit}"
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a question will take.
-
-    Attributes
-    ----------
-    memory : int
-        Bytes at the peak, with the chunks that the budget allows.
-    flops : float
-        Floating-point operations of the matrix products and factorisations.
-    """
-
-    memory: int
-    flops: float
-
-    def __str__(self) -> str:
-        return f"{in_words(self.memory)}, {self.flops / 1e9:.3g} GFLOP"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The finite network and its data, drawn from their streams (theory §0)."""
+"""The finite network, drawn from its streams, and its samples (theory §0)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from giantsteps.simulation._arrays import Array, Arrays
+from giantsteps.simulation._samples import Samples
 from giantsteps.simulation._streams import BLOCK, Role, Streams
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Network:
     problem: Problem
     sizes: Sizes
     streams: Streams
+    samples: Samples
 
     @property
     def arrays(self) -> Arrays:
@@ -68,16 +70,10 @@ class Network:
         values = np.concatenate(blocks)[:neurons] / math.sqrt(neurons)
         return self.arrays.asarray(values)
 
-    @cached_property
-    def teacher(self) -> Array:
-        """β*, one column for each direction of the teacher."""
-        rank, d = self.problem.teacher.rank, self.sizes.d
-        drawn = self.arrays.wide(self.streams.normal(Role.TEACHER, 0, 0, rank, d))
-        columns = self.arrays.xp.linalg.qr(self.arrays.xp.matrix_transpose(drawn)).Q
-        rows = self.arrays.xp.matrix_transpose(columns)
-        # QR leaves the sign of each column open; that of the drawn row decides.
-        signs = self.arrays.xp.sign(self.arrays.xp.vecdot(rows, drawn))
-        return self.arrays.narrow(columns * signs)
+    @property
+    def teacher(self) -> Array | None:
+        """β*, one column for each direction of the teacher; None with data of one's own."""
+        return self.samples.teacher
 
     def batch_of(self, step: int) -> int:
         """The step whose batch a step uses: its own, or an earlier one that it reuses."""
@@ -87,25 +83,12 @@ class Network:
 
     def step_batch(self, step: int, start: int, stop: int) -> tuple[Array, Array]:
         """Rows of the batch of a step."""
-        return self._labelled(Role.STEP_INPUTS, Role.STEP_NOISE, self.batch_of(step), start, stop)
+        return self.samples.step(self.batch_of(step), start, stop)
 
     def readout_batch(self, start: int, stop: int) -> tuple[Array, Array]:
         """Rows of the samples of the readout."""
-        return self._labelled(Role.READOUT_INPUTS, Role.READOUT_NOISE, 0, start, stop)
+        return self.samples.readout(start, stop)
 
-    def test_batch(self, start: int, stop: int) -> tuple[Array, Array, Array]:
+    def test_batch(self, start: int, stop: int) -> tuple[Array, Array | None, Array]:
         """Test points, the teacher's coordinates of them (rows, rank), and f*."""
-        inputs = self.streams.normal(Role.TEST_INPUTS, 0, start, stop, self.sizes.d)
-        coordinates = self.arrays.wide(inputs @ self.teacher)
-        return inputs, coordinates, self.problem.teacher(coordinates)
-
-    def _labelled(
-        self, inputs: Role, noise: Role, step: int, start: int, stop: int
-    ) -> tuple[Array, Array]:
-        """Inputs in the run's precision and labels in float64."""
-        x = self.streams.normal(inputs, step, start, stop, self.sizes.d)
-        labels = self.problem.teacher(self.arrays.wide(x @ self.teacher))
-        if self.problem.noise_variance > 0:
-            draws = self.streams.normal(noise, step, start, stop, 1)[:, 0]
-            labels = labels + math.sqrt(self.problem.noise_variance) * self.arrays.wide(draws)
-        return x, labels
+        return self.samples.test(start, stop)

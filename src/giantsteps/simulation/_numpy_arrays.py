@@ -26,8 +26,8 @@ class NumpyArrays(Arrays):
     def in_place(self) -> bool:
         return True
 
-    def asarray(self, host: np.ndarray) -> Array:
-        return np.asarray(host, dtype=self.precision)
+    def asarray(self, host: np.ndarray, *, wide: bool = False) -> Array:
+        return np.ascontiguousarray(host, dtype="float64" if wide else self.precision)
 
     def zeros(self, *shape: int, wide: bool = True) -> Array:
         # Sums are read and updated by BLAS, rows of features are written one after the other.

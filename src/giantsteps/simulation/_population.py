@@ -127,13 +127,15 @@ def population_error(run: Run, coefficients: np.ndarray, degrees: int) -> PointE
         raise InvalidProblem(
             "test_samples", "exact", "a number: the teacher has several directions"
         )
+    beta = run.network.teacher
+    assert beta is not None
     arrays = run.backend
     xp, neurons = arrays.xp, run.sizes.neurons
     weights = arrays.wide(run.trained.weights)
     norms = xp.linalg.vector_norm(weights, axis=0)
     unit = weights / norms
     cosines = arrays.mirror(arrays.add_gram(arrays.zeros(neurons, neurons), unit))
-    along = arrays.to_host(xp.matrix_transpose(unit) @ arrays.wide(run.network.teacher)[:, 0])
+    along = arrays.to_host(xp.matrix_transpose(unit) @ arrays.wide(beta)[:, 0])
     closest = float(np.max(np.abs(along)))
     for rows in _slabs(neurons):
         closest = max(closest, float(xp.max(xp.abs(_off_diagonal(arrays, cosines[rows, :], rows)))))
@@ -195,8 +197,7 @@ def _pair_sum(
     """Σ_{i≠j} â_i â_j Σ_k C_k(s_i)C_k(s_j)ρ_ij^k for each cell, and (Σ_{i≠j} ρ_ij^{2K+2})^½."""
     arrays = run.backend
     xp = arrays.xp
-    columns = xp.asarray(coefficients, dtype=xp.float64, device=arrays.device)
-    factors = xp.asarray(ours, dtype=xp.float64, device=arrays.device)
+    columns, factors = (arrays.asarray(each, wide=True) for each in (coefficients, ours))
     total, rest = np.zeros(coefficients.shape[1]), 0.0
     for rows in _slabs(cosines.shape[0]):
         cosine = _off_diagonal(arrays, cosines[rows, :], rows)

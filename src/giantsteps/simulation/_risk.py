@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -12,16 +12,16 @@ from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
 from giantsteps.simulation._arrays import Array
+from giantsteps.simulation._cost import check_memory, readout_bytes
 from giantsteps.simulation._error import PointError, error_on_points
-from giantsteps.simulation._memory import OVERHEAD, Cost
 from giantsteps.simulation._population import population_error
-from giantsteps.simulation._ridge import EIGEN_FROM, Fit, fit_kernel
+from giantsteps.simulation._ridge import Fit, fit_kernel
 from giantsteps.simulation._tangent import tangent_kernel, tangent_products
 
 if TYPE_CHECKING:
     from giantsteps.simulation._run import Run
 
-__all__ = ["Cells", "Kind", "as_kind", "cost", "fields", "initial", "readout_bytes"]
+__all__ = ["Cells", "Kind", "as_kind", "cells_of", "fields", "initial"]
 
 Kind = Literal["conjugate", "tangent"]
 #: Penalties for each sample size n.
@@ -71,9 +71,7 @@ def fields(
     found: list[dict[str, Any]] = [{} for _ in problems]
     for members in groups.values():
         largest = max(members, key=lambda number: places[number][0])
-        cells: dict[int, list[float]] = {}
-        for samples, penalty in dict.fromkeys(places[number] for number in members):
-            cells.setdefault(samples, []).append(penalty)
+        cells = _gather(places[number] for number in members)
         answers = _risk_of_cells(run_for(problems[largest]), cells, as_kind(kind), degrees)
         for number in members:
             found[number] = answers[places[number]]
@@ -84,6 +82,20 @@ def fields(
         for name in names
     }
     return {"problem": asked, "d": d, "source": "simulation", "exact": True} | leaves
+
+
+def cells_of(asked: Problem | Grid, d: int) -> Cells:
+    """Penalties for each sample size of a problem, or of a grid over its readout."""
+    problems = [asked] if isinstance(asked, Problem) else list(asked)
+    return _gather((_samples(each, d), each.require_readout().penalty) for each in problems)
+
+
+def _gather(places: Iterable[tuple[int, float]]) -> dict[int, list[float]]:
+    """Penalties by sample size, each pair once."""
+    cells: dict[int, list[float]] = {}
+    for samples, penalty in dict.fromkeys(places):
+        cells.setdefault(samples, []).append(penalty)
+    return cells
 
 
 def _samples(problem: Problem, d: int) -> int:
@@ -98,13 +110,16 @@ def _risk_of_cells(
     run: Run, cells: Cells, kind: Kind, degrees: int
 ) -> dict[tuple[int, float], dict[str, Any]]:
     """Leaves of a `Risk` for each (n, λ), from one network and one pass over its samples."""
+    run.network.samples.require(max(cells))
+    if run.test_samples == 0:
+        raise InvalidProblem("data", run.data, "given with X_test and y_test for the test error")
     if kind == "tangent":
         if run.test_samples is None:
             raise InvalidProblem("test_samples", "exact", "a number for the tangent kernel")
         fits, predict, held = _fit_tangent(run, cells)
         columns = max(cells)
     else:
-        cost(run, cells)
+        check_memory(run, cells)
         held, columns = readout_bytes(run, cells), 0
         fits = run.fit(cells, held)
         predict = _conjugate_predictor(run, fits)
@@ -171,38 +186,3 @@ def _padded(run: Run, coefficients: Array, length: int) -> Array:
         if missing
         else coefficients
     )
-
-
-def readout_bytes(run: Run, cells: Cells) -> int:
-    """Bytes held while the readout is fitted, beside the chunks."""
-    neurons = run.sizes.neurons
-    held = max((n for n in cells if n <= neurons), default=0)
-    summed = neurons if max(cells) > neurons else 0
-    # A factor beside the Gram matrix, or eigenvectors and what their computation needs.
-    vectors = any(0 in penalties or len(penalties) >= EIGEN_FROM for penalties in cells.values())
-    copies = 4 if vectors else 1 if run.backend.in_place else 2
-    working = copies * max(summed, held) ** 2
-    return (
-        run.weight_bytes
-        + 8 * (summed**2 + held**2 + working)
-        + run.backend.itemsize * held * neurons
-    )
-
-
-def cost(run: Run, cells: Cells | None = None) -> Cost:
-    """Memory at the peak and operations of a `risk`; raises where the budget is too small."""
-    if cells is None:
-        cells = {_samples(run.problem, run.d): (run.problem.require_readout().penalty,)}
-    d, neurons, last = run.sizes.d, run.sizes.neurons, max(cells)
-    points = run.test_samples or neurons
-    held = [readout_bytes(run, cells)]
-    if run.problem.steps:
-        held.append(run.step_bytes)
-    if run.test_samples is None:  # WᵀW and a copy of W beside what the readout leaves
-        held.append(held[0] + 8 * neurons * (neurons + d))
-    rows = run.budget.rows(d, neurons, max(held), "the risk")
-    flops = 4.0 * sum(run.sizes.step_samples) * d * neurons + 2.0 * (last + points) * d * neurons
-    for n, penalties in cells.items():
-        flops += len(penalties) * min(n, neurons) ** 3 / 3
-    flops += last * neurons**2 if last > neurons else last**2 * neurons
-    return Cost(max(held) + OVERHEAD + rows * run.budget.row_bytes(d, neurons), flops)

@@ -6,45 +6,29 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 from giantsteps.answers import Gradient, LearnedFunction, Risk, Spectrum
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.simulation import _learned, _risk, _spectrum
+from giantsteps.simulation import _cost, _learned, _risk, _spectrum
 from giantsteps.simulation._answers import SimulatedRisk, SimulatedSpectrum, lazily
 from giantsteps.simulation._arrays import Array
-from giantsteps.simulation._descent import Descent, gradient
+from giantsteps.simulation._cost import Cost
+from giantsteps.simulation._data import Data, as_dimension
+from giantsteps.simulation._descent import Descent, Trained, gradient
 from giantsteps.simulation._devices import resolve
+from giantsteps.simulation._inputs import as_law
 from giantsteps.simulation._matrices import Matrices
-from giantsteps.simulation._memory import Budget, Cost, as_bytes
+from giantsteps.simulation._memory import Budget, as_bytes
 from giantsteps.simulation._network import Network
 from giantsteps.simulation._ridge import Fit, Gram, fit_features, ridge_curve
 from giantsteps.simulation._risk import Kind
+from giantsteps.simulation._samples import DrawnSamples, GivenSamples, as_test_samples
 from giantsteps.simulation._streams import Streams
 
-__all__ = ["Run", "Trained"]
-
-#: Test points where the caller does not say how many.
-TEST_SAMPLES = 10_000
-
-
-@dataclass(frozen=True)
-class Trained:
-    """The first layer after the steps.
-
-    Attributes
-    ----------
-    weights : array (d, N)
-        W.
-    direction : array (d,) or None
-        b of the first step, float64; None without steps.
-    """
-
-    weights: Array
-    direction: Array | None
+__all__ = ["Run"]
 
 
 class Run:
@@ -59,13 +43,19 @@ class Run:
     problem : Problem
         The setting.
     d : int
-        Dimension of the inputs; all sizes are ``problem.at(d)``.
+        Dimension of the inputs; all sizes are ``problem.at(d)``. That of ``data`` if they are
+        given.
     seed : int
         Of all random numbers.
     device : str, optional
-        ``"cpu"`` (NumPy, default), ``"torch"``, ``"cuda"``, ``"cuda:0"``, or an array namespace.
+        ``"cpu"``: NumPy, the default. ``"torch"``: PyTorch on the CPU. ``"cuda"``, ``"cuda:0"``:
+        PyTorch on a GPU. ``"cupy"``: CuPy on its current GPU. Or a namespace that follows the
+        array API, has its linear algebra, and has arrays that can be written to: tested with
+        array-api-strict; JAX is refused, as its arrays cannot.
     dtype : {"float64", "float32"}
-        Of weights, inputs and features; sums over samples are float64 always.
+        Of weights, inputs and features. Gram matrices are sums in float64 always, and systems and
+        eigenproblems are solved in float64. ``"float32"`` moves the risk by less than 1e-6 of
+        it, and by up to 1e-3 where n = N and the penalty is below 1e-6 (``benchmarks``).
     rng : {"host", "device"}
         ``"host"``: the same numbers on every device and in every precision; ``"device"``: drawn
         where they are used, fastest on a GPU.
@@ -74,6 +64,13 @@ class Run:
         expectation over all inputs, by Hermite expansion with a proven bound of what is left.
     memory : str or int, optional
         Most memory to use, such as ``"2GB"``; samples pass in chunks. None: what there is.
+    inputs : {"gaussian", "rademacher"} or callable
+        Law of the inputs of all samples: N(0, I), independent signs, or a callable
+        (generator, rows, d) that returns so many rows, for checks of universality: rows should
+        be independent, of mean 0 and covariance I. Drawn on the host unless Gaussian.
+    data : Data, optional
+        Samples of one's own; ``teacher`` and ``noise_variance`` of the problem are then not used,
+        overlaps with the teacher are left out, and only weights and second layer are drawn.
 
     Attributes
     ----------
@@ -86,29 +83,48 @@ class Run:
     -----
     The same problem, d, seed, dtype, rng, test_samples, number of threads and machine give the
     same bits; other machines, devices and chunks agree to rounding.
+
+    A run uses as many threads as the linear algebra library does (``OMP_NUM_THREADS``), except in
+    a worker of a process pool where nobody said how many: one.
     """
 
     def __init__(
         self,
         problem: Problem,
-        d: int,
-        seed: int,
+        d: int | None = None,
+        seed: int = 0,
         *,
         device: object = None,
         dtype: str = "float64",
         rng: str = "host",
         test_samples: int | str | None = None,
         memory: str | int | None = None,
+        inputs: object = "gaussian",
+        data: Data | None = None,
     ) -> None:
         if not isinstance(problem, Problem):
             raise InvalidProblem("problem", problem, "a Problem")
-        self.problem = problem
-        self.sizes = problem.at(d)
+        law = as_law(inputs)
+        self.problem, self.data = problem, data
+        self.sizes = problem.at(as_dimension(d, data))
         self.d = self.sizes.d
         self.backend = resolve(device, dtype)
-        self.network = Network(problem, self.sizes, Streams(seed, self.backend, rng))
-        self.seed = self.network.streams.seed
-        self.test_samples = _as_test_samples(test_samples)
+        streams = Streams(seed, self.backend, rng)
+        self.seed = streams.seed
+        self.test_samples = as_test_samples(test_samples, data)
+        if data is not None and law is not None:
+            raise InvalidProblem("inputs", inputs, "left alone where data are given")
+        if law is not None and self.test_samples is None:
+            allowed = "a number: the exact expectation is over Gaussian inputs"
+            raise InvalidProblem("test_samples", test_samples, allowed)
+        self.network = Network(
+            problem,
+            self.sizes,
+            streams,
+            DrawnSamples(problem, self.sizes, streams, law)
+            if data is None
+            else GivenSamples.of(data, problem, self.sizes, self.backend),
+        )
         self.budget = Budget(as_bytes(memory), self.backend)
         self._gram: Gram | None = None
         self._options: dict[str, Any] = {
@@ -117,6 +133,8 @@ class Run:
             "rng": rng,
             "test_samples": test_samples,
             "memory": memory,
+            "inputs": inputs,
+            "data": data,
         }
 
     def __repr__(self) -> str:
@@ -188,7 +206,7 @@ class Run:
             self.problem.require_readout()
             samples = self.sizes.samples
             assert samples is not None
-            self.fit({samples: ()}, _risk.readout_bytes(self, {samples: ()}))
+            self.fit({samples: ()}, _cost.readout_bytes(self, {samples: ()}))
         assert self._gram is not None
         return self._gram
 
@@ -235,15 +253,28 @@ class Run:
         rows = self.budget.rows(self.sizes.d, self.sizes.neurons + columns, fixed, question)
         return ((start, min(start + rows, count)) for start in range(0, count, rows))
 
-    def cost(self) -> Cost:
-        """Memory at the peak and floating-point operations of `risk`, before it starts.
+    def cost(
+        self, penalties: Sequence[float] | None = None, samples: Sequence[float] | None = None
+    ) -> Cost:
+        """What `risk` with the same arguments will take: memory at the peak, operations, time.
+
+        Nothing of the run is drawn; the time is that of small trials, scaled.
 
         Raises
         ------
         InvalidProblem
             If it does not fit into the memory granted.
         """
-        return _risk.cost(self)
+        return _cost.cost(self, _risk.cells_of(self._asked(penalties, samples), self.d))
+
+    def _asked(
+        self, penalties: Sequence[float] | None, samples: Sequence[float] | None
+    ) -> Problem | Grid:
+        """The problem, or the grid over its readout that is meant."""
+        self.problem.require_readout()
+        axes = {"readout.samples": samples, "readout.penalty": penalties}
+        varied = {path: list(values) for path, values in axes.items() if values is not None}
+        return Grid(self.problem, varied) if varied else self.problem
 
     # Questions --------------------------------------------------------------------------------
 
@@ -277,10 +308,7 @@ class Run:
             ``initial`` (before the steps, same samples, same test points) is simulated when it
             is first read.
         """
-        self.problem.require_readout()
-        axes = {"readout.samples": samples, "readout.penalty": penalties}
-        varied = {path: list(values) for path, values in axes.items() if values is not None}
-        asked: Problem | Grid = Grid(self.problem, varied) if varied else self.problem
+        asked = self._asked(penalties, samples)
         fields = _risk.fields(asked, self.d, lambda problem: self, kind, degrees)
         start = self._with_steps(0)  # not self: an answer should not keep matrices alive
         before = partial(_risk.initial, asked, self.d, lambda problem: start, kind, degrees)
@@ -358,15 +386,3 @@ class Run:
             Of the other coordinates, the same for every point.
         """
         return _learned.learned_function(self, along, x, draws)
-
-
-def _as_test_samples(given: object) -> int | None:
-    """Number of test points, None for the exact expectation."""
-    if given is None:
-        return TEST_SAMPLES
-    if isinstance(given, str) and given == "exact":
-        return None
-    whole = isinstance(given, numbers.Integral) and not isinstance(given, bool)
-    if not whole or int(given) < 2:  # type: ignore[call-overload]
-        raise InvalidProblem("test_samples", given, 'an integer >= 2, "exact", or None (10,000)')
-    return int(given)  # type: ignore[call-overload]

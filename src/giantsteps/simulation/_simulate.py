@@ -10,13 +10,14 @@ from giantsteps.answers import Gradient, LearnedFunction, Risk, Spectrum
 from giantsteps.problem import Grid, Problem
 from giantsteps.simulation import _risk, _spectrum
 from giantsteps.simulation._answers import SimulatedRisk, SimulatedSpectrum, lazily
+from giantsteps.simulation._data import as_dimension
 from giantsteps.simulation._risk import Kind
 from giantsteps.simulation._run import Run
 
 __all__ = ["features", "gradient", "kernel", "learned_function", "risk", "run", "weights"]
 
 
-def run(problem: Problem, d: int, seed: int, **options: Any) -> Run:
+def run(problem: Problem, d: int | None = None, seed: int = 0, **options: Any) -> Run:
     """One network of dimension ``d`` drawn with ``seed``: see `Run`, which takes the options.
 
     Examples
@@ -32,8 +33,8 @@ def run(problem: Problem, d: int, seed: int, **options: Any) -> Run:
 
 def risk(
     problem: Problem | Grid,
-    d: int,
-    seed: int,
+    d: int | None = None,
+    seed: int = 0,
     *,
     kind: Kind = "conjugate",
     degrees: int = 4,
@@ -47,19 +48,26 @@ def risk(
     """
     if not isinstance(problem, Grid):
         return Run(problem, d, seed, **options).risk(kind=kind, degrees=degrees)
+    dimension = as_dimension(d, options.get("data"))
 
     def run_for(cell: Problem) -> Run:
         return Run(cell, d, seed, **options)
 
     return lazily(
         SimulatedRisk,
-        _risk.fields(problem, d, run_for, kind, degrees),
-        initial=partial(_risk.initial, problem, d, run_for, kind, degrees),
+        _risk.fields(problem, dimension, run_for, kind, degrees),
+        initial=partial(_risk.initial, problem, dimension, run_for, kind, degrees),
     )
 
 
 def weights(
-    problem: Problem | Grid, d: int, seed: int, *, top: int = 4, bulk: bool = True, **options: Any
+    problem: Problem | Grid,
+    d: int | None = None,
+    seed: int = 0,
+    *,
+    top: int = 4,
+    bulk: bool = True,
+    **options: Any,
 ) -> Spectrum:
     """Singular values of the weights after the steps: ``run(...).weights(top)``."""
     return _spectra(problem, d, seed, "weights", top, bulk, options)
@@ -67,8 +75,8 @@ def weights(
 
 def kernel(
     problem: Problem | Grid,
-    d: int,
-    seed: int,
+    d: int | None = None,
+    seed: int = 0,
     *,
     top: int = 4,
     kind: Kind = "conjugate",
@@ -81,13 +89,21 @@ def kernel(
 
 
 def features(
-    problem: Problem | Grid, d: int, seed: int, *, top: int = 4, bulk: bool = True, **options: Any
+    problem: Problem | Grid,
+    d: int | None = None,
+    seed: int = 0,
+    *,
+    top: int = 4,
+    bulk: bool = True,
+    **options: Any,
 ) -> Spectrum:
     """Singular values of the features after the steps: ``run(...).features(top)``."""
     return _spectra(problem, d, seed, "features", top, bulk, options)
 
 
-def gradient(problem: Problem | Grid, d: int, seed: int, **options: Any) -> Gradient:
+def gradient(
+    problem: Problem | Grid, d: int | None = None, seed: int = 0, **options: Any
+) -> Gradient:
     """The first gradient, its rank-one part and what is left: ``run(...).gradient()``."""
     if not isinstance(problem, Grid):
         return Run(problem, d, seed, **options).gradient()
@@ -96,7 +112,12 @@ def gradient(problem: Problem | Grid, d: int, seed: int, **options: Any) -> Grad
 
 
 def learned_function(
-    problem: Problem | Grid, d: int, seed: int, *, along: str = "spike", **options: Any
+    problem: Problem | Grid,
+    d: int | None = None,
+    seed: int = 0,
+    *,
+    along: str = "spike",
+    **options: Any,
 ) -> LearnedFunction:
     """The function learned along ``"spike"`` or ``"teacher"``: ``run(...).learned_function()``."""
     if not isinstance(problem, Grid):
@@ -107,7 +128,7 @@ def learned_function(
 
 def _spectra(
     problem: Problem | Grid,
-    d: int,
+    d: int | None,
     seed: int,
     matrix: str,
     top: int,

@@ -42,7 +42,7 @@ def eigenpairs(arrays: Arrays, symmetric: Array) -> tuple[Array, Array]:
     xp, size = arrays.xp, symmetric.shape[0]
     values, vectors = arrays.eigh(symmetric)
     signs = np.random.Generator(np.random.PCG64(0)).choice([-1.0, 1.0], (size, 2))
-    z = arrays.wide(arrays.asarray(signs))
+    z = arrays.asarray(signs, wide=True)
     turned = vectors @ z
     missed = arrays.mirror(symmetric) @ turned - vectors @ (values[:, None] * z)
     norm = float(xp.max(xp.abs(values))) or 1.0
@@ -115,7 +115,7 @@ def largest(
         return arrays.to_host(xp.flip(values))[:top].copy(), xp.flip(vectors, axis=1)[:, :top]
     # Any fixed start will do: it only has to be the same in every run.
     start = np.random.Generator(np.random.PCG64(0)).standard_normal((size, width))
-    basis = xp.linalg.qr(xp.asarray(start, dtype=xp.float64, device=arrays.device)).Q
+    basis = xp.linalg.qr(arrays.asarray(start, wide=True)).Q
     image = multiply(basis)
     worst = np.inf
     for _ in range(_RESTARTS):

@@ -83,11 +83,19 @@ def _weight_spikes(run: Run, top: int) -> tuple[Spike, ...]:
     arrays, trained = run.backend, run.trained
     values, left, right = largest_of(arrays, trained.weights, top)
     u, v = arrays.to_host(left), arrays.to_host(right)
-    overlaps = {"teacher": np.sum((_host(run, run.network.teacher).T @ u) ** 2, axis=0)}
+    overlaps = _teacher_overlaps(run, u)
     if trained.direction is not None:
         overlaps["gradient"] = _cosines(_host(run, trained.direction), u)
     overlaps["second_layer"] = _cosines(_host(run, run.network.second_layer), v)
     return _spikes(values, overlaps)
+
+
+def _teacher_overlaps(run: Run, vectors: np.ndarray) -> dict[str, np.ndarray]:
+    """Squared components of unit columns in the span of β*; nothing if it is not known."""
+    beta = run.network.teacher
+    if beta is None:
+        return {}
+    return {"teacher": np.sum((_host(run, beta).T @ vectors) ** 2, axis=0)}
 
 
 def _kernel_spikes(run: Run, top: int) -> tuple[Spike, ...]:
@@ -173,11 +181,9 @@ def first_gradient(run: Run) -> Gradient:
     a = arrays.wide(run.network.second_layer)
     _, left, right = largest_of(arrays, residual, 1)
     u, v = arrays.to_host(left), arrays.to_host(right)
-    overlaps = {
-        "teacher": np.sum((_host(run, run.network.teacher).T @ u) ** 2),
-        "direction": _cosines(_host(run, b), u)[0],
-        "second_layer": _cosines(_host(run, a), v)[0],
-    }
+    overlaps = _teacher_overlaps(run, u)
+    overlaps["direction"] = _cosines(_host(run, b), u)
+    overlaps["second_layer"] = _cosines(_host(run, a), v)
     slope = moments(run.problem.activation).linear
     norms = [float(xp.linalg.vector_norm(vector)) for vector in (a, b)]
     residual -= slope * b[:, None] * a[None, :]
@@ -189,7 +195,7 @@ def first_gradient(run: Run) -> Gradient:
         spike_norm=abs(slope) * math.prod(norms),
         residual_operator_norm=float(largest_of(arrays, residual, 1)[0][0]),
         residual_frobenius_norm=math.sqrt(float(xp.sum(residual**2))),
-        overlaps=overlaps,
+        overlaps={name: float(found[0]) for name, found in overlaps.items()},
     )
 
 

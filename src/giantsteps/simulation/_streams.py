@@ -20,6 +20,7 @@ import numpy as np
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._arrays import Array, Arrays
+from giantsteps.simulation._inputs import Law, draw_block
 
 __all__ = ["BLOCK", "Role", "Streams", "as_seed"]
 
@@ -90,6 +91,14 @@ class Streams:
             if all(part is not None for part in drawn):
                 return drawn[0] if len(drawn) == 1 else self.arrays.xp.concat(drawn, axis=0)
         return self.arrays.asarray(self._on_host(role, step, pieces, width))
+
+    def draw(self, law: Law, role: Role, step: int, start: int, stop: int, width: int) -> Array:
+        """The same for rows of another law, drawn on the host by whole blocks."""
+        blocks = [
+            draw_block(law, self.generator(role, step, block), BLOCK, width)[lo:hi]
+            for block, lo, hi in _pieces(start, stop)
+        ]
+        return self.arrays.asarray(np.concatenate(blocks))
 
     def _on_device(self, role: Role, step: int, block: int, lo: int, hi: int, width: int) -> Array:
         # Always a whole block: a device's generator may fill in an order that depends on the size.

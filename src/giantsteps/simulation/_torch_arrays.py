@@ -29,9 +29,9 @@ class TorchArrays(Arrays):
     def on_gpu(self) -> bool:
         return self.device.type == "cuda"
 
-    def asarray(self, host: np.ndarray) -> Array:
+    def asarray(self, host: np.ndarray, *, wide: bool = False) -> Array:
         tensor = self._torch.from_numpy(np.require(host, requirements=["C", "W"]))
-        return tensor.to(device=self.device, dtype=self.dtype)
+        return tensor.to(device=self.device, dtype=self.xp.float64 if wide else self.dtype)
 
     def to_host(self, x: Array) -> np.ndarray:
         return x.detach().cpu().numpy()

@@ -1,0 +1,138 @@
+"""What a question will take: memory, operations and time, before it starts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from giantsteps.simulation._arrays import Array, Arrays
+from giantsteps.simulation._memory import OVERHEAD, in_words
+from giantsteps.simulation._ridge import EIGEN_FROM
+from giantsteps.simulation._streams import Role, Streams
+
+if TYPE_CHECKING:
+    from giantsteps.functions import Function
+    from giantsteps.simulation._risk import Cells
+    from giantsteps.simulation._run import Run
+
+__all__ = ["Cost", "check_memory", "cost", "readout_bytes"]
+
+_TRIAL, _TRIAL_ON_GPU = 1024, 4096  # size of the matrices that speed is measured on
+_REPEATS = 3  # the best counts
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a question will take.
+
+    Attributes
+    ----------
+    memory : int
+        Bytes at the peak, with the chunks that the budget allows.
+    flops : float
+        Floating-point operations of the matrix products and factorisations.
+    seconds : float
+        Time, from the speed of small trials on this device.
+    """
+
+    memory: int
+    flops: float
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{in_words(self.memory)}, {self.flops / 1e9:.3g} GFLOP, {self.seconds:.2g} s"
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds for each operation of a matrix product, each draw, each value of σ and of σ'."""
+
+    product: float
+    draw: float
+    activation: float
+    derivative: float
+
+
+@lru_cache(maxsize=64)
+def measure_speed(arrays: Arrays, rng: str, activation: Function, with_derivative: bool) -> Speed:
+    """Time small trials on the device: a few tenths of a second on a processor."""
+    streams = Streams(0, arrays, rng)
+    size = _TRIAL_ON_GPU if arrays.on_gpu else _TRIAL
+    x = streams.normal(Role.WEIGHTS, 0, 0, size, size)
+    entries = size**2
+
+    def best(trial: Callable[[], Array]) -> float:
+        times = []
+        for _ in range(_REPEATS):
+            start = time.perf_counter()
+            arrays.to_host(trial()[:1, :1])  # which waits for the device
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    def elementwise(function: Callable[[Array], Array]) -> float:
+        return best(lambda: arrays.transform(function, x + 0.0)) / entries
+
+    return Speed(
+        product=best(lambda: x @ x) / (2 * entries * size),
+        draw=best(lambda: streams.normal(Role.WEIGHTS, 0, 0, size, size)) / entries,
+        activation=elementwise(activation),
+        derivative=elementwise(activation.derivative) if with_derivative else 0.0,
+    )
+
+
+def readout_bytes(run: Run, cells: Cells) -> int:
+    """Bytes held while the readout is fitted, beside the chunks."""
+    neurons = run.sizes.neurons
+    held = max((n for n in cells if n <= neurons), default=0)
+    summed = neurons if max(cells) > neurons else 0
+    # A factor beside the Gram matrix, or eigenvectors and what their computation needs.
+    vectors = any(0 in penalties or len(penalties) >= EIGEN_FROM for penalties in cells.values())
+    copies = 4 if vectors else 1 if run.backend.in_place else 2
+    working = copies * max(summed, held) ** 2
+    return (
+        run.weight_bytes
+        + 8 * (summed**2 + held**2 + working)
+        + run.backend.itemsize * held * neurons
+    )
+
+
+def check_memory(run: Run, cells: Cells) -> int:
+    """Bytes at the peak of a `risk`.
+
+    Raises
+    ------
+    InvalidProblem
+        If that is more than the budget.
+    """
+    d, neurons = run.sizes.d, run.sizes.neurons
+    held = [readout_bytes(run, cells)]
+    if run.problem.steps:
+        held.append(run.step_bytes)
+    if run.test_samples is None:  # WᵀW and a copy of W beside what the readout leaves
+        held.append(held[0] + 8 * neurons * (neurons + d))
+    rows = run.budget.rows(d, neurons, max(held), "the risk")
+    return max(held) + OVERHEAD + rows * run.budget.row_bytes(d, neurons)
+
+
+def cost(run: Run, cells: Cells) -> Cost:
+    """Memory, operations and time of a `risk` with penalties for each sample size."""
+    memory = check_memory(run, cells)
+    d, neurons, last = run.sizes.d, run.sizes.neurons, max(cells)
+    steps = sum(run.sizes.step_samples)
+    points = neurons if run.test_samples is None else run.test_samples
+    flops = 4.0 * steps * d * neurons + 2.0 * (last + points) * d * neurons
+    flops += last * neurons**2 if last > neurons else last**2 * neurons
+    for n, penalties in cells.items():
+        flops += len(penalties) * min(n, neurons) ** 3 / 3
+    rng = run.network.streams.rng
+    speed = measure_speed(run.backend, rng, run.problem.activation, steps > 0)
+    seconds = (
+        flops * speed.product
+        + (neurons + steps + last + points) * d * speed.draw
+        + (steps + last + points) * neurons * speed.activation
+        + steps * neurons * speed.derivative
+    )
+    return Cost(memory, flops, seconds)
