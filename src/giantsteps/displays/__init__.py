@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from giantsteps.displays._comparison import ComparisonDisplay, Series
+from giantsteps.displays._learned_function import LearnedFunctionDisplay
+from giantsteps.displays._phase_diagram import CriticalLine, PhaseDiagramDisplay
 from giantsteps.displays._spectrum import SpectrumDisplay, SpikeMark
 from giantsteps.displays._staircase import StaircaseDisplay, StaircaseSeries
 from giantsteps.displays._style import DOUBLE, PALETTE, SINGLE, STYLE, save, style
@@ -13,6 +15,9 @@ __all__ = [
     "SINGLE",
     "STYLE",
     "ComparisonDisplay",
+    "CriticalLine",
+    "LearnedFunctionDisplay",
+    "PhaseDiagramDisplay",
     "Series",
     "SpectrumDisplay",
     "SpikeMark",

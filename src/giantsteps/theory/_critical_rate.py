@@ -51,7 +51,7 @@ def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
     >>> problem = gs.Problem(activation="tanh", teacher="tanh", noise_variance=0.1, width=1.25,
     ...                      steps=[gs.Step(samples=3, rate=3)])
     >>> round(critical_rate(problem), 6)
-    2.330567
+    2.394173
     """
     if isinstance(problem, Problem):
         return _critical_rate(problem, d)

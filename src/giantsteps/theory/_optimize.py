@@ -82,7 +82,7 @@ def optimize(
     ...                      readout=gs.Ridge(samples=3, penalty=0.05))
     >>> best = optimize(problem)
     >>> round(best.arguments["readout.penalty"], 4), round(best.value.test, 6)
-    (0.2389, 0.074407)
+    (0.0676, 0.121112)
     """
     cells = _cells(problem, over, bounds, budget, d)
     spaces = [cell.space for cell in cells]

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem, NotCovered
-from giantsteps.gaussian import moments
 from giantsteps.problem import Problem
 
 from ._critical_rate import rate_over_critical
-from ._first_step import link_of
 from ._risk import risks
+from ._teacher_moments import teacher_moments
 
 __all__ = ["QUANTITIES", "level_of", "linear_floor", "values_of"]
 
@@ -34,8 +33,9 @@ QUANTITIES = {
 
 
 def linear_floor(problem: Problem) -> float:
-    """E σ*² − μ₁*², the floor of every kernel (theory §4)."""
-    return moments(link_of(problem)).residual_variance
+    """‖P_{>1}f*‖² = E f*² − (E f*)² − |E[u f*]|², the floor of every kernel (theory §4)."""
+    teacher = teacher_moments(problem.teacher)
+    return teacher.second_moment - teacher.mean**2 - teacher.linear**2
 
 
 def level_of(problem: Problem, level: object, quantity: str) -> float:

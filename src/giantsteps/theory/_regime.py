@@ -298,7 +298,7 @@ _EVERY_RATE_IS_ABOVE = Absent(
     "exponent 0, or any exponent with d given",
 )
 #: Finitely many spikes, and the teacher, leave no trace in the degrees of freedom.
-_BULK_ONLY = Rule("§4", "small step", needs=("single index",), references=_ONE_STEP)
+_BULK_ONLY = Rule("§4", "small step", needs=(), references=_ONE_STEP)
 _STAIRCASE_FUNCTION = Absent(
     "several polynomials of the spike are learned there, each without penalty",
     "exponents 0 and 1/2, or any exponent with d given",
@@ -472,6 +472,13 @@ RULES_OF_MANY: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.BETWEEN, False): _SCALES,
         (Kind.BOUNDARY, False): _SCALES,
         (Kind.SMALL_STEPS, False): replace(_GAUSSIAN_OF_MANY, section="§7", method="summed"),
+    },
+    "critical_rate": {
+        cell: _SPIKE_OF_MANY if rule is _SMALL_SPIKE else rule
+        for cell, rule in RULES["critical_rate"].items()
+    },
+    "degrees_of_freedom": {
+        cell: rule for cell, rule in RULES["degrees_of_freedom"].items() if rule is _BULK_ONLY
     },
     "equivalent": {
         **_AT_A_SIZE,

@@ -1,0 +1,154 @@
+"""The learned function: mean and band of theory, the target, points of simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.displays import _style
+from giantsteps.errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from giantsteps.answers import LearnedFunction
+
+__all__ = ["LearnedFunctionDisplay"]
+
+Array = NDArray[np.float64]
+
+_X_LABELS = {
+    "spike": r"$\langle x, b\rangle/\Vert b\Vert$, along the spike",
+    "teacher": r"$\langle x, \beta_*\rangle$, along the teacher",
+}
+_THEORY, _FOUND = _style.PALETTE[0], _style.PALETTE[1]
+
+
+class LearnedFunctionDisplay:
+    """Mean of the prediction along a direction with its spread, beside the teacher.
+
+    Made by `from_answers`; keeps its data, so that `plot` can draw it again on other axes.
+
+    Parameters
+    ----------
+    theory : LearnedFunction
+        Of one problem.
+    simulations : sequence of LearnedFunction
+        Runs at common points; their mean over the seeds is drawn with three standard errors.
+
+    Attributes
+    ----------
+    x, mean, band, target : ndarray
+        Theory.
+    points, found, found_error, found_band : ndarray or None
+        Simulation: where, mean over the runs, its standard error, mean spread.
+    ax_, figure_
+        Set by `plot`.
+    """
+
+    ax_: Axes
+    figure_: Figure
+
+    def __init__(
+        self, theory: LearnedFunction, simulations: Sequence[LearnedFunction] = ()
+    ) -> None:
+        for answer in (theory, *simulations):
+            if answer.shape or answer.along != theory.along:
+                raise InvalidProblem(
+                    "simulations", answer.along, f'answers to one problem along "{theory.along}"'
+                )
+        self.along = theory.along
+        self.x, self.mean, self.band, self.target = (
+            theory.x,
+            theory.mean,
+            theory.band,
+            theory.target,
+        )
+        self.points: Array | None = None
+        self.found: Array | None = None
+        self.found_error: Array | None = None
+        self.found_band: Array | None = None
+        if simulations:
+            self._average(simulations)
+
+    def _average(self, runs: Sequence[LearnedFunction]) -> None:
+        if any(not np.array_equal(run.x, runs[0].x) for run in runs):
+            raise InvalidProblem("simulations", "runs", "runs with the same points x")
+        means = np.array([run.mean for run in runs])
+        self.points, self.found = runs[0].x, means.mean(axis=0)
+        self.found_band = np.sqrt(np.mean([run.band**2 for run in runs], axis=0))
+        if len(runs) > 1:
+            self.found_error = means.std(axis=0, ddof=1) / np.sqrt(len(runs))
+        else:
+            self.found_error = runs[0].standard_error
+
+    @classmethod
+    def from_answers(
+        cls,
+        theory: LearnedFunction,
+        simulations: LearnedFunction | Sequence[LearnedFunction] = (),
+        **options: object,
+    ) -> LearnedFunctionDisplay:
+        """Draw answers of `theory.learned_function` and of one run or several.
+
+        Parameters
+        ----------
+        theory : LearnedFunction
+        simulations : LearnedFunction or sequence of them
+        **options
+            For `plot`: ``ax``, ``width``, ``height``.
+        """
+        runs = simulations if isinstance(simulations, Sequence) else (simulations,)
+        return cls(theory, runs).plot(**options)  # type: ignore[arg-type]
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        width: float = _style.SINGLE,
+        height: float | None = None,
+    ) -> LearnedFunctionDisplay:
+        """Draw on ``ax``, or on a new figure of the given width in inches."""
+        with _style.style():
+            self.ax_ = axes = _style.new_axes(width, height) if ax is None else ax
+            self.figure_ = axes.get_figure(root=True)  # type: ignore[assignment]
+            axes.fill_between(
+                self.x,
+                self.mean - self.band,
+                self.mean + self.band,
+                color=_THEORY,
+                alpha=0.18,
+                linewidth=0,
+                label="one standard deviation",
+            )
+            if self.target is not None:
+                axes.plot(self.x, self.target, color="black", linestyle="--", label="teacher")
+            axes.plot(self.x, self.mean, color=_THEORY, label="theory")
+            if self.points is not None and self.found is not None:
+                error = None if self.found_error is None else 3 * self.found_error
+                axes.errorbar(
+                    self.points,
+                    self.found,
+                    yerr=error,
+                    color=_FOUND,
+                    marker="o",
+                    linestyle="none",
+                    elinewidth=0.8,
+                    label="simulation",
+                    zorder=3,
+                    clip_on=False,
+                )
+            axes.set_xlabel(_X_LABELS[self.along])
+            axes.set_ylabel("learned function")
+            axes.set_xlim(self.x[0], self.x[-1])
+            axes.legend(loc="upper left")
+        return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the figure at its exact width, with embedded fonts."""
+        _style.save(self.figure_, path)

@@ -1,0 +1,255 @@
+"""Phase diagrams: a quantity over two fields as a map, critical lines as solved curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from giantsteps.answers import require
+from giantsteps.displays import _style
+from giantsteps.errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from giantsteps.problem import Problem
+
+__all__ = ["CriticalLine", "PhaseDiagramDisplay"]
+
+Array = NDArray[np.float64]
+
+#: Name of a line → quantity, level and label.
+_LINES: dict[str, tuple[str, float | str, str]] = {
+    "floor": ("test", "floor", "$R$ = linear floor"),
+    "gain": ("gain", 0.0, "$R_1 = R_0$"),
+    "critical rate": ("rate over critical", 1.0, "spike leaves the bulk"),
+}
+_LABELS = {
+    "gain over floor": r"linear floor $-$ test error $R$",
+    "rate over critical": r"$\eta/\eta_c$",
+}
+#: Quantities whose sign matters: the map is centred at zero.
+_SIGNED = ("gain", "gain over floor")
+_DASHES: tuple[Any, ...] = ("solid", "--", (0, (1.2, 1)), "-.")
+
+
+@dataclass(frozen=True, eq=False)
+class CriticalLine:
+    """A line of the plane: its label and its pieces, each (points, 2) in the units of the axes."""
+
+    label: str
+    pieces: tuple[Array, ...]
+
+
+class PhaseDiagramDisplay:
+    """A map of a quantity over two fields, with critical lines.
+
+    Made by `from_grid`; keeps its data, so that `plot` can draw it again on other axes.
+
+    Parameters
+    ----------
+    x, y : ndarray
+        Points of the axes, increasing.
+    values : ndarray of shape (y, x)
+        The quantity; NaN is left white.
+    lines : sequence of CriticalLine
+    x_label, y_label, label : str
+        Of the axes and of the colour bar.
+    signed : bool
+        Whether zero is the middle of the colours.
+
+    Attributes
+    ----------
+    ax_, figure_, colorbar_
+        Set by `plot`.
+    """
+
+    ax_: Axes
+    figure_: Figure
+    colorbar_: Any
+
+    def __init__(
+        self,
+        *,
+        x: Array,
+        y: Array,
+        values: Array,
+        lines: Sequence[CriticalLine] = (),
+        x_label: str,
+        y_label: str,
+        label: str,
+        signed: bool = False,
+    ) -> None:
+        self.x, self.y, self.values, self.lines = x, y, values, tuple(lines)
+        self.x_label, self.y_label, self.label, self.signed = x_label, y_label, label, signed
+
+    @classmethod
+    def from_grid(
+        cls,
+        problem: Problem,
+        *,
+        x: str,
+        y: str,
+        x_values: ArrayLike,
+        y_values: ArrayLike,
+        quantity: str = "test",
+        lines: Sequence[str | float] = (),
+        d: int | None = None,
+        **options: Any,
+    ) -> PhaseDiagramDisplay:
+        """Solve and draw a phase diagram.
+
+        Parameters
+        ----------
+        problem : Problem
+            What is common to all points.
+        x, y : str
+            Paths of the fields that vary.
+        x_values, y_values : array_like
+            Increasing. Lines do not depend on how fine they are, their topology does.
+        quantity : str
+            ``"test"``, ``"gain"`` (over initialisation), ``"gain over floor"``, or another one of
+            ``theory.crossing``.
+        lines : sequence
+            ``"floor"`` (where the test error passes the linear floor), ``"gain"`` (where the step
+            stops paying), ``"critical rate"`` (where the spike leaves the bulk of the weights),
+            or a number: a level of the quantity.
+        d : int, optional
+            Input dimension; the limit without it.
+        **options
+            For `plot`: ``ax``, ``width``, ``height``.
+        """
+        from giantsteps.problem import Grid
+        from giantsteps.theory import level_curves
+        from giantsteps.theory._quantity import values_of
+
+        wanted = [_line(line, quantity) for line in lines]
+        grid = Grid(problem, {y: np.asarray(y_values), x: np.asarray(x_values)})
+        values = values_of(quantity, list(grid), d).reshape(grid.shape)
+        drawn = []
+        for name, level, label in wanted:
+            known = values if name == quantity else None
+            curves = level_curves(grid, name, level, d, values=known)
+            drawn.append(CriticalLine(label, tuple(curve[:, ::-1] for curve in curves)))
+        display = cls(
+            x=grid.coords[x],
+            y=grid.coords[y],
+            values=values,
+            lines=drawn,
+            x_label=_style.label(x),
+            y_label=_style.label(y),
+            label=_LABELS.get(quantity) or _style.label(quantity),
+            signed=quantity in _SIGNED,
+        )
+        return display.plot(**options)
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        width: float = _style.SINGLE,
+        height: float | None = None,
+    ) -> PhaseDiagramDisplay:
+        """Draw on ``ax``, or on a new figure of the given width in inches."""
+        with _style.style():
+            self.ax_ = _style.new_axes(width, height) if ax is None else ax
+            self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
+            self._scales()
+            mesh = self.ax_.pcolormesh(
+                self.x, self.y, self.values, shading="gouraud", rasterized=True, **self._colours()
+            )
+            self.colorbar_ = self.figure_.colorbar(mesh, ax=self.ax_, label=self.label, pad=0.02)
+            self.colorbar_.outline.set_linewidth(0.6)
+            self._colour_ticks()
+            self._draw_lines()
+            self.ax_.set_xlim(self.x[0], self.x[-1])
+            self.ax_.set_ylim(self.y[0], self.y[-1])
+            self.ax_.set_xlabel(self.x_label)
+            self.ax_.set_ylabel(self.y_label)
+        return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the figure at its exact width, with embedded fonts."""
+        _style.save(self.figure_, path)
+
+    def _scales(self) -> None:
+        """Logarithmic where the points are spaced so over a decade or more."""
+        ticker = require("matplotlib.ticker", "a figure", "plot")
+        for name, points in (("x", self.x), ("y", self.y)):
+            if _is_geometric(points):
+                getattr(self.ax_, f"set_{name}scale")("log")
+                axis = getattr(self.ax_, f"{name}axis")
+                axis.set_minor_formatter(ticker.NullFormatter())
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        finite = self.values[np.isfinite(self.values)]
+        return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+
+    @property
+    def _two_sided(self) -> bool:
+        low, high = self._range
+        rounding = 1e-9 * max(-low, high)
+        return self.signed and low < -rounding and high > rounding
+
+    def _colours(self) -> dict[str, Any]:
+        low, high = self._range
+        if not self._two_sided:
+            return {"cmap": "viridis", "vmin": low, "vmax": high}
+        norm = require("matplotlib.colors", "a figure", "plot").TwoSlopeNorm(0.0, low, high)
+        return {"cmap": "RdBu", "norm": norm}
+
+    def _colour_ticks(self) -> None:
+        """Ticks on both sides of zero, each side with its own scale."""
+        if self._two_sided:
+            locator = require("matplotlib.ticker", "a figure", "plot").MaxNLocator(4)
+            low, high = self._range
+            ticks = [*locator.tick_values(low, 0.0), *locator.tick_values(0.0, high)]
+            self.colorbar_.set_ticks(sorted({t for t in ticks if low <= t <= high}))
+            self.colorbar_.ax.yaxis.set_major_formatter("{x:.3g}")
+            self.colorbar_.ax.minorticks_off()
+
+    def _draw_lines(self) -> None:
+        for number, line in enumerate(self.lines):
+            look: dict[str, Any] = {
+                "linestyle": _DASHES[number % len(_DASHES)],
+                "linewidth": 1.2,
+                "zorder": 3,
+            }
+            for piece in line.pieces:
+                # A light rim keeps the line readable on every colour.
+                self.ax_.plot(*piece.T, color="white", linewidth=2.4, alpha=0.7, zorder=2)
+                self.ax_.plot(*piece.T, color="black", **look)
+            if line.pieces:
+                self.ax_.plot([], [], color="black", label=line.label, **look)
+        if any(line.pieces for line in self.lines):
+            self.ax_.legend(
+                loc="lower left",
+                bbox_to_anchor=(0.0, 1.0),
+                ncols=min(len(self.lines), 2),
+                borderaxespad=0.2,
+            )
+
+
+def _is_geometric(points: Array) -> bool:
+    """Whether the points are spaced evenly in their logarithms, over a decade or more."""
+    if points[0] <= 0 or points[-1] < 10 * points[0]:
+        return False
+    spread = [np.ptp(steps) / steps.mean() for steps in (np.diff(points), np.diff(np.log(points)))]
+    return bool(spread[1] < spread[0])
+
+
+def _line(line: object, quantity: str) -> tuple[str, float | str, str]:
+    """Quantity, level and label of a line."""
+    if isinstance(line, str) and line in _LINES:
+        return _LINES[line]
+    if isinstance(line, int | float | np.floating) and not isinstance(line, bool):
+        return quantity, float(line), f"{quantity} = {line:g}"
+    names = ", ".join(f'"{name}"' for name in _LINES)
+    raise InvalidProblem("lines", line, f"one of {names}, or a level of the quantity")
