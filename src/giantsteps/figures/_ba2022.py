@@ -1,0 +1,330 @@
+"""Ba, Erdogdu, Suzuki, Wang, Wu, Yang (2022): one step of order one, its spike and its gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from giantsteps import simulation, theory
+from giantsteps.displays._style import GREY, PALETTE
+from giantsteps.figures._draft import Draft, Measured
+from giantsteps.figures._figure import figure
+from giantsteps.functions import centered
+from giantsteps.gaussian import moments
+from giantsteps.problem import Grid, Problem, Ridge, Step
+from giantsteps.theory._given_weights import risk_of_weights
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+_PAPER = ("ba2022",)
+_SAMPLES = r"samples $\alpha = n/d$"
+_WIDTH = r"width $\beta = N/d$"
+_RISK = r"test error $R$"
+_VALUE = r"singular value of $W_1$"
+
+
+@figure(
+    "ba2022-weights",
+    "The spike in the weights after one step",
+    caption="Singular values of W₁ for tanh and a ReLU teacher (centred), n₀/d = 4, N/d = 2, at "
+    "d = {d}; learning rates η = {rates}.",
+    chosen="d, no label noise. In the normalisation used here (update η√N G of the loss with "
+    "factor 1/2) the published η = 2 gives θ₁ = 0.70, below the threshold β^{{1/4}} = 1.19, so "
+    "no spike; the second panel shows the larger rate that has one.",
+    references=_PAPER,
+    smoke={"d": 60, "seeds": 1, "rates": (2.0, 6.0)},
+    quick={"d": 400, "seeds": 3},
+    paper={"d": 2000, "seeds": 5},
+)
+def weights(draft: Draft, d: int, seeds: int, rates: Sequence[float]) -> Drawing:
+    labels = [(_VALUE, "density")] * len(rates)
+    drawing, axes = draft.axes(*labels)
+    for ax, rate in zip(axes, rates):
+        problem = Problem(
+            activation="tanh",
+            teacher=centered("relu"),
+            width=2.0,
+            steps=[Step(samples=4.0, rate=rate)],
+        )
+        runs = draft.simulated(simulation.weights, problem, d=d, seeds=seeds, top=1)
+        draft.spectrum(ax, theory.weights(problem), runs)
+        ax.set_title(rf"$\eta = {rate:g}$")
+    return drawing
+
+
+@figure(
+    "ba2022-kernel",
+    "The spike in the conjugate kernel, and its eigenvector against the labels",
+    caption="Eigenvalues of K after one step, centred SoftPlus, tanh teacher, n/d = n₀/d = 3/2, "
+    "N/d = 5/4, d = {d}, for η = {rates}; right: entries of the top eigenvector at the last η "
+    "against the labels, with the line that theory predicts.",
+    chosen="d, no label noise, the centring of SoftPlus. In the normalisation used here the "
+    "published η = 2 is below the threshold (θ₁ = 0.68 < 1.06): no spike; a larger rate has one.",
+    references=_PAPER,
+    smoke={"d": 60, "seeds": 1, "rates": (2.0, 6.0)},
+    quick={"d": 400, "seeds": 3},
+    paper={"d": 2000, "seeds": 3},
+)
+def kernel(draft: Draft, d: int, seeds: int, rates: Sequence[float]) -> Drawing:
+    value = "eigenvalue of $K$"
+    labels = [*[(value, "density")] * len(rates)]
+    labels.append((r"label $\tilde{y}_i$", r"$\sqrt{n}\,u_i$"))
+    drawing, axes = draft.axes(*labels, height=2.2)
+    for ax, rate in zip(axes, rates):
+        problem = Problem(
+            activation=centered("softplus"),
+            teacher="tanh",
+            width=1.25,
+            steps=[Step(samples=1.5, rate=rate)],
+            readout=Ridge(samples=1.5, penalty=1e-3),
+        )
+        runs = draft.simulated(simulation.kernel, problem, d=d, seeds=seeds, top=1)
+        answer = theory.kernel(problem)
+        draft.spectrum(ax, answer, runs)
+        ax.set_title(rf"$\eta = {rate:g}$")
+    run = simulation.run(problem, d, 0)
+    labels_, features = np.asarray(run.arrays["y"]), np.asarray(run.arrays["Phi"])
+    vector = np.linalg.svd(features, full_matrices=False)[0][:, 0] * np.sqrt(len(labels_))
+    vector *= np.sign(vector @ labels_)
+    ax = axes[-1]
+    draft.cloud(ax, labels_, vector, "eigenvector")
+    if answer.spikes:
+        slope = np.sqrt(answer.spikes[0].overlap / moments(problem.teacher.link).second_moment)
+        ends = np.array([labels_.min(), labels_.max()])
+        draft.line(ax, ends, slope * ends, "theory", color=PALETTE[0], zorder=4, label="theory")
+        found = float((vector @ labels_) ** 2 / (len(vector) * (labels_ @ labels_)))
+        ax.legend(title=f"squared overlap {answer.spikes[0].overlap:.3f} ({found:.3f})")
+    return drawing
+
+
+def _curves(
+    draft: Draft,
+    ax: Any,
+    problems: Sequence[Problem],
+    x: Sequence[float],
+    fine: tuple[Sequence[Problem], Sequence[float]],
+    path: str,
+    values: Sequence[Any],
+    name: str,
+    *,
+    d: int,
+    seeds: int,
+    before: bool = True,
+) -> None:
+    """Curves along x, a problem a point, for several values of one field; theory at the same d."""
+    grids = [Grid(problem, {path: values}) for problem in problems]
+
+    def measured(quantity: str) -> Measured:
+        return Measured.stack([draft.measure(g, quantity, d=d, seeds=seeds) for g in grids])
+
+    found = measured("risk.test")
+    curve = [draft.stated(theory.risk(Grid(p, {path: values}), d=d)) for p in fine[0]]
+    if before:
+        start = (x, measured("risk.initial.test")[:, 0])
+        line = [answer.initial.test[0] for answer in curve if answer.initial is not None]
+        draft.pair(ax, "before the step", 5, (fine[1], line), start, color=GREY)
+    for number, value in enumerate(values):
+        line = [answer.test[number] for answer in curve]
+        draft.pair(ax, name.format(value), number, (fine[1], line), (x, found[:, number]))
+
+
+@figure(
+    "ba2022-samples",
+    "Test error against samples after one step of order one",
+    caption="tanh, SoftPlus teacher (centred), N/d = 2, λ = 1e-4, noise of standard deviation "
+    "0.25, d = {d}, {seeds} networks a point; the step and the readout have n samples each.",
+    chosen="the rates η = {rates} and no bias (the teacher is centred).",
+    references=_PAPER,
+    smoke={"d": 40, "seeds": 2, "samples": (0.5, 1.0, 2.0), "fine": 7, "rates": (1.0, 3.0)},
+    quick={"d": 160, "seeds": 6, "samples": (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0),
+           "fine": 60, "rates": (1.0, 2.0, 4.0)},
+    paper={"d": 512, "seeds": 20},
+)  # fmt: skip
+def samples(
+    draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: int, rates: Sequence[float]
+) -> Drawing:
+    def problem(alpha: float) -> Problem:
+        return Problem(
+            activation="tanh",
+            teacher=centered("softplus"),
+            noise_variance=0.25**2,
+            width=2.0,
+            steps=[Step(samples=alpha, rate=1.0)],
+            readout=Ridge(samples=alpha, penalty=1e-4),
+        )
+
+    drawing, (ax,) = draft.axes((_SAMPLES, _RISK))
+    x = np.geomspace(min(samples), max(samples), fine)
+    _curves(
+        draft, ax, [problem(a) for a in samples], samples, ([problem(a) for a in x], x),
+        "steps.0.rate", list(rates), r"$\eta = {:g}$", d=d, seeds=seeds,
+    )  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.legend()
+    return drawing
+
+
+@figure(
+    "ba2022-width",
+    "Test error against width after one step of order one",
+    caption="tanh, ReLU teacher (centred), n/d = n₀/d = 5, λ = 1e-2, noise of standard deviation "
+    "0.1, d = {d}, {seeds} networks a point.",
+    chosen="d and the rates η = {rates}.",
+    references=_PAPER,
+    smoke={"d": 40, "seeds": 2, "widths": (0.5, 1.0, 2.0), "fine": 7, "rates": (1.0, 3.0)},
+    quick={"d": 120, "seeds": 6, "widths": (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0),
+           "fine": 40, "rates": (1.0, 2.0, 4.0)},
+    paper={"d": 512, "seeds": 20},
+)  # fmt: skip
+def width(
+    draft: Draft, d: int, seeds: int, widths: Sequence[float], fine: int, rates: Sequence[float]
+) -> Drawing:
+    base = Problem(
+        activation="tanh",
+        teacher=centered("relu"),
+        noise_variance=0.1**2,
+        width=1.0,
+        steps=[Step(samples=5.0, rate=1.0)],
+        readout=Ridge(samples=5.0, penalty=1e-2),
+    )
+    drawing, (ax,) = draft.axes((_WIDTH, _RISK))
+    x = np.linspace(min(widths), max(widths), fine)
+    _curves(
+        draft, ax, [base.replace({"width": b}) for b in widths], widths,
+        ([base.replace({"width": b}) for b in x], x),
+        "steps.0.rate", list(rates), r"$\eta = {:g}$", d=d, seeds=seeds,
+    )  # fmt: skip
+    draft.floor(ax, theory.bounds(base)["linear"], "kernel floor")
+    ax.legend()
+    return drawing
+
+
+@figure(
+    "ba2022-rate",
+    "From small to large steps: below the floor of all kernels",
+    caption="erf network and erf teacher, N/d = 2, λ = 1e-3, noise of standard deviation 0.1, "
+    "η = N^e, d = {d}, {seeds} networks a point; the step and the readout have n samples each. "
+    "Dashed: the floor of random features and rotation-invariant kernels.",
+    chosen="d; theory is that of theory §5 at the same d, where the paper has bounds.",
+    references=_PAPER,
+    smoke={"d": 40, "seeds": 2, "samples": (1.0, 3.0), "fine": 5, "exponents": (0.0, 0.5)},
+    quick={"d": 150, "seeds": 5, "samples": (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 10.0),
+           "fine": 40, "exponents": (0.0, 0.25, 0.375, 0.5)},
+    paper={"d": 512, "seeds": 20},
+)  # fmt: skip
+def rate(
+    draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: int,
+    exponents: Sequence[float],
+) -> Drawing:  # fmt: skip
+    def problem(alpha: float) -> Problem:
+        return Problem(
+            activation="erf",
+            teacher="erf",
+            noise_variance=0.01,
+            width=2.0,
+            steps=[Step(samples=alpha, rate=1.0, exponent=0.5)],
+            readout=Ridge(samples=alpha, penalty=1e-3),
+        )
+
+    drawing, (ax,) = draft.axes((_SAMPLES, _RISK))
+    x = np.geomspace(min(samples), max(samples), fine)
+    _curves(
+        draft, ax, [problem(a) for a in samples], samples, ([problem(a) for a in x], x),
+        "steps.0.exponent", list(exponents), r"$\eta = N^{{{:g}}}$", d=d, seeds=seeds, before=False,
+    )  # fmt: skip
+    draft.floor(ax, theory.bounds(problem(1.0))["linear"], "kernel floor")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.legend()
+    return drawing
+
+
+def _several(steps: int, rate: float, alpha: float = 2.0) -> Problem:
+    """ReLU (centred) and a tanh teacher after a few steps of order one."""
+    return Problem(
+        activation=centered("relu"),
+        teacher="tanh",
+        noise_variance=0.01,
+        width=1.5,
+        steps=[Step(samples=4.0, rate=rate)] * steps,
+        readout=Ridge(samples=alpha, penalty=1e-2),
+    )
+
+
+@figure(
+    "ba2022-steps",
+    "Gaussian equivalence over several steps",
+    caption="Centred ReLU, tanh teacher, t steps with η = {rate:g}, N/d = 1.5, n₀/d = 4 (fresh), "
+    "λ = 0.01, noise of standard deviation 0.1, d = {d}, {seeds} networks a point. Lines: Gaussian "
+    "features with the covariance of the very weights that were simulated; points: the network.",
+    chosen="d, proportions, λ, noise, the rate, fresh batches and the numbers of steps.",
+    references=_PAPER,
+    smoke={"d": 40, "seeds": 2, "samples": (0.75, 2.0), "steps": (0, 2), "rate": 1.5},
+    quick={"d": 200, "seeds": 6, "steps": (0, 1, 3, 6),
+           "samples": (0.3, 0.6, 0.9, 1.2, 1.5, 1.8, 2.2, 2.8, 3.5, 4.5)},
+    paper={"d": 600, "seeds": 20},
+)  # fmt: skip
+def steps(
+    draft: Draft, d: int, seeds: int, samples: Sequence[float], steps: Sequence[int], rate: float
+) -> Drawing:
+    drawing, (ax,) = draft.axes((r"readout samples $\alpha = n/d$", _RISK))
+    for number, count in enumerate(steps):
+        problem = _several(count, rate)
+        grid = Grid(problem, {"readout.samples": samples})
+        found = draft.measure(grid, "risk.test", d=d, seeds=seeds)
+        equivalent = np.zeros((seeds, len(samples)))
+        for seed in range(seeds):
+            arrays = simulation.run(problem, d, seed).arrays
+            given, teacher = arrays[f"W{count}"], arrays["beta"]
+            for i, cell in enumerate(grid):
+                equivalent[seed, i] = risk_of_weights(given, teacher, cell).test
+        name = "before the steps" if count == 0 else rf"$t = {count}$"
+        draft.pair(ax, name, number, (samples, equivalent.mean(axis=0)), (samples, found))
+    draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
+    ax.set_yscale("log")
+    ax.legend()
+    return drawing
+
+
+@figure(
+    "ba2022-time",
+    "Test error and alignment against the number of steps",
+    caption="Centred ReLU, tanh teacher, steps with η on fresh batches, N/d = 1.5, n₀/d = 4, "
+    "n/d = 2, λ = 0.01, noise of standard deviation 0.1, d = {d}, {seeds} networks a point. "
+    "Left: test error; right: squared overlap of the top singular vector of W_t with the teacher.",
+    chosen="everything but the functions. Theory: the sum of small steps (theory §7) at the same "
+    "d, in which the limit d → ∞ lets no step see the ones before.",
+    references=_PAPER,
+    smoke={"d": 40, "seeds": 2, "longest": 2, "rates": (2.0,)},
+    quick={"d": 200, "seeds": 6, "longest": 8, "rates": (0.5, 1.0, 2.0)},
+    paper={"d": 1000, "seeds": 20},
+)
+def time(draft: Draft, d: int, seeds: int, longest: int, rates: Sequence[float]) -> Drawing:
+    drawing, (left, right) = draft.axes(
+        ("number of steps $t$", _RISK),
+        ("number of steps $t$", r"squared overlap $\langle u_1, \beta_*\rangle^2$"),
+    )
+    t = np.arange(longest + 1)
+    for number, rate in enumerate(rates):
+        problems = [_several(count, rate) for count in t]
+        name = rf"$\eta = {rate:g}$"
+        risks = [draft.measure(p, "risk.test", d=d, seeds=seeds) for p in problems]
+        error = [draft.stated(theory.risk(p, d=d)).test for p in problems]
+        draft.pair(left, name, number, (t, error), (t, Measured.stack(risks)))
+        overlaps = [
+            draft.simulated(simulation.weights, p, d=d, seeds=seeds, top=1, bulk=False)
+            for p in problems
+        ]
+        found = Measured.of([[s.spikes[0].overlap for s in runs] for runs in overlaps])
+        spectra = [draft.stated(theory.weights(p, d=d)) for p in problems]
+        overlap = [s.spikes[0].overlap if s.spikes else 0.0 for s in spectra]
+        draft.pair(right, name, number, (t, overlap), (t, found))
+    draft.floor(left, theory.bounds(problems[0])["linear"], "kernel floor")
+    left.legend()
+    right.set_ylim(-0.03, 1.0)
+    right.legend()
+    return drawing

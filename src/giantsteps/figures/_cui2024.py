@@ -1,0 +1,278 @@
+"""Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro (2024): one giant step, constant readout."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from giantsteps import simulation, theory
+from giantsteps.displays._style import GREY, colours
+from giantsteps.figures._draft import Draft, Measured
+from giantsteps.figures._figure import figure
+from giantsteps.problem import Grid, Problem, Ridge
+from giantsteps.theory import SpikedFeatures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+_PAPER = ("cui2024",)
+_SAMPLES = r"readout samples $\alpha = n/d$"
+_RISK = r"test error $R$"
+
+
+def _problem(**values: Any) -> Problem:
+    return Problem.from_convention("cui2024", **values)
+
+
+@figure(
+    "cui2024-1",
+    "The function learned along the spike",
+    caption="tanh network, tanh teacher, N = d, n = 2d, η̃ = 2.5 (η = 2.5 N in the paper's units), "
+    "λ_s = 0.01, d = {d}, {seeds} networks; the mean of the prediction given the projection on the "
+    "spike, with a band of one standard deviation (theory), and the teacher given the same "
+    "projection (dashed).",
+    chosen="the batches n₀/d = {batches}.",
+    references=_PAPER,
+    smoke={"d": 60, "seeds": 2, "batches": (0.5, 4.0), "draws": 64},
+    quick={"d": 400, "seeds": 5, "batches": (0.5, 2.0, 8.0), "draws": 1024},
+    paper={"d": 2000, "seeds": 10},
+)
+def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float], draws: int) -> Drawing:
+    labels = [(r"projection on the spike $k$", r"prediction" if i == 0 else "")
+              for i in range(len(batches))]  # fmt: skip
+    drawing, axes = draft.axes(*labels, height=2.1, sharey=True)
+    x = np.linspace(-3.0, 3.0, 61)
+    shown = slice(2, -1, 6)
+    for number, (ax, alpha0) in enumerate(zip(axes, batches)):
+        problem = _problem(
+            activation="tanh", teacher="tanh", beta=1.0, alpha=2.0, alpha0=alpha0,
+            eta_tilde=2.5, lam=0.01,
+        )  # fmt: skip
+        answer = theory.equivalent(problem, d).learned_function(problem.require_readout(), x)
+        draft.stated(answer)
+        runs = [
+            simulation.run(problem, d, seed).learned_function("spike", x=x[shown], draws=draws)
+            for seed in range(seeds)
+        ]
+        colour = colours(6)[number]
+        found = Measured.of(np.stack([run.mean for run in runs], axis=-1))
+        lower, upper = answer.mean - answer.band, answer.mean + answer.band
+        ax.fill_between(x, lower, upper, color=colour, alpha=0.18, linewidth=0, zorder=0)
+        draft.line(ax, x, lower, "mean - band", color=colour, linewidth=0)
+        draft.line(ax, x, upper, "mean + band", color=colour, linewidth=0)
+        draft.pair(ax, r"learned $C(k)$", number, (x, answer.mean), (x[shown], found))
+        if answer.target is not None:
+            draft.line(ax, x, answer.target, "teacher", color="black", linestyle="--",
+                       linewidth=0.8, label=r"$E[f_*\,|\,k]$")  # fmt: skip
+        ax.set_title(rf"$\alpha_0 = {alpha0:g}$")
+        ax.legend(loc="upper left")
+    return drawing
+
+
+@figure(
+    "cui2024-2",
+    "Learning curves after one giant step",
+    caption="Constant second layer, N = d, η̃ = 1: tanh network, (a) tanh teacher, λ_s = 0.01, (b) "
+    "sin teacher, λ_s = 0.1, d = {d}, {seeds} networks a point; batches n₀/d = {batches}. Dashed: "
+    "the floor of all kernels, E σ*² − μ₁*².",
+    chosen="N = d, d, and the batches.",
+    references=_PAPER,
+    smoke={"d": 50, "seeds": 2, "batches": (1.0, 8.0), "samples": (0.5, 1.5), "fine": 5},
+    quick={"d": 400, "seeds": 4, "batches": (0.5, 2.0, 8.0),
+           "samples": (0.2, 0.5, 0.8, 1.2, 1.6, 2.0, 2.5, 3.0), "fine": 40},
+    paper={"d": 2000, "seeds": 10, "batches": (0.5, 1.0, 2.0, 8.0)},
+)  # fmt: skip
+def curves(
+    draft: Draft, d: int, seeds: int, batches: Sequence[float], samples: Sequence[float], fine: int
+) -> Drawing:
+    drawing, axes = draft.axes((_SAMPLES, _RISK), (_SAMPLES, _RISK))
+    x = np.linspace(min(samples), max(samples), fine)
+    for ax, teacher, lam in zip(axes, ("tanh", "sin"), (0.01, 0.1)):
+        for number, alpha0 in enumerate(batches):
+            problem = _problem(
+                activation="tanh", teacher=teacher, beta=1.0, alpha=1.0, alpha0=alpha0,
+                eta_tilde=1.0, lam=lam,
+            )  # fmt: skip
+            answer = draft.stated(theory.risk(_at(problem, x, lam), d=d))
+            grid = _at(problem, samples, lam)
+            found = draft.measure(grid, "risk.test", d=d, seeds=seeds)
+            name = rf"$\alpha_0 = {alpha0:g}$"
+            draft.pair(ax, name, number, (x, answer.test), (samples, found))
+        assert answer.initial is not None
+        start = draft.measure(grid, "risk.initial.test", d=d, seeds=seeds)
+        curve = (x, answer.initial.test)
+        draft.pair(ax, "before the step", 5, curve, (samples, start), color=GREY)
+        draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
+        ax.set_title(f"tanh network, {teacher} teacher")
+        ax.set_yscale("log")
+    axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return drawing
+
+
+def _at(problem: Problem, samples: Sequence[float] | NDArray[Any], lam: float) -> Grid:
+    """Readouts with a fixed penalty of the sum loss: λ = λ_s β/α."""
+    return Grid(
+        problem,
+        {"readout": [Ridge(samples=float(a), penalty=lam * problem.width / a) for a in samples]},
+    )
+
+
+def _model(activation: str, teacher: str, spike: float, d: int | None = None) -> SpikedFeatures:
+    """Spiked random features with c = 1 and γ = 1, written down by hand."""
+    neurons = math.inf if d is None else float(d)
+    return SpikedFeatures(
+        activation=activation,
+        teacher=teacher,
+        width=1.0,
+        neurons=neurons,
+        spikes=spike,
+        overlap=1.0,
+        bulk=1.0,
+    )
+
+
+def _draws(model: SpikedFeatures, d: int, seeds: int, readouts: Sequence[Ridge]) -> Measured:
+    """Ridge regression on draws of the model with one spike along the teacher's direction."""
+    errors = np.zeros((len(readouts), seeds))
+    most, tests = max(round(r.samples * d) for r in readouts), 4 * d
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        weights = rng.standard_normal((d, round(model.width * d))) / math.sqrt(d)
+        weights[0] = float(model.spikes[0, 0])  # the first axis is the teacher's
+        x = rng.standard_normal((most + tests, d))
+        wanted = np.asarray(model.link(x[:, 0]), dtype=float)
+        features = np.asarray(model.activation(x @ weights), dtype=float)
+        features /= math.sqrt(weights.shape[1])
+        for i, readout in enumerate(readouts):
+            n = round(readout.samples * d)
+            phi, y = features[:n], wanted[:n]
+            ridge = n * readout.penalty / weights.shape[1]
+            if n <= weights.shape[1]:
+                a = phi.T @ np.linalg.solve(phi @ phi.T + ridge * np.eye(n), y)
+            else:
+                gram = phi.T @ phi + ridge * np.eye(weights.shape[1])
+                a = np.linalg.solve(gram, phi.T @ y)
+            errors[i, seed] = np.mean((features[most:] @ a - wanted[most:]) ** 2)
+    return Measured.of(errors)
+
+
+def _sum_loss(alpha: float, lam: float) -> Ridge:
+    return Ridge(samples=float(alpha), penalty=lam / float(alpha))
+
+
+@figure(
+    "cui2024-3",
+    "Bounds of the test error at the best penalty",
+    caption="Spiked random features with c = 1, spike r = 0.9 and overlap γ = 1 written down by "
+    "hand: tanh network, sin teacher, N = d, no noise. The risk at its best penalty lies between "
+    "the two bounds; thin lines: fixed penalties λ_s.",
+    chosen="N = d, and the fixed penalties.",
+    references=_PAPER,
+    smoke={"fine": 3, "penalties": (0.1,), "largest": 8.0},
+    quick={"fine": 25, "penalties": (0.01, 0.1, 1.0), "largest": 20.0},
+    paper={"fine": 60},
+)
+def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) -> Drawing:
+    drawing, (ax,) = draft.axes((_SAMPLES, _RISK))
+    model = _model("tanh", "sin", 0.9)
+    lower, upper = theory.bounds_of_model(model)
+    x = np.geomspace(0.2, largest, fine)
+    for number, lam in enumerate(penalties):
+        line = [model.risk(_sum_loss(a, lam)).test for a in x]
+        label = rf"$\lambda_s = {lam:g}$"
+        look = {"color": colours(6)[number + 1], "linewidth": 0.8}
+        draft.pair(ax, label, number, (x, line), None, **look)
+
+    def best(alpha: float) -> float:
+        found = minimize_scalar(
+            lambda log: model.risk(_sum_loss(alpha, 10.0**log)).test,
+            bounds=(-4.0, 4.0), method="bounded", options={"xatol": 1e-3},
+        )  # fmt: skip
+        return float(found.fun)
+
+    draft.pair(ax, r"best $\lambda_s$", 0, (x, [best(a) for a in x]), None, linewidth=1.8)
+    for level, name, style in ((upper, "upper bound", "--"), (lower, "lower bound", ":")):
+        look = {"color": "black", "linestyle": style, "linewidth": 0.8}
+        draft.line(ax, x[[0, -1]], [level, level], name, **look, label=name)
+    draft.references |= {"cui2024": None}
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.legend(ncols=2)
+    return drawing
+
+
+@figure(
+    "cui2024-4",
+    "Spiked random features: error against samples for several spikes",
+    caption="Spiked random features with c = 1, overlap γ = 1 and spike r, N = d, λ_s = 0.1: (a) "
+    "sin activation, sign teacher; (b) tanh, tanh. Points: direct draws of the model, d = {d}, "
+    "{seeds} draws a point; lines: theory at the same d.",
+    chosen="N = d, the overlap γ = 1, the spikes r = {spikes} and d.",
+    references=_PAPER,
+    smoke={"d": 60, "seeds": 2, "spikes": (0.0, 1.0), "samples": (0.5, 2.0), "fine": 4},
+    quick={"d": 300, "seeds": 6, "spikes": (0.0, 0.5, 1.0, 2.0),
+           "samples": (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0), "fine": 30},
+    paper={"d": 1000, "seeds": 20},
+)  # fmt: skip
+def spiked(
+    draft: Draft, d: int, seeds: int, spikes: Sequence[float], samples: Sequence[float], fine: int
+) -> Drawing:
+    drawing, axes = draft.axes((_SAMPLES, _RISK), (_SAMPLES, _RISK))
+    x = np.linspace(min(samples), max(samples), fine)
+    for ax, functions in zip(axes, (("sin", "sign"), ("tanh", "tanh"))):
+        for number, spike in enumerate(spikes):
+            model = _model(*functions, spike, d)
+            line = [draft.stated(model.risk(_sum_loss(a, 0.1))).test for a in x]
+            found = _draws(model, d, seeds, [_sum_loss(a, 0.1) for a in samples])
+            draft.pair(ax, rf"$r = {spike:g}$", number, (x, line), (samples, found))
+        ax.set_title(f"{functions[0]} features, {functions[1]} teacher")
+        ax.set_yscale("log")
+    axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return drawing
+
+
+@figure(
+    "cui2024-5",
+    "Test error against width after one giant step",
+    caption="tanh network, sin teacher, n₀/d = 1.5, n/d = 1.2, λ_s = 0.1, constant second layer, "
+    "d = {d}, {seeds} networks a point; η̃ = {rates}.",
+    chosen="the rates η̃ and d.",
+    references=_PAPER,
+    smoke={"d": 50, "seeds": 2, "rates": (1.0,), "widths": (0.5, 1.5), "fine": 5},
+    quick={"d": 250, "seeds": 6, "rates": (0.5, 1.0, 2.0),
+           "widths": (0.2, 0.4, 0.7, 1.0, 1.5, 2.0, 2.5, 3.0), "fine": 40},
+    paper={"d": 1000, "seeds": 20},
+)  # fmt: skip
+def width(
+    draft: Draft, d: int, seeds: int, rates: Sequence[float], widths: Sequence[float], fine: int
+) -> Drawing:
+    drawing, (ax,) = draft.axes((r"width $\beta = N/d$", _RISK))
+    x = np.linspace(min(widths), max(widths), fine)
+
+    def problems(rate: float, at: Sequence[float] | NDArray[Any]) -> list[Problem]:
+        return [
+            _problem(
+                activation="tanh", teacher="sin", beta=float(beta), alpha=1.2, alpha0=1.5,
+                eta_tilde=rate, lam=0.1,
+            )
+            for beta in at
+        ]  # fmt: skip
+
+    for number, rate in enumerate(rates):
+        answers = [draft.stated(theory.risk(p, d=d)) for p in problems(rate, x)]
+        coarse = problems(rate, widths)
+        found = [draft.measure(p, "risk.test", d=d, seeds=seeds) for p in coarse]
+        curve = (x, [answer.test for answer in answers])
+        name = rf"$\tilde\eta = {rate:g}$"
+        draft.pair(ax, name, number, curve, (widths, Measured.stack(found)))
+    start = [draft.measure(p, "risk.initial.test", d=d, seeds=seeds) for p in coarse]
+    line = [answer.initial.test for answer in answers if answer.initial is not None]
+    draft.pair(ax, "before the step", 5, (x, line), (widths, Measured.stack(start)), color=GREY)
+    draft.floor(ax, theory.bounds(coarse[0])["linear"], "kernel floor")
+    ax.legend()
+    return drawing

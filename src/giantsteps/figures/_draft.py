@@ -1,0 +1,275 @@
+"""A draft: where a figure's answers and points are gathered while it is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from giantsteps.answers import Answer, Spectrum, require
+from giantsteps.displays import DOUBLE, SINGLE, SpectrumDisplay
+from giantsteps.displays._style import GREY, MARKERS, colours
+from giantsteps.problem import Grid, Problem
+from giantsteps.sweeps import Sweep
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+__all__ = ["Draft", "Measured", "colours"]
+
+Array = NDArray[np.float64]
+Some = TypeVar("Some", bound=Answer)
+
+#: Error bars are so many standard errors.
+BARS = 3.0
+_FLOOR: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 0.8}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Mean and standard error over seeds, of the shape of what was simulated."""
+
+    mean: Array
+    standard_error: Array
+
+    @classmethod
+    def of(cls, samples: ArrayLike) -> Measured:
+        """From samples whose last axis is the seed."""
+        values = np.asarray(samples, dtype=float)
+        spread = (
+            values.std(axis=-1, ddof=1) if values.shape[-1] > 1 else np.zeros(values.shape[:-1])
+        )
+        return cls(values.mean(axis=-1), spread / np.sqrt(values.shape[-1]))
+
+    @classmethod
+    def stack(cls, parts: Sequence[Measured]) -> Measured:
+        """Parts of equal shape along a new first axis."""
+        return cls(
+            np.stack([part.mean for part in parts]),
+            np.stack([part.standard_error for part in parts]),
+        )
+
+    def __getitem__(self, index: Any) -> Measured:
+        return Measured(self.mean[index], self.standard_error[index])
+
+
+@dataclass(kw_only=True)
+class Draft:
+    """What a figure draws with: it asks theory and simulation, and remembers every point.
+
+    Attributes
+    ----------
+    store : Path
+        The store of the simulations, as a sweep keeps them: what is done is not done again.
+    device : str or None
+        Where simulations run.
+    workers : int
+        Processes of the sweeps; 1 works in this process.
+    progress : callable, optional
+        Called as ``progress(done, total)``.
+    rows : list of dict
+        Every plotted point: panel, series, source, x, y, standard error.
+    problems : dict
+        Every problem that was asked about, by its content.
+    violated, references : dict
+        Assumptions of the theory that a problem leaves, and papers, each once.
+    panels : dict
+        Name of a panel → labels of its axes.
+    """
+
+    store: Path
+    device: str | None = None
+    workers: int = 1
+    progress: Callable[[int, int], None] | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    problems: dict[str, Problem | Grid] = field(default_factory=dict)
+    violated: dict[str, None] = field(default_factory=dict)
+    references: dict[str, None] = field(default_factory=dict)
+    panels: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    # Answers ----------------------------------------------------------------------------------
+
+    def stated(self, answer: Some) -> Some:
+        """The same answer, after what it leaves of its assumptions is noted for the caption."""
+        self.violated |= dict.fromkeys(answer.violated)
+        self.references |= dict.fromkeys(answer.references)
+        if isinstance(answer.problem, (Problem, Grid)):
+            self.noted(answer.problem)
+        return answer
+
+    def noted(self, problem: Problem | Grid) -> None:
+        """Remember a problem for the settings beside the figure."""
+        self.problems.setdefault(problem.content_hash, problem)
+
+    def measure(
+        self,
+        problem: Problem | Grid,
+        quantity: str,
+        *,
+        d: int,
+        seeds: int,
+        **options: Any,
+    ) -> Measured:
+        """A simulated number such as ``"risk.test"`` or ``"weights.overlap.teacher"``.
+
+        Parameters
+        ----------
+        problem : Problem or Grid
+        quantity : str
+            Question and path, as `Sweep.to_xarray` names it.
+        d, seeds : int
+        **options
+            Of the question, such as ``top``.
+        """
+        self.noted(problem)
+        grid = Grid(problem, {}) if isinstance(problem, Problem) else problem
+        question, _, rest = quantity.partition(".")
+        risk = question == "risk"
+        sweep = Sweep(
+            grid=grid,
+            d=d,
+            seeds=seeds,
+            questions={question: options},
+            sources=("simulation",),
+            store=self.store,
+            options=({"test_samples": "exact"} if risk else {}) | self._where(),
+            initial=rest.startswith("initial"),
+        )
+        report = self.progress
+        status = sweep.run(
+            executor="serial" if self.workers == 1 else "processes",
+            workers=self.workers,
+            progress=None if report is None else lambda done, failed, total: report(done, total),
+        )
+        if status.failed:
+            raise RuntimeError(f"{status.failed} simulations failed: {list(status.errors)[:1]}")
+        values = sweep.to_xarray()[quantity]
+        return Measured.of(values.isel(d=0).transpose(*grid.dims, ..., "seed").values)
+
+    def _where(self) -> dict[str, Any]:
+        return {} if self.device is None else {"device": self.device}
+
+    def simulated(
+        self, question: Callable[..., Some], problem: Problem, *, d: int, seeds: int, **options: Any
+    ) -> list[Some]:
+        """Whole answers of the simulation, one a seed."""
+        self.noted(problem)
+        found = []
+        for seed in range(seeds):
+            found.append(question(problem, d=d, seed=seed, **options, **self._where()))
+            if self.progress is not None:
+                self.progress(seed + 1, seeds)
+        return found
+
+    # Drawing ----------------------------------------------------------------------------------
+
+    def axes(
+        self,
+        *labels: tuple[str, str],
+        height: float = 2.4,
+        width: float | None = None,
+        **share: Any,
+    ) -> tuple[Drawing, list[Axes]]:
+        """A new figure with one panel for each pair of labels, lettered where there are several."""
+        pyplot = require("matplotlib.pyplot", "a figure", "plot")
+        count = len(labels)
+        width = (SINGLE if count == 1 else DOUBLE) if width is None else width
+        drawing, grid = pyplot.subplots(
+            1, count, figsize=(width, height), layout="constrained", squeeze=False, **share
+        )
+        for letter, ax, (x, y) in zip("abcdef", grid[0], labels):
+            ax.set_xlabel(x)
+            ax.set_ylabel(y)
+            ax.set_label(letter)
+            self.panels[letter] = (x, y)
+        return drawing, list(grid[0])
+
+    def _record(
+        self, ax: Axes, series: str, source: str, x: ArrayLike, y: ArrayLike, error: ArrayLike
+    ) -> None:
+        x, y, error = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (x, y, error)))
+        for values in zip(x.ravel(), y.ravel(), error.ravel()):
+            point = dict(zip(("x", "y", "standard_error"), map(float, values)))
+            self.rows.append({"panel": ax.get_label(), "series": series, "source": source, **point})
+
+    def line(self, ax: Axes, x: ArrayLike, y: ArrayLike, series: str, **look: Any) -> None:
+        """Theory."""
+        self._record(ax, _plain(series), "theory", x, y, np.nan)
+        ax.plot(x, y, **({"zorder": 2} | look))
+
+    def points(self, ax: Axes, x: ArrayLike, measured: Measured, series: str, **look: Any) -> None:
+        """Simulation, with error bars of three standard errors."""
+        mean, error = measured.mean, measured.standard_error
+        self._record(ax, _plain(series), "simulation", x, mean, error)
+        shown = {"linestyle": "none", "elinewidth": 0.8, "zorder": 3} | look
+        ax.errorbar(x, mean, yerr=BARS * error, **shown)
+
+    def cloud(self, ax: Axes, x: ArrayLike, y: ArrayLike, series: str, **look: Any) -> None:
+        """Many simulated points without error bars."""
+        self._record(ax, _plain(series), "simulation", x, y, np.nan)
+        shown = {"color": "#9DB0BE", "s": 3.0, "linewidths": 0.0, "zorder": 1, "rasterized": True}
+        ax.scatter(x, y, **(shown | look))
+
+    def pair(
+        self,
+        ax: Axes,
+        label: str,
+        number: int,
+        curve: tuple[ArrayLike, ArrayLike] | None,
+        found: tuple[ArrayLike, Measured] | None,
+        **look: Any,
+    ) -> None:
+        """A line of theory and the points of the simulation over it, under one legend entry."""
+        shown = {"color": colours(6)[number % 6]} | look
+        marker = {"marker": MARKERS[number % 6], "markeredgewidth": 0.8}
+        if curve is not None:
+            self.line(ax, *curve, label, **shown)
+        if found is not None:
+            self.points(ax, *found, label, color=shown["color"], **marker)
+        handle = shown if curve is not None else shown | {"linestyle": "none"}
+        ax.plot([], [], label=label, **(marker if found is not None else {}), **handle)
+
+    def floor(self, ax: Axes, level: float, label: str) -> None:
+        """A dashed horizontal line."""
+        self._record(ax, _plain(label), "reference", np.nan, level, np.nan)
+        ax.axhline(level, **_FLOOR, label=label, zorder=1)
+
+    def mark(self, ax: Axes, place: float, label: str = "", **look: Any) -> None:
+        """A thin vertical line."""
+        self._record(ax, _plain(label), "reference", place, np.nan, np.nan)
+        shown = {"color": GREY, "linewidth": 0.6, "linestyle": ":"} | look
+        ax.axvline(place, **shown, label=label or None, zorder=0)
+
+    def spectrum(
+        self, ax: Axes, answer: Spectrum, runs: Sequence[Spectrum], **options: Any
+    ) -> SpectrumDisplay:
+        """A spectrum by theory over the histogram of the simulated one."""
+        self.stated(answer)
+        letter, labels = ax.get_label(), (ax.get_xlabel(), ax.get_ylabel())
+        ax.set_xlabel("")
+        ax.set_ylabel("")
+        display = SpectrumDisplay.from_spectra(answer, runs, ax=ax, **options)
+        display.ax_.set_xlabel(labels[0])
+        display.ax_.set_ylabel(labels[1])
+        ax.set_label(letter)
+        law = display.law
+        for lower, upper in law.support:
+            x = np.linspace(lower, upper, 201)[1:-1]
+            self._record(ax, "bulk", "theory", x, law.density(x), np.nan)
+        for mark in display.predicted:
+            self._record(ax, "spike (y: overlap)", "theory", mark.value, mark.overlap, np.nan)
+        for mark in display.found:
+            self._record(ax, "spike (y: overlap)", "simulation", mark.value, mark.overlap, np.nan)
+        if display.values is not None:
+            self._record(ax, "values", "simulation", display.values, np.nan, np.nan)
+        return display
+
+
+def _plain(label: str) -> str:
+    """A label without the marks of mathtext."""
+    return label.replace("$", "").replace("\\", "").replace("{", "").replace("}", "")

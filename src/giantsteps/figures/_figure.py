@@ -1,0 +1,230 @@
+"""A published figure: a name, settings for three sizes, a caption and a function that draws it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import tomli_w
+
+from giantsteps.answers import bibtex, require, to_csv
+from giantsteps.displays import save, style
+from giantsteps.errors import InvalidProblem
+from giantsteps.figures._draft import Draft
+from giantsteps.problem._checks import suggest
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+__all__ = ["FIGURES", "Figure", "Made", "Size", "figure", "published"]
+
+#: How large: for tests, for a look, and as published.
+Size: TypeAlias = Literal["smoke", "quick", "paper"]
+FORMATS = ("pdf", "svg", "png")
+
+#: Every figure by name, in the order of the papers.
+FIGURES: dict[str, Figure] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """One figure of a paper, or one of ours.
+
+    Attributes
+    ----------
+    name : str
+        Such as ``"cui2024-2"``.
+    title : str
+        One line.
+    caption : str
+        What is shown; ``{d}`` and other settings are filled in.
+    chosen : str
+        What the paper does not state and was chosen here.
+    references : tuple of str
+        Keys of the bibliography; those of the answers are added.
+    settings : mapping of size to mapping
+        Keywords of ``draw`` for each `Size`.
+    draw : callable
+        ``draw(draft, **settings)`` returns the matplotlib figure.
+    """
+
+    name: str
+    title: str
+    caption: str
+    chosen: str
+    references: tuple[str, ...]
+    settings: Mapping[Size, Mapping[str, Any]]
+    draw: Callable[..., Drawing]
+
+    def make(
+        self,
+        size: Size = "quick",
+        folder: str | Path = ".",
+        *,
+        device: str | None = None,
+        workers: int = 1,
+        progress: Callable[[int, int], None] | None = None,
+        **changes: Any,
+    ) -> Made:
+        """Compute, draw and save the figure.
+
+        Writes ``NAME.pdf``, ``.svg``, ``.png``, every plotted point as ``NAME.csv``, and caption,
+        citation and settings as ``NAME.toml``. In paper form the simulations are kept in
+        ``NAME.sqlite``, and one that was stopped goes on where it was.
+
+        Parameters
+        ----------
+        size : {"smoke", "quick", "paper"}
+        folder : path-like
+            Made if it is not there.
+        device : str, optional
+            Where the simulations run, as in `simulation.run`.
+        workers : int
+            Processes that simulate.
+        progress : callable, optional
+            Called as ``progress(done, total)``.
+        **changes
+            Other settings than those of the size, such as ``d=500``.
+        """
+        if size not in self.settings:
+            raise InvalidProblem("size", size, suggest(size, self.settings))
+        settings = dict(self.settings[size])
+        for key in changes:
+            if key not in settings:
+                raise InvalidProblem(key, changes[key], suggest(key, settings))
+        settings |= changes
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as scratch, style():
+            place = folder if size == "paper" else Path(scratch)
+            draft = Draft(
+                store=place / f"{self.name}.sqlite",
+                device=device,
+                workers=workers,
+                progress=progress,
+            )
+            drawing = self.draw(draft, **settings)
+            made = Made(figure=self, size=size, settings=settings, draft=draft, folder=folder)
+            made.save(drawing)
+        require("matplotlib.pyplot", "a figure", "plot").close(drawing)
+        return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A figure that was made: what stands in it and where it was written."""
+
+    figure: Figure
+    size: Size
+    settings: Mapping[str, Any]
+    draft: Draft
+    folder: Path
+    files: list[Path] = field(default_factory=list)
+
+    @property
+    def caption(self) -> str:
+        """What is shown, what was chosen, and which assumptions of the theory are left."""
+        figure = self.figure
+        parts = [f"{figure.title}. {figure.caption.format(**self.settings)}"]
+        if any(row["standard_error"] == row["standard_error"] for row in self.draft.rows):
+            parts.append("Lines: theory; points: simulation with three standard errors.")
+        if figure.chosen:
+            parts.append(f"Not stated in the paper and chosen here: {figure.chosen}")
+        if self.violated:
+            parts.append(
+                f"The theory is approximate here, for it assumes: {'; '.join(self.violated)}."
+            )
+        return " ".join(parts)
+
+    @property
+    def violated(self) -> tuple[str, ...]:
+        """Assumptions of the theory that the problems of the figure leave."""
+        return tuple(self.draft.violated)
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """Keys of the papers: the figure's own first."""
+        return tuple(dict.fromkeys([*self.figure.references, *self.draft.references]))
+
+    def save(self, drawing: Drawing) -> None:
+        """Write all files."""
+        name = self.figure.name
+        for suffix in FORMATS:
+            save(drawing, self._file(f"{name}.{suffix}"))
+        rows = self.draft.rows
+        to_csv({key: [row[key] for row in rows] for key in rows[0]}, self._file(f"{name}.csv"))
+        self._file(f"{name}.toml").write_text(
+            tomli_w.dumps(self.to_data(), multiline_strings=True), encoding="utf-8"
+        )
+
+    def _file(self, name: str) -> Path:
+        self.files.append(self.folder / name)
+        return self.files[-1]
+
+    def to_data(self) -> dict[str, Any]:
+        """Caption, settings, problems and citation as plain data."""
+        from giantsteps import __version__
+
+        return {
+            "figure": self.figure.name,
+            "caption": self.caption,
+            "violated": list(self.violated),
+            "size": self.size,
+            "giantsteps": __version__,
+            "settings": {key: _plain(value) for key, value in self.settings.items()},
+            "panels": {k: {"x": x, "y": y} for k, (x, y) in self.draft.panels.items()},
+            "problems": [problem.to_data() for problem in self.draft.problems.values()],
+            "citation": bibtex(self.references),
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value.item() if hasattr(value, "item") else value
+
+
+def figure(
+    name: str,
+    title: str,
+    *,
+    caption: str,
+    references: tuple[str, ...],
+    smoke: Mapping[str, Any],
+    quick: Mapping[str, Any],
+    paper: Mapping[str, Any],
+    chosen: str = "",
+) -> Callable[[Callable[..., Drawing]], Callable[..., Drawing]]:
+    """Register the decorated function as the figure ``name``; sizes add to those before them.
+
+    ``smoke`` names every setting; ``quick`` and ``paper`` those that differ from it.
+    """
+
+    def register(draw: Callable[..., Drawing]) -> Callable[..., Drawing]:
+        settings: dict[Size, Mapping[str, Any]] = {
+            "smoke": smoke,
+            "quick": {**smoke, **quick},
+            "paper": {**smoke, **quick, **paper},
+        }
+        FIGURES[name] = Figure(
+            name=name,
+            title=title,
+            caption=caption,
+            chosen=chosen,
+            references=references,
+            settings=settings,
+            draw=draw,
+        )
+        return draw
+
+    return register
+
+
+def published(name: str) -> Figure:
+    """The figure of that name."""
+    if name not in FIGURES:
+        raise InvalidProblem("figure", name, suggest(name, FIGURES))
+    return FIGURES[name]

@@ -1,0 +1,123 @@
+"""Our own figures: every rate on one curve, and the phases of one step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from giantsteps import theory
+from giantsteps.displays._style import GREY
+from giantsteps.figures._draft import Draft
+from giantsteps.figures._figure import figure
+from giantsteps.problem import Grid, Init, Problem, Ridge, Step
+from giantsteps.theory._critical_rate import critical_rate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+_PAPERS = ("ba2022", "moniri2023", "cui2024")
+
+
+@figure(
+    "own-rates",
+    "One curve from no step to a giant step",
+    caption="Test error against the learning rate η, tanh network, sin teacher, N = 1.5 d, "
+    "n₀ = 4d, n = 3d, λ = 0.1, Δ = 0.05, gaussian second layer, d = {d}, {seeds} networks a point. "
+    "The equivalent model (theory §5) at that d over simulation, beside the limits it joins: a "
+    "step of order one (theory §4) and of order √N (theory §5, N → ∞). Verticals: the rate at "
+    "which the spike leaves the bulk, and the stairs N^{{1/4}}, N^{{1/3}} and √N.",
+    references=_PAPERS,
+    smoke={"d": 60, "seeds": 2, "fine": 7, "points": 3},
+    quick={"d": 500, "seeds": 6, "fine": 50, "points": 12},
+    paper={"d": 2000, "seeds": 20, "fine": 100, "points": 16},
+)
+def rates(draft: Draft, d: int, seeds: int, fine: int, points: int) -> Drawing:
+    problem = Problem(
+        activation="tanh",
+        teacher="sin",
+        noise_variance=0.05,
+        width=1.5,
+        steps=[Step(samples=4.0, rate=1.0)],
+        readout=Ridge(samples=3.0, penalty=0.1),
+    )
+    neurons = problem.at(d).neurons
+    top = 4.0 * math.sqrt(neurons)
+    drawing, (ax,) = draft.axes((r"learning rate $\eta$", r"test error $R$"), width=4.5, height=2.8)
+    x, coarse = np.geomspace(0.1, top, fine), np.geomspace(0.1, top, points)
+    answer = draft.stated(theory.risk(Grid(problem, {"steps.0.rate": x}), d=d))
+    grid = Grid(problem, {"steps.0.rate": coarse})
+    found = draft.measure(grid, "risk.test", d=d, seeds=seeds)
+    look: dict[str, Any] = {"linewidth": 0.9}
+    small = theory.risk(Grid(problem, {"steps.0.rate": x}))
+    draft.pair(ax, r"limit of $\eta = \Theta(1)$", 1, (x, small.test), None, **look, linestyle="--")
+    large = problem.replace({"steps": [Step(samples=4.0, rate=1.0, exponent=0.5)]})
+    moved = x[x > 0.05 * math.sqrt(neurons)]
+    giant = theory.risk(Grid(large, {"steps.0.rate": moved / math.sqrt(neurons)}))
+    name = r"limit of $\eta = \Theta(\sqrt{N})$"
+    draft.pair(ax, name, 2, (moved, giant.test), None, **look, linestyle="-.")
+    draft.pair(ax, f"every rate, $d = {d}$", 0, (x, answer.test), (coarse, found))
+    draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
+    ax.set_xscale("log")
+    ax.set_xlim(x[0] / 1.1, x[-1] * 1.1)
+    places = {r"$\eta_c$": float(critical_rate(problem)), r"$N^{1/4}$": neurons**0.25,
+              r"$N^{1/3}$": neurons ** (1 / 3), r"$\sqrt{N}$": math.sqrt(neurons)}  # fmt: skip
+    for text, place in places.items():
+        draft.mark(ax, place, text)
+        ax.annotate(
+            text, (place, 1.0), xycoords=("data", "axes fraction"), xytext=(0, 2),
+            textcoords="offset points", ha="center", va="bottom", fontsize=7, color=GREY,
+        )  # fmt: skip
+    handles, names = ax.get_legend_handles_labels()
+    shown = [(h, n) for h, n in zip(handles, names) if n not in places]
+    ax.legend(*zip(*shown), loc="lower left")
+    return drawing
+
+
+@figure(
+    "own-phases",
+    "Phases of one step",
+    caption="Test error after one step over that of the best kernel, R/(E σ*² − μ₁*²), over the "
+    "movement η̃ = η/√N of a neuron and the batch n₀/d: tanh network, sin teacher, constant second "
+    "layer, N = 2d, n = 6d, λ = 0.1, at d = {d} (theory). White dashed: the critical rate of the "
+    "spike; black: the floor of all kernels is crossed.",
+    references=_PAPERS,
+    smoke={"d": 100, "fine": 5},
+    quick={"d": 1000, "fine": 36},
+    paper={"d": 4000, "fine": 72},
+)
+def phases(draft: Draft, d: int, fine: int) -> Drawing:
+    problem = Problem(
+        activation="tanh",
+        teacher="sin",
+        width=2.0,
+        steps=[Step(samples=4.0, rate=1.0, exponent=0.5)],
+        readout=Ridge(samples=6.0, penalty=0.1),
+        init=Init(second_layer="constant"),
+    )
+    label = (
+        r"movement of a neuron $\tilde\eta = \eta/\sqrt{N}$",
+        r"step samples $\alpha_0 = n_0/d$",
+    )
+    drawing, (ax,) = draft.axes(label, height=2.7)
+    x, y = np.geomspace(0.01, 3.0, fine), np.geomspace(0.2, 20.0, fine)
+    axes: dict[str, Sequence[float]] = {"steps.0.samples": list(y), "steps.0.rate": list(x)}
+    answer = draft.stated(theory.risk(Grid(problem, axes), d=d))
+    floor = theory.bounds(problem)["linear"]
+    ratio = np.asarray(answer.test) / floor
+    mesh = ax.pcolormesh(x, y, ratio, cmap="viridis", shading="nearest", rasterized=True)
+    for alpha0, row in zip(y, ratio):
+        draft._record(ax, f"R/floor at n0/d = {alpha0:.4g}", "theory", x, row, np.nan)
+    crossed = ax.contour(x, y, ratio, levels=[1.0], colors="black", linewidths=1.2)
+    for number, part in enumerate(crossed.allsegs[0]):
+        draft._record(ax, f"floor crossed {number}", "theory", part[:, 0], part[:, 1], np.nan)
+    critical = critical_rate(Grid(problem, {"steps.0.samples": list(y)}), d=d)
+    look: dict[str, Any] = {"color": "white", "linestyle": "--", "linewidth": 1.2}
+    draft.line(ax, critical, y, "critical rate", **look)
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlim(x[0], x[-1])
+    drawing.colorbar(mesh, ax=ax, label=r"$R\,/\,\mathrm{floor}$")
+    return drawing
