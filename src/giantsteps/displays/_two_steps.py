@@ -1,0 +1,261 @@
+"""Two steps: the weights after each, how many outliers, and what reusing the batch does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from giantsteps.answers import require
+from giantsteps.displays import _style
+from giantsteps.displays._comparison import ComparisonDisplay, Series
+from giantsteps.displays._spectrum import SpectrumDisplay
+from giantsteps.errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from giantsteps.answers import OutlierCount, Spectrum
+    from giantsteps.comparison import Comparison
+
+__all__ = ["OutlierMapDisplay", "ReuseDisplay", "StepsDisplay"]
+
+_EXPONENTS = ("steps.0.exponent", "steps.1.exponent")
+_EXPONENT_LABELS = (r"first exponent $e_1$", r"second exponent $e_2$")
+_MANY = 7  # counts from here on share a colour
+
+
+class _Display:
+    """What the displays of several panels share."""
+
+    axes_: tuple[Axes, ...]
+    figure_: Figure
+
+    @property
+    def ax_(self) -> Axes:
+        """The first panel."""
+        return self.axes_[0]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the figure at its exact width, with embedded fonts."""
+        _style.save(self.figure_, path)
+
+    def _row(self, count: int, width: float, height: float | None) -> None:
+        pyplot = require("matplotlib.pyplot", "a figure", "plot")
+        size = (width, width / count * 0.8 if height is None else height)
+        self.figure_, axes = pyplot.subplots(1, count, figsize=size, layout="constrained")
+        self.axes_ = tuple(np.atleast_1d(axes))
+
+
+class StepsDisplay(_Display):
+    """Singular values of the weights after each step side by side, with predicted outliers.
+
+    Parameters
+    ----------
+    theory : sequence of Spectrum
+        Of the weights after the first step, after the second, ….
+    simulation : sequence of Spectrum, or of sequences of them
+        The same, simulated; several seeds are pooled.
+
+    Attributes
+    ----------
+    panels : tuple of SpectrumDisplay
+    axes_, ax_, figure_
+        Set by `plot`.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import simulation, theory
+    >>> problem = gs.Problem(activation=gs.centered("relu"), teacher="sin", width=1.5, steps=[
+    ...     gs.Step(samples=2, rate=1, exponent=0.5), gs.Step(samples=2, rate=1, exponent=0.5)])
+    >>> run, d = simulation.run(problem, 100, seed=0), 100
+    >>> after = [problem.replace({"steps": problem.steps[:1]}), problem]
+    >>> display = StepsDisplay(
+    ...     theory=[theory.weights(p, d=d) for p in after],
+    ...     simulation=[run.after(1).weights(), run.weights()]).plot()
+    >>> [ax.get_title() for ax in display.axes_]
+    ['after step 1', 'after step 2']
+    """
+
+    panels: tuple[SpectrumDisplay, ...]
+
+    def __init__(
+        self,
+        *,
+        theory: Sequence[Spectrum],
+        simulation: Sequence[Spectrum | Sequence[Spectrum]] | None = None,
+    ) -> None:
+        if simulation is not None and len(simulation) != len(theory):
+            raise InvalidProblem("simulation", len(simulation), f"{len(theory)} spectra")
+        self.theory = tuple(theory)
+        self.simulation = None if simulation is None else tuple(simulation)
+
+    def plot(self, *, width: float = _style.DOUBLE, height: float | None = None) -> StepsDisplay:
+        """Draw on a new figure of the given width in inches."""
+        simulated = self.simulation or (None,) * len(self.theory)
+        with _style.style():
+            self._row(len(self.theory), width, height)
+        self.panels = tuple(
+            SpectrumDisplay.from_spectra(spectrum, found, ax=ax)
+            for spectrum, found, ax in zip(self.theory, simulated, self.axes_)
+        )
+        with _style.style():
+            for number, ax in enumerate(self.axes_, 1):
+                ax.set_title(f"after step {number}")
+        return self
+
+
+class OutlierMapDisplay(_Display):
+    """The number of outliers over the plane of the two exponents (theory §7).
+
+    Parameters
+    ----------
+    count : OutlierCount
+        Over a grid of ``steps.0.exponent`` and ``steps.1.exponent``.
+
+    Attributes
+    ----------
+    axes_, ax_, figure_
+        Set by `plot`.
+
+    Examples
+    --------
+    >>> import giantsteps as gs, numpy as np
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1, steps=[
+    ...     gs.Step(samples=4, rate=1), gs.Step(samples=4, rate=1)])
+    >>> exponents = np.linspace(0, 0.49, 8)
+    >>> grid = gs.Grid(problem, {"steps.0.exponent": exponents, "steps.1.exponent": exponents})
+    >>> OutlierMapDisplay(theory.outlier_count(grid)).plot().ax_.get_xlabel()
+    'first exponent $e_1$'
+    """
+
+    def __init__(self, count: OutlierCount) -> None:
+        if sorted(count.dims) != sorted(_EXPONENTS):
+            raise InvalidProblem("count", count.dims, f"over a grid of {' and '.join(_EXPONENTS)}")
+        self.count = count
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        width: float = _style.SINGLE,
+        height: float | None = None,
+    ) -> OutlierMapDisplay:
+        """Draw on ``ax``, or on a new figure of the given width in inches."""
+        colors = require("matplotlib.colors", "a figure", "plot")
+        with _style.style():
+            base = _style.new_axes(width, height) if ax is None else ax
+            self.axes_, self.figure_ = (base,), base.get_figure(root=True)  # type: ignore[assignment]
+            values = np.asarray(self.count.count)
+            order = [self.count.dims.index(path) for path in _EXPONENTS]
+            values = np.minimum(np.transpose(values, order), _MANY).T
+            present = np.arange(0, _MANY + 1)
+            # Light for few and dark for many, even in grey.
+            shades = require("matplotlib", "a figure", "plot").colormaps["Blues"]
+            palette = colors.ListedColormap([shades(0.02 + 0.9 * k / _MANY) for k in present])
+            norm = colors.BoundaryNorm(np.arange(-0.5, _MANY + 1), palette.N)
+            x, y = (self.count.coords[path] for path in _EXPONENTS)
+            mesh = base.pcolormesh(
+                x, y, values, cmap=palette, norm=norm, shading="nearest", rasterized=True
+            )
+            self._lines(base, float(x.max()), float(y.max()))
+            base.set_xlim(float(x.min()), float(x.max()))
+            base.set_ylim(float(y.min()), float(y.max()))
+            base.set_xlabel(_EXPONENT_LABELS[0])
+            base.set_ylabel(_EXPONENT_LABELS[1])
+            low, high = int(values.min()), int(values.max())
+            bar = self.figure_.colorbar(mesh, ax=base, ticks=np.arange(low, high + 1))
+            bar.ax.set_ylim(low - 0.5, high + 0.5)
+            names = [f"{k}" if k < _MANY else rf"$\geq {k}$" for k in range(low, high + 1)]
+            bar.ax.set_yticklabels(names)
+            bar.ax.minorticks_off()
+            bar.set_label("outliers")
+        return self
+
+    def _lines(self, ax: Axes, right: float, top: float) -> None:
+        """e₂ = k(1/2 − e₁), where the term with right vector A^(k+1) appears, if it does."""
+        powers = [int(name.partition("^")[2] or 1) for name in self.count.sizes]
+        for power in powers[1:_MANY]:
+            k = power - 1
+            first = np.array([max(0.5 - top / k, 0.0), right])
+            ax.plot(first, k * (0.5 - first), color="black", linewidth=0.7)
+
+
+class ReuseDisplay(_Display):
+    """Risk and overlap against the samples of the steps, fresh and reused, side by side.
+
+    Parameters
+    ----------
+    risk, overlap : sequence of Series
+        One for each way to choose the second batch.
+
+    Attributes
+    ----------
+    panels : tuple of ComparisonDisplay
+    axes_, ax_, figure_
+        Set by `plot`.
+    """
+
+    panels: tuple[ComparisonDisplay, ...]
+
+    def __init__(self, *, risk: Sequence[Series], overlap: Sequence[Series]) -> None:
+        self.risk, self.overlap = tuple(risk), tuple(overlap)
+
+    @classmethod
+    def from_comparisons(
+        cls,
+        samples: Sequence[float],
+        comparisons: Mapping[str, Sequence[tuple[Comparison, Comparison]]],
+        curves: Mapping[str, Sequence[tuple[float, float, float]]] | None = None,
+    ) -> ReuseDisplay:
+        """From comparisons of the risk and of the weights at each number of samples.
+
+        Parameters
+        ----------
+        samples : sequence of float
+            n₀/d of the steps.
+        comparisons : mapping of str to sequence of pairs
+            ``{"fresh": [(compare(p, ...), compare(p, ..., question="weights")), ...], ...}``, a
+            pair of comparisons of one problem for each of ``samples``.
+        curves : mapping of str to sequence of triples, optional
+            Theory on a finer grid: (samples, risk, overlap).
+        """
+        series: list[list[Series]] = [[], []]
+        for name, pairs in comparisons.items():
+            fine = None if curves is None else np.asarray(curves[name], dtype=float)
+            for number, quantity in enumerate(("test", "spikes.0.overlap")):
+                found = [pair[number][quantity].largest for pair in pairs]
+                theory = np.array([float(estimate.theory) for estimate in found])
+                series[number].append(
+                    Series(
+                        label=name,
+                        x=np.asarray(samples, dtype=float),
+                        mean=np.array([float(estimate.mean) for estimate in found]),
+                        standard_error=np.array([float(e.standard_error) for e in found]),
+                        curve_x=np.asarray(samples, dtype=float) if fine is None else fine[:, 0],
+                        curve=theory if fine is None else fine[:, 1 + number],
+                    )
+                )
+        return cls(risk=series[0], overlap=series[1])
+
+    def plot(self, *, width: float = _style.DOUBLE, height: float | None = None) -> ReuseDisplay:
+        """Draw on a new figure of the given width in inches."""
+        with _style.style():
+            self._row(2, width, height)
+        shown = []
+        names = ("test", "spikes.0.overlap")
+        for ax, series, name in zip(self.axes_, (self.risk, self.overlap), names):
+            display = ComparisonDisplay(
+                series=series,
+                x_label=_style.label("steps.0.samples"),
+                y_label=_style.label(name),
+                legend_title="second batch",
+            )
+            shown.append(display.plot(ax=ax))
+        self.panels = tuple(shown)
+        return self
