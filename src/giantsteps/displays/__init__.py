@@ -8,6 +8,7 @@ from giantsteps.displays._phase_diagram import CriticalLine, PhaseDiagramDisplay
 from giantsteps.displays._spectrum import SpectrumDisplay, SpikeMark
 from giantsteps.displays._staircase import StaircaseDisplay, StaircaseSeries
 from giantsteps.displays._style import DOUBLE, PALETTE, SINGLE, STYLE, save, style
+from giantsteps.displays._two_steps import OutlierMapDisplay, ReuseDisplay, StepsDisplay
 
 __all__ = [
     "DOUBLE",
@@ -17,12 +18,15 @@ __all__ = [
     "ComparisonDisplay",
     "CriticalLine",
     "LearnedFunctionDisplay",
+    "OutlierMapDisplay",
     "PhaseDiagramDisplay",
+    "ReuseDisplay",
     "Series",
     "SpectrumDisplay",
     "SpikeMark",
     "StaircaseDisplay",
     "StaircaseSeries",
+    "StepsDisplay",
     "save",
     "style",
 ]
