@@ -38,7 +38,7 @@ class DaskCrew(Crew):
         return 4 * self._workers
 
     def close(self, now: bool = False) -> None:
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False)  # Dask cancels what has not been done
 
 
 @contextmanager
@@ -87,19 +87,23 @@ def dask_crew(
 
 def slurm_script(job: Mapping[str, Any]) -> str:
     """The script of one SLURM job, as ``dask_crew("slurm", job=job)`` would submit it."""
-    with _slurm_cluster(job) as cluster:
-        return str(cluster.job_script())
+    jobqueue = require("dask_jobqueue", "--dask slurm", "cluster")
+    scheduler = "tcp://<address of the scheduler>:8786"
+    try:
+        sample = jobqueue.SLURMCluster.job_cls(scheduler, name="giantsteps", **_complete(job))
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(
+            "--job", dict(job), f"options of dask_jobqueue.SLURMCluster ({error})"
+        ) from error
+    return str(sample.job_script())
 
 
 def _slurm_cluster(job: Mapping[str, Any]) -> Any:
+    slurm_script(job)  # says what is wrong with the job, if anything
     jobqueue = require("dask_jobqueue", "--dask slurm", "cluster")
-    # One thread a process: the linear algebra is capped for each process, not for each thread.
-    options: dict[str, Any] = dict(job)
-    if "cores" in options:
-        options.setdefault("processes", options["cores"])
-    try:
-        return jobqueue.SLURMCluster(**options)
-    except (TypeError, ValueError) as error:
-        raise InvalidProblem(
-            "job", dict(job), f"options of dask_jobqueue.SLURMCluster ({error})"
-        ) from error
+    return jobqueue.SLURMCluster(**_complete(job), scheduler_options={"dashboard_address": ":0"})
+
+
+def _complete(job: Mapping[str, Any]) -> dict[str, Any]:
+    """One process a core: the linear algebra is capped for each process, not for each thread."""
+    return {"processes": job["cores"], **job} if "cores" in job else dict(job)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["plot"]
 
 #: Most points at which theory is asked for lines finer than the grid.
-FINE = 2000
+FINE = 1000
 #: Parts of a quantity that are drawn.
 _PARTS = ("mean", "standard_error", "theory", "limit")
 

@@ -1,0 +1,90 @@
+"""Dask: the same bits from a cluster of processes, one of which is killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from giantsteps import cli
+from giantsteps.errors import GiantstepsError
+from giantsteps.sweeps import DaskCrew, dask_crew, slurm_script
+
+distributed = pytest.importorskip("distributed")
+pytest.importorskip("dask_jobqueue")
+
+
+@pytest.fixture(autouse=True)
+def calm() -> Iterator[None]:
+    """No files in the working directory, no patience of minutes, no talk about killed workers."""
+    import logging
+
+    import dask
+
+    loggers = [logging.getLogger(name) for name in ("distributed", "distributed.nanny")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    with dask.config.set({"distributed.comm.timeouts.connect": "5s"}):
+        yield
+    for logger, level in zip(loggers, levels):
+        logger.setLevel(level)
+
+
+def test_a_cluster_of_processes_loses_one(make, bits) -> None:
+    fields = {"questions": ["risk", "weights"], "seeds": 20}
+    serial = make(store="serial.sqlite", **fields)
+    serial.run(executor="serial")
+    sweep = make(**fields)
+    with dask_crew("local", workers=2) as crew:
+        victims = list(crew._client.run(os.getpid).values())
+        assert len(set(victims)) == 2
+        killed = []
+
+        def kill_one(done: int, failed: int, total: int) -> None:
+            if done and not killed:
+                assert done < total
+                killed.append(victims[0])
+                os.kill(victims[0], signal.SIGKILL)
+
+        status = sweep.run(executor=crew, progress=kill_one)
+        assert killed
+        assert status.complete, status.errors
+        address = crew._client.scheduler.address
+        with dask_crew(address) as again:  # a scheduler that runs already, and stays
+            assert isinstance(again, DaskCrew)
+            assert make(store="again.sqlite", **fields, d=[13]).run(executor=again).complete
+        assert crew._client.status == "running"
+    assert bits(sweep.store) == bits(serial.store)
+
+
+def test_slurm_script(capsys: pytest.CaptureFixture[str], make) -> None:
+    job = {"cores": 4, "memory": "8GB", "walltime": "02:00:00", "queue": "short"}
+    script = slurm_script(job)
+    for line in ("#SBATCH -p short", "#SBATCH --cpus-per-task=4", "#SBATCH -t 02:00:00"):
+        assert line in script
+    assert "--nworkers 4" in script
+    assert "--nthreads 1" in script
+    file = make().store.with_name("s.toml")
+    file.write_text(make().to_toml())
+    options = [f"--job={key}={value}" for key, value in job.items()]
+    with pytest.raises(SystemExit) as left:
+        cli.main(["sweep", "run", str(file), "--dask", "slurm", "--dry-run", *options])
+    assert not left.value.code
+    found = capsys.readouterr()
+    assert "#SBATCH -p short" in found.out
+    assert "cells to run" in found.err
+
+
+def test_bad_addresses_and_jobs() -> None:
+    with pytest.raises(GiantstepsError, match="tcp://host:8786"), dask_crew("nowhere"):
+        pass
+    import dask
+
+    soon = dask.config.set({"distributed.comm.timeouts.connect": "0.2s"})
+    with soon, pytest.raises(GiantstepsError, match="no Dask"), dask_crew("tcp://127.0.0.1:9"):
+        pass
+    with pytest.raises(GiantstepsError, match="SLURMCluster"):
+        slurm_script({"memory": "8GB"})
