@@ -1,4 +1,4 @@
-"""The staircase in simulated networks: errors, errors by degree, and the shape of the regressors."""
+"""The staircase in simulated networks: errors, by degree too, and the shape of the regressors."""
 
 import dataclasses
 import math

@@ -67,6 +67,8 @@ class StaircaseDisplay:
     ----------
     series : sequence of StaircaseSeries
     y_label, legend_title : str
+    from_zero : bool
+        Whether the vertical axis starts at zero.
 
     Attributes
     ----------
@@ -78,9 +80,14 @@ class StaircaseDisplay:
     figure_: Figure
 
     def __init__(
-        self, *, series: Sequence[StaircaseSeries], y_label: str, legend_title: str = ""
+        self,
+        *,
+        series: Sequence[StaircaseSeries],
+        y_label: str,
+        legend_title: str = "",
+        from_zero: bool = False,
     ) -> None:
-        self.series = tuple(series)
+        self.series, self.from_zero = tuple(series), from_zero
         self.y_label, self.legend_title = y_label, legend_title
 
     @classmethod
@@ -122,8 +129,10 @@ class StaircaseDisplay:
             )
         if limit is not None:
             series.append(StaircaseSeries(label="limit", **_steps(limit, degree)))
-        y_label = _style.label("test") if degree is None else rf"part of degree {degree} left"
-        return cls(series=series, y_label=y_label, legend_title="$N$").plot(**options)
+        y_label = _style.label("test") if degree is None else f"part of degree {degree} left"
+        return cls(
+            series=series, y_label=y_label, legend_title="$N$", from_zero=degree is not None
+        ).plot(**options)
 
     @classmethod
     def from_degrees(
@@ -152,7 +161,10 @@ class StaircaseDisplay:
                 )
             )
         return cls(
-            series=series, y_label="part left", legend_title=f"degree, $N$ = {_size(finite)}"
+            series=series,
+            y_label="part left",
+            legend_title=f"degree, $N$ = {_size(finite)}",
+            from_zero=True,
         ).plot(**options)
 
     def plot(
@@ -173,16 +185,24 @@ class StaircaseDisplay:
             for series in self.series:
                 colour, marker = next(looks) if series.x.size else ("black", "")
                 self._draw(series, colour, marker)
-            self.ax_.set_xlim(0.0, 0.5)
-            self.ax_.set_ylim(bottom=0.0)
+            self.ax_.set_xlim(-0.01, 0.51)
+            if self.from_zero:
+                self.ax_.set_ylim(bottom=0.0)
             self.ax_.set_xlabel(_style.label(_EXPONENT))
             self.ax_.set_ylabel(self.y_label)
-            self.ax_.legend(title=self.legend_title or None)
+            self._legend()
         return self
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the figure at its exact width, with embedded fonts."""
         _style.save(self.figure_, path)
+
+    def _legend(self) -> None:
+        handles, _ = self.ax_.get_legend_handles_labels()
+        if any(series.x.size and series.steps_x.size for series in self.series):
+            look = _LIMIT | {"color": _style.GREY, "linestyle": "--", "label": "limit"}
+            handles += self.ax_.plot([], [], **look)
+        self.ax_.legend(handles=handles, title=self.legend_title or None)
 
     def _draw(self, series: StaircaseSeries, colour: Any, marker: str) -> None:
         if series.x.size:

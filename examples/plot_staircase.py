@@ -1,0 +1,82 @@
+r"""
+The staircase, and why it is steep only at enormous width
+=========================================================
+
+With a learning rate :math:`\eta = N^e` the features of a trained network grow one polynomial spike
+after the other, and ridge regression learns the teacher degree by degree. The limit is a
+staircase in :math:`e` with steps at 1/4, 1/3, 3/8, … The networks that one can simulate do not
+show it: their error falls smoothly. Theory at finite width goes all the way from the one to the
+other.
+"""
+
+# %%
+# A teacher with three degrees, and an activation that has them all. Weights on the sphere, a
+# gaussian second layer.
+
+import sys
+
+import numpy as np
+
+import giantsteps as gs
+from giantsteps import simulation, theory
+from giantsteps.displays import DOUBLE, StaircaseDisplay, style
+
+problem = gs.Problem(
+    activation="tanh(x + 0.8)",
+    teacher="x + 0.5*(x**2 - 1) + 0.25*(x**3 - 3*x)",
+    noise_variance=0.1,
+    width=2.0,
+    steps=[gs.Step(samples=4.0, rate=1.0, exponent=0.35)],
+    readout=gs.Ridge(samples=4.0, penalty=0.05),
+    init=gs.Init(weights="sphere"),
+)
+print(theory.staircase(problem))
+
+# %%
+# One limit a level; theory at :math:`N = 10^3, 10^5, 10^7, 10^9`, which costs no more at
+# :math:`10^9` than at :math:`10^3`; and simulated networks of a thousand neurons.
+
+smoke = "--smoke" in sys.argv
+exponents = np.linspace(0, 0.5, 6 if smoke else 61)
+sizes = [500 * 100**k for k in range(4)]
+limit = theory.risk(gs.Grid(problem, {"steps.0.exponent": theory.staircase_exponents(8)}))
+finite = [theory.risk(gs.Grid(problem, {"steps.0.exponent": exponents}), d=d) for d in sizes]
+points = gs.Grid(problem, {"steps.0.exponent": [0.1, 0.5] if smoke else np.linspace(0, 0.5, 6)})
+runs = [
+    simulation.risk(points, d=sizes[0], seed=seed, test_samples="exact")
+    for seed in range(2 if smoke else 3)
+]
+
+# %%
+# Left: the test error. Right: what is left of each degree of the teacher at :math:`N = 10^9`.
+# Degree two comes with its spike at :math:`e = 1/4` and degree three at 1/3, but each is learned
+# only where its spike has become large, to the right of its threshold.
+
+with style():
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(DOUBLE, 2.6), layout="constrained")
+StaircaseDisplay.from_sizes(finite, limit, simulated=runs, ax=left)
+StaircaseDisplay.from_degrees(finite[-1], limit, ax=right)
+
+# %%
+# The strength of spike :math:`k` grows as :math:`N^{k(e - e_k)}` beyond its threshold
+# :math:`e_k`, and at the end of its own level only as :math:`N^{1/(2k+2)}`. So the width at which
+# half of what degree two can give has been learned is astronomical close to the threshold.
+
+
+def half_learned(exponent: float) -> float:
+    """log₁₀ of the width at which degree two is half-way to its limit."""
+    at = problem.replace({"steps.0.exponent": exponent})
+    limit = theory.risk(at)
+    half = (limit.initial.by_degree[2] + limit.by_degree[2]) / 2
+    low, high = 1.0, 40.0
+    while high - low > (1.0 if smoke else 0.05):
+        middle = (low + high) / 2
+        left = theory.risk(at, d=round(10**middle / at.width)).by_degree[2]
+        low, high = (middle, high) if left > half else (low, middle)
+    return low
+
+
+for exponent in [0.30] if smoke else [0.27, 0.28, 0.30, 0.32]:
+    print(f"exponent {exponent}: half of degree two at N = 10^{half_learned(exponent):.1f}")
