@@ -15,7 +15,7 @@ from ._risk import risk, staircase_risk
 from ._scope import scope_table
 from ._spectra import features, kernel
 from ._spiked_features import SpikedFeatures
-from ._staircase import Staircase, StaircaseSpike, staircase
+from ._staircase import Staircase, StaircaseSpike, staircase, staircase_exponents
 from ._training_loss import linear_loss_drop, quadratic_loss_drop, training_loss
 from ._weights import weights
 
@@ -43,6 +43,7 @@ __all__ = [
     "risk",
     "scope_table",
     "staircase",
+    "staircase_exponents",
     "staircase_risk",
     "training_loss",
     "weights",
