@@ -21,6 +21,7 @@ from giantsteps.errors import (
 if TYPE_CHECKING:
     from giantsteps.comparison import compare as compare
     from giantsteps.functions import Function as Function
+    from giantsteps.functions import MultiIndex as MultiIndex
     from giantsteps.functions import centered as centered
     from giantsteps.problem import Constant as Constant
     from giantsteps.problem import Gaussian as Gaussian
@@ -40,6 +41,7 @@ _LAZY = {
     "Gaussian": "giantsteps.problem",
     "Grid": "giantsteps.problem",
     "Init": "giantsteps.problem",
+    "MultiIndex": "giantsteps.functions",
     "Problem": "giantsteps.problem",
     "Ridge": "giantsteps.problem",
     "Step": "giantsteps.problem",
