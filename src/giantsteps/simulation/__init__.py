@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from giantsteps.simulation._bias_variance import bias_variance
 from giantsteps.simulation._cost import Cost
 from giantsteps.simulation._data import Data
 from giantsteps.simulation._run import Run
 from giantsteps.simulation._simulate import (
+    degrees_of_freedom,
     features,
     gradient,
     kernel,
@@ -19,6 +21,8 @@ __all__ = [
     "Cost",
     "Data",
     "Run",
+    "bias_variance",
+    "degrees_of_freedom",
     "features",
     "gradient",
     "kernel",

@@ -75,9 +75,20 @@ def learned_function(
 
 
 def _direction(run: Run, along: str, teacher: Array) -> Array:
-    """β*, or the top left singular vector of W with a positive component along β*."""
+    """β*, or the direction that the steps added to the weights, turned towards β*.
+
+    One step adds b/‖b‖. After several it is the top left singular vector of what they added: that
+    of W itself is another one, unless the spike is large.
+    """
     if along == "teacher":
         return teacher
-    _, left, _ = largest_of(run.backend, run.trained.weights, 1)
-    spike = run.backend.narrow(left[:, 0])
-    return spike if float(run.backend.xp.sum(spike * teacher)) >= 0 else -spike
+    xp, steps = run.backend.xp, len(run.problem.steps)
+    if not steps:
+        raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
+    if steps == 1:
+        added = run.trained.direction
+        spike = run.backend.narrow(added / xp.linalg.vector_norm(added))
+    else:
+        moved = run.trained.weights - run.network.weights()
+        spike = run.backend.narrow(largest_of(run.backend, moved, 1)[1][:, 0])
+    return spike if float(xp.sum(spike * teacher)) >= 0 else -spike

@@ -9,10 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
-from giantsteps.answers import Gradient, LearnedFunction, Risk, Spectrum
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import DegreesOfFreedom, Gradient, LearnedFunction, Risk, Spectrum
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.simulation import _cost, _learned, _risk, _spectrum
+from giantsteps.simulation import _cost, _diagnostics, _learned, _risk, _spectrum
 from giantsteps.simulation._answers import SimulatedRisk, SimulatedSpectrum, lazily
 from giantsteps.simulation._arrays import Array
 from giantsteps.simulation._cost import Cost
@@ -379,10 +382,28 @@ class Run:
         Parameters
         ----------
         along : {"spike", "teacher"}
-            u: the top left singular vector of W, turned towards the teacher, or β*.
+            u: what the steps added to the weights (b/‖b‖ for one step, else the leading
+            direction), turned towards the teacher, or β*.
         x : sequence of float, optional
             Where; 61 points from −3 to 3 by default.
         draws : int
             Of the other coordinates, the same for every point.
         """
         return _learned.learned_function(self, along, x, draws)
+
+    # Diagnostics ------------------------------------------------------------------------------
+
+    def degrees_of_freedom(self) -> DegreesOfFreedom:
+        """Effective penalty κ and degrees of freedom df₁, df₂ of the readout (theory §4)."""
+        return _diagnostics.degrees_of_freedom(self)
+
+    def kernel_alignment(self, *, kind: Kind = "conjugate") -> float:
+        """Kernel–target alignment ⟨K, ỹỹᵀ⟩/(‖K‖_F ‖ỹ‖²) on the readout's samples."""
+        return _diagnostics.kernel_alignment(self, kind)
+
+    def neuron_alignments(self) -> NDArray[np.float64]:
+        """⟨w_j, β*⟩/‖w_j‖ of every neuron after the steps, for a histogram.
+
+        Shape (N,), or (N, rank) for a teacher of several directions.
+        """
+        return _diagnostics.neuron_alignments(self)

@@ -6,7 +6,7 @@ import dataclasses
 from functools import partial
 from typing import Any
 
-from giantsteps.answers import Gradient, LearnedFunction, Risk, Spectrum
+from giantsteps.answers import DegreesOfFreedom, Gradient, LearnedFunction, Risk, Spectrum
 from giantsteps.problem import Grid, Problem
 from giantsteps.simulation import _risk, _spectrum
 from giantsteps.simulation._answers import SimulatedRisk, SimulatedSpectrum, lazily
@@ -14,7 +14,16 @@ from giantsteps.simulation._data import as_dimension
 from giantsteps.simulation._risk import Kind
 from giantsteps.simulation._run import Run
 
-__all__ = ["features", "gradient", "kernel", "learned_function", "risk", "run", "weights"]
+__all__ = [
+    "degrees_of_freedom",
+    "features",
+    "gradient",
+    "kernel",
+    "learned_function",
+    "risk",
+    "run",
+    "weights",
+]
 
 
 def run(problem: Problem, d: int | None = None, seed: int = 0, **options: Any) -> Run:
@@ -124,6 +133,16 @@ def learned_function(
         return Run(problem, d, seed, **options).learned_function(along)
     cells = [Run(cell, d, seed, **options).learned_function(along) for cell in problem]
     return LearnedFunction.stack(problem, cells)
+
+
+def degrees_of_freedom(
+    problem: Problem | Grid, d: int | None = None, seed: int = 0, **options: Any
+) -> DegreesOfFreedom:
+    """Effective penalty and degrees of freedom: ``run(...).degrees_of_freedom()``."""
+    if not isinstance(problem, Grid):
+        return Run(problem, d, seed, **options).degrees_of_freedom()
+    cells = [Run(cell, d, seed, **options).degrees_of_freedom() for cell in problem]
+    return DegreesOfFreedom.stack(problem, cells)
 
 
 def _spectra(

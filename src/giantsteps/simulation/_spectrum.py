@@ -18,7 +18,7 @@ from giantsteps.simulation._tangent import tangent_kernel
 if TYPE_CHECKING:
     from giantsteps.simulation._run import Run
 
-__all__ = ["bulk", "complete", "fields", "first_gradient", "targets"]
+__all__ = ["bulk", "complete", "fields", "first_gradient", "tangent", "targets"]
 
 #: Highest monomial of the features' spikes.
 DEGREES = 4
@@ -49,7 +49,7 @@ def bulk(run: Run, matrix: str) -> EmpiricalLaw:
     if matrix == "weights":
         return EmpiricalLaw(singular_values(run.backend, run.trained.weights))
     if matrix == "tangent":
-        kernel, _ = _tangent(run)
+        kernel, _ = tangent(run)
         return EmpiricalLaw(_eigenvalues(run.backend, kernel))
     values = _eigenvalues(run.backend, run.gram.matrix)
     if matrix == "features":
@@ -142,7 +142,7 @@ def _gram_pairs(run: Run, top: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return values, inner, arrays.to_host(right) / roots
 
 
-def _tangent(run: Run) -> tuple[Array, Array]:
+def tangent(run: Run) -> tuple[Array, Array]:
     """The tangent kernel of the readout's samples, and their labels."""
     run.problem.require_readout()
     samples = run.sizes.samples
@@ -159,7 +159,7 @@ def _tangent(run: Run) -> tuple[Array, Array]:
 
 
 def _tangent_spikes(run: Run, top: int) -> tuple[Spike, ...]:
-    kernel, labels = _tangent(run)
+    kernel, labels = tangent(run)
     full = run.backend.mirror(kernel)
     values, vectors = largest(run.backend, lambda v: full @ v, full.shape[0], top)
     return _spikes(values, {"labels": _cosines(_host(run, labels), run.backend.to_host(vectors))})

@@ -1,0 +1,125 @@
+"""Bias and variance of the prediction over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import BiasVariance
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem import Grid, Problem
+from giantsteps.simulation._arrays import Array
+from giantsteps.simulation._cost import readout_bytes
+from giantsteps.simulation._run import Run
+
+__all__ = ["bias_variance"]
+
+
+def bias_variance(
+    problem: Problem | Grid, d: int, seeds: int | Sequence[int] = 20, **options: Any
+) -> BiasVariance:
+    r"""The test error split into bias and variance over all that a seed draws but the teacher.
+
+    .. math:: R = \underbrace{E_x(E\hat f - f^*)^2}_{\text{bias}}
+                + \underbrace{E_x \operatorname{Var}\hat f}_{\text{variance}}
+
+    Each seed draws its own teacher; a reflection O with Oβ* = β*_s turns the network of a seed
+    into one for the common teacher, f̂(Ox), which has the law of networks trained for it. With
+    errors e_s = f̂_s − f* on common points, the bias is the mean of E_x[e_s e_t] over pairs of
+    different seeds, which is unbiased, and bias + variance is exactly the mean test error.
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With a readout.
+    d : int
+        Dimension of the inputs.
+    seeds : int or sequence of int
+        How many, from 0 on, or which ones; at least three.
+    **options
+        As of `Run`; inputs are Gaussian, ``test_samples`` a number (10,000 by default).
+
+    Returns
+    -------
+    BiasVariance
+        With standard errors over the seeds by the jackknife.
+    """
+    numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    if isinstance(seeds, bool) or len(set(numbers)) < max(3, len(numbers)):
+        raise InvalidProblem("seeds", seeds, "at least three different seeds")
+    if options.get("data") is not None or options.get("inputs", "gaussian") != "gaussian":
+        raise InvalidProblem("inputs", options.get("inputs"), "Gaussian: the same from every side")
+    if isinstance(problem, Grid):
+        cells = [bias_variance(cell, d, numbers, **options) for cell in problem]
+        return BiasVariance.stack(problem, cells)
+    problem.require_readout()
+    first = Run(problem, d, numbers[0], **options)
+    if not first.test_samples:
+        raise InvalidProblem("test_samples", options.get("test_samples"), "a number of points")
+    errors = [_errors(first, Run(problem, d, seed, **options)) for seed in numbers]
+    return BiasVariance(
+        problem=problem,
+        d=d,
+        source="simulation",
+        exact=True,
+        seeds=len(numbers),
+        **_decompose(np.stack(errors)),
+    )
+
+
+def _errors(first: Run, run: Run) -> NDArray[np.float64]:
+    """f̂ − f* of a run at the test points of the first, seen from its teacher."""
+    readout, size = run.problem.require_readout(), run.sizes.samples
+    assert size is not None
+    assert first.test_samples
+    cells = {size: (readout.penalty,)}
+    held = readout_bytes(run, cells)
+    (fit,) = run.fit(cells, held).values()
+    coefficients = run.backend.narrow(fit.coefficients)
+    found = []
+    for start, stop in run.chunks(first.test_samples, held, "the test points"):
+        inputs, _, target = first.network.test_batch(start, stop)
+        predicted = run.embed(_reflected(first, run, inputs)) @ coefficients
+        found.append(run.backend.to_host(run.backend.wide(predicted) - target))
+    return np.concatenate(found)
+
+
+def _reflected(first: Run, run: Run, inputs: Array) -> Array:
+    """Rows Ox, with O a product of reflections that takes one teacher to the other."""
+    ours, theirs = first.network.teacher, run.network.teacher
+    assert ours is not None
+    assert theirs is not None
+    xp = run.backend.xp
+    for column in range(ours.shape[1]):
+        v = ours[:, column] - theirs[:, column]
+        length = float(xp.sum(v * v))
+        if length > 1e-12:
+            inputs, ours = (
+                rows - (2.0 / length) * (rows @ v)[:, None] * v[None, :]
+                for rows in (inputs, xp.matrix_transpose(ours))
+            )
+            ours = xp.matrix_transpose(ours)
+    return inputs
+
+
+def _decompose(errors: NDArray[np.float64]) -> dict[str, Any]:
+    """Bias and variance from errors (seeds, points), with jackknife standard errors."""
+    count, points = errors.shape
+    gram = errors @ errors.T / points
+    kept = [np.delete(np.arange(count), out) for out in range(count)]
+    parts = np.array([_parts(gram[np.ix_(keep, keep)]) for keep in kept])
+    spread = np.sqrt((count - 1) / count * np.sum((parts - parts.mean(axis=0)) ** 2, axis=0))
+    names = ("test", "bias", "variance")
+    values: dict[str, Any] = dict(zip(names, _parts(gram)))
+    return values | {f"{name}_error": float(error) for name, error in zip(names, spread)}
+
+
+def _parts(gram: NDArray[np.float64]) -> tuple[float, float, float]:
+    count = len(gram)
+    test = float(np.trace(gram)) / count
+    bias = (math.fsum(gram.ravel()) - count * test) / (count * (count - 1))
+    return test, bias, test - bias

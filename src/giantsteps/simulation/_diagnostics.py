@@ -1,0 +1,87 @@
+"""What a trained network and its readout look like: degrees of freedom, alignments."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import DegreesOfFreedom
+from giantsteps.errors import InvalidProblem
+from giantsteps.simulation import _spectrum
+from giantsteps.simulation._risk import as_kind
+
+if TYPE_CHECKING:
+    from giantsteps.simulation._run import Run
+
+__all__ = ["degrees_of_freedom", "kernel_alignment", "neuron_alignments"]
+
+
+def degrees_of_freedom(run: Run) -> DegreesOfFreedom:
+    r"""κ, df₁ and df₂ of the fitted readout, from the eigenvalues of its kernel.
+
+    With e_i the n eigenvalues of ΦΦᵀ and s = nλ/N,
+
+    .. math:: 1 - df_1 = \frac sn \sum_i \frac{1}{e_i + s},\qquad κ = \frac{λ}{1 - df_1},\qquad
+              1 - df_2 = \frac{\bigl(\sum_i (e_i+s)^{-1}\bigr)^2}{n \sum_i (e_i+s)^{-2}},
+
+    which is 1/(dκ/dλ), as in the theory: no population covariance is needed.
+
+    References
+    ----------
+    theory §4.
+    """
+    penalty = run.problem.require_readout().penalty
+    gram, neurons = run.gram, run.sizes.neurons
+    values = np.maximum(run.backend.to_host(run.backend.eigvalsh(gram.matrix)), 0.0)
+    samples, zeros = gram.samples, max(gram.samples - neurons, 0)
+    shift = samples * penalty / neurons
+    cutoff = values[-1] * values.size * np.finfo(np.float64).eps
+    used = values[values + shift > cutoff]
+    zeros += values.size - used.size
+    if shift == 0 and zeros:
+        kappa, df1, df2 = 0.0, used.size / samples, used.size / samples
+    else:
+        first = np.sum(1.0 / (used + shift)) + (zeros / shift if zeros else 0.0)
+        second = np.sum(1.0 / (used + shift) ** 2) + (zeros / shift**2 if zeros else 0.0)
+        kappa = neurons / first
+        df1, df2 = 1.0 - shift * first / samples, 1.0 - first**2 / (samples * second)
+    return DegreesOfFreedom(
+        problem=run.problem,
+        d=run.d,
+        source="simulation",
+        exact=True,
+        kappa=float(kappa),
+        df1=float(df1),
+        df2=float(df2),
+    )
+
+
+def kernel_alignment(run: Run, kind: str) -> float:
+    """Kernel–target alignment ⟨K, ỹỹᵀ⟩/(‖K‖_F ‖ỹ‖²) on the readout's samples."""
+    run.problem.require_readout()
+    if as_kind(kind) == "tangent":
+        kernel, labels = _spectrum.tangent(run)
+        matrix = run.backend.to_host(run.backend.mirror(kernel))
+        y = run.backend.to_host(labels)
+        return float(y @ matrix @ y / (np.linalg.norm(matrix) * (y @ y)))
+    gram = run.gram
+    lower = run.backend.to_host(run.backend.xp.tril(gram.matrix))
+    frobenius = math.sqrt(2.0 * np.sum(lower**2) - np.sum(np.diag(lower) ** 2))
+    targets = run.backend.to_host(gram.targets)[:, 0]
+    if gram.features is not None:  # Φᵀỹ
+        targets = run.backend.to_host(gram.features).T.astype(np.float64) @ targets
+    return float(targets @ targets / (frobenius * run.backend.to_host(gram.squares)[0, 0]))
+
+
+def neuron_alignments(run: Run) -> NDArray[np.float64]:
+    """⟨w_j, β*⟩/‖w_j‖ of every neuron: shape (N,), or (N, rank) for several directions."""
+    teacher = run.network.teacher
+    if teacher is None:
+        raise InvalidProblem("data", run.data, "none for this question: it has no known teacher")
+    weights = run.backend.to_host(run.backend.wide(run.trained.weights))
+    cosines = weights.T @ run.backend.to_host(run.backend.wide(teacher))
+    cosines /= np.linalg.norm(weights, axis=0)[:, None]
+    return cosines[:, 0] if cosines.shape[1] == 1 else cosines
