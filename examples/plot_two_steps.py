@@ -1,0 +1,58 @@
+r"""
+A second step, on fresh data or on the same
+===========================================
+
+Two large steps. The second batch is fresh, or it is the first one again. For a teacher with a
+linear part a fresh batch is better. For one that a single step cannot see, only the reused batch
+finds its direction: the labels enter the second gradient non-linearly
+(:ref:`theory §7 <theory-7>`).
+"""
+
+import numpy as np
+
+import giantsteps as gs
+from giantsteps import theory
+from giantsteps.displays import ReuseDisplay
+
+problem = gs.Problem(
+    activation="tanh",
+    teacher="sin",
+    noise_variance=0.02,
+    width=1.0,
+    steps=[gs.Step(samples=4.0, rate=1.0, exponent=0.5)] * 2,
+    readout=gs.Ridge(samples=3.0, penalty=0.03),
+    init=gs.Init(second_layer="constant"),
+)
+
+
+def at(samples: float, batch: str) -> gs.Problem:
+    return problem.replace(
+        {"steps.0.samples": samples, "steps.1.samples": samples, "steps.1.batch": batch}
+    )
+
+
+# %%
+# Risk and overlap with the teacher against the size of the batches.
+
+samples = [1.5, 3.0, 6.0]
+comparisons, curves = {}, {}
+for name, batch in {"fresh": "fresh", "reused": "previous"}.items():
+    comparisons[name] = [
+        tuple(gs.compare(at(x, batch), d=200, seeds=4, question=q) for q in ("risk", "weights"))
+        for x in samples
+    ]
+    curves[name] = [
+        (x, theory.risk(p, d=200).test, theory.weights(p, d=200).spikes[0].overlap)
+        for x in np.geomspace(1.2, 7, 10)
+        for p in [at(x, batch)]
+    ]
+ReuseDisplay.from_comparisons(samples, comparisons, curves).plot()
+
+# %%
+# Which teachers does a reused batch see? The smallest order in the movement of the neurons:
+
+for teacher in ("sin", "he2(x)/2 + he3(x)/12**0.5", "he3", "he2"):
+    hidden = problem.replace(
+        {"activation": gs.centered("tanh(x) + 0.5*tanh(x)**2"), "teacher": teacher}
+    )
+    print(f"{teacher}: {theory.reuse_exponent(hidden)}")
