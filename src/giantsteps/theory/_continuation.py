@@ -13,9 +13,10 @@ __all__ = ["Solver", "State", "continuation"]
 
 #: Stages of the continuation, and Im z/|z| before the last one.
 _STAGES, _LAST = 7, 1e-2
-#: Rounds for the last one, and the factor of Im z where they do not suffice.
-_ATTEMPT, _SHRINK = 12, 0.1
+#: Rounds of a stage, and the factor of Im z where the stages do not suffice.
+_ATTEMPT, _SHRINK = 20, 0.1
 _ENOUGH = 1e-9
+_SHORTEST = 0.99
 
 #: Arrays whose first axis runs over the points z.
 State = tuple[NDArray, ...]
@@ -34,7 +35,7 @@ def continuation(solver: Solver, z: NDArray, scale: float, what: str) -> State:
     """The states at z (Z,), Im z > 0, each followed down from Im z ≫ |z| + scale.
 
     Far from the real axis every start leads to the solution; on the way down Newton's method
-    follows it. Close to an edge the last jump is too far, and those points come down slowly.
+    follows it. Where a few big steps are too few (close to an edge), careful ones are taken.
 
     Raises
     ------
@@ -43,28 +44,42 @@ def continuation(solver: Solver, z: NDArray, scale: float, what: str) -> State:
     """
     size = np.abs(z)
     top = 10.0 * (size + scale)
-    start: State | None = None
+    state: State | None = None
     for share in np.linspace(0.0, 1.0, _STAGES):
         height = np.maximum(z.imag, top * (_LAST * size / top) ** share)
-        start, _ = solver(z.real + 1j * height, start, None)
-    assert start is not None
-    state, residual = solver(z, start, _ATTEMPT)
+        state, _ = solver(z.real + 1j * height, state, _ATTEMPT)
+    assert state is not None
+    state, residual = solver(z, state, _ATTEMPT)
     late = np.flatnonzero(~(residual <= _ENOUGH))
-    if not late.size:
-        return state
-    target, height = z[late], height[late]
-    some = tuple(part[late] for part in start)
-    while np.any(height > target.imag):
-        height = np.maximum(_SHRINK * height, target.imag)
-        some, residual = solver(target.real + 1j * height, some, None)
-    if not np.all(residual <= _ENOUGH):
-        worst = int(np.argmax(residual))
-        raise NotConverged(
-            f"{what} at z = {target[worst]:.6g}",
-            float(residual[worst]),
-            _STAGES,
-            "another rate, or bulk='isotropic'",
-        )
-    for part, found in zip(state, some):
-        part[late] = found
+    if late.size:
+        some = _descend(solver, z[late], top[late], what)
+        for part, found in zip(state, some):
+            part[late] = found
+    return state
+
+
+def _descend(solver: Solver, z: NDArray, height: NDArray, what: str) -> State:
+    """Come down to z from Re z + i height, in steps that shorten where they fail."""
+    height = height.copy()
+    state, _ = solver(z.real + 1j * height, None, None)
+    factor = np.full(len(z), _SHRINK)
+    while np.any(height > z.imag):
+        active = np.flatnonzero(height > z.imag)
+        trial = np.maximum(factor[active] * height[active], z.imag[active])
+        start = tuple(part[active] for part in state)
+        found, residual = solver(z.real[active] + 1j * trial, start, _ATTEMPT)
+        good = residual <= _ENOUGH
+        moved = active[good]
+        for part, new in zip(state, found):
+            part[moved] = new[good]
+        height[moved] = trial[good]
+        factor[active[~good]] **= 0.5
+        if np.any(factor > _SHORTEST):
+            worst = int(np.argmax(factor))
+            raise NotConverged(
+                f"{what} at z = {z[worst]:.6g}",
+                float(np.max(residual)),
+                _ATTEMPT,
+                "another rate, or bulk='isotropic'",
+            )
     return state

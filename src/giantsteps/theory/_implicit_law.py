@@ -16,12 +16,14 @@ from giantsteps.laws import Law
 __all__ = ["ImplicitLaw"]
 
 _SCAN = 91
-#: Im z over x where the scan looks, and x·Im m above which a point is inside.
-_HEIGHT, _INSIDE = 1e-10, 1e-5
+#: Im z over x, and x·Im m above which a point is inside: for the scan, and close to an edge.
+_SCAN_HEIGHT, _SCAN_INSIDE = 1e-7, 1e-4
+_HEIGHT, _INSIDE = 1e-9, 3e-5
 _EDGE_ROUNDS = 40
 _EDGE_TOLERANCE = 1e-9
 _SMALLEST, _LARGEST = 32, 256
 _SERIES_TOLERANCE = 1e-7
+_LOST, _SPECK = 0.05, 0.01
 
 
 class _Piece(NamedTuple):
@@ -31,6 +33,10 @@ class _Piece(NamedTuple):
     upper: float
     logarithmic: bool
     series: NDArray
+
+    @property
+    def mass(self) -> float:
+        return float(self.series[0]) * np.pi
 
     def angle(self, x: NDArray) -> NDArray:
         if self.logarithmic:
@@ -58,7 +64,8 @@ class ImplicitLaw(Law):
     The density is Im m(x + i0)/π. Its intervals are found by a scan; an edge e from outside, where
     m' diverges like (x − e)^{-1/2} and m'^{-2} is a straight line to zero. On an interval the
     mass in the angle θ, x = lower + (upper − lower)(1 − cos θ)/2 (or the same in log x), is smooth
-    at soft and hard edges alike and is kept as a cosine series.
+    at soft and hard edges alike and is kept as a cosine series. Intervals with less than one per
+    cent of the mass (the far tail of the samples, close to zero) are counted with the rest.
 
     Parameters
     ----------
@@ -89,25 +96,37 @@ class ImplicitLaw(Law):
 
     @cached_property
     def support(self) -> tuple[tuple[float, float], ...]:
+        return tuple((piece.lower, piece.upper) for piece in self._pieces)
+
+    def _intervals(self) -> list[tuple[float, float]]:
+        """Where a scan over nine decades finds density, with exact edges; specks left out."""
         x = self._scale * np.geomspace(1e-6, 1e3, _SCAN)
-        inside = self._is_inside(x)
-        flips = np.flatnonzero(inside[1:] != inside[:-1])
-        if not inside.any() or inside[-1]:
+        density = x * self._transform(x * (1 + 1j * _SCAN_HEIGHT)).imag / np.pi
+        inside = np.pi * density > _SCAN_INSIDE
+        mass = density * np.log(x[1] / x[0])
+        starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))
+        ends = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]]))
+        wanted = 1.0 - sum(share for _, share in self.atoms)
+        runs = [
+            (first, last)
+            for first, last in zip(starts, ends)
+            if mass[first : last + 1].sum() > _SPECK * wanted
+        ]
+        if not runs or inside[-1]:
             raise NotConverged(
                 "the support of a law", float(np.mean(inside)), _SCAN, "another width or rate"
             )
-        outside = np.where(inside[flips], x[flips + 1], x[flips])
-        within = np.where(inside[flips], x[flips], x[flips + 1])
-        edges = self._edges(outside, within)
-        if inside[0]:
+        # A run that starts with the scan reaches down to zero.
+        grounded = int(runs[0][0] == 0)
+        outer = [i for first, last in runs for i in (first - 1, last + 1)][grounded:]
+        inner = [i for pair in runs for i in pair][grounded:]
+        edges = self._edges(x[outer], x[inner])
+        if grounded:
             edges = np.concatenate([[0.0], edges])
-        return tuple((float(lo), float(hi)) for lo, hi in edges.reshape(-1, 2))
+        return [(float(lo), float(hi)) for lo, hi in edges.reshape(-1, 2)]
 
     def _imaginary(self, x: NDArray) -> NDArray:
         return self._transform(x * (1 + 1j * _HEIGHT)).imag
-
-    def _is_inside(self, x: NDArray) -> NDArray:
-        return x * self._imaginary(x) > _INSIDE
 
     def _edges(self, outside: NDArray, within: NDArray) -> NDArray:
         """Where m'^{-2}, linear near an edge, vanishes; all edges side by side."""
@@ -133,7 +152,14 @@ class ImplicitLaw(Law):
 
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:
-        return tuple(self._resolve(lower, upper) for lower, upper in self.support)
+        pieces = [self._resolve(lower, upper) for lower, upper in self._intervals()]
+        wanted = 1.0 - sum(mass for _, mass in self.atoms)
+        found = sum(piece.mass for piece in pieces)
+        if abs(found / wanted - 1) > _LOST:
+            raise NotConverged(
+                "the mass of a law", abs(found / wanted - 1), _SCAN, "another width or rate"
+            )
+        return tuple(piece._replace(series=piece.series * (wanted / found)) for piece in pieces)
 
     def _resolve(self, lower: float, upper: float) -> _Piece:
         piece = _Piece(lower, upper, lower > 0 and upper > 10 * lower, np.zeros(1))

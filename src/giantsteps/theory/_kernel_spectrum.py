@@ -21,6 +21,8 @@ _NEWTON = 12
 _CHANNELS = 1e-4
 _MEMORY = 3_000_000
 _GRID = 16
+#: An eigenvalue of 𝓜 that vanishes, and crossings too close to be two outliers.
+_ZERO, _POLE = 1e-3, 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,14 +124,13 @@ class KernelSpectrum:
 
     @cached_property
     def outliers(self) -> tuple[Outlier, ...]:
-        """All outliers, largest first: above the bulk, in its gaps and below it."""
+        """All outliers, largest first: above the bulk and in its gaps."""
         support = self.bulk.support
         highest = 4.0 * (support[-1][1] + self._bound)
-        ends = [0.0, *(edge for interval in support for edge in interval), highest]
         found: list[float] = []
-        for lower, upper in zip(ends[-2::-2], ends[::-2]):
-            if upper > lower * (1 + 1e-6):
-                found += self._roots(lower, upper)
+        for i, (_, lower) in enumerate(support):
+            upper = support[i + 1][0] if i + 1 < len(support) else highest
+            found += self._roots(lower, upper)
         return tuple(self._describe(x) for x in sorted(found, reverse=True))
 
     @cached_property
@@ -164,7 +165,10 @@ class KernelSpectrum:
         return near.equations.at(solved.v1, solved.tau, np.array([-x]))
 
     def _split(self, left: Resolvent, right: Resolvent, low: int, high: int) -> list[float]:
-        """The |low − high| crossings between two points, each to the last digits."""
+        """The |low − high| crossings between two points, each to the last digits.
+
+        Two that do not come apart, or a jump, are a pole of 𝓜: a bulk direction of no weight.
+        """
         if low == high:
             return []
         a, b = -float(left.penalty[0]), -float(right.penalty[0])
@@ -176,9 +180,10 @@ class KernelSpectrum:
                 matrix = self._matrix(self._outside(x, near))[0]
                 return float(np.linalg.eigvalsh(matrix)[::-1][rank])
 
-            return [float(brentq(eigenvalue, a, b, xtol=1e-12 * b))]
-        if b - a <= 1e-12 * b:
-            return [b] * abs(low - high)
+            root = float(brentq(eigenvalue, a, b, xtol=1e-12 * b))
+            return [root] if abs(eigenvalue(root)) < _ZERO else []
+        if b - a <= _POLE * b:
+            return []
         middle = self._outside(float(np.sqrt(a * b)), left)
         count = _positive(self._matrix(middle)[0])
         return self._split(left, middle, low, count) + self._split(middle, right, count, high)

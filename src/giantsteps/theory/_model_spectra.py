@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from giantsteps.answers import Solution, Spectrum, Spike
 from giantsteps.errors import InvalidProblem, NotCovered
-from giantsteps.gaussian import hermite_coefficients, moments
+from giantsteps.gaussian import coordinate_rule, hermite_coefficients, moments
 from giantsteps.laws import SingularValues
 from giantsteps.problem import Ridge
 from giantsteps.theory._kernel_spectrum import KernelSpectrum, Outlier
@@ -20,6 +20,7 @@ __all__ = ["features_of_model", "kernel_of_model", "weights_of_model"]
 
 #: Highest monomial that a spike of the features is compared with.
 _MONOMIALS = 4
+_FEW = 4
 
 
 def kernel_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
@@ -57,18 +58,19 @@ def features_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
 def weights_of_model(model: SpikedFeatures) -> Spectrum:
     """Singular values of W; overlaps with the teacher, the first spike and the second layer."""
     _finite(model, "weights", "√N")
+    used = model.coarse or model
     spectrum = WeightSpectrum(
         width=model.width,
         neurons=model.neurons,
-        probabilities=model.probabilities,
-        spikes=model.spikes,
-        bulk=model.bulk,
+        probabilities=used.probabilities,
+        spikes=used.spikes,
+        bulk=used.bulk,
     )
     left = {
         "teacher": np.append(model.overlap, model.remainder),
         "gradient": np.eye(model.rank + 1)[0],
     }
-    right = {} if model.second_layer is None else {"second_layer": model.second_layer}
+    right = {} if used.second_layer is None else {"second_layer": used.second_layer}
     return Spectrum(
         **model.stated(),
         solution=Solution(status="converged"),
@@ -86,7 +88,10 @@ def _kernel(model: SpikedFeatures, samples: float) -> KernelSpectrum:
         raise InvalidProblem("samples", samples, "a positive finite number (n/d)")
     _finite(model, "features", "N")
     used = model.coarse or model
-    return KernelSpectrum(used.system([Ridge(samples=samples, penalty=1.0)]))
+    # With few types the tail of the samples along the spike is worth resolving.
+    fine = model.rank == 1 and len(used.spikes) <= _FEW
+    rule = coordinate_rule(1, reach=8.5, nodes=200) if fine else None
+    return KernelSpectrum(used.system([Ridge(samples=samples, penalty=1.0)], rule=rule))
 
 
 def _finite(model: SpikedFeatures, matrix: str, growth: str) -> None:

@@ -78,9 +78,7 @@ def one_step(problem: Problem, d: int | None = None, *, bulk: str = "exact") -> 
     unit = sigma.linear * length
     law = problem.init.second_layer
 
-    def model(
-        rate: float, nodes: int, isotropic: bool, **others: SpikedFeatures | None
-    ) -> SpikedFeatures:
+    def model(rate: float, nodes: int, isotropic: bool, **others: Any) -> SpikedFeatures:
         values, probabilities = law.types(nodes)
         return SpikedFeatures(
             spikes=(rate * unit * values)[:, None],

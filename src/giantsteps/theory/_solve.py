@@ -18,6 +18,8 @@ _WARM_UP = 3
 _ROUNDS = 120
 _ROUNDING = 1e-12
 _ANY = 0.01
+#: Shares of a Newton step that are tried before a plain one.
+_LENGTHS = (1.0, 0.5, 0.2)
 
 
 class Equations:
@@ -361,19 +363,28 @@ def solve(
 
 
 def _step(current: Resolvent, plain: bool) -> Resolvent:
-    """One Newton step where it helps, one plain step elsewhere."""
-    safe = current.move(*current.image)
+    """A Newton step where it helps, shortened if need be, and a plain step elsewhere."""
+    v1, tau = current.image
     if plain:
-        return safe
-    bold = current.move(*current.newton())
-    with np.errstate(invalid="ignore", over="ignore"):
-        good = _inside(bold) & ((bold.gap < current.gap) | _descends(current, bold))
-    if good.all():
-        return bold
-    pick = good[:, None]
-    return current.move(
-        np.where(pick[..., None], bold.v1, safe.v1), np.where(pick, bold.tau, safe.tau)
-    )
+        return current.move(v1, tau)
+    goal = current.newton()
+    v1, tau = v1.copy(), tau.copy()
+    waiting = np.ones(len(tau), dtype=bool)
+    for length in _LENGTHS:
+        bold = current.move(
+            current.v1 + length * (goal[0] - current.v1),
+            current.tau + length * (goal[1] - current.tau),
+        )
+        with np.errstate(invalid="ignore", over="ignore"):
+            good = _inside(bold) & ((bold.gap < current.gap) | _descends(current, bold))
+        if length == 1 and good.all():
+            return bold
+        good &= waiting
+        v1[good], tau[good] = bold.v1[good], bold.tau[good]
+        waiting &= ~good
+        if not waiting.any():
+            break
+    return current.move(v1, tau)
 
 
 def _descends(current: Resolvent, bold: Resolvent) -> NDArray:
@@ -387,9 +398,8 @@ def _inside(point: Resolvent) -> NDArray:
     """Whether V and τ are positive, or, at complex λ_s, in the upper half-plane."""
     part = np.imag if np.iscomplexobj(point.penalty) else np.real
     size = np.abs(point.spread).max(axis=1, keepdims=True)
-    return np.all(part(point.tau) > 0, axis=1) & np.all(
-        part(point.spread) > -_ROUNDING * size, axis=1
-    )
+    upper = np.all(part(point.tau) > -_ROUNDING * np.abs(point.tau), axis=1)
+    return upper & np.all(part(point.spread) > -_ROUNDING * size, axis=1)
 
 
 def solve_stacked(matrix: NDArray, vector: NDArray) -> NDArray:

@@ -287,7 +287,9 @@ class SpikedFeatures:
     def _on_rule(self) -> Coefficients:
         return self.coefficients(self.coordinates.nodes)
 
-    def system(self, readouts: Sequence[Ridge], points: NDArray | None = None) -> System:
+    def system(
+        self, readouts: Sequence[Ridge], points: NDArray | None = None, rule: Rule | None = None
+    ) -> System:
         """The equations of theory §5c, one cell a readout.
 
         Parameters
@@ -295,8 +297,11 @@ class SpikedFeatures:
         readouts : sequence of Ridge
         points : ndarray of shape (X, r), optional
             More points k at which the solution is wanted; they follow the nodes, with weight 0.
+        rule : Rule, optional
+            Another quadrature of the spike coordinates than ``coordinates``.
         """
-        rule, on_rule = self.coordinates, self._on_rule
+        on_rule = self._on_rule if rule is None else self.coefficients(rule.nodes)
+        rule = self.coordinates if rule is None else rule
         nodes, weights = rule.nodes, rule.weights
         arrays = [getattr(on_rule, name) for name in _COEFFICIENTS]
         if points is not None:

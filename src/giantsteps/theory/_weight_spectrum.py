@@ -57,26 +57,39 @@ class WeightSpectrum:
         return -1.0 / (z[:, None] * (1.0 + self.width * (h * self.probabilities) @ variances))
 
     def _solve(self, z: NDArray, start: State | None, rounds: int | None) -> tuple[State, NDArray]:
-        """H (Z, T) by Newton's method inside the upper half-plane, else by plain steps."""
-        variances, weights = self.bulk.variances, self.bulk.weights
-        h = -1.0 / np.repeat(z[:, None], len(variances), axis=1) if start is None else start[0]
-        gap = np.full(len(z), np.inf)
+        """H (Z, T) by Newton's method inside the upper half-plane, else by damped steps."""
+        h = -1.0 / np.repeat(z[:, None], len(self.spikes), axis=1) if start is None else start[0]
+        g, image, gap = self._image(z, h)
         for count in range(rounds or _ROUNDS):
-            g = self._rows(z, h, variances)
-            image = -1.0 / (z[:, None] * (1.0 + g @ (weights * variances).T))
-            gap = np.abs(image / h - 1.0).max(axis=1)
             if np.all(gap <= _TOLERANCE):
                 break
             if start is None and count < _WARM_UP:
                 h = image
+                g, image, gap = self._image(z, h)
                 continue
-            outer = (z[:, None] * image * image)[:, :, None] * (weights * variances)
-            inner = (z[:, None] * g * g)[:, :, None] * (variances.T * self.probabilities)
+            outer = (z[:, None] * image * image)[:, :, None] * self._shared
+            inner = (z[:, None] * g * g)[:, :, None] * (self.bulk.variances.T * self.probabilities)
             matrix = np.eye(h.shape[1]) - self.width * (outer @ inner)
             bold = h + np.linalg.solve(matrix, (image - h)[..., None])[..., 0]
-            good = np.all(bold.imag > 0, axis=1) if np.iscomplexobj(z) else np.ones(len(z), bool)
-            h = np.where(good[:, None], bold, image)
+            g_bold, image_bold, gap_bold = self._image(z, bold)
+            good = np.all(bold.imag > 0, axis=1) & (gap_bold < gap)
+            if good.all():
+                h, g, image, gap = bold, g_bold, image_bold, gap_bold
+            else:
+                h = np.where(good[:, None], bold, 0.5 * (h + image))
+                g, image, gap = self._image(z, h)
         return (h,), gap
+
+    @property
+    def _shared(self) -> NDArray:
+        """ν_ι sₜ(ι) of shape (T, I)."""
+        return self.bulk.weights * self.bulk.variances
+
+    def _image(self, z: NDArray, h: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+        """G, what the equations make of H, and how far it is from H."""
+        g = self._rows(z, h, self.bulk.variances)
+        image = -1.0 / (z[:, None] * (1.0 + g @ self._shared.T))
+        return g, image, np.abs(image / h - 1.0).max(axis=1)
 
     def transform(self, z: NDArray) -> NDArray:
         """m(z) of the d eigenvalues of W Wᵀ."""
