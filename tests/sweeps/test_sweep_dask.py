@@ -10,7 +10,7 @@ import pytest
 
 from giantsteps import cli
 from giantsteps.errors import GiantstepsError
-from giantsteps.sweeps import DaskCrew, dask_crew, slurm_script
+from giantsteps.sweeps import DaskCrew, _run, dask_crew, slurm_script
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask_jobqueue")
@@ -33,7 +33,8 @@ def calm() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def test_a_cluster_of_processes_loses_one(make, bits) -> None:
+def test_a_cluster_of_processes_loses_one(make, bits, monkeypatch) -> None:
+    monkeypatch.setattr(_run, "SAVE", 0.02)  # hear of the first cells at once
     fields = {"questions": ["risk", "weights"], "seeds": 20}
     serial = make(store="serial.sqlite", **fields)
     serial.run(executor="serial")

@@ -157,4 +157,6 @@ def test_a_grid_is_needed() -> None:
 def test_weights_need_no_readout() -> None:
     bare = {key: value for key, value in PROBLEM.items() if key != "readout"}
     sweep = gs.Sweep.from_data(data(problem=bare, questions=["weights", "gradient"]))
-    assert len(sweep.layers) == 4  # theory and simulation of weights, before and after; gradient
+    names = [(layer.source, layer.name) for layer in sweep.layers]
+    assert ("simulation", "weights.initial") in names
+    assert ("simulation", "gradient") in names
