@@ -158,9 +158,9 @@ def small_steps_spike(problem: Problem, d: int) -> Spike | None:
     strength = moments(sized.activation).linear ** 2 * drift.square * law.second_moment  # θ²
     own = drift.memory**2
     x = 1.0 / (strength + own)
-    excess = 1.0 - sized.width * x**2 / (1.0 - x) ** 2
-    if strength + own <= 1.0 or excess <= 0:
+    if x >= 1.0 / (1.0 + math.sqrt(sized.width)):  # inside the bulk
         return None
+    excess = 1.0 - sized.width * x**2 / (1.0 - x) ** 2
     squared = 1.0 / x + sized.width / (1.0 - x)
     left = strength * x * excess  # 1 − cx = θ²x
     right = strength * left / ((strength * x) ** 2 * squared)

@@ -463,6 +463,7 @@ RULES_OF_MANY: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.BOUNDARY, False): _INFINITE_SPIKE_OF_MANY,
         (Kind.LARGE, False): _INFINITE_SPIKE_OF_MANY,
         (Kind.SMALL_STEPS, False): _SUMMED_SPIKE_OF_MANY,
+        (Kind.SMALL_STEPS, True): replace(_SUMMED_SPIKE_OF_MANY, method="two steps"),
     },
     "risk": {
         **_AT_A_SIZE,

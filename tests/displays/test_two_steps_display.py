@@ -1,0 +1,89 @@
+"""The displays of two steps: what they draw, and that they keep their data."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import giantsteps as gs
+from giantsteps import simulation, theory
+from giantsteps.displays import DOUBLE, SINGLE, OutlierMapDisplay, ReuseDisplay, StepsDisplay
+
+PROBLEM = gs.Problem(
+    activation="tanh",
+    teacher="sin",
+    width=1.0,
+    steps=[
+        gs.Step(samples=2.0, rate=1.0, exponent=0.5),
+        gs.Step(samples=2.0, rate=1.0, exponent=0.5, batch="previous"),
+    ],
+    readout=gs.Ridge(samples=2.0, penalty=0.1),
+    init=gs.Init(second_layer="constant"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def test_weights_after_each_step(tmp_path):
+    after = [PROBLEM.replace({"steps": PROBLEM.steps[:1]}), PROBLEM]
+    run = simulation.run(PROBLEM, 60, seed=0)
+    predicted = [theory.weights(problem, d=60) for problem in after]
+    display = StepsDisplay(
+        theory=predicted, simulation=[run.after(1).weights(), run.weights()]
+    ).plot()
+    assert display.figure_.get_size_inches()[0] == DOUBLE
+    for panel, spectrum in zip(display.panels, predicted):
+        assert [mark.value for mark in panel.predicted] == [s.value for s in spectrum.spikes]
+        assert panel.values is not None
+        assert len(panel.values) == 60
+    display.save(tmp_path / "steps.pdf")
+    with pytest.raises(gs.InvalidProblem, match="2 spectra"):
+        StepsDisplay(theory=predicted, simulation=[run.weights()])
+
+
+def test_map_of_outliers():
+    first, second = np.linspace(0, 0.45, 10), np.linspace(0, 0.5, 11)
+    grid = gs.Grid(PROBLEM, {"steps.1.exponent": second, "steps.0.exponent": first})
+    gaussian = grid.replace({"init.second_layer": "gaussian"})
+    display = OutlierMapDisplay(theory.outlier_count(gaussian)).plot()
+    assert display.figure_.get_size_inches()[0] == SINGLE
+    shown = display.ax_.collections[0].get_array()
+    assert shown.shape == (11, 10)  # rows are the second exponent
+    assert shown[-1, -1] == 6
+    assert shown[0, 0] == 1
+    # tanh: lines of k = 2, 4, 6, 8, 10, ending where e₂ = k(1/2 − e₁).
+    ends = {tuple(np.round(line.get_xydata()[-1], 9)) for line in display.ax_.get_lines()}
+    assert {(0.45, 0.1), (0.45, 0.2)} <= ends
+    with pytest.raises(gs.InvalidProblem, match="over a grid"):
+        OutlierMapDisplay(theory.outlier_count(PROBLEM))
+
+
+def test_fresh_against_reused():
+    samples = [2.0, 4.0]
+    comparisons = {}
+    for name, batch in (("fresh", "fresh"), ("reused", "previous")):
+        pairs = []
+        for alpha in samples:
+            problem = PROBLEM.replace({"steps.1.batch": "fresh"}).replace(
+                {"steps.0.samples": alpha, "steps.1.samples": alpha}
+            )
+            problem = problem.replace({"steps.1.batch": batch})
+            pairs.append(
+                tuple(
+                    gs.compare(problem, 50, seeds=2, question=question)
+                    for question in ("risk", "weights")
+                )
+            )
+        comparisons[name] = pairs
+    curves = {name: [(2.0, 0.2, 0.5), (3.0, 0.18, 0.6), (4.0, 0.16, 0.7)] for name in comparisons}
+    display = ReuseDisplay.from_comparisons(samples, comparisons, curves).plot()
+    assert [series.label for series in display.risk] == ["fresh", "reused"]
+    assert display.risk[0].curve_x.tolist() == [2.0, 3.0, 4.0]
+    expected = comparisons["reused"][1][1]["spikes.0.overlap"].largest
+    assert display.overlap[1].mean[1] == pytest.approx(float(expected.mean))
+    assert len(display.axes_) == 2

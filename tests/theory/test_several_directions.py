@@ -1,0 +1,112 @@
+"""Teachers of several directions: those that have one in truth, rotations, and refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import giantsteps as gs
+from giantsteps import theory
+from giantsteps.theory._several_directions import SeveralDirections
+
+
+def problem(teacher, *rates, batch="fresh", exponent=0.5, law="constant"):
+    steps = [gs.Step(samples=3.0, rate=rate, exponent=exponent) for rate in rates[:1]]
+    steps += [gs.Step(samples=3.0, rate=r, exponent=exponent, batch=batch) for r in rates[1:]]
+    return gs.Problem(
+        activation="tanh",
+        teacher=teacher,
+        noise_variance=0.1,
+        width=1.2,
+        steps=steps,
+        readout=gs.Ridge(samples=2.0, penalty=0.1),
+        init=gs.Init(second_layer=law),
+    )
+
+
+DISGUISED = [gs.MultiIndex("sin(x0)", 2), gs.MultiIndex("sin(0.6*x0 + 0.8*x1)", 2)]
+
+
+@pytest.mark.parametrize("teacher", DISGUISED)
+@pytest.mark.parametrize(("rates", "batch"), [((1.5, 1.0), "fresh"), ((1.5, 1.0), "previous")])
+@pytest.mark.parametrize("law", ["constant", gs.Vocabulary([-1.0, 0.5, 2.0], [0.3, 0.3, 0.4])])
+def test_one_direction_in_disguise(teacher, rates, batch, law):
+    plain = problem("sin", *rates, batch=batch, law=law)
+    hidden = problem(teacher, *rates, batch=batch, law=law)
+    for d in (None, 800):
+        expected, found = theory.risk(plain, d=d), theory.risk(hidden, d=d)
+        assert_allclose(found.test, expected.test, rtol=2e-5)
+        assert_allclose(found.train, expected.train, rtol=2e-5)
+        assert_allclose(found.initial.test, expected.initial.test, rtol=1e-8)
+        assert found.by_degree is None
+        spikes = zip(theory.weights(plain, d=d).spikes, theory.weights(hidden, d=d).spikes)
+        for one, other in spikes:
+            assert_allclose(other.value, one.value, rtol=1e-6)
+            assert_allclose(other.overlap, one.overlap, atol=1e-5)
+
+
+@pytest.mark.parametrize("teacher", DISGUISED)
+def test_one_step_of_every_size(teacher):
+    for exponent, d in ((0.0, None), (0.0, 700), (0.3, 700), (0.5, None)):
+        plain = problem("sin", 1.5, exponent=exponent)
+        hidden = problem(teacher, 1.5, exponent=exponent)
+        assert_allclose(
+            [spike.overlap for spike in theory.weights(hidden, d=d).spikes],
+            [spike.overlap for spike in theory.weights(plain, d=d).spikes],
+            rtol=2e-3,
+        )
+        if exponent == 0 and d is None:
+            expected = theory.risk(plain).test
+        else:
+            expected = theory.equivalent(plain, d, bulk="isotropic").risk(plain.readout).test
+        assert_allclose(theory.risk(hidden, d=d).test, expected, rtol=2e-5)
+
+
+def test_three_directions():
+    """A sum of three functions is learned as far as the one it has a step for."""
+    teacher = gs.MultiIndex("sin(x0) + 0.3*he2(x1) + 0.2*he3(x2)", 3)
+    model = theory.equivalent(problem(teacher, 1.5), 600)
+    assert isinstance(model, SeveralDirections)
+    assert model.rank == 3
+    answer = theory.risk(problem(teacher, 1.5), d=600)
+    out_of_reach = 0.3**2 * 2 + 0.2**2 * 6
+    assert out_of_reach < answer.test < answer.initial.test
+    with pytest.raises(gs.NotCovered, match="rank three or less"):
+        theory.risk(problem(gs.MultiIndex("sin(x0) + x1*x2*x3", 4), 1.5), d=600)
+
+
+def test_several_small_steps():
+    hidden, plain = (problem(teacher, 1.0, 1.0, exponent=0.0) for teacher in (DISGUISED[1], "sin"))
+    assert_allclose(theory.risk(hidden).test, theory.risk(plain).test, rtol=1e-8)
+    assert_allclose(theory.risk(hidden, d=900).test, theory.risk(plain, d=900).test, rtol=2e-5)
+    more = {"steps": [gs.Step(samples=3.0, rate=1.5)] * 3}
+    three = hidden.replace(more)
+    (spike,), (expected,) = (theory.weights(p.replace(more), d=900).spikes for p in (hidden, plain))
+    assert_allclose([spike.value, spike.overlap], [expected.value, expected.overlap], rtol=1e-8)
+    with pytest.raises(gs.NotCovered, match="at most two steps"):
+        theory.risk(three, d=900)
+
+
+def test_questions_about_one_direction_are_refused():
+    asked = problem(DISGUISED[0], 1.0, exponent=0.0)
+    for question in (theory.kernel, theory.bounds, theory.learned_function):
+        with pytest.raises(gs.NotCovered, match="several directions"):
+            question(asked)
+    uncentred = problem(gs.MultiIndex("relu(x0) + x1", 2), 1.0)
+    with pytest.raises(gs.NotCovered, match="E σ"):
+        theory.risk(uncentred, d=500)
+
+
+def test_a_model_must_know_all_directions():
+    with pytest.raises(gs.InvalidProblem, match="orthonormal"):
+        SeveralDirections(
+            activation="tanh",
+            teacher=gs.MultiIndex("x0*x1", 2),
+            width=1.0,
+            spikes=np.zeros((1, 1)),
+            overlap=np.zeros(1),
+            bulk=1.0,
+            directions=np.array([[1.0], [0.0]]),
+            last=np.array([0.0, 0.5]),
+        )

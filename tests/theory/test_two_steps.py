@@ -1,0 +1,354 @@
+"""Two steps: fields, equivalent model and weights, by open values and independent routes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.polynomial.hermite_e import hermegauss
+from numpy.testing import assert_allclose
+
+import giantsteps as gs
+from giantsteps import theory
+from giantsteps.functions import as_function, as_teacher
+from giantsteps.laws import outlier
+from giantsteps.theory import _field
+from giantsteps.theory._directions import Directions
+from giantsteps.theory._field import two_step_field
+from giantsteps.theory._two_steps import field_of
+from giantsteps.theory._weight_outliers import TypedWeights
+from giantsteps.theory._weight_spectrum import WeightSpectrum
+
+ONE = gs.Constant()
+BENT = gs.centered("tanh(x) + 0.5*tanh(x)**2")
+SLANTED = "he2(x)/2 + he3(x)/12**0.5"
+
+
+def problem(
+    batch="fresh",
+    *,
+    activation="tanh",
+    teacher="sin",
+    rates=(1.0, 1.0),
+    exponents=(0.5, 0.5),
+    samples=4.0,
+    law="gaussian",
+    noise=0.02,
+):
+    first, second = (
+        {"samples": samples, "rate": rate, "exponent": exponent}
+        for rate, exponent in zip(rates, exponents)
+    )
+    return gs.Problem(
+        activation=activation,
+        teacher=teacher,
+        noise_variance=noise,
+        width=1.0,
+        steps=[first, second | {"batch": batch}],
+        readout=gs.Ridge(samples=3.0, penalty=0.1 / 3),
+        init=gs.Init(second_layer=law),
+    )
+
+
+# -- open values ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reused", "strength", "overlap", "length"),
+    [(False, 1.03495, 0.75802, 1.03701), (True, 0.76591, 0.74589, 0.97660)],
+)
+def test_open_values_of_the_field(reused, strength, overlap, length):
+    field = two_step_field(
+        as_function("tanh"), as_teacher("sin"), 0.3, ONE, (2.0, 2.0), (0.5, 2.0), reused
+    )
+    assert_allclose(field.modes.strength, [strength], atol=5e-6)
+    assert_allclose(field.modes.teacher, [[overlap]], atol=5e-6)
+    assert_allclose(field.variances, [length], atol=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("batch", "d", "test"),
+    [
+        ("fresh", 800, 0.0429),
+        ("previous", 800, 0.0620),
+        ("fresh", 2000, 0.0397),
+        ("previous", 2000, 0.0588),
+    ],
+)
+def test_open_values_of_the_risk(batch, d, test):
+    assert_allclose(theory.risk(problem(batch), d=d).test, test, atol=1e-4)
+
+
+def test_open_value_of_the_risk_of_unequal_steps():
+    asked = problem("previous", rates=(0.5, 2.0), samples=2.0, noise=0.3).replace(
+        {"width": 1.5, "readout.samples": 2.0, "readout.penalty": 0.1}
+    )
+    assert_allclose(theory.risk(asked, d=600).test, 0.2078, atol=5e-5)
+
+
+# -- the field by brute force -----------------------------------------------------------------
+
+
+def _rule(count):
+    x, w = hermegauss(count)
+    return x, w / w.sum()
+
+
+def _brute_force(star, samples, rates, values, mass, reused):
+    """Theory §7 term by term on a product of Gauss–Hermite nodes, without noise, for tanh."""
+    slope = lambda x: 1 / np.cosh(x) ** 2  # noqa: E731
+    z, w = _rule(80)
+    linear = w @ (z * np.tanh(z))
+    variance = w @ slope(z) ** 2 - linear**2
+    square, teacher = w @ star(z) ** 2, w @ (z * star(z))
+    u, wu = _rule(40)
+    q, wq = _rule(30)
+    u, q = (part.ravel() for part in np.meshgrid(u, q, indexing="ij"))
+    weight = np.outer(wu, wq).ravel()
+    spread = np.sqrt(square / samples)
+    y, v = star(u), teacher * u + spread * q
+    lengths = 1 + (rates[0] * values) ** 2 * square * variance / samples
+    g, wg = _rule(90)
+    x, wx = _rule(10)
+    g, x = (part.ravel() for part in np.meshgrid(g, x, indexing="ij"))
+    inner = np.outer(wg, wx).ravel()
+    response = []
+    for value, length in zip(values, lengths):
+        moved = rates[0] * value
+        if reused:
+            own = y[:, None] * slope(g) / samples
+            h = g + moved * (own + linear * v[:, None]) + np.sqrt(length - 1) * x
+        else:
+            h = np.sqrt(length) * g + moved * linear * v[:, None]
+        dh = slope(h)
+        bend = -2 * np.tanh(h) * dh
+        parts = (np.tanh(h), dh, bend, dh**2, dh * g, dh * slope(g))
+        response.append([part @ inner for part in parts])
+    output, zeta, curve, squared, tilt, echo = (np.array(part) for part in zip(*response))
+    r = y - (mass * values) @ output
+    pull = r * zeta
+    frame = np.stack([pull @ (weight * u), pull @ (weight * (v - teacher * u)) / spread], axis=1)
+    products = frame @ frame.T + (pull * weight) @ pull.T / samples
+    along = frame @ [teacher, spread]
+    if reused:
+        drift = r * curve * values[:, None] - ((mass * values**2) @ zeta) * zeta
+        drift, own = rates[0] * linear * drift @ weight, pull @ (weight * y)
+        products += (np.outer(drift, own) + np.outer(own, drift)) / samples
+        along = pull @ (weight * (y / samples + v))
+    first, second = rates[0] * linear, rates[1]
+    kernel = first**2 * (teacher**2 + spread**2) + first * second * np.add.outer(along, along)
+    kernel = np.outer(values, values) * (kernel + second**2 * products)
+    noise = (squared - zeta**2) @ (weight * r**2) / samples
+    stretch, moved = curve @ (weight * r), second * values
+    if not reused:
+        return kernel, lengths * (1 + moved * stretch) ** 2 + moved**2 * noise
+    tilted = tilt @ (weight * r)
+    cross = (echo - linear * zeta) @ (weight * y * r) / samples
+    grown = lengths - 1
+    return kernel, (
+        lengths
+        + 2 * moved * (tilted + grown * stretch)
+        + 2 * rates[0] * values * moved * cross
+        + moved**2
+        * (noise + tilted**2 + grown * stretch**2 + 2 * rates[0] * values * stretch * cross)
+    )
+
+
+@pytest.mark.parametrize("reused", [False, True])
+def test_field_is_that_of_brute_force(reused):
+    law = gs.Vocabulary([-0.7, 1.2], [0.4, 0.6])
+    field = two_step_field(
+        as_function("tanh"), as_teacher("sin"), 0.0, law, (2.0, 2.0), (0.8, 1.1), reused
+    )
+    kernel, variances = _brute_force(np.sin, 2.0, (0.8, 1.1), *law.types(), reused)
+    assert_allclose(field.kernel, kernel, rtol=2e-6)
+    assert_allclose(field.variances, variances, rtol=2e-6)
+
+
+@pytest.mark.parametrize("term", ["slope", "curvature", "echo"])
+def test_each_term_is_needed(term, monkeypatch):
+    """A term that is 5 % off moves the field far beyond the accuracy of the open values."""
+    original = _field.reused_response
+
+    def broken(*args):
+        response = original(*args)
+        object.__setattr__(response, term, 1.05 * getattr(response, term))
+        return response
+
+    monkeypatch.setattr(_field, "reused_response", broken)
+    field = two_step_field.__wrapped__(
+        as_function("tanh"), as_teacher("sin"), 0.3, ONE, (2.0, 2.0), (0.5, 2.0), True
+    )
+    wrong = abs(field.modes.strength[0] - 0.76591) + abs(field.variances[0] - 0.97660)
+    assert wrong > 1e-4
+
+
+# -- limits -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch", ["fresh", "previous"])
+@pytest.mark.parametrize("activation", ["tanh", gs.centered("relu"), BENT])
+def test_a_step_that_is_not_taken(batch, activation):
+    """With either rate zero two steps are one, on a fresh batch and on a reused one."""
+    law = gs.Vocabulary([-1.2, 0.0, 0.7], [0.3, 0.2, 0.5])
+    for rates in ((1.3, 0.0), (0.0, 1.3)):
+        model = theory.equivalent(problem(batch, activation=activation, rates=rates, law=law))
+        single = problem(activation=activation, law=law).replace(
+            {"steps": [gs.Step(samples=4.0, rate=1.3, exponent=0.5)]}
+        )
+        one = theory.equivalent(single, bulk="isotropic")
+        assert_allclose(model.spikes[:, :1], one.spikes, atol=2e-6)
+        assert_allclose(model.overlap[0], one.overlap[0], rtol=1e-6)
+        assert_allclose(model.bulk.totals, one.bulk.totals, rtol=1e-6)
+
+
+def test_risk_of_a_step_that_is_not_taken():
+    two = theory.risk(problem(rates=(1.0, 0.0)), d=600).test
+    one = problem().replace({"steps": [gs.Step(samples=4.0, rate=1.0, exponent=0.5)]})
+    expected = theory.equivalent(one, 600, bulk="isotropic").risk(one.readout).test
+    assert_allclose(two, expected, rtol=1e-6)
+
+
+def test_samples_of_a_fresh_step_are_its_own():
+    """More samples in the second step leave less noise in the second direction alone."""
+    few, many = (
+        theory.weights(problem().replace({"steps.1.samples": samples}), d=1000).spikes[0].overlap
+        for samples in (4.0, 40.0)
+    )
+    assert many > few + 0.02
+
+
+# -- weights ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strength", [1.3, 2.0, 7.0])
+@pytest.mark.parametrize("width", [0.5, 1.0, 2.0])
+def test_equal_lengths_give_the_map_of_one_spike(strength, width):
+    found = TypedWeights(
+        np.array([[strength / 30.0]]), np.ones(1), np.ones(1), width, 900.0
+    ).outliers
+    value, left, right, present = outlier(strength, width)
+    assert len(found) == int(present)
+    for one in found:
+        assert_allclose([one.value, one.left, one.right[0] ** 2], [value, left, right], rtol=1e-9)
+
+
+def test_outliers_of_typed_weights_by_the_general_solver():
+    mass = np.array([0.3, 0.3, 0.4])
+    spikes = np.array([[-1.5, 0.8], [2.0, 1.0], [0.5, -1.5]]) * 1.2 / np.sqrt(1000)
+    lengths, values = np.array([0.6, 1.8, 1.0]), np.array([-1.0, 2.0, 0.5])
+    ours = TypedWeights(spikes, lengths, mass, 1.2, 1800.0)
+    general = WeightSpectrum(
+        width=1.2,
+        neurons=1800.0,
+        probabilities=mass,
+        spikes=spikes,
+        bulk=Directions.isotropic(lengths, 2),
+    )
+    assert_allclose(ours.bulk.edge**2, general.law.edge, rtol=1e-5)
+    assert len(ours.outliers) == len(general.outliers) == 2
+    for one, squared in zip(ours.outliers, general.outliers):
+        assert_allclose(one.value**2, squared, rtol=1e-8)
+        left = {"first": np.array([1.0, 0, 0]), "second": np.array([0, 1.0, 0])}
+        overlaps = general.overlaps(squared, left, {"a": values})
+        assert_allclose(
+            one.left * one.direction**2, [overlaps["first"], overlaps["second"]], rtol=1e-4
+        )
+        along = (mass @ (values * one.right)) ** 2 / (mass @ values**2)
+        assert_allclose(along, overlaps["a"], rtol=1e-4)
+
+
+def test_degrees_of_the_outliers():
+    """An odd activation brings A and A³, one with an even part A and A² first."""
+    odd = theory.weights(problem(rates=(2.0, 2.0), samples=1.0), d=2000).spikes
+    assert [spike.degree for spike in odd] == [1, 3]
+    even = theory.weights(problem(activation=gs.centered("relu"), rates=(1, 0.5)), d=4000).spikes
+    assert [spike.degree for spike in even][:2] == [1, 2]
+
+
+def test_a_reused_batch_aligns_a_second_outlier_that_a_fresh_one_does_not():
+    overlaps = {}
+    for batch in ("fresh", "previous"):
+        asked = problem(
+            batch,
+            activation=BENT,
+            teacher=SLANTED,
+            rates=(2.0, 2.0),
+            exponents=(0.35, 0.45),
+            noise=0.0,
+        )
+        spikes = theory.weights(asked, d=1500).spikes
+        overlaps[batch] = [spike.overlap for spike in spikes[:2]]
+    assert 0.25 < overlaps["previous"][1] < 0.35
+    assert max(overlaps["fresh"]) < 1e-12
+
+
+def test_limit_of_two_large_steps():
+    spectrum = theory.weights(problem("previous", law=gs.Vocabulary([-1, 1, 2], [0.3, 0.4, 0.3])))
+    big = theory.weights(
+        problem("previous", law=gs.Vocabulary([-1, 1, 2], [0.3, 0.4, 0.3])), d=10**8
+    )
+    assert all(np.isinf(spike.value) for spike in spectrum.spikes)
+    assert spectrum.count >= 2
+    for limit, finite in zip(spectrum.spikes[:2], big.spikes[:2]):
+        for name, overlap in limit.overlaps.items():
+            assert_allclose(finite.overlaps[name], overlap, atol=2e-4)
+        assert limit.degree == finite.degree
+    constant = problem(law="constant")
+    assert_allclose(theory.risk(constant).test, theory.risk(constant, d=10**7).test, rtol=1e-5)
+
+
+# -- what is kept and what is refused ---------------------------------------------------------
+
+
+def test_the_direction_that_shows_the_teacher_is_kept():
+    """For c₂ ≠ 0 and an odd teacher the second strongest direction is blind; the third is not."""
+    asked = problem(activation=BENT, rates=(1.0, 1.0), exponents=(0.4, 0.45))
+    modes = field_of(asked, 1000).modes
+    assert abs(modes.teacher[0, 1]) < 1e-8 < 0.1 < abs(modes.teacher[0, 2])
+    model = theory.equivalent(asked, 1000)
+    assert_allclose(np.abs(model.overlap), np.abs(modes.teacher[0, [0, 2]]), rtol=1e-12)
+
+
+def test_a_grid_over_batches_is_its_cells():
+    grid = gs.Grid(
+        problem(law="constant"),
+        {"steps.1.batch": ["fresh", "previous"], "readout.samples": [1.0, 2.0, 3.0]},
+    )
+    answer = theory.risk(grid, d=500)
+    assert answer.test.shape == (2, 3)
+    assert answer.test[1, 2] == theory.risk(grid[1, 2], d=500).test
+    assert not answer.exact
+    assert answer.violated
+
+
+@pytest.mark.parametrize(
+    ("asked", "d", "needle"),
+    [
+        (problem(exponents=(0.3, 0.4)), None, "any two exponents with d given"),
+        (problem().replace({"steps": problem().steps * 2}), 500, "any number of steps with expo"),
+        (problem(activation="relu", law="constant"), 500, "gs.centered(activation)"),
+    ],
+)
+def test_refusals(asked, d, needle):
+    for question in (theory.risk, theory.weights, theory.equivalent):
+        with pytest.raises(gs.NotCovered) as error:
+            question(asked, d)
+        assert needle in str(error.value)
+
+
+def test_an_uncentred_activation_is_covered_where_the_second_layer_has_mean_zero():
+    raw = theory.weights(problem(activation="relu"), d=500).spikes[0]
+    centred = theory.weights(problem(activation=gs.centered("relu")), d=500).spikes[0]
+    assert_allclose(raw.value, centred.value, rtol=1e-9)
+
+
+def test_heavy_labels_cost_no_accuracy():
+    """The grid of labels is split where they are: moments of He₃ come out."""
+    from giantsteps.theory._sample_law import sample_law
+
+    law = sample_law(as_teacher("he3"), 0.2, 3.0)
+    assert_allclose(law.mean(law.label**2), 6.2, rtol=1e-7)
+    assert_allclose(law.mean(law.step**2), law.norm_squared, rtol=1e-12)
+    assert_allclose(law.mean(np.tanh(law.label) * law.step), 0.0, atol=1e-12)
+    jumping = sample_law(as_teacher("sign"), 0.0, 3.0)
+    assert_allclose(jumping.frame(jumping.label + 0 * jumping.step)[0], np.sqrt(2 / np.pi))
