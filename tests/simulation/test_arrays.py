@@ -6,7 +6,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.functions import as_function
 from giantsteps.simulation._arrays import Arrays
 from giantsteps.simulation._devices import resolve
@@ -85,6 +85,36 @@ def test_no_cholesky_of_an_indefinite_matrix(arrays: Arrays) -> None:
     matrix = arrays.asarray(np.diag([1.0, -2.0, 3.0]))
     assert arrays.solve(matrix, 1.0, arrays.asarray(np.ones(3))) is None
     assert arrays.solve(matrix, 2.5, arrays.asarray(np.ones(3))) is not None
+
+
+def test_full_decompositions(arrays: Arrays) -> None:
+    w = np.random.default_rng(0).standard_normal((60, 60))
+    symmetric = np.tril(w + w.T) + np.triu(np.full((60, 60), 9.0), 1)  # the upper half is not read
+    expected, vectors = np.linalg.eigh(w + w.T)
+    given = arrays.asarray(symmetric)
+    np.testing.assert_allclose(arrays.to_host(arrays.eigvalsh(given)), expected, atol=1e-13)
+    values, found = (arrays.to_host(part) for part in arrays.eigh(given))
+    np.testing.assert_allclose(values, expected, atol=1e-13)
+    np.testing.assert_allclose(np.abs(np.sum(found * vectors, axis=0)), 1, rtol=1e-9)
+    zero = arrays.zeros(5, 5)
+    np.testing.assert_array_equal(arrays.to_host(arrays.eigvalsh(zero)), np.zeros(5))
+    np.testing.assert_array_equal(arrays.to_host(arrays.eigh(zero)[0]), np.zeros(5))
+
+
+@pytest.mark.parametrize("error", [1e-9, np.nan])
+def test_a_wrong_decomposition_is_an_error(error: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays, w = resolve(), np.random.default_rng(0).standard_normal((60, 60))
+    values, vectors = np.linalg.eigh(w + w.T)
+    off = values + error * np.eye(60)[7] * np.abs(values).max() * 60
+    turned = vectors.copy()
+    turned[:, 0] += error * 60 * vectors[:, 1]
+    monkeypatch.setattr(NumpyArrays, "_eigvalsh", lambda self, symmetric: off)
+    with pytest.raises(NotConverged, match="60 eigenvalues of a matrix"):
+        arrays.eigvalsh(w + w.T)
+    for wrong in ((off, vectors), (values, turned)):
+        monkeypatch.setattr(NumpyArrays, "_eigh", lambda self, symmetric, wrong=wrong: wrong)
+        with pytest.raises(NotConverged, match="eigenvectors of a matrix of size 60"):
+            arrays.eigh(w + w.T)
 
 
 @pytest.mark.parametrize("name", ["tanh", "relu", "max(x, x**2-1)", "erf"])

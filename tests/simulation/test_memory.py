@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tracemalloc
 
 import pytest
 
 import giantsteps as gs
 from giantsteps import simulation
-from giantsteps.simulation import _cost, _memory
+from giantsteps.simulation import _cost, _memory, _spectrum
 from giantsteps.simulation._memory import as_bytes, in_words
 from giantsteps.simulation._streams import Streams
 
@@ -85,10 +87,38 @@ def test_the_budget_holds(dtype: str) -> None:
     assert peak < run.cost().memory <= 90e6
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the system does not say")
+def test_the_budget_holds_for_a_whole_process() -> None:
+    # 30,000 samples of dimension 500 would be 120 MB, and their features as many again.
+    script = """
+import resource, giantsteps as gs
+from giantsteps import simulation
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def risk(d, **options):
+    problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+                         readout=gs.Ridge(samples=60.0, penalty=0.1))
+    return simulation.risk(problem, d, 0, test_samples=2000, **options).test
+risk(20)
+before = peak()
+test = risk(500, memory="120MB")
+print(test, peak() - before)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    test, kilobytes = map(float, done.stdout.split())
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert kilobytes * unit < 120e6
+    problem = make(60.0).untrained().replace({"noise_variance": 0.0, "readout.penalty": 0.1})
+    assert test == pytest.approx(simulation.risk(problem, 500, 0, test_samples=2000).test, rel=1e-8)
+
+
 def test_too_small_a_budget_is_an_early_error(monkeypatch: pytest.MonkeyPatch) -> None:
     run = simulation.run(make(3.0), 2000, seed=0, memory="100MB")
     monkeypatch.setattr(Streams, "normal", lambda *given: pytest.fail("drawn before the check"))
-    for ask in (run.cost, run.risk, lambda: run.kernel(kind="tangent")):
+    questions = (run.cost, run.risk, run.gradient, run.weights, lambda: run.kernel(kind="tangent"))
+    for ask in (*questions, lambda: _spectrum.bulk(run, "weights")):
         with pytest.raises(gs.InvalidProblem, match=r"memory = .* at least .*B for .* d = 2000"):
             ask()
 

@@ -9,14 +9,7 @@ from giantsteps.errors import NotConverged
 from giantsteps.simulation import _spectra
 from giantsteps.simulation._arrays import Arrays
 from giantsteps.simulation._devices import resolve
-from giantsteps.simulation._numpy_arrays import NumpyArrays
-from giantsteps.simulation._spectra import (
-    eigenpairs,
-    eigenvalues,
-    largest,
-    largest_of,
-    singular_values,
-)
+from giantsteps.simulation._spectra import largest, largest_of, singular_values
 
 
 def matrix(rows: int, columns: int, spike: float) -> np.ndarray:
@@ -68,33 +61,3 @@ def test_not_converged_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     w = matrix(900, 900, 0.0)
     with pytest.raises(NotConverged, match="4 largest of 900"):
         largest_of(resolve(), w, 4)
-
-
-def test_full_decompositions(arrays: Arrays) -> None:
-    w = matrix(60, 60, 3.0)
-    symmetric = np.tril(w + w.T) + np.triu(np.full((60, 60), 9.0), 1)  # the upper half is not read
-    expected, vectors = np.linalg.eigh(w + w.T)
-    given = arrays.asarray(symmetric)
-    np.testing.assert_allclose(eigenvalues(arrays, given), expected, atol=1e-13)
-    values, found = (arrays.to_host(part) for part in eigenpairs(arrays, given))
-    np.testing.assert_allclose(values, expected, atol=1e-13)
-    np.testing.assert_allclose(np.abs(np.sum(found * vectors, axis=0)), 1, rtol=1e-9)
-    zero = arrays.zeros(5, 5)
-    np.testing.assert_array_equal(eigenvalues(arrays, zero), np.zeros(5))
-    np.testing.assert_array_equal(arrays.to_host(eigenpairs(arrays, zero)[0]), np.zeros(5))
-
-
-@pytest.mark.parametrize("error", [1e-9, np.nan])
-def test_a_wrong_decomposition_is_an_error(error: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays, w = resolve(), matrix(60, 60, 3.0)
-    values, vectors = np.linalg.eigh(w + w.T)
-    off = values + error * np.eye(60)[7] * np.abs(values).max() * 60
-    turned = vectors.copy()
-    turned[:, 0] += error * 60 * vectors[:, 1]
-    monkeypatch.setattr(NumpyArrays, "eigvalsh", lambda self, symmetric: off)
-    with pytest.raises(NotConverged, match="60 eigenvalues of a matrix"):
-        eigenvalues(arrays, w + w.T)
-    for wrong in ((off, vectors), (values, turned)):
-        monkeypatch.setattr(NumpyArrays, "eigh", lambda self, symmetric, wrong=wrong: wrong)
-        with pytest.raises(NotConverged, match="eigenvectors of a matrix of size 60"):
-            eigenpairs(arrays, w + w.T)

@@ -76,11 +76,11 @@ class NumpyArrays(Arrays):
             return None
         return lapack.dpotrs(factor, rhs, lower=True)[0]
 
-    def eigh(self, symmetric: Array) -> tuple[Array, Array]:
+    def _eigh(self, symmetric: Array) -> tuple[Array, Array]:
         values, vectors = eigh(symmetric, lower=True, driver="evd", check_finite=False)
         return values, vectors
 
-    def eigvalsh(self, symmetric: Array) -> Array:
+    def _eigvalsh(self, symmetric: Array) -> Array:
         return eigvalsh(symmetric, lower=True, check_finite=False)
 
 

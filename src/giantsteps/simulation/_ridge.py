@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from giantsteps.simulation._arrays import Array, Arrays
-from giantsteps.simulation._spectra import eigenpairs
 
 __all__ = [
     "EIGEN_FROM",
@@ -88,7 +87,7 @@ def solve_shifted(
             x = arrays.solve(symmetric, shift, rhs) if shift > 0 else None
             found[number] = None if x is None else (x, xp.zeros_like(x))
     if any(pair is None for pair in found):
-        values, vectors = eigenpairs(arrays, symmetric)
+        values, vectors = arrays.eigh(symmetric)
         components = xp.matrix_transpose(vectors) @ rhs
         relative = max(values.shape[0] * sys.float_info.epsilon, 16 * arrays.epsilon**2)
         cutoff = max(float(values[-1]), 0.0) * relative

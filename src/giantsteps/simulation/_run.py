@@ -152,7 +152,7 @@ class Run:
     @cached_property
     def trained(self) -> Trained:
         """The first layer after all steps."""
-        weights, first = self.network.weights(), None
+        weights, first = self.start(), None
         for number, step in enumerate(self.problem.steps):
             descent = self.descent(weights, number)
             first = descent.direction if first is None else first
@@ -160,6 +160,12 @@ class Run:
             update *= step.learning_rate(self.sizes.neurons)
             weights += self.backend.narrow(update)
         return Trained(weights, first)
+
+    def start(self) -> Array:
+        """W₀, a fresh copy; an error if the memory is too small for the steps from there."""
+        held = self.step_bytes if self.problem.steps else self.weight_bytes
+        self.budget.rows(self.sizes.d, self.sizes.neurons, held, "the weights")
+        return self.network.weights()
 
     def descent(self, weights: Array, step: int) -> Descent:
         """The gradient of a step at the given weights."""

@@ -12,7 +12,7 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import EmpiricalLaw
 from giantsteps.simulation._arrays import Array, Arrays
-from giantsteps.simulation._spectra import eigenvalues, largest, largest_of, singular_values
+from giantsteps.simulation._spectra import largest, largest_of, singular_values
 from giantsteps.simulation._tangent import tangent_kernel
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ def fields(run: Run, matrix: str, top: int) -> dict[str, Any]:
 def bulk(run: Run, matrix: str) -> EmpiricalLaw:
     """The law of all values of the spectrum."""
     if matrix == "weights":
+        d, neurons = run.sizes.d, run.sizes.neurons
+        copied = 8 * d * neurons if run.backend.itemsize < 8 else 0
+        held = run.weight_bytes + copied + 3 * 8 * min(d, neurons) ** 2
+        run.budget.rows(d, neurons, held, "the singular values of the weights")
         return EmpiricalLaw(singular_values(run.backend, run.trained.weights))
     if matrix == "tangent":
         kernel, _ = tangent(run)
@@ -76,7 +80,7 @@ def targets(arrays: Arrays, inputs: Array, labels: Array, direction: Array | Non
 
 
 def _eigenvalues(arrays: Arrays, symmetric: Array) -> np.ndarray:
-    return np.maximum(eigenvalues(arrays, symmetric), 0.0)
+    return np.maximum(arrays.to_host(arrays.eigvalsh(symmetric)), 0.0)
 
 
 def _weight_spikes(run: Run, top: int) -> tuple[Spike, ...]:
@@ -176,7 +180,7 @@ def first_gradient(run: Run) -> Gradient:
         raise InvalidProblem("steps", (), "at least one step for this question")
     arrays = run.backend
     xp = arrays.xp
-    descent = run.descent(run.network.weights(), 0)
+    descent = run.descent(run.start(), 0)
     residual, b = descent.update, descent.direction
     a = arrays.wide(run.network.second_layer)
     _, left, right = largest_of(arrays, residual, 1)

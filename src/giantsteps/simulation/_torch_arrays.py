@@ -69,11 +69,11 @@ class TorchArrays(Arrays):
             return None
         return self._torch.cholesky_solve(rhs[:, None], factor)[:, 0]
 
-    def eigh(self, symmetric: Array) -> tuple[Array, Array]:
+    def _eigh(self, symmetric: Array) -> tuple[Array, Array]:
         values, vectors = self._torch.linalg.eigh(symmetric, UPLO="L")
         return values, vectors
 
-    def eigvalsh(self, symmetric: Array) -> Array:
+    def _eigvalsh(self, symmetric: Array) -> Array:
         return self._torch.linalg.eigvalsh(symmetric, UPLO="L")
 
     def normal(self, entropy: int, rows: int, width: int) -> Array | None:
