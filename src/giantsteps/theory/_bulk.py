@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.errors import NotConverged
-from giantsteps.theory._continuation import State, continuation
+from giantsteps.theory._continuation import Continuation, State
 
 if TYPE_CHECKING:
     from giantsteps.functions import Function
@@ -185,7 +185,7 @@ def _square_along(y: NDArray, weights: NDArray, samples: float, nodes: NDArray) 
         return (m,), gap
 
     raised = nodes + 1e-7j * (scale + np.abs(nodes))
-    (m,) = continuation(solver, raised, scale, "the law of the labels' covariance")
+    (m,) = Continuation(solver, scale, "the law of the labels' covariance")(raised)
     total = m * ((1 / (1 + m[:, None] * (y / samples))) @ (weights * y * y))
     return np.maximum(total.imag / m.imag, 0.0)
 

@@ -98,6 +98,11 @@ class ImplicitLaw(Law):
     def support(self) -> tuple[tuple[float, float], ...]:
         return tuple((piece.lower, piece.upper) for piece in self._pieces)
 
+    @property
+    def masses(self) -> tuple[float, ...]:
+        """Mass of each interval of the support."""
+        return tuple(piece.mass for piece in self._pieces)
+
     def _intervals(self) -> list[tuple[float, float]]:
         """Where a scan over nine decades finds density, with exact edges; specks left out."""
         x = self._scale * np.geomspace(1e-6, 1e3, _SCAN)

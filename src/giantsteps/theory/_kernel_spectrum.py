@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from giantsteps.theory._continuation import State, continuation
+from giantsteps.theory._continuation import Continuation, State
 from giantsteps.theory._implicit_law import ImplicitLaw
 from giantsteps.theory._readout import special_resolvent
 from giantsteps.theory._solve import Equations, Resolvent, solve
@@ -21,6 +21,7 @@ _NEWTON = 12
 _CHANNELS = 1e-4
 _MEMORY = 3_000_000
 _GRID = 16
+_GAP = 0.05
 #: An eigenvalue of 𝓜 that vanishes, and crossings too close to be two outliers.
 _ZERO, _POLE = 1e-3, 1e-5
 
@@ -90,8 +91,12 @@ class KernelSpectrum:
         tau = np.concatenate([part.tau for part in parts])
         return self._repeat(len(z)).at(v1, tau, -z)
 
+    @cached_property
+    def _follow(self) -> Continuation:
+        return Continuation(self._solve, self.scale, "the resolvent of the kernel")
+
     def _continue(self, z: NDArray) -> Resolvent:
-        v1, tau = continuation(self._solve, z, self.scale, "the resolvent of the kernel")
+        v1, tau = self._follow(z)
         return self._repeat(len(z)).at(v1, tau, -z)
 
     def _repeat(self, count: int) -> Equations:
@@ -124,13 +129,15 @@ class KernelSpectrum:
 
     @cached_property
     def outliers(self) -> tuple[Outlier, ...]:
-        """All outliers, largest first: above the bulk and in its gaps."""
+        """All outliers, largest first: above the bulk, and in gaps between parts of some mass."""
         support = self.bulk.support
         highest = 4.0 * (support[-1][1] + self._bound)
         found: list[float] = []
         for i, (_, lower) in enumerate(support):
-            upper = support[i + 1][0] if i + 1 < len(support) else highest
-            found += self._roots(lower, upper)
+            if i + 1 == len(support):
+                found += self._roots(lower, highest)
+            elif min(self.bulk.masses[i], self.bulk.masses[i + 1]) > _GAP:
+                found += self._roots(lower, support[i + 1][0])
         return tuple(self._describe(x) for x in sorted(found, reverse=True))
 
     @cached_property

@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from giantsteps.answers import LearnedFunction, Risk, Solution
 from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
-from giantsteps.gaussian import hermite_coefficients, hermite_functions
+from giantsteps.gaussian import coordinate_rule, hermite_coefficients, hermite_functions
 from giantsteps.problem import Ridge
 from giantsteps.theory._readout import Readout, regress
 from giantsteps.theory._ridge_batch import DEGREES, RidgeBatch
@@ -22,6 +22,8 @@ __all__ = ["learned_function_of_model", "ridge_batch", "risk_of_model"]
 
 #: Share of E_k[ω] from |k| > 6 (1e-9 without features) beyond which there is no answer.
 _FAR_SHARE = 1e-4
+#: Nodes of one spike coordinate given that of the teacher.
+_AROUND = 24
 
 
 def risk_of_model(model: SpikedFeatures, readout: Ridge) -> Risk:
@@ -126,12 +128,10 @@ def learned_function_of_model(
     if along not in ("spike", "teacher"):
         raise InvalidProblem("along", along, "'spike' or 'teacher'")
     direction = model.overlap if along == "teacher" else np.eye(model.rank)[0]
-    # k given the coordinate, as a quadrature around direction · x.
-    rule = model.coordinates
-    around, weights = (
-        rule.nodes @ _root(np.eye(model.rank) - np.outer(direction, direction)),
-        (rule.weights),
-    )
+    # k given the coordinate, as a quadrature around direction · x: functions of k are smooth.
+    rule = coordinate_rule(1, nodes=_AROUND) if model.rank == 1 else model.coordinates
+    around = rule.nodes @ _root(np.eye(model.rank) - np.outer(direction, direction))
+    weights = rule.weights
     if along == "spike" and model.rank == 1:
         around, weights = np.zeros((1, 1)), np.ones(1)
     k = (points[:, None, None] * direction + around).reshape(-1, model.rank)
@@ -139,7 +139,7 @@ def learned_function_of_model(
     _check(model, [readout], solved)
     shape = (len(points), len(weights))
     fit, slope, variance = (
-        values[0, len(rule.weights) :].reshape(shape)
+        values[0, len(model.coordinates.weights) :].reshape(shape)
         for values in (solved.fit, solved.slope, solved.variance)
     )
     target = model.coefficients(k).target.reshape(shape)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from giantsteps.theory._continuation import State, continuation
+from giantsteps.theory._continuation import Continuation, State
 from giantsteps.theory._directions import Directions
 from giantsteps.theory._implicit_law import ImplicitLaw
 
@@ -96,7 +96,11 @@ class WeightSpectrum:
         return self._rows(z, self._types(z), self.bulk.variances) @ self.bulk.weights
 
     def _types(self, z: NDArray) -> NDArray:
-        return continuation(self._solve, z, self.scale, "the resolvent of the weights")[0]
+        return self._follow(z)[0]
+
+    @cached_property
+    def _follow(self) -> Continuation:
+        return Continuation(self._solve, self.scale, "the resolvent of the weights")
 
     @cached_property
     def scale(self) -> float:
