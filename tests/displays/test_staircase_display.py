@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.answers import Risk
-from giantsteps.displays import StaircaseDisplay
+from giantsteps.displays import SpectrumDisplay, StaircaseDisplay
 
 PROBLEM = gs.Problem(
     activation="tanh(x + 0.8)",
@@ -96,3 +96,14 @@ def test_other_axes_are_refused():
         StaircaseDisplay.from_sizes(
             [risk(500, "finite width")], simulated=[risk(500, "simulation")]
         )
+
+
+def test_spikes_of_the_features_carry_their_degrees():
+    problem = PROBLEM.replace(
+        {"activation": gs.centered("tanh(x)+0.6*tanh(x)**2"), "steps.0.rate": 4.0}
+    )
+    spectrum = theory.features(problem.replace({"steps.0.exponent": 0.4}), d=600)
+    display = SpectrumDisplay.from_spectra(spectrum)
+    words = [text.get_text() for panel in display.axes_ for text in panel.texts]
+    plt.close("all")
+    assert sorted(words) == ["degree 1", "degree 2"]

@@ -56,10 +56,13 @@ class SpikeMark:
         May be infinite where the theory says so.
     overlap : float
         Squared cosine; NaN if it is not known.
+    degree : int or None
+        Of the polynomial it carries, written above a predicted spike.
     """
 
     value: float
     overlap: float = np.nan
+    degree: int | None = None
 
 
 class SpectrumDisplay:
@@ -269,6 +272,8 @@ class SpectrumDisplay:
                 stem = 0.24 * top
                 ax.plot([mark.value] * 2, [0, stem], color=_THEORY, linewidth=0.9, zorder=3)
                 ax.plot([mark.value], [stem], **_PREDICTED, zorder=3)
+                if mark.degree is not None:
+                    ax.annotate(f"degree {mark.degree}", (mark.value, stem), **_ABOVE)
         for mark in self.found:
             if lower <= mark.value <= upper:
                 ax.plot([mark.value], [0.0], **_MEASURED, zorder=4, clip_on=False)
@@ -328,10 +333,19 @@ _MEASURED: dict[str, Any] = {
 }
 
 
+_ABOVE: dict[str, Any] = {
+    "xytext": (0, 5),
+    "textcoords": "offset points",
+    "ha": "center",
+    "fontsize": 6.5,
+    "color": _THEORY,
+}
+
+
 def _mark(spike: Any, name: str) -> SpikeMark:
     """A spike that a constant makes aligns with nothing worth a number."""
     overlap = np.nan if spike.degree == 0 else spike.overlaps.get(name, np.nan)
-    return SpikeMark(value=float(spike.value), overlap=float(overlap))
+    return SpikeMark(value=float(spike.value), overlap=float(overlap), degree=spike.degree)
 
 
 def _above(law: Any, run: Spectrum, name: str) -> list[SpikeMark]:
