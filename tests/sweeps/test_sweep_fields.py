@@ -112,7 +112,10 @@ def test_a_store_knows_its_last_sweep(make) -> None:
         ({"questions": {"risk": 3}}, "questions.risk", "a table of options"),
         ({"questions": {"risk": {"degree": 3}}}, "questions.risk.degree", 'mean "degrees"'),
         ({"questions": {"weights": {"dtype": "float32"}}}, "questions.weights.dtype", "left out"),
+        ({"questions": 3}, "questions", "one of"),
+        ({"questions": [3]}, "questions", "one of"),
         ({"sources": []}, "sources", "one of"),
+        ({"sources": 3}, "sources", "one of"),
         ({"sources": ["theory"]}, "sources", '"finite width"'),
         ({"dtype": "float16"}, "dtype", "one of"),
         ({"options": {"tests": 3}}, "options.tests", "test_samples"),
@@ -160,3 +163,12 @@ def test_weights_need_no_readout() -> None:
     names = [(layer.source, layer.name) for layer in sweep.layers]
     assert ("simulation", "weights.initial") in names
     assert ("simulation", "gradient") in names
+
+
+def test_theory_is_not_asked_what_it_would_take_for_something_else() -> None:
+    def sources(options: dict[str, Any]) -> set[str]:
+        sweep = gs.Sweep.from_data(data(questions={"risk": options}))
+        return {layer.source for layer in sweep.layers}
+
+    assert sources({"degrees": 2}) == {"finite width", "simulation"}
+    assert sources({"kind": "tangent"}) == {"simulation"}

@@ -10,8 +10,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.displays import ComparisonDisplay
-from giantsteps.displays._heat_map import HeatMapDisplay
+from giantsteps.displays import ComparisonDisplay, HeatMapDisplay
 from giantsteps.errors import InvalidProblem
 
 VARY = {"readout.samples": [1.0, 2.0, 3.0], "steps.0.rate": [0.5, 4.0]}

@@ -18,6 +18,7 @@ from giantsteps import simulation, theory
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.sweeps import Crew, Store, WorkerLost, _run
 from giantsteps.sweeps._executors import InProcess, LocalPool
+from giantsteps.sweeps._leases import Runner
 from giantsteps.sweeps._values import read_answer
 from giantsteps.sweeps._work import Task, capped, work
 
@@ -282,8 +283,8 @@ def test_two_runners_share_the_work(make, bits, monkeypatch) -> None:
 
     def run() -> None:
         sweep = make(seeds=20)
-        with Store(sweep.store, write=True) as store:
-            worked.append(_run.run(sweep, store, InProcess(), 1))
+        with Store(sweep.store, write=True) as store, Runner(store) as runner:
+            worked.append(_run.run(sweep, runner, InProcess(), 1))
 
     runners = [threading.Thread(target=run) for _ in range(2)]
     for runner in runners:

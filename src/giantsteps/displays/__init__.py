@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from giantsteps.displays._comparison import ComparisonDisplay, Series
+from giantsteps.displays._heat_map import HeatMapDisplay
 from giantsteps.displays._learned_function import LearnedFunctionDisplay
 from giantsteps.displays._phase_diagram import CriticalLine, PhaseDiagramDisplay
 from giantsteps.displays._spectrum import SpectrumDisplay, SpikeMark
@@ -17,6 +18,7 @@ __all__ = [
     "STYLE",
     "ComparisonDisplay",
     "CriticalLine",
+    "HeatMapDisplay",
     "LearnedFunctionDisplay",
     "OutlierMapDisplay",
     "PhaseDiagramDisplay",

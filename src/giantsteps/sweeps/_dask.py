@@ -24,7 +24,7 @@ class DaskCrew(Crew):
     """
 
     def __init__(self, client: Any) -> None:
-        super().__init__(client.get_executor(), 1)
+        super().__init__(client.get_executor(pure=False), 1)
         self._client = client
         self._counted = 0.0
 

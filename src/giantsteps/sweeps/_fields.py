@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -46,8 +46,8 @@ def as_integers(given: Any, name: str, lower: int, count: bool = False) -> tuple
 
 def as_sources(given: Any) -> tuple[Source, ...]:
     known = get_args(Source)
-    names = (given,) if isinstance(given, str) else tuple(given)
-    if not names:
+    names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not names:
         raise InvalidProblem("sources", given, suggest("", known))
     chosen = {choice(name, "sources", known) for name in names}
     return tuple(name for name in known if name in chosen)
@@ -57,9 +57,9 @@ def as_questions(given: Any) -> dict[str, dict[str, Any]]:
     known = sorted(THEORY.keys() | SIMULATION.keys())
     if isinstance(given, str):
         given = (given,)
-    questions = given if isinstance(given, Mapping) else {name: {} for name in given}
-    if not questions:
+    if not isinstance(given, Sequence | Mapping) or not given:
         raise InvalidProblem("questions", given, suggest("", known))
+    questions = given if isinstance(given, Mapping) else {str(name): {} for name in given}
     for question, options in questions.items():
         choice(question, "questions", known)
         path = f"questions.{question}"

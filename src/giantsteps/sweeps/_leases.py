@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import socket
 import sqlite3
+import sys
 import threading
 import time
 import uuid
@@ -162,7 +163,7 @@ def is_gone(mark: str) -> bool:
     here = _space()
     if space.split("/")[0] != here.split("/")[0]:  # the machine was started anew
         return True
-    if space != here:  # another container: only the lease can tell
+    if space != here or sys.platform == "win32":  # another container: only the lease can tell
         return False
     try:
         os.kill(int(number), 0)

@@ -12,8 +12,7 @@ import numpy as np
 
 from giantsteps import theory
 from giantsteps.comparison._quantities import Quantity
-from giantsteps.displays import ComparisonDisplay, Series, _style
-from giantsteps.displays._heat_map import HeatMapDisplay
+from giantsteps.displays import ComparisonDisplay, HeatMapDisplay, Series, _style
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.problem import Grid
 from giantsteps.problem._checks import suggest

@@ -12,7 +12,6 @@ from giantsteps.errors import GiantstepsError
 from giantsteps.sweeps._cells import Unit, plan
 from giantsteps.sweeps._executors import Crew
 from giantsteps.sweeps._leases import Runner
-from giantsteps.sweeps._store import Store
 from giantsteps.sweeps._values import Cell, Outcome
 from giantsteps.sweeps._work import Task, lost, work
 
@@ -39,18 +38,17 @@ class WorkerLost(GiantstepsError):
 
 
 def run(
-    sweep: Sweep, store: Store, crew: Crew, threads: int, progress: Progress | None = None
+    sweep: Sweep, runner: Runner, crew: Crew, threads: int, progress: Progress | None = None
 ) -> int:
     """Work off all cells of a sweep that are neither done nor failed; return how many were.
 
     An exception (Ctrl-C among them) leaves everything that was finished saved.
     """
-    with Runner(store) as runner:
-        loop = _Loop(sweep, store, crew, runner, threads, progress)
-        while units := loop.plan():
-            if not loop.work_off(units):
-                time.sleep(LOOK)
-        return loop.worked
+    loop = _Loop(sweep, runner, crew, threads, progress)
+    while units := loop.plan():
+        if not loop.work_off(units):
+            time.sleep(LOOK)
+    return loop.worked
 
 
 class _Loop:
@@ -72,13 +70,12 @@ class _Loop:
     def __init__(
         self,
         sweep: Sweep,
-        store: Store,
-        crew: Crew,
         runner: Runner,
+        crew: Crew,
         threads: int,
         progress: Progress | None,
     ) -> None:
-        self.sweep, self.store, self.crew, self.runner = sweep, store, crew, runner
+        self.sweep, self.store, self.crew, self.runner = sweep, runner.store, crew, runner
         self.threads, self.progress = threads, progress
         self.waiting: deque[Unit] = deque()
         self.claimed: deque[Unit] = deque()

@@ -30,6 +30,7 @@ from giantsteps.sweeps._fields import (
     check_problems,
     question_options,
 )
+from giantsteps.sweeps._leases import Runner
 from giantsteps.sweeps._status import Status, read_status
 from giantsteps.sweeps._store import Store
 
@@ -37,11 +38,12 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from giantsteps.displays import ComparisonDisplay
-    from giantsteps.displays._heat_map import HeatMapDisplay
+    from giantsteps.displays import ComparisonDisplay, HeatMapDisplay
 
 __all__ = ["Sweep"]
 
+#: Options that say how much is kept of a simulation: theory answers the same question without.
+DETAILS = ("bulk", "degrees", "top")
 #: Questions that are also asked of the network before its steps.
 BEFORE = ("risk", "weights", "kernel", "features")
 _DTYPES = ("float64", "float32")
@@ -161,8 +163,12 @@ class Sweep:
         known = question_options(source, question)
         if known is None:
             return None
-        own = {key: value for key, value in self.questions[question].items() if key in known}
-        return {"dtype": self.dtype, **self.options, **own} if source == "simulation" else own
+        asked = self.questions[question]
+        if source == "simulation":
+            return {"dtype": self.dtype, **self.options, **asked}
+        if any(name not in known and name not in DETAILS for name in asked):
+            return None  # it would answer another question
+        return {name: value for name, value in asked.items() if name in known}
 
     def asks_before(self, source: Source, question: str) -> bool:
         """Whether the question is also asked of the networks before their steps."""
@@ -199,20 +205,21 @@ class Sweep:
         """
         threads = integer(threads, "threads", "an integer >= 1")
         with Store(self.store, write=True) as store:
-            self._remember(store)
-            crew, ours = as_crew(executor, workers)
-            finished = False
-            try:
-                _run.run(self, store, crew, threads, progress)
-                finished = True
-            finally:
-                if ours:
-                    crew.close(now=not finished)
+            with Runner(store) as runner:
+                self._remember(store)
+                crew, ours = as_crew(executor, workers)
+                finished = False
+                try:
+                    _run.run(self, runner, crew, threads, progress)
+                    finished = True
+                finally:
+                    if ours:
+                        crew.close(now=not finished)
             return read_status(self, store)
 
     def retry(self, **options: Any) -> Status:
         """Forget the failures of this sweep, then `run` (which takes the options)."""
-        with Store(self.store, write=True) as store:
+        with Store(self.store, write=True) as store, Runner(store):
             store.forget_failures(self.addresses)
         return self.run(**options)
 
