@@ -15,6 +15,8 @@ COMMANDS = {
     "simulate": "Answer by simulating finite networks.",
     "compare": "Put theory and simulation side by side, with a verdict.",
     "sweep": "Run, resume, export and draw a grid of problems, sizes and seeds.",
+    "figure": "Draw a published figure by name, or list them.",
+    "certify": "Run the agreement matrix and write a certificate.",
     "demo": "Draw learning curves before and after the step, theory over simulation.",
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from giantsteps import simulation, theory
 from giantsteps.displays._style import GREY, PALETTE
-from giantsteps.figures._draft import Draft, Measured
+from giantsteps.figures._draft import Draft, Measured, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.functions import centered
 from giantsteps.gaussian import moments
@@ -162,8 +162,7 @@ def samples(
         draft, ax, [problem(a) for a in samples], samples, ([problem(a) for a in x], x),
         "steps.0.rate", list(rates), r"$\eta = {:g}$", d=d, seeds=seeds,
     )  # fmt: skip
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    logarithmic(ax)
     ax.legend()
     return drawing
 
@@ -234,12 +233,11 @@ def rate(
     x = np.geomspace(min(samples), max(samples), fine)
     _curves(
         draft, ax, [problem(a) for a in samples], samples, ([problem(a) for a in x], x),
-        "steps.0.exponent", list(exponents), r"$\eta = N^{{{:g}}}$", d=d, seeds=seeds, before=False,
+        "steps.0.exponent", list(exponents), r"$e = {:g}$", d=d, seeds=seeds, before=False,
     )  # fmt: skip
     draft.floor(ax, theory.bounds(problem(1.0))["linear"], "kernel floor")
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.legend()
+    logarithmic(ax)
+    ax.legend(title=r"$\eta = N^e$")
     return drawing
 
 
@@ -285,8 +283,9 @@ def steps(
         name = "before the steps" if count == 0 else rf"$t = {count}$"
         draft.pair(ax, name, number, (samples, equivalent.mean(axis=0)), (samples, found))
     draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
-    ax.set_yscale("log")
-    ax.legend()
+    logarithmic(ax, "y")
+    ax.set_ylim(0.02, 1.0)
+    ax.legend(loc="upper right", ncols=2)
     return drawing
 
 
@@ -324,7 +323,8 @@ def time(draft: Draft, d: int, seeds: int, longest: int, rates: Sequence[float])
         overlap = [s.spikes[0].overlap if s.spikes else 0.0 for s in spectra]
         draft.pair(right, name, number, (t, overlap), (t, found))
     draft.floor(left, theory.bounds(problems[0])["linear"], "kernel floor")
-    left.legend()
+    left.set_ylim(bottom=0.0)
+    left.legend(loc="upper right")
     right.set_ylim(-0.03, 1.0)
     right.legend()
     return drawing

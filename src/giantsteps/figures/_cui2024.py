@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar
 
 from giantsteps import simulation, theory
 from giantsteps.displays._style import GREY, colours
-from giantsteps.figures._draft import Draft, Measured
+from giantsteps.figures._draft import Draft, Measured, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.problem import Grid, Problem, Ridge
 from giantsteps.theory import SpikedFeatures
@@ -109,7 +109,7 @@ def curves(
         draft.pair(ax, "before the step", 5, curve, (samples, start), color=GREY)
         draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
         ax.set_title(f"tanh network, {teacher} teacher")
-        ax.set_yscale("log")
+        logarithmic(ax, "y")
     axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return drawing
 
@@ -143,7 +143,7 @@ def _draws(model: SpikedFeatures, d: int, seeds: int, readouts: Sequence[Ridge])
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         weights = rng.standard_normal((d, round(model.width * d))) / math.sqrt(d)
-        weights[0] = float(model.spikes[0, 0])  # the first axis is the teacher's
+        weights[0] += float(model.spikes[0, 0])  # the first axis is the teacher's
         x = rng.standard_normal((most + tests, d))
         wanted = np.asarray(model.link(x[:, 0]), dtype=float)
         features = np.asarray(model.activation(x @ weights), dtype=float)
@@ -174,7 +174,7 @@ def _sum_loss(alpha: float, lam: float) -> Ridge:
     chosen="N = d, and the fixed penalties.",
     references=_PAPER,
     smoke={"fine": 3, "penalties": (0.1,), "largest": 8.0},
-    quick={"fine": 25, "penalties": (0.01, 0.1, 1.0), "largest": 20.0},
+    quick={"fine": 30, "penalties": (0.01, 0.1, 1.0), "largest": 500.0},
     paper={"fine": 60},
 )
 def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) -> Drawing:
@@ -200,8 +200,7 @@ def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) 
         look = {"color": "black", "linestyle": style, "linewidth": 0.8}
         draft.line(ax, x[[0, -1]], [level, level], name, **look, label=name)
     draft.references |= {"cui2024": None}
-    ax.set_xscale("log")
-    ax.set_yscale("log")
+    logarithmic(ax)
     ax.legend(ncols=2)
     return drawing
 
@@ -231,7 +230,7 @@ def spiked(
             found = _draws(model, d, seeds, [_sum_loss(a, 0.1) for a in samples])
             draft.pair(ax, rf"$r = {spike:g}$", number, (x, line), (samples, found))
         ax.set_title(f"{functions[0]} features, {functions[1]} teacher")
-        ax.set_yscale("log")
+        logarithmic(ax, "y")
     axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return drawing
 

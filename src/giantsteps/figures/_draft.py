@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Draft", "Measured", "colours"]
+__all__ = ["Draft", "Measured", "logarithmic"]
 
 Array = NDArray[np.float64]
 Some = TypeVar("Some", bound=Answer)
@@ -189,9 +189,10 @@ class Draft:
             self.panels[letter] = (x, y)
         return drawing, list(grid[0])
 
-    def _record(
+    def record(
         self, ax: Axes, series: str, source: str, x: ArrayLike, y: ArrayLike, error: ArrayLike
     ) -> None:
+        """Remember points that are drawn by other means than those below."""
         x, y, error = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (x, y, error)))
         for values in zip(x.ravel(), y.ravel(), error.ravel()):
             point = dict(zip(("x", "y", "standard_error"), map(float, values)))
@@ -199,19 +200,19 @@ class Draft:
 
     def line(self, ax: Axes, x: ArrayLike, y: ArrayLike, series: str, **look: Any) -> None:
         """Theory."""
-        self._record(ax, _plain(series), "theory", x, y, np.nan)
+        self.record(ax, _plain(series), "theory", x, y, np.nan)
         ax.plot(x, y, **({"zorder": 2} | look))
 
     def points(self, ax: Axes, x: ArrayLike, measured: Measured, series: str, **look: Any) -> None:
         """Simulation, with error bars of three standard errors."""
         mean, error = measured.mean, measured.standard_error
-        self._record(ax, _plain(series), "simulation", x, mean, error)
+        self.record(ax, _plain(series), "simulation", x, mean, error)
         shown = {"linestyle": "none", "elinewidth": 0.8, "zorder": 3} | look
         ax.errorbar(x, mean, yerr=BARS * error, **shown)
 
     def cloud(self, ax: Axes, x: ArrayLike, y: ArrayLike, series: str, **look: Any) -> None:
         """Many simulated points without error bars."""
-        self._record(ax, _plain(series), "simulation", x, y, np.nan)
+        self.record(ax, _plain(series), "simulation", x, y, np.nan)
         shown = {"color": "#9DB0BE", "s": 3.0, "linewidths": 0.0, "zorder": 1, "rasterized": True}
         ax.scatter(x, y, **(shown | look))
 
@@ -236,12 +237,12 @@ class Draft:
 
     def floor(self, ax: Axes, level: float, label: str) -> None:
         """A dashed horizontal line."""
-        self._record(ax, _plain(label), "reference", np.nan, level, np.nan)
+        self.record(ax, _plain(label), "reference", np.nan, level, np.nan)
         ax.axhline(level, **_FLOOR, label=label, zorder=1)
 
     def mark(self, ax: Axes, place: float, label: str = "", **look: Any) -> None:
         """A thin vertical line."""
-        self._record(ax, _plain(label), "reference", place, np.nan, np.nan)
+        self.record(ax, _plain(label), "reference", place, np.nan, np.nan)
         shown = {"color": GREY, "linewidth": 0.6, "linestyle": ":"} | look
         ax.axvline(place, **shown, label=label or None, zorder=0)
 
@@ -260,14 +261,26 @@ class Draft:
         law = display.law
         for lower, upper in law.support:
             x = np.linspace(lower, upper, 201)[1:-1]
-            self._record(ax, "bulk", "theory", x, law.density(x), np.nan)
+            self.record(ax, "bulk", "theory", x, law.density(x), np.nan)
         for mark in display.predicted:
-            self._record(ax, "spike (y: overlap)", "theory", mark.value, mark.overlap, np.nan)
+            self.record(ax, "spike (y: overlap)", "theory", mark.value, mark.overlap, np.nan)
         for mark in display.found:
-            self._record(ax, "spike (y: overlap)", "simulation", mark.value, mark.overlap, np.nan)
+            self.record(ax, "spike (y: overlap)", "simulation", mark.value, mark.overlap, np.nan)
         if display.values is not None:
-            self._record(ax, "values", "simulation", display.values, np.nan, np.nan)
+            self.record(ax, "values", "simulation", display.values, np.nan, np.nan)
         return display
+
+
+def logarithmic(ax: Axes, axes: str = "xy") -> None:
+    """Logarithmic axes with plain numbers at 1, 2 and 5."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for name in axes:
+        getattr(ax, f"set_{name}scale")("log")
+        axis = getattr(ax, f"{name}axis")
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _plain(label: str) -> str:

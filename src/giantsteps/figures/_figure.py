@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -67,6 +67,7 @@ class Figure:
         device: str | None = None,
         workers: int = 1,
         progress: Callable[[int, int], None] | None = None,
+        formats: Sequence[str] = FORMATS,
         **changes: Any,
     ) -> Made:
         """Compute, draw and save the figure.
@@ -86,6 +87,8 @@ class Figure:
             Processes that simulate.
         progress : callable, optional
             Called as ``progress(done, total)``.
+        formats : sequence of str
+            Suffixes of the drawing.
         **changes
             Other settings than those of the size, such as ``d=500``.
         """
@@ -108,7 +111,7 @@ class Figure:
             )
             drawing = self.draw(draft, **settings)
             made = Made(figure=self, size=size, settings=settings, draft=draft, folder=folder)
-            made.save(drawing)
+            made.save(drawing, formats)
         require("matplotlib.pyplot", "a figure", "plot").close(drawing)
         return made
 
@@ -149,10 +152,10 @@ class Made:
         """Keys of the papers: the figure's own first."""
         return tuple(dict.fromkeys([*self.figure.references, *self.draft.references]))
 
-    def save(self, drawing: Drawing) -> None:
+    def save(self, drawing: Drawing, formats: Sequence[str] = FORMATS) -> None:
         """Write all files."""
         name = self.figure.name
-        for suffix in FORMATS:
+        for suffix in formats:
             save(drawing, self._file(f"{name}.{suffix}"))
         rows = self.draft.rows
         to_csv({key: [row[key] for row in rows] for key in rows[0]}, self._file(f"{name}.csv"))

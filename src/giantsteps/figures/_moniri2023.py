@@ -45,8 +45,8 @@ def _problem(teacher: Any, rate: float, exponent: float, penalty: float = 0.01) 
     chosen="the activation (its c₁ and c₂ do not vanish), the teacher, all proportions, the factor "
     "of the rate and d.",
     references=_PAPER,
-    smoke={"d": 100, "seeds": 1, "rate": 3.0, "exponents": (0.12, 0.4)},
-    quick={"d": 600, "seeds": 2},
+    smoke={"d": 100, "seeds": 1, "rate": 3.0, "exponents": (0.12,)},
+    quick={"d": 600, "seeds": 2, "exponents": (0.12, 0.4)},
     paper={"d": 2000, "seeds": 3},
 )
 def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[float]) -> Drawing:
@@ -92,9 +92,8 @@ def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
         spike = next((s for s in answer.spikes if s.degree == number + 1), None)
         found = float((vector @ basis(z)) ** 2 / (len(z) * np.sum(basis(z) ** 2)))
         overlap = spike.overlap if spike is not None else 0.0
-        if spike is not None:
-            y = np.sqrt(overlap) * basis(x)
-            draft.line(ax, x, y, "theory", color=PALETTE[0], label="theory", zorder=4)
+        y = np.sqrt(overlap) * basis(x)
+        draft.line(ax, x, y, "theory", color=PALETTE[0], label="theory", zorder=4)
         ax.legend(title=f"squared overlap {overlap:.3f} ({found:.3f})", loc="upper center")
     return drawing
 

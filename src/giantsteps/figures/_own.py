@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from giantsteps import theory
+from giantsteps.displays import PhaseDiagramDisplay
 from giantsteps.displays._style import GREY
-from giantsteps.figures._draft import Draft
+from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.problem import Grid, Init, Problem, Ridge, Step
-from giantsteps.theory._critical_rate import critical_rate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -60,9 +59,10 @@ def rates(draft: Draft, d: int, seeds: int, fine: int, points: int) -> Drawing:
     draft.pair(ax, name, 2, (moved, giant.test), None, **look, linestyle="-.")
     draft.pair(ax, f"every rate, $d = {d}$", 0, (x, answer.test), (coarse, found))
     draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
-    ax.set_xscale("log")
+    logarithmic(ax, "x")
     ax.set_xlim(x[0] / 1.1, x[-1] * 1.1)
-    places = {r"$\eta_c$": float(critical_rate(problem)), r"$N^{1/4}$": neurons**0.25,
+    ax.set_ylim(bottom=0.0)
+    places = {r"$\eta_c$": float(theory.critical_rate(problem)), r"$N^{1/4}$": neurons**0.25,
               r"$N^{1/3}$": neurons ** (1 / 3), r"$\sqrt{N}$": math.sqrt(neurons)}  # fmt: skip
     for text, place in places.items():
         draft.mark(ax, place, text)
@@ -79,10 +79,10 @@ def rates(draft: Draft, d: int, seeds: int, fine: int, points: int) -> Drawing:
 @figure(
     "own-phases",
     "Phases of one step",
-    caption="Test error after one step over that of the best kernel, R/(E σ*² − μ₁*²), over the "
+    caption="What one step gains over the floor of all kernels, (E σ*² − μ₁*²) − R, over the "
     "movement η̃ = η/√N of a neuron and the batch n₀/d: tanh network, sin teacher, constant second "
-    "layer, N = 2d, n = 6d, λ = 0.1, at d = {d} (theory). White dashed: the critical rate of the "
-    "spike; black: the floor of all kernels is crossed.",
+    "layer, N = 2d, n = 6d, λ = 0.1, at d = {d} (theory), with the line on which the floor is "
+    "crossed and the one on which the spike leaves the bulk of the weights.",
     references=_PAPERS,
     smoke={"d": 100, "fine": 5},
     quick={"d": 1000, "fine": 36},
@@ -97,27 +97,26 @@ def phases(draft: Draft, d: int, fine: int) -> Drawing:
         readout=Ridge(samples=6.0, penalty=0.1),
         init=Init(second_layer="constant"),
     )
-    label = (
-        r"movement of a neuron $\tilde\eta = \eta/\sqrt{N}$",
-        r"step samples $\alpha_0 = n_0/d$",
-    )
-    drawing, (ax,) = draft.axes(label, height=2.7)
+    label = (r"movement of a neuron $\tilde\eta = \eta/\sqrt{N}$", r"step samples $n_0/d$")
+    drawing, (ax,) = draft.axes(label, height=2.8)
     x, y = np.geomspace(0.01, 3.0, fine), np.geomspace(0.2, 20.0, fine)
-    axes: dict[str, Sequence[float]] = {"steps.0.samples": list(y), "steps.0.rate": list(x)}
-    answer = draft.stated(theory.risk(Grid(problem, axes), d=d))
-    floor = theory.bounds(problem)["linear"]
-    ratio = np.asarray(answer.test) / floor
-    mesh = ax.pcolormesh(x, y, ratio, cmap="viridis", shading="nearest", rasterized=True)
-    for alpha0, row in zip(y, ratio):
-        draft._record(ax, f"R/floor at n0/d = {alpha0:.4g}", "theory", x, row, np.nan)
-    crossed = ax.contour(x, y, ratio, levels=[1.0], colors="black", linewidths=1.2)
-    for number, part in enumerate(crossed.allsegs[0]):
-        draft._record(ax, f"floor crossed {number}", "theory", part[:, 0], part[:, 1], np.nan)
-    critical = critical_rate(Grid(problem, {"steps.0.samples": list(y)}), d=d)
-    look: dict[str, Any] = {"color": "white", "linestyle": "--", "linewidth": 1.2}
-    draft.line(ax, critical, y, "critical rate", **look)
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    ax.set_xlim(x[0], x[-1])
-    drawing.colorbar(mesh, ax=ax, label=r"$R\,/\,\mathrm{floor}$")
+    display = PhaseDiagramDisplay.from_grid(
+        problem,
+        x="steps.0.rate",
+        y="steps.0.samples",
+        x_values=x,
+        y_values=y,
+        quantity="gain over floor",
+        lines=("floor", "critical rate"),
+        d=d,
+        ax=ax,
+    )
+    ax.set_xlabel(label[0])
+    draft.noted(problem)
+    for alpha0, row in zip(y, display.values):
+        draft.record(ax, f"floor - R at n0/d = {alpha0:.4g}", "theory", x, row, np.nan)
+    for line in display.lines:
+        for number, piece in enumerate(line.pieces):
+            name = f"{line.label} {number}".replace("$", "")
+            draft.record(ax, name, "theory", piece[:, 0], piece[:, 1], np.nan)
     return drawing
