@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.answers import Risk
+from giantsteps.answers import Risk, Spectrum, Spike
 from giantsteps.displays import SpectrumDisplay, StaircaseDisplay
+from giantsteps.laws import MarchenkoPastur
 
 PROBLEM = gs.Problem(
     activation="tanh(x + 0.8)",
@@ -99,10 +100,16 @@ def test_other_axes_are_refused():
 
 
 def test_spikes_of_the_features_carry_their_degrees():
-    problem = PROBLEM.replace(
-        {"activation": gs.centered("tanh(x)+0.6*tanh(x)**2"), "steps.0.rate": 4.0}
+    spikes = [Spike(value=v, overlaps={"monomial": 0.9}, degree=k) for k, v in ((1, 9.0), (2, 2.4))]
+    spectrum = Spectrum(
+        problem=PROBLEM,
+        d=600,
+        source="finite width",
+        exact=True,
+        matrix="features",
+        bulk=MarchenkoPastur(1.0).singular_values(),
+        spikes=tuple(spikes),
     )
-    spectrum = theory.features(problem.replace({"steps.0.exponent": 0.4}), d=600)
     display = SpectrumDisplay.from_spectra(spectrum)
     words = [text.get_text() for panel in display.axes_ for text in panel.texts]
     plt.close("all")
