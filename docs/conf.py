@@ -18,15 +18,18 @@ release = metadata.version("giantsteps")
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "mathml",
     "bibliography",
     "generated",
     "markdown_page",
     "plain_maths",
+    "check_links",
+    "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "_ext", "_templates"]
+exclude_patterns = ["_build", "_ext", "_templates", "**.ipynb"]
 language = "en"
 nitpicky = False
 
@@ -60,23 +63,23 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 # Each script in examples/ becomes a page of the gallery.
-if any((HERE.parent / "examples").glob("plot_*.py")):
-    extensions.append("sphinx_gallery.gen_gallery")
-    sphinx_gallery_conf = {
-        "examples_dirs": [str(HERE.parent / "examples")],
-        "gallery_dirs": ["gallery"],
-        "filename_pattern": "/plot_",
-        "download_all_examples": False,
-        "show_memory": False,
-        "show_signature": False,
-    }
+sphinx_gallery_conf = {
+    "examples_dirs": [str(HERE.parent / "examples")],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": "/plot_",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "write_computation_times": False,
+    "image_srcset": ["2x"],
+}
 
 html_theme = "pydata_sphinx_theme"
 html_title = "giantsteps"
 html_static_path = ["_static", *math_fonts]
 html_css_files = ["giantsteps.css"]
-alone = ["index", "quickstart", "scope", "conventions", "contributing", "changelog", "citing"]
-html_sidebars = {page: [] for page in alone}
+# Pages of one level have no sidebar.
+html_sidebars = {page.stem: [] for page in HERE.glob("*.rst")}
 html_show_sourcelink = False
 html_theme_options = {
     "navbar_end": ["theme-switcher"],

@@ -3,7 +3,7 @@
 CONTRIBUTING.md and CHANGELOG.md are read on their own as well as here. They keep to a small part
 of Markdown (a blank line before each list), and this converts it: headings, lists, fenced code,
 inline code, emphasis, links and pipe tables. The first heading is left out, since the page that
-includes the file has a title.
+includes the file has a title. With the option ``optional`` a file that does not exist is left out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -60,9 +61,12 @@ def to_rst(markdown: str) -> list[str]:
 
 class MarkdownPage(SphinxDirective):
     required_arguments = 1
+    option_spec = {"optional": directives.flag}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         relative, path = self.env.relfn2path(self.arguments[0])
+        if "optional" in self.options and not Path(path).exists():
+            return []
         self.env.note_dependency(relative)
         lines = StringList(to_rst(Path(path).read_text(encoding="utf-8")), source=relative)
         return self.parse_text_to_nodes(lines, allow_section_headings=True)

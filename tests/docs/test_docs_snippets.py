@@ -1,7 +1,8 @@
-"""The code of README and documentation runs, at a small size."""
+"""The code of README, documentation and notebook runs, at a small size."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -10,19 +11,20 @@ from textwrap import dedent
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    "README.md",
-    *(f"docs/{page}.rst" for page in ("index", "quickstart", "conventions", "citing")),
-]
+#: Run by tests of its own, with the files that it needs.
+_ELSEWHERE = ("docs/guides/sweeps.rst",)
+_FENCED = r"^```{language}\n(.*?)^```"
+_BLOCK = r"^( *)\.\. code-block:: {language}\n\n((?:\1   .*\n|\n)+)"
 
 
 def blocks(page: str, language: str) -> list[str]:
     """The code blocks of one language in a Markdown or reStructuredText file."""
     text = (ROOT / page).read_text(encoding="utf-8")
     if page.endswith(".md"):
-        return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    pattern = rf"^\.\. code-block:: {language}\n\n((?:   .*\n|\n)+)"
-    return [dedent(block) for block in re.findall(pattern, text, re.MULTILINE)]
+        pattern = _FENCED.format(language=language)
+        return re.findall(pattern, text, re.MULTILINE | re.DOTALL)
+    found = re.findall(_BLOCK.format(language=language), text, re.MULTILINE)
+    return [dedent(block) for _, block in found]
 
 
 def small(code: str) -> str:
@@ -31,17 +33,55 @@ def small(code: str) -> str:
     return re.sub(r"(\bseeds[= ])\d+", r"\g<1>3", code)
 
 
+PAGES = [
+    page
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!_]*.rst")),
+                 *sorted((ROOT / "docs" / "guides").glob("*.rst"))]
+    if (page := path.relative_to(ROOT).as_posix()) not in _ELSEWHERE and blocks(page, "python")
+]  # fmt: skip
+COMMANDS = [page for page in PAGES if "$ giantsteps" in "".join(blocks(page, "console"))]
+
+
+def test_pages_with_code_are_found() -> None:
+    assert {"README.md", "docs/index.rst", "docs/quickstart.rst"} <= set(PAGES)
+    assert {"README.md", "docs/quickstart.rst"} <= set(COMMANDS)
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = blocks(page, "python")
-    assert code, f"{page} has no code"
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {}
-    for block in code:
+    for block in blocks(page, "python"):
         exec(compile(small(block), page, "exec"), namespace)
+    plt.close("all")
 
 
-def test_quick_start_file_is_its_problem(tmp_path: Path) -> None:
+def test_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("agg")
+    notebook = json.loads((ROOT / "docs" / "quickstart.ipynb").read_text(encoding="utf-8"))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell["outputs"] or cell["execution_count"] for cell in code)
+    namespace: dict[str, object] = {}
+    for cell in code:
+        exec(compile(small("".join(cell["source"])), "quickstart.ipynb", "exec"), namespace)
+    plt.close("all")
+
+
+def test_quick_start_and_notebook_state_one_problem() -> None:
+    page: dict[str, object] = {}
+    exec(blocks("docs/quickstart.rst", "python")[0], page)
+    notebook = json.loads((ROOT / "docs" / "quickstart.ipynb").read_text(encoding="utf-8"))
+    cells = ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+    own: dict[str, object] = {}
+    for cell in cells[:2]:
+        exec(cell, own)
+    assert own["problem"] == page["problem"]
+
+
+def test_quick_start_file_is_its_problem() -> None:
     from giantsteps import Problem
 
     namespace: dict[str, object] = {}
@@ -50,7 +90,7 @@ def test_quick_start_file_is_its_problem(tmp_path: Path) -> None:
     assert Problem.from_toml(file) == namespace["problem"]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.rst"])
+@pytest.mark.parametrize("page", COMMANDS)
 def test_commands_run(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,0 +1,176 @@
+"""What may import what: every import of the library against the table of the architecture page."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "giantsteps"
+FILES = sorted(SOURCE.rglob("*.py"))
+PACKAGES = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
+
+_CORE = {"errors", "functions", "gaussian", "laws", "problem", "answers"}
+_BOTH = _CORE | {"theory", "simulation"}
+#: Package → packages that it may import.
+ALLOWED = {
+    "errors": set(),
+    "functions": {"errors", "gaussian"},  # gaussian: only when a mean is asked for
+    "gaussian": {"errors", "functions"},
+    "laws": {"errors"},
+    "problem": {"errors", "functions", "gaussian"},
+    "answers": {"errors", "laws", "problem"},
+    "theory": _CORE,
+    "simulation": _CORE,
+    "displays": _CORE | {"theory", "comparison"},
+    "comparison": _BOTH | {"displays"},
+    "sweeps": _BOTH | {"comparison", "displays"},
+    "figures": _BOTH | {"comparison", "displays", "sweeps"},
+    "cli": _BOTH | {"comparison", "displays", "sweeps", "figures"},
+}
+#: Libraries of the extras, and the packages whose modules may load them on import.
+EDGES = {"click": {"cli"}}
+EXTRAS = ("matplotlib", "pandas", "xarray", "pyarrow", "h5netcdf", "torch", "cupy", "rich", "dask",
+          "distributed", "dask_jobqueue", "click")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import statement: who, what, and whether it runs when the module is loaded."""
+
+    file: Path
+    line: int
+    name: str
+    on_load: bool
+
+    @property
+    def package(self) -> str:
+        parts = self.file.relative_to(SOURCE).parts
+        return parts[0] if len(parts) > 1 else self.file.stem
+
+    @property
+    def target(self) -> str | None:
+        """The package of this library that is imported, if one is."""
+        parts = self.name.split(".")
+        return parts[1] if parts[0] == "giantsteps" and len(parts) > 1 else None
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(SOURCE)}:{self.line} imports {self.name}"
+
+
+def imports(file: Path) -> Iterator[Import]:
+    """All imports but those for type checkers."""
+
+    def visit(node: ast.AST, on_load: bool) -> Iterator[Import]:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            return
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(file, node.lineno, alias.name, on_load)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = ("giantsteps", *file.relative_to(SOURCE).parts)[: -node.level]
+                base = ".".join((*parts, base)) if base else ".".join(parts)
+            for alias in node.names:
+                whole = f"{base}.{alias.name}" if base == "giantsteps" else base
+                yield Import(file, node.lineno, whole, on_load)
+        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, on_load and not inside)
+
+    return visit(ast.parse(file.read_text(encoding="utf-8")), True)
+
+
+IMPORTS = [found for file in FILES for found in imports(file)]
+
+
+def test_every_package_is_in_the_table() -> None:
+    assert {*PACKAGES, "errors"} == set(ALLOWED)
+
+
+@pytest.mark.parametrize("package", sorted(ALLOWED))
+def test_a_package_imports_what_it_may(package: str) -> None:
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if found.package == package
+        and found.target in ALLOWED
+        and found.target not in ALLOWED[package] | {package}
+    ]
+    assert not wrong
+
+
+def test_theory_and_simulation_do_not_know_each_other() -> None:
+    targets = {(found.package, found.target) for found in IMPORTS}
+    assert ("theory", "simulation") not in targets
+    assert ("simulation", "theory") not in targets
+    assert {("comparison", "theory"), ("comparison", "simulation")} <= targets
+
+
+def test_packages_load_in_one_order() -> None:
+    """Imports on load have no cycle between packages."""
+    graph: dict[str, set[str]] = {package: set() for package in ALLOWED}
+    for found in IMPORTS:
+        if found.on_load and found.target in ALLOWED and found.package in ALLOWED:
+            graph[found.package] |= {found.target} - {found.package}
+    order = list(TopologicalSorter(graph).static_order())
+    assert order[0] == "errors"
+
+
+def test_libraries_of_the_extras_are_loaded_late() -> None:
+    wrong = [
+        str(found)
+        for found in IMPORTS
+        if found.on_load
+        and found.name.split(".")[0] in EXTRAS
+        and found.package not in EDGES.get(found.name.split(".")[0], set())
+    ]
+    assert not wrong
+
+
+def test_modules_are_private_and_packages_say_what_is_public() -> None:
+    open_ones = [
+        file for file in FILES if not file.stem.startswith("_") and file.stem not in ("errors",)
+    ]
+    assert not open_ones
+    for package in PACKAGES:
+        module = import_module(f"giantsteps.{package}")
+        assert all(hasattr(module, name) for name in module.__all__), package
+
+
+def test_importing_the_library_loads_nothing() -> None:
+    code = "import sys, giantsteps; print({'numpy', 'scipy', 'matplotlib'} & set(sys.modules))"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert found.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("package", ["theory", "simulation"])
+def test_numerics_load_no_library_of_the_extras(package: str) -> None:
+    code = f"import sys, giantsteps.{package}; print(set({EXTRAS!r}) & set(sys.modules))"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert found.stdout.strip() == "set()"
+
+
+def test_the_architecture_page_has_the_same_table() -> None:
+    """The rows of the page's table: package, what it is, what it may import."""
+    page = (ROOT / "docs" / "architecture.rst").read_text(encoding="utf-8")
+    table = page.split(".. imports begin")[1].split(".. imports end")[0]
+    rows = [row.split("\n     - ") for row in table.split("\n   * - ")[2:]]
+    stated = {
+        name.strip().strip("`"): {word.strip("`, ") for word in allowed.split() if "`" in word}
+        for name, _, allowed in rows
+    }
+    assert stated == ALLOWED
