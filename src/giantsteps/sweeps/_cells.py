@@ -81,6 +81,7 @@ class Layer:
     options: Mapping[str, Any]
     addresses: NDArray[np.object_]
     _targets: dict[Place, Problem | Grid] = field(default_factory=dict, repr=False)
+    _problems: dict[Place, list[tuple[str, str]]] = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -102,6 +103,16 @@ class Layer:
         if place not in self._targets:
             self._targets[place] = self._target(place)
         return self._targets[place]
+
+    def problems(self, place: Place) -> list[tuple[str, str]]:
+        """Hash and JSON of the problems at a place, row-major."""
+        if place not in self._problems:
+            target = self._target(place)  # another one: the first stays small, to be sent
+            asked = [target] if isinstance(target, Problem) else list(target)
+            self._problems[place] = [
+                (problem.content_hash, json.dumps(problem.to_data())) for problem in asked
+            ]
+        return self._problems[place]
 
     def _target(self, place: Place) -> Problem | Grid:
         fixed: dict[str, Any] = {}
@@ -142,8 +153,7 @@ class Unit:
 
     def cells(self) -> list[Cell]:
         """The cells of the block, row-major."""
-        layer, target = self.layer, self.target
-        problems = [target] if isinstance(target, Problem) else list(target)
+        layer = self.layer
         options = json.dumps(_identity(layer.source, layer.options), sort_keys=True)
         number = version(layer.source, layer.question)
         return [
@@ -154,11 +164,13 @@ class Unit:
                 version=number,
                 d=self.d,
                 seed=self.seed,
-                problem=problem.content_hash,
-                content=json.dumps(problem.to_data()),
+                problem=problem,
+                content=content,
                 options=options,
             )
-            for address, problem in zip(self.addresses, problems, strict=True)
+            for address, (problem, content) in zip(
+                self.addresses, layer.problems(self.place), strict=True
+            )
         ]
 
 

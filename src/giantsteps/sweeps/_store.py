@@ -21,6 +21,7 @@ import numpy as np
 
 from giantsteps.errors import StoreError
 from giantsteps.sweeps._disk import is_network_disk, write_once
+from giantsteps.sweeps._sqlite import check_header, connect, connect_to_read, damaged, explain
 from giantsteps.sweeps._values import Cell, Named, Outcome, from_json, to_json
 
 __all__ = ["Store"]
@@ -29,8 +30,6 @@ __all__ = ["Store"]
 FORMAT = 1
 #: Marks the file as ours ("gsts" in ASCII).
 APPLICATION = 0x67737473
-#: Seconds to wait for another process that is writing.
-PATIENCE = 30.0
 
 _SCHEMA = f"""
 PRAGMA application_id = {APPLICATION};
@@ -104,8 +103,8 @@ class Store:
         with self._errors():
             if write and not self.path.exists():
                 write_once(self.path, _empty_store())
-            _check_header(self.path)
-            self._db = _connect(self.path) if write else _connect_to_read(self.path)
+            check_header(self.path)
+            self._db = connect(self.path) if write else connect_to_read(self.path)
             try:
                 self._check_format()
                 if write:
@@ -146,7 +145,7 @@ class Store:
         if check:
             (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
-                raise StoreError(_damaged(self.path, found))
+                raise StoreError(damaged(self.path, found))
         wanted = "delete" if is_network_disk(self.path) else "wal"
         (mode,) = self._db.execute("PRAGMA journal_mode").fetchone()
         if mode != wanted:  # an answer other than the wanted mode is fine: it works, if slower
@@ -160,7 +159,7 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
-            raise StoreError(_explain(self.path, error)) from error
+            raise StoreError(explain(self.path, error)) from error
         except OSError as error:
             raise StoreError(f"{self.path} cannot be opened: {error.strerror}") from error
 
@@ -330,74 +329,3 @@ def _empty_store() -> bytes:
         return db.serialize()
     finally:
         db.close()
-
-
-def _check_header(path: Path) -> None:
-    """Refuse what SQLite would take for an empty store, and files that lost their end."""
-    with open(path, "rb") as file:
-        header = file.read(100)
-        size = file.seek(0, os.SEEK_END)
-    if not header.startswith(b"SQLite format 3\0"):
-        raise StoreError(f"{path} is not a store: it is empty or of another kind")
-    page = int.from_bytes(header[16:18], "big")
-    pages = int.from_bytes(header[28:32], "big")
-    log = path.with_name(path.name + "-wal")
-    recovers = log.exists() and log.stat().st_size > 0
-    if size < pages * (65536 if page == 1 else page) and not recovers:
-        raise StoreError(_damaged(path, "it lost its end"))
-
-
-def _connect(path: Path, options: str = "mode=rw") -> sqlite3.Connection:
-    db = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{options}",
-        uri=True,
-        timeout=PATIENCE,
-        isolation_level=None,
-    )
-    try:
-        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _connect_to_read(path: Path) -> sqlite3.Connection:
-    """To read, but able to recover what a killed runner left, where the disk may be written."""
-    try:
-        db = _connect(path)
-        db.execute("PRAGMA query_only = ON")
-        return db
-    except sqlite3.OperationalError:
-        pass
-    try:
-        return _connect(path, "mode=ro")
-    except sqlite3.OperationalError:
-        beside = [path.with_name(path.name + end) for end in ("-wal", "-journal")]
-        if any(file.exists() and file.stat().st_size for file in beside):
-            raise
-        return _connect(path, "mode=ro&immutable=1")
-
-
-def _damaged(path: Path, how: str) -> str:
-    return (
-        f"{path} is damaged ({how}). It was left as it is; restore a copy, or move it away and "
-        "run the sweep again"
-    )
-
-
-def _explain(path: Path, error: sqlite3.Error) -> str:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
-        return f"{path} cannot grow: the disk is full. What was saved is safe; free some space"
-    if code == sqlite3.SQLITE_IOERR:
-        return f"{path} cannot be written ({error}): the disk may be full or failing"
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return f"{path} is read-only: it, or its folder, cannot be written"
-    if code == sqlite3.SQLITE_CANTOPEN:
-        return f"{path} cannot be opened: it, or its folder, cannot be read or written"
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return _damaged(path, str(error))
-    if code == sqlite3.SQLITE_BUSY:
-        return f"{path} is locked by another program for more than {PATIENCE:g} s"
-    return f"{path}: {error}"
