@@ -4,7 +4,9 @@ from ._bounds import approximation_error, bounds, bounds_of_model
 from ._critical_rate import critical_rate
 from ._crossing import crossing
 from ._degrees_of_freedom import degrees_of_freedom
+from ._directions import Directions
 from ._equivalent import equivalent
+from ._given_weights import risk_of_weights
 from ._gradient import gradient
 from ._learned_function import learned_function
 from ._level_curves import level_curves
@@ -20,6 +22,7 @@ from ._training_loss import linear_loss_drop, quadratic_loss_drop, training_loss
 from ._weights import weights
 
 __all__ = [
+    "Directions",
     "SpikedFeatures",
     "Staircase",
     "StaircaseSpike",
@@ -41,6 +44,7 @@ __all__ = [
     "quadratic_loss_drop",
     "reuse_exponent",
     "risk",
+    "risk_of_weights",
     "scope_table",
     "staircase",
     "staircase_exponents",
