@@ -16,6 +16,8 @@ __all__ = ["minimum_in_box"]
 Array = NDArray[np.float64]
 
 _ROUNDS = 60
+#: Sizes of the interpolation: the model of one is the start of the next.
+_SIZES = (1e-2, 1e-3)
 _SMALLEST_RADIUS = 1e-7
 
 
@@ -24,7 +26,7 @@ def minimum_in_box(
     lower: Array,
     upper: Array,
     scale: Array,
-    step: Callable[[Array], Array],
+    step: Callable[[Array, float], Array],
     snap: Callable[[Array], Array],
 ) -> Search[Found]:
     r"""Trust region with a quadratic model, inside a box.
@@ -38,14 +40,16 @@ def minimum_in_box(
     start, lower, upper, scale : ndarray of shape (m,)
         Where to start, the box, and the size of the first steps.
     step : callable
-        Distance of the interpolation points around x (m,), per coordinate.
+        (x, size) ↦ distance of the interpolation points around x, per coordinate: about the size,
+        which shrinks towards the end.
     snap : callable
         Points (P, m) ↦ where they are really evaluated: sizes of finite networks are integers.
     """
-    x, radius, evaluations, tried = snap(start[None])[0], 1.0, 0, math.inf
+    x, radius, evaluations, tried = snap(start[None])[0], 1.0, 1, math.inf
     value = float((yield x[None])[0])
+    sizes = list(_SIZES)
     for _ in range(_ROUNDS):
-        size = np.minimum(step(x), 0.25 * (upper - lower))
+        size = np.minimum(step(x, sizes[0]), 0.25 * (upper - lower))
         centre = snap(np.clip(x, lower + size, upper - size)[None])[0]
         points = snap(centre + _stencil(len(x)) * size)
         values = yield points
@@ -64,7 +68,7 @@ def minimum_in_box(
             gain = _model(gradient, hessian, here) - _model(gradient, hessian, there)
             tried = float(np.max(np.abs(there - here) / scale))
             if gain <= 1e-11 * (abs(value) + 1e-3):
-                return Found(x, value, tried, evaluations)
+                break
             reached = float((yield trial)[0])
             evaluations += 1
             ratio = (value - reached) / gain
@@ -75,7 +79,10 @@ def minimum_in_box(
             if ratio > 0.05:
                 x, value, moved = trial[0], reached, True
         if not moved:
-            break
+            if len(sizes) == 1:
+                break
+            sizes.pop(0)
+            radius = max(radius, 1e-2)
     return Found(x, value, tried, evaluations)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from giantsteps.answers import Leaf
 from giantsteps.errors import InvalidProblem
+from giantsteps.gaussian import moments
 from giantsteps.laws import critical_strength
 from giantsteps.problem import Grid, Problem
 
@@ -16,6 +17,9 @@ from ._first_step import first_step
 from ._regime import resolve
 
 __all__ = ["critical_rate", "rate_over_critical"]
+
+#: μ₁ smaller than this, relative to the norm of σ, is zero.
+_ZERO = 1e-10
 
 
 def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
@@ -73,4 +77,7 @@ def _critical_rate(problem: Problem, d: int | None) -> float:
         neurons, problem = problem.at(d).neurons, problem.realised(d)
     step = dataclasses.replace(problem.steps[0], rate=1.0)
     unit = first_step(dataclasses.replace(problem, steps=(step,)), neurons).strength
-    return float(critical_strength(problem.width)) / unit if unit > 0 else math.inf
+    sigma = moments(problem.activation)
+    if unit == 0 or abs(sigma.linear) <= _ZERO * sigma.norm:
+        return math.inf
+    return float(critical_strength(problem.width)) / unit

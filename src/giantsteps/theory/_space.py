@@ -26,8 +26,6 @@ _SIZES = re.compile(r"width|steps\.\d+\.samples|readout\.samples")
 _SHARES = (0.01, 0.99)
 #: Part of the upper bound below which a scale that starts at zero is linear.
 _LINEAR_BELOW = 1e-6
-#: Distance of interpolation points, in coordinates of the search.
-_STEP = 1e-2
 
 
 @dataclass(frozen=True)
@@ -207,13 +205,13 @@ class Space:
             return points
         return np.array([self._coordinates(self.changes(point)) for point in points])
 
-    def step(self, point: Array) -> Array:
-        """Distance of interpolation points: a few integers where sizes are."""
+    def step(self, point: Array, size: float) -> Array:
+        """Distance of interpolation points: of the given size, or a few integers."""
         values = self.changes(point)
-        steps = np.full(len(self.axes), _STEP)
+        steps = np.full(len(self.axes), size)
         for i, axis in enumerate(self.axes):
             if axis.scale == "linear":
-                steps[i] = _STEP * (axis.upper - axis.lower)
+                steps[i] = size * (axis.upper - axis.lower)
             if self.d is not None and _SIZES.fullmatch(axis.path):
                 moved = dict(values) | {axis.path: values[axis.path] + 1.0 / self.d}
                 spacing = self._coordinates(moved)[i] - self._coordinates(values)[i]
@@ -239,7 +237,7 @@ class Space:
     def _rounding(self, point: Array) -> Array:
         """How far a size at its bound may be moved by rounding."""
         sizes = np.array([bool(_SIZES.fullmatch(axis.path)) for axis in self.axes])
-        return np.where(sizes, self.step(point) / 8.0, 0.0)
+        return np.where(sizes, self.step(point, 0.0) / 8.0, 0.0)
 
     @property
     def _free(self) -> float:
