@@ -44,7 +44,9 @@ def weights(problem: Problem | Grid, d: int | None = None) -> Spectrum:
 
     Notes
     -----
-    theory §1, §2; ba2022.
+    theory §1, §2; ba2022. After several steps there is one outlier for each direction of the field
+    that is strong enough, with the ``degree`` p of the power A^p that its right vector is closest
+    to; ``gradient`` is then the direction of the first step (theory §7; moniri2026).
 
     Examples
     --------
