@@ -71,6 +71,8 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
+    "min_reported_time": 3600,
+    "within_subsection_order": "gallery_order.GalleryOrder",
     "image_srcset": ["2x"],
 }
 

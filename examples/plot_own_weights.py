@@ -12,6 +12,7 @@ import numpy as np
 
 import giantsteps as gs
 from giantsteps import theory
+from giantsteps.displays import ComparisonDisplay, Series
 
 d, neurons, samples = 200, 300, 1600
 rng = np.random.default_rng(0)
@@ -49,7 +50,19 @@ def error(n, penalty):
     return np.mean((features(X_test) @ readout - np.sin(X_test @ beta)) ** 2)
 
 
-for ratio in (1.0, 2.0, 4.0):
-    predicted = model.risk(gs.Ridge(samples=ratio, penalty=0.05)).test
-    errors = [error(round(ratio * d), 0.05) for _ in range(10)]
-    print(f"n/d = {ratio:g}: theory {predicted:.4f}, found {np.mean(errors):.4f}")
+ratios = [1.0, 2.0, 3.0, 4.0]
+fine = np.linspace(0.8, 4.2, 20)
+curve = np.array([model.risk(gs.Ridge(samples=ratio, penalty=0.05)).test for ratio in fine])
+found = np.array([[error(round(ratio * d), 0.05) for _ in range(10)] for ratio in ratios])
+
+series = Series(
+    label="",
+    x=np.array(ratios),
+    mean=found.mean(axis=1),
+    standard_error=found.std(axis=1, ddof=1) / np.sqrt(found.shape[1]),
+    curve_x=fine,
+    curve=curve,
+)
+display = ComparisonDisplay(
+    series=[series], x_label=r"readout samples $n/d$", y_label=r"test error $R$"
+).plot()
