@@ -99,6 +99,8 @@ def test_a_grid_is_its_cells():
     assert np.isnan(found.value[0, 0])  # a small rate never pays
     assert found.statement.startswith("test crosses its level in 4 of 6 cells")
     assert len(found.to_columns()["values"]) == found.count.sum()
+    assert "nan" not in found[0, 0].statement
+    assert found[0, 0].statement == theory.crossing(grid[0, 0], bounds=(0.05, 20.0)).statement
 
 
 def test_between_whole_sizes():

@@ -57,7 +57,7 @@ def test_one_field_against_brute_force(problem, path, values, d):
     assert found.value == theory.risk(found.best, d)
     assert not found.at_bound[path]
     # A minimum: the error rises on both sides.
-    for factor in (0.99, 1.01):
+    for factor in (0.999, 1.001):
         aside = problem.replace({path: factor * found.arguments[path]})
         assert theory.risk(aside, d).test > found.value.test
 
@@ -208,6 +208,13 @@ def test_where_the_theory_has_no_answer_the_search_goes_on():
     for exponent in (0.1, 0.3, 0.4):
         here = theory.risk(problem.replace({"steps.0.exponent": exponent})).test
         assert found.value.test <= here + 1e-12
+
+
+def test_an_error_that_is_infinite_everywhere():
+    problem = SMALL.replace({"readout.penalty": 0.0, "readout.samples": SMALL.width})
+    assert theory.risk(problem).test == np.inf
+    with pytest.raises(gs.NotCovered, match="positive penalty"):
+        theory.optimize(problem, over=("steps.0.rate",))
 
 
 @pytest.mark.parametrize(

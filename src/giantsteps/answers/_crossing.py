@@ -71,12 +71,13 @@ class Crossing(Answer):
         lower, upper = self.bounds
         interval = f"{self.along} in [{lower:g}, {upper:g}]"
         if self.shape:
-            found = int(np.sum(np.asarray(self.count) > 0))
-            return f"{self.quantity} crosses its level in {found} of {self.count.size} cells, {interval}"  # type: ignore[union-attr]  # noqa: E501
+            found = np.asarray(self.count) > 0
+            cells = f"{int(found.sum())} of {found.size} cells"
+            return f"{self.quantity} crosses its level in {cells}, {interval}"
         if self.count == 0:
             side = "above" if self.start > 0 else "below"
             return f"{self.quantity} stays {side} {self.level:.6g} for {interval}"
-        places = ", ".join(f"{x:.6g}" for x in self.values)
+        places = ", ".join(f"{x:.6g}" for x in self.values[~np.isnan(self.values)])
         return f"{self.quantity} = {self.level:.6g} at {self.along} = {places}"
 
     def to_columns(self) -> dict[str, list[Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers import Optimum, Risk, Solution
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.problem import Grid, Problem
 
 from ._box_search import minimum_in_box
@@ -98,6 +98,12 @@ def optimize(
     searches: list[Search[Found]] = []
     of: list[int] = []
     for i, (cell, end) in enumerate(zip(cells, ends)):
+        if not np.any(np.isfinite(scanned[end - len(cell.scan) : end])):
+            raise NotCovered(
+                f"an optimum over {', '.join(over)}",
+                "the test error is infinite wherever it is known",
+                "a positive penalty, or samples other than the width",
+            )
         for search in cell.searches(scanned[end - len(cell.scan) : end]):
             searches.append(search)
             of.append(i)

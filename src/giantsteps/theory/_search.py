@@ -72,13 +72,17 @@ class Found:
 def minimum(
     points: tuple[float, float, float], values: tuple[float, float, float], tolerance: float
 ) -> Search[Found]:
-    """Brent's method from a bracket a < x < b, f(x) ≤ f(a), f(b); values may be infinite."""
+    """Brent's method from a bracket a < x < b, f(x) ≤ f(a), f(b); values may be infinite.
+
+    It also ends where the next parabola would move the minimum by less than the tolerance, judged
+    by the last step times the distance of the points relative to the bracket at the start.
+    """
     a, x, b = points
-    fx = values[1]
+    fx, whole = values[1], b - a
     (fw, w), (fv, v) = sorted([(values[0], a), (values[2], b)])
     step = before = b - a
-    evaluations = 0
-    while evaluations < 100:
+    evaluations, left = 0, math.inf
+    while evaluations < 100 and left > tolerance:
         middle = 0.5 * (a + b)
         if abs(x - middle) <= 2.0 * tolerance - 0.5 * (b - a):
             break
@@ -88,6 +92,7 @@ def minimum(
             trial = _GOLDEN * before
         else:
             before = step
+            left = abs(trial) * max(abs(x - w), abs(x - v)) / whole
             if min(x + trial - a, b - x - trial) < 2.0 * tolerance:
                 trial = math.copysign(tolerance, middle - x)
         step = trial if abs(trial) >= tolerance else math.copysign(tolerance, trial)
@@ -104,7 +109,7 @@ def minimum(
                 (v, fv), (w, fw) = (w, fw), (u, fu)
             elif fu <= fv or v in (x, w):
                 v, fv = u, fu
-    return Found(np.array([x]), fx, 0.5 * (b - a), evaluations)
+    return Found(np.array([x]), fx, min(left, 0.5 * (b - a)), evaluations)
 
 
 def _parabola(x: float, w: float, v: float, fx: float, fw: float, fv: float) -> tuple[float, bool]:
