@@ -1,0 +1,39 @@
+"""What a notebook shows: problems, answers and comparisons as tables of HTML."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+import giantsteps as gs
+from giantsteps import simulation, theory
+
+PROBLEM = gs.Problem(
+    activation="tanh",
+    teacher="sin",
+    noise_variance=0.05,
+    width=1.5,
+    steps=[gs.Step(samples=4.0, rate=3.0)],
+    readout=gs.Ridge(samples=2.0, penalty=0.1),
+)
+GRID = gs.Grid(PROBLEM, {"readout.samples": [1.0, 2.0]})
+SHOWN = {
+    "problem": lambda: PROBLEM,
+    "risk": lambda: theory.risk(PROBLEM),
+    "risks": lambda: theory.risk(GRID),
+    "weights": lambda: theory.weights(PROBLEM),
+    "bounds": lambda: theory.bounds(PROBLEM),
+    "optimum": lambda: theory.optimize(PROBLEM),
+    "simulated": lambda: simulation.risk(PROBLEM, d=30, seed=0),
+    "comparison": lambda: gs.compare(PROBLEM, d=30, seeds=2),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_notebook_shows_a_table(name: str) -> None:
+    text = SHOWN[name]()._repr_html_()
+    tree = ElementTree.fromstring(f"<div>{text}</div>".replace("&nbsp;", " "))
+    rows = [[(cell.text or "").strip() for cell in row] for row in tree.iter("tr")]
+    assert len(rows) > 1
+    assert all(row[0] or len(row) > 1 for row in rows)
