@@ -37,3 +37,30 @@ def test_a_notebook_shows_a_table(name: str) -> None:
     rows = [[(cell.text or "").strip() for cell in row] for row in tree.iter("tr")]
     assert len(rows) > 1
     assert all(row[0] or len(row) > 1 for row in rows)
+
+
+def test_formulas_of_problems_and_answers():
+    """LaTeX views: balanced, with the problem's numbers in them."""
+    import giantsteps as gs
+    from giantsteps import theory
+
+    problem = gs.Problem(
+        activation="leaky_relu",
+        teacher="tanh(2*x)",
+        width=1.5,
+        steps=[
+            gs.Step(samples=2, rate=3, exponent=0.5),
+            gs.Step(samples=2, rate=1, batch="previous"),
+        ],
+        readout=gs.Ridge(samples=2.5, penalty=0.1),
+    )
+    text = problem._repr_latex_()
+    assert text.startswith(r"$$\begin{aligned}")
+    assert text.count("{") == text.count("}")
+    for piece in (r"leaky\_relu", r"3\,N^{0.5}", "n/d &= 2.5", "same batch", "N/d = 1.5"):
+        assert piece in text
+    small = gs.Problem(activation="tanh", teacher="sin", width=1, readout=problem.readout)
+    answer = theory.risk(small)
+    assert rf"\texttt{{test}} & {answer.test:.6g}" in answer._repr_latex_()
+    grid = gs.Grid(small, {"width": [1, 2, 3, 4, 5]})
+    assert "5 values" in grid._repr_html_()

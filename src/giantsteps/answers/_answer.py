@@ -274,6 +274,15 @@ class Answer(Record):
         lines = (f"  {name:<{width}}  {value}" for name, value in rows)
         return "\n".join([self._kind(), *lines])
 
+    def _repr_latex_(self) -> str:
+        """The numbers of the answer as an array of names and values."""
+        rows = [
+            rf"\texttt{{{name.replace('_', chr(92) + '_')}}} & {_shown(value)}"
+            for name, (_, value) in self._variables().items()
+        ]
+        newline = r" \\ "
+        return rf"$$\begin{{array}}{{ll}} {newline.join(rows)} \end{{array}}$$"
+
     def _repr_html_(self) -> str:
         body = "".join(
             f"<tr><th style='text-align:left'>{escape(name)}</th>"

@@ -9,10 +9,11 @@ from giantsteps.functions import Function, SingleIndex
 from giantsteps.problem._second_layer import SecondLayer
 
 if TYPE_CHECKING:
+    from giantsteps.problem._grid import Grid
     from giantsteps.problem._parts import Init, Ridge, Step
     from giantsteps.problem._problem import Problem
 
-__all__ = ["html", "label", "text"]
+__all__ = ["grid_html", "html", "label", "latex", "text"]
 
 
 def text(problem: Problem) -> str:
@@ -40,6 +41,48 @@ def html(problem: Problem) -> str:
         for code, note in items or [("[]", "random features")]
     )
     return f"<table><caption>Problem</caption>{rows}</table>"
+
+
+def grid_html(grid: Grid) -> str:
+    """Return the problem of a grid and the values along its axes, for notebooks."""
+    rows = "".join(
+        f"<tr><th>{_html.escape(path)}</th><td>{len(values)} values</td>"
+        f"<td>{_html.escape(', '.join(map(str, values[:4])))}{', …' * (len(values) > 4)}</td></tr>"
+        for path, values in grid.coords.items()
+    )
+    return f"{html(grid.problem)}<table><caption>varied</caption>{rows}</table>"
+
+
+def latex(problem: Problem) -> str:
+    """Return the setting as formulas: teacher, network, steps and readout."""
+    lines = [
+        r"y &= \sigma^*(\langle x, \beta^* \rangle) + \varepsilon, &"
+        rf"\sigma^* &= {_latex_text(label(problem.teacher))}, "
+        rf"\ \mathrm{{Var}}\,\varepsilon = {problem.noise_variance:g}",
+        r"f(x) &= N^{-1/2} a^\top \sigma(W^\top x), &"
+        rf"\sigma &= {_latex_text(label(problem.activation))}, \ N/d = {problem.width:g}",
+    ]
+    for number, step in enumerate(problem.steps, start=1):
+        rate = rf"{step.rate:g}" + (rf"\,N^{{{step.exponent:g}}}" if step.exponent else "")
+        lines.append(
+            rf"W_{number} &= W_{number - 1} + \eta \sqrt N G, &\eta &= {rate}, "
+            rf"\ n_0/d = {step.samples:g}"
+            + (r"\ \text{(same batch)}" if step.batch == "previous" else "")
+        )
+    if problem.readout is not None:
+        lines.append(
+            r"\hat a &= \arg\min n^{-1}\|\tilde y - \Phi a\|^2 + (\lambda/N)\|a\|^2, &"
+            rf"n/d &= {problem.readout.samples:g}, \ \lambda = {problem.readout.penalty:g}"
+        )
+    newline = r" \\ "
+    return rf"$$\begin{{aligned}} {newline.join(lines)} \end{{aligned}}$$"
+
+
+def _latex_text(text: str) -> str:
+    """Code inside a formula."""
+    for sign in "_#%&$":
+        text = text.replace(sign, chr(92) + sign)
+    return rf"\texttt{{{text.replace('^', '**')}}}"
 
 
 def _rows(problem: Problem) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -202,6 +202,9 @@ class Grid:
         """Read a grid from JSON: a text, or a ``pathlib.Path`` to a file."""
         return cls.from_data(_serialize.read_json(source))
 
+    def _repr_html_(self) -> str:
+        return _display.grid_html(self)
+
     def __repr__(self) -> str:
         axes = ", ".join(f"{path!r}: {coords.tolist()!r}" for path, coords in self.coords.items())
         return f"Grid({self.problem!r}, {{{axes}}})"

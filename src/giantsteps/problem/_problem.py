@@ -304,6 +304,9 @@ class Problem(Part):
     def __repr__(self) -> str:
         return _display.text(self)
 
+    def _repr_latex_(self) -> str:
+        return _display.latex(self)
+
     def _repr_html_(self) -> str:
         return _display.html(self)
 
