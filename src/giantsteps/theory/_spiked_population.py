@@ -123,7 +123,7 @@ class SpikedPopulation:
                 highest = 2.0 * lowest
                 while branches(highest)[number] > 1.0:
                     highest *= 2.0
-                found.append(_root(lambda t, i=number: branches(t)[i] - 1.0, lowest, highest))
+                found.append(_root(_excess(branches, number), lowest, highest))
         for lower, upper in self.bulk.inner_gaps:
             grid = np.linspace(lower, upper, _GRID)
             signs = [determinant(tau) > 0 for tau in grid]
@@ -153,6 +153,11 @@ class SpikedPopulation:
             common=float(flat**2 / length),
             rest=float(rest),
         )
+
+
+def _excess(branches: Callable[[float], list[float]], number: int) -> Callable[[float], float]:
+    """By how much one branch exceeds one."""
+    return lambda tau: branches(tau)[number] - 1.0
 
 
 def _root(f: Callable[[float], float], lower: float, upper: float) -> float:
