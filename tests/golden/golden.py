@@ -116,6 +116,14 @@ def answer(package: str, question: str, cell: Mapping[str, Any]) -> Values:
     return dict(sorted(values.items()))
 
 
+def answer_now(package: str, question: str, cell: Mapping[str, Any]) -> Values:
+    """The same for a cell that was answered once; a refusal is a change like any other."""
+    try:
+        return answer(package, question, cell)
+    except GiantstepsError as error:
+        return {f"{type(error).__name__}: {error}": []}
+
+
 def differences(old: Mapping[str, list[float]], new: Mapping[str, list[float]]) -> list[str]:
     """What changed from old values to new ones, beyond rounding."""
     changed = [f"{name} is {'gone' if name in old else 'new'}" for name in old.keys() ^ new.keys()]
@@ -137,7 +145,7 @@ def write(package: str, question: str) -> str:
         changed = [
             text
             for cell in old["cells"]
-            for text in differences(cell["values"], answer(package, question, cell))
+            for text in differences(cell["values"], answer_now(package, question, cell))
         ]
         if version == old["version"]:
             if changed:
