@@ -39,8 +39,9 @@ class Data:
     y : array (rows,)
         Labels, with their noise.
     X_test, y_test : array (points, d), array (points,), optional
-        Points for the test error, which is the mean of (f̂ − y_test)²: give labels without noise
-        for the error that the theory calls R. Without them there is no test error.
+        Points for the test error ``Risk.test``, which is the mean of (f̂ − y_test)²: give labels
+        without noise for what the theory calls R. ``Risk.test_noisy`` adds the ``noise_variance``
+        of the problem. Without points there is no test error.
 
     Notes
     -----
