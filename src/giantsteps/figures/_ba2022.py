@@ -14,7 +14,8 @@ from giantsteps.figures._figure import figure
 from giantsteps.functions import centered
 from giantsteps.gaussian import moments
 from giantsteps.problem import Grid, Problem, Ridge, Step
-from giantsteps.theory._given_weights import risk_of_weights
+from giantsteps.theory import risk_of_weights
+from giantsteps.theory._first_step import link_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -92,7 +93,7 @@ def kernel(draft: Draft, d: int, seeds: int, rates: Sequence[float]) -> Drawing:
     ax = axes[-1]
     draft.cloud(ax, labels_, vector, "eigenvector")
     if answer.spikes:
-        slope = np.sqrt(answer.spikes[0].overlap / moments(problem.teacher.link).second_moment)
+        slope = np.sqrt(answer.spikes[0].overlap / moments(link_of(problem)).second_moment)
         ends = np.array([labels_.min(), labels_.max()])
         draft.line(ax, ends, slope * ends, "theory", color=PALETTE[0], zorder=4, label="theory")
         found = float((vector @ labels_) ** 2 / (len(vector) * (labels_ @ labels_)))
@@ -104,8 +105,8 @@ def _curves(
     draft: Draft,
     ax: Any,
     problems: Sequence[Problem],
-    x: Sequence[float],
-    fine: tuple[Sequence[Problem], Sequence[float]],
+    x: Any,
+    fine: tuple[Sequence[Problem], Any],
     path: str,
     values: Sequence[Any],
     name: str,
@@ -124,10 +125,10 @@ def _curves(
     curve = [draft.stated(theory.risk(Grid(p, {path: values}), d=d)) for p in fine[0]]
     if before:
         start = (x, measured("risk.initial.test")[:, 0])
-        line = [answer.initial.test[0] for answer in curve if answer.initial is not None]
+        line = [np.ravel(answer.initial.test)[0] for answer in curve if answer.initial is not None]
         draft.pair(ax, "before the step", 5, (fine[1], line), start, color=GREY)
     for number, value in enumerate(values):
-        line = [answer.test[number] for answer in curve]
+        line = [np.ravel(answer.test)[number] for answer in curve]
         draft.pair(ax, name.format(value), number, (fine[1], line), (x, found[:, number]))
 
 
@@ -309,7 +310,7 @@ def time(draft: Draft, d: int, seeds: int, longest: int, rates: Sequence[float])
     )
     t = np.arange(longest + 1)
     for number, rate in enumerate(rates):
-        problems = [_several(count, rate) for count in t]
+        problems = [_several(int(count), rate) for count in t]
         name = rf"$\eta = {rate:g}$"
         risks = [draft.measure(p, "risk.test", d=d, seeds=seeds) for p in problems]
         error = [draft.stated(theory.risk(p, d=d)).test for p in problems]

@@ -56,7 +56,9 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float], draws: i
         answer = theory.equivalent(problem, d).learned_function(problem.require_readout(), x)
         draft.stated(answer)
         runs = [
-            simulation.run(problem, d, seed).learned_function("spike", x=x[shown], draws=draws)
+            simulation.run(problem, d, seed).learned_function(
+                "spike", x=x[shown].tolist(), draws=draws
+            )
             for seed in range(seeds)
         ]
         colour = colours(6)[number]
@@ -190,7 +192,7 @@ def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) 
 
     def best(alpha: float) -> float:
         found = minimize_scalar(
-            lambda log: model.risk(_sum_loss(alpha, 10.0**log)).test,
+            lambda log: float(model.risk(_sum_loss(alpha, 10.0**log)).test),
             bounds=(-4.0, 4.0), method="bounded", options={"xatol": 1e-3},
         )  # fmt: skip
         return float(found.fun)

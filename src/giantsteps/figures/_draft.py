@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from giantsteps.answers import Answer, Spectrum, require
 from giantsteps.displays import DOUBLE, SINGLE, SpectrumDisplay
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 __all__ = ["Draft", "Measured", "logarithmic"]
+
+#: Whatever NumPy and matplotlib read as numbers: arrays, lists of leaves, single numbers.
+Values: TypeAlias = Any
 
 Array = NDArray[np.float64]
 Some = TypeVar("Some", bound=Answer)
@@ -38,7 +41,7 @@ class Measured:
     standard_error: Array
 
     @classmethod
-    def of(cls, samples: ArrayLike) -> Measured:
+    def of(cls, samples: Values) -> Measured:
         """From samples whose last axis is the seed."""
         values = np.asarray(samples, dtype=float)
         spread = (
@@ -190,7 +193,7 @@ class Draft:
         return drawing, list(grid[0])
 
     def record(
-        self, ax: Axes, series: str, source: str, x: ArrayLike, y: ArrayLike, error: ArrayLike
+        self, ax: Axes, series: str, source: str, x: Values, y: Values, error: Values
     ) -> None:
         """Remember points that are drawn by other means than those below."""
         x, y, error = np.broadcast_arrays(*(np.asarray(v, dtype=float) for v in (x, y, error)))
@@ -198,36 +201,36 @@ class Draft:
             point = dict(zip(("x", "y", "standard_error"), map(float, values)))
             self.rows.append({"panel": ax.get_label(), "series": series, "source": source, **point})
 
-    def line(self, ax: Axes, x: ArrayLike, y: ArrayLike, series: str, **look: Any) -> None:
+    def line(self, ax: Axes, x: Values, y: Values, series: str, **look: Any) -> None:
         """Theory."""
         self.record(ax, _plain(series), "theory", x, y, np.nan)
         ax.plot(x, y, **({"zorder": 2} | look))
 
-    def points(self, ax: Axes, x: ArrayLike, measured: Measured, series: str, **look: Any) -> None:
+    def points(self, ax: Axes, x: Values, measured: Measured, series: str, **look: Any) -> None:
         """Simulation, with error bars of three standard errors."""
         mean, error = measured.mean, measured.standard_error
         self.record(ax, _plain(series), "simulation", x, mean, error)
-        shown = {"linestyle": "none", "elinewidth": 0.8, "zorder": 3} | look
+        shown: dict[str, Any] = {"linestyle": "none", "elinewidth": 0.8, "zorder": 3} | look
         ax.errorbar(x, mean, yerr=BARS * error, **shown)
 
-    def cloud(self, ax: Axes, x: ArrayLike, y: ArrayLike, series: str, **look: Any) -> None:
+    def cloud(self, ax: Axes, x: Values, y: Values, series: str, **look: Any) -> None:
         """Many simulated points without error bars."""
         self.record(ax, _plain(series), "simulation", x, y, np.nan)
-        shown = {"color": "#9DB0BE", "s": 3.0, "linewidths": 0.0, "zorder": 1, "rasterized": True}
-        ax.scatter(x, y, **(shown | look))
+        shown: dict[str, Any] = {"color": "#9DB0BE", "s": 3.0, "linewidths": 0.0, "zorder": 1}
+        ax.scatter(x, y, **(shown | {"rasterized": True} | look))
 
     def pair(
         self,
         ax: Axes,
         label: str,
         number: int,
-        curve: tuple[ArrayLike, ArrayLike] | None,
-        found: tuple[ArrayLike, Measured] | None,
+        curve: tuple[Values, Values] | None,
+        found: tuple[Values, Measured] | None,
         **look: Any,
     ) -> None:
         """A line of theory and the points of the simulation over it, under one legend entry."""
-        shown = {"color": colours(6)[number % 6]} | look
-        marker = {"marker": MARKERS[number % 6], "markeredgewidth": 0.8}
+        shown: dict[str, Any] = {"color": colours(6)[number % 6]} | look
+        marker: dict[str, Any] = {"marker": MARKERS[number % 6], "markeredgewidth": 0.8}
         if curve is not None:
             self.line(ax, *curve, label, **shown)
         if found is not None:
@@ -243,7 +246,7 @@ class Draft:
     def mark(self, ax: Axes, place: float, label: str = "", **look: Any) -> None:
         """A thin vertical line."""
         self.record(ax, _plain(label), "reference", place, np.nan, np.nan)
-        shown = {"color": GREY, "linewidth": 0.6, "linestyle": ":"} | look
+        shown: dict[str, Any] = {"color": GREY, "linewidth": 0.6, "linestyle": ":"} | look
         ax.axvline(place, **shown, label=label or None, zorder=0)
 
     def spectrum(
