@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from . import DISAGREEMENT, OK
 from ._output import progress_bar, table
+
+if TYPE_CHECKING:
+    from giantsteps.comparison.certify import Group
 
 __all__ = ["command"]
 
@@ -52,7 +56,7 @@ def command(scale: str | None, output: Path, seed: int, workers: int) -> int:
             "KS p": [group.kolmogorov for group in groups],
             "shift p": [group.shift for group in groups],
             "power": [group.power for group in groups],
-            "verdict": ["passed" if group.passed else "failed" for group in groups],
+            "verdict": [_verdict(group) for group in groups],
         },
         f"certificate: {'passed' if certificate.passed else 'failed'}",
     )
@@ -61,3 +65,9 @@ def command(scale: str | None, output: Path, seed: int, workers: int) -> int:
     for file in certificate.save(output):
         click.echo(f"  {file}")
     return OK if certificate.passed else DISAGREEMENT
+
+
+def _verdict(group: Group) -> str:
+    if not group.findings:
+        return "claimed nowhere"
+    return "passed" if group.passed else "failed"

@@ -135,7 +135,9 @@ class Made:
         if any(row["standard_error"] == row["standard_error"] for row in self.draft.rows):
             parts.append("Lines: theory; points: simulation with three standard errors.")
         if figure.chosen:
-            parts.append(f"Not stated in the paper and chosen here: {figure.chosen}")
+            parts.append(
+                f"Not stated in the paper and chosen here: {figure.chosen.format(**self.settings)}"
+            )
         if self.violated:
             parts.append(
                 f"The theory is approximate here, for it assumes: {'; '.join(self.violated)}."

@@ -65,11 +65,11 @@ def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[f
     "The left singular vectors are monomials of the step's direction",
     caption="Entries of the first two left singular vectors of Φ against z = ⟨x, b⟩/‖b‖, "
     "η = {rate:g} N^{{{exponent:g}}}, σ = tanh + 0.6 tanh² centred, teacher sin, N = d, n₀ = 4d, "
-    "n = 2d, d = {d}. Lines: what theory says of them, the overlap times He₁(z) and He₂(z)/√2.",
+    "n = 2d, d = {d}. Lines: the cosine that theory gives times z and z²/√3.",
     chosen="the activation, the teacher, all proportions, the rate and d.",
     references=_PAPER,
-    smoke={"d": 120, "rate": 3.0, "exponent": 0.4},
-    quick={"d": 800},
+    smoke={"d": 120, "rate": 3.0, "exponent": 0.12},
+    quick={"d": 800, "exponent": 0.4},
     paper={"d": 2000},
 )
 def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
@@ -79,7 +79,7 @@ def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
     direction = np.asarray(arrays["b"])
     z = np.asarray(arrays["X"]) @ direction / np.linalg.norm(direction)
     left = np.linalg.svd(np.asarray(arrays["Phi"]), full_matrices=False)[0][:, :2]
-    monomials = (lambda k: k, lambda k: (k**2 - 1) / np.sqrt(2))
+    monomials = (lambda k: k, lambda k: k**2 / np.sqrt(3))
     x = np.linspace(-3.2, 3.2, 101)
     drawing, axes = draft.axes(
         *[(r"$z = \langle x, b\rangle/\|b\|$", rf"$\sqrt{{n}}\,u_{k}$") for k in (1, 2)]
@@ -129,7 +129,7 @@ def errors(
             draft.pair(ax, part, number, curve, (exponents, found))
             _limits(draft, ax, problem, part, PALETTE[number])
         for level in (1, 2):
-            draft.mark(ax, level / (2 * level + 2), "stair")
+            draft.mark(ax, level / (2 * level + 2), "stairs" if level == 1 else "")
         ax.plot([], [], color=GREY, linestyle="--", linewidth=0.9, label="limit")
         ax.set_ylim(bottom=0.0)
         ax.set_title(title)

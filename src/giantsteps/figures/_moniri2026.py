@@ -74,8 +74,8 @@ def spectra(draft: Draft, d: int, seeds: int, exponents: tuple[float, float]) ->
     "moniri2026-count",
     "The number of outliers over the two exponents",
     caption="Terms of W₂ that do not vanish, over the exponents (e₁, e₂) of the two steps, in the "
-    "limit: the first outlier, and one more for each k = 1 … ⌊e₂/(1/2 − e₁)⌋ with c_{{k+1}} ≠ 0. "
-    "Lines: e₂ = k(1/2 − e₁).",
+    "limit: the first outlier, and one more for each k = 1 … ⌊e₂/(1/2 − e₁)⌋ for "
+    "which the Hermite coefficient of order k + 1 is not zero. Lines: e₂ = k(1/2 − e₁).",
     chosen=f"{_CHOSEN}.",
     references=_PAPER,
     smoke={"fine": 8},
@@ -103,7 +103,7 @@ def count(draft: Draft, fine: int) -> Drawing:
     "is summed over its two leading singular vectors.",
     chosen=f"{_CHOSEN} and d.",
     references=_PAPER,
-    smoke={"d": 60, "seeds": 2, "rates": (1.0, 3.0), "fine": 2},
+    smoke={"d": 60, "seeds": 2, "rates": (3.0,), "fine": 1},
     quick={"d": 400, "seeds": 8, "rates": (0.5, 1.0, 1.5, 2.0, 3.0, 4.0), "fine": 12},
     paper={"d": 1500, "seeds": 20, "fine": 31},
 )
@@ -120,7 +120,7 @@ def overlap(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int)
             _found(draft, _problem(_HIDDEN, (0.35, 0.45), batch, float(r)), d, seeds) for r in rates
         ]
         draft.pair(ax, name, number, (x, curve), (rates, Measured.stack(found)))
-    ax.set_ylim(-0.03, 1.0)
+    ax.set_ylim(-0.02, 0.5)
     ax.legend()
     return drawing
 
@@ -163,7 +163,7 @@ def exponents(
     draft: Draft, d: int, seeds: int, exponents: Sequence[float], fine: int, highest: int
 ) -> Drawing:
     label = (r"exponent $e_2$ of the second step", r"squared overlap with $\beta_*$")
-    drawing, axes = draft.axes(label, label, sharey=True)
+    drawing, axes = draft.axes(label, (label[0], ""), sharey=True)
     teachers = dict(enumerate(("sin", _HIDDEN, "he3(x)/6**0.5")[:highest]))
     x = np.linspace(min(exponents), max(exponents), fine)
     for ax, batch, title in zip(axes, ("fresh", "previous"), ("fresh batch", "reused batch")):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -38,22 +37,23 @@ class Group:
 
     @cached_property
     def power(self) -> float:
-        """p of gap ∝ d^{-p}, free in [1/2, 1]: the one that leaves the smallest Σ t²."""
+        """p of gap ∝ d^{-p}, free in [1/2, 1]: the most likely one, t being Student's."""
         if not self.findings:
             return 1.0
-        found = minimize_scalar(
-            lambda p: float(np.sum(_capped([f.t(p) for f in self.findings]) ** 2)),
-            bounds=(0.5, 1.0),
-            method="bounded",
-        )
+        freedom = self.findings[0].simulated.shape[1] - 1
+
+        def surprise(p: float) -> float:
+            return -float(np.sum(stats.t.logpdf([f.t(p) for f in self.findings], freedom)))
+
+        found = minimize_scalar(surprise, bounds=(0.5, 1.0), method="bounded")
         return float(found.x)
 
-    @property
+    @cached_property
     def t(self) -> list[float]:
         """Student t of each finding, with the power of the group."""
         return [finding.t(self.power) for finding in self.findings]
 
-    @property
+    @cached_property
     def uniform(self) -> list[float]:
         """Their Student cdf."""
         return [finding.uniform(self.power) for finding in self.findings]
@@ -100,11 +100,6 @@ class Group:
             "resolution": self.resolution,
             "passed": self.passed,
         }
-
-
-def _capped(t: Sequence[float]) -> Any:
-    """A few wild settings should not set the power of all."""
-    return np.clip(t, -6.0, 6.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +155,11 @@ class Certificate:
     @cached_property
     def exceptions(self) -> tuple[str, ...]:
         """In words: where the theory does not hold, and by how much."""
-        lines = []
+        lines = [
+            f"setting {f.setting.number} ({f.setting.family}): theory raised {f.failure}"
+            for f in self.findings
+            if f.failure
+        ]
         for group in self.groups:
             if not group.passed:
                 lines.append(
@@ -230,6 +229,7 @@ class Certificate:
                     "residual": f.residual,
                     "quadrature": None if math.isnan(f.quadrature) else f.quadrature,
                     "violated": list(f.violated),
+                    "failure": f.failure,
                 }
                 for f in self.findings
             ],

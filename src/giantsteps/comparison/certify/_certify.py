@@ -27,7 +27,7 @@ class Scale:
 
 
 #: Seconds, and a report for the documentation.
-SCALES = {"short": Scale(30, (40, 80), 5), "full": Scale(320, (80, 160), 6)}
+SCALES = {"short": Scale(30, (25, 100), 5), "full": Scale(320, (50, 200), 6)}
 
 
 def certify(

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from giantsteps import simulation, theory
-from giantsteps.answers import Answer
 from giantsteps.comparison._quantities import Quantity
 from giantsteps.comparison.certify._design import Setting
+from giantsteps.errors import NotConverged
 from giantsteps.gaussian import Rule, coordinate_rule
 from giantsteps.problem import Problem
 from giantsteps.theory import SpikedFeatures
@@ -58,6 +58,8 @@ class Finding:
         none.
     violated : tuple of str
         Assumptions of the theory that the setting leaves.
+    failure : str
+        What the theory raised, if it failed on a problem that it covers; nothing was compared.
     """
 
     setting: Setting
@@ -66,12 +68,13 @@ class Finding:
     simulated: Array
     residual: float
     quadrature: float
-    violated: tuple[str, ...]
+    violated: tuple[str, ...] = ()
+    failure: str = ""
 
     @property
     def exact(self) -> bool:
         """Whether the theory claims to be exact here."""
-        return not self.violated
+        return not self.violated and not self.failure
 
     @cached_property
     def gaps(self) -> Array:
@@ -107,7 +110,14 @@ class Finding:
 def examine(setting: Setting, sizes: Sequence[int], seeds: int) -> Finding:
     """Ask theory and simulation about a setting."""
     quantity = Quantity(setting.quantity)
-    answers = [getattr(theory, setting.question)(setting.problem, d=d) for d in sizes]
+    try:
+        answers = [getattr(theory, setting.question)(setting.problem, d=d) for d in sizes]
+        expected = np.array([float(quantity.read(answer)) for answer in answers])
+        quadrature = _quadrature(setting, sizes[-1])
+    except (NotConverged, np.linalg.LinAlgError) as error:
+        nothing = np.full((len(sizes), seeds), np.nan)
+        text = f"{type(error).__name__}: {error}"
+        return Finding(setting, tuple(sizes), nothing[:, 0], nothing, np.nan, np.nan, (), text)
     ask = getattr(simulation, setting.question)
     first = setting.number * seeds
     simulated = [
@@ -121,10 +131,10 @@ def examine(setting: Setting, sizes: Sequence[int], seeds: int) -> Finding:
     return Finding(
         setting=setting,
         sizes=tuple(sizes),
-        theory=np.array([float(quantity.read(answer)) for answer in answers]),
+        theory=expected,
         simulated=np.array(simulated),
         residual=0.0 if last.solution is None else float(np.max(last.solution.residual)),
-        quadrature=_quadrature(setting, last, sizes[-1]),
+        quadrature=quadrature,
         violated=last.violated,
     )
 
@@ -139,7 +149,7 @@ class _Doubled(SpikedFeatures):
         return coordinate_rule(1, reach=8.5, nodes=160)
 
 
-def _quadrature(setting: Setting, answer: Answer, d: int) -> float:
+def _quadrature(setting: Setting, d: int) -> float:
     """Relative change of the test error when the nodes are doubled."""
     problem: Problem = setting.problem
     if setting.question != "risk" or not problem.steps:

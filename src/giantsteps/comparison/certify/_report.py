@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from giantsteps.comparison.certify._certificate import LEVEL, Certificate
+from giantsteps.comparison.certify._certificate import LEVEL, Certificate, Group
 
 __all__ = ["html", "json_text"]
 
@@ -70,7 +70,7 @@ def html(certificate: Certificate) -> str:
                     f"{g.kolmogorov:.3g}", f"{g.shift:.3g}", f"{g.power:.2f}",
                     _percent(g.median_gap, sign=True), _percent(g.resolution),
                     _most(f.residual for f in g.findings),
-                    _most(f.quadrature for f in g.findings), _verdict(g.passed),
+                    _most(f.quadrature for f in g.findings), _verdict(g),
                 ]
                 for g in c.groups
             ),
@@ -103,7 +103,7 @@ def _rows(c: Certificate) -> Iterable[list[str]]:
             str(s.number), escape(s.family), escape(s.quantity), escape(functions),
             f"{f.theory[-1]:.5g}", f"{f.simulated[-1].mean():.5g}", _percent(f.gap, sign=True),
             _percent(f.resolution), f"{f.t(p):+.2f}", f"{f.uniform(p):.3f}",
-            "yes" if f.exact else "no",
+            "failed" if f.failure else "yes" if f.exact else "no",
         ]  # fmt: skip
 
 
@@ -136,5 +136,8 @@ def _most(values: Iterable[float]) -> str:
     return f"{max(known):.1e}" if known else "–"
 
 
-def _verdict(passed: bool) -> str:
-    return "<span class='good'>passed</span>" if passed else "<span class='bad'>failed</span>"
+def _verdict(group: Group) -> str:
+    if not group.findings:
+        return "claimed nowhere"
+    kind, text = ("good", "passed") if group.passed else ("bad", "failed")
+    return f"<span class='{kind}'>{text}</span>"

@@ -1,0 +1,160 @@
+"""Every published figure in its smallest form: files, points, captions."""
+
+from __future__ import annotations
+
+import csv
+import math
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from giantsteps.cli._group import giantsteps
+from giantsteps.errors import InvalidProblem
+from giantsteps.figures import FIGURES, published
+from giantsteps.figures._draft import Draft, Measured
+from giantsteps.figures._figure import figure
+
+pytest.importorskip("matplotlib")
+
+#: Every figure that the papers and we have.
+NAMES = [
+    "ba2022-weights",
+    "ba2022-kernel",
+    "ba2022-samples",
+    "ba2022-width",
+    "ba2022-rate",
+    "ba2022-steps",
+    "ba2022-time",
+    "cui2024-1",
+    "cui2024-2",
+    "cui2024-3",
+    "cui2024-4",
+    "cui2024-5",
+    "moniri2023-spectra",
+    "moniri2023-vectors",
+    "moniri2023-errors",
+    "moniri2026-spectra",
+    "moniri2026-count",
+    "moniri2026-overlap",
+    "moniri2026-exponents",
+    "own-rates",
+    "own-phases",
+]
+
+
+def points(file: Path) -> list[dict[str, str]]:
+    with file.open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_list_is_complete() -> None:
+    assert sorted(FIGURES) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_smoke(name: str, tmp_path: Path) -> None:
+    made = published(name).make("smoke", tmp_path, formats=("svg",))
+    assert {file.suffix for file in made.files} == {".svg", ".csv", ".toml"}
+    rows = points(tmp_path / f"{name}.csv")
+    assert {row["panel"] for row in rows} == set(made.draft.panels)
+    theory = [float(row["y"]) for row in rows if row["source"] == "theory"]
+    assert theory, "a figure shows theory"
+    assert not any(math.isnan(y) for y in theory)
+    data = tomllib.loads((tmp_path / f"{name}.toml").read_text(encoding="utf-8"))
+    assert data["figure"] == name
+    assert data["settings"] == {k: _plain(v) for k, v in made.settings.items()}
+    assert name.startswith("own") or f"{{{name.partition('-')[0]}," in data["citation"]
+    assert "{" not in data["caption"].replace("^{", "")
+    for text in made.violated:
+        assert text in data["caption"]
+    assert made.settings.get("d", 0) <= 200
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def test_all_formats_and_the_store_of_the_paper_form(tmp_path: Path) -> None:
+    """The paper form keeps its simulations, and a second run takes them from there."""
+    small = {"d": 30, "seeds": 2, "rates": (1.0,), "widths": (0.5, 1.0), "fine": 3}
+    counted: list[tuple[int, int]] = []
+    first = published("cui2024-5").make(
+        "paper", tmp_path, progress=lambda done, total: counted.append((done, total)), **small
+    )
+    assert (tmp_path / "cui2024-5.sqlite").exists()
+    assert all((tmp_path / f"cui2024-5.{kind}").stat().st_size > 1000 for kind in ("pdf", "png"))
+    before = (tmp_path / "cui2024-5.csv").read_bytes()
+    saved = (tmp_path / "cui2024-5.sqlite").stat().st_mtime_ns
+    published("cui2024-5").make("paper", tmp_path, formats=(), **small)
+    assert (tmp_path / "cui2024-5.csv").read_bytes() == before
+    assert counted
+    assert first.draft.store.stat().st_mtime_ns >= saved
+
+
+def test_simulated_points_are_those_of_the_simulation(tmp_path: Path) -> None:
+    from giantsteps import simulation
+
+    made = published("cui2024-5").make(
+        "smoke", tmp_path, formats=(), d=30, seeds=2, rates=(1.0,), widths=(0.5, 1.0), fine=2
+    )
+    rows = [r for r in made.draft.rows if r["source"] == "simulation" and "eta" in r["series"]]
+    problem = next(p for p in made.draft.problems.values() if p.steps and p.width == 0.5)
+    runs = [simulation.risk(problem, 30, seed, test_samples="exact").test for seed in range(2)]
+    row = next(r for r in rows if r["x"] == 0.5)
+    assert row["y"] == pytest.approx(np.mean(runs), rel=1e-9)
+    assert row["standard_error"] == pytest.approx(np.std(runs, ddof=1) / np.sqrt(2), rel=1e-9)
+
+
+def test_a_violated_assumption_stands_in_the_caption(tmp_path: Path) -> None:
+    made = published("moniri2023-errors").make("smoke", tmp_path, formats=())
+    assert made.violated
+    assert "approximate" in made.caption
+    assert made.violated[0] in made.caption
+
+
+def test_unknown_names_sizes_and_settings(tmp_path: Path) -> None:
+    with pytest.raises(InvalidProblem, match="cui2024-1"):
+        published("cui2024-9")
+    with pytest.raises(InvalidProblem, match="smoke"):
+        published("cui2024-1").make("huge", tmp_path)  # type: ignore[arg-type]
+    with pytest.raises(InvalidProblem, match="seeds"):
+        published("cui2024-1").make("smoke", tmp_path, seed=3)
+
+
+def test_adding_a_figure_takes_one_function(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("giantsteps.figures._figure.FIGURES", {})
+    from giantsteps.figures import _figure
+
+    @figure("new-1", "A line", caption="To {end:g}.", references=("ba2022",),
+            smoke={"end": 1.0}, quick={"end": 2.0}, paper={})  # fmt: skip
+    def draw(draft: Draft, end: float) -> object:
+        drawing, (ax,) = draft.axes(("x", "y"))
+        draft.line(ax, [0.0, end], [0.0, 1.0], "line")
+        draft.points(ax, [0.0], Measured.of([[1.0, 2.0]]), "points", marker="o")
+        return drawing
+
+    made = _figure.published("new-1").make("quick", tmp_path, formats=())
+    assert made.caption.startswith("A line. To 2.")
+    assert made.draft.rows[1] == {
+        "panel": "a", "series": "line", "source": "theory", "x": 2.0, "y": 1.0,
+        "standard_error": pytest.approx(math.nan, nan_ok=True),
+    }  # fmt: skip
+    assert made.draft.rows[2]["standard_error"] == pytest.approx(0.5)
+
+
+def test_command_line(tmp_path: Path) -> None:
+    runner = CliRunner()
+    listed = runner.invoke(giantsteps, ["figure", "list"])
+    assert listed.exit_code == 0
+    assert all(name in listed.output for name in NAMES)
+    drawn = runner.invoke(
+        giantsteps, ["figure", "moniri2026-count", "--smoke", "-o", str(tmp_path)]
+    )
+    assert drawn.exit_code == 0, drawn.output
+    assert "number of outliers" in drawn.output
+    assert (tmp_path / "moniri2026-count.pdf").exists()
