@@ -4,7 +4,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.theory import _regime
+from giantsteps.theory import _kind, _regime
 
 BASE = gs.Problem(
     activation="tanh",
@@ -31,7 +31,7 @@ BASE = gs.Problem(
     ],
 )
 def test_staircase_level(exponent, level, boundary):
-    assert _regime.staircase_level(exponent) == (level, boundary)
+    assert _kind.staircase_level(exponent) == (level, boundary)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ def test_a_risk_needs_a_readout():
 
 def test_every_kind_has_a_rule_for_every_question():
     for question, rules in _regime.RULES.items():
-        for kind in _regime.Kind:
+        for kind in _kind.Kind:
             for given in (False, True):
                 assert (kind, given) in rules, (question, kind, given)

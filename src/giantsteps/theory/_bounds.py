@@ -16,7 +16,8 @@ from giantsteps.problem import Constant, Grid, Problem
 
 from ._dispatch import answer
 from ._first_step import first_step, link_of
-from ._regime import Kind, Rule, kind_of
+from ._kind import Kind, kind_of
+from ._regime import Rule
 from ._spiked_features import SpikedFeatures
 
 __all__ = ["approximation_error", "bounds", "bounds_of_model"]

@@ -11,7 +11,7 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.problem import Grid, Problem, SecondLayer
-from giantsteps.theory._regime import BOUNDARY_WIDTH
+from giantsteps.theory._kind import BOUNDARY_WIDTH
 from giantsteps.theory._reuse import echoes
 
 __all__ = ["outlier_count"]

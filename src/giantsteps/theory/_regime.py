@@ -1,185 +1,23 @@
 """Which equation answers which question: one table, the only place that decides (theory §0).
 
-A setting belongs to one of the :class:`Kind` below, by its number of steps and its exponents.
-``RULES[question][kind, d is given]`` names the section that answers, the conditions under which
-its answer is exact, and those without which it would be wrong. Everything else raises
+A setting belongs to one :class:`~giantsteps.theory._kind.Kind`, by its number of steps and its
+exponents. ``RULES[question][kind, d is given]`` names the section that answers, the conditions
+under which its answer is exact, and those without which it would be wrong. Everything else raises
 :class:`~giantsteps.errors.NotCovered`. The scope page of the documentation is printed from
 this table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from giantsteps.errors import NotCovered
-from giantsteps.gaussian import moments
 from giantsteps.problem import Problem
 
-from ._spike_degrees import spike_degrees
-from ._teacher_moments import teacher_moments
+from ._condition import CONDITIONS
+from ._kind import Kind, kind_of
 
-__all__ = ["CONDITIONS", "RULES", "Kind", "Rule", "kind_of", "resolve", "staircase_level"]
-
-#: Exponents closer than this to a boundary are on it.
-BOUNDARY_WIDTH = 1e-9
-
-
-class Kind(Enum):
-    """What the steps of a problem look like in the limit; the value is how to say it."""
-
-    UNTRAINED = "no step"
-    SMALL = "one step, exponent 0"
-    BETWEEN = "one step, 0 < exponent < 1/2"
-    BOUNDARY = "one step, exponent (l-1)/(2l), l ≥ 2"
-    LARGE = "one step, exponent 1/2"
-    SMALL_STEPS = "several steps, all exponents 0"
-    LARGE_STEPS = "two steps, both exponents 1/2"
-    TWO = "two steps, other exponents"
-    SEVERAL = "three or more steps, not all exponents 0"
-
-
-def staircase_level(exponent: float) -> tuple[int, bool]:
-    r"""ℓ with (ℓ−1)/(2ℓ) ≤ e < ℓ/(2ℓ+2), and whether e sits on the lower boundary of that interval.
-
-    e = 1/2 − 1/(2(ℓ+1)) is where the (ℓ+1)-th polynomial spike appears (theory §6). Level 1 starts
-    at e = 0, which is the small step itself and not a boundary between two staircase limits.
-    """
-    if exponent >= 0.5 - BOUNDARY_WIDTH:
-        raise ValueError("exponent 1/2 is above the whole staircase")
-    position = 1.0 / (1.0 - 2.0 * exponent)  # equals ℓ on the boundary (ℓ−1)/(2ℓ)
-    nearest = round(position)
-    if nearest >= 1 and abs(exponent - (nearest - 1) / (2 * nearest)) < BOUNDARY_WIDTH:
-        return nearest, True
-    return int(position), False
-
-
-def kind_of(problem: Problem) -> Kind:
-    """The row of the table a problem belongs to."""
-    if not problem.steps:
-        return Kind.UNTRAINED
-    exponents = [step.exponent for step in problem.steps]
-    if len(exponents) > 1:
-        return _kind_of_several(exponents)
-    exponent = exponents[0]
-    if exponent < BOUNDARY_WIDTH:
-        return Kind.SMALL
-    if exponent > 0.5 - BOUNDARY_WIDTH:
-        return Kind.LARGE
-    return Kind.BOUNDARY if staircase_level(exponent)[1] else Kind.BETWEEN
-
-
-def _kind_of_several(exponents: list[float]) -> Kind:
-    if max(exponents) < BOUNDARY_WIDTH:
-        return Kind.SMALL_STEPS
-    if len(exponents) > 2:
-        return Kind.SEVERAL
-    return Kind.LARGE_STEPS if min(exponents) > 0.5 - BOUNDARY_WIDTH else Kind.TWO
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Something an equation assumes of a problem, in words, with the way to satisfy it."""
-
-    text: str
-    fix: str | Callable[[Problem], str]
-    holds: Callable[[Problem], bool]
-
-    def advice(self, problem: Problem) -> str:
-        """What would be covered, for this problem."""
-        return self.fix if isinstance(self.fix, str) else self.fix(problem)
-
-
-def _teacher_centered(problem: Problem) -> bool:
-    return teacher_moments(problem.teacher).is_centered
-
-
-def _activation_centered(problem: Problem) -> bool:
-    return moments(problem.activation).is_centered
-
-
-def _activation_odd(problem: Problem) -> bool:
-    return moments(problem.activation).is_odd
-
-
-def _mean_free_or_odd(problem: Problem) -> bool:
-    return _activation_odd(problem) or abs(problem.init.second_layer.mean) < 1e-12
-
-
-def _no_initial_output(problem: Problem) -> bool:
-    return _activation_centered(problem) or abs(problem.init.second_layer.mean) < 1e-12
-
-
-def _no_marginal_spike(problem: Problem) -> bool:
-    level, boundary = staircase_level(problem.steps[0].exponent)
-    return not boundary or spike_degrees(problem, level)[level] is not None
-
-
-def _one_sided_limits(problem: Problem) -> str:
-    level, _ = staircase_level(problem.steps[0].exponent)
-    ends = [k / (2 * k + 2) for k in (level - 2, level - 1, level)]
-    return (
-        f"the limit from below, which is that of every exponent in ({ends[0]:g}, {ends[1]:g}), "
-        f"that from above, of every exponent in ({ends[1]:g}, {ends[2]:g}), "
-        "and this exponent with d given"
-    )
-
-
-CONDITIONS: dict[str, Condition] = {
-    "single index": Condition(
-        "the teacher depends on one direction",
-        "a rank-one teacher",
-        lambda problem: problem.teacher.rank == 1,
-    ),
-    "centered teacher": Condition(
-        "E σ*(z) = 0",
-        'gs.centered(teacher), in TOML {name = "...", centered = true}',
-        _teacher_centered,
-    ),
-    "centered activation": Condition(
-        "E σ(z) = 0",
-        "gs.centered(activation), or give d, which keeps the mean as a feature",
-        _activation_centered,
-    ),
-    "mean-free or odd": Condition(
-        "σ is odd or the second layer has mean zero",
-        'second_layer="gaussian", an odd activation, or give d',
-        _mean_free_or_odd,
-    ),
-    "odd activation": Condition(
-        "σ is odd (else the bulk of the trained weights is a good approximation, theory §5b)",
-        "an odd activation",
-        _activation_odd,
-    ),
-    "few directions": Condition(
-        "the teacher depends on at most three directions",
-        "a teacher of rank three or less",
-        lambda problem: problem.teacher.rank <= 3,
-    ),
-    "at most two steps": Condition(
-        "there are at most two steps",
-        "two steps, or no d",
-        lambda problem: len(problem.steps) <= 2,
-    ),
-    "no initial output": Condition(
-        "E σ(z) = 0 or the second layer has mean zero",
-        'gs.centered(activation), or second_layer="gaussian"',
-        _no_initial_output,
-    ),
-    "isotropic bulk": Condition(
-        "the neurons move little (exponents 0), so that their bulk is isotropic (else edges and "
-        "weak outliers are approximate, and the risk at small step samples)",
-        "exponents 0",
-        lambda problem: all(step.exponent < BOUNDARY_WIDTH for step in problem.steps),
-    ),
-    "no marginal spike": Condition(
-        "no polynomial spike appears at this very exponent (else the limits from its two sides "
-        "differ)",
-        _one_sided_limits,
-        _no_marginal_spike,
-    ),
-}
+__all__ = ["RULES", "RULES_OF_MANY", "Absent", "Rule", "resolve"]
 
 
 @dataclass(frozen=True)

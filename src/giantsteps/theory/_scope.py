@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ._regime import CONDITIONS, RULES, Absent, Kind, Rule
+from ._condition import CONDITIONS
+from ._kind import Kind
+from ._regime import RULES, Absent, Rule
 
 __all__ = ["scope_table"]
 

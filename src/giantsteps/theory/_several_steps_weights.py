@@ -11,8 +11,8 @@ from giantsteps.answers import Spike
 from giantsteps.laws import Law, MarchenkoPastur
 from giantsteps.problem import Problem
 from giantsteps.theory._field import Field
+from giantsteps.theory._kind import Kind, kind_of
 from giantsteps.theory._many_small_steps import small_steps_spike
-from giantsteps.theory._regime import Kind, kind_of
 from giantsteps.theory._two_steps import field_of
 from giantsteps.theory._weight_outliers import TypedWeights
 

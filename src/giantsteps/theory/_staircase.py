@@ -13,7 +13,7 @@ from giantsteps.gaussian import hermite_coefficients
 from giantsteps.problem import Problem
 
 from ._first_step import first_step, link_of
-from ._regime import Kind, kind_of, staircase_level
+from ._kind import Kind, kind_of, staircase_level
 from ._spike_degrees import nonzero, spike_degrees
 from ._staircase_risk import lengthening_of, regressors
 

@@ -23,7 +23,7 @@ from giantsteps.laws import g1, g1_prime, g2, g2_prime
 from giantsteps.problem import Problem
 
 from ._first_step import first_step, link_of
-from ._regime import staircase_level
+from ._kind import staircase_level
 from ._ridge_batch import DEGREES, RidgeBatch
 from ._small_step import GaussianFeatures, degrees_of_freedom, effective_penalty
 from ._spike_degrees import spike_degrees
