@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from giantsteps.answers import Answer, Spectrum, require
 from giantsteps.displays import DOUBLE, SINGLE, SpectrumDisplay
 from giantsteps.displays._style import GREY, MARKERS, colours
+from giantsteps.errors import StoreError
 from giantsteps.problem import Grid, Problem
 from giantsteps.sweeps import Sweep
 
@@ -150,7 +151,7 @@ class Draft:
             progress=None if report is None else lambda done, failed, total: report(done, total),
         )
         if status.failed:
-            raise RuntimeError(f"{status.failed} simulations failed: {list(status.errors)[:1]}")
+            raise StoreError(f"{status.failed} simulations failed: {list(status.errors)[:1]}")
         values = sweep.to_xarray()[quantity]
         return Measured.of(values.isel(d=0).transpose(*grid.dims, ..., "seed").values)
 
