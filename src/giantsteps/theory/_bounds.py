@@ -88,11 +88,7 @@ def _bounds_of(problem: Problem, rule: Rule) -> Bounds:
             math.sqrt(step.alignment),
         )
     return Bounds(
-        problem=problem,
-        source="limit",
-        exact=True,
-        assumptions=rule.assumptions,
-        references=rule.references,
+        **rule.stated(problem, None),
         floors=floors,
         ceilings=ceilings,
         terms={"tau": tau},

@@ -122,13 +122,7 @@ def _stated(
     iterations: float,
 ) -> DegreesOfFreedom:
     return DegreesOfFreedom(
-        problem=problem,
-        d=d,
-        source="limit" if d is None else "finite width",
-        exact=not rule.violated(problem),
-        assumptions=rule.assumptions,
-        violated=rule.violated(problem),
-        references=rule.references,
+        **rule.stated(problem, d),
         solution=Solution(status="converged", residual=residual, iterations=iterations),
         kappa=kappa,
         df1=df1,

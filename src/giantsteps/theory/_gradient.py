@@ -78,13 +78,7 @@ def _gradient(problem: Problem, rule: Rule, d: int | None) -> Gradient:
     spread = sigma.derivative_variance * first.label_moment / sized.steps[0].samples
     tilt = 2 * sigma.quadratic * sigma.mean * law.mean  # of W₀ itself, where f₀ has a mean
     return Gradient(
-        problem=problem,
-        d=d,
-        source="limit" if d is None else "finite width",
-        exact=not rule.violated(problem),
-        assumptions=rule.assumptions,
-        violated=rule.violated(problem),
-        references=rule.references,
+        **rule.stated(problem, d),
         spike_norm=abs(sigma.linear) * math.sqrt(first.norm_squared * law.second_moment),
         residual_operator_norm=0.0 if d is None else _edge(sized, problem.at(d).neurons),
         residual_frobenius_norm=math.sqrt((spread + tilt**2) * law.second_moment),

@@ -119,12 +119,7 @@ def _of_model(
     found = model.learned_function(readout, turned * points, along)
     return dataclasses.replace(
         found,
-        problem=problem,
-        d=d,
-        exact=not rule.violated(problem),
-        assumptions=rule.assumptions,
-        violated=rule.violated(problem),
-        references=rule.references,
+        **rule.stated(problem, d),
         x=points,
     )
 
@@ -146,13 +141,7 @@ def _after_small_step(
     power = errors.test[0] + 2.0 * teacher.linear**2 * learned - teacher.second_moment  # E f̂²
     rest = math.sqrt(max(1.0 - overlap**2, 0.0))
     return LearnedFunction(
-        problem=problem,
-        d=d,
-        source="limit" if d is None else "finite width",
-        exact=not rule.violated(problem),
-        assumptions=rule.assumptions,
-        violated=rule.violated(problem),
-        references=rule.references,
+        **rule.stated(problem, d),
         solution=Solution(
             status="converged", residual=errors.residual[0], iterations=errors.iterations[0]
         ),

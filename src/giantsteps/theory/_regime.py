@@ -10,6 +10,7 @@ this table.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from giantsteps.errors import NotCovered
 from giantsteps.problem import Problem
@@ -47,6 +48,19 @@ class Rule:
     @property
     def assumptions(self) -> tuple[str, ...]:
         return tuple(CONDITIONS[name].text for name in self.needs + self.exact_if)
+
+    def stated(self, problem: Problem, d: int | None) -> dict[str, Any]:
+        """The fields that every answer by this rule carries."""
+        violated = self.violated(problem)
+        return {
+            "problem": problem,
+            "d": d,
+            "source": "limit" if d is None else "finite width",
+            "exact": not violated,
+            "assumptions": self.assumptions,
+            "violated": violated,
+            "references": self.references,
+        }
 
     def violated(self, problem: Problem) -> tuple[str, ...]:
         return tuple(

@@ -118,13 +118,7 @@ def _answers(
 ) -> list[Risk]:
     return [
         Risk(
-            problem=problem,
-            d=d,
-            source="limit" if d is None else "finite width",
-            exact=not rule.violated(problem),
-            assumptions=rule.assumptions,
-            violated=rule.violated(problem),
-            references=rule.references,
+            **rule.stated(problem, d),
             solution=Solution(
                 status=errors.status,
                 residual=errors.residual[i],

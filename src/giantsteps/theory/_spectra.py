@@ -106,11 +106,7 @@ def _equivalent(
         found = spectrum(equivalent(problem, d), sized.require_readout().samples)
         return replace(
             found,
-            problem=problem,
-            exact=not rule.violated(problem),
-            assumptions=rule.assumptions,
-            violated=rule.violated(problem),
-            references=rule.references,
+            **rule.stated(problem, d),
             initial=before(problem.untrained(), d),
         )
 

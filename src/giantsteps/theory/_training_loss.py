@@ -141,12 +141,7 @@ def _answers(
 ) -> list[TrainingLoss]:
     return [
         TrainingLoss(
-            problem=problem,
-            source="limit",
-            exact=not rule.violated(problem),
-            assumptions=rule.assumptions,
-            violated=rule.violated(problem),
-            references=rule.references,
+            **rule.stated(problem, None),
             solution=Solution(status="converged"),
             loss=losses[i],
             initial=initial[i] if initial else None,

@@ -75,13 +75,7 @@ def _stated(
     problem: Problem, rule: Rule, d: int | None, bulk: Law, spikes: tuple[Spike, ...]
 ) -> Spectrum:
     return Spectrum(
-        problem=problem,
-        d=d,
-        source="limit" if d is None else "finite width",
-        exact=not rule.violated(problem),
-        assumptions=rule.assumptions,
-        violated=rule.violated(problem),
-        references=rule.references,
+        **rule.stated(problem, d),
         solution=Solution(status="closed form"),
         matrix="weights",
         bulk=bulk,
