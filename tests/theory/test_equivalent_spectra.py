@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import giantsteps as gs
+from giantsteps import theory
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.gaussian import moments
 from giantsteps.laws import KernelBulk, MarchenkoPastur, outlier
@@ -155,3 +156,22 @@ def test_refusals() -> None:
         limit.weights()
     with pytest.raises(InvalidProblem, match="samples"):
         equivalent(problem(2.0, 0.5), 100).features(-1.0)
+
+
+@pytest.mark.parametrize("d", [200, 800])
+def test_directions_that_leave_the_bulk_by_themselves(d):
+    """Heavy-tailed labels put poles above the bulk; the spike above them is found, once."""
+    problem = gs.Problem(
+        activation="sin",
+        teacher="he1(x) + he2(x)/4",
+        noise_variance=0.1,
+        width=1.43,
+        steps=[gs.Step(samples=1.08, rate=1.2, exponent=0.5)],
+        init=gs.Init(second_layer="constant"),
+    )
+    (spike,) = theory.weights(problem, d=d).spikes
+    expected = theory.weights(
+        problem.replace({"steps.0.exponent": 0.0, "steps.0.rate": 1.2 * (1.43 * d) ** 0.5})
+    ).spikes[0]
+    assert spike.value == pytest.approx(expected.value, rel=0.03)
+    assert spike.overlap == pytest.approx(expected.overlap, rel=0.02)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ __all__ = ["WeightSpectrum"]
 _ROUNDS = 200
 _TOLERANCE = 1e-13
 _WARM_UP = 3
+#: Least squared cosine of an outlier with a spike.
+_CARRIED = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,25 +139,59 @@ class WeightSpectrum:
         """Eigenvalues of x𝔊ℌ, descending; an outlier where one of them is one."""
         left, right, _, _ = self._forms(x)
         rank = self.spikes.shape[1]
-        root = np.linalg.cholesky(-left[:rank, :rank])
-        return np.linalg.eigvalsh(x * root.T @ -right @ root)[::-1]
+        return np.sort(np.linalg.eigvals(x * left[:rank, :rank] @ right).real)[::-1]
+
+    @cached_property
+    def _poles(self) -> list[float]:
+        """Where 𝔊 is infinite above the bulk: special directions that leave it by themselves."""
+        low, high = self.law.edge * (1 + 1e-7), self._highest
+
+        def excess(x: float, node: int) -> float:
+            variances = self.bulk.special_variances[:, node]
+            return 1.0 + self.width * float((self._outside(x) * self.probabilities) @ variances)
+
+        carried = np.trace(self._special, axis1=1, axis2=2) > 1e-10
+        return sorted(
+            float(brentq(excess, low, high, args=(node,), xtol=1e-12 * high))
+            for node in map(int, np.flatnonzero(carried))
+            if excess(low, node) < 0 < excess(high, node)
+        )
+
+    @cached_property
+    def _highest(self) -> float:
+        """Above every outlier."""
+        total = self.neurons * float(self.probabilities @ (self.spikes**2).sum(axis=1))
+        return 4.0 * (self.law.edge * self.bulk.special_variances.max() / self._smallest + total)
+
+    @property
+    def _smallest(self) -> float:
+        return float(min(1.0, self.bulk.totals.min()))
 
     @cached_property
     def outliers(self) -> tuple[float, ...]:
-        """Eigenvalues of W Wᵀ above the bulk, largest first."""
-        edge = self.law.edge
-        low = edge * (1 + 1e-7)
-        total = self.neurons * float(self.probabilities @ (self.spikes**2).sum(axis=1))
-        high = 4.0 * (edge + total)
-        count = int((self._strengths(low) > 1).sum())
+        """Eigenvalues of W Wᵀ above the bulk that carry a spike, largest first.
 
-        def root(rank: int) -> float:
-            def excess(x: float) -> float:
-                return float(self._strengths(x)[rank]) - 1.0
+        Between two poles of 𝔊 every eigenvalue of x𝔊ℌ is continuous, so outliers are found there
+        by their sign changes at the ends. Beside each pole sits one that belongs to a special
+        direction alone; where labels are heavy-tailed these are nodes of a law without an end,
+        so those with less than a hundredth of any spike are left out.
+        """
+        bounds = [self.law.edge, *self._poles, self._highest]
+        spikes = dict(zip("abcdefgh", np.eye(self.spikes.shape[1] + 1)[:-1]))
+        found = []
+        for lower, upper in pairwise(bounds):
+            low, high = lower * (1 + 1e-7), upper * (1 - 1e-7)
+            if low < high:
+                found += [
+                    float(brentq(self._excess, low, high, args=(rank,), xtol=1e-12 * high))
+                    for rank in range(self.spikes.shape[1])
+                    if self._excess(low, rank) > 0 > self._excess(high, rank)
+                ]
+        carried = (x for x in found if max(self.overlaps(x, spikes, {}).values()) > _CARRIED)
+        return tuple(sorted(carried, reverse=True))
 
-            return float(brentq(excess, low, high, xtol=1e-12 * high))
-
-        return tuple(root(rank) for rank in range(count))
+    def _excess(self, x: float, rank: int) -> float:
+        return float(self._strengths(x)[rank]) - 1.0
 
     def overlaps(
         self, value: float, left: Mapping[str, NDArray], right: Mapping[str, NDArray]
