@@ -143,7 +143,7 @@ def test_a_damaged_store_is_one_line(file: Path, call) -> None:
 
 
 def long_sweep(file: Path) -> gs.Sweep:
-    file.write_text(TOML.replace("seeds = 3", "seeds = 600").replace("d = 12", "d = 60"))
+    file.write_text(TOML.replace("seeds = 3", "seeds = 4000").replace("d = 12", "d = 120"))
     return gs.Sweep.from_toml(file)
 
 
@@ -154,7 +154,9 @@ def wait_for_cells(sweep: gs.Sweep, process: subprocess.Popen[bytes], before: in
         if done > before:
             return done
         time.sleep(0.1)
-    raise AssertionError("the sweep does not start")
+    process.kill()
+    _, err = process.communicate(timeout=60)
+    raise AssertionError(f"the sweep ended or did not start: {err.decode()}")
 
 
 def test_ctrl_c_and_sigterm_stop_cleanly_and_say_how_to_resume(file: Path) -> None:
