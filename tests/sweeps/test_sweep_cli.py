@@ -143,7 +143,7 @@ def test_a_damaged_store_is_one_line(file: Path, call) -> None:
 
 
 def long_sweep(file: Path) -> gs.Sweep:
-    file.write_text(TOML.replace("seeds = 3", "seeds = 4000").replace("d = 12", "d = 120"))
+    file.write_text(TOML.replace("seeds = 3", "seeds = 1500").replace("d = 12", "d = 120"))
     return gs.Sweep.from_toml(file)
 
 
