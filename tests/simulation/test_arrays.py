@@ -9,6 +9,7 @@ import pytest
 from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.functions import as_function
 from giantsteps.simulation._arrays import Arrays
+from giantsteps.simulation._cholesky import factorise
 from giantsteps.simulation._devices import resolve
 from giantsteps.simulation._numpy_arrays import NumpyArrays
 from giantsteps.simulation._torch_arrays import TorchArrays
@@ -79,6 +80,38 @@ def test_only_the_lower_triangle_is_read(arrays: Arrays) -> None:
     np.testing.assert_allclose((vectors * values) @ vectors.T, full, atol=1e-12)
     np.testing.assert_allclose(arrays.to_host(arrays.eigvalsh(symmetric)), values, rtol=1e-12)
     np.testing.assert_array_equal(np.tril(arrays.to_host(symmetric)), np.tril(full))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 64])
+def test_many_shifts(threads: int) -> None:
+    arrays = NumpyArrays(np, None, "float64", threads)
+    a, host = draw(arrays, 90, 60)
+    symmetric, rhs = arrays.add_gram(arrays.zeros(60, 60), a), np.arange(60.0)
+    kept = symmetric.copy()
+    shifts = [0.1, -1e3, 2.0, 5.0, 0.3]
+    found = arrays.solve_many(symmetric, shifts, rhs)
+    for shift, x in zip(shifts, found):
+        if shift < 0:
+            assert x is None
+        else:
+            np.testing.assert_array_equal(x, arrays.solve(symmetric, shift, rhs))
+            np.testing.assert_allclose(host.T @ (host @ x) + shift * x, rhs, atol=1e-9)
+    np.testing.assert_array_equal(symmetric, kept)
+    assert arrays.solve_many(symmetric, [], rhs) == []
+    assert arrays.factors(5) == min(threads, 4)
+
+
+def test_factorise() -> None:
+    _, host = draw(resolve(), 90, 60)
+    matrix = np.asfortranarray(np.tril(host.T @ host) + np.triu(np.full((60, 60), 7.0), 1))
+    expected = np.linalg.cholesky(host.T @ host)
+    assert factorise(matrix)
+    np.testing.assert_allclose(np.tril(matrix), expected, rtol=0, atol=1e-12)
+    assert np.all(matrix[np.triu_indices(60, 1)] == 7.0)
+    assert not factorise(np.asfortranarray(-np.eye(3)))
+    for wrong in (np.eye(3)[::-1], np.ones((2, 3)).T[:, ::-1], np.eye(3, dtype="float32")):
+        with pytest.raises(ValueError, match="Fortran"):
+            factorise(wrong)
 
 
 def test_no_cholesky_of_an_indefinite_matrix(arrays: Arrays) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from giantsteps.simulation import _machine
 from giantsteps.simulation._devices import resolve
@@ -57,6 +58,40 @@ def test_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MKL_NUM_THREADS", "8")
     assert _machine.threads() == 8
     assert seen == [1, 1]
+
+
+def blas_threads() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_one_thread() -> None:
+    with threadpool_limits(limits=2, user_api="blas"):
+        before = blas_threads()
+        with _machine.one_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == before
+        with pytest.raises(KeyError), _machine.one_thread():
+            raise KeyError
+        assert blas_threads() == before
+
+
+def test_one_thread_is_lifted_by_who_set_it() -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with _machine.one_thread():
+            inside.set()
+            leave.wait(10)
+
+    before, thread = blas_threads(), threading.Thread(target=other)
+    with _machine.one_thread():
+        thread.start()
+        assert inside.wait(10)
+        assert blas_threads() == {1}
+    assert blas_threads() == before
+    leave.set()
+    thread.join()
+    assert blas_threads() == before
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ until `Arrays.mirror` has filled it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,8 +68,7 @@ class Arrays:
 
     @property
     def in_place(self) -> bool:
-        """Whether elementwise work leaves no temporary of the size of its operand, and whether a
-        matrix is factorised where it stands."""
+        """Whether elementwise work leaves no temporary of the size of its operand."""
         return False
 
     @property
@@ -169,6 +168,16 @@ class Arrays:
         if not bool(xp.linalg.eigvalsh(shifted)[0] > 0):
             return None
         return xp.linalg.solve(shifted, rhs[:, None])[:, 0]
+
+    def solve_many(
+        self, symmetric: Array, shifts: Sequence[float], rhs: Array
+    ) -> list[Array | None]:
+        """`solve` for each shift."""
+        return [self.solve(symmetric, shift, rhs) for shift in shifts]
+
+    def factors(self, count: int) -> int:
+        """Copies of a matrix that `solve_many` holds at once for so many shifts."""
+        return 2
 
     def eigh(self, symmetric: Array) -> tuple[Array, Array]:
         """Eigenvalues, increasing, and eigenvectors of a symmetric matrix in float64.

@@ -88,9 +88,10 @@ def readout_bytes(run: Run, cells: Cells) -> int:
     neurons = run.sizes.neurons
     held = max((n for n in cells if n <= neurons), default=0)
     summed = neurons if max(cells) > neurons else 0
-    # A factor beside the Gram matrix, or eigenvectors and what their computation needs.
+    # Factors beside the Gram matrix, or eigenvectors and what their computation needs.
     vectors = any(0 in penalties or len(penalties) >= EIGEN_FROM for penalties in cells.values())
-    copies = 4 if vectors else 1 if run.backend.in_place else 2
+    most = max(len(penalties) for penalties in cells.values())
+    copies = max(4 if vectors else 0, run.backend.factors(most))
     working = copies * max(summed, held) ** 2
     return (
         run.weight_bytes

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
-__all__ = ["memory", "processors", "threads"]
+__all__ = ["memory", "one_thread", "processors", "threads"]
 
 #: Each says how many threads the linear algebra of a process may use.
 THREAD_VARIABLES = (
@@ -47,6 +51,32 @@ def threads() -> int:
         threadpool_limits(limits=1)
         return 1
     return max(1, min([available, *(count for api, count in pools if api == "blas")]))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Inside, each call of the linear algebra uses no thread but the one that makes it.
+
+    The limit is the process's. So one thread sets it and lifts it; another that enters meanwhile
+    takes what it finds.
+    """
+    if not _limiting.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _limiting.release()
+
+
+_limiting = threading.Lock()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """The libraries of this process, which takes milliseconds to find."""
+    return ThreadpoolController()
 
 
 def memory() -> int | None:

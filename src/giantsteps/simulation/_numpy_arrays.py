@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -11,11 +11,13 @@ from scipy.linalg import blas, eigh, eigvalsh, lapack
 
 from giantsteps.simulation import _machine
 from giantsteps.simulation._arrays import Array, Arrays
+from giantsteps.simulation._cholesky import factorise
 
 __all__ = ["NumpyArrays"]
 
 _SLAB = 2**16  # entries of the row slabs of elementwise work: 512 kB, stays in the cache
 _BLOCK = 512  # rows that are mirrored at a time
+_FACTORS = 4  # matrices that are factorised at the same time, at most
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,22 @@ class NumpyArrays(Arrays):
     def solve(self, symmetric: Array, shift: float, rhs: Array) -> Array | None:
         shifted = np.array(symmetric, order="F")
         shifted.ravel(order="K")[:: shifted.shape[0] + 1] += shift
-        factor, failed = lapack.dpotrf(shifted, lower=True, clean=False, overwrite_a=True)
-        if failed:
-            return None
-        return lapack.dpotrs(factor, rhs, lower=True)[0]
+        return lapack.dpotrs(shifted, rhs, lower=True)[0] if factorise(shifted) else None
+
+    def solve_many(
+        self, symmetric: Array, shifts: Sequence[float], rhs: Array
+    ) -> list[Array | None]:
+        # A factorisation by several threads waits for the last of them again and again; where
+        # another process has a processor, that costs many times the work. One thread each waits
+        # for nothing.
+        workers = self.factors(len(shifts))
+        if self.threads == 1 or 2 * workers < self.threads:
+            return super().solve_many(symmetric, shifts, rhs)
+        with _machine.one_thread(), ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(lambda shift: self.solve(symmetric, shift, rhs), shifts))
+
+    def factors(self, count: int) -> int:
+        return max(1, min(self.threads, count, _FACTORS))
 
     def _eigh(self, symmetric: Array) -> tuple[Array, Array]:
         values, vectors = eigh(symmetric, lower=True, driver="evd", check_finite=False)

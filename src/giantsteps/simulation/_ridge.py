@@ -83,8 +83,9 @@ def solve_shifted(
     xp = arrays.xp
     found: list[tuple[Array, Array] | None] = [None] * len(shifts)
     if len(shifts) < EIGEN_FROM:
-        for number, shift in enumerate(shifts):
-            x = arrays.solve(symmetric, shift, rhs) if shift > 0 else None
+        positive = [number for number, shift in enumerate(shifts) if shift > 0]
+        solved = arrays.solve_many(symmetric, [shifts[number] for number in positive], rhs)
+        for number, x in zip(positive, solved):
             found[number] = None if x is None else (x, xp.zeros_like(x))
     if any(pair is None for pair in found):
         values, vectors = arrays.eigh(symmetric)
