@@ -143,7 +143,8 @@ def test_a_damaged_store_is_one_line(file: Path, call) -> None:
 
 
 def long_sweep(file: Path) -> gs.Sweep:
-    file.write_text(TOML.replace("seeds = 3", "seeds = 1500").replace("d = 12", "d = 120"))
+    """Few cells, so that asking for its status is quick, but a minute of work."""
+    file.write_text(TOML.replace("seeds = 3", "seeds = 1000").replace("d = 12", "d = 250"))
     return gs.Sweep.from_toml(file)
 
 
