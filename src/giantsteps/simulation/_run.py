@@ -57,8 +57,10 @@ class Run:
         array-api-strict; JAX is refused, as its arrays cannot.
     dtype : {"float64", "float32"}
         Of weights, inputs and features. Gram matrices are sums in float64 always, and systems and
-        eigenproblems are solved in float64. ``"float32"`` moves the risk by less than 1e-6 of
-        it, and by up to 1e-3 where n = N and the penalty is below 1e-6 (``benchmarks``).
+        eigenproblems are solved in float64. ``"float32"`` moves the risk by 1e-6 of it or less
+        for a smooth activation, by 1e-5 for one with kinks (a few of the σ' of a step change
+        side), and more next to n = N without a penalty: 1e-4 and some percent at λ = 1e-8
+        (``benchmarks/README.md``).
     rng : {"host", "device"}
         ``"host"``: the same numbers on every device and in every precision; ``"device"``: drawn
         where they are used, fastest on a GPU.
