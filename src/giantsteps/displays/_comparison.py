@@ -5,19 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.displays import _style
+from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from giantsteps.answers import Answer
     from giantsteps.comparison import Comparison
 
@@ -54,7 +51,7 @@ class Series:
     before: bool = False
 
 
-class ComparisonDisplay:
+class ComparisonDisplay(AxesDisplay):
     """Theory as lines and simulation as markers with error bars (three standard errors).
 
     Made by `from_comparison` or ``comparison.plot(x=path)``; keeps its data, so that `plot` can
@@ -76,9 +73,6 @@ class ComparisonDisplay:
     ax_, figure_
         Set by `plot`.
     """
-
-    ax_: Axes
-    figure_: Figure
 
     def __init__(
         self,
@@ -147,32 +141,17 @@ class ComparisonDisplay:
         )
         return display.plot(**options)
 
-    def plot(
-        self,
-        *,
-        ax: Axes | None = None,
-        width: float = _style.SINGLE,
-        height: float | None = None,
-    ) -> ComparisonDisplay:
-        """Draw on ``ax``, or on a new figure of the given width in inches."""
-        with _style.style():
-            self.ax_ = _style.new_axes(width, height) if ax is None else ax
-            self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
-            looks = self._looks()
-            for series, look in zip(self.series, looks):
-                self._draw(series, look)
-            if self.floor is not None:
-                self.ax_.axhline(self.floor, **_FLOOR)
-            if _spans_decades([s.curve_x for s in self.series]):
-                self.ax_.set_xscale("log")
-            self.ax_.set_xlabel(self.x_label)
-            self.ax_.set_ylabel(self.y_label)
-            self._legend(looks)
-        return self
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the figure at its exact width, with embedded fonts."""
-        _style.save(self.figure_, path)
+    def _draw(self) -> None:
+        looks = self._looks()
+        for series, look in zip(self.series, looks):
+            self._draw_series(series, look)
+        if self.floor is not None:
+            self.ax_.axhline(self.floor, **_FLOOR)
+        if _spans_decades([s.curve_x for s in self.series]):
+            self.ax_.set_xscale("log")
+        self.ax_.set_xlabel(self.x_label)
+        self.ax_.set_ylabel(self.y_label)
+        self._legend(looks)
 
     def _looks(self) -> list[dict[str, Any]]:
         """Colour by label; the start has open markers, in grey where all curves share it."""
@@ -194,7 +173,7 @@ class ComparisonDisplay:
             )
         return looks
 
-    def _draw(self, series: Series, look: dict[str, Any]) -> None:
+    def _draw_series(self, series: Series, look: dict[str, Any]) -> None:
         line = {"color": look["color"], "linestyle": look["linestyle"]}
         self.ax_.plot(series.curve_x, series.curve, **line, zorder=2)
         points = look | {"linestyle": "none"}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +11,17 @@ from numpy.typing import NDArray
 from giantsteps.answers import require
 from giantsteps.displays import _style
 from giantsteps.displays._comparison import _spans_decades
+from giantsteps.displays._display import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 __all__ = ["HeatMapDisplay"]
 
 Array = NDArray[np.float64]
 
 
-class HeatMapDisplay:
+class HeatMapDisplay(Display):
     """One panel for each map, all of them in one scale of colours.
 
     Parameters
@@ -42,7 +41,6 @@ class HeatMapDisplay:
     """
 
     ax_: Axes | list[Axes]
-    figure_: Figure
 
     def __init__(
         self,
@@ -59,7 +57,7 @@ class HeatMapDisplay:
 
     def plot(
         self, *, ax: Axes | None = None, width: float | None = None, height: float | None = None
-    ) -> HeatMapDisplay:
+    ) -> Self:
         """Draw on ``ax`` (the last panel alone), or on a new figure of the given width in inches.
 
         By default one column wide for one panel, two for more.
@@ -88,10 +86,6 @@ class HeatMapDisplay:
             axes[0].set_ylabel(self.y_label)
             self.figure_.colorbar(mesh, ax=axes, label=self.label)
         return self
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the figure at its exact width, with embedded fonts."""
-        _style.save(self.figure_, path)
 
 
 def _new_axes(count: int, width: float | None, height: float | None) -> list[Axes]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.displays import _style
+from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from giantsteps.answers import LearnedFunction
 
 __all__ = ["LearnedFunctionDisplay"]
@@ -29,7 +26,7 @@ _X_LABELS = {
 _THEORY, _FOUND = _style.PALETTE[0], _style.PALETTE[1]
 
 
-class LearnedFunctionDisplay:
+class LearnedFunctionDisplay(AxesDisplay):
     """Mean of the prediction along a direction with its spread, beside the teacher.
 
     Made by `from_answers`; keeps its data, so that `plot` can draw it again on other axes.
@@ -50,9 +47,6 @@ class LearnedFunctionDisplay:
     ax_, figure_
         Set by `plot`.
     """
-
-    ax_: Axes
-    figure_: Figure
 
     def __init__(
         self, theory: LearnedFunction, simulations: Sequence[LearnedFunction] = ()
@@ -106,49 +100,34 @@ class LearnedFunctionDisplay:
         runs = simulations if isinstance(simulations, Sequence) else (simulations,)
         return cls(theory, runs).plot(**options)  # type: ignore[arg-type]
 
-    def plot(
-        self,
-        *,
-        ax: Axes | None = None,
-        width: float = _style.SINGLE,
-        height: float | None = None,
-    ) -> LearnedFunctionDisplay:
-        """Draw on ``ax``, or on a new figure of the given width in inches."""
-        with _style.style():
-            self.ax_ = axes = _style.new_axes(width, height) if ax is None else ax
-            self.figure_ = axes.get_figure(root=True)  # type: ignore[assignment]
-            axes.fill_between(
-                self.x,
-                self.mean - self.band,
-                self.mean + self.band,
-                color=_THEORY,
-                alpha=0.18,
-                linewidth=0,
-                label="one standard deviation",
+    def _draw(self) -> None:
+        self.ax_.fill_between(
+            self.x,
+            self.mean - self.band,
+            self.mean + self.band,
+            color=_THEORY,
+            alpha=0.18,
+            linewidth=0,
+            label="one standard deviation",
+        )
+        if self.target is not None:
+            self.ax_.plot(self.x, self.target, color="black", linestyle="--", label="teacher")
+        self.ax_.plot(self.x, self.mean, color=_THEORY, label="theory")
+        if self.points is not None and self.found is not None:
+            error = None if self.found_error is None else 3 * self.found_error
+            self.ax_.errorbar(
+                self.points,
+                self.found,
+                yerr=error,
+                color=_FOUND,
+                marker="o",
+                linestyle="none",
+                elinewidth=0.8,
+                label="simulation",
+                zorder=3,
+                clip_on=False,
             )
-            if self.target is not None:
-                axes.plot(self.x, self.target, color="black", linestyle="--", label="teacher")
-            axes.plot(self.x, self.mean, color=_THEORY, label="theory")
-            if self.points is not None and self.found is not None:
-                error = None if self.found_error is None else 3 * self.found_error
-                axes.errorbar(
-                    self.points,
-                    self.found,
-                    yerr=error,
-                    color=_FOUND,
-                    marker="o",
-                    linestyle="none",
-                    elinewidth=0.8,
-                    label="simulation",
-                    zorder=3,
-                    clip_on=False,
-                )
-            axes.set_xlabel(_X_LABELS[self.along])
-            axes.set_ylabel("learned function")
-            axes.set_xlim(self.x[0], self.x[-1])
-            axes.legend(loc="upper left")
-        return self
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the figure at its exact width, with embedded fonts."""
-        _style.save(self.figure_, path)
+        self.ax_.set_xlabel(_X_LABELS[self.along])
+        self.ax_.set_ylabel("learned function")
+        self.ax_.set_xlim(self.x[0], self.x[-1])
+        self.ax_.legend(loc="upper left")

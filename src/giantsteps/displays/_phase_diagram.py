@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from giantsteps.answers import require
 from giantsteps.displays import _style
+from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from giantsteps.problem import Problem
 
 __all__ = ["CriticalLine", "PhaseDiagramDisplay"]
@@ -47,7 +44,7 @@ class CriticalLine:
     pieces: tuple[Array, ...]
 
 
-class PhaseDiagramDisplay:
+class PhaseDiagramDisplay(AxesDisplay):
     """A map of a quantity over two fields, with critical lines.
 
     Made by `from_grid`; keeps its data, so that `plot` can draw it again on other axes.
@@ -70,8 +67,6 @@ class PhaseDiagramDisplay:
         Set by `plot`.
     """
 
-    ax_: Axes
-    figure_: Figure
     colorbar_: Any
 
     def __init__(
@@ -149,34 +144,19 @@ class PhaseDiagramDisplay:
         )
         return display.plot(**options)
 
-    def plot(
-        self,
-        *,
-        ax: Axes | None = None,
-        width: float = _style.SINGLE,
-        height: float | None = None,
-    ) -> PhaseDiagramDisplay:
-        """Draw on ``ax``, or on a new figure of the given width in inches."""
-        with _style.style():
-            self.ax_ = _style.new_axes(width, height) if ax is None else ax
-            self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
-            self._scales()
-            mesh = self.ax_.pcolormesh(
-                self.x, self.y, self.values, shading="gouraud", rasterized=True, **self._colours()
-            )
-            self.colorbar_ = self.figure_.colorbar(mesh, ax=self.ax_, label=self.label, pad=0.02)
-            self.colorbar_.outline.set_linewidth(0.6)
-            self._colour_ticks()
-            self._draw_lines()
-            self.ax_.set_xlim(self.x[0], self.x[-1])
-            self.ax_.set_ylim(self.y[0], self.y[-1])
-            self.ax_.set_xlabel(self.x_label)
-            self.ax_.set_ylabel(self.y_label)
-        return self
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the figure at its exact width, with embedded fonts."""
-        _style.save(self.figure_, path)
+    def _draw(self) -> None:
+        self._scales()
+        mesh = self.ax_.pcolormesh(
+            self.x, self.y, self.values, shading="gouraud", rasterized=True, **self._colours()
+        )
+        self.colorbar_ = self.figure_.colorbar(mesh, ax=self.ax_, label=self.label, pad=0.02)
+        self.colorbar_.outline.set_linewidth(0.6)
+        self._colour_ticks()
+        self._draw_lines()
+        self.ax_.set_xlim(self.x[0], self.x[-1])
+        self.ax_.set_ylim(self.y[0], self.y[-1])
+        self.ax_.set_xlabel(self.x_label)
+        self.ax_.set_ylabel(self.y_label)
 
     def _scales(self) -> None:
         """Logarithmic where the points are spaced so over a decade or more."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.displays import _style
+from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from giantsteps.answers import Spectrum
     from giantsteps.laws import Law
@@ -65,7 +64,7 @@ class SpikeMark:
     degree: int | None = None
 
 
-class SpectrumDisplay:
+class SpectrumDisplay(AxesDisplay):
     """A spectrum by theory, with simulated values if there are any.
 
     Made by `from_spectra`; keeps its data, so that `plot` can draw it again on other axes. Spikes
@@ -95,9 +94,7 @@ class SpectrumDisplay:
     figure_ : Figure
     """
 
-    ax_: Axes
     axes_: tuple[Axes, ...]
-    figure_: Figure
 
     def __init__(
         self,
@@ -177,31 +174,16 @@ class SpectrumDisplay:
         )
         return display.plot(**options)
 
-    def plot(
-        self,
-        *,
-        ax: Axes | None = None,
-        width: float = _style.SINGLE,
-        height: float | None = None,
-    ) -> SpectrumDisplay:
-        """Draw on ``ax``, or on a new figure of the given width in inches."""
-        with _style.style():
-            base = _style.new_axes(width, height) if ax is None else ax
-            self.figure_ = base.get_figure(root=True)  # type: ignore[assignment]
-            windows = self._windows()
-            self.axes_ = _panels(base, len(windows))
-            self.ax_ = self.axes_[0]
-            top = self._bulk(self.ax_)
-            for panel, (lower, upper) in zip(self.axes_, windows):
-                panel.set_xlim(lower, upper)
-                panel.set_ylim(0.0, top)
-                self._spikes(panel, lower, upper, top)
-            self._dress(windows)
-        return self
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the figure at its exact width, with embedded fonts."""
-        _style.save(self.figure_, path)
+    def _draw(self) -> None:
+        windows = self._windows()
+        self.axes_ = _panels(self.ax_, len(windows))
+        self.ax_ = self.axes_[0]
+        top = self._bulk(self.ax_)
+        for panel, (lower, upper) in zip(self.axes_, windows):
+            panel.set_xlim(lower, upper)
+            panel.set_ylim(0.0, top)
+            self._spikes(panel, lower, upper, top)
+        self._dress(windows)
 
     # -- what goes where -----------------------------------------------------------------------
 

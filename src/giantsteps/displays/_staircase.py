@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.displays import _style
+from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import hermite_coefficients
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
     from giantsteps.answers import Risk
 
 __all__ = ["StaircaseDisplay", "StaircaseSeries"]
@@ -56,7 +53,7 @@ class StaircaseSeries:
     standard_error: Array = field(default_factory=lambda: _NONE)
 
 
-class StaircaseDisplay:
+class StaircaseDisplay(AxesDisplay):
     """Errors against the exponent e of the learning rate η = rate · N^e (theory §6).
 
     Curves are theory at finite size, markers simulations with error bars (three standard errors),
@@ -75,9 +72,6 @@ class StaircaseDisplay:
     ax_, figure_
         Set by `plot`.
     """
-
-    ax_: Axes
-    figure_: Figure
 
     def __init__(
         self,
@@ -167,35 +161,20 @@ class StaircaseDisplay:
             from_zero=True,
         ).plot(**options)
 
-    def plot(
-        self,
-        *,
-        ax: Axes | None = None,
-        width: float = _style.SINGLE,
-        height: float | None = None,
-    ) -> StaircaseDisplay:
-        """Draw on ``ax``, or on a new figure of the given width in inches."""
-        with _style.style():
-            self.ax_ = _style.new_axes(width, height) if ax is None else ax
-            self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
-            for threshold in _THRESHOLDS:
-                self.ax_.axvline(threshold, color="0.88", linewidth=0.6, zorder=0.5)
-            colours = _style.colours(sum(series.x.size > 0 for series in self.series))
-            looks = iter(zip(colours, _style.MARKERS * len(colours)))
-            for series in self.series:
-                colour, marker = next(looks) if series.x.size else ("black", "")
-                self._draw(series, colour, marker)
-            self.ax_.set_xlim(-0.01, 0.51)
-            if self.from_zero:
-                self.ax_.set_ylim(bottom=0.0)
-            self.ax_.set_xlabel(_style.label(_EXPONENT))
-            self.ax_.set_ylabel(self.y_label)
-            self._legend()
-        return self
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the figure at its exact width, with embedded fonts."""
-        _style.save(self.figure_, path)
+    def _draw(self) -> None:
+        for threshold in _THRESHOLDS:
+            self.ax_.axvline(threshold, color="0.88", linewidth=0.6, zorder=0.5)
+        colours = _style.colours(sum(series.x.size > 0 for series in self.series))
+        looks = iter(zip(colours, _style.MARKERS * len(colours)))
+        for series in self.series:
+            colour, marker = next(looks) if series.x.size else ("black", "")
+            self._draw_series(series, colour, marker)
+        self.ax_.set_xlim(-0.01, 0.51)
+        if self.from_zero:
+            self.ax_.set_ylim(bottom=0.0)
+        self.ax_.set_xlabel(_style.label(_EXPONENT))
+        self.ax_.set_ylabel(self.y_label)
+        self._legend()
 
     def _legend(self) -> None:
         handles, _ = self.ax_.get_legend_handles_labels()
@@ -204,7 +183,7 @@ class StaircaseDisplay:
             handles += self.ax_.plot([], [], **look)
         self.ax_.legend(handles=handles, title=self.legend_title or None)
 
-    def _draw(self, series: StaircaseSeries, colour: Any, marker: str) -> None:
+    def _draw_series(self, series: StaircaseSeries, colour: Any, marker: str) -> None:
         if series.x.size:
             self.ax_.plot(series.x, series.curve, color=colour, label=series.label, zorder=2)
         if series.steps_x.size:

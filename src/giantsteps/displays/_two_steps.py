@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from os import PathLike
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +10,12 @@ import numpy as np
 from giantsteps.answers import require
 from giantsteps.displays import _style
 from giantsteps.displays._comparison import ComparisonDisplay, Series
+from giantsteps.displays._display import AxesDisplay, Display
 from giantsteps.displays._spectrum import SpectrumDisplay
 from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from giantsteps.answers import OutlierCount, Spectrum
     from giantsteps.comparison import Comparison
@@ -28,20 +27,15 @@ _EXPONENT_LABELS = (r"first exponent $e_1$", r"second exponent $e_2$")
 _MANY = 7  # counts from here on share a colour
 
 
-class _Display:
-    """What the displays of several panels share."""
+class _RowDisplay(Display):
+    """Panels side by side."""
 
     axes_: tuple[Axes, ...]
-    figure_: Figure
 
     @property
     def ax_(self) -> Axes:
         """The first panel."""
         return self.axes_[0]
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the figure at its exact width, with embedded fonts."""
-        _style.save(self.figure_, path)
 
     def _row(self, count: int, width: float, height: float | None) -> None:
         pyplot = require("matplotlib.pyplot", "a figure", "plot")
@@ -50,7 +44,7 @@ class _Display:
         self.axes_ = tuple(np.atleast_1d(axes))
 
 
-class StepsDisplay(_Display):
+class StepsDisplay(_RowDisplay):
     """Singular values of the weights after each step side by side, with predicted outliers.
 
     Parameters
@@ -109,7 +103,7 @@ class StepsDisplay(_Display):
         return self
 
 
-class OutlierMapDisplay(_Display):
+class OutlierMapDisplay(AxesDisplay):
     """The number of outliers over the plane of the two exponents (theory §7).
 
     Parameters
@@ -119,7 +113,7 @@ class OutlierMapDisplay(_Display):
 
     Attributes
     ----------
-    axes_, ax_, figure_
+    ax_, figure_
         Set by `plot`.
 
     Examples
@@ -139,54 +133,43 @@ class OutlierMapDisplay(_Display):
             raise InvalidProblem("count", count.dims, f"over a grid of {' and '.join(_EXPONENTS)}")
         self.count = count
 
-    def plot(
-        self,
-        *,
-        ax: Axes | None = None,
-        width: float = _style.SINGLE,
-        height: float | None = None,
-    ) -> OutlierMapDisplay:
-        """Draw on ``ax``, or on a new figure of the given width in inches."""
+    def _draw(self) -> None:
         colors = require("matplotlib.colors", "a figure", "plot")
-        with _style.style():
-            base = _style.new_axes(width, height) if ax is None else ax
-            self.axes_, self.figure_ = (base,), base.get_figure(root=True)  # type: ignore[assignment]
-            values = np.asarray(self.count.count)
-            order = [self.count.dims.index(path) for path in _EXPONENTS]
-            values = np.minimum(np.transpose(values, order), _MANY).T
-            present = np.arange(0, _MANY + 1)
-            # Light for few and dark for many, even in grey.
-            shades = require("matplotlib", "a figure", "plot").colormaps["Blues"]
-            palette = colors.ListedColormap([shades(0.02 + 0.9 * k / _MANY) for k in present])
-            norm = colors.BoundaryNorm(np.arange(-0.5, _MANY + 1), palette.N)
-            x, y = (self.count.coords[path] for path in _EXPONENTS)
-            mesh = base.pcolormesh(
-                x, y, values, cmap=palette, norm=norm, shading="nearest", rasterized=True
-            )
-            self._lines(base, float(x.max()), float(y.max()))
-            base.set_xlim(float(x.min()), float(x.max()))
-            base.set_ylim(float(y.min()), float(y.max()))
-            base.set_xlabel(_EXPONENT_LABELS[0])
-            base.set_ylabel(_EXPONENT_LABELS[1])
-            low, high = int(values.min()), int(values.max())
-            bar = self.figure_.colorbar(mesh, ax=base, ticks=np.arange(low, high + 1))
-            bar.ax.set_ylim(low - 0.5, high + 0.5)
-            names = [f"{k}" if k < _MANY else rf"$\geq {k}$" for k in range(low, high + 1)]
-            bar.ax.set_yticklabels(names)
-            bar.ax.minorticks_off()
-            bar.set_label("outliers")
-        return self
+        values = np.asarray(self.count.count)
+        order = [self.count.dims.index(path) for path in _EXPONENTS]
+        values = np.minimum(np.transpose(values, order), _MANY).T
+        present = np.arange(0, _MANY + 1)
+        # Light for few and dark for many, even in grey.
+        shades = require("matplotlib", "a figure", "plot").colormaps["Blues"]
+        palette = colors.ListedColormap([shades(0.02 + 0.9 * k / _MANY) for k in present])
+        norm = colors.BoundaryNorm(np.arange(-0.5, _MANY + 1), palette.N)
+        x, y = (self.count.coords[path] for path in _EXPONENTS)
+        mesh = self.ax_.pcolormesh(
+            x, y, values, cmap=palette, norm=norm, shading="nearest", rasterized=True
+        )
+        self._lines(float(x.max()), float(y.max()))
+        self.ax_.set_xlim(float(x.min()), float(x.max()))
+        self.ax_.set_ylim(float(y.min()), float(y.max()))
+        self.ax_.set_xlabel(_EXPONENT_LABELS[0])
+        self.ax_.set_ylabel(_EXPONENT_LABELS[1])
+        low, high = int(values.min()), int(values.max())
+        bar = self.figure_.colorbar(mesh, ax=self.ax_, ticks=np.arange(low, high + 1))
+        bar.ax.set_ylim(low - 0.5, high + 0.5)
+        names = [f"{k}" if k < _MANY else rf"$\geq {k}$" for k in range(low, high + 1)]
+        bar.ax.set_yticklabels(names)
+        bar.ax.minorticks_off()
+        bar.set_label("outliers")
 
-    def _lines(self, ax: Axes, right: float, top: float) -> None:
+    def _lines(self, right: float, top: float) -> None:
         """e₂ = k(1/2 − e₁), where the term with right vector A^(k+1) appears, if it does."""
         powers = [int(name.partition("^")[2] or 1) for name in self.count.sizes]
         for power in powers[1:_MANY]:
             k = power - 1
             first = np.array([max(0.5 - top / k, 0.0), right])
-            ax.plot(first, k * (0.5 - first), color="black", linewidth=0.7)
+            self.ax_.plot(first, k * (0.5 - first), color="black", linewidth=0.7)
 
 
-class ReuseDisplay(_Display):
+class ReuseDisplay(_RowDisplay):
     """Risk and overlap against the samples of the steps, fresh and reused, side by side.
 
     Parameters

@@ -1,0 +1,47 @@
+"""What displays share: they keep their data, draw it when asked, and save what they drew."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Self
+
+from giantsteps.displays import _style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["AxesDisplay", "Display"]
+
+
+class Display:
+    """A drawing that can be saved once ``plot`` has set ``figure_``."""
+
+    figure_: Figure
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the figure at its exact width, with embedded fonts."""
+        _style.save(self.figure_, path)
+
+
+class AxesDisplay(Display):
+    """A display on one pair of axes, the caller's or new ones; a subclass says how in ``_draw``."""
+
+    ax_: Axes
+
+    def plot(
+        self,
+        *,
+        ax: Axes | None = None,
+        width: float = _style.SINGLE,
+        height: float | None = None,
+    ) -> Self:
+        """Draw on ``ax``, or on a new figure of the given width in inches."""
+        with _style.style():
+            self.ax_ = _style.new_axes(width, height) if ax is None else ax
+            self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
+            self._draw()
+        return self
+
+    def _draw(self) -> None:
+        raise NotImplementedError
