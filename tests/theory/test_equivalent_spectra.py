@@ -16,7 +16,7 @@ from giantsteps.theory._equivalent import equivalent
 from giantsteps.theory._first_step import first_step
 from giantsteps.theory._implicit_law import ImplicitLaw
 from giantsteps.theory._kernel_spectrum import KernelSpectrum
-from giantsteps.theory._solve import Resolvent
+from giantsteps.theory._resolvent import Resolvent
 from giantsteps.theory._spiked_features import SpikedFeatures
 from giantsteps.theory._weight_spectrum import WeightSpectrum
 

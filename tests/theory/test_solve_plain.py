@@ -7,7 +7,8 @@ import pytest
 
 from giantsteps.theory import _readout
 from giantsteps.theory._readout import regress
-from giantsteps.theory._solve import Equations, Resolvent, solve
+from giantsteps.theory._resolvent import Equations, Resolvent
+from giantsteps.theory._solve import solve
 from giantsteps.theory._system import System
 
 

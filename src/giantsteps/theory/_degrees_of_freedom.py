@@ -14,9 +14,10 @@ from giantsteps.problem import Grid, Problem, Ridge
 from ._dispatch import answer
 from ._equivalent import equivalent
 from ._regime import Rule
+from ._resolvent import Equations, solve_stacked
 from ._small_step import GaussianFeatures, effective_penalty
 from ._small_step import degrees_of_freedom as of_gaussian
-from ._solve import Equations, solve, solve_stacked
+from ._solve import solve
 from ._spiked_features import SpikedFeatures
 
 __all__ = ["degrees_of_freedom"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps.theory._solve import Equations, Resolvent, solve, solve_stacked
+from giantsteps.theory._resolvent import Equations, Resolvent, solve_stacked
+from giantsteps.theory._solve import solve
 from giantsteps.theory._system import System
 
 __all__ = [

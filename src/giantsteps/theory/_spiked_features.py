@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
-from giantsteps.gaussian import (
-    Rule,
-    Smoothed,
-    coordinate_rule,
-    moments,
-    smoothed,
-)
+from giantsteps.gaussian import Rule, coordinate_rule
 from giantsteps.problem import Ridge
+from giantsteps.theory._coefficients import (
+    COEFFICIENTS,
+    Coefficients,
+    smoothed_by_symmetry,
+    teacher_given,
+)
 from giantsteps.theory._directions import Directions
 from giantsteps.theory._system import System
 
@@ -28,24 +28,11 @@ if TYPE_CHECKING:
     from giantsteps.answers import LearnedFunction, Risk, Spectrum
     from giantsteps.problem import Problem
 
-__all__ = ["Coefficients", "Directions", "SpikedFeatures"]
+__all__ = ["Directions", "SpikedFeatures"]
 
 #: Half-width of the rule for one spike coordinate.
 _REACH = 8.5
 _FEW = 8
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Coefficients:
-    """Functions of the spike coordinates at given points (theory §5c); shapes as in System."""
-
-    mean: NDArray
-    linear: NDArray
-    residual: NDArray
-    norm: NDArray
-    target: NDArray
-    target_linear: NDArray
-    target_square: NDArray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -264,7 +251,7 @@ class SpikedFeatures:
     def coefficients(self, points: NDArray) -> Coefficients:
         """μ₀, μ₁, μ₂², ξ of the types and h, h₁, hh of the teacher at points (K, r)."""
         scale = np.sqrt(self.bulk.totals)[:, None]
-        seen = _by_symmetry(self.activation, self.spikes @ points.T, scale)
+        seen = smoothed_by_symmetry(self.activation, self.spikes @ points.T, scale)
         target, target_linear, target_square = self._wanted(points)
         mean = seen.mean if self.span is None else self.span.coefficients(points).mean
         return Coefficients(
@@ -280,7 +267,7 @@ class SpikedFeatures:
     def _wanted(self, points: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """h, h₁ and hh − Δ at points (K, r)."""
         seen = tuple((points @ self.overlap).tolist())
-        wanted = _teacher(self.link, seen, self.remainder)
+        wanted = teacher_given(self.link, seen, self.remainder)
         return wanted.mean, wanted.linear, wanted.second_moment
 
     @cached_property
@@ -303,14 +290,14 @@ class SpikedFeatures:
         on_rule = self._on_rule if rule is None else self.coefficients(rule.nodes)
         rule = self.coordinates if rule is None else rule
         nodes, weights = rule.nodes, rule.weights
-        arrays = [getattr(on_rule, name) for name in _COEFFICIENTS]
+        arrays = [getattr(on_rule, name) for name in COEFFICIENTS]
         if points is not None:
             more = self.coefficients(points)
             nodes = np.concatenate([nodes, points])
             weights = np.concatenate([weights, np.zeros(len(points))])
             arrays = [
                 np.concatenate([array, getattr(more, name)], axis=-1)
-                for array, name in zip(arrays, _COEFFICIENTS)
+                for array, name in zip(arrays, COEFFICIENTS)
             ]
         arrays += [
             self.probabilities,
@@ -321,7 +308,7 @@ class SpikedFeatures:
             np.asarray(self.width),
             np.asarray(1.0 / self.neurons),
         ]
-        names = (*_COEFFICIENTS, *_MODEL)
+        names = (*COEFFICIENTS, *_MODEL)
         cells = len(readouts)
         ratio = np.array([readout.samples / self.width for readout in readouts])
         penalty = np.array([readout.penalty for readout in readouts]) * ratio
@@ -389,15 +376,6 @@ class SpikedFeatures:
         }
 
 
-_COEFFICIENTS = (
-    "mean",
-    "linear",
-    "residual",
-    "norm",
-    "target",
-    "target_linear",
-    "target_square",
-)
 _MODEL = (
     "probabilities",
     "bulk",
@@ -407,36 +385,3 @@ _MODEL = (
     "width",
     "inverse_neurons",
 )
-
-
-@lru_cache(maxsize=256)
-def _teacher(link: Function, mean: tuple[float, ...], std: float) -> Smoothed:
-    """The teacher given the spike coordinates: the same for all rates of a step."""
-    return smoothed(link, np.array(mean), std)
-
-
-def _by_symmetry(function: Function, mean: NDArray, std: NDArray) -> Smoothed:
-    """``smoothed`` at broadcast (mean, std), each distinct pair once and by parity in the mean."""
-    shape = np.broadcast_shapes(mean.shape, std.shape)
-    parity = moments(function)
-    folded = parity.is_odd or parity.is_even
-    pairs = np.stack(
-        [
-            np.broadcast_to(np.abs(mean) if folded else mean, shape).ravel(),
-            np.broadcast_to(std, shape).ravel(),
-        ],
-        axis=1,
-    )
-    distinct, index = np.unique(pairs, axis=0, return_inverse=True)
-    values = smoothed(function, distinct[:, 0], distinct[:, 1])
-    sign = np.where(mean < 0, -1.0, 1.0) if folded else 1.0
-    outer, inner = (sign, 1.0) if parity.is_odd else (1.0, sign)
-    index = index.reshape(shape)
-    return Smoothed(
-        mean=values.mean[index] * outer,
-        linear=values.linear[index] * inner,
-        quadratic=values.quadratic[index] * outer,
-        second_moment=values.second_moment[index],
-        residual_variance=values.residual_variance[index],
-        std=values.std[index],
-    )
