@@ -86,6 +86,24 @@ def test_simulate(run, file):
     assert json.loads(out)["values"]["test"] == [simulation.risk(PROBLEM, d=60, seed=3).test]
 
 
+def test_every_question_of_theory_has_a_table(run, file):
+    bounds = theory.bounds(PROBLEM)
+    code, out, _ = run("predict", file, "--question", "bounds")
+    assert code == 0
+    assert f"{bounds['linear']:.6g}" in out
+    code, _, error = run("predict", file, "--question", "bounds", "-d", 100)
+    assert code == 2
+    assert "leave out -d 100" in error
+    code, out, _ = run("predict", file, "--question", "learned_function", "-d", 100, "--json")
+    assert json.loads(out)["values"]["mean"] == list(theory.learned_function(PROBLEM, 100).mean)
+
+
+def test_compare_passes_the_device_on(run, file):
+    code, _, error = run("compare", file, "-d", 30, "--seeds", 2, "--device", "gpu")
+    assert code == 2
+    assert "device" in error
+
+
 def test_compare_draws_and_judges(run, file, tmp_path):
     figure, csv = tmp_path / "curve.png", tmp_path / "curve.csv"
     code, out, _ = run(

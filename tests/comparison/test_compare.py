@@ -126,6 +126,17 @@ def test_too_few_seeds_are_unresolved():
     assert comparison["test"].verdict == "unresolved"
     assert comparison.verdict == "unresolved"
     assert not comparison.passed
+    (note,) = comparison.notes
+    seeds = int(note.split()[1])
+    more = compare(PROBLEM, seeds=2 * seeds, noise=0.1)
+    assert more.verdict == "agree", more
+    assert max(float(more[q].largest.resolution) for q in more.quantities) < 0.02
+
+
+def test_one_size_alone_is_told_to_take_more():
+    alone, both = compare(PROBLEM, bias=0.05), compare(PROBLEM, d=[100, 200], bias=0.05)
+    assert any("d = 100, 200, 400" in note for note in alone.notes)
+    assert both.notes == []
 
 
 def test_two_sizes_tell_a_finite_size_from_a_bias():

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from . import DISAGREEMENT
-from ._options import build, problem_options
+from ._options import build, device_option, problem_options
 from ._output import output_options, progress_bar, table, write_json
 
 __all__ = ["command"]
@@ -68,6 +68,7 @@ SHOWN = {
     type=click.Path(path_type=Path),
     help="Draw the comparison along the first --vary (or d): .png, .pdf or .svg.",
 )
+@device_option
 @output_options
 def command(
     sizes: str,
@@ -75,6 +76,7 @@ def command(
     question: str,
     quantities: tuple[str, ...],
     output: Path | None,
+    device: str | None,
     as_json: bool,
     csv: Path | None,
     **stated: Any,
@@ -96,6 +98,7 @@ def command(
             question=question,
             quantities=quantities or None,
             progress=report,
+            device=device,
         )
     if csv is not None:
         comparison.to_csv(csv)
@@ -116,6 +119,8 @@ def command(
         axes = {name: name for name in getattr(target, "dims", ())}
         shown = {heading: columns[name] for name, heading in (axes | SHOWN).items()}
         table(shown, f"{question}: {comparison.verdict}")
+        for note in comparison.notes:
+            click.echo(note)
     return DISAGREEMENT if comparison.verdict == "disagree" else 0
 
 

@@ -14,7 +14,7 @@ from giantsteps.errors import InvalidProblem
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
 
-__all__ = ["build", "problem_options"]
+__all__ = ["build", "device_option", "problem_options"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -29,6 +29,11 @@ FIELDS = {
     "weights": ("init.weights", "LAW", "First layer: gaussian or sphere."),
     "second_layer": ("init.second_layer", "LAW", "Second layer: gaussian or constant."),
 }
+
+
+device_option = click.option(
+    "--device", help="Where to simulate: cpu, or a device of PyTorch such as cuda."
+)
 
 
 def problem_options(command: Command) -> Command:

@@ -12,7 +12,9 @@ from ._output import emit, output_options
 
 __all__ = ["QUESTIONS", "command"]
 
-QUESTIONS = ("risk", "weights", "kernel", "features", "gradient")
+QUESTIONS = ("risk", "weights", "kernel", "features", "gradient", "learned_function")
+#: Those that only the limit answers.
+LIMITS = ("bounds",)
 
 
 @click.command(
@@ -29,7 +31,11 @@ QUESTIONS = ("risk", "weights", "kernel", "features", "gradient")
 )
 @problem_options
 @click.option(
-    "--question", type=click.Choice(QUESTIONS), default="risk", show_default=True, help="What of."
+    "--question",
+    type=click.Choice((*QUESTIONS, *LIMITS)),
+    default="risk",
+    show_default=True,
+    help="What of.",
 )
 @click.option("-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit.")
 @output_options
@@ -42,5 +48,7 @@ def command(question: str, d: int | None, as_json: bool, csv: Path | None, **sta
     target = build(**stated)
     from giantsteps import theory
 
-    answer = getattr(theory, question)(target, d=d)
+    if question in LIMITS and d is not None:
+        raise click.UsageError(f"{question} are those of the limit: leave out -d {d}")
+    answer = getattr(theory, question)(target, **({} if d is None else {"d": d}))
     emit(answer, as_json, csv, question)

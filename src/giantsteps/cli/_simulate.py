@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ._options import build, problem_options
+from ._options import build, device_option, problem_options
 from ._output import emit, output_options
 from ._predict import QUESTIONS
 
@@ -31,7 +31,7 @@ __all__ = ["command"]
 )
 @click.option("-d", "--dimension", "d", type=int, required=True, help="Input dimension.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same network.")
-@click.option("--device", help="Where to compute: cpu, or a device of PyTorch such as cuda.")
+@device_option
 @output_options
 def command(
     question: str,

@@ -188,7 +188,9 @@ class Comparison(Record):
             f"Comparison of {self.question}, d = {sizes}, {len(self.seeds)} seeds: {self.verdict}"
         )
 
-    def _notes(self) -> list[str]:
+    @property
+    def notes(self) -> list[str]:
+        """What to know of the verdict: chance, assumptions that are left, what would decide it."""
         notes = []
         if self.theory[0].shape:
             t = np.concatenate([np.ravel(a.largest.t) for a in self.agreements.values()])
@@ -201,13 +203,33 @@ class Comparison(Record):
         violated = dict.fromkeys(text for answer in self.theory for text in answer.violated)
         if violated:
             notes.append(f"theory is approximate here, it assumes: {'; '.join(violated)}")
+        if self.verdict == "disagree" and len(self.sizes) == 1:
+            (d,) = self.sizes
+            notes.append(
+                "one size does not tell a finite-size gap from an error: give several, such as "
+                f"d = {d}, {2 * d}, {4 * d}"
+            )
+        if self.verdict == "unresolved":
+            notes.append(f"about {self._seeds_to_resolve()} seeds, or a larger d, would resolve it")
         return notes
+
+    def _seeds_to_resolve(self) -> int:
+        """How many seeds bring the worst resolution down to its limit, to two digits."""
+        worst = 1.0
+        for agreement in self.agreements.values():
+            at, beyond = agreement.largest, agreement.extrapolated
+            wide = np.asarray(at.resolution)
+            if beyond is not None:
+                wide = np.where(np.abs(at.t) > BEYOND, beyond.resolution, wide)
+            wide = wide[np.asarray(agreement.verdict) == "unresolved"]
+            worst = max(worst, float(wide.max(initial=0.0)) / agreement.limit)
+        return int(float(f"{worst**2 * len(self.seeds):.2g}"))
 
     def __repr__(self) -> str:
         rows = self._summary()
         widths = [max(map(len, column)) for column in zip(*rows)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-        return "\n".join([self._title(), *(f"  {line}" for line in lines + self._notes())])
+        return "\n".join([self._title(), *(f"  {line}" for line in lines + self.notes)])
 
     def _repr_html_(self) -> str:
         head, *rows = self._summary()
@@ -218,7 +240,7 @@ class Comparison(Record):
         return (
             f"<table><caption>{escape(self._title())}</caption>"
             f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-            + "".join(f"<p>{escape(note)}</p>" for note in self._notes())
+            + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         )
 
 
