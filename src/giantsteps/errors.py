@@ -6,7 +6,17 @@ __all__ = ["GiantstepsError", "InvalidProblem", "NotConverged", "NotCovered", "S
 
 
 class GiantstepsError(Exception):
-    """Base of every error that giantsteps raises on purpose."""
+    """Base of every error that giantsteps raises on purpose.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> try:
+    ...     gs.Problem(activation="tanh", teacher="sin", width=-1)
+    ... except GiantstepsError as error:
+    ...     print(error)
+    width = -1: must be a positive finite number (N/d)
+    """
 
 
 class InvalidProblem(GiantstepsError, ValueError):
@@ -44,7 +54,7 @@ class InvalidProblem(GiantstepsError, ValueError):
 
 
 class NotCovered(GiantstepsError):
-    """The theory does not answer this question for this problem.
+    r"""The theory does not answer this question for this problem.
 
     Parameters
     ----------
@@ -54,6 +64,19 @@ class NotCovered(GiantstepsError):
         What is outside the scope.
     covered : str
         What would be covered instead.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="relu", teacher="sin", width=1.0,
+    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
+    >>> try:
+    ...     theory.risk(problem)
+    ... except NotCovered as error:
+    ...     print(error.why, error.covered, sep="\n")
+    it needs that E σ(z) = 0
+    gs.centered(activation), or give d, which keeps the mean as a feature
     """
 
     def __init__(self, what: str, why: str, covered: str) -> None:
@@ -77,6 +100,14 @@ class NotConverged(GiantstepsError):
         After how many rounds.
     advice : str
         What to try.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise NotConverged("a fixed point", 1e-3, 500, "a larger penalty")
+    ... except NotConverged as error:
+    ...     print(error)
+    a fixed point: no convergence after 500 iterations (residual 1.0e-03). Try: a larger penalty.
     """
 
     def __init__(self, setting: str, residual: float, iterations: int, advice: str) -> None:
@@ -92,4 +123,14 @@ class NotConverged(GiantstepsError):
 
 
 class StoreError(GiantstepsError):
-    """A results store cannot be read or written; nothing in it was changed."""
+    """A results store cannot be read or written; nothing in it was changed.
+
+    Examples
+    --------
+    >>> from giantsteps.sweeps import Store
+    >>> try:
+    ...     Store("no-such-folder/store.sqlite")
+    ... except StoreError as error:
+    ...     print(error)
+    no-such-folder/store.sqlite cannot be opened: No such file or directory
+    """

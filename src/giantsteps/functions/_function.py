@@ -259,6 +259,17 @@ def as_function(spec: Spec, field: str = "activation") -> Function:
     ------
     InvalidProblem
         When the specification means no function.
+
+    Examples
+    --------
+    >>> as_function("tanh(2*x) + 0.3*x**2").derivative.canonical
+    '2*(1 - tanh(2*x)**2) + 0.3*(2*x)'
+    >>> as_function({"name": "relu", "centered": True}).canonical
+    'centered(relu)'
+    >>> as_function("tanhh")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    giantsteps.errors.InvalidProblem: activation = 'tanhh': must be ...
     """
     if isinstance(spec, Function):
         return spec
@@ -272,7 +283,25 @@ def as_function(spec: Spec, field: str = "activation") -> Function:
 
 
 def centered(spec: Spec) -> Function:
-    """σ − E σ(z), z ~ N(0, 1); a function that is centred already is returned as it is."""
+    """σ − E σ(z), z ~ N(0, 1); centring twice changes nothing.
+
+    Parameters
+    ----------
+    spec : str, mapping, Function or callable
+        What `as_function` reads.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> relu = centered("relu")
+    >>> relu.canonical, round(float(relu(0.0)), 6)  # −1/√(2π)
+    ('centered(relu)', -0.398942)
+    >>> centered(relu) == relu
+    True
+    """
     function = as_function(spec)
     if isinstance(function._tree, Call) and function._tree.atom == CENTERED:
         return function

@@ -26,7 +26,7 @@ _LANGUAGE = "an expression in x0, x1, … (such as 'tanh(x0) + 0.5*x0*x1'), or a
 
 @dataclass(frozen=True, init=False, repr=False)
 class MultiIndex:
-    r"""f*(x) = g(⟨x, β₁⟩, …, ⟨x, β_r⟩) with r orthonormal directions (theory §0, §7).
+    """f*(x) = g(⟨x, β₁⟩, …, ⟨x, β_r⟩) with r orthonormal directions (theory §0, §7).
 
     Parameters
     ----------
@@ -43,11 +43,17 @@ class MultiIndex:
     Expectations are by a product rule that is split at zero on each axis; kinks elsewhere cost
     accuracy.
 
+    References
+    ----------
+    theory §0, §7.
+
     Examples
     --------
     >>> teacher = MultiIndex("tanh(x0) + x0*x1", rank=2)
-    >>> float(teacher(np.array([0.0, 3.0]))), float(teacher(np.array([1.0, 1.0]))) > 1.7
-    (0.0, True)
+    >>> teacher(np.array([[0.0, 3.0], [1.0, 1.0]])).round(4)
+    array([0.    , 1.7616])
+    >>> teacher.to_data()
+    {'expression': 'tanh(x0) + x0*x1', 'rank': 2}
     """
 
     function: str | Callable[[Any], Any]

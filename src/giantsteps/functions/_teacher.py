@@ -21,10 +21,23 @@ class Teacher(Protocol):
     ----------
     rank : int
         r, the number of directions.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> single, double = as_teacher("sin"), gs.MultiIndex("x0*x1", rank=2)
+    >>> isinstance(single, Teacher), single.rank, isinstance(double, Teacher), double.rank
+    (True, 1, True, 2)
     """
 
     @property
-    def rank(self) -> int: ...
+    def rank(self) -> int:
+        """r, the number of directions."""
+        ...
 
     def __hash__(self) -> int: ...
 
@@ -43,6 +56,22 @@ class SingleIndex:
     ----------
     link : Function
         σ*, or anything that `as_function` reads.  It may jump.
+
+    Attributes
+    ----------
+    rank : int
+        One.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> teacher = SingleIndex("sin")
+    >>> teacher.rank, teacher(np.array([[0.5], [1.0]])).round(4)
+    (1, array([0.4794, 0.8415]))
     """
 
     link: Function
@@ -52,6 +81,7 @@ class SingleIndex:
 
     @property
     def rank(self) -> int:
+        """One: a single direction."""
         return 1
 
     def __call__(self, u: Any) -> Any:
@@ -66,7 +96,27 @@ class SingleIndex:
 
 def as_teacher(spec: Spec | Teacher, field: str = "teacher") -> Teacher:
     """The teacher that a specification means: a function means a link, and so rank one; a table
-    with ``rank`` means a `MultiIndex`."""
+    with ``rank`` means a `MultiIndex`.
+
+    Parameters
+    ----------
+    spec : str, mapping, Function, Teacher or callable
+        What `as_function` reads, a teacher, or ``{"expression": "x0*x1", "rank": 2}``.
+    field : str
+        The field that the error names.
+
+    Raises
+    ------
+    InvalidProblem
+        When the specification means no teacher.
+
+    Examples
+    --------
+    >>> as_teacher("tanh(2*x)").link.canonical
+    'tanh(2*x)'
+    >>> as_teacher({"expression": "x0*x1", "rank": 2}).rank
+    2
+    """
     if isinstance(spec, Teacher) and not isinstance(spec, Function):
         return spec
     if isinstance(spec, Mapping) and "rank" in spec:

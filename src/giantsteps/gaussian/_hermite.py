@@ -39,6 +39,25 @@ def hermite_functions(x: np.ndarray, degree: int) -> np.ndarray:
     """h_k(x) = He_k(x)/√k!, k = 0..degree, shape (degree + 1, *x.shape); E h_j h_k = δ_jk.
 
     By the recurrence √(k+1) h_{k+1} = x h_k − √k h_{k−1}, which neither overflows nor cancels.
+
+    Parameters
+    ----------
+    x : ndarray
+        Where.
+    degree : int
+        Highest k.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> from giantsteps.gaussian import gauss_rule
+    >>> rule = gauss_rule()
+    >>> h = hermite_functions(rule.nodes, 3)
+    >>> bool(np.allclose((h * rule.weights) @ h.T, np.eye(4)))
+    True
     """
     values = np.empty((degree + 1, *np.shape(x)))
     values[0] = 1.0
@@ -88,6 +107,14 @@ def hermite_coefficients(function: Function, degree: int) -> np.ndarray:
     References
     ----------
     theory §0.
+
+    Examples
+    --------
+    >>> from giantsteps.functions import as_function
+    >>> hermite_coefficients(as_function("x**3"), 3).round(12) + 0.0  # x³ = He₃ + 3 He₁
+    array([0., 3., 0., 1.])
+    >>> hermite_coefficients(as_function("tanh"), 5).round(4)
+    array([ 0.    ,  0.6057,  0.    , -0.0606,  0.    ,  0.0057])
     """
     coefficients = _normalised(function, degree)[0] / np.exp(gammaln(np.arange(1, degree + 2)) / 2)
     coefficients.setflags(write=False)
@@ -95,13 +122,41 @@ def hermite_coefficients(function: Function, degree: int) -> np.ndarray:
 
 
 def hermite_tail(function: Function, degree: int) -> float:
-    """E f² − Σ_{k ≤ degree} k! c_k² = ‖P_{>degree} f‖² ≥ 0: what the series leaves."""
+    """E f² − Σ_{k ≤ degree} k! c_k² = ‖P_{>degree} f‖² ≥ 0: what the series leaves.
+
+    Parameters
+    ----------
+    function : Function
+        f.
+    degree : int
+        Of the last term that is kept, at most 100.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    The sine keeps E sin² = (1 − e⁻²)/2, of which its linear part is e⁻¹.
+
+    >>> from giantsteps.functions import as_function
+    >>> sine = as_function("sin")
+    >>> round(hermite_tail(sine, 1), 6), round(float((1 - np.exp(-2)) / 2 - np.exp(-1)), 6)
+    (0.064453, 0.064453)
+    >>> hermite_tail(sine, 15) < 1e-12
+    True
+    """
     return _normalised(function, degree)[2]
 
 
 @lru_cache(maxsize=1024)
 def information_exponent(function: Function) -> int:
     """The smallest k ≥ 1 with c_k ≠ 0, that is √k! |c_k| > 1e-10 ‖f‖.
+
+    Parameters
+    ----------
+    function : Function
+        f.
 
     Raises
     ------
@@ -111,6 +166,12 @@ def information_exponent(function: Function) -> int:
     References
     ----------
     theory §0.
+
+    Examples
+    --------
+    >>> from giantsteps.functions import as_function
+    >>> [information_exponent(as_function(name)) for name in ("tanh", "x**2", "he3")]
+    [1, 2, 3]
     """
     coefficients, square, _ = _normalised(function, MAX_EXPONENT)
     found = np.flatnonzero(np.abs(coefficients[1:]) > ZERO * np.sqrt(square))
@@ -130,6 +191,8 @@ class Moments:
 
     Attributes
     ----------
+    function : Function
+        f.
     mean : float
         c₀ = E f.
     linear : float
@@ -142,6 +205,19 @@ class Moments:
         μ₂² = E f² − c₀² − μ₁² = E (f − c₀ − μ₁ z)².
     is_odd, is_even, is_centered : bool
         ‖f(z) + f(−z)‖, ‖f(z) − f(−z)‖, |c₀| ≤ 1e-10 ‖f‖.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> from giantsteps.functions import as_function
+    >>> relu = moments(as_function("relu"))
+    >>> isinstance(relu, Moments), relu.is_centered, relu.is_odd
+    (True, False, False)
+    >>> round(relu.mean, 6), round(relu.linear, 6), round(relu.residual_variance, 6)
+    (0.398942, 0.5, 0.090845)
     """
 
     function: Function = field(repr=False)
@@ -200,6 +276,17 @@ def moments(function: Function) -> Moments:
     References
     ----------
     theory §0.
+
+    Examples
+    --------
+    The centred ReLU of Ba et al.: μ₁ = 1/2 and μ₂² = 1/4 − 1/(2π).
+
+    >>> from giantsteps.functions import centered
+    >>> found = moments(centered("relu"))
+    >>> round(found.linear, 12), round(found.residual_variance, 12)
+    (0.5, 0.090845056908)
+    >>> round(0.25 - 1 / (2 * np.pi), 12)
+    0.090845056908
     """
     rule = gauss_rule(function)
     z, values = rule.nodes, evaluate(function, rule.nodes)

@@ -50,6 +50,18 @@ class Rule:
     nodes : ndarray, shape (K,) or (K, r)
     weights : ndarray, shape (K,)
         Include the density; they sum to one up to rounding.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> rule = gauss_rule()
+    >>> isinstance(rule, Rule), rule.nodes.shape == rule.weights.shape
+    (True, True)
+    >>> round(float(rule.mean(rule.nodes**4)), 12)  # E z⁴
+    3.0
     """
 
     nodes: np.ndarray
@@ -107,6 +119,14 @@ def gauss_rule(
     References
     ----------
     theory §0.
+
+    Examples
+    --------
+    >>> from giantsteps.functions import as_function
+    >>> relu = as_function("relu")
+    >>> rule = gauss_rule(relu)  # split at the kink
+    >>> round(float(rule.mean(relu(rule.nodes) ** 2)), 14)
+    0.5
     """
     if not 0 < reach <= FARTHEST:
         raise InvalidProblem("reach", reach, f"in (0, {FARTHEST:g}]")
@@ -254,9 +274,18 @@ def expectation(
     breakpoints : iterable of float
         Further kinks and jumps of g.
 
+    References
+    ----------
+    theory §0.
+
     Examples
     --------
-    ``expectation(f)``, ``expectation(lambda z: f(z) * g(z) * z**2, f, g)``.
+    >>> from giantsteps.functions import as_function
+    >>> relu, sine = as_function("relu"), as_function("sin")
+    >>> round(expectation(relu) * float(np.sqrt(2 * np.pi)), 12)
+    1.0
+    >>> round(expectation(lambda z: relu(z) * sine(z), relu, sine) * float(np.exp(0.5)), 12)
+    0.5
     """
     if not functions:
         if not hasattr(integrand, "breakpoints"):
@@ -271,11 +300,31 @@ def expectation(
 def check_function(function: Piecewise, field: str = "function") -> None:
     """Refuse a function that cannot be an activation or a link: theory §0 needs E f² < ∞.
 
+    Parameters
+    ----------
+    function : Function
+        f.
+    field : str
+        The field that the error names.
+
     Raises
     ------
     InvalidProblem
         With the given field, if f is complex, not finite where the Gaussian has weight, has no
         finite second moment, varies too fast to be integrated, or is constant.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> from giantsteps.functions import as_function
+    >>> check_function(as_function("exp(x**2/5)"))
+    >>> check_function(as_function("exp(x**2/3)"), field="teacher")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    giantsteps.errors.InvalidProblem: teacher = <Function exp(x**2/3)>: must be a function with ...
     """
     try:
         rule = gauss_rule(function)

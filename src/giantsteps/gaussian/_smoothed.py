@@ -57,6 +57,19 @@ class Smoothed:
         μ₂² = E (f − E f − z E z f)² = E f² − (E f)² − (E z f)², without the cancellation.
     std : ndarray
         s.
+
+    References
+    ----------
+    theory §5c.
+
+    Examples
+    --------
+    >>> from giantsteps.functions import as_function
+    >>> found = smoothed(as_function("sin"), [0.0, 1.0], 0.5)
+    >>> isinstance(found, Smoothed), found.mean.shape
+    (True, (2,))
+    >>> (found.mean / np.exp(-0.125)).round(12)  # E sin(m + s z) = sin(m) exp(−s²/2)
+    array([0.        , 0.84147098])
     """
 
     mean: np.ndarray
@@ -107,6 +120,15 @@ def smoothed(function: Function, mean: ArrayLike, std: ArrayLike) -> Smoothed:
     References
     ----------
     theory §5c.
+
+    Examples
+    --------
+    What a ReLU neuron of length c = 1 sees when a spike moves it by S k, k = −2, 0, 2 and S = 1:
+
+    >>> from giantsteps.functions import as_function
+    >>> found = smoothed(as_function("relu"), [-2.0, 0.0, 2.0], 1.0)
+    >>> found.mean.round(4), found.slope.round(4)
+    (array([0.0085, 0.3989, 2.0085]), array([0.0228, 0.5   , 0.9772]))
     """
     m, s = np.broadcast_arrays(np.asarray(mean, float), np.asarray(std, float))
     shape, m, s = m.shape, m.ravel(), s.ravel()

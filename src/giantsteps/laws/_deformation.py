@@ -24,6 +24,18 @@ class Outlier(NamedTuple):
         Squared cosines of its singular vectors with those of the deformation; 0 if absent.
     present : ndarray of bool
         Whether it leaves the bulk.
+
+    References
+    ----------
+    theory §2; benaych2012.
+
+    Examples
+    --------
+    >>> found = outlier(2.0, width=1.0)
+    >>> isinstance(found, Outlier), bool(found.present)
+    (True, True)
+    >>> float(found.value), float(found.left)  # (1 + θ²)/θ and 1 − 1/θ² at β = 1
+    (2.5, 0.75)
     """
 
     value: NDArray
@@ -45,6 +57,20 @@ class Outliers(NamedTuple):
         ``P @ left_vectors[:, j]`` and ``Q @ right_vectors[:, j]`` are the unit singular vectors
         of P Qᵀ; a direction e has squared cosine ``left[j] * (e @ P @ left_vectors[:, j])**2``
         with the j-th left outlier.
+
+    References
+    ----------
+    theory §2; benaych2012.
+
+    Examples
+    --------
+    Two orthogonal directions of strengths 3 and 1/2, one above and one below β^{1/4} = 1:
+
+    >>> found = outliers(np.eye(2), np.diag([9.0, 0.25]), width=1.0)
+    >>> isinstance(found, Outliers), found.strength, found.present
+    (True, array([3. , 0.5]), array([ True, False]))
+    >>> found.value.round(4)
+    array([3.3333, 2.    ])
     """
 
     strength: NDArray
@@ -57,7 +83,23 @@ class Outliers(NamedTuple):
 
 
 def critical_strength(width: ArrayLike) -> NDArray:
-    """β^{1/4}: the strength above which a spike leaves the bulk of W₀."""
+    """β^{1/4}: the strength above which a spike leaves the bulk of W₀.
+
+    Parameters
+    ----------
+    width : array_like
+        β = N/d.
+
+    References
+    ----------
+    theory §2; benaych2012.
+
+    Examples
+    --------
+    >>> theta = float(critical_strength(16.0))
+    >>> theta, [bool(outlier(t, width=16.0).present) for t in (0.99 * theta, 1.01 * theta)]
+    (2.0, [False, True])
+    """
     return np.asarray(width, dtype=float) ** 0.25
 
 
@@ -81,6 +123,12 @@ def outlier(strength: ArrayLike, width: ArrayLike) -> Outlier:
     References
     ----------
     theory §2; benaych2012.
+
+    Examples
+    --------
+    >>> found = outlier([0.5, 1.0, 2.0, 4.0], width=1.0)
+    >>> found.value.round(4), found.left.round(4)
+    (array([2.  , 2.  , 2.5 , 4.25]), array([0.    , 0.    , 0.75  , 0.9375]))
     """
     strength, width = np.asarray(strength, dtype=float), np.asarray(width, dtype=float)
     if not np.all(strength >= 0):
@@ -119,6 +167,14 @@ def outliers(left_gram: ArrayLike, right_gram: ArrayLike, width: ArrayLike) -> O
     References
     ----------
     theory §2; benaych2012.
+
+    Examples
+    --------
+    A rank-two change whose right vectors are the same is of rank one, of strength √(1 + 4):
+
+    >>> found = outliers(np.eye(2), [[1.0, 2.0], [2.0, 4.0]], width=1.0)
+    >>> found.strength.round(6) + 0.0, found.present
+    (array([2.236068, 0.      ]), array([ True, False]))
     """
     left_root, left_inverse = _square_roots(left_gram, "left_gram")
     right_root, right_inverse = _square_roots(right_gram, "right_gram")
@@ -143,6 +199,20 @@ def generic_outlier(strength: ArrayLike, bulk: SampleCovariance) -> Outlier:
 
     and is present iff θ² D(edge) > 1.
 
+    ========  ============  ===============================================
+    symbol    argument      meaning
+    ========  ============  ===============================================
+    θ         ``strength``  not negative and finite
+    m_n, m_N  ``bulk``      its Stieltjes transform and its companion
+    ========  ============  ===============================================
+
+    ========  ============  ===============================================
+    symbol    argument      meaning
+    ========  ============  ===============================================
+    θ         ``strength``  not negative and finite
+    m_n, m_N  ``bulk``      its Stieltjes transform and its companion
+    ========  ============  ===============================================
+
     Parameters
     ----------
     strength : array_like
@@ -158,6 +228,14 @@ def generic_outlier(strength: ArrayLike, bulk: SampleCovariance) -> Outlier:
     References
     ----------
     theory §3; benaych2012.
+
+    Examples
+    --------
+    >>> from giantsteps.laws import KernelBulk
+    >>> bulk = KernelBulk(width=1.0, samples=2.0, linear=0.6, residual=0.2)
+    >>> found = generic_outlier([0.5, 3.0], bulk)
+    >>> found.present, found.value.round(4), round(float(np.sqrt(bulk.edge)), 4)
+    (array([False,  True]), array([2.0404, 3.2148]), 2.0404)
     """
     strength = np.asarray(strength, dtype=float)
     if not np.all((strength >= 0) & np.isfinite(strength)):

@@ -14,7 +14,7 @@ __all__ = ["KernelBulk"]
 
 
 class KernelBulk(SampleCovariance):
-    r"""Law of the n eigenvalues of K = Φ̄Φ̄ᵀ, Φ̄ = N^{-1/2}(μ₁ X̃ W + μ₂ Z).
+    """Law of the n eigenvalues of K = Φ̄Φ̄ᵀ, Φ̄ = N^{-1/2}(μ₁ X̃ W + μ₂ Z).
 
     A `SampleCovariance` with Γ = n/N whose population H is the law of μ₂² + μ₁² x, x the N
     eigenvalues of Wᵀ W. K has an atom at 0 of mass 1 − β/α if α > β.
@@ -31,6 +31,15 @@ class KernelBulk(SampleCovariance):
     References
     ----------
     theory §3; fan2020; ba2022.
+
+    Examples
+    --------
+    >>> from giantsteps.functions import as_function
+    >>> from giantsteps.gaussian import moments
+    >>> tanh = moments(as_function("tanh"))
+    >>> bulk = KernelBulk(width=1.25, samples=1.5, linear=tanh.linear, residual=tanh.residual)
+    >>> round(bulk.edge, 4), [round(mass, 4) for _, mass in bulk.atoms]
+    (3.1279, [0.1667])
     """
 
     def __init__(self, *, width: float, samples: float, linear: float, residual: float) -> None:

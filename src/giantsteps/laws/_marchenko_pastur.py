@@ -49,6 +49,16 @@ class MarchenkoPastur(Law):
     References
     ----------
     theory §1.
+
+    Examples
+    --------
+    >>> law = MarchenkoPastur(4.0)  # d eigenvalues of W Wᵀ, N = 4d
+    >>> law.support, law.atoms
+    (((1.0, 9.0),), ())
+    >>> MarchenkoPastur(4.0, side="neurons").atoms  # 3d of the N eigenvalues of Wᵀ W are zero
+    ((0.0, 0.75),)
+    >>> law.singular_values().support
+    ((1.0, 3.0),)
     """
 
     width: float

@@ -22,7 +22,7 @@ def variance_profile(
     width: float,
     along: Literal["columns", "rows"] = "columns",
 ) -> SingularValues:
-    r"""Law of the min(d, N) singular values of W (d × N) with variances c/d.
+    """Law of the min(d, N) singular values of W (d × N) with variances c/d.
 
     Columns: W = Z C^{1/2}/√d with c_j the variance of column (neuron) j; W Wᵀ is the sample
     covariance of population βc at ratio 1/β. Rows: W = C^{1/2} Z/√d; Wᵀ W is that of population
@@ -36,9 +36,23 @@ def variance_profile(
     β       ``width``      N/d
     ======  =============  =================================================
 
+    ``along`` says whether columns or rows have the variances.
+
+    ``along`` says whether columns or rows have the variances.
+
     References
     ----------
     theory §2.
+
+    Examples
+    --------
+    A step has doubled the variance of half of the neurons:
+
+    >>> law = variance_profile([1.0, 2.0], width=1.5)
+    >>> round(law.edge, 4), round(variance_profile([1.0], width=1.5).edge, 4)  # 1 + √1.5
+    (2.8257, 2.2247)
+    >>> round(float(law.expectation(lambda x: x**2)), 6)  # β E c
+    2.25
     """
     if not 0 < width < np.inf:
         raise InvalidProblem("width", width, "a positive finite number (N/d)")

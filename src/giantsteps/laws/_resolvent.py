@@ -36,6 +36,17 @@ def g1(s: ArrayLike, width: ArrayLike) -> NDArray:
     References
     ----------
     theory §1.
+
+    Examples
+    --------
+    >>> s, width = 0.5, 2.0
+    >>> g = float(g1(s, width))
+    >>> round(s * g**2 + (s + width - 1) * g - 1, 12) + 0.0
+    0.0
+    >>> W = np.random.default_rng(0).standard_normal((300, 600)) / np.sqrt(300)
+    >>> drawn = np.trace(np.linalg.inv(W @ W.T + s * np.eye(300))) / 300
+    >>> round(g, 2), round(float(drawn), 2)
+    (0.56, 0.56)
     """
     return traces(*_checked(s, width))[0]
 
@@ -46,20 +57,69 @@ def g2(s: ArrayLike, width: ArrayLike) -> NDArray:
     .. math:: g_2(s) = \tfrac1N \operatorname{tr}(W^\top W + s)^{-1},\qquad
               β s g_2^2 + (s + 1 - β) g_2 - 1 = 0,\qquad β g_2 = g_1 - (1 - β)/s .
 
-    Arguments as for `g1`. References: theory §1.
+    ======  =========  ====================================================
+    symbol  argument   meaning
+    ======  =========  ====================================================
+    s       ``s``      positive, or complex off [−(1+√β)², −(1−√β)²]
+    β       ``width``  N/d, positive
+    ======  =========  ====================================================
+
+    Arguments as for `g1`.
+
+    References
+    ----------
+    theory §1.
+
+    Examples
+    --------
+    >>> s, width = 0.5, 2.0
+    >>> round(float(width * g2(s, width) - g1(s, width) + (1 - width) / s), 12) + 0.0
+    0.0
     """
     return traces(*_checked(s, width))[1]
 
 
 def g1_prime(s: ArrayLike, width: ArrayLike) -> NDArray:
-    r"""Derivative of `g1` in s: :math:`g_1' = -g_1(1 + g_1)/r`, r the root of the discriminant."""
+    """Derivative of `g1` in s: :math:`g_1' = -g_1(1 + g_1)/r`, r the root of the discriminant.
+
+    Arguments ``s`` and ``width`` as for `g2`.
+
+    Arguments ``s`` and ``width`` as for `g2`.
+
+    References
+    ----------
+    theory §1.
+
+    Examples
+    --------
+    >>> s, width, h = 0.5, 2.0, 1e-6
+    >>> difference = (g1(s + h, width) - g1(s - h, width)) / (2 * h)
+    >>> round(float(g1_prime(s, width)), 6), round(float(difference), 6)
+    (-0.425356, -0.425356)
+    """
     left, _, root = traces(*_checked(s, width))
     with np.errstate(divide="ignore", invalid="ignore"):  # infinite at an edge
         return -left * (1.0 + left) / root
 
 
 def g2_prime(s: ArrayLike, width: ArrayLike) -> NDArray:
-    r"""Derivative of `g2` in s: :math:`g_2' = -g_2(1 + β g_2)/r`, r as for `g1_prime`."""
+    """Derivative of `g2` in s: :math:`g_2' = -g_2(1 + β g_2)/r`, r as for `g1_prime`.
+
+    Arguments ``s`` and ``width`` as for `g2`.
+
+    Arguments ``s`` and ``width`` as for `g2`.
+
+    References
+    ----------
+    theory §1.
+
+    Examples
+    --------
+    >>> s, width, h = 0.5, 2.0, 1e-6
+    >>> difference = (g2(s + h, width) - g2(s - h, width)) / (2 * h)
+    >>> round(float(g2_prime(s, width)), 6), round(float(difference), 6)
+    (-2.212678, -2.212678)
+    """
     s, width = _checked(s, width)
     _, right, root = traces(s, width)
     with np.errstate(divide="ignore", invalid="ignore"):  # infinite at an edge

@@ -24,12 +24,42 @@ class SingularValues(Law):
 
     .. math:: F_{sv}(x) = \frac{F(x^2) - (1 - k)}{k},\qquad ρ_{sv}(x) = \frac{2xρ(x^2)}{k}.
 
+    ======  ===============  ===========================================
+    symbol  argument         meaning
+    ======  ===============  ===========================================
+    F, ρ    ``eigenvalues``  cdf and density of the eigenvalues
+    k       ``kept``         min(1, q/p)
+    ======  ===============  ===========================================
+
+    ======  ===============  ===========================================
+    symbol  argument         meaning
+    ======  ===============  ===========================================
+    F, ρ    ``eigenvalues``  cdf and density of the eigenvalues
+    k       ``kept``         min(1, q/p)
+    ======  ===============  ===========================================
+
     Parameters
     ----------
     eigenvalues : Law
         Law of the eigenvalues of M Mᵀ, with an atom of mass at least 1 − ``kept`` at 0.
     kept : float
         k = min(1, q/p).
+
+    References
+    ----------
+    theory §1.
+
+    Examples
+    --------
+    Of W (d × N) with N = d/4 the d eigenvalues of W Wᵀ have d − N zeros; its singular values none.
+
+    >>> from giantsteps.laws import MarchenkoPastur
+    >>> eigenvalues = MarchenkoPastur(0.25)
+    >>> eigenvalues.atoms
+    ((0.0, 0.75),)
+    >>> law = SingularValues(eigenvalues, kept=0.25)
+    >>> law.support, law.atoms
+    (((0.5, 1.5),), ())
     """
 
     eigenvalues: Law

@@ -77,22 +77,27 @@ class Grid:
 
     @property
     def dims(self) -> tuple[str, ...]:
+        """The paths that vary, one an axis."""
         return tuple(self.axes)
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """How many values each path has."""
         return tuple(len(values) for values in self.axes.values())
 
     @property
     def ndim(self) -> int:
+        """How many paths vary."""
         return len(self.axes)
 
     @property
     def size(self) -> int:
+        """How many problems the grid holds."""
         return math.prod(self.shape)
 
     @property
     def coords(self) -> dict[str, np.ndarray]:
+        """The values along each axis: floats, or strings that name them."""
         return {path: _labels(values) for path, values in self.axes.items()}
 
     # Cells -------------------------------------------------------------------------------------

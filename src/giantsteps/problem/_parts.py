@@ -20,16 +20,26 @@ _RATIO = "a positive finite number"
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Part):
-    """One gradient step on the first layer: W ← W + η √N G with η = rate · N^exponent (theory §0).
+    r"""One gradient step on the first layer: W ← W + η √N G with η = rate · N^exponent (theory §0).
 
     ======  ===========  ==========================================================================
     symbol  argument     meaning
     ======  ===========  ==========================================================================
     n₀/d    samples      size of the batch, > 0
-    \\       rate         coefficient of the learning rate, ≥ 0 (0: a step that does not move)
+    \       rate         coefficient of the learning rate, ≥ 0 (0: a step that does not move)
     e       exponent     in [0, 1/2]: 0 "small" steps, 1/2 "giant" steps, between them the staircase
-    \\       batch        ``"fresh"`` samples, or those of the ``"previous"`` step once more
+    \       batch        ``"fresh"`` samples, or those of the ``"previous"`` step once more
     ======  ===========  ==========================================================================
+
+    References
+    ----------
+    theory §0; ba2022, moniri2023, cui2024.
+
+    Examples
+    --------
+    >>> step = Step(samples=4, rate=2, exponent=0.5)  # a giant step, η = 2√N
+    >>> step.learning_rate(neurons=900)
+    60.0
     """
 
     samples: float
@@ -69,6 +79,16 @@ class Ridge(Part):
     n/d     samples     size of the training set of the readout, > 0
     λ       penalty     ridge penalty, ≥ 0 (0: the solution of minimum norm)
     ======  ==========  ======================================================
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> readout = Ridge(samples=2, penalty=0.1)
+    >>> readout
+    Ridge(samples=2.0, penalty=0.1)
     """
 
     samples: float
@@ -95,6 +115,17 @@ class Init(Part):
     second_layer : SecondLayer or str or mapping
         The law of A in a_j = A_j/√N: a law, its name (``"gaussian"``, ``"constant"``), or
         ``{"law": "vocabulary", "values": [...], "probabilities": [...]}``.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> Init()
+    Init(weights='gaussian', second_layer=Gaussian())
+    >>> Init(weights="sphere", second_layer={"law": "constant", "value": 2.0}).second_layer
+    Constant(value=2.0)
     """
 
     weights: str = "gaussian"
@@ -129,6 +160,18 @@ class Sizes:
     n₀      step_samples   one for each step
     n       samples        of the readout, None if there is none
     ======  =============  =======================================
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=1.0)])
+    >>> problem.at(10) == Sizes(d=10, neurons=15, step_samples=(40,), samples=None)
+    True
     """
 
     d: int

@@ -25,7 +25,7 @@ COUPLED = ("activation", "steps")
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Problem(Part):
-    """A two-layer network, its teacher, its gradient steps and its readout (theory §0).
+    r"""A two-layer network, its teacher, its gradient steps and its readout (theory §0).
 
     Inputs x ~ N(0, I_d), labels y = σ*(⟨x, β*⟩) + ε with ‖β*‖ = 1 and Var ε = Δ. The network
     f(x) = N^{-1/2} aᵀσ(Wᵀx) starts as ``init`` says, takes the ``steps`` on W, and then learns a
@@ -38,9 +38,9 @@ class Problem(Part):
     σ*      teacher           the same, or a teacher of higher rank
     N/d     width             > 0
     Δ       noise_variance    ≥ 0
-    \\       steps             sequence of :class:`Step`, none for random features
-    \\       readout           :class:`Ridge`, or None where no question asks for one
-    \\       init              :class:`Init`
+    \       steps             sequence of :class:`Step`, none for random features
+    \       readout           :class:`Ridge`, or None where no question asks for one
+    \       init              :class:`Init`
     ======  ================  ====================================================================
 
     Problems are immutable, equal and hashable by value. A part may be given as a mapping of its
@@ -50,6 +50,10 @@ class Problem(Part):
     ------
     InvalidProblem
         Naming the path of the field, its value and what is allowed.
+
+    References
+    ----------
+    theory §0.
 
     Examples
     --------

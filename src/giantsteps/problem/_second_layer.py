@@ -29,6 +29,17 @@ class SecondLayer(Part, ABC):
     ----------
     law : str
         The name of the law in files and in ``Init(second_layer=...)``.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> laws = [gs.Gaussian(), gs.Constant(), gs.Vocabulary([-1, 1], [0.5, 0.5])]
+    >>> [isinstance(law, SecondLayer) for law in laws], [law.mean for law in laws]
+    ([True, True, True], [0.0, 1.0, 0.0])
     """
 
     law: ClassVar[str]
@@ -77,7 +88,26 @@ class SecondLayer(Part, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Gaussian(SecondLayer):
-    """A ~ N(0, 1): the second layer of ba2022, moniri2023 and moniri2026."""
+    """A ~ N(0, 1): the second layer of ba2022, moniri2023 and moniri2026.
+
+    Attributes
+    ----------
+    law : str
+        ``"gaussian"``, its name in files.
+
+    References
+    ----------
+    theory §0; ba2022, moniri2023, moniri2026.
+
+    Examples
+    --------
+    >>> law = Gaussian()
+    >>> law.mean, law.second_moment, law.symmetric, law.distinct_nonzero
+    (0.0, 1.0, True, inf)
+    >>> values, probabilities = law.types()  # theory's quadrature of A
+    >>> values.shape, round(float(probabilities @ values**4), 3)
+    ((40,), 3.0)
+    """
 
     law: ClassVar[str] = "gaussian"
 
@@ -127,6 +157,21 @@ class Constant(SecondLayer):
     ----------
     value : float
         Any finite number. At zero the steps do not move the first layer.
+
+    Attributes
+    ----------
+    law : str
+        ``"constant"``, its name in files.
+
+    References
+    ----------
+    theory §0; cui2024.
+
+    Examples
+    --------
+    >>> law = Constant(0.5)
+    >>> law.mean, law.second_moment, law.symmetric, law.distinct_nonzero
+    (0.5, 0.25, False, 1.0)
     """
 
     value: float = 1.0
@@ -171,6 +216,21 @@ class Vocabulary(SecondLayer):
         Finite and distinct. Kept in increasing order: the order given does not matter.
     probabilities : sequence of float
         One for each value, not negative, summing to one within 1e-9.
+
+    Attributes
+    ----------
+    law : str
+        ``"vocabulary"``, its name in files.
+
+    References
+    ----------
+    theory §0; dandi2024.
+
+    Examples
+    --------
+    >>> law = Vocabulary([1.0, -1.0, 0.0], [0.25, 0.25, 0.5])
+    >>> law.values, law.second_moment, law.symmetric, law.distinct_nonzero
+    ((-1.0, 0.0, 1.0), 0.5, True, 2.0)
     """
 
     values: tuple[float, ...]
@@ -236,7 +296,27 @@ _LAWS: dict[str, type[SecondLayer]] = {law.law: law for law in (Gaussian, Consta
 
 
 def as_second_layer(spec: object, field: str = "second_layer") -> SecondLayer:
-    """Return the law that ``spec`` names: a law, its name, or ``{"law": name, ...parameters}``."""
+    """Return the law that ``spec`` names: a law, its name, or ``{"law": name, ...parameters}``.
+
+    Parameters
+    ----------
+    spec : SecondLayer, str or mapping
+        A law, its name, or a table with its name and parameters as it stands in a file.
+    field : str
+        The field that the error names.
+
+    Raises
+    ------
+    InvalidProblem
+        When the specification means no law.
+
+    Examples
+    --------
+    >>> as_second_layer("constant")
+    Constant(value=1.0)
+    >>> as_second_layer({"law": "constant", "value": 2.0})
+    Constant(value=2.0)
+    """
     if isinstance(spec, SecondLayer):
         return spec
     name = spec.get("law") if isinstance(spec, Mapping) else spec
