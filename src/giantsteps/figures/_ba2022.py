@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from giantsteps import simulation, theory
+from giantsteps import theory
 from giantsteps.displays._style import GREY, PALETTE
-from giantsteps.figures._draft import Draft, Measured, logarithmic
+from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
+from giantsteps.figures._measured import Measured
+from giantsteps.figures._networks import leading_vectors, risk_of_its_weights
 from giantsteps.functions import centered
 from giantsteps.gaussian import moments
 from giantsteps.problem import Grid, Problem, Ridge, Step
-from giantsteps.theory import risk_of_weights
 from giantsteps.theory._first_step import link_of
 
 if TYPE_CHECKING:
@@ -41,17 +42,19 @@ _VALUE = r"singular value of $W_1$"
     paper={"d": 2000, "seeds": 5},
 )
 def weights(draft: Draft, d: int, seeds: int, rates: Sequence[float]) -> Drawing:
-    labels = [(_VALUE, "density")] * len(rates)
-    drawing, axes = draft.axes(*labels)
-    for ax, rate in zip(axes, rates):
-        problem = Problem(
+    problems = [
+        Problem(
             activation="tanh",
             teacher=centered("relu"),
             width=2.0,
             steps=[Step(samples=4.0, rate=rate)],
         )
-        runs = draft.simulated(simulation.weights, problem, d=d, seeds=seeds, top=1)
-        draft.spectrum(ax, theory.weights(problem), runs)
+        for rate in rates
+    ]
+    runs = [draft.spectra("weights", p, d=d, seeds=seeds, top=1) for p in problems]
+    drawing, axes = draft.axes(*[(_VALUE, "density")] * len(rates))
+    for ax, rate, problem, found in zip(axes, rates, problems, runs):
+        draft.spectrum(ax, theory.weights(problem), found)
         ax.set_title(rf"$\eta = {rate:g}$")
     return drawing
 
@@ -70,34 +73,34 @@ def weights(draft: Draft, d: int, seeds: int, rates: Sequence[float]) -> Drawing
     paper={"d": 2000, "seeds": 3},
 )
 def kernel(draft: Draft, d: int, seeds: int, rates: Sequence[float]) -> Drawing:
-    value = "eigenvalue of $K$"
-    labels = [*[(value, "density")] * len(rates)]
-    labels.append((r"label $\tilde{y}_i$", r"$\sqrt{n}\,u_i$"))
-    drawing, axes = draft.axes(*labels, height=2.2)
-    for ax, rate in zip(axes, rates):
-        problem = Problem(
+    problems = [
+        Problem(
             activation=centered("softplus"),
             teacher="tanh",
             width=1.25,
             steps=[Step(samples=1.5, rate=rate)],
             readout=Ridge(samples=1.5, penalty=1e-3),
         )
-        runs = draft.simulated(simulation.kernel, problem, d=d, seeds=seeds, top=1)
+        for rate in rates
+    ]
+    runs = [draft.spectra("kernel", p, d=d, seeds=seeds, top=1) for p in problems]
+    last = draft.memory.kept(leading_vectors, problems[-1], d=d, seeds=1, top=1)
+    panels = [("eigenvalue of $K$", "density")] * len(rates)
+    drawing, axes = draft.axes(*panels, (r"label $\tilde{y}_i$", r"$\sqrt{n}\,u_i$"), height=2.2)
+    for ax, rate, problem, found in zip(axes, rates, problems, runs):
         answer = theory.kernel(problem)
-        draft.spectrum(ax, answer, runs)
+        draft.spectrum(ax, answer, found)
         ax.set_title(rf"$\eta = {rate:g}$")
-    run = simulation.run(problem, d, 0)
-    labels_, features = np.asarray(run.arrays["y"]), np.asarray(run.arrays["Phi"])
-    vector = np.linalg.svd(features, full_matrices=False)[0][:, 0] * np.sqrt(len(labels_))
-    vector *= np.sign(vector @ labels_)
+    labels, vector = last.value[0]["labels"], last.value[0]["vectors"][:, 0]
+    vector = vector * np.sign(vector @ labels)
     ax = axes[-1]
-    draft.cloud(ax, labels_, vector, "eigenvector")
+    draft.cloud(ax, labels, vector, "eigenvector")
     if answer.spikes:
         slope = np.sqrt(answer.spikes[0].overlap / moments(link_of(problem)).second_moment)
-        ends = np.array([labels_.min(), labels_.max()])
+        ends = np.array([labels.min(), labels.max()])
         draft.line(ax, ends, slope * ends, "theory", color=PALETTE[0], zorder=4, label="theory")
-        found = float((vector @ labels_) ** 2 / (len(vector) * (labels_ @ labels_)))
-        ax.legend(title=f"squared overlap {answer.spikes[0].overlap:.3f} ({found:.3f})")
+        aligned = float((vector @ labels) ** 2 / (len(vector) * (labels @ labels)))
+        ax.legend(title=f"squared overlap {answer.spikes[0].overlap:.3f} ({aligned:.3f})")
     return drawing
 
 
@@ -122,11 +125,11 @@ def _curves(
         return Measured.stack([draft.measure(g, quantity, d=d, seeds=seeds) for g in grids])
 
     found = measured("risk.test")
+    start = measured("risk.initial.test")[:, 0] if before else None
     curve = [draft.stated(theory.risk(Grid(p, {path: values}), d=d)) for p in fine[0]]
-    if before:
-        start = (x, measured("risk.initial.test")[:, 0])
+    if start is not None:
         line = [np.ravel(answer.initial.test)[0] for answer in curve if answer.initial is not None]
-        draft.pair(ax, "before the step", 5, (fine[1], line), start, color=GREY)
+        draft.pair(ax, "before the step", 5, (fine[1], line), (x, start), color=GREY)
     for number, value in enumerate(values):
         line = [np.ravel(answer.test)[number] for answer in curve]
         draft.pair(ax, name.format(value), number, (fine[1], line), (x, found[:, number]))
@@ -270,20 +273,21 @@ def _several(steps: int, rate: float, alpha: float = 2.0) -> Problem:
 def steps(
     draft: Draft, d: int, seeds: int, samples: Sequence[float], steps: Sequence[int], rate: float
 ) -> Drawing:
+    problems = [_several(count, rate) for count in steps]
+    found = [
+        draft.measure(Grid(p, {"readout.samples": samples}), "risk.test", d=d, seeds=seeds)
+        for p in problems
+    ]
+    equivalent = [
+        draft.memory.kept(risk_of_its_weights, p, d=d, seeds=seeds, samples=list(samples))
+        for p in problems
+    ]
     drawing, (ax,) = draft.axes((r"readout samples $\alpha = n/d$", _RISK))
     for number, count in enumerate(steps):
-        problem = _several(count, rate)
-        grid = Grid(problem, {"readout.samples": samples})
-        found = draft.measure(grid, "risk.test", d=d, seeds=seeds)
-        equivalent = np.zeros((seeds, len(samples)))
-        for seed in range(seeds):
-            arrays = simulation.run(problem, d, seed).arrays
-            given, teacher = arrays[f"W{count}"], arrays["beta"]
-            for i, cell in enumerate(grid):
-                equivalent[seed, i] = risk_of_weights(given, teacher, cell).test
+        line = np.mean([network["test"] for network in equivalent[number].value], axis=0)
         name = "before the steps" if count == 0 else rf"$t = {count}$"
-        draft.pair(ax, name, number, (samples, equivalent.mean(axis=0)), (samples, found))
-    draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
+        draft.pair(ax, name, number, (samples, line), (samples, found[number]))
+    draft.floor(ax, theory.bounds(problems[0])["linear"], "kernel floor")
     logarithmic(ax, "y")
     ax.set_ylim(0.02, 1.0)
     ax.legend(loc="upper right", ncols=2)
@@ -304,25 +308,28 @@ def steps(
     paper={"d": 1000, "seeds": 20},
 )
 def time(draft: Draft, d: int, seeds: int, longest: int, rates: Sequence[float]) -> Drawing:
+    t = np.arange(longest + 1)
+    curves = {rate: [_several(int(count), rate) for count in t] for rate in rates}
+
+    def measured(quantity: str, **options: Any) -> list[Measured]:
+        return [
+            Measured.stack([draft.measure(p, quantity, d=d, seeds=seeds, **options) for p in curve])
+            for curve in curves.values()
+        ]
+
+    risks = measured("risk.test")
+    overlaps = measured("weights.overlap.teacher", top=1, bulk=False)
     drawing, (left, right) = draft.axes(
         ("number of steps $t$", _RISK),
         ("number of steps $t$", r"squared overlap $\langle u_1, \beta_*\rangle^2$"),
     )
-    t = np.arange(longest + 1)
-    for number, rate in enumerate(rates):
-        problems = [_several(int(count), rate) for count in t]
+    for number, (rate, problems) in enumerate(curves.items()):
         name = rf"$\eta = {rate:g}$"
-        risks = [draft.measure(p, "risk.test", d=d, seeds=seeds) for p in problems]
         error = [draft.stated(theory.risk(p, d=d)).test for p in problems]
-        draft.pair(left, name, number, (t, error), (t, Measured.stack(risks)))
-        overlaps = [
-            draft.simulated(simulation.weights, p, d=d, seeds=seeds, top=1, bulk=False)
-            for p in problems
-        ]
-        found = Measured.of([[s.spikes[0].overlap for s in runs] for runs in overlaps])
+        draft.pair(left, name, number, (t, error), (t, risks[number]))
         spectra = [draft.stated(theory.weights(p, d=d)) for p in problems]
         overlap = [s.spikes[0].overlap if s.spikes else 0.0 for s in spectra]
-        draft.pair(right, name, number, (t, overlap), (t, found))
+        draft.pair(right, name, number, (t, overlap), (t, overlaps[number][:, 0]))
     draft.floor(left, theory.bounds(problems[0])["linear"], "kernel floor")
     left.set_ylim(bottom=0.0)
     left.legend(loc="upper right")

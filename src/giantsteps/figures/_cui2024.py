@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from giantsteps import simulation, theory
+from giantsteps import theory
 from giantsteps.displays._style import GREY, colours
-from giantsteps.figures._draft import Draft, Measured, logarithmic
+from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
+from giantsteps.figures._measured import Measured
+from giantsteps.figures._networks import spiked_ridge
 from giantsteps.problem import Grid, Problem, Ridge
 from giantsteps.theory import SpikedFeatures
 
@@ -38,36 +40,35 @@ def _problem(**values: Any) -> Problem:
     "projection (dashed).",
     chosen="the batches n₀/d = {batches}.",
     references=_PAPER,
-    smoke={"d": 60, "seeds": 2, "batches": (0.5, 4.0), "draws": 64},
-    quick={"d": 400, "seeds": 5, "batches": (0.5, 2.0, 8.0), "draws": 1024},
+    smoke={"d": 60, "seeds": 2, "batches": (0.5, 4.0)},
+    quick={"d": 400, "seeds": 5, "batches": (0.5, 2.0, 8.0)},
     paper={"d": 2000, "seeds": 10},
 )
-def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float], draws: int) -> Drawing:
+def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawing:
+    problems = [
+        _problem(
+            activation="tanh", teacher="tanh", beta=1.0, alpha=2.0, alpha0=alpha0,
+            eta_tilde=2.5, lam=0.01,
+        )
+        for alpha0 in batches
+    ]  # fmt: skip
+    means = [draft.measure(p, "learned_function.mean", d=d, seeds=seeds) for p in problems]
     labels = [(r"projection on the spike $k$", r"prediction" if i == 0 else "")
               for i in range(len(batches))]  # fmt: skip
     drawing, axes = draft.axes(*labels, height=2.1, sharey=True)
-    x = np.linspace(-3.0, 3.0, 61)
+    x = np.linspace(-3.0, 3.0, 61)  # where the simulation is asked too
     shown = slice(2, -1, 6)
-    for number, (ax, alpha0) in enumerate(zip(axes, batches)):
-        problem = _problem(
-            activation="tanh", teacher="tanh", beta=1.0, alpha=2.0, alpha0=alpha0,
-            eta_tilde=2.5, lam=0.01,
-        )  # fmt: skip
+    for number, (ax, alpha0, problem) in enumerate(zip(axes, batches, problems)):
         answer = theory.equivalent(problem, d).learned_function(problem.require_readout(), x)
         draft.stated(answer)
-        runs = [
-            simulation.run(problem, d, seed).learned_function(
-                "spike", x=x[shown].tolist(), draws=draws
-            )
-            for seed in range(seeds)
-        ]
         colour = colours(6)[number]
-        found = Measured.of(np.stack([run.mean for run in runs], axis=-1))
         lower, upper = answer.mean - answer.band, answer.mean + answer.band
         ax.fill_between(x, lower, upper, color=colour, alpha=0.18, linewidth=0, zorder=0)
         draft.line(ax, x, lower, "mean - band", color=colour, linewidth=0)
         draft.line(ax, x, upper, "mean + band", color=colour, linewidth=0)
-        draft.pair(ax, r"learned $C(k)$", number, (x, answer.mean), (x[shown], found))
+        draft.pair(
+            ax, r"learned $C(k)$", number, (x, answer.mean), (x[shown], means[number][shown])
+        )
         if answer.target is not None:
             draft.line(ax, x, answer.target, "teacher", color="black", linestyle="--",
                        linewidth=0.8, label=r"$E[f_*\,|\,k]$")  # fmt: skip
@@ -92,24 +93,31 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float], draws: i
 def curves(
     draft: Draft, d: int, seeds: int, batches: Sequence[float], samples: Sequence[float], fine: int
 ) -> Drawing:
-    drawing, axes = draft.axes((_SAMPLES, _RISK), (_SAMPLES, _RISK))
     x = np.linspace(min(samples), max(samples), fine)
-    for ax, teacher, lam in zip(axes, ("tanh", "sin"), (0.01, 0.1)):
+    teachers = {"tanh": 0.01, "sin": 0.1}
+
+    def problem(teacher: str, alpha0: float) -> Problem:
+        return _problem(
+            activation="tanh", teacher=teacher, beta=1.0, alpha=1.0, alpha0=alpha0,
+            eta_tilde=1.0, lam=teachers[teacher],
+        )  # fmt: skip
+
+    def measured(teacher: str, alpha0: float, quantity: str) -> Measured:
+        grid = _at(problem(teacher, alpha0), samples, teachers[teacher])
+        return draft.measure(grid, quantity, d=d, seeds=seeds)
+
+    found = {(t, a): measured(t, a, "risk.test") for t in teachers for a in batches}
+    start = {t: measured(t, batches[0], "risk.initial.test") for t in teachers}
+    drawing, axes = draft.axes((_SAMPLES, _RISK), (_SAMPLES, _RISK))
+    for ax, (teacher, lam) in zip(axes, teachers.items()):
         for number, alpha0 in enumerate(batches):
-            problem = _problem(
-                activation="tanh", teacher=teacher, beta=1.0, alpha=1.0, alpha0=alpha0,
-                eta_tilde=1.0, lam=lam,
-            )  # fmt: skip
-            answer = draft.stated(theory.risk(_at(problem, x, lam), d=d))
-            grid = _at(problem, samples, lam)
-            found = draft.measure(grid, "risk.test", d=d, seeds=seeds)
+            answer = draft.stated(theory.risk(_at(problem(teacher, alpha0), x, lam), d=d))
             name = rf"$\alpha_0 = {alpha0:g}$"
-            draft.pair(ax, name, number, (x, answer.test), (samples, found))
+            draft.pair(ax, name, number, (x, answer.test), (samples, found[teacher, alpha0]))
         assert answer.initial is not None
-        start = draft.measure(grid, "risk.initial.test", d=d, seeds=seeds)
         curve = (x, answer.initial.test)
-        draft.pair(ax, "before the step", 5, curve, (samples, start), color=GREY)
-        draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
+        draft.pair(ax, "before the step", 5, curve, (samples, start[teacher]), color=GREY)
+        draft.floor(ax, theory.bounds(problem(teacher, 1.0))["linear"], "kernel floor")
         ax.set_title(f"tanh network, {teacher} teacher")
         logarithmic(ax, "y")
     axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -136,31 +144,6 @@ def _model(activation: str, teacher: str, spike: float, d: int | None = None) ->
         overlap=1.0,
         bulk=1.0,
     )
-
-
-def _draws(model: SpikedFeatures, d: int, seeds: int, readouts: Sequence[Ridge]) -> Measured:
-    """Ridge regression on draws of the model with one spike along the teacher's direction."""
-    errors = np.zeros((len(readouts), seeds))
-    most, tests = max(round(r.samples * d) for r in readouts), 4 * d
-    for seed in range(seeds):
-        rng = np.random.default_rng(seed)
-        weights = rng.standard_normal((d, round(model.width * d))) / math.sqrt(d)
-        weights[0] += float(model.spikes[0, 0])  # the first axis is the teacher's
-        x = rng.standard_normal((most + tests, d))
-        wanted = np.asarray(model.link(x[:, 0]), dtype=float)
-        features = np.asarray(model.activation(x @ weights), dtype=float)
-        features /= math.sqrt(weights.shape[1])
-        for i, readout in enumerate(readouts):
-            n = round(readout.samples * d)
-            phi, y = features[:n], wanted[:n]
-            ridge = n * readout.penalty / weights.shape[1]
-            if n <= weights.shape[1]:
-                a = phi.T @ np.linalg.solve(phi @ phi.T + ridge * np.eye(n), y)
-            else:
-                gram = phi.T @ phi + ridge * np.eye(weights.shape[1])
-                a = np.linalg.solve(gram, phi.T @ y)
-            errors[i, seed] = np.mean((features[most:] @ a - wanted[most:]) ** 2)
-    return Measured.of(errors)
 
 
 def _sum_loss(alpha: float, lam: float) -> Ridge:
@@ -223,14 +206,25 @@ def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) 
 def spiked(
     draft: Draft, d: int, seeds: int, spikes: Sequence[float], samples: Sequence[float], fine: int
 ) -> Drawing:
+    panels = (("sin", "sign"), ("tanh", "tanh"))
+
+    def drawn(functions: tuple[str, str], spike: float) -> Measured:
+        features = Problem(activation=functions[0], teacher=functions[1], width=1.0)
+        readouts = [(r.samples, r.penalty) for r in (_sum_loss(a, 0.1) for a in samples)]
+        networks = draft.memory.kept(
+            spiked_ridge, features, d=d, seeds=seeds, spike=spike, readouts=readouts
+        )
+        return Measured(lambda: np.stack([one["test"] for one in networks.value], axis=-1))
+
+    found = {(f, spike): drawn(f, spike) for f in panels for spike in spikes}
     drawing, axes = draft.axes((_SAMPLES, _RISK), (_SAMPLES, _RISK))
     x = np.linspace(min(samples), max(samples), fine)
-    for ax, functions in zip(axes, (("sin", "sign"), ("tanh", "tanh"))):
+    for ax, functions in zip(axes, panels):
         for number, spike in enumerate(spikes):
             model = _model(*functions, spike, d)
             line = [draft.stated(model.risk(_sum_loss(a, 0.1))).test for a in x]
-            found = _draws(model, d, seeds, [_sum_loss(a, 0.1) for a in samples])
-            draft.pair(ax, rf"$r = {spike:g}$", number, (x, line), (samples, found))
+            name = rf"$r = {spike:g}$"
+            draft.pair(ax, name, number, (x, line), (samples, found[functions, spike]))
         ax.set_title(f"{functions[0]} features, {functions[1]} teacher")
         logarithmic(ax, "y")
     axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -252,7 +246,6 @@ def spiked(
 def width(
     draft: Draft, d: int, seeds: int, rates: Sequence[float], widths: Sequence[float], fine: int
 ) -> Drawing:
-    drawing, (ax,) = draft.axes((r"width $\beta = N/d$", _RISK))
     x = np.linspace(min(widths), max(widths), fine)
 
     def problems(rate: float, at: Sequence[float] | NDArray[Any]) -> list[Problem]:
@@ -264,16 +257,20 @@ def width(
             for beta in at
         ]  # fmt: skip
 
+    def measured(rate: float, quantity: str) -> Measured:
+        networks = problems(rate, widths)
+        return Measured.stack([draft.measure(p, quantity, d=d, seeds=seeds) for p in networks])
+
+    found = [measured(rate, "risk.test") for rate in rates]
+    start = measured(rates[0], "risk.initial.test")
+    drawing, (ax,) = draft.axes((r"width $\beta = N/d$", _RISK))
     for number, rate in enumerate(rates):
         answers = [draft.stated(theory.risk(p, d=d)) for p in problems(rate, x)]
-        coarse = problems(rate, widths)
-        found = [draft.measure(p, "risk.test", d=d, seeds=seeds) for p in coarse]
         curve = (x, [answer.test for answer in answers])
         name = rf"$\tilde\eta = {rate:g}$"
-        draft.pair(ax, name, number, curve, (widths, Measured.stack(found)))
-    start = [draft.measure(p, "risk.initial.test", d=d, seeds=seeds) for p in coarse]
+        draft.pair(ax, name, number, curve, (widths, found[number]))
     line = [answer.initial.test for answer in answers if answer.initial is not None]
-    draft.pair(ax, "before the step", 5, (x, line), (widths, Measured.stack(start)), color=GREY)
-    draft.floor(ax, theory.bounds(coarse[0])["linear"], "kernel floor")
+    draft.pair(ax, "before the step", 5, (x, line), (widths, start), color=GREY)
+    draft.floor(ax, theory.bounds(problems(1.0, [1.0])[0])["linear"], "kernel floor")
     ax.legend()
     return drawing

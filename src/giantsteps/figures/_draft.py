@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import Answer, Spectrum, require
 from giantsteps.displays import DOUBLE, SINGLE, SpectrumDisplay
 from giantsteps.displays._style import GREY, MARKERS, colours
-from giantsteps.errors import StoreError
+from giantsteps.figures._measured import Measured
+from giantsteps.figures._memory import Later, Memory
 from giantsteps.problem import Grid, Problem
-from giantsteps.sweeps import Sweep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Draft", "Measured", "logarithmic"]
+__all__ = ["Draft", "logarithmic"]
 
 #: Whatever NumPy and matplotlib read as numbers: arrays, lists of leaves, single numbers.
 Values: TypeAlias = Any
 
-Array = NDArray[np.float64]
 Some = TypeVar("Some", bound=Answer)
 
 #: Error bars are so many standard errors.
@@ -34,48 +30,17 @@ BARS = 3.0
 _FLOOR: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 0.8}
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Mean and standard error over seeds, of the shape of what was simulated."""
-
-    mean: Array
-    standard_error: Array
-
-    @classmethod
-    def of(cls, samples: Values) -> Measured:
-        """From samples whose last axis is the seed."""
-        values = np.asarray(samples, dtype=float)
-        spread = (
-            values.std(axis=-1, ddof=1) if values.shape[-1] > 1 else np.zeros(values.shape[:-1])
-        )
-        return cls(values.mean(axis=-1), spread / np.sqrt(values.shape[-1]))
-
-    @classmethod
-    def stack(cls, parts: Sequence[Measured]) -> Measured:
-        """Parts of equal shape along a new first axis."""
-        return cls(
-            np.stack([part.mean for part in parts]),
-            np.stack([part.standard_error for part in parts]),
-        )
-
-    def __getitem__(self, index: Any) -> Measured:
-        return Measured(self.mean[index], self.standard_error[index])
-
-
 @dataclass(kw_only=True)
 class Draft:
     """What a figure draws with: it asks theory and simulation, and remembers every point.
 
+    A figure asks for all its simulations first and draws then: they are done together when the
+    first of them is read.
+
     Attributes
     ----------
-    store : Path
-        The store of the simulations, as a sweep keeps them: what is done is not done again.
-    device : str or None
-        Where simulations run.
-    workers : int
-        Processes of the sweeps; 1 works in this process.
-    progress : callable, optional
-        Called as ``progress(done, total)``.
+    memory : Memory
+        What was simulated.
     rows : list of dict
         Every plotted point: panel, series, source, x, y, standard error.
     problems : dict
@@ -86,10 +51,7 @@ class Draft:
         Name of a panel → labels of its axes.
     """
 
-    store: Path
-    device: str | None = None
-    workers: int = 1
-    progress: Callable[[int, int], None] | None = None
+    memory: Memory
     rows: list[dict[str, Any]] = field(default_factory=list)
     problems: dict[str, Problem | Grid] = field(default_factory=dict)
     violated: dict[str, None] = field(default_factory=dict)
@@ -111,13 +73,7 @@ class Draft:
         self.problems.setdefault(problem.content_hash, problem)
 
     def measure(
-        self,
-        problem: Problem | Grid,
-        quantity: str,
-        *,
-        d: int,
-        seeds: int,
-        **options: Any,
+        self, problem: Problem | Grid, quantity: str, *, d: int, seeds: int, **options: Any
     ) -> Measured:
         """A simulated number such as ``"risk.test"`` or ``"weights.overlap.teacher"``.
 
@@ -131,44 +87,15 @@ class Draft:
             Of the question, such as ``top``.
         """
         self.noted(problem)
-        grid = Grid(problem, {}) if isinstance(problem, Problem) else problem
-        question, _, rest = quantity.partition(".")
-        risk = question == "risk"
-        sweep = Sweep(
-            grid=grid,
-            d=d,
-            seeds=seeds,
-            questions={question: options},
-            sources=("simulation",),
-            store=self.store,
-            options=({"test_samples": "exact"} if risk else {}) | self._where(),
-            initial=rest.startswith("initial"),
-        )
-        report = self.progress
-        status = sweep.run(
-            executor="serial" if self.workers == 1 else "processes",
-            workers=self.workers,
-            progress=None if report is None else lambda done, failed, total: report(done, total),
-        )
-        if status.failed:
-            raise StoreError(f"{status.failed} simulations failed: {list(status.errors)[:1]}")
-        values = sweep.to_xarray()[quantity]
-        return Measured.of(values.isel(d=0).transpose(*grid.dims, ..., "seed").values)
+        found = self.memory.samples(problem, quantity, d=d, seeds=seeds, **options)
+        return Measured(lambda: found.value)
 
-    def _where(self) -> dict[str, Any]:
-        return {} if self.device is None else {"device": self.device}
-
-    def simulated(
-        self, question: Callable[..., Some], problem: Problem, *, d: int, seeds: int, **options: Any
-    ) -> list[Some]:
-        """Whole answers of the simulation, one a seed."""
+    def spectra(
+        self, question: str, problem: Problem, *, d: int, seeds: int, **options: Any
+    ) -> Later[list[Spectrum]]:
+        """Whole spectra, one a seed: ``"weights"``, ``"kernel"`` or ``"features"``."""
         self.noted(problem)
-        found = []
-        for seed in range(seeds):
-            found.append(question(problem, d=d, seed=seed, **options, **self._where()))
-            if self.progress is not None:
-                self.progress(seed + 1, seeds)
-        return found
+        return self.memory.spectra(question, problem, d=d, seeds=seeds, **options)
 
     # Drawing ----------------------------------------------------------------------------------
 
@@ -251,14 +178,14 @@ class Draft:
         ax.axvline(place, **shown, label=label or None, zorder=0)
 
     def spectrum(
-        self, ax: Axes, answer: Spectrum, runs: Sequence[Spectrum], **options: Any
+        self, ax: Axes, answer: Spectrum, runs: Later[list[Spectrum]], **options: Any
     ) -> SpectrumDisplay:
         """A spectrum by theory over the histogram of the simulated one."""
         self.stated(answer)
         letter, labels = ax.get_label(), (ax.get_xlabel(), ax.get_ylabel())
         ax.set_xlabel("")
         ax.set_ylabel("")
-        display = SpectrumDisplay.from_spectra(answer, runs, ax=ax, **options)
+        display = SpectrumDisplay.from_spectra(answer, runs.value, ax=ax, **options)
         display.ax_.set_xlabel(labels[0])
         display.ax_.set_ylabel(labels[1])
         ax.set_label(letter)

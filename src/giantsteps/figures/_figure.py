@@ -14,6 +14,7 @@ from giantsteps.answers import bibtex, require, to_csv
 from giantsteps.displays import save, style
 from giantsteps.errors import InvalidProblem
 from giantsteps.figures._draft import Draft
+from giantsteps.figures._memory import Memory
 from giantsteps.problem._checks import suggest
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Figure:
         workers : int
             Processes that simulate.
         progress : callable, optional
-            Called as ``progress(done, total)``.
+            Called as ``progress(done, total)``, with the networks of the whole figure.
         formats : sequence of str
             Suffixes of the drawing.
         **changes
@@ -103,13 +104,14 @@ class Figure:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as scratch, style():
             place = folder if size == "paper" else Path(scratch)
-            draft = Draft(
+            with Memory(
                 store=place / f"{self.name}.sqlite",
                 device=device,
                 workers=workers,
                 progress=progress,
-            )
-            drawing = self.draw(draft, **settings)
+            ) as memory:
+                draft = Draft(memory=memory)
+                drawing = self.draw(draft, **settings)
             made = Made(figure=self, size=size, settings=settings, draft=draft, folder=folder)
             made.save(drawing, formats)
         require("matplotlib.pyplot", "a figure", "plot").close(drawing)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps import simulation, theory
+from giantsteps import theory
 from giantsteps.displays._style import GREY, PALETTE
 from giantsteps.errors import NotCovered
 from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
+from giantsteps.figures._networks import leading_vectors
 from giantsteps.functions import centered
 from giantsteps.problem import Grid, Init, Problem, Ridge, Step
 
@@ -50,12 +51,12 @@ def _problem(teacher: Any, rate: float, exponent: float, penalty: float = 0.01) 
     paper={"d": 2000, "seeds": 3},
 )
 def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[float]) -> Drawing:
+    problems = [_problem("sin", rate, exponent) for exponent in exponents]
+    runs = [draft.spectra("features", p, d=d, seeds=seeds, top=3) for p in problems]
     labels = [(r"singular value of $\Phi$", "density")] * len(exponents)
     drawing, axes = draft.axes(*labels)
-    for ax, exponent in zip(axes, exponents):
-        problem = _problem("sin", rate, exponent)
-        runs = draft.simulated(simulation.features, problem, d=d, seeds=seeds, top=3)
-        display = draft.spectrum(ax, theory.features(problem, d=d), runs)
+    for ax, exponent, problem, found in zip(axes, exponents, problems, runs):
+        display = draft.spectrum(ax, theory.features(problem, d=d), found)
         display.axes_[0].set_title(rf"$e = {exponent:g}$")
     return drawing
 
@@ -75,10 +76,8 @@ def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[f
 def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
     problem = _problem("sin", rate, exponent)
     answer = draft.stated(theory.features(problem, d=d))
-    arrays = simulation.run(problem, d, 0).arrays
-    direction = np.asarray(arrays["b"])
-    z = np.asarray(arrays["X"]) @ direction / np.linalg.norm(direction)
-    left = np.linalg.svd(np.asarray(arrays["Phi"]), full_matrices=False)[0][:, :2]
+    (network,) = draft.memory.kept(leading_vectors, problem, d=d, seeds=1, top=2).value
+    z, left = network["projection"], network["vectors"]
     monomials = (lambda k: k, lambda k: k**2 / np.sqrt(3))
     x = np.linspace(-3.2, 3.2, 101)
     drawing, axes = draft.axes(
@@ -86,8 +85,7 @@ def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
     )
     for number, ax in enumerate(axes):
         basis = monomials[number]
-        vector = left[:, number] * np.sqrt(len(z))
-        vector *= np.sign(vector @ basis(z))
+        vector = left[:, number] * np.sign(left[:, number] @ basis(z))
         draft.cloud(ax, z, vector, f"u{number + 1}")
         spike = next((s for s in answer.spikes if s.degree == number + 1), None)
         found = float((vector @ basis(z)) ** 2 / (len(z) * np.sum(basis(z) ** 2)))
@@ -115,18 +113,19 @@ def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
 def errors(
     draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[float], fine: int
 ) -> Drawing:
-    label = (r"exponent $e$ of $\eta \propto N^e$", "error")
-    drawing, axes = draft.axes(label, label)
     x = np.linspace(0.0, 0.5, fine)
     teachers = {"linear teacher": "he1", "linear and quadratic teacher": "he1(x) + he2(x)/2**0.5"}
-    for ax, (title, teacher) in zip(axes, teachers.items()):
-        problem = _problem(teacher, rate, 0.1)
-        grid = Grid(problem, {"steps.0.exponent": list(exponents)})
+    problems = [_problem(teacher, rate, 0.1) for teacher in teachers.values()]
+    parts = ("test", "train")
+    grids = [Grid(p, {"steps.0.exponent": list(exponents)}) for p in problems]
+    found = [[draft.measure(g, f"risk.{part}", d=d, seeds=seeds) for part in parts] for g in grids]
+    label = (r"exponent $e$ of $\eta \propto N^e$", "error")
+    drawing, axes = draft.axes(label, label)
+    for ax, title, problem, measured in zip(axes, teachers, problems, found):
         answer = draft.stated(theory.risk(Grid(problem, {"steps.0.exponent": x}), d=d))
-        for number, part in enumerate(("test", "train")):
-            found = draft.measure(grid, f"risk.{part}", d=d, seeds=seeds)
+        for number, part in enumerate(parts):
             curve = (x, getattr(answer, part))
-            draft.pair(ax, part, number, curve, (exponents, found))
+            draft.pair(ax, part, number, curve, (exponents, measured[number]))
             _limits(draft, ax, problem, part, PALETTE[number])
         for level in (1, 2):
             draft.mark(ax, level / (2 * level + 2), "stairs" if level == 1 else "")

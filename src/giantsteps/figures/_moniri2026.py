@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from giantsteps import simulation, theory
+from giantsteps import theory
 from giantsteps.displays import OutlierMapDisplay
-from giantsteps.figures._draft import Draft, Measured
+from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
+from giantsteps.figures._measured import Measured
 from giantsteps.functions import centered
 from giantsteps.problem import Grid, Init, Problem, Step
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _PAPER = ("moniri2026",)
 _ACTIVATION = "tanh(x) + 0.5*tanh(x)**2"
 _HIDDEN = "he2(x)/2 + he3(x)/12**0.5"
+_BATCHES = {"fresh": "fresh batch", "previous": "reused batch"}
 _CHOSEN = "the activation tanh + 0.5 tanh² (centred; its c₂ does not vanish), proportions, rates"
 
 
@@ -58,14 +60,15 @@ def _problem(
     paper={"d": 2000, "seeds": 3},
 )
 def spectra(draft: Draft, d: int, seeds: int, exponents: tuple[float, float]) -> Drawing:
+    teacher = centered("sin(x) - cos(1.5*x)")
+    problems = [
+        _problem(teacher, exponents, batch, activation="tanh(x) + tanh(x)**2") for batch in _BATCHES
+    ]
+    runs = [draft.spectra("weights", p, d=d, seeds=seeds, top=4) for p in problems]
     label = (r"singular value of $W_2$", "density")
     drawing, axes = draft.axes(label, label)
-    for ax, batch, title in zip(axes, ("fresh", "previous"), ("fresh batch", "reused batch")):
-        problem = _problem(
-            centered("sin(x) - cos(1.5*x)"), exponents, batch, activation="tanh(x) + tanh(x)**2"
-        )
-        runs = draft.simulated(simulation.weights, problem, d=d, seeds=seeds, top=4)
-        display = draft.spectrum(ax, theory.weights(problem, d=d), runs)
+    for ax, problem, found, title in zip(axes, problems, runs, _BATCHES.values()):
+        display = draft.spectrum(ax, theory.weights(problem, d=d), found)
         display.axes_[0].set_title(title)
     return drawing
 
@@ -108,18 +111,17 @@ def count(draft: Draft, fine: int) -> Drawing:
     paper={"d": 1500, "seeds": 20, "fine": 31},
 )
 def overlap(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int) -> Drawing:
+    def problems(batch: str, at: Sequence[float]) -> list[Problem]:
+        return [_problem(_HIDDEN, (0.35, 0.45), batch, float(rate)) for rate in at]
+
+    found = [_found(draft, problems(batch, rates), d, seeds) for batch in _BATCHES]
     drawing, (ax,) = draft.axes(
         (r"rate of both steps", r"squared overlap $\langle u, \beta_*\rangle^2$")
     )
     x = np.linspace(min(rates), max(rates), fine)
-    for number, (batch, name) in enumerate(
-        (("fresh", "fresh batch"), ("previous", "reused batch"))
-    ):
-        curve = [_leading(draft, _problem(_HIDDEN, (0.35, 0.45), batch, float(r)), d) for r in x]
-        found = [
-            _found(draft, _problem(_HIDDEN, (0.35, 0.45), batch, float(r)), d, seeds) for r in rates
-        ]
-        draft.pair(ax, name, number, (x, curve), (rates, Measured.stack(found)))
+    for number, (batch, name) in enumerate(_BATCHES.items()):
+        curve = [_leading(draft, p, d) for p in problems(batch, x.tolist())]
+        draft.pair(ax, name, number, (x, curve), (rates, found[number]))
     ax.set_ylim(-0.02, 0.5)
     ax.legend()
     return drawing
@@ -135,9 +137,11 @@ def _leading(draft: Draft, problem: Problem, d: int) -> float:
     return float(sum(spike.overlaps["teacher"] for spike in spikes[:_LEADING]))
 
 
-def _found(draft: Draft, problem: Problem, d: int, seeds: int) -> Measured:
-    runs = draft.simulated(simulation.weights, problem, d=d, seeds=seeds, top=_LEADING, bulk=False)
-    return Measured.of([sum(spike.overlap for spike in run.spikes) for run in runs])
+def _found(draft: Draft, problems: Sequence[Problem], d: int, seeds: int) -> Measured:
+    """The same by simulation, for each problem."""
+    name, options = "weights.overlap.teacher", {"top": _LEADING, "bulk": False}
+    parts = [draft.measure(p, name, d=d, seeds=seeds, **options) for p in problems]
+    return Measured.stack(parts).map(lambda samples: samples.sum(axis=1))
 
 
 @figure(
@@ -162,19 +166,24 @@ def _found(draft: Draft, problem: Problem, d: int, seeds: int) -> Measured:
 def exponents(
     draft: Draft, d: int, seeds: int, exponents: Sequence[float], fine: int, highest: int
 ) -> Drawing:
+    teachers = ("sin", _HIDDEN, "he3(x)/6**0.5")[:highest]
+
+    def problems(teacher: str, batch: str, at: Sequence[float]) -> list[Problem]:
+        return [_problem(teacher, (0.35, float(e)), batch) for e in at]
+
+    found = {
+        (batch, teacher): _found(draft, problems(teacher, batch, exponents), d, seeds)
+        for batch in _BATCHES
+        for teacher in teachers
+    }
     label = (r"exponent $e_2$ of the second step", r"squared overlap with $\beta_*$")
     drawing, axes = draft.axes(label, (label[0], ""), sharey=True)
-    teachers = dict(enumerate(("sin", _HIDDEN, "he3(x)/6**0.5")[:highest]))
     x = np.linspace(min(exponents), max(exponents), fine)
-    for ax, batch, title in zip(axes, ("fresh", "previous"), ("fresh batch", "reused batch")):
-        for number, teacher in teachers.items():
-            curve = [_leading(draft, _problem(teacher, (0.35, float(e)), batch), d) for e in x]
-            found = [
-                _found(draft, _problem(teacher, (0.35, float(e)), batch), d, seeds)
-                for e in exponents
-            ]
-            name = f"{number + 1}"
-            draft.pair(ax, name, number, (x, curve), (exponents, Measured.stack(found)))
+    for ax, (batch, title) in zip(axes, _BATCHES.items()):
+        for number, teacher in enumerate(teachers):
+            curve = [_leading(draft, p, d) for p in problems(teacher, batch, x.tolist())]
+            points = (exponents, found[batch, teacher])
+            draft.pair(ax, f"{number + 1}", number, (x, curve), points)
         ax.set_title(title)
         ax.set_ylim(-0.03, 1.0)
     axes[1].legend(title="information\nexponent", loc="upper left", bbox_to_anchor=(1.0, 1.0))

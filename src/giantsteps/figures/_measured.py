@@ -1,0 +1,62 @@
+"""A simulated number with its error, over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Measured"]
+
+Array = NDArray[np.float64]
+
+
+class Measured:
+    """Mean and standard error over seeds, of the shape of what was simulated.
+
+    Parameters
+    ----------
+    read : callable
+        Returns the samples, whose last axis is the seed; called when they are first needed.
+    """
+
+    def __init__(self, read: Callable[[], Any]) -> None:
+        self._read = read
+
+    @classmethod
+    def of(cls, samples: Any) -> Measured:
+        """From samples whose last axis is the seed."""
+        return cls(lambda: samples)
+
+    @classmethod
+    def stack(cls, parts: Sequence[Measured]) -> Measured:
+        """Parts of equal shape along a new first axis."""
+        return cls(lambda: np.stack([part.samples for part in parts]))
+
+    def map(self, function: Callable[[Array], Any]) -> Measured:
+        """Of what ``function`` makes of the samples; their last axis stays the seed."""
+        return Measured(lambda: function(self.samples))
+
+    def __getitem__(self, index: Any) -> Measured:
+        return self.map(lambda samples: samples[index])
+
+    @cached_property
+    def samples(self) -> Array:
+        """Every seed along the last axis."""
+        return np.asarray(self._read(), dtype=float)
+
+    @cached_property
+    def mean(self) -> Array:
+        """Over seeds."""
+        return np.asarray(self.samples.mean(axis=-1))
+
+    @cached_property
+    def standard_error(self) -> Array:
+        """Of the mean; 0 for a single seed."""
+        seeds = self.samples.shape[-1]
+        if seeds == 1:
+            return np.zeros(self.samples.shape[:-1])
+        return np.asarray(self.samples.std(axis=-1, ddof=1) / np.sqrt(seeds))
