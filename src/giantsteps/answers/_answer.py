@@ -40,6 +40,17 @@ class Solution(Record):
         What is left of the equations; over a grid one number a cell, or one for all.
     iterations : float or ndarray
         Rounds of the solver, of the shape of ``residual``.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=4, rate=1, exponent=0.5)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> solution = theory.risk(problem).solution
+    >>> isinstance(solution, Solution), solution.status, solution.residual < 1e-8
+    (True, 'converged', True)
     """
 
     status: str
@@ -82,6 +93,22 @@ class Answer(Record):
         Keys of the bibliography; ``citation`` has them as BibTeX.
     solution : Solution or None
         How the equations were solved.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> answer = theory.risk(problem)
+    >>> isinstance(answer, Answer), answer.source, answer.exact, answer.references
+    (True, 'limit', True, ('ba2022',))
+    >>> grid = gs.Grid(problem, {"readout.samples": [1.0, 2.0, 4.0]})
+    >>> theory.risk(grid).test.shape, theory.risk(grid).dims
+    ((3,), ('readout.samples',))
+    >>> theory.risk(grid)[1].test == answer.test
+    True
     """
 
     problem: Problem | Grid

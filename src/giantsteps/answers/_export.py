@@ -24,7 +24,32 @@ Variable: TypeAlias = tuple[tuple[str, ...], NDArray[Any]]
 
 
 def require(module: str, purpose: str, extra: str = "sweep") -> Any:
-    """Import an optional dependency, or say which extra brings it."""
+    """Import an optional dependency, or say which extra brings it.
+
+    Parameters
+    ----------
+    module : str
+        What to import.
+    purpose : str
+        What it is needed for, for the message.
+    extra : str
+        The extra of this package that installs it.
+
+    Raises
+    ------
+    ImportError
+        If it is not installed.
+
+    Examples
+    --------
+    >>> require("json", "this example").dumps([1])
+    '[1]'
+    >>> try:
+    ...     require("no_such_library", "a table", extra="sweep")
+    ... except ImportError as error:
+    ...     print(error)
+    a table needs no_such_library: pip install "giantsteps[sweep]"
+    """
     try:
         return import_module(module)
     except ImportError as error:
@@ -82,7 +107,27 @@ def _align(values: NDArray[Any], dims: Sequence[str], order: Sequence[str]) -> N
 
 
 def to_csv(table: Mapping[str, Sequence[Any]], path: str | PathLike[str]) -> None:
-    """Write columns as CSV; floats keep all their digits, None is an empty cell."""
+    """Write columns as CSV; floats keep all their digits, None is an empty cell.
+
+    Parameters
+    ----------
+    table : mapping of str to sequence
+        Columns of equal length by name.
+    path : path-like
+        The file.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "table.csv"
+    ...     to_csv({"x": [0.1, 0.2], "note": ["a", None]}, path)
+    ...     print(path.read_text().strip())
+    x,note
+    0.1,a
+    0.2,
+    """
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table)

@@ -22,6 +22,15 @@ class LearnedFunction(Answer):
     .. math:: m(x) = E[\hat f \mid \langle u, \cdot\rangle = x], \qquad
               b(x)^2 = Var[\hat f \mid \langle u, \cdot\rangle = x]
 
+    ======  ==================  =======================================
+    symbol  attribute           meaning
+    ======  ==================  =======================================
+    u       ``along``           the direction
+    x       ``x``               points along it
+    m, b    ``mean``, ``band``  mean and spread of the prediction there
+    f̂                          the trained network
+    ======  ==================  =======================================
+
     Attributes
     ----------
     x : ndarray
@@ -35,9 +44,20 @@ class LearnedFunction(Answer):
     standard_error : ndarray or None
         Simulation: of ``mean``.
 
-    Notes
-    -----
+    References
+    ----------
     theory §5c; cui2024.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> found = theory.learned_function(problem, d=500, along="teacher", x=[-1.0, 0.0, 1.0])
+    >>> isinstance(found, LearnedFunction), found.mean.round(2) + 0.0, found.target.round(2)
+    (True, array([-0.45,  0.  ,  0.45]), array([-0.84,  0.  ,  0.84]))
     """
 
     x: NDArray[np.float64]

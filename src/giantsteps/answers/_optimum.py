@@ -23,6 +23,14 @@ class Optimum(Answer):
 
     .. math:: x^* = \arg\min_{l \le x \le u} R(x)
 
+    ======  =============  ==============================
+    symbol  attribute      meaning
+    ======  =============  ==============================
+    x*      ``arguments``  the best values, path by path
+    R       ``value``      the errors there
+    l, u    ``sides``      which of the bounds x* sits on
+    ======  =============  ==============================
+
     Attributes
     ----------
     arguments : mapping of str to float or ndarray
@@ -32,9 +40,24 @@ class Optimum(Answer):
     sides : mapping of str to float or ndarray
         −1 where x* sits on its lower bound, 1 on its upper bound, 0 inside.
 
-    Notes
-    -----
+    References
+    ----------
     theory §4, §5c.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> found = theory.optimize(problem)
+    >>> isinstance(found, Optimum), found.at_bound
+    (True, {'readout.penalty': False})
+    >>> round(found.arguments["readout.penalty"], 3), round(found.value.test, 4)
+    (0.112, 0.1691)
+    >>> theory.risk(found.best).test == found.value.test
+    True
     """
 
     arguments: Mapping[str, Leaf]

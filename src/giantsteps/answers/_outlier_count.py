@@ -30,9 +30,20 @@ class OutlierCount(Answer):
     sizes : mapping of str to float or ndarray
         Exponent of the size of each, by its right vector ``"A"``, ``"A^2"``, …; the first ten.
 
-    Notes
-    -----
+    References
+    ----------
     theory §7; moniri2026.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation=gs.centered("relu"), teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=4, rate=1, exponent=0.3),
+    ...                             gs.Step(samples=4, rate=1, exponent=0.3)])
+    >>> found = theory.outlier_count(problem)
+    >>> isinstance(found, OutlierCount), int(found), list(found.sizes)
+    (True, 2, ['A', 'A^2'])
     """
 
     count: Leaf

@@ -36,6 +36,23 @@ class Spike(Record):
         labels; features: monomial, second_layer_power.
     degree : int or None
         Degree of the monomial that makes the spike, for features.
+
+    References
+    ----------
+    theory §2, §3, §5d.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> spike, = theory.weights(problem).spikes
+    >>> isinstance(spike, Spike), round(spike.value, 4)
+    (True, 2.2456)
+    >>> {name: round(overlap, 3) for name, overlap in spike.overlaps.items()}
+    {'teacher': 0.197, 'gradient': 0.261, 'second_layer': 0.219}
     """
 
     value: Leaf
@@ -82,9 +99,22 @@ class Spectrum(Answer):
     matrix : {"weights", "features", "kernel", "tangent kernel"} or None
         Whose spectrum it is.
 
-    Notes
-    -----
+    References
+    ----------
     theory §2, §3, §5d.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> spectrum = theory.weights(problem)
+    >>> isinstance(spectrum, Spectrum), spectrum.count, round(spectrum.bulk.edge, 4)
+    (True, 1, 2.2247)
+    >>> round(spectrum.spikes[0].value, 4), spectrum.matrix
+    (2.2456, 'weights')
     """
 
     bulk: Law | NDArray[Any] | None

@@ -32,6 +32,14 @@ def bias_variance(
     errors e_s = f̂_s − f* on common points, the bias is the mean of E_x[e_s e_t] over pairs of
     different seeds, which is unbiased, and bias + variance is exactly the mean test error.
 
+    ======  ================  ===============================================
+    symbol  argument          meaning
+    ======  ================  ===============================================
+    f̂_s    ``seeds``         network of seed s, turned to the common teacher
+    e_s                       f̂_s − f*
+    E_x     ``test_samples``  mean over common points
+    ======  ================  ===============================================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -47,6 +55,21 @@ def bias_variance(
     -------
     BiasVariance
         With standard errors over the seeds by the jackknife.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    Without samples enough, most of the error is variance:
+
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      readout=gs.Ridge(samples=1, penalty=0.01))
+    >>> found = bias_variance(problem, d=60, seeds=5, test_samples=1000)
+    >>> bool(found.variance > found.bias), found.seeds
+    (True, 5)
     """
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if isinstance(seeds, bool) or len(set(numbers)) < max(3, len(numbers)):

@@ -47,6 +47,10 @@ class Data:
     -----
     Arrays are kept as they are given, not copied.
 
+    References
+    ----------
+    theory §0.
+
     Examples
     --------
     >>> import giantsteps as gs

@@ -35,7 +35,7 @@ __all__ = ["Run"]
 
 
 class Run:
-    r"""One network drawn with a seed, trained by full-batch gradient steps (theory §0).
+    """One network drawn with a seed, trained by full-batch gradient steps (theory §0).
 
     Nothing is computed before it is asked for; the weights after the steps are kept, samples are
     drawn again where they are needed. Everything follows from the seed: runs of one seed share
@@ -91,6 +91,26 @@ class Run:
 
     A run uses as many threads as the linear algebra library does (``OMP_NUM_THREADS``), except in
     a worker of a process pool where nobody said how many: one.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import simulation
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> run = simulation.run(problem, d=100, seed=0)
+    >>> isinstance(run, Run), run.sizes.neurons, run.arrays["W1"].shape
+    (True, 150, (100, 150))
+    >>> untrained = run.after(0)  # the same network before its step
+    >>> bool(run.risk().test < untrained.risk().test)
+    True
+    >>> run.risk(penalties=[0.01, 0.1, 1.0]).test.shape  # one pass over the samples
+    (3,)
     """
 
     def __init__(

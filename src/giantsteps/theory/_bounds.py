@@ -39,6 +39,17 @@ def bounds(problem: Problem | Grid) -> Bounds:
 
     with μ₀(k), μ₁(k), h(k), h₁(k) of theory §5c at p = ∞, isotropic bulk.
 
+    ======  ===========================  ===========================================
+    symbol  field of the problem         meaning
+    ======  ===========================  ===========================================
+    σ, σ*   ``activation``, ``teacher``  activation and link function
+    μ₁*     ``teacher``                  E zσ*(z)
+    ξ₁, ξ₂                               independent, N(0, 1)
+    k                                    coordinate of the input along the spike
+    h, h₁   ``teacher``                  E[f*|k] and its linear response, theory §5c
+    μ₀, μ₁  ``activation``               those of a neuron given k
+    ======  ===========================  ===========================================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -52,8 +63,8 @@ def bounds(problem: Problem | Grid) -> Bounds:
         which bounds R by a multiple of itself at large η and many samples. ``floors["optimal
         penalty"]`` and ``ceilings["infinite penalty"]`` after a large step.
 
-    Notes
-    -----
+    References
+    ----------
     theory §4; ba2022, cui2024.
 
     Examples
@@ -97,7 +108,33 @@ def _bounds_of(problem: Problem, rule: Rule) -> Bounds:
 
 
 def bounds_of_model(model: SpikedFeatures) -> tuple[float, float]:
-    """Lower and upper bound of R at the best penalty for spiked features of one type, rank one."""
+    """Lower and upper bound of R at the best penalty for spiked features of one type, rank one.
+
+    Parameters
+    ----------
+    model : SpikedFeatures
+        Of one type and one spike.
+
+    Returns
+    -------
+    tuple of float
+        The floor ``"optimal penalty"`` and the ceiling ``"infinite penalty"`` of `bounds`.
+
+    References
+    ----------
+    theory §4; cui2024.
+
+    Examples
+    --------
+    >>> from giantsteps.problem import Ridge
+    >>> from giantsteps.theory import SpikedFeatures
+    >>> model = SpikedFeatures(activation="tanh", teacher="sin", width=1.0,
+    ...                        spikes=1.1340555, overlap=0.9718544, bulk=1.0189732)
+    >>> low, high = bounds_of_model(model)
+    >>> tests = [model.risk(Ridge(samples=3.0, penalty=x)).test for x in (0.01, 0.1, 1.0, 10.0)]
+    >>> round(low, 4), round(min(tests), 4), round(high, 4)
+    (0.0067, 0.0329, 0.0464)
+    """
     return _large_step(
         model.activation,
         model.link,
@@ -108,7 +145,33 @@ def bounds_of_model(model: SpikedFeatures) -> tuple[float, float]:
 
 
 def approximation_error(activation: Function, link: Function) -> tuple[float, float]:
-    """τ* = inf_κ E(σ*(ξ₁) − E_ξ₂ σ(κξ₁+ξ₂))² and κ*, over a scan of |κ| ≤ 50 refined by Brent."""
+    """τ* = inf_κ E(σ*(ξ₁) − E_ξ₂ σ(κξ₁+ξ₂))² and κ*, over a scan of |κ| ≤ 50 refined by Brent.
+
+    Parameters
+    ----------
+    activation : Function
+        σ.
+    link : Function
+        σ*.
+
+    Returns
+    -------
+    tuple of float
+        τ* and κ*.
+
+    References
+    ----------
+    theory §4; ba2022.
+
+    Examples
+    --------
+    One neuron along the teacher's direction can be an error function, at κ* = √3:
+
+    >>> from giantsteps.functions import as_function
+    >>> tau, kappa = approximation_error(as_function("erf"), as_function("erf"))
+    >>> round(tau, 9), round(kappa, 4)
+    (0.0, 1.7321)
+    """
     rule = gauss_rule(link)
     target = link(rule.nodes)
 

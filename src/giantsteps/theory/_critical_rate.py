@@ -32,6 +32,17 @@ def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
 
     Below it the top singular vector of the weights knows nothing of the teacher.
 
+    ======  ===============================  ==============
+    symbol  field of the problem             meaning
+    ======  ===============================  ==============
+    β       ``width``                        N/d
+    α₀      ``steps.0.samples``              n₀/d
+    μ₁      ``activation``                   E zσ(z)
+    μ₁*     ``teacher``                      E zσ*(z)
+    A       ``init.second_layer``            its law
+    E y₀²   ``teacher``, ``noise_variance``  E(y − c₀ E A)²
+    ======  ===============================  ==============
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -45,8 +56,8 @@ def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
     float, or ndarray of the grid's shape
         In closed form; ``inf`` where μ₁ = 0, since no rate makes a spike then.
 
-    Notes
-    -----
+    References
+    ----------
     theory §2; ba2022.
 
     Examples

@@ -42,6 +42,15 @@ def crossing(
     A scan finds the changes of sign of q − ℓ and the peaks and valleys that come close to ℓ
     between its points; roots are then found to the last digits.
 
+    ======  ============  =====================
+    symbol  argument      meaning
+    ======  ============  =====================
+    q       ``quantity``  what crosses
+    ℓ       ``level``     the value
+    x       ``along``     the field that varies
+    l, u    ``bounds``    where it is searched
+    ======  ============  =====================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -63,8 +72,8 @@ def crossing(
     Crossing
         ``value`` (the first, NaN where there is none), ``values`` (all), ``statement`` in words.
 
-    Notes
-    -----
+    References
+    ----------
     theory §4.
 
     Examples

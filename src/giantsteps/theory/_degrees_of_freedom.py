@@ -38,6 +38,15 @@ def degrees_of_freedom(problem: Problem | Grid, d: int | None = None) -> Degrees
     .. math:: df_1 = 1 - E_k[ω],\qquad κ = \frac{λ}{E_k[ω]},\qquad
               \frac{1}{1 - df_2} = \frac{dκ}{dλ} .
 
+    ======  =========================  ===============================
+    symbol  field of the problem       meaning
+    ======  =========================  ===============================
+    λ       ``readout.penalty``        ridge penalty
+    n       ``readout.samples``        times d
+    Σ       ``activation``, ``width``  covariance of the features √N Φ
+    κ                                  effective penalty
+    ======  =========================  ===============================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -45,8 +54,8 @@ def degrees_of_freedom(problem: Problem | Grid, d: int | None = None) -> Degrees
     d : int, optional
         Input dimension, as in `risk`.
 
-    Notes
-    -----
+    References
+    ----------
     theory §4, §5c, §5d; ba2022.
 
     Examples

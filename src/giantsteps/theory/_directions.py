@@ -15,7 +15,7 @@ __all__ = ["Directions"]
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    r"""The bulk of the weights: a type's rows have variance sₜ(ι)/d along direction ι.
+    """The bulk of the weights: a type's rows have variance sₜ(ι)/d along direction ι.
 
     Attributes
     ----------
@@ -29,9 +29,15 @@ class Directions:
     special_variances : ndarray of shape (T, J)
         sₜ along them.
 
-    Notes
-    -----
+    References
+    ----------
     theory §5a, §5b: ν, and ν_bb, ν_bB, ν_BB.
+
+    Examples
+    --------
+    >>> bulk = Directions.isotropic([1.0, 1.2], rank=1)  # two types of neurons, one spike
+    >>> isinstance(bulk, Directions), bulk.variances.shape, bulk.totals
+    (True, (2, 1), array([1. , 1.2]))
     """
 
     weights: NDArray

@@ -29,6 +29,19 @@ def equivalent(problem: Problem, d: int | None = None, *, bulk: str = "exact") -
               d\,\mathrm{Cov}_t = (I + κ_t M)^2 + η̃² A_t² \frac{\mathrm{Var}σ' - 4c_2²}{α_0}
               \mathbf S,\qquad γ = ρ.
 
+    ======  ===============================  =============================================
+    symbol  field of the problem             meaning
+    ======  ===============================  =============================================
+    η̃      ``steps.0.rate``, ``.exponent``  η/√N
+    A_t     ``init.second_layer``            values of the types
+    μ₁, c₂  ``activation``                   Hermite coefficients of degree 1 and 2
+    α₀      ``steps.0.samples``              n₀/d
+    b                                        direction of the step, ‖b‖² = μ₁*² + E y₀²/α₀
+    ρ                                        μ₁*/‖b‖, cosine between step and teacher
+    M, 𝐒                                     moments of the batch, theory §5b
+    κ_t                                      what c₂ makes of them
+    ======  ===============================  =============================================
+
     Parameters
     ----------
     problem : Problem
@@ -45,9 +58,9 @@ def equivalent(problem: Problem, d: int | None = None, *, bulk: str = "exact") -
         Everything but the readout: ``model.risk(Ridge(...))``, ``.learned_function``,
         ``.kernel``, ``.features``, ``.weights``.
 
-    Notes
-    -----
-    theory §5a, §5b; cui2024, dandi2024. Several steps: theory §7.
+    References
+    ----------
+    theory §5a, §5b; cui2024, dandi2024. Several steps: theory §7; moniri2026.
 
     Examples
     --------

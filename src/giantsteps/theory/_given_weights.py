@@ -47,6 +47,16 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
     Exact while no single neuron is aligned with a direction that matters (η = Θ(1)); for large
     steps use :meth:`SpikedFeatures.from_weights`.
 
+    ==============  ======================  ========================================
+    symbol          argument                meaning
+    ==============  ======================  ========================================
+    w_j             ``weights``             columns
+    β*              ``teacher_directions``  direction of the teacher
+    σ, σ*, Δ, n, λ  ``problem``             activation, teacher, noise and readout
+    κ, df₁, df₂                             effective penalty and degrees of freedom
+    P                                       the part of E y² that is explained
+    ==============  ======================  ========================================
+
     Parameters
     ----------
     weights : array of shape (d, N)
@@ -57,9 +67,23 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
         Gives activation, teacher, noise and readout; its steps are not used. A shape that is not
         the one of ``problem.at(d)`` is an error.
 
-    Notes
-    -----
+    References
+    ----------
     theory §4; ba2022.
+
+    Examples
+    --------
+    Random weights are those of a network before its steps:
+
+    >>> import giantsteps as gs, numpy as np
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.5, noise_variance=0.05,
+    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
+    >>> rng = np.random.default_rng(0)
+    >>> W, beta = rng.standard_normal((400, 600)) / 20, np.eye(400)[0]
+    >>> drawn, limit = risk_of_weights(W, beta, problem).test, theory.risk(problem).test
+    >>> round(drawn, 3), round(limit, 3)
+    (0.204, 0.21)
     """
     w = _matrix(weights)
     d, neurons = w.shape

@@ -36,6 +36,17 @@ def gradient(problem: Problem | Grid, d: int | None = None) -> Gradient:
     Column j of B has variance A_j²/(N d) times :math:`(2c_2 M)^2 + (\operatorname{Var}σ' - 4c_2^2)
     \mathbf S/α_0` along the directions of the batch; √N ‖B‖_op is the edge of that law.
 
+    =======  ===============================  =============================================
+    symbol   field of the problem             meaning
+    =======  ===============================  =============================================
+    μ₁, c_k  ``activation``                   its Hermite coefficients
+    a, A     ``init.second_layer``            a_j = A_j/√N
+    α₀       ``steps.0.samples``              n₀/d
+    b                                         direction of the step, ‖b‖² = μ₁*² + E y₀²/α₀
+    E y₀²    ``teacher``, ``noise_variance``  E(y − c₀ E A)²
+    M, 𝐒                                      moments of the batch, theory §5b
+    =======  ===============================  =============================================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -51,9 +62,12 @@ def gradient(problem: Problem | Grid, d: int | None = None) -> Gradient:
 
     Notes
     -----
-    theory §2, §5b; ba2022, Proposition 2. With an unbounded law of A the edge is that of the
-    values up to the largest of N draws. Where 𝐒 has an outlier along β*, ‖B‖_op exceeds the edge
-    of its bulk, which is returned, by about one per cent.
+    With an unbounded law of A the edge is that of the values up to the largest of N draws. Where 𝐒
+    has an outlier along β*, ‖B‖_op exceeds the edge of its bulk, which is returned, by about 1 %.
+
+    References
+    ----------
+    theory §2, §5b; ba2022, Proposition 2.
 
     Examples
     --------

@@ -49,6 +49,18 @@ def learned_function(
         m(x) = μ_1^*ρ\Bigl(1 - \frac{s g_1}{1 + sθ_1^2 g_1 g_2}\Bigr) x \ \text{(spike)},\qquad
         b^2 = R + 2P - Eσ^{*2} - m(1)^2 .
 
+    ============  =================  ==================================================
+    symbol        argument or field  meaning
+    ============  =================  ==================================================
+    u             ``along``          b/‖b‖ or β*
+    x             ``x``              coordinate of the input along u
+    μ₁*           ``teacher``        E zσ*(z)
+    R, P                             test error, and the part of E y² that is explained
+    s, K, g₁, g₂                     those of theory §4
+    θ₁                               η|μ₁|‖b‖(E A²)^½, strength of the spike
+    ρ                                μ₁*/‖b‖, cosine between step and teacher
+    ============  =================  ==================================================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -68,8 +80,12 @@ def learned_function(
 
     Notes
     -----
-    theory §4, §5c; cui2024. The top singular vector of the weights is another direction unless the
-    spike is large: ``theory.weights(...).spikes[0].overlaps["gradient"]`` is their squared cosine.
+    The top singular vector of the weights is another direction unless the spike is large:
+    ``theory.weights(...).spikes[0].overlaps["gradient"]`` is their squared cosine.
+
+    References
+    ----------
+    theory §4, §5c; cui2024.
 
     Examples
     --------

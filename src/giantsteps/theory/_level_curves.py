@@ -31,7 +31,7 @@ def level_curves(
     *,
     values: NDArray | None = None,
 ) -> tuple[Array, ...]:
-    r"""The curves q(x, y) = ℓ in the plane of two fields.
+    """The curves q(x, y) = ℓ in the plane of two fields.
 
     The grid gives their topology (marching squares); every point where a curve passes an edge of
     the grid is then solved along this edge, so that points lie on the curve to 12 digits however
@@ -54,9 +54,24 @@ def level_curves(
     tuple of ndarray of shape (points, 2)
         One array a curve, closed curves ending where they begin; empty if the level is not met.
 
-    Notes
-    -----
+    References
+    ----------
     theory §4.
+
+    Examples
+    --------
+    Where a giant step beats every kernel, in the plane of its size and its batch:
+
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=20, rate=3, exponent=0.5)],
+    ...                      readout=gs.Ridge(samples=1, penalty=0.1),
+    ...                      init=gs.Init(second_layer="constant"))
+    >>> grid = gs.Grid(problem, {"steps.0.rate": [1.0, 3.0], "steps.0.samples": [2.0, 20.0]})
+    >>> curve, = level_curves(grid)
+    >>> curve.round(3)
+    array([[ 1.941, 20.   ],
+           [ 3.   ,  8.005]])
     """
     coords = _numeric_axes(grid)
     known = _nodes(grid, quantity, d) if values is None else np.asarray(values, dtype=float)

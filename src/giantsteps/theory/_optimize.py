@@ -47,6 +47,15 @@ def optimize(
     Brent's method, or, for several fields, by a trust region in a box. Over a grid all cells are
     searched in one batch, and none depends on the others.
 
+    ======  ==========  ======================
+    symbol  argument    meaning
+    ======  ==========  ======================
+    x       ``over``    the fields that vary
+    l, u    ``bounds``  of each
+    B       ``budget``  samples in all, over d
+    R                   test error of `risk`
+    ======  ==========  ======================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -71,8 +80,12 @@ def optimize(
 
     Notes
     -----
-    theory §4, §5c. Where the theory has no answer inside the bounds (a penalty that is too small
-    for a saturated activation, an exponent on a boundary) the search stays where it has one.
+    Where the theory has no answer inside the bounds (a penalty that is too small for a saturated
+    activation, an exponent on a boundary) the search stays where it has one.
+
+    References
+    ----------
+    theory §4, §5c.
 
     Examples
     --------

@@ -37,6 +37,15 @@ def outlier_count(problem: Problem | Grid) -> OutlierCount:
     k = 1, …, ⌊e₂/(1/2 − e₁)⌋ with c_{k+1} ≠ 0. The boundary lines e₂ = k(1/2 − e₁) are exact to
     1e-9; a term on its line has size one (``marginal``).
 
+    ======  =====================  =======================================
+    symbol  field of the problem   meaning
+    ======  =====================  =======================================
+    e₁, e₂  ``steps.i.exponent``   exponents of the rates
+    A       ``init.second_layer``  its values
+    c_k     ``activation``         Hermite coefficients
+    D(A)                           direction of the second step, theory §7
+    ======  =====================  =======================================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -58,6 +67,8 @@ def outlier_count(problem: Problem | Grid) -> OutlierCount:
     The count is of the limit N → ∞. At finite width weak outliers hide in the bulk, and labels
     with heavy tails bring outliers of their own: `weights` with d has the strengths.
 
+    References
+    ----------
     theory §7; moniri2026.
 
     Examples

@@ -55,6 +55,38 @@ def reuse_exponent(problem: Problem) -> int | None:
     square of the label has one, 2: its cube, and so on; an odd activation leaves odd powers of
     the label only.
 
+    =======  ===============================  =======================================
+    symbol   field of the problem             meaning
+    =======  ===============================  =======================================
+    u        ``teacher``                      ⟨x, β*⟩
+    y        ``teacher``, ``noise_variance``  the label
+    g                                         N(0, 1), what a neuron sees of an input
+    σ^{(k)}  ``activation``                   its k-th derivative
+    =======  ===============================  =======================================
+
+    =======  ===============================  =======================================
+    symbol   field of the problem             meaning
+    =======  ===============================  =======================================
+    u        ``teacher``                      ⟨x, β*⟩
+    y        ``teacher``, ``noise_variance``  the label
+    g                                         N(0, 1), what a neuron sees of an input
+    σ^{(k)}  ``activation``                   its k-th derivative
+    =======  ===============================  =======================================
+
+    =======  ===============================  =======================================
+    symbol   field of the problem             meaning
+    =======  ===============================  =======================================
+    u        ``teacher``                      ⟨x, β*⟩
+    y        ``teacher``, ``noise_variance``  the label
+    g                                         N(0, 1), what a neuron sees of an input
+    σ^{(k)}  ``activation``                   its k-th derivative
+    =======  ===============================  =======================================
+
+    Parameters
+    ----------
+    problem : Problem
+        Gives activation, teacher and noise; its steps play no part.
+
     Returns
     -------
     int or None
@@ -78,6 +110,8 @@ def reuse_exponent(problem: Problem) -> int | None:
     odd σ cannot form y², though the generative exponent is one. None here is a generative
     exponent of two or more.
 
+    References
+    ----------
     theory §7; moniri2026.
 
     Examples

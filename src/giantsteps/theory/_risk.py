@@ -26,6 +26,16 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
               \text{train} = n^{-1}\|\tilde y - \Phi\hat a\|^2,\qquad
               \hat a = \arg\min n^{-1}\|\tilde y - \Phi a\|^2 + (λ/N)\|a\|^2
 
+    ======  ==============================  ============================================
+    symbol  field of the problem            meaning
+    ======  ==============================  ============================================
+    σ, σ*   ``activation``, ``teacher``     activation and link function
+    f*      ``teacher``                     σ*(⟨x, β*⟩)
+    Φ       ``activation``, ``steps``       N^{-1/2}σ(X̃W), the features after the steps
+    n, N    ``readout.samples``, ``width``  times d
+    λ       ``readout.penalty``             ridge penalty
+    ======  ==============================  ============================================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -47,7 +57,11 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
 
     Notes
     -----
-    theory §0 has the table of which equation answers what; §4, §5c, §6.
+    theory §0 has the table of which equation answers what.
+
+    References
+    ----------
+    theory §4, §5c, §6, §7; ba2022, cui2024, moniri2023, moniri2026.
 
     Examples
     --------
@@ -68,7 +82,7 @@ def risks(problems: Sequence[Problem], d: int | None = None) -> list[Risk]:
 
 
 def staircase_risk(problem: Problem | Grid, *, lengthening: bool = True) -> Risk:
-    r"""Limit of the errors at 0 < exponent < 1/2, with or without the lengthening of the neurons.
+    """Limit of the errors at 0 < exponent < 1/2, with or without the lengthening of the neurons.
 
     The regressors of theory §6 are p_k(z) = E(z + √κ₀ ε)^k. ``risk`` uses κ₀; the papers' form
     p_k(z) = z^k is ``lengthening=False``.
@@ -84,9 +98,20 @@ def staircase_risk(problem: Problem | Grid, *, lengthening: bool = True) -> Risk
     -------
     Risk
 
-    Notes
-    -----
+    References
+    ----------
     theory §6; moniri2023.
+
+    Examples
+    --------
+    Where the second spike carries He₂, the lengthening of the neurons makes it harder to use:
+
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation=gs.centered("relu"), teacher="x + 0.5*he2(x)", width=1.0,
+    ...                      steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.3)],
+    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
+    >>> [round(staircase_risk(problem, lengthening=long).test, 4) for long in (True, False)]
+    [0.7883, 0.7549]
     """
     method = partial(risk_staircase, lengthening=lengthening)
     return answer("staircase_risk", problem, None, {"staircase": _solver(method)})

@@ -15,6 +15,10 @@ def scope_table() -> str:
     Each cell names the section of docs/theory, what the answer needs beyond a centred teacher of
     one direction, and what it takes to be exact; or why there is no answer.
 
+    References
+    ----------
+    theory §0.
+
     Examples
     --------
     >>> print(scope_table().splitlines()[0])

@@ -23,6 +23,16 @@ def kernel(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     .. math:: Φ = N^{-1/2} σ(\tilde X W),\qquad
               m(z) = -\Bigl(z - \int \frac{t\,dH(t)}{1 + Γ t m(z)}\Bigr)^{-1}
 
+    ======  ==============================  =================================
+    symbol  field of the problem            meaning
+    ======  ==============================  =================================
+    σ       ``activation``                  applied entrywise
+    X̃      ``readout.samples``             n fresh inputs
+    W       ``steps``                       the weights after the steps
+    Γ       ``readout.samples``, ``width``  n/N
+    H       ``activation``, ``width``       law of the eigenvalues of N Cov Φ
+    ======  ==============================  =================================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -36,8 +46,8 @@ def kernel(problem: Problem | Grid, d: int | None = None) -> Spectrum:
         The n eigenvalues with their atom at zero where n > N, the outliers with the squared
         cosine ``labels`` between eigenvector and ỹ, and ``initial``, the same before the steps.
 
-    Notes
-    -----
+    References
+    ----------
     theory §3 for no step and exponent 0, §5d for every other rate; ba2022, wang2024.
 
     Examples
@@ -54,7 +64,7 @@ def kernel(problem: Problem | Grid, d: int | None = None) -> Spectrum:
 
 
 def features(problem: Problem | Grid, d: int | None = None) -> Spectrum:
-    r"""Singular values of the features Φ = N^{-1/2} σ(X̃W): bulk and polynomial spikes.
+    """Singular values of the features Φ = N^{-1/2} σ(X̃W): bulk and polynomial spikes.
 
     Parameters
     ----------
@@ -71,8 +81,8 @@ def features(problem: Problem | Grid, d: int | None = None) -> Spectrum:
         ``second_layer_power``, of its right vector with a^{∘k}. Values are the square roots of
         those of `kernel`.
 
-    Notes
-    -----
+    References
+    ----------
     theory §5d, §6; moniri2023.
 
     Examples

@@ -66,6 +66,10 @@ class SpikedFeatures:
     every odd function of the spike), to the 13 digits of a least-squares fit on ``span``'s types,
     whatever the size of the rate.
 
+    References
+    ----------
+    theory §5a; cui2024, dandi2024.
+
     Examples
     --------
     cui2024's (c, r, γ) is one type, S = r, isotropic c:

@@ -22,7 +22,7 @@ __all__ = ["Staircase", "StaircaseSpike", "staircase", "staircase_exponents"]
 
 @dataclass(frozen=True, kw_only=True)
 class StaircaseSpike:
-    r"""One polynomial spike of the features: the singular vectors are p_k(X̃b) and A^{∘k}.
+    """One polynomial spike of the features: the singular vectors are p_k(X̃b) and A^{∘k}.
 
     Attributes
     ----------
@@ -32,6 +32,21 @@ class StaircaseSpike:
         c_k of the activation.
     exponent : float
         The singular value of Φ grows as N^exponent: 1/2 − k(1/2 − e).
+
+    References
+    ----------
+    theory §6; moniri2023.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="relu", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.3)])
+    >>> spikes = staircase(problem).spikes
+    >>> isinstance(spikes[0], StaircaseSpike)
+    True
+    >>> [(spike.degree, round(spike.coefficient, 4), round(spike.exponent, 2)) for spike in spikes]
+    [(0, 0.3989, 0.5), (1, 0.5, 0.3), (2, 0.1995, 0.1)]
     """
 
     degree: int
@@ -46,6 +61,7 @@ class Staircase:
     ======  ==================  ==================================================================
     symbol  attribute           meaning
     ======  ==================  ==================================================================
+    \       ``problem``         what was asked
     e       ``exponent``        of the learning rate, η = rate · N^e
     ℓ       ``level``           powers of the spike coordinate that are large enough
     \       ``interval``        (ℓ−1)/(2ℓ), ℓ/(2ℓ+2): e stands at its left end or inside
@@ -57,10 +73,26 @@ class Staircase:
                                 or in full: He_j with c*_j ≠ 0 that occurs in some p_k
     ρ²      ``alignment``       of the spike direction with the teacher
     κ₀      ``lengthening``     noise of the gradient that enters p_k
+    \       ``references``      keys of the bibliography
     ======  ==================  ==================================================================
 
     The errors have one limit at this exponent unless there is a ``marginal`` spike; then they
     have a limit on either side, that of the degrees ``below`` and that of the degrees ``above``.
+
+    References
+    ----------
+    theory §6; moniri2023.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation=gs.centered("relu"), teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.25)])
+    >>> answer = staircase(problem)
+    >>> isinstance(answer, Staircase), answer.level, answer.boundary
+    (True, 2, True)
+    >>> answer.below, answer.above, answer.marginal.degree
+    ((1,), (1, 2), 2)
     """
 
     problem: Problem
@@ -114,6 +146,17 @@ def staircase(problem: Problem) -> Staircase:
     independent of the powers before it that have one (k = 0 included where c₀ ≠ 0): all of them
     for a gaussian second layer, the first for a constant one, at most as many as A has values.
 
+    =======  ===============================  =================================================
+    symbol   field of the problem             meaning
+    =======  ===============================  =================================================
+    c_k, μ₁  ``activation``                   Hermite coefficients, μ₁ = c₁
+    η̃       ``steps.0.rate``, ``.exponent``  η/√N
+    b, b̂                                     direction of the step, and the same of length one
+    A        ``init.second_layer``            values of the neurons
+    Φ₀                                        features before the step
+    p_k                                       polynomial of degree k, theory §6
+    =======  ===============================  =================================================
+
     Parameters
     ----------
     problem : Problem
@@ -130,7 +173,11 @@ def staircase(problem: Problem) -> Staircase:
 
     Notes
     -----
-    theory §6; moniri2023. For the outliers at finite size ask ``theory.features``.
+    For the outliers at finite size ask ``theory.features``.
+
+    References
+    ----------
+    theory §6; moniri2023.
 
     Examples
     --------
@@ -175,6 +222,15 @@ def staircase_exponents(levels: int) -> NDArray[np.float64]:
     """One exponent a level, ℓ = 1 … levels: the middle of ((ℓ−1)/(2ℓ), ℓ/(2ℓ+2)).
 
     The limits are constant inside an interval, so that these exponents show all of them.
+
+    Parameters
+    ----------
+    levels : int
+        How many.
+
+    References
+    ----------
+    theory §6; moniri2023.
 
     Examples
     --------

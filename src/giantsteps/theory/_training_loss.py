@@ -32,6 +32,17 @@ def training_loss(problem: Problem | Grid, *, lengthening: bool = True) -> Train
               \;\to\; \frac{λ}{κ}\, J(κ),\qquad
               J = \min_ν \|g_{≥2}\|^2 + w\|g_1\|^2 + w_0\|g_0\|^2,\quad g = y - \sum_k ν_k p_k
 
+    ======  ====================  =====================================================
+    symbol  field of the problem  meaning
+    ======  ====================  =====================================================
+    λ       ``readout.penalty``   ridge penalty
+    Φ, n    ``readout.samples``   features of n samples
+    κ                             effective penalty, theory §4
+    g       ``teacher``           residual: its parts of degree 0, 1 and above
+    w, w₀                         prices of a linear and of a constant residual
+    ν, p_k                        coefficients and polynomials of the spikes, theory §6
+    ======  ====================  =====================================================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -47,8 +58,11 @@ def training_loss(problem: Problem | Grid, *, lengthening: bool = True) -> Train
 
     Notes
     -----
-    theory §4, §6; moniri2023. The training error alone, without penalty, is ``theory.risk``'s
-    ``train`` = L − λ dL/dλ.
+    The training error alone, without penalty, is ``theory.risk``'s ``train`` = L − λ dL/dλ.
+
+    References
+    ----------
+    theory §4, §6; moniri2023.
 
     Examples
     --------
@@ -73,6 +87,33 @@ def linear_loss_drop(problem: Problem) -> float:
     .. math:: \frac{λ}{κ}\, w\, μ_1^{*2}\, ρ^2,\qquad w = s\,g_1(s)
 
     The exponent of the problem plays no part; zero if the step grows no spike of degree one.
+
+    ======  ====================  =========================================
+    symbol  field of the problem  meaning
+    ======  ====================  =========================================
+    λ/κ     ``readout.penalty``   penalty over effective penalty, theory §4
+    s, g₁                         those of theory §4
+    μ₁*     ``teacher``           E zσ*(z)
+    ρ                             μ₁*/‖b‖, cosine between step and teacher
+    ======  ====================  =========================================
+
+    Parameters
+    ----------
+    problem : Problem
+        With a readout and one step.
+
+    References
+    ----------
+    theory §6; moniri2023.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.1)],
+    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
+    >>> round(linear_loss_drop(problem), 6), round(training_loss(problem).drop, 6)
+    (0.079424, 0.079424)
     """
     if spike_degrees(problem, 1)[1] is not None:
         return 0.0
@@ -89,6 +130,39 @@ def quadratic_loss_drop(problem: Problem, *, lengthening: bool = True) -> float:
     Weights on the sphere have w₀ = 1, and with κ₀ = 0 (``lengthening=False``) the fraction is
     4c*₂²ρ⁴/3 of moniri2023. An activation with a mean has the constant as a regressor of its own,
     w₀ = 0. The exponent of the problem plays no part; zero if there is no spike of degree two.
+
+    ======  ===================================  =========================================
+    symbol  field of the problem                 meaning
+    ======  ===================================  =========================================
+    λ/κ     ``readout.penalty``                  penalty over effective penalty, theory §4
+    c*₂     ``teacher``                          its Hermite coefficient of degree 2
+    ρ                                            μ₁*/‖b‖, cosine between step and teacher
+    w₀      ``init.weights``                     price of a constant, theory §6
+    κ₀      ``activation``, ``steps.0.samples``  lengthening of the neurons
+    ======  ===================================  =========================================
+
+    Parameters
+    ----------
+    problem : Problem
+        With a readout and one step.
+    lengthening : bool
+        With κ₀; False for the form of moniri2023.
+
+    References
+    ----------
+    theory §6; moniri2023.
+
+    Examples
+    --------
+    Between exponents 1/4 and 1/3 the training loss drops by both terms:
+
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation=gs.centered("relu"), teacher="x + 0.5*he2(x)", width=1.0,
+    ...                      steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.3)],
+    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
+    >>> both = linear_loss_drop(problem) + quadratic_loss_drop(problem)
+    >>> round(both, 6), round(training_loss(problem).drop, 6)
+    (0.299705, 0.299705)
     """
     degrees = spike_degrees(problem, 2)
     if degrees[2] is not None:

@@ -27,6 +27,17 @@ def weights(problem: Problem | Grid, d: int | None = None) -> Spectrum:
         ⟨u_1, β^*⟩^2 \to ρ^2\Bigl(1 - \frac{β+θ_1^2}{θ_1^2(θ_1^2+1)}\Bigr)
         \qquad\text{if } θ_1 > β^{1/4}
 
+    ======  ===============================  =============================================
+    symbol  field of the problem             meaning
+    ======  ===============================  =============================================
+    β       ``width``                        N/d
+    η       ``steps.0.rate``, ``.exponent``  rate · N^exponent
+    μ₁      ``activation``                   E zσ(z)
+    b                                        direction of the step, ‖b‖² = μ₁*² + E y₀²/α₀
+    ρ                                        μ₁*/‖b‖, cosine between step and teacher
+    θ₁                                       η|μ₁|‖b‖(E A²)^½, strength of the spike
+    ======  ===============================  =============================================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -44,9 +55,13 @@ def weights(problem: Problem | Grid, d: int | None = None) -> Spectrum:
 
     Notes
     -----
-    theory §1, §2; ba2022. After several steps there is one outlier for each direction of the field
-    that is strong enough, with the ``degree`` p of the power A^p that its right vector is closest
-    to; ``gradient`` is then the direction of the first step (theory §7; moniri2026).
+    After several steps there is one outlier for each direction of the field that is strong enough,
+    with the ``degree`` p of the power A^p that its right vector is closest to; ``gradient`` is then
+    the direction of the first step.
+
+    References
+    ----------
+    theory §1, §2; ba2022. Several steps: theory §7; moniri2026.
 
     Examples
     --------
