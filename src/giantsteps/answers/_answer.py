@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Solution", "Source"]
 
-#: ``"limit"``: d → ∞ at fixed ratios; ``"finite width"``: theory at a given d with the terms that
-#: vanish in the limit; ``"simulation"``: a finite network with a seed.
+#: Where an answer comes from. ``"limit"``: d → ∞ at fixed ratios; ``"finite width"``: theory at a
+#: given d with the terms that vanish in the limit; ``"simulation"``: a finite network with a seed.
 Source: TypeAlias = Literal["limit", "finite width", "simulation"]
 
 

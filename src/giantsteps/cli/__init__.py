@@ -1,4 +1,4 @@
-"""The command line: ``giantsteps predict | simulate | compare | demo``.
+"""The command line: ``giantsteps predict | simulate | compare | sweep | figure | certify | demo``.
 
 Only click is imported here; each command's module is loaded when it runs, so that ``--help``
 answers at once.
@@ -16,7 +16,22 @@ OK, FAILED, BAD_INPUT, DISAGREEMENT, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit with its code; an error is one line on standard error."""
+    """Run the command line and exit with its code; an error is one line on standard error.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        The words after ``giantsteps``; those of the process unless given.
+
+    Examples
+    --------
+    >>> import contextlib, io, json
+    >>> with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as printed:
+    ...     main(["predict", "--activation", "tanh", "--teacher", "sin", "--width", "1.5",
+    ...           "--samples", "2", "--penalty", "0.1", "--json"])
+    >>> round(json.loads(printed.getvalue())["values"]["test"][0], 6)
+    0.192405
+    """
     try:
         import click
     except ImportError:

@@ -47,6 +47,14 @@ def compare(
     larger d), *disagrees* if |t| > 3; with several sizes, a gap that shrinks towards zero, as
     1/d or d^{-1/2}, is an effect of the *finite size*.
 
+    ======  ============  ==============================
+    symbol  argument      meaning
+    ======  ============  ==============================
+    x̄      ``seeds``     mean over independent networks
+    se                    its standard error
+    τ       ``theory_d``  what theory says
+    ======  ============  ==============================
+
     Parameters
     ----------
     problem : Problem or Grid
@@ -77,10 +85,23 @@ def compare(
         ``.verdict``, ``.passed``, ``comparison["test"]``, ``.plot()``, ``.to_frame()``,
         ``.to_csv()``.
 
+    References
+    ----------
+    theory §0.
+
     Examples
     --------
-    >>> gs.compare(problem, d=1000, seeds=20).verdict  # doctest: +SKIP
-    'agree'
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> comparison = compare(problem, d=60, seeds=4)
+    >>> comparison.quantities
+    ('test', 'train', 'initial.test', 'gain')
+    >>> abs(comparison["test"].largest.t) < 3  # within the error bars, which are wide
+    True
+    >>> print(comparison.verdict)
+    unresolved
     """
     sizes, seeds = _sizes(d), _seeds(seeds)
     ask_theory = theory or _answerer(giantsteps.theory, question)

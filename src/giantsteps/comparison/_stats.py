@@ -24,6 +24,7 @@ __all__ = [
     "judge",
 ]
 
+#: What a comparison says of a quantity, from best to worst.
 Verdict: TypeAlias = Literal["agree", "finite size", "unresolved", "disagree"]
 #: From best to worst.
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
@@ -44,9 +45,9 @@ class Estimate(Record):
               resolution = 3\,se/|\tau|
 
     ===========  ==================  ===================================================
-    symbol       attribute
+    symbol       attribute           meaning
     ===========  ==================  ===================================================
-    τ            ``theory``
+    τ            ``theory``          what it should be
     x̄            ``mean``            over S independent seeds
     se           ``standard_error``  of the mean, s the standard deviation with S − 1
     t            ``t``               Student with S − 1 degrees of freedom if x̄ → τ
@@ -56,6 +57,25 @@ class Estimate(Record):
 
     Every attribute is a float, or an array of the shape of the grid. NaN where theory has no
     finite value.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> estimate = gs.compare(problem, d=50, seeds=4, test_samples=500)["test"].largest
+    >>> isinstance(estimate, Estimate)
+    True
+    >>> t = (estimate.mean - estimate.theory) / estimate.standard_error
+    >>> abs(t - estimate.t) < 1e-12
+    True
+    >>> abs(3 * estimate.standard_error / estimate.theory - estimate.resolution) < 1e-12
+    True
     """
 
     theory: Leaf
@@ -119,6 +139,18 @@ class Agreement(Record):
     verdict : str or ndarray of str
         ``"agree"``, ``"finite size"``, ``"unresolved"`` or ``"disagree"``; ``""`` where theory
         has no finite value.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> agreement = gs.compare(problem, d=[40, 80], seeds=3, test_samples=500)["test"]
+    >>> isinstance(agreement, Agreement), len(agreement.by_size), agreement.limit
+    (True, 2, 0.02)
+    >>> agreement.largest is agreement.by_size[-1]
+    True
     """
 
     by_size: tuple[Estimate, ...]

@@ -40,6 +40,15 @@ class Series:
         Theory.
     before : bool
         Whether it shows the network before the steps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([1.0, 2.0])
+    >>> curve = Series(label="tanh", x=x, mean=0.1 / x, standard_error=0.001 / x,
+    ...                curve_x=x, curve=0.1 / x)
+    >>> ComparisonDisplay(series=[curve], x_label="x", y_label="y").plot().ax_.get_ylabel()
+    'y'
     """
 
     label: str
@@ -52,7 +61,7 @@ class Series:
 
 
 class ComparisonDisplay(AxesDisplay):
-    """Theory as lines and simulation as markers with error bars (three standard errors).
+    r"""Theory as lines and simulation as markers with error bars (three standard errors).
 
     Made by `from_comparison` or ``comparison.plot(x=path)``; keeps its data, so that `plot` can
     draw it again on other axes.
@@ -62,9 +71,11 @@ class ComparisonDisplay(AxesDisplay):
     series : sequence of Series
         The curves; those with ``before`` are drawn with open markers.
     x_label, y_label, legend_title : str
+        Words of the axes and the legend.
     floor : float, optional
         A dashed horizontal line.
     floor_label : str
+        Its name.
     steps : str
         "step" or "steps", for the legend.
 
@@ -72,6 +83,18 @@ class ComparisonDisplay(AxesDisplay):
     ----------
     ax_, figure_
         Set by `plot`.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> grid = gs.Grid(problem, {"readout.samples": [1.0, 2.0]})
+    >>> comparison = gs.compare(grid, d=40, seeds=2, test_samples=500)
+    >>> display = ComparisonDisplay.from_comparison(comparison, floor=0.06)
+    >>> display.ax_.get_xlabel(), len(display.series)  # before and after the step
+    ('readout samples $\\alpha = n/d$', 2)
     """
 
     def __init__(

@@ -46,6 +46,19 @@ class LearnedFunctionDisplay(AxesDisplay):
         Simulation: where, mean over the runs, its standard error, mean spread.
     ax_, figure_
         Set by `plot`.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> from giantsteps import simulation, theory
+    >>> giant = problem.replace({"steps.0.exponent": 0.5})
+    >>> runs = [simulation.learned_function(giant, d=60, seed=seed) for seed in range(2)]
+    >>> display = LearnedFunctionDisplay.from_answers(theory.learned_function(giant, d=60), runs)
+    >>> display.ax_.get_xlabel().split(", ")[-1], display.found.shape == display.points.shape
+    ('along the spike', True)
     """
 
     def __init__(

@@ -38,7 +38,21 @@ _DASHES: tuple[Any, ...] = ("solid", "--", (0, (1.2, 1)), "-.")
 
 @dataclass(frozen=True, eq=False)
 class CriticalLine:
-    """A line of the plane: its label and its pieces, each (points, 2) in the units of the axes."""
+    """A line of the plane: its label and its pieces, each (points, 2) in the units of the axes.
+
+    Attributes
+    ----------
+    label : str
+        Its name in the legend.
+    pieces : tuple of ndarray
+        Each of shape (points, 2).
+
+    Examples
+    --------
+    >>> line = CriticalLine("floor", (np.array([[1.0, 2.0], [3.0, 4.0]]),))
+    >>> line.label, line.pieces[0].shape
+    ('floor', (2, 2))
+    """
 
     label: str
     pieces: tuple[Array, ...]
@@ -56,6 +70,7 @@ class PhaseDiagramDisplay(AxesDisplay):
     values : ndarray of shape (y, x)
         The quantity; NaN is left white.
     lines : sequence of CriticalLine
+        Drawn over the map.
     x_label, y_label, label : str
         Of the axes and of the colour bar.
     signed : bool
@@ -65,6 +80,18 @@ class PhaseDiagramDisplay(AxesDisplay):
     ----------
     ax_, figure_, colorbar_
         Set by `plot`.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> display = PhaseDiagramDisplay.from_grid(
+    ...     problem, x="steps.0.rate", x_values=[1.0, 3.0, 9.0],
+    ...     y="steps.0.samples", y_values=[1.0, 3.0, 9.0], quantity="gain", lines=["critical rate"])
+    >>> display.values.shape, [line.label for line in display.lines]
+    ((3, 3), ['spike leaves the bulk'])
     """
 
     colorbar_: Any

@@ -57,6 +57,14 @@ class SpikeMark:
         Squared cosine; NaN if it is not known.
     degree : int or None
         Of the polynomial it carries, written above a predicted spike.
+
+    Examples
+    --------
+    >>> from giantsteps.laws import MarchenkoPastur
+    >>> mark = SpikeMark(value=3.5, overlap=0.6)
+    >>> law = MarchenkoPastur(2.0).singular_values()
+    >>> SpectrumDisplay(law=law, predicted=[mark]).plot().predicted[0].overlap
+    0.6
     """
 
     value: float
@@ -92,6 +100,16 @@ class SpectrumDisplay(AxesDisplay):
     axes_ : tuple of Axes
         All panels, left to right.
     figure_ : Figure
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=2.0,
+    ...                      steps=[gs.Step(samples=4.0, rate=5.0)])
+    >>> display = SpectrumDisplay.from_spectra(theory.weights(problem))
+    >>> len(display.axes_), [round(mark.value, 2) for mark in display.predicted]
+    (1, [2.8])
     """
 
     axes_: tuple[Axes, ...]

@@ -35,12 +35,19 @@ class StaircaseSeries:
     Attributes
     ----------
     label : str
+        In the legend.
     x, curve : ndarray
         Theory at finite size.
     steps_x, steps : ndarray
         The limit, constant between two thresholds.
     points_x, mean, standard_error : ndarray
         Simulation.
+
+    Examples
+    --------
+    >>> series = StaircaseSeries(label="500", x=np.array([0.1, 0.3]), curve=np.array([0.2, 0.1]))
+    >>> series.curve.size, series.mean.size
+    (2, 0)
     """
 
     label: str
@@ -63,7 +70,9 @@ class StaircaseDisplay(AxesDisplay):
     Parameters
     ----------
     series : sequence of StaircaseSeries
+        One a colour.
     y_label, legend_title : str
+        Words of the axis and the legend.
     from_zero : bool
         Whether the vertical axis starts at zero.
 
@@ -71,6 +80,24 @@ class StaircaseDisplay(AxesDisplay):
     ----------
     ax_, figure_
         Set by `plot`.
+
+    References
+    ----------
+    theory §6; moniri2023.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.1)],
+    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
+    >>> finite = gs.Grid(problem, {"steps.0.exponent": [0.1, 0.3]})
+    >>> limit = gs.Grid(problem, {"steps.0.exponent": theory.staircase_exponents(3)})
+    >>> display = StaircaseDisplay.from_sizes(
+    ...     [theory.risk(finite, d=d) for d in (500, 5000)], theory.risk(limit))
+    >>> [series.label for series in display.series]
+    ['500', '5000', 'limit']
     """
 
     def __init__(

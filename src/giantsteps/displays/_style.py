@@ -27,14 +27,17 @@ __all__ = [
     "style",
 ]
 
-#: Widths of one and of two columns, in inches.
-SINGLE, DOUBLE = 3.25, 6.75
+#: Width of one column of a paper, in inches.
+SINGLE = 3.25
+#: Width of both columns of a paper, in inches.
+DOUBLE = 6.75
 
 #: Okabe and Ito's colours, told apart by every kind of colour vision; yellow left out.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "#555555"
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
+#: Settings of matplotlib under which every figure is drawn: see `style`.
 STYLE: dict[str, Any] = {
     "font.family": "STIXGeneral",
     "mathtext.fontset": "stix",
@@ -87,7 +90,17 @@ _LABELS = {
 
 
 def style() -> AbstractContextManager[None]:
-    """The style as a context; matplotlib's own settings come back after it."""
+    """The style as a context; matplotlib's own settings come back after it.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> with style():
+    ...     figure = Figure(figsize=(DOUBLE, 2.4))
+    ...     line, = figure.subplots().plot([0, 1], color=PALETTE[0])
+    >>> line.get_linewidth() == STYLE["lines.linewidth"], DOUBLE
+    (True, 6.75)
+    """
     context: AbstractContextManager[None] = require("matplotlib", "a figure", "plot").rc_context(
         STYLE
     )
@@ -103,7 +116,27 @@ def new_axes(width: float = SINGLE, height: float | None = None) -> Axes:
 
 
 def save(figure: Figure, path: str | PathLike[str]) -> None:
-    """Save a figure at its exact width, with embedded fonts."""
+    """Save a figure at its exact width, with embedded fonts.
+
+    Parameters
+    ----------
+    figure : Figure
+        Of matplotlib.
+    path : path-like
+        The file; its ending says the format.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from matplotlib.figure import Figure
+    >>> figure = Figure(figsize=(SINGLE, 2.4))
+    >>> axes = figure.subplots()
+    >>> with TemporaryDirectory() as folder:
+    ...     save(figure, Path(folder) / "figure.pdf")
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['figure.pdf']
+    """
     with style():
         figure.savefig(path)
 

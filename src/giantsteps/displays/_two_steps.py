@@ -57,8 +57,13 @@ class StepsDisplay(_RowDisplay):
     Attributes
     ----------
     panels : tuple of SpectrumDisplay
+        One a step.
     axes_, ax_, figure_
         Set by `plot`.
+
+    References
+    ----------
+    theory §7; moniri2026.
 
     Examples
     --------
@@ -115,6 +120,10 @@ class OutlierMapDisplay(AxesDisplay):
     ----------
     ax_, figure_
         Set by `plot`.
+
+    References
+    ----------
+    theory §7; moniri2026.
 
     Examples
     --------
@@ -180,8 +189,26 @@ class ReuseDisplay(_RowDisplay):
     Attributes
     ----------
     panels : tuple of ComparisonDisplay
+        Risk and overlap.
     axes_, ax_, figure_
         Set by `plot`.
+
+    References
+    ----------
+    theory §7; moniri2026.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from giantsteps.displays import Series
+    >>> x, empty = np.array([1.0, 2.0, 4.0]), np.empty(0)
+    >>> def curve(label, y):
+    ...     return Series(label=label, curve_x=x, curve=y,
+    ...                   x=empty, mean=empty, standard_error=empty)
+    >>> display = ReuseDisplay(risk=[curve("fresh", 1 / x), curve("reused", 0.5 / x)],
+    ...                        overlap=[curve("fresh", 0 * x), curve("reused", 1 - 0.5 / x)]).plot()
+    >>> len(display.panels), len(display.axes_)
+    (2, 2)
     """
 
     panels: tuple[ComparisonDisplay, ...]

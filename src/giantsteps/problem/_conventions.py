@@ -159,6 +159,7 @@ _MONIRI2026 = Convention(
     ),
 )
 
+#: The conventions of the papers by their keys in the bibliography.
 CONVENTIONS: Mapping[str, Convention] = {
     convention.name: convention for convention in (_BA2022, _CUI2024, _MONIRI2023, _MONIRI2026)
 }

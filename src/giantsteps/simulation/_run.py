@@ -390,6 +390,7 @@ class Run:
         return self.spectrum("features", top, bulk)
 
     def spectrum(self, matrix: str, top: int, bulk: bool) -> Spectrum:
+        """What `weights`, `kernel` and `features` share; ``matrix`` as in `Spectrum`."""
         fields = _spectrum.fields(self, matrix, top)
         parts = {"initial": lambda: _spectrum.complete(self.after(0), matrix, top, bulk)}
         if bulk:

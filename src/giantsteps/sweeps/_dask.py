@@ -21,6 +21,15 @@ class DaskCrew(Crew):
     ----------
     client : distributed.Client
         Connected to the scheduler. A worker that is lost has its calls done by another.
+
+    Examples
+    --------
+    >>> from distributed import Client
+    >>> with Client(processes=False, n_workers=1, threads_per_worker=1,
+    ...             dashboard_address=None, set_as_default=False) as client:
+    ...     crew = DaskCrew(client)
+    ...     crew.submit(pow, 2, 10).result(), crew.capacity
+    (1024, 4)
     """
 
     def __init__(self, client: Any) -> None:
@@ -59,6 +68,14 @@ def dask_crew(
         For ``"slurm"``: keywords of ``dask_jobqueue.SLURMCluster`` (``cores``, ``memory``,
         ``walltime``, ``queue``, ``account``, …); what is left out comes from Dask's
         configuration.
+
+    Examples
+    --------
+    >>> from distributed import LocalCluster
+    >>> with LocalCluster(1, processes=False, dashboard_address=None) as cluster:
+    ...     with dask_crew(cluster.scheduler_address) as crew:
+    ...         crew.submit(pow, 2, 10).result()
+    1024
     """
     distributed = require("distributed", "--dask", "cluster")
     with ExitStack() as stack:
@@ -86,7 +103,24 @@ def dask_crew(
 
 
 def slurm_script(job: Mapping[str, Any]) -> str:
-    """The script of one SLURM job, as ``dask_crew("slurm", job=job)`` would submit it."""
+    """The script of one SLURM job, as ``dask_crew("slurm", job=job)`` would submit it.
+
+    Parameters
+    ----------
+    job : mapping
+        Keywords of ``dask_jobqueue.SLURMCluster``.
+
+    Raises
+    ------
+    InvalidProblem
+        If it has no such option, or needs one that is missing.
+
+    Examples
+    --------
+    >>> script = slurm_script({"cores": 4, "memory": "8GB", "walltime": "01:00:00"})
+    >>> [line for line in script.splitlines() if "cpus" in line or "-t " in line]
+    ['#SBATCH --cpus-per-task=4', '#SBATCH -t 01:00:00']
+    """
     jobqueue = require("dask_jobqueue", "--dask slurm", "cluster")
     scheduler = "tcp://<address of the scheduler>:8786"
     try:

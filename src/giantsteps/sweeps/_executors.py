@@ -22,8 +22,17 @@ class Crew:
     Parameters
     ----------
     executor : Executor
+        Of ``concurrent.futures``, or one that follows it.
     workers : int
         How many calls it can work on at once.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor(2) as executor:
+    ...     crew = Crew(executor, workers=2)
+    ...     crew.submit(pow, 2, 10).result(), crew.capacity
+    (1024, 5)
     """
 
     def __init__(self, executor: Executor, workers: int) -> None:

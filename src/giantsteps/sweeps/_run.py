@@ -34,7 +34,15 @@ AHEAD = 1024
 
 
 class WorkerLost(GiantstepsError):
-    """The process that worked on a cell died: killed from outside, or out of memory."""
+    """The process that worked on a cell died: killed from outside, or out of memory.
+
+    Examples
+    --------
+    >>> raise WorkerLost("killed by signal 9")
+    Traceback (most recent call last):
+        ...
+    giantsteps.sweeps._run.WorkerLost: killed by signal 9
+    """
 
 
 def run(

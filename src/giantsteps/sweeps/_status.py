@@ -23,8 +23,21 @@ class LayerStatus:
     Attributes
     ----------
     source, question : str
+        Who is asked, and what.
     total, done, failed, running : int
-        ``running``: claimed by a runner.
+        Cells; ``running``: claimed by a runner.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from tempfile import TemporaryDirectory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
+    >>> with TemporaryDirectory() as folder:
+    ...     sweep = gs.Sweep(grid=problem, d=30, seeds=2, store=f"{folder}/store.sqlite")
+    ...     layers = sweep.status().layers
+    >>> isinstance(layers[0], LayerStatus), [(layer.source, layer.left) for layer in layers]
+    (True, [('finite width', 1), ('simulation', 2)])
     """
 
     source: str
@@ -50,6 +63,18 @@ class Status:
         A cell that two layers share counts in the first.
     errors : mapping of str to int
         What went wrong, and how often; most frequent first.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from tempfile import TemporaryDirectory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
+    >>> with TemporaryDirectory() as folder:
+    ...     sweep = gs.Sweep(grid=problem, d=30, seeds=2, store=f"{folder}/store.sqlite")
+    ...     before, after = sweep.status(), sweep.run(executor="serial")
+    >>> isinstance(after, Status), before.left, after.done, after.complete
+    (True, 3, 3, True)
     """
 
     layers: tuple[LayerStatus, ...]
