@@ -27,6 +27,10 @@ SHOWN = {
     "optimum": lambda: theory.optimize(PROBLEM),
     "simulated": lambda: simulation.risk(PROBLEM, d=30, seed=0),
     "comparison": lambda: gs.compare(PROBLEM, d=30, seeds=2),
+    "grid": lambda: GRID,
+    "run": lambda: simulation.run(PROBLEM, d=30, seed=0),
+    "sweep": lambda: gs.Sweep(grid=GRID, d=30, seeds=2, store="a&b.sqlite"),
+    "status": lambda: gs.Sweep(grid=GRID, d=30, seeds=2, store="none.sqlite").status(),
 }
 
 
@@ -39,11 +43,41 @@ def test_a_notebook_shows_a_table(name: str) -> None:
     assert all(row[0] or len(row) > 1 for row in rows)
 
 
-def test_formulas_of_problems_and_answers():
-    """LaTeX views: balanced, with the problem's numbers in them."""
-    import giantsteps as gs
-    from giantsteps import theory
+def test_a_run_shows_its_integers() -> None:
+    text = simulation.run(PROBLEM, d=30, seed=7)._repr_html_()
+    for piece in ("<td>45</td>", "<td>120</td>", "<td>60</td>", "<td>7</td>", "tanh"):
+        assert piece in text
+    untrained = gs.Problem(activation="tanh", teacher="sin", width=1)
+    table = simulation.run(untrained, d=30)._repr_html_().rpartition("<table>")[2]
+    assert table.count("<td>none</td>") == 2
 
+
+ANSWERS = {
+    "risk": lambda: theory.risk(PROBLEM),
+    "risks": lambda: theory.risk(GRID),
+    "weights": lambda: theory.weights(PROBLEM),
+    "kernel": lambda: theory.kernel(PROBLEM),
+    "learned function": lambda: theory.learned_function(PROBLEM, x=[0.0, 1.0]),
+    "bounds": lambda: theory.bounds(PROBLEM),
+    "gradient": lambda: theory.gradient(PROBLEM),
+    "degrees of freedom": lambda: theory.degrees_of_freedom(PROBLEM),
+    "optimum": lambda: theory.optimize(PROBLEM),
+    "crossing": lambda: theory.crossing(PROBLEM, level=0.17, bounds=(1.0, 4.0)),
+    "simulated": lambda: simulation.risk(PROBLEM, d=30, seed=0),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_are_formulas_too(name: str) -> None:
+    answer = ANSWERS[name]()
+    text = answer._repr_latex_()
+    assert text.startswith(r"$$\begin{array}{ll} \texttt{")
+    assert text.count("{") == text.count("}")
+    assert text.count(" & ") >= 1
+
+
+def test_formulas_of_problems_and_answers() -> None:
+    """LaTeX views: balanced, with the problem's numbers in them."""
     problem = gs.Problem(
         activation="leaky_relu",
         teacher="tanh(2*x)",

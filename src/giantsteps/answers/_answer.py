@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import takewhile
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
@@ -302,10 +303,11 @@ class Answer(Record):
         return "\n".join([self._kind(), *lines])
 
     def _repr_latex_(self) -> str:
-        """The numbers of the answer as an array of names and values."""
+        """What was found, as an array of names and values."""
+        found = takewhile(lambda row: row[0] != "source", self._summary())
         rows = [
-            rf"\texttt{{{name.replace('_', chr(92) + '_')}}} & {_shown(value)}"
-            for name, (_, value) in self._variables().items()
+            rf"\texttt{{{name.replace('_', chr(92) + '_')}}} & {_in_latex(value)}"
+            for name, value in found
         ]
         newline = r" \\ "
         return rf"$$\begin{{array}}{{ll}} {newline.join(rows)} \end{{array}}$$"
@@ -335,6 +337,15 @@ def _stack_solutions(
         residual=np.reshape([solution.residual for solution in known], shape),
         iterations=np.reshape([solution.iterations for solution in known], shape),
     )
+
+
+def _in_latex(shown: str) -> str:
+    """A number as it is, other values as text."""
+    try:
+        float(shown)
+    except ValueError:
+        return rf"\text{{{shown.replace('_', chr(92) + '_')}}}"
+    return shown
 
 
 def _shown(value: ArrayLike) -> str:

@@ -169,6 +169,18 @@ class Run:
             f"samples={sizes.samples}, seed={self.seed})"
         )
 
+    def _repr_html_(self) -> str:
+        """The problem and the integers of the network, for notebooks."""
+        numbers = {
+            "d": self.sizes.d,
+            "neurons, N": self.sizes.neurons,
+            "step samples, n₀": ", ".join(map(str, self.sizes.step_samples)) or "none",
+            "samples, n": self.sizes.samples or "none",
+            "seed": self.seed,
+        }
+        rows = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in numbers.items())
+        return f"{self.problem._repr_html_()}<table><caption>Run</caption>{rows}</table>"
+
     # The network and its samples --------------------------------------------------------------
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from giantsteps.sweeps._leases import at_work
@@ -109,6 +110,20 @@ class Status:
     def complete(self) -> bool:
         """Whether every cell has a result."""
         return self.done == self.total
+
+    def _repr_html_(self) -> str:
+        """One row a layer, for notebooks."""
+        names = ("source", "question", "total", "done", "failed", "running", "left")
+        head = "".join(f"<th>{name}</th>" for name in names)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{getattr(layer, name)}</td>' for name in names)}</tr>"
+            for layer in self.layers
+        )
+        errors = "".join(f"<p>{count} × {escape(text)}</p>" for text, count in self.errors.items())
+        return (
+            f"<table><caption>Status</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{errors}"
+        )
 
 
 def read_status(sweep: Sweep, store: Store | None) -> Status:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -395,3 +396,16 @@ class Sweep:
         where = ", ".join([axes, sizes] if axes else [sizes])
         questions = ", ".join(self.questions)
         return f"Sweep of {questions}: {len(self.addresses)} cells ({where}) in {self.store}"
+
+    def _repr_html_(self) -> str:
+        """The grid, and what is asked of it, for notebooks."""
+        fields = {
+            "d": ", ".join(map(str, self.d)),
+            "seeds": len(self.seeds),
+            "questions": ", ".join(self.questions),
+            "sources": ", ".join(self.sources),
+            "cells": len(self.addresses),
+            "store": escape(str(self.store)),
+        }
+        rows = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in fields.items())
+        return f"{self.grid._repr_html_()}<table><caption>Sweep</caption>{rows}</table>"
