@@ -25,6 +25,8 @@ extensions = [
     "generated",
     "markdown_page",
     "plain_maths",
+    "docstring_references",
+    "public_names",
     "check_links",
     "sphinx_gallery.gen_gallery",
 ]

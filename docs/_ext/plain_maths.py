@@ -10,6 +10,7 @@ bodies of directives stay as they are.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from sphinx.application import Sphinx
 
@@ -19,12 +20,11 @@ _ASTERISK = re.compile(r"(?<![\w*\\])\*(?=[^\s*])(?![^*]*\*)")
 
 
 def replace_signs(text: str) -> str:
-    parts = _QUOTED.split(text)
-    parts[::2] = [_ASTERISK.sub("∗", _BAR.sub("∣", part)) for part in parts[::2]]
-    return "".join(parts)
+    return _ASTERISK.sub("∗", _BAR.sub("∣", text))
 
 
-def process_docstring(lines: list[str]) -> list[str]:
+def replace_in_prose(lines: list[str], replace: Callable[[str], str]) -> list[str]:
+    """Apply a replacement to all but code, roles and the bodies of directives."""
     processed, body = [], None  # body: indentation of the open directive or literal block
     for line in lines:
         start = line.lstrip()
@@ -37,14 +37,17 @@ def process_docstring(lines: list[str]) -> list[str]:
             verbatim = directive
         else:
             verbatim = body is not None or start.startswith((">>>", "..."))
-        processed.append(line if verbatim else replace_signs(line))
+        parts = [line] if verbatim else _QUOTED.split(line)
+        if not verbatim:
+            parts[::2] = [replace(part) for part in parts[::2]]
+        processed.append("".join(parts))
     return processed
 
 
 def process(
     app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
 ) -> None:
-    lines[:] = process_docstring(lines)
+    lines[:] = replace_in_prose(lines, replace_signs)
 
 
 def setup(app: Sphinx) -> dict[str, object]:

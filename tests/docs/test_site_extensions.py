@@ -60,3 +60,37 @@ def test_mathematics_becomes_mathml(load) -> None:
     assert "→" in drawn
     with pytest.raises(Exception, match="nonsense"):
         to_mathml(r"\nonsense{x}")
+
+
+def test_references_become_links(load) -> None:
+    load("plain_maths")
+    link = load("docstring_references").link
+    papers = frozenset({"ba2022", "cui2024"})
+    assert link("theory §4, §5b; ba2022.", papers) == (
+        ":ref:`theory §4 <theory-4>`, :ref:`§5b <theory-5b>`; [ba2022]_."
+    )
+    assert link('name : {"ba2022", "cui2024"}', papers) == 'name : {"ba2022", "cui2024"}'
+
+
+def test_plain_mathematics_is_read_as_it_stands(load) -> None:
+    maths = load("plain_maths")
+    lines = ["|x| and E σ* of ``a*b``", "", ">>> 2 * |3|", ".. math:: |x|", "   |y|", "z |t|"]
+    assert maths.replace_in_prose(lines, maths.replace_signs) == [
+        "∣x| and E σ* of ``a*b``",
+        "",
+        ">>> 2 * |3|",
+        ".. math:: |x|",
+        "   |y|",
+        "z ∣t|",
+    ]
+
+
+def test_constants_are_described_where_they_are_assigned(load) -> None:
+    names = load("public_names")
+    from giantsteps import answers
+
+    assert ("giantsteps.comparison.certify", "certify") in set(names.public_names())
+    assert names.comment("giantsteps.answers", "Source")[0].startswith("Where an answer comes from")
+    assert names.comment("giantsteps.answers", "Risk") == []
+    assert names.value(answers.Matrix)[0].startswith("One of ``'weights'``, ")
+    assert names.value(3.25) == ["Value: ``3.25``."]

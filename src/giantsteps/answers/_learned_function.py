@@ -28,7 +28,7 @@ class LearnedFunction(Answer):
     u       ``along``           the direction
     x       ``x``               points along it
     m, b    ``mean``, ``band``  mean and spread of the prediction there
-    f̂                          the trained network
+    f̂                           the trained network
     ======  ==================  =======================================
 
     Attributes

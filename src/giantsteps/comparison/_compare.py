@@ -50,7 +50,7 @@ def compare(
     ======  ============  ==============================
     symbol  argument      meaning
     ======  ============  ==============================
-    x̄      ``seeds``     mean over independent networks
+    x̄       ``seeds``     mean over independent networks
     se                    its standard error
     τ       ``theory_d``  what theory says
     ======  ============  ==============================

@@ -35,7 +35,7 @@ def bias_variance(
     ======  ================  ===============================================
     symbol  argument          meaning
     ======  ================  ===============================================
-    f̂_s    ``seeds``         network of seed s, turned to the common teacher
+    f̂_s     ``seeds``         network of seed s, turned to the common teacher
     e_s                       f̂_s − f*
     E_x     ``test_samples``  mean over common points
     ======  ================  ===============================================

@@ -32,7 +32,7 @@ def equivalent(problem: Problem, d: int | None = None, *, bulk: str = "exact") -
     ======  ===============================  =============================================
     symbol  field of the problem             meaning
     ======  ===============================  =============================================
-    η̃      ``steps.0.rate``, ``.exponent``  η/√N
+    η̃       ``steps.0.rate``, ``.exponent``  η/√N
     A_t     ``init.second_layer``            values of the types
     μ₁, c₂  ``activation``                   Hermite coefficients of degree 1 and 2
     α₀      ``steps.0.samples``              n₀/d

@@ -27,7 +27,7 @@ def kernel(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     symbol  field of the problem            meaning
     ======  ==============================  =================================
     σ       ``activation``                  applied entrywise
-    X̃      ``readout.samples``             n fresh inputs
+    X̃       ``readout.samples``             n fresh inputs
     W       ``steps``                       the weights after the steps
     Γ       ``readout.samples``, ``width``  n/N
     H       ``activation``, ``width``       law of the eigenvalues of N Cov Φ

@@ -150,8 +150,8 @@ def staircase(problem: Problem) -> Staircase:
     symbol   field of the problem             meaning
     =======  ===============================  =================================================
     c_k, μ₁  ``activation``                   Hermite coefficients, μ₁ = c₁
-    η̃       ``steps.0.rate``, ``.exponent``  η/√N
-    b, b̂                                     direction of the step, and the same of length one
+    η̃        ``steps.0.rate``, ``.exponent``  η/√N
+    b, b̂                                      direction of the step, and the same of length one
     A        ``init.second_layer``            values of the neurons
     Φ₀                                        features before the step
     p_k                                       polynomial of degree k, theory §6

@@ -1,0 +1,71 @@
+"""Every public name has a page: constants and types with the ``#:`` comment above them.
+
+Autodoc looks for such a comment in the package that exports a name, but the name is assigned in
+one of its private modules. After a build a public name without a page is a warning, and so fails
+``make docs``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import get_args
+
+from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
+from sphinx.util import logging
+
+logger = logging.getLogger(__name__)
+
+
+def public_names(package: str = "giantsteps") -> Iterator[tuple[str, str]]:
+    """(package, name) for every public package below ``package``, each with its ``__all__``."""
+    for info in iter_modules(import_module(package).__path__, f"{package}."):
+        if not info.name.rpartition(".")[2].startswith("_"):
+            yield from ((info.name, name) for name in import_module(info.name).__all__)
+            if info.ispkg:
+                yield from public_names(info.name)
+
+
+def comment(package: str, name: str) -> list[str]:
+    """The ``#:`` comment of a name, from the module of the package that assigns it."""
+    for module in sorted(sys.modules):
+        if module.startswith(f"{package}.") and vars(sys.modules[module]).get(name) is not None:
+            found = ModuleAnalyzer.for_module(module).find_attr_docs().get(("", name))
+            if found:
+                return list(found)
+    return []
+
+
+def value(obj: object) -> list[str]:
+    """What a constant or a type is, where that is short."""
+    if choices := get_args(obj):
+        shown = [choice if isinstance(choice, type) else repr(choice) for choice in choices]
+        return ["One of " + ", ".join(f"``{getattr(c, '__name__', c)}``" for c in shown) + "."]
+    text = repr(obj)
+    return [f"Value: ``{text}``."] if len(text) < 100 else []
+
+
+def describe(
+    app: Sphinx, what: str, name: str, obj: object, options: object, lines: list[str]
+) -> None:
+    if what == "data":
+        package, _, short = name.rpartition(".")
+        lines[:] = [*comment(package, short), "", *value(obj), ""]
+
+
+def check(app: Sphinx, error: Exception | None) -> None:
+    if error is not None or app.builder.format != "html":
+        return
+    documented = app.env.get_domain("py").objects  # type: ignore[attr-defined]
+    for package, name in public_names():
+        if f"{package}.{name}" not in documented:
+            logger.warning("%s.%s is public and has no page", package, name)
+
+
+def setup(app: Sphinx) -> dict[str, object]:
+    app.connect("autodoc-process-docstring", describe, priority=50)
+    app.connect("build-finished", check, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
