@@ -100,6 +100,7 @@ def kernel(draft: Draft, d: int, seeds: int, rates: Sequence[float]) -> Drawing:
         ends = np.array([labels.min(), labels.max()])
         draft.line(ax, ends, slope * ends, "theory", color=PALETTE[0], zorder=4, label="theory")
         aligned = float((vector @ labels) ** 2 / (len(vector) * (labels @ labels)))
+        ax.set_ylim(top=1.4 * float(vector.max()))
         ax.legend(title=f"squared overlap {answer.spikes[0].overlap:.3f} ({aligned:.3f})")
     return drawing
 
@@ -144,7 +145,7 @@ def _curves(
     references=_PAPER,
     smoke={"d": 40, "seeds": 2, "samples": (0.5, 1.0, 2.0), "fine": 7, "rates": (1.0, 3.0)},
     quick={"d": 160, "seeds": 6, "samples": (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0),
-           "fine": 60, "rates": (1.0, 2.0, 4.0)},
+           "fine": 60, "rates": (2.0, 4.0, 8.0)},
     paper={"d": 512, "seeds": 20},
 )  # fmt: skip
 def samples(
@@ -216,7 +217,7 @@ def width(
     references=_PAPER,
     smoke={"d": 40, "seeds": 2, "samples": (1.0, 3.0), "fine": 5, "exponents": (0.0, 0.5)},
     quick={"d": 150, "seeds": 5, "samples": (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0, 10.0),
-           "fine": 40, "exponents": (0.0, 0.25, 0.375, 0.5)},
+           "fine": 80, "exponents": (0.0, 0.25, 0.375, 0.5)},
     paper={"d": 512, "seeds": 20},
 )  # fmt: skip
 def rate(
@@ -332,7 +333,7 @@ def time(draft: Draft, d: int, seeds: int, longest: int, rates: Sequence[float])
         draft.pair(right, name, number, (t, overlap), (t, overlaps[number][:, 0]))
     draft.floor(left, theory.bounds(problems[0])["linear"], "kernel floor")
     left.set_ylim(bottom=0.0)
-    left.legend(loc="upper right")
+    left.legend(loc="lower left", bbox_to_anchor=(0.0, 0.08), ncols=2)
     right.set_ylim(-0.03, 1.0)
     right.legend()
     return drawing

@@ -159,8 +159,8 @@ def _sum_loss(alpha: float, lam: float) -> Ridge:
     chosen="N = d, and the fixed penalties.",
     references=_PAPER,
     smoke={"fine": 3, "penalties": (0.1,), "largest": 8.0},
-    quick={"fine": 30, "penalties": (0.01, 0.1, 1.0), "largest": 500.0},
-    paper={"fine": 60},
+    quick={"fine": 60, "penalties": (0.01, 0.1, 1.0), "largest": 500.0},
+    paper={"fine": 120},
 )
 def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) -> Drawing:
     drawing, (ax,) = draft.axes((_SAMPLES, _RISK))
@@ -170,7 +170,7 @@ def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) 
     for number, lam in enumerate(penalties):
         line = [model.risk(_sum_loss(a, lam)).test for a in x]
         label = rf"$\lambda_s = {lam:g}$"
-        look = {"color": colours(6)[number + 1], "linewidth": 0.8}
+        look: dict[str, Any] = {"color": colours(6)[number + 1], "linewidth": 0.8, "zorder": 3}
         draft.pair(ax, label, number, (x, line), None, **look)
 
     def best(alpha: float) -> float:
@@ -180,13 +180,14 @@ def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) 
         )  # fmt: skip
         return float(found.fun)
 
-    draft.pair(ax, r"best $\lambda_s$", 0, (x, [best(a) for a in x]), None, linewidth=1.8)
+    draft.pair(ax, r"best $\lambda_s$", 0, (x, [best(a) for a in x]), None, linewidth=2.4)
     for level, name, style in ((upper, "upper bound", "--"), (lower, "lower bound", ":")):
         look = {"color": "black", "linestyle": style, "linewidth": 0.8}
         draft.line(ax, x[[0, -1]], [level, level], name, **look, label=name)
     draft.references |= {"cui2024": None}
-    logarithmic(ax)
-    ax.legend(ncols=2)
+    logarithmic(ax, "x")
+    ax.set_ylim(bottom=0.0)
+    ax.legend()
     return drawing
 
 

@@ -66,12 +66,13 @@ def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[f
     "The left singular vectors are monomials of the step's direction",
     caption="Entries of the first two left singular vectors of Φ against z = ⟨x, b⟩/‖b‖, "
     "η = {rate:g} N^{{{exponent:g}}}, σ = tanh + 0.6 tanh² centred, teacher sin, N = d, n₀ = 4d, "
-    "n = 2d, d = {d}. Lines: the cosine that theory gives times z and z²/√3.",
+    "n = 2d, d = {d}. Lines: the cosine that theory gives times z and z²/√3. At such d the neurons "
+    "have moved by about one, so that tanh bends the monomials at their ends.",
     chosen="the activation, the teacher, all proportions, the rate and d.",
     references=_PAPER,
     smoke={"d": 120, "rate": 3.0, "exponent": 0.12},
     quick={"d": 800, "exponent": 0.4},
-    paper={"d": 2000},
+    paper={"d": 2000, "rate": 2.0},
 )
 def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
     problem = _problem("sin", rate, exponent)
