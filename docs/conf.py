@@ -10,6 +10,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
+from numpydoc.xref import DEFAULT_LINKS  # noqa: E402
+from public_names import public_names  # noqa: E402
+
 project = "giantsteps"
 author = "The giantsteps developers"
 copyright = "2026, The giantsteps developers"
@@ -63,6 +66,11 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
+# Types of parameters and results are links where they are names of the library.
+numpydoc_xref_param_type = True
+numpydoc_xref_ignore = "all"
+DEFAULT_LINKS.clear()  # they lead to other sites
+numpydoc_xref_aliases = {name: f"{package}.{name}" for package, name in public_names()}
 
 # Each script in examples/ becomes a page of the gallery.
 sphinx_gallery_conf = {

@@ -18,7 +18,7 @@ def link(text: str, papers: frozenset[str]) -> str:
     """Sections and papers of one line of prose."""
     text = _SECTION.sub(lambda match: f":ref:`{match[0]} <theory-{match[2]}>`", text)
     keys = "|".join(sorted(papers))
-    return re.sub(rf'(?<![\w"\[])({keys})(?![\w"\]])', r"[\1]_", text)
+    return re.sub(rf'(?<![\w"*\[])({keys})(?![\w"*\]])', r"[\1]_", text)
 
 
 def process(

@@ -20,6 +20,7 @@ from sphinx.util.docutils import SphinxDirective
 _UNDERLINES = {2: "=", 3: "-", 4: "~"}
 _WEB_LINK = re.compile(r"\[([^\]]+)\]\((https?:[^)\s]+)\)")
 _FILE_LINK = re.compile(r"\[([^\]]+)\]\((?!https?:)[^)\s]+\)")
+_ENUMERATOR = re.compile(r"^(\(?\w\)\s|\w\.\s|- )")  # no list inside a cell
 _CODE = re.compile(r"(?<!`)`([^`]+)`(?![`_])")
 
 
@@ -47,7 +48,7 @@ def to_rst(markdown: str) -> list[str]:
                 lines += ["", ".. list-table::", "   :header-rows: 1", ""]
             if not set(line) <= set("|-: "):
                 cells = line.strip().removeprefix("|").removesuffix("|").split("|")
-                first, *rest = (inline(cell.strip()) for cell in cells)
+                first, *rest = (_ENUMERATOR.sub(r"\\\1", inline(cell.strip())) for cell in cells)
                 lines += [f"   * - {first}", *(f"     - {cell}" for cell in rest)]
         elif heading := re.match(r"(#+) (.*)", line):
             if (level := len(heading[1])) > 1:

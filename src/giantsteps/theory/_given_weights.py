@@ -37,12 +37,11 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
     the Hermite coefficients c_k(j) of z ↦ σ(‖w_j‖z) and cos_ij the angles of the columns,
 
     .. math::
-        NΣ_{ij} = Σ_{k ≤ 2} k!\, c_k(i)c_k(j) \cos_{ij}^k + δ_{ij} \sum_{k>2} k!\, c_k(i)^2,\qquad
-        \sqrt N c_j = Σ_{k ≤ 2} k!\, c_k(j) c^*_k \cos(w_j, β^*)^k,
-    .. math::
-        κ(1 - df_1) = λ,\quad df_1 = n^{-1}\mathrm{tr}\,NΣ(NΣ+κ)^{-1},\quad
-        P(κ) = cᵀ(Σ + κ/N)^{-1}c,\quad
-        R + Δ = \frac{E y² - P + κP'}{1 - df_2},\quad \text{train} = (λ/κ)²(R + Δ).
+        NΣ_{ij} &= \sum_{k ≤ 2} k!\, c_k(i)c_k(j) \cos_{ij}^k + δ_{ij} \sum_{k>2} k!\, c_k(i)^2, \\
+        \sqrt N c_j &= \sum_{k ≤ 2} k!\, c_k(j) c^*_k \cos(w_j, β^*)^k, \\
+        κ(1 - df_1) &= λ,\qquad df_1 = n^{-1}\mathrm{tr}\,NΣ(NΣ+κ)^{-1},\qquad
+        P(κ) = cᵀ(Σ + κ/N)^{-1}c, \\
+        R + Δ &= \frac{E y² - P + κP'}{1 - df_2},\qquad \text{train} = (λ/κ)²(R + Δ).
 
     Exact while no single neuron is aligned with a direction that matters (η = Θ(1)); for large
     steps use :meth:`SpikedFeatures.from_weights`.

@@ -27,9 +27,9 @@ def gradient(problem: Problem | Grid, d: int | None = None) -> Gradient:
     r"""The first gradient is nearly rank one.
 
     .. math::
-        \sqrt N G = μ_1 b a^\top + B,\qquad
-        \|μ_1 b a^\top\| \to |μ_1|\,\|b\|\sqrt{E A^2},\qquad
-        \|B\|_F^2 \to E A^2\Bigl(\frac{E y_0^2\,\operatorname{Var}σ'}{α_0}
+        \sqrt N G &= μ_1 b a^\top + B,\qquad
+        \|μ_1 b a^\top\| \to |μ_1|\,\|b\|\sqrt{E A^2}, \\
+        \|B\|_F^2 &\to E A^2\Bigl(\frac{E y_0^2\,\operatorname{Var}σ'}{α_0}
                          + (2 c_2 c_0 E A)^2\Bigr),\qquad
         \|B\|_{op} = O(N^{-1/2})
 

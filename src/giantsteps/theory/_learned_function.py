@@ -45,9 +45,9 @@ def learned_function(
     After a small step everything is linear: with κ, s, K of theory §4,
 
     .. math::
-        m(x) = μ_1^*(1 - sK(s))\,x \ \text{(teacher)},\qquad
-        m(x) = μ_1^*ρ\Bigl(1 - \frac{s g_1}{1 + sθ_1^2 g_1 g_2}\Bigr) x \ \text{(spike)},\qquad
-        b^2 = R + 2P - Eσ^{*2} - m(1)^2 .
+        m(x) &= μ_1^*(1 - sK(s))\,x \ \text{(teacher)},\qquad
+        m(x) = μ_1^*ρ\Bigl(1 - \frac{s g_1}{1 + sθ_1^2 g_1 g_2}\Bigr) x \ \text{(spike)}, \\
+        b^2 &= R + 2P - Eσ^{*2} - m(1)^2 .
 
     ============  =================  ==================================================
     symbol        argument or field  meaning

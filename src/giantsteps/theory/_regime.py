@@ -18,7 +18,7 @@ from giantsteps.problem import Problem
 from ._condition import CONDITIONS
 from ._kind import Kind, kind_of
 
-__all__ = ["RULES", "RULES_OF_MANY", "Absent", "Rule", "resolve"]
+__all__ = ["RULES", "RULES_OF_MANY", "Absent", "Rule", "resolve", "rule_of"]
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,7 @@ RULES_OF_MANY: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
 }
 
 
-def _rule(question: str, problem: Problem, given: bool) -> Rule | Absent:
+def rule_of(question: str, problem: Problem, given: bool) -> Rule | Absent:
     kind = kind_of(problem)
     if problem.teacher.rank == 1:
         return RULES[question][kind, given]
@@ -360,7 +360,7 @@ def resolve(question: str, problem: Problem, d: int | None) -> Rule:
     kind = kind_of(problem)
     size = "in the limit" if d is None else f"at d = {d}"
     what = f"theory.{question} for {kind.value} {size}"
-    rule = _rule(question, problem, d is not None)
+    rule = rule_of(question, problem, d is not None)
     if isinstance(rule, Absent):
         raise NotCovered(what, rule.why, rule.covered)
     for name in rule.needs:

@@ -28,9 +28,9 @@ __all__ = ["linear_loss_drop", "quadratic_loss_drop", "training_loss"]
 def training_loss(problem: Problem | Grid, *, lengthening: bool = True) -> TrainingLoss:
     r"""Limit of the readout's objective at its minimum, before and after the step.
 
-    .. math:: L = \min_a\; n^{-1}\|\tilde y - Φa\|^2 + (λ/N)\|a\|^2
-              \;\to\; \frac{λ}{κ}\, J(κ),\qquad
-              J = \min_ν \|g_{≥2}\|^2 + w\|g_1\|^2 + w_0\|g_0\|^2,\quad g = y - \sum_k ν_k p_k
+    .. math::
+        L &= \min_a\; n^{-1}\|\tilde y - Φa\|^2 + (λ/N)\|a\|^2 \;\to\; \frac{λ}{κ}\, J(κ), \\
+        J &= \min_ν \|g_{≥2}\|^2 + w\|g_1\|^2 + w_0\|g_0\|^2,\qquad g = y - \sum_k ν_k p_k
 
     ======  ====================  =====================================================
     symbol  field of the problem  meaning
