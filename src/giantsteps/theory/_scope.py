@@ -27,7 +27,11 @@ _EXPONENTS: dict[Kind, tuple[float, ...]] = {
     Kind.SEVERAL: (0.3, 0.4, 0.4),
 }
 #: … activations, …
-_ACTIVATIONS = {"σ odd": as_function("tanh"), "E σ = 0": centered("relu"), "any σ": as_function("relu")}
+_ACTIVATIONS = {
+    "σ odd": as_function("tanh"),
+    "E σ = 0": centered("relu"),
+    "any σ": as_function("relu"),
+}
 #: … teachers, …
 _TEACHERS: dict[str, Teacher] = {
     "A teacher of one direction": as_teacher("sin"),
