@@ -130,6 +130,8 @@ def test_bulk_has_the_mass_and_the_mean_of_the_features() -> None:
         pieces = spectrum.bulk._pieces
         assert sum(piece.series[0] * np.pi for piece in pieces) == pytest.approx(0.8, abs=1e-7)
         assert spectrum.bulk.expectation(lambda x: x) == pytest.approx(spectrum.scale, rel=1e-5)
+        beside = [np.nextafter(upper, 0.0) for _, upper in spectrum.bulk.support]
+        np.testing.assert_allclose(spectrum.bulk.density(beside), 0.0, atol=1e-4)
 
 
 def test_five_percent_in_the_outlier_equation_shows(monkeypatch: pytest.MonkeyPatch) -> None:

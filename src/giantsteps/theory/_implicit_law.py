@@ -184,7 +184,9 @@ class ImplicitLaw(Law):
         x = np.asarray(x, dtype=float)
         out = np.zeros(x.shape)
         for piece in self._pieces:
-            here = (x > piece.lower) & (x < piece.upper)
+            # Closer to an edge than it is known, 0/0 would be noise.
+            here = x > piece.lower * (1 + _EDGE_TOLERANCE)
+            here &= x < piece.upper * (1 - _EDGE_TOLERANCE)
             angle = piece.angle(x[here])
             with np.errstate(divide="ignore", invalid="ignore"):
                 mass = chebyshev.chebval(np.cos(angle), piece.series) / piece.slope(angle)
