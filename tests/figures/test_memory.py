@@ -157,7 +157,8 @@ def test_spiked_ridge_is_ridge_on_spiked_features(alpha: float) -> None:
     options: dict[str, Any] = {"spike": spike, "readouts": [(alpha, penalty), (alpha, 1.0)]}
     found = spiked_ridge(problem, d, 3, device=None, **options)["test"]
     rng = np.random.default_rng(3)
-    weights = rng.standard_normal((d, d)) / np.sqrt(d)
+    weights = rng.standard_normal((d, d))
+    weights /= np.linalg.norm(weights, axis=0)
     weights[0] += spike
     n = round(alpha * d)
     x = rng.standard_normal((n + 4 * d, d))

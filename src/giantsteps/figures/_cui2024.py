@@ -194,9 +194,9 @@ def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) 
 @figure(
     "cui2024-4",
     "Spiked random features: error against samples for several spikes",
-    caption="Spiked random features with c = 1, overlap γ = 1 and spike r, N = d, λ_s = 0.1: (a) "
-    "sin activation, sign teacher; (b) tanh, tanh. Points: direct draws of the model, d = {d}, "
-    "{seeds} draws a point; lines: theory at the same d.",
+    caption="Spiked random features with c = 1, overlap γ = 1 and spike r, weights on the sphere, "
+    "N = d, λ_s = 0.1: (a) sin activation, sign teacher; (b) tanh, tanh. Points: direct draws of "
+    "the model, d = {d}, {seeds} draws a point; lines: theory at the same d.",
     chosen="N = d, the overlap γ = 1, the spikes r = {spikes} and d.",
     references=_PAPER,
     smoke={"d": 60, "seeds": 2, "spikes": (0.0, 1.0), "samples": (0.5, 2.0), "fine": 4},

@@ -54,10 +54,11 @@ def spiked_ridge(
     spike: float,
     readouts: Sequence[tuple[float, float]],
 ) -> dict[str, Any]:
-    """``test`` error of ridge regression on W = W₀ + spike · β* 1ᵀ, W₀ with entries N(0, 1/d), for
-    each pair of samples n/d and penalty λ."""
+    """``test`` error of ridge regression on W = W₀ + spike · β* 1ᵀ, the columns of W₀ on the unit
+    sphere, for each pair of samples n/d and penalty λ."""
     arrays, rng, neurons = resolve(device), np.random.default_rng(seed), problem.at(d).neurons
-    weights = rng.standard_normal((d, neurons)) / math.sqrt(d)
+    weights = rng.standard_normal((d, neurons))
+    weights /= np.linalg.norm(weights, axis=0)
     weights[0] += spike  # the first axis is the teacher's
     sizes = [round(alpha * d) for alpha, _ in readouts]
     most = max(sizes)
