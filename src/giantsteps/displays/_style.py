@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,8 @@ _LABELS = {
 }
 
 
-def style() -> AbstractContextManager[None]:
+@contextmanager
+def style() -> Iterator[None]:
     """The style as a context; matplotlib's own settings come back after it.
 
     Examples
@@ -101,10 +103,15 @@ def style() -> AbstractContextManager[None]:
     >>> line.get_linewidth() == STYLE["lines.linewidth"], DOUBLE
     (True, 6.75)
     """
-    context: AbstractContextManager[None] = require("matplotlib", "a figure", "plot").rc_context(
-        STYLE
-    )
-    return context
+    matplotlib = require("matplotlib", "a figure", "plot")
+    interactive = matplotlib.is_interactive()
+    try:
+        with matplotlib.rc_context(STYLE):
+            yield
+            interactive = matplotlib.is_interactive()
+    finally:
+        # The backend of a notebook becomes interactive when its first figure is made, here.
+        matplotlib.interactive(interactive)
 
 
 def new_axes(width: float = SINGLE, height: float | None = None) -> Axes:
