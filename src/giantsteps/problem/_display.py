@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["grid_html", "html", "label", "latex", "text"]
 
+#: Notebooks align cells to the right unless told otherwise.
+_LEFT = "style='text-align:left'"
+
 
 def text(problem: Problem) -> str:
     """Return code that builds ``problem`` again, with its scalings in the comments."""
@@ -35,8 +38,8 @@ def text(problem: Problem) -> str:
 def html(problem: Problem) -> str:
     """Return a table of the fields and their scalings, for notebooks."""
     rows = "".join(
-        f"<tr><th>{name}</th><td><code>{_html.escape(code)}</code></td>"
-        f"<td>{_html.escape(note)}</td></tr>"
+        f"<tr><th {_LEFT}>{name}</th><td {_LEFT}><code>{_html.escape(code)}</code></td>"
+        f"<td {_LEFT}>{_html.escape(note)}</td></tr>"
         for name, items in _rows(problem)
         for code, note in items or [("[]", "random features")]
     )
@@ -46,8 +49,9 @@ def html(problem: Problem) -> str:
 def grid_html(grid: Grid) -> str:
     """Return the problem of a grid and the values along its axes, for notebooks."""
     rows = "".join(
-        f"<tr><th>{_html.escape(path)}</th><td>{len(values)} values</td>"
-        f"<td>{_html.escape(', '.join(map(str, values[:4])))}{', …' * (len(values) > 4)}</td></tr>"
+        f"<tr><th {_LEFT}>{_html.escape(path)}</th><td {_LEFT}>{len(values)} values</td>"
+        f"<td {_LEFT}>{_html.escape(', '.join(map(str, values[:4])))}"
+        f"{', …' * (len(values) > 4)}</td></tr>"
         for path, values in grid.coords.items()
     )
     return f"{html(grid.problem)}<table><caption>varied</caption>{rows}</table>"
