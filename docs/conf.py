@@ -84,6 +84,7 @@ sphinx_gallery_conf = {
     "min_reported_time": 3600,
     "within_subsection_order": "gallery_order.GalleryOrder",
     "image_srcset": ["2x"],
+    "capture_repr": (),  # figures and what is printed, not the last value
 }
 
 html_theme = "pydata_sphinx_theme"
