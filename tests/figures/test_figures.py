@@ -6,6 +6,7 @@ import csv
 import math
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from click.testing import CliRunner
 
 from giantsteps.cli._group import giantsteps
 from giantsteps.errors import InvalidProblem
-from giantsteps.figures import FIGURES, published
+from giantsteps.figures import FIGURES, Figure, published
 from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
@@ -161,6 +162,37 @@ def test_adding_a_figure_takes_one_function(
         "standard_error": pytest.approx(math.nan, nan_ok=True),
     }  # fmt: skip
     assert made.draft.rows[2]["standard_error"] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "given", "device", "workers"),
+    [
+        (None, [], None, 16),
+        ("cuda", [], "cuda", 4),
+        ("cuda", ["--device", "cpu"], "cpu", 16),
+        ("cuda", ["--workers", "2"], "cuda", 2),
+        ("cuda", ["--quick"], None, 1),
+    ],
+)
+def test_the_paper_form_uses_what_the_machine_has(
+    gpu: str | None,
+    given: list[str],
+    device: str | None,
+    workers: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: dict[str, Any] = {}
+
+    def make(self: Figure, size: str, folder: Path, **options: Any) -> Any:
+        asked.update(options)
+        return SimpleNamespace(caption="", files=[])
+
+    monkeypatch.setattr("giantsteps.cli._figure._gpu", lambda: gpu)
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    monkeypatch.setattr(Figure, "make", make)
+    called = CliRunner().invoke(giantsteps, ["figure", "cui2024-1", "--paper", *given])
+    assert called.exit_code == 0, called.output
+    assert (asked["device"], asked["workers"]) == (device, workers)
 
 
 def test_command_line(tmp_path: Path) -> None:
