@@ -50,6 +50,15 @@ class Figure:
         Keywords of ``draw`` for each `Size`.
     draw : callable
         ``draw(draft, **settings)`` returns the matplotlib figure.
+
+    Examples
+    --------
+    >>> from giantsteps.figures import FIGURES
+    >>> figure = FIGURES["cui2024-2"]
+    >>> isinstance(figure, Figure), figure.references
+    (True, ('cui2024',))
+    >>> sorted(figure.settings), figure.settings["smoke"]["d"] < figure.settings["paper"]["d"]
+    (['paper', 'quick', 'smoke'], True)
     """
 
     name: str
@@ -120,7 +129,32 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """A figure that was made: what stands in it and where it was written."""
+    """A figure that was made: what stands in it and where it was written.
+
+    Attributes
+    ----------
+    figure : Figure
+        What was drawn.
+    size : Size
+        How large.
+    settings : mapping
+        Keywords of its drawing.
+    draft : Draft
+        The answers and points that stand in it.
+    folder : Path
+        Where it was written.
+    files : list of Path
+        What was written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from giantsteps.figures import FIGURES
+    >>> with TemporaryDirectory() as folder:
+    ...     made = FIGURES["moniri2026-count"].make("smoke", folder, formats=["png"])
+    >>> isinstance(made, Made), sorted(path.suffix for path in made.files)
+    (True, ['.csv', '.png', '.toml'])
+    """
 
     figure: Figure
     size: Size
@@ -231,7 +265,24 @@ def figure(
 
 
 def published(name: str) -> Figure:
-    """The figure of that name."""
+    """The figure of that name.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"cui2024-2"``; ``giantsteps figure list`` names them.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is none, with those of a similar name.
+
+    Examples
+    --------
+    >>> from giantsteps.figures import FIGURES
+    >>> published("cui2024-2") is FIGURES["cui2024-2"]
+    True
+    """
     if name not in FIGURES:
         raise InvalidProblem("figure", name, suggest(name, FIGURES))
     return FIGURES[name]

@@ -29,7 +29,17 @@ class Group:
     Attributes
     ----------
     name : str
+        Of the family, or the assumption that is left.
     findings : tuple of Finding
+        Its settings.
+
+    Examples
+    --------
+    >>> from giantsteps.comparison.certify import certify
+    >>> found = certify(families=["weights, exponent 0"], settings=3, sizes=(20, 40), seeds=2)
+    >>> group, = found.groups
+    >>> isinstance(group, Group), 0.5 <= group.power <= 1, len(group.t)
+    (True, True, 3)
     """
 
     name: str
@@ -109,13 +119,24 @@ class Certificate:
     Attributes
     ----------
     findings : tuple of Finding
+        One a setting, in the order of the design.
     scale : str
         ``"short"`` or ``"full"``.
     sizes : tuple of int
+        d₁ < d₂.
     seeds : int
         Networks a setting and size.
     seed : int
         Of the design.
+
+    Examples
+    --------
+    >>> from giantsteps.comparison.certify import certify
+    >>> found = certify(families=["weights, exponent 0"], settings=2, sizes=(20, 40), seeds=2)
+    >>> isinstance(found, Certificate), found.sizes, len(found.findings)
+    (True, (20, 40), 2)
+    >>> sorted(found.to_data())[:4]
+    ['approximate', 'design_seed', 'exceptions', 'giantsteps']
     """
 
     findings: tuple[Finding, ...]

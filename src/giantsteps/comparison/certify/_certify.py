@@ -19,14 +19,29 @@ __all__ = ["SCALES", "Scale", "certify"]
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run: settings, the two sizes d, networks a setting and size."""
+    """How much is run: settings, the two sizes d, networks a setting and size.
+
+    Attributes
+    ----------
+    settings : int
+        How many.
+    sizes : tuple of int
+        The two input dimensions.
+    seeds : int
+        Networks a setting and size.
+
+    Examples
+    --------
+    >>> isinstance(SCALES["full"], Scale), SCALES["full"].settings > SCALES["short"].settings
+    (True, True)
+    """
 
     settings: int
     sizes: tuple[int, int]
     seeds: int
 
 
-#: Seconds, and a report for the documentation.
+#: How much is run: ``"short"``, in seconds, and ``"full"``, a report for the documentation.
 SCALES = {"short": Scale(30, (25, 100), 5), "full": Scale(320, (50, 200), 6)}
 
 
@@ -41,7 +56,7 @@ def certify(
     workers: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> Certificate:
-    r"""Compare theory with simulation over a seeded design and test whether the gaps vanish.
+    """Compare theory with simulation over a seeded design and test whether the gaps vanish.
 
     Every setting gives one number: the Student cdf of the t of r^p g(d₂) − g(d₁), where g is
     simulation − theory and p, in [1/2, 1], is fitted once for a family. If the theory is exact up
@@ -66,6 +81,12 @@ def certify(
     -------
     Certificate
         ``.passed``, ``.groups``, ``.exceptions``, ``.save(folder)``.
+
+    Examples
+    --------
+    >>> found = certify(families=["risk, no step"], settings=2, sizes=(20, 40), seeds=2)
+    >>> found.scale, found.seeds, len(found.groups)
+    ('short', 2, 1)
     """
     if scale not in SCALES:
         raise InvalidProblem("scale", scale, suggest(scale, SCALES))

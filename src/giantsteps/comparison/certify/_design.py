@@ -47,6 +47,12 @@ class Family:
         Of which one is drawn for each setting.
     odd : bool
         Whether the activations are odd ones only.
+
+    Examples
+    --------
+    >>> family = FAMILIES["risk, exponent 1/2"]
+    >>> isinstance(family, Family), family.question, family.exponents(np.random.default_rng(0))
+    (True, 'risk', [0.5])
     """
 
     question: str
@@ -65,7 +71,7 @@ def _two(rng: np.random.Generator) -> list[float]:
 
 _ERRORS = ("test", "train")
 _SPIKE = ("spikes.0.value",)
-#: What a certificate covers.
+#: What a certificate covers, by the name of the family.
 FAMILIES: dict[str, Family] = {
     "risk, no step": Family("risk", lambda rng: [], _ERRORS),
     "risk, exponent 0": Family("risk", lambda rng: [0.0], (*_ERRORS, "gain")),
@@ -89,8 +95,17 @@ class Setting:
     number : int
         Place in the design; its seeds are those of no other setting.
     family : str
+        Of `FAMILIES`.
     question, quantity : str
+        What is asked, and which number of the answer is compared.
     problem : Problem
+        The setting itself.
+
+    Examples
+    --------
+    >>> setting = next(design(1, sizes=(50, 200)))
+    >>> isinstance(setting, Setting), setting.number, setting.family, setting.question
+    (True, 0, 'risk, no step', 'risk')
     """
 
     number: int
@@ -111,6 +126,25 @@ def design(
 
     Settings that the theory does not cover, or whose spike is not clear of the bulk at every
     size, are drawn again.
+
+    Parameters
+    ----------
+    count : int
+        How many settings.
+    seed : int
+        Of all draws.
+    sizes : sequence of int
+        Input dimensions at which they will be compared.
+    families : sequence of str
+        Of `FAMILIES`.
+
+    Examples
+    --------
+    >>> [setting.family for setting in design(3, sizes=(50, 200))]
+    ['risk, no step', 'risk, exponent 0', 'risk, exponent between']
+    >>> few, many = list(design(2, sizes=(50, 200))), list(design(3, sizes=(50, 200)))
+    >>> few == many[:2]
+    True
     """
     for number in range(count):
         name = families[number % len(families)]

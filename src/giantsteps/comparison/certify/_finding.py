@@ -43,12 +43,22 @@ class Finding:
 
     has mean zero if the gap closes as d^{-p}; over the seeds i, t = x̄/se is Student's.
 
+    ======  =========================  ==========================================================
+    symbol  attribute                  meaning
+    ======  =========================  ==========================================================
+    g_i     ``simulated``, ``theory``  gap of seed i
+    d₁, d₂  ``sizes``                  input dimensions
+    p                                  power with which the gap closes, fitted once for a `Group`
+    ======  =========================  ==========================================================
+
     Attributes
     ----------
     setting : Setting
+        What was asked.
     sizes : tuple of int
         d₁ < d₂.
     theory : ndarray of shape (2,)
+        Its answer at the two sizes.
     simulated : ndarray of shape (2, seeds)
         A block of seeds that no other setting has.
     residual : float
@@ -60,6 +70,18 @@ class Finding:
         Assumptions of the theory that the setting leaves.
     failure : str
         What the theory raised, if it failed on a problem that it covers; nothing was compared.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> from giantsteps.comparison.certify import design
+    >>> setting = next(design(1, sizes=(20, 40)))
+    >>> found = examine(setting, sizes=(20, 40), seeds=3)
+    >>> isinstance(found, Finding), found.exact, found.gaps.shape, 0 < found.uniform(1.0) < 1
+    (True, True, (2, 3), True)
     """
 
     setting: Setting
@@ -108,7 +130,24 @@ class Finding:
 
 
 def examine(setting: Setting, sizes: Sequence[int], seeds: int) -> Finding:
-    """Ask theory and simulation about a setting."""
+    """Ask theory and simulation about a setting.
+
+    Parameters
+    ----------
+    setting : Setting
+        What is asked.
+    sizes : sequence of int
+        Two input dimensions.
+    seeds : int
+        Networks at each of them.
+
+    Examples
+    --------
+    >>> from giantsteps.comparison.certify import design
+    >>> setting = next(design(1, sizes=(20, 40)))
+    >>> examine(setting, sizes=(20, 40), seeds=3).simulated.shape
+    (2, 3)
+    """
     quantity = Quantity(setting.quantity)
     try:
         answers = [getattr(theory, setting.question)(setting.problem, d=d) for d in sizes]
