@@ -8,6 +8,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import simulation, theory
+from giantsteps.comparison.certify import certify
 
 PROBLEM = gs.Problem(
     activation="tanh",
@@ -30,6 +31,9 @@ SHOWN = {
     "grid": lambda: GRID,
     "run": lambda: simulation.run(PROBLEM, d=30, seed=0),
     "sweep": lambda: gs.Sweep(grid=GRID, d=30, seeds=2, store="a&b.sqlite"),
+    "certificate": lambda: certify(
+        families=["weights, exponent 0"], settings=2, sizes=(20, 40), seeds=2
+    ),
     "status": lambda: gs.Sweep(grid=GRID, d=30, seeds=2, store="none.sqlite").status(),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -266,3 +267,25 @@ class Certificate:
         for name, text in files.items():
             (place / name).write_text(text, encoding="utf-8")
         return [place / name for name in files]
+
+    def _title(self) -> str:
+        verdict = "passed" if self.passed else "failed"
+        return f"Certificate, {self.scale}: {verdict}, {len(self.findings)} settings, d = " + (
+            " and ".join(map(str, self.sizes))
+        )
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {group.name}: {len(group.findings)} settings, "
+            f"{'passed' if group.passed else 'failed'}"
+            for group in self.groups
+        ]
+        return "\n".join([self._title(), *lines, *(f"  {line}" for line in self.exceptions)])
+
+    def _repr_html_(self) -> str:
+        """The families and the exceptions, for notebooks."""
+        from giantsteps.comparison.certify._report import families
+
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.exceptions)
+        table = families(self).replace("<table>", f"<table><caption>{self._title()}</caption>", 1)
+        return f"{table}<ul>{lines}</ul>" if lines else table
