@@ -9,6 +9,7 @@ import pytest
 import giantsteps as gs
 from giantsteps import simulation, theory
 from giantsteps.comparison.certify import certify
+from giantsteps.functions import as_function
 
 PROBLEM = gs.Problem(
     activation="tanh",
@@ -78,6 +79,22 @@ def test_answers_are_formulas_too(name: str) -> None:
     assert text.startswith(r"$$\begin{array}{ll} \texttt{")
     assert text.count("{") == text.count("}")
     assert text.count(" & ") >= 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "formula"),
+    [
+        ("tanh(2*x)/3 + 0.3*x**2", r"\frac{\tanh\left(2 \, x\right)}{3} + 0.3 \, {x}^{2}"),
+        ("(x + 1)*(x - 2)", r"\left(x + 1\right) \, \left(x - 2\right)"),
+        ("x - (x + 1)", r"x - \left(x + 1\right)"),
+        ("-(x**2)**3", r"-{\left({x}^{2}\right)}^{3}"),
+        ("leaky_relu", r"\mathrm{leaky\_relu}\left(x\right)"),
+        ("he3(x)/sqrt(6)", r"\frac{\mathrm{He}_{3}\left(x\right)}{\sqrt{6}}"),
+        ("abs(x) - max(x, -1)", r"\left|x\right| - \max\left(x, -1\right)"),
+    ],
+)
+def test_functions_are_formulas(spec: str, formula: str) -> None:
+    assert as_function(spec)._repr_latex_() == rf"$x \mapsto {formula}$"
 
 
 def test_formulas_of_problems_and_answers() -> None:

@@ -16,6 +16,7 @@ from ..errors import InvalidProblem
 from ._breakpoints import Edges
 from ._calculus import differentiate
 from ._expression import format_tree, parse
+from ._latex import latex
 from ._named import ALIASES, ATOMS, CONSTANTS
 from ._program import Program
 from ._tree import CENTERED, Call, Node, X, postorder
@@ -110,6 +111,10 @@ class Function:
 
     def __repr__(self) -> str:
         return f"<Function {self.name or 'of an anonymous callable'}>"
+
+    def _repr_latex_(self) -> str:
+        """The function as a formula, for notebooks."""
+        return rf"$x \mapsto {latex(self._tree)}$"
 
     @property
     def name(self) -> str | None:

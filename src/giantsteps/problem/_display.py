@@ -6,6 +6,7 @@ import html as _html
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.functions import Function, SingleIndex
+from giantsteps.functions._latex import latex as latex_of
 from giantsteps.problem._second_layer import SecondLayer
 
 if TYPE_CHECKING:
@@ -61,10 +62,10 @@ def latex(problem: Problem) -> str:
     """Return the setting as formulas: teacher, network, steps and readout."""
     lines = [
         r"y &= \sigma^*(\langle x, \beta^* \rangle) + \varepsilon, &"
-        rf"\sigma^* &= {_latex_text(label(problem.teacher))}, "
+        rf"\sigma^*(x) &= {_latex_function(problem.teacher)}, "
         rf"\ \mathrm{{Var}}\,\varepsilon = {problem.noise_variance:g}",
         r"f(x) &= N^{-1/2} a^\top \sigma(W^\top x), &"
-        rf"\sigma &= {_latex_text(label(problem.activation))}, \ N/d = {problem.width:g}",
+        rf"\sigma(x) &= {_latex_function(problem.activation)}, \ N/d = {problem.width:g}",
     ]
     for number, step in enumerate(problem.steps, start=1):
         rate = rf"{step.rate:g}" + (rf"\,N^{{{step.exponent:g}}}" if step.exponent else "")
@@ -82,8 +83,12 @@ def latex(problem: Problem) -> str:
     return rf"$$\begin{{aligned}} {newline.join(lines)} \end{{aligned}}$$"
 
 
-def _latex_text(text: str) -> str:
-    """Code inside a formula."""
+def _latex_function(value: Any) -> str:
+    """A function as a formula, a teacher of several directions as code."""
+    function = value.link if isinstance(value, SingleIndex) else value
+    if isinstance(function, Function):
+        return latex_of(function._tree)
+    text = label(value)
     for sign in "_#%&$":
         text = text.replace(sign, chr(92) + sign)
     return rf"\texttt{{{text.replace('^', '**')}}}"
