@@ -91,6 +91,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "giantsteps"
 html_static_path = ["_static", *math_fonts]
 html_css_files = ["giantsteps.css"]
+html_favicon = "_static/favicon.svg"
 # Pages of one level have no sidebar.
 html_sidebars = {page.stem: [] for page in HERE.glob("*.rst")}
 html_show_sourcelink = False
