@@ -37,6 +37,7 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "_ext", "_templates", "**.ipynb"]
 language = "en"
 nitpicky = False
+default_role = "py:obj"  # `name` in a docstring is a link where there is such a name
 
 # Mathematics: converted to MathML at build time (see _ext/mathml.py).
 html_math_renderer = "mathml"
