@@ -57,6 +57,14 @@ def test_the_list_is_complete() -> None:
     assert sorted(FIGURES) == sorted(NAMES)
 
 
+def test_the_guide_names_every_figure() -> None:
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "figures.rst"
+    lines = [line.strip() for line in guide.read_text(encoding="utf-8").splitlines()]
+    rows = [i for i, line in enumerate(lines) if line.startswith("* - ``")]
+    listed = [(lines[i][6:-2], lines[i + 1][2:]) for i in rows]
+    assert listed == [(name, made.title) for name, made in FIGURES.items()]
+
+
 #: Figures of theory alone.
 THEORY = ("cui2024-3", "moniri2026-count", "own-phases")
 
