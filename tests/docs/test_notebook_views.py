@@ -8,7 +8,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.comparison.certify import certify
+from giantsteps.comparison.certify import Scale, certify
 from giantsteps.functions import as_function
 
 PROBLEM = gs.Problem(
@@ -32,9 +32,7 @@ SHOWN = {
     "grid": lambda: GRID,
     "run": lambda: simulation.run(PROBLEM, d=30, seed=0),
     "sweep": lambda: gs.Sweep(grid=GRID, d=30, seeds=2, store="a&b.sqlite"),
-    "certificate": lambda: certify(
-        families=["weights, exponent 0"], settings=2, sizes=(20, 40), seeds=2
-    ),
+    "certificate": lambda: certify(Scale(2, (20, 40), 3, 2), families=["degrees of freedom"]),
     "status": lambda: gs.Sweep(grid=GRID, d=30, seeds=2, store="none.sqlite").status(),
 }
 

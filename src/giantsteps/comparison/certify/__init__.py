@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from giantsteps.comparison.certify._certificate import Certificate, Group
-from giantsteps.comparison.certify._certify import SCALES, Scale, certify
-from giantsteps.comparison.certify._design import FAMILIES, Family, Setting, design
-from giantsteps.comparison.certify._finding import Finding, examine
+from giantsteps.comparison.certify._certificate import Certificate
+from giantsteps.comparison.certify._certify import SCALES, Scale, certify, recertify
+from giantsteps.comparison.certify._design import Setting, design
+from giantsteps.comparison.certify._families import FAMILIES, Family
+from giantsteps.comparison.certify._finding import Finding, Plan, examine
+from giantsteps.comparison.certify._group import Group
 
 __all__ = [
     "FAMILIES",
@@ -14,9 +16,11 @@ __all__ = [
     "Family",
     "Finding",
     "Group",
+    "Plan",
     "Scale",
     "Setting",
     "certify",
     "design",
     "examine",
+    "recertify",
 ]

@@ -3,87 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from giantsteps import theory
 from giantsteps.answers import Spectrum
+from giantsteps.comparison.certify._families import FAMILIES, Family
 from giantsteps.errors import NotConverged, NotCovered
-from giantsteps.functions import centered
+from giantsteps.functions import MultiIndex, centered
 from giantsteps.problem import Constant, Gaussian, Init, Problem, Ridge, Step, Vocabulary
-from giantsteps.theory._regime import resolve
+from giantsteps.theory._regime import RULES, resolve
 
-__all__ = ["FAMILIES", "Family", "Setting", "design"]
+__all__ = ["Setting", "design", "draw"]
 
-_ODD = ("tanh", "erf", "sin", "x/sqrt(1 + x**2)")
-_ACTIVATIONS = (
-    *_ODD,
-    centered("relu"),
-    centered("softplus"),
-    centered("tanh(x) + 0.5*tanh(x)**2"),
+_LAWS = (
+    Gaussian(),
+    Constant(),
+    Vocabulary(values=(1.0, -1.0), probabilities=(0.5, 0.5)),
+    Vocabulary(values=(1.5, 0.5, -1.0), probabilities=(0.25, 0.5, 0.25)),
 )
-_TEACHERS = ("sin", "tanh", "erf", "sign", "he1", centered("relu"), "he1(x) + he2(x)/4")
-_LAWS = (Gaussian(), Constant(), Vocabulary(values=(1.0, -1.0), probabilities=(0.5, 0.5)))
 #: A spike is compared if theory puts it so far above the edge, relative to it …
-_CLEAR = 1.2
+_CLEAR = 1.35
 #: … and if its neighbour is so far away, where there are several.
-_APART = 1.3
-
-
-@dataclass(frozen=True)
-class Family:
-    """Settings that one equation answers.
-
-    Attributes
-    ----------
-    question : str
-        Function of ``theory`` and ``simulation``.
-    exponents : callable
-        Draws the exponents of the steps.
-    quantities : tuple of str
-        Of which one is drawn for each setting.
-    odd : bool
-        Whether the activations are odd ones only.
-
-    Examples
-    --------
-    >>> family = FAMILIES["risk, exponent 1/2"]
-    >>> isinstance(family, Family), family.question, family.exponents(np.random.default_rng(0))
-    (True, 'risk', [0.5])
-    """
-
-    question: str
-    exponents: Callable[[np.random.Generator], Sequence[float]]
-    quantities: tuple[str, ...]
-    odd: bool = False
-
-
-def _between(rng: np.random.Generator) -> list[float]:
-    return [float(rng.uniform(0.05, 0.45))]
-
-
-def _two(rng: np.random.Generator) -> list[float]:
-    return [float(e) for e in rng.uniform(0.0, 0.4, size=2)]
-
-
-_ERRORS = ("test", "train")
-_SPIKE = ("spikes.0.value",)
-#: What a certificate covers, by the name of the family.
-FAMILIES: dict[str, Family] = {
-    "risk, no step": Family("risk", lambda rng: [], _ERRORS),
-    "risk, exponent 0": Family("risk", lambda rng: [0.0], (*_ERRORS, "gain")),
-    "risk, exponent between": Family("risk", _between, _ERRORS),
-    "risk, exponent 1/2": Family("risk", lambda rng: [0.5], _ERRORS),
-    "risk, two steps": Family("risk", _two, _ERRORS),
-    "weights, exponent 0": Family("weights", lambda rng: [0.0], _SPIKE),
-    "weights, exponent 1/2": Family("weights", lambda rng: [0.5], _SPIKE),
-    "kernel, exponent 0": Family("kernel", lambda rng: [0.0], _SPIKE),
-    "kernel, exponent 1/2": Family("kernel", lambda rng: [0.5], _SPIKE, odd=True),
-    "gradient": Family("gradient", lambda rng: [0.0], ("spike_norm", "residual_frobenius_norm")),
-}
+_APART = 1.5
 
 
 @dataclass(frozen=True)
@@ -93,26 +37,38 @@ class Setting:
     Attributes
     ----------
     number : int
-        Place in the design; its seeds are those of no other setting.
+        Place in the design.
     family : str
         Of `FAMILIES`.
-    question, quantity : str
-        What is asked, and which number of the answer is compared.
     problem : Problem
-        The setting itself.
+    seed : int
+        Of the design; with ``number`` it gives the setting seeds that no other has.
 
     Examples
     --------
-    >>> setting = next(design(1, sizes=(50, 200)))
-    >>> isinstance(setting, Setting), setting.number, setting.family, setting.question
-    (True, 0, 'risk, no step', 'risk')
+    >>> import giantsteps as gs
+    >>> from giantsteps.comparison.certify import Setting
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      readout=gs.Ridge(samples=2, penalty=1.0))
+    >>> setting = Setting(0, "test error, no step", problem)
+    >>> len(set(setting.seeds(5) + Setting(1, setting.family, problem).seeds(5)))
+    10
     """
 
     number: int
     family: str
-    question: str
-    quantity: str
     problem: Problem
+    seed: int = 0
+
+    @property
+    def kind(self) -> Family:
+        """The family."""
+        return FAMILIES[self.family]
+
+    def seeds(self, count: int) -> list[int]:
+        """Seeds of its networks."""
+        rng = np.random.default_rng([self.seed, self.number, 1])
+        return [int(value) for value in rng.integers(2**48, size=count)]
 
 
 def design(
@@ -124,43 +80,61 @@ def design(
 ) -> Iterator[Setting]:
     """Draw settings, the families in turn; the n-th does not depend on how many there are.
 
-    Settings that the theory does not cover, or whose spike is not clear of the bulk at every
-    size, are drawn again.
-
     Parameters
     ----------
     count : int
-        How many settings.
+        How many.
     seed : int
-        Of all draws.
+        Of the design.
     sizes : sequence of int
-        Input dimensions at which they will be compared.
+        At each of them the theory must answer.
     families : sequence of str
         Of `FAMILIES`.
 
     Examples
     --------
-    >>> [setting.family for setting in design(3, sizes=(50, 200))]
-    ['risk, no step', 'risk, exponent 0', 'risk, exponent between']
-    >>> few, many = list(design(2, sizes=(50, 200))), list(design(3, sizes=(50, 200)))
-    >>> few == many[:2]
-    True
+    >>> from giantsteps.comparison.certify import design
+    >>> [setting.family for setting in design(2, sizes=(50, 200))]
+    ['test error, no step', 'train error, no step']
     """
     for number in range(count):
-        name = families[number % len(families)]
-        family = FAMILIES[name]
-        rng = np.random.default_rng([seed, number])
-        while True:
-            problem = _draw(rng, family)
-            quantity = str(rng.choice(list(family.quantities)))
-            try:
-                if all(_usable(family, problem, d) for d in sizes):
-                    break
-            except NotCovered:
-                continue
-            except (NotConverged, np.linalg.LinAlgError):
-                break  # theory fails on a problem that it covers: that belongs into the report
-        yield Setting(number, name, family.question, quantity, problem)
+        yield draw(number, families[number % len(families)], seed=seed, sizes=sizes)[0]
+
+
+def draw(
+    number: int, name: str, *, seed: int, sizes: Sequence[int]
+) -> tuple[Setting, dict[int, Any]]:
+    """The setting with this number, for the family of this name, and what theory said of it.
+
+    Problems that the theory does not cover, or whose spike is not clear of the bulk at every
+    size, are drawn again.
+    """
+    family = FAMILIES[name]
+    rng = np.random.default_rng([seed, number])
+    while True:
+        problem = _draw(rng, family)
+        try:
+            answers = _answers(family, problem, sizes)
+        except NotCovered:
+            continue
+        except (NotConverged, np.linalg.LinAlgError):
+            answers = {}  # theory fails on a problem that it covers: the report says so
+        if answers is not None:
+            return Setting(number, name, problem, seed), answers
+
+
+def _answers(family: Family, problem: Problem, sizes: Sequence[int]) -> dict[int, Any] | None:
+    """What theory says of a spike, by size; None if the spike is not far from all else."""
+    if not family.spike:
+        if family.asked.equation in RULES:
+            resolve(family.asked.equation, problem, None if family.asked.limit else sizes[0])
+        return {}
+    answers: dict[int, Any] = {}
+    for d in sizes:
+        answers[d] = family.asked.predict(problem, d)
+        if not _clear(answers[d]):
+            return None
+    return answers
 
 
 def _draw(rng: np.random.Generator, family: Family) -> Problem:
@@ -171,35 +145,33 @@ def _draw(rng: np.random.Generator, family: Family) -> Problem:
     def one_of(options: Sequence[Any]) -> Any:
         return options[int(rng.integers(len(options)))]
 
-    samples = between(1.0, 6.0)
+    size = one_of(family.labels)
+    samples = between(1.5, 6.0)
     steps = [
         Step(
             samples=samples,
-            rate=between(0.5, 2.0) if exponent else between(1.0, 8.0),
+            rate=float(f"{between(*family.rates) / size:.3g}"),
             exponent=float(f"{exponent:.3g}"),
             batch="previous" if number and rng.random() < 0.5 else "fresh",
         )
         for number, exponent in enumerate(family.exponents(rng))
     ]
+    link = one_of(family.teachers).format(s=size)
     return Problem(
-        activation=one_of(_ODD if family.odd else _ACTIVATIONS),
-        teacher=one_of(_TEACHERS),
-        noise_variance=one_of((0.0, 0.1, 0.3)),
+        activation=one_of(family.activations),
+        teacher=MultiIndex(link, rank=2) if "x0" in link else centered(link),
+        noise_variance=one_of((0.0, 0.1, 0.3)) * size**2,
         width=between(0.5, 2.0),
         steps=steps,
-        readout=Ridge(samples=between(0.5, 4.0), penalty=between(0.02, 1.0)),
+        readout=Ridge(samples=between(1.0, 4.0), penalty=between(0.1, 2.0)),
         init=Init(weights=one_of(("gaussian", "sphere")), second_layer=one_of(_LAWS)),
     )
 
 
-def _usable(family: Family, problem: Problem, d: int) -> bool:
-    """Whether theory answers, and its first spike, if one is asked for, is far from all else."""
-    resolve(family.question, problem, d)
-    if family.quantities != _SPIKE:
-        return True
-    answer: Spectrum = getattr(theory, family.question)(problem, d=d)
-    if not answer.spikes:
+def _clear(spectrum: Spectrum) -> bool:
+    """Whether there is a spike, and the first is far from all else."""
+    if not spectrum.spikes:
         return False
-    values = [float(spike.value) for spike in answer.spikes]
-    edge = answer.bulk.support[-1][1]  # type: ignore[union-attr]
+    values = [float(spike.value) for spike in spectrum.spikes]
+    edge = spectrum.bulk.support[-1][1]  # type: ignore[union-attr]
     return values[0] > _CLEAR * edge and (len(values) < 2 or values[0] > _APART * values[1])

@@ -1,66 +1,82 @@
-"""One line of a certificate: a setting asked of theory and simulation at several sizes."""
+"""One line of a certificate: a setting asked of theory and simulation at two sizes."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
-from giantsteps import simulation, theory
-from giantsteps.comparison._quantities import Quantity
+from giantsteps import theory
 from giantsteps.comparison.certify._design import Setting
 from giantsteps.errors import NotConverged
 from giantsteps.gaussian import Rule, coordinate_rule
-from giantsteps.problem import Problem
 from giantsteps.theory import SpikedFeatures
 
-__all__ = ["Finding", "examine"]
+__all__ = ["Finding", "Plan", "examine", "simulate"]
 
 Array = NDArray[np.float64]
 
-#: Options of the simulation for each question.
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "risk": {"test_samples": "exact", "degrees": 1},
-    "weights": {"top": 1, "bulk": False},
-    "kernel": {"top": 1, "bulk": False},
-    "gradient": {},
-}
+
+@dataclass(frozen=True)
+class Plan:
+    """What is simulated for a setting: blocks of ``small`` networks with d₁ and one with d₂.
+
+    Attributes
+    ----------
+    sizes : tuple of int
+        d₁ < d₂.
+    blocks : int
+    small : int
+        Networks with d₁ a block.
+
+    Examples
+    --------
+    >>> from giantsteps.comparison.certify import Plan
+    >>> Plan(sizes=(100, 600), blocks=8, small=4).networks
+    40
+    """
+
+    sizes: tuple[int, int]
+    blocks: int
+    small: int
+
+    @property
+    def networks(self) -> int:
+        """How many there are."""
+        return self.blocks * (self.small + 1)
 
 
 @dataclass(frozen=True, eq=False)
 class Finding:
     r"""What theory and simulation say of one setting.
 
-    .. math:: x_i = r^p\,g_i(d_2) - g_i(d_1),\qquad g_i(d) = \text{simulation}_i - \text{theory},
-              \quad r = d_2/d_1
+    .. math:: x_i = r^p\,g_i(d_2) - g_i(d_1),\qquad
+              g_i(d) = \frac{\text{simulation}_i(d)}{\text{theory}(d)} - 1,\quad r = d_2/d_1
 
-    has mean zero if the gap closes as d^{-p}; over the seeds i, t = x̄/se is Student's.
+    over the blocks i has mean zero if the relative gap closes as d^{-p}, so that t = x̄/se is
+    Student's.
 
-    ======  =========================  ==========================================================
-    symbol  attribute                  meaning
-    ======  =========================  ==========================================================
-    g_i     ``simulated``, ``theory``  gap of seed i
-    d₁, d₂  ``sizes``                  input dimensions
-    p                                  power with which the gap closes, fitted once for a `Group`
-    ======  =========================  ==========================================================
+    ======  ==============  ===================================================
+    symbol  attribute       meaning
+    ======  ==============  ===================================================
+    g       ``gaps``        relative gaps of each block at the two sizes
+    d₁, d₂  ``plan.sizes``
+    ======  ==============  ===================================================
 
     Attributes
     ----------
     setting : Setting
-        What was asked.
-    sizes : tuple of int
-        d₁ < d₂.
+    plan : Plan
     theory : ndarray of shape (2,)
-        Its answer at the two sizes.
-    simulated : ndarray of shape (2, seeds)
-        A block of seeds that no other setting has.
+        At the two sizes.
+    simulated : ndarray of shape (2, blocks)
+        Means over a block's networks, which no other setting has.
     residual : float
         Of the solver; 0 for closed forms.
     quadrature : float
@@ -73,19 +89,20 @@ class Finding:
 
     References
     ----------
-    theory §0.
+    theory §2 and §6, on finite sizes.
 
     Examples
     --------
-    >>> from giantsteps.comparison.certify import design
-    >>> setting = next(design(1, sizes=(20, 40)))
-    >>> found = examine(setting, sizes=(20, 40), seeds=3)
-    >>> isinstance(found, Finding), found.exact, found.gaps.shape, 0 < found.uniform(1.0) < 1
-    (True, True, (2, 3), True)
+    >>> from giantsteps.comparison.certify import Finding, Plan, design, examine
+    >>> plan = Plan(sizes=(20, 80), blocks=3, small=2)
+    >>> (setting,) = design(1, sizes=plan.sizes)
+    >>> finding = examine(setting, plan)
+    >>> isinstance(finding, Finding), finding.gaps.shape, finding.exact
+    (True, (2, 3), True)
     """
 
     setting: Setting
-    sizes: tuple[int, ...]
+    plan: Plan
     theory: Array
     simulated: Array
     residual: float
@@ -100,81 +117,86 @@ class Finding:
 
     @cached_property
     def gaps(self) -> Array:
-        """(simulation − theory)/|theory at the largest size|, of shape (2, seeds)."""
-        scale = abs(float(self.theory[-1]))
-        gaps: Array = (self.simulated - self.theory[:, None]) / scale
+        """simulation/theory − 1, of shape (2, blocks)."""
+        gaps: Array = self.simulated / self.theory[:, None] - 1
         return gaps
 
     @property
     def gap(self) -> float:
-        """Mean relative gap at the largest size."""
-        return float(self.gaps[-1].mean())
+        """Mean relative gap at the larger size."""
+        return float(self.gaps[1].mean())
 
     @property
     def resolution(self) -> float:
         """Three standard errors of that gap."""
-        return 3 * self._error(self.gaps[-1])
-
-    def _error(self, values: Array) -> float:
-        return float(values.std(ddof=1) / math.sqrt(len(values)))
-
-    def t(self, power: float) -> float:
-        """Student t of the hypothesis that the gap closes as d^{-power}."""
-        ratio = self.sizes[-1] / self.sizes[0]
-        contrast = ratio**power * self.gaps[-1] - self.gaps[0]
-        return float(contrast.mean() / self._error(contrast))
-
-    def uniform(self, power: float) -> float:
-        """The Student cdf of t: uniform on [0, 1] if the theory holds."""
-        return float(stats.t.cdf(self.t(power), self.simulated.shape[1] - 1))
+        return 3 * float(self.gaps[1].std(ddof=1)) / math.sqrt(self.plan.blocks)
 
 
-def examine(setting: Setting, sizes: Sequence[int], seeds: int) -> Finding:
-    """Ask theory and simulation about a setting.
+def simulate(setting: Setting, plan: Plan) -> Array:
+    """The means of all blocks, of shape (2, blocks)."""
+    question, quantity = setting.kind.asked, setting.kind.quantity
+
+    def measured(d: int, seed: int) -> float:
+        return question.number(question.measure(setting.problem, d, seed), quantity)
+
+    lower, upper = plan.sizes
+    seeds = np.array(setting.seeds(plan.blocks * (plan.small + 1))).reshape(plan.blocks, -1)
+    means = [
+        [np.mean([measured(lower, int(seed)) for seed in row[1:]]), measured(upper, int(row[0]))]
+        for row in seeds
+    ]
+    return np.array(means).T
+
+
+def examine(
+    setting: Setting,
+    plan: Plan,
+    simulated: Array | None = None,
+    answers: Mapping[int, Any] | None = None,
+) -> Finding:
+    """Ask theory, and simulation unless its numbers are there already.
 
     Parameters
     ----------
     setting : Setting
         What is asked.
-    sizes : sequence of int
-        Two input dimensions.
-    seeds : int
-        Networks at each of them.
+    plan : Plan
+        At which sizes, of how many networks.
+    simulated : ndarray of shape (2, blocks), optional
+        The numbers of the simulation.
+    answers : mapping, optional
+        What theory says, by size.
 
     Examples
     --------
-    >>> from giantsteps.comparison.certify import design
-    >>> setting = next(design(1, sizes=(20, 40)))
-    >>> examine(setting, sizes=(20, 40), seeds=3).simulated.shape
-    (2, 3)
+    >>> import numpy as np
+    >>> from giantsteps.comparison.certify import Plan, design, examine
+    >>> plan = Plan(sizes=(20, 80), blocks=3, small=2)
+    >>> (setting,) = design(1, sizes=plan.sizes)
+    >>> finding = examine(setting, plan, np.ones((2, 3)))
+    >>> bool(np.allclose(finding.gaps, 1 / finding.theory[:, None] - 1))
+    True
     """
-    quantity = Quantity(setting.quantity)
+    family = setting.kind
     try:
-        answers = [getattr(theory, setting.question)(setting.problem, d=d) for d in sizes]
-        expected = np.array([float(quantity.read(answer)) for answer in answers])
-        quadrature = _quadrature(setting, sizes[-1])
+        known = answers or {}
+        said = [known.get(d) or family.asked.predict(setting.problem, d) for d in plan.sizes]
+        quadrature = _quadrature(setting, plan.sizes[1])
     except (NotConverged, np.linalg.LinAlgError) as error:
-        nothing = np.full((len(sizes), seeds), np.nan)
+        nothing = np.full((2, plan.blocks), np.nan)
         text = f"{type(error).__name__}: {error}"
-        return Finding(setting, tuple(sizes), nothing[:, 0], nothing, np.nan, np.nan, (), text)
-    ask = getattr(simulation, setting.question)
-    first = setting.number * seeds
-    simulated = [
-        [
-            float(quantity.read(ask(setting.problem, d, seed, **_OPTIONS[setting.question])))
-            for seed in range(first, first + seeds)
-        ]
-        for d in sizes
-    ]
-    last = answers[-1]
+        return Finding(setting, plan, nothing[:, 0], nothing, np.nan, np.nan, (), text)
+    if simulated is None:
+        simulated = simulate(setting, plan)
+    solution = getattr(said[1], "solution", None)
     return Finding(
         setting=setting,
-        sizes=tuple(sizes),
-        theory=expected,
-        simulated=np.array(simulated),
-        residual=0.0 if last.solution is None else float(np.max(last.solution.residual)),
+        plan=plan,
+        theory=np.array([family.asked.number(answer, family.quantity) for answer in said]),
+        simulated=simulated,
+        residual=0.0 if solution is None else float(np.max(solution.residual)),
         quadrature=quadrature,
-        violated=last.violated,
+        violated=(family.slow,) if family.slow else getattr(said[1], "violated", ()),
     )
 
 
@@ -190,8 +212,8 @@ class _Doubled(SpikedFeatures):
 
 def _quadrature(setting: Setting, d: int) -> float:
     """Relative change of the test error when the nodes are doubled."""
-    problem: Problem = setting.problem
-    if setting.question != "risk" or not problem.steps:
+    problem = setting.problem
+    if setting.kind.question != "risk" or not problem.steps:
         return math.nan
     model = theory.equivalent(problem, d)
     fields = {f.name: getattr(model, f.name) for f in dataclasses.fields(model)}
