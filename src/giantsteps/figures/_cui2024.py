@@ -38,7 +38,8 @@ def _problem(**values: Any) -> Problem:
     "λ_s = 0.01, d = {d}, {seeds} networks; the mean of the prediction given the projection on the "
     "spike, with a band of one standard deviation (theory), and the teacher given the same "
     "projection (dashed).",
-    chosen="the batches n₀/d = {batches}.",
+    chosen="the batches n₀/d = {batches}. Theory has the lengths of the neurons that a network has "
+    "(theory §5e).",
     references=_PAPER,
     smoke={"d": 60, "seeds": 2, "batches": (0.5, 4.0)},
     quick={"d": 400, "seeds": 5, "batches": (0.5, 2.0, 8.0)},
@@ -59,7 +60,8 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawi
     x = np.linspace(-3.0, 3.0, 61)  # where the simulation is asked too
     shown = slice(2, -1, 6)
     for number, (ax, alpha0, problem) in enumerate(zip(axes, batches, problems)):
-        answer = theory.equivalent(problem, d).learned_function(problem.require_readout(), x)
+        model = theory.equivalent(problem, d, lengths="drawn")
+        answer = model.learned_function(problem.require_readout(), x)
         draft.stated(answer)
         colour = colours(6)[number]
         lower, upper = answer.mean - answer.band, answer.mean + answer.band

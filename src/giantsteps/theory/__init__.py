@@ -9,6 +9,7 @@ from ._equivalent import equivalent
 from ._given_weights import risk_of_weights
 from ._gradient import gradient
 from ._learned_function import learned_function
+from ._lengths import Lengths
 from ._level_curves import level_curves
 from ._optimize import optimize
 from ._outlier_count import outlier_count
@@ -23,6 +24,7 @@ from ._weights import weights
 
 __all__ = [
     "Directions",
+    "Lengths",
     "SpikedFeatures",
     "Staircase",
     "StaircaseSpike",

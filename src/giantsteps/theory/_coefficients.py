@@ -22,6 +22,7 @@ class Coefficients:
     linear: NDArray
     residual: NDArray
     norm: NDArray
+    length: NDArray
     target: NDArray
     target_linear: NDArray
     target_square: NDArray

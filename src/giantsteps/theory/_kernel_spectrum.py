@@ -11,9 +11,9 @@ from scipy.optimize import brentq
 
 from giantsteps.theory._continuation import Continuation, State
 from giantsteps.theory._implicit_law import ImplicitLaw
-from giantsteps.theory._readout import special_resolvent
 from giantsteps.theory._resolvent import Equations, Resolvent
 from giantsteps.theory._solve import solve
+from giantsteps.theory._special import special_resolvent
 from giantsteps.theory._system import System
 
 __all__ = ["KernelSpectrum", "Outlier"]

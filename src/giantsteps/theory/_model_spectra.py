@@ -87,6 +87,12 @@ def _kernel(model: SpikedFeatures, samples: float) -> KernelSpectrum:
     if not (samples > 0 and math.isfinite(samples)):
         raise InvalidProblem("samples", samples, "a positive finite number (n/d)")
     _finite(model, "features", "N")
+    if model.lengths is not None:
+        raise NotCovered(
+            "the spectrum of the features of neurons whose lengths vary",
+            "the equations of theory §5e are those of the readout",
+            'the same model with lengths=None, or theory.equivalent with lengths="equal"',
+        )
     used = model.coarse or model
     # With few types the tail of the samples along the spike is worth resolving.
     fine = model.rank == 1 and len(used.spikes) <= _FEW

@@ -14,6 +14,7 @@ from giantsteps.problem import Problem
 from giantsteps.theory._bulk import label_law
 from giantsteps.theory._directions import Directions
 from giantsteps.theory._first_step import first_step, link_of
+from giantsteps.theory._lengths import lengths_after_step
 from giantsteps.theory._spiked_features import SpikedFeatures
 
 __all__ = ["one_step"]
@@ -25,9 +26,12 @@ _FINE, _COARSE = 20, 8
 #: Spike of A = 1 from which the types of a continuous second layer resolve the closure.
 _RESOLVED = 0.1
 _BULKS = ("exact", "isotropic")
+_LENGTHS = ("equal", "drawn")
 
 
-def one_step(problem: Problem, d: int | None = None, *, bulk: str = "exact") -> SpikedFeatures:
+def one_step(
+    problem: Problem, d: int | None = None, *, bulk: str = "exact", lengths: str = "equal"
+) -> SpikedFeatures:
     r"""The equivalent model after one gradient step.
 
     One spike direction b̂ with overlap γ = ρ; types A_t of the second layer with
@@ -45,11 +49,14 @@ def one_step(problem: Problem, d: int | None = None, *, bulk: str = "exact") -> 
     bulk : {"exact", "isotropic"}
         ``"exact"`` uses the law of 𝐒 for c₂ = 0, and along the law of M the mean of 𝐒 for c₂ ≠ 0
         (a good approximation); ``"isotropic"`` replaces both by their traces (cui2024).
+    lengths : {"equal", "drawn"}
+        Whether the lengths of the neurons vary within a type (theory §5e).
 
-    References: theory §5a, §5b; cui2024, dandi2024.
+    References: theory §5a, §5b, §5e; cui2024, dandi2024.
     """
-    if bulk not in _BULKS:
-        raise InvalidProblem("bulk", bulk, f"one of {', '.join(map(repr, _BULKS))}")
+    for name, value, allowed in (("bulk", bulk, _BULKS), ("lengths", lengths, _LENGTHS)):
+        if value not in allowed:
+            raise InvalidProblem(name, value, f"one of {', '.join(map(repr, allowed))}")
     neurons = math.inf
     if d is not None:
         neurons = float(problem.at(d).neurons)
@@ -80,11 +87,14 @@ def one_step(problem: Problem, d: int | None = None, *, bulk: str = "exact") -> 
 
     def model(rate: float, nodes: int, isotropic: bool, **others: Any) -> SpikedFeatures:
         values, probabilities = law.types(nodes)
+        directions = bulk_directions(problem, sigma, rate * values, isotropic)
+        drawn = lengths == "drawn"
         return SpikedFeatures(
             spikes=(rate * unit * values)[:, None],
             overlap=moments(link_of(problem)).linear / length,
             probabilities=probabilities,
-            bulk=bulk_directions(problem, sigma, rate * values, isotropic),
+            bulk=directions,
+            lengths=lengths_after_step(problem, rate * values, directions) if drawn else None,
             second_layer=values,
             **others,
             **shared,

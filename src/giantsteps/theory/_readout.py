@@ -10,16 +10,15 @@ from numpy.typing import NDArray
 
 from giantsteps.theory._resolvent import Equations, Resolvent, solve_stacked
 from giantsteps.theory._solve import solve
+from giantsteps.theory._special import SpecialResolvent, special_resolvent, total, transposed
 from giantsteps.theory._system import System
 
 __all__ = [
     "Readout",
     "Regression",
-    "SpecialResolvent",
     "regress",
     "regression",
     "sources",
-    "special_resolvent",
 ]
 
 _LEAST_SQUARES_TOLERANCE = 1e-13
@@ -96,7 +95,7 @@ def _join(cells: Sequence[Readout | None]) -> Readout:
 
 def _chunks(stack: System) -> Iterator[NDArray]:
     """Cells of one rank, few enough for the memory."""
-    types, nodes, _, directions, special = stack.shape
+    types, nodes, _, directions, special, _ = stack.shape
     ranks = stack.channels()[2]
     for rank in np.unique(ranks):
         members = np.flatnonzero(ranks == rank)
@@ -109,38 +108,12 @@ def _chunks(stack: System) -> Iterator[NDArray]:
 
 
 @dataclass(frozen=True, eq=False)
-class SpecialResolvent:
-    """Resolvents along the spikes and the teacher's remainder (theory §5c: 𝒴_bb, 𝒴_bB, 𝒴_BB)."""
-
-    damping: NDArray  # ℓ_ι of shape (B, J, R, R)
-    inner: NDArray  # UᵀY_ιU of shape (B, J, R, R)
-    lifted: NDArray  # I ⊗ Ĉ of shape (B, rR, rR)
-    spikes: NDArray  # 𝒴_bb of shape (B, rR, rR)
-    mixed: NDArray  # 𝒴_bB of shape (B, rR, R)
-    teacher: NDArray  # 𝒴_BB of shape (B, R, R)
-
-
-def special_resolvent(point: Resolvent) -> SpecialResolvent:
-    """𝒴_bb, 𝒴_bB and 𝒴_BB at a solution of the nonlinear part."""
-    system = point.equations.system
-    count = system.coordinates.shape[1]
-    damping, inner = point.directions(system.special_variances)
-    joint = _kronecker_sum(system.special, inner)
-    size = count * point.equations.rank
-    lifted = _lift(point.c_hat, count)
-    opened = np.linalg.solve(np.eye(size) - joint[:, :size, :size] @ lifted, joint[:, :size])
-    mixed = opened[:, :, size:]
-    teacher = joint[:, size:, size:] + _t(joint[:, :size, size:]) @ (lifted @ mixed)
-    return SpecialResolvent(damping, inner, lifted, opened[:, :, :size], mixed, teacher)
-
-
-@dataclass(frozen=True, eq=False)
 class Regression:
     """What the readout learns, in channels: (m, χ, ψ) and their conjugates (theory §5c)."""
 
     m: NDArray  # (B, T), or one entry for each unpenalised function at p = ∞
-    chi: NDArray  # Uᵀχ of shape (B, rR, 1)
-    chi_hat: NDArray  # (B, rR, 1)
+    chi: NDArray  # Uᵀχ and what the lengths are fitted with, of shape (B, rR + L, 1)
+    chi_hat: NDArray  # (B, rR + L, 1)
     psi: NDArray  # Uᵀψ of shape (B, R, 1)
     psi_hat: NDArray  # (B, R, 1)
     fit: NDArray  # C(k) of shape (B, K)
@@ -162,25 +135,25 @@ def regression(point: Resolvent, special: SpecialResolvent) -> Regression:
     spikes = _spike_features(point)
     psi_hat = channels @ (measure * system.target_linear)[:, :, None]
     offset = special.mixed @ psi_hat
-    factor = np.linalg.cholesky(0.5 * (special.spikes + _t(special.spikes)))
+    factor = np.linalg.cholesky(0.5 * (special.spikes + transposed(special.spikes)))
     m, x = _ridge(
         point,
-        design=np.concatenate([system.mean, _t(factor) @ spikes], axis=1),
-        target=system.target - (_t(offset) @ spikes)[:, 0],
+        design=np.concatenate([system.mean, transposed(factor) @ spikes], axis=1),
+        target=system.target - (transposed(offset) @ spikes)[:, 0],
         ridge=np.sqrt(system.inverse_neurons[:, None] / (system.probabilities * point.tau)),
     )
     chi = factor @ x + offset
-    chi_hat = np.linalg.solve(_t(factor), x)
-    psi = _t(special.mixed) @ chi_hat + special.teacher @ psi_hat
+    chi_hat = np.linalg.solve(transposed(factor), x)
+    psi = transposed(special.mixed) @ chi_hat + special.teacher @ psi_hat
     return Regression(
         m=m,
         chi=chi,
         chi_hat=chi_hat,
         psi=psi,
         psi_hat=psi_hat,
-        fit=(m[:, None] @ system.mean + _t(chi) @ spikes)[:, 0],
+        fit=(m[:, None] @ system.mean + transposed(chi) @ spikes)[:, 0],
         norm=(m[:, None] @ system.norm)[:, 0],
-        slope=(_t(psi) @ channels)[:, 0],
+        slope=(transposed(psi) @ channels)[:, 0],
     )
 
 
@@ -190,7 +163,8 @@ def sources(
     r"""What drives (Q, q2) besides the errors themselves.
 
     Along a special direction M1 has β[ν_BB ψ̂ψ̂ᵀ + ν_bB(ψ̂χ̃ᵀ + χ̃ψ̂ᵀ) + ν_bb χ̃χ̃ᵀ],
-    χ̃ = χ̂ + V̂1χ; it moves Q by β⁻¹Y M1 Y − χχᵀ, and the types by sₜ(L M1 Lᵀ)ₜₜ + p m̂ₜ².
+    χ̃ = χ̂ + V̂1χ; it moves Q by β⁻¹Y M1 Y − χχᵀ, and the types by sₜ(L M1 Lᵀ)ₜₜ + p m̂ₜ². Where
+    lengths vary, their pull κl̂ on the initial weights joins χ̃ (theory §5e).
 
     Returns
     -------
@@ -199,18 +173,27 @@ def sources(
     """
     equations, system = point.equations, point.equations.system
     cells, rank, count = system.cells, equations.rank, system.coordinates.shape[1]
-    vectors = np.concatenate([found.chi_hat + special.lifted @ found.chi, found.psi_hat], axis=1)
-    vectors = vectors.reshape(cells, 1, count + 1, rank)
-    source = _t(vectors) @ (system.special @ vectors)  # (B, J, R, R), without its factor β
-    seen = equations.mixing[:, None] @ special.damping
-    felt = ((seen @ source) * seen).sum(axis=-1) * _t(system.special_variances)
-    felt = np.ascontiguousarray(_t(felt)).sum(axis=-1)
+    size, own = count * rank, system.slope.shape[1]
+    chi, pull = found.chi[:, :size], found.chi_hat[:, size:]
+    tilt = system.slope[:, :, None] * pull
+    reach = special.lengths @ tilt  # UᵀPκl̂
+    vectors = np.concatenate(
+        [found.chi_hat[:, :size] + special.lifted @ chi, found.psi_hat], axis=1
+    )
+    vectors[:, :rank] -= point.c_hat @ reach
+    vectors = transposed(vectors.reshape(cells, 1, count + 1, rank))
+    seen = (equations.mixing[:, None] @ special.damping) @ vectors  # (B, J, T, r+1)
+    weighted = seen @ system.special
+    felt = total((weighted * seen).sum(axis=-1) * transposed(system.special_variances))
+    felt[:, :own] += 2 * tilt[:, :, 0] * total(weighted[:, :, :own, 0])
+    felt[:, :own] += (system.slope**2 + system.spread) * pull[:, :, 0] ** 2
     m_hat = found.m / (system.probabilities * point.tau)
     types = system.width[:, None] * felt + system.inverse_neurons[:, None] * (m_hat * m_hat)
-    pushed = np.moveaxis(special.inner @ source @ special.inner, 1, 3)
-    chi = found.chi.reshape(cells, count, rank)
-    pushed = np.ascontiguousarray(pushed).sum(axis=-1) - _t(chi) @ chi
-    return equations.pack(pushed), types
+    pushed = special.inner @ vectors
+    pushed[..., 0] += reach[:, None, :, 0]
+    chi = chi.reshape(cells, count, rank)
+    moved = total(pushed @ system.special @ transposed(pushed)) - transposed(chi) @ chi
+    return equations.pack(moved), types
 
 
 def _regress(system: System) -> Readout:
@@ -252,10 +235,11 @@ def _regress(system: System) -> Readout:
 
 
 def _spike_features(point: Resolvent) -> NDArray:
-    """k_j C_a(k) of shape (B, rR, K)."""
-    coordinates, channels = point.equations.system.coordinates, point.equations.channels
-    spikes = coordinates.T[None, :, None, :] * channels[:, None]
-    return spikes.reshape(len(channels), -1, len(coordinates))
+    """k_j C_a(k), and what the lengths change, of shape (B, rR + L, K)."""
+    system, channels = point.equations.system, point.equations.channels
+    spikes = system.coordinates.T[None, :, None, :] * channels[:, None]
+    spikes = spikes.reshape(len(channels), -1, len(system.coordinates))
+    return np.concatenate([spikes, system.length], axis=1)
 
 
 def _far(point: Resolvent) -> NDArray:
@@ -290,24 +274,3 @@ def _ridge(
     inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
     solution = (right @ ((left @ wanted[:, :, None]) * inverse[:, :, None]))[:, :, 0] / scale
     return solution[:, :types], solution[:, types:, None]
-
-
-def _kronecker_sum(special: NDArray, inner: NDArray) -> NDArray:
-    """Σ_ι special(ι) ⊗ UᵀY_ιU, of shape (B, (r+1)R, (r+1)R)."""
-    cells, directions, count, _ = special.shape
-    rank = inner.shape[-1]
-    left = np.ascontiguousarray(_t(special.reshape(cells, directions, count * count)))
-    product = left @ inner.reshape(cells, directions, rank * rank)
-    product = product.reshape(cells, count, count, rank, rank)
-    return np.swapaxes(product, 2, 3).reshape(cells, count * rank, count * rank)
-
-
-def _lift(matrix: NDArray, count: int) -> NDArray:
-    """I ⊗ matrix."""
-    cells, rank, _ = matrix.shape
-    blocks = np.eye(count)[None, :, None, :, None] * matrix[:, None, :, None, :]
-    return blocks.reshape(cells, count * rank, count * rank)
-
-
-def _t(matrix: NDArray) -> NDArray:
-    return np.swapaxes(matrix, -1, -2)

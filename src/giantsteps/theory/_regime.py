@@ -114,6 +114,7 @@ _RANDOM_FEATURES = Rule(
 #: At a size the mean of σ is a regressor like any other, which a centred teacher leaves at zero.
 _RANDOM_FEATURES_AT_SIZE = Rule("§4", "small step", references=("ba2022", "mei2019"))
 _EQUIVALENT = Rule("§5", "equivalent", exact_if=("odd activation",), references=_EVERY_RATE)
+_LARGE_READOUT = replace(_EQUIVALENT, exact_if=("odd activation", "little length"))
 _SUMMED_SPIKE = Rule("§7", "summed", references=_ONE_STEP)
 _SUMMED_GAUSSIAN = Rule("§7", "summed", needs=_GAUSSIAN.needs, references=_ONE_STEP)
 _TWO_STEPS = Rule(
@@ -191,8 +192,8 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.BETWEEN, True): _EQUIVALENT,
         (Kind.BOUNDARY, False): _ON_BOUNDARY,
         (Kind.BOUNDARY, True): _EQUIVALENT,
-        (Kind.LARGE, False): _EQUIVALENT,
-        (Kind.LARGE, True): _EQUIVALENT,
+        (Kind.LARGE, False): _LARGE_READOUT,
+        (Kind.LARGE, True): _LARGE_READOUT,
         (Kind.SMALL_STEPS, False): _SUMMED_GAUSSIAN,
         **_SEVERAL_STEPS,
     },
@@ -238,8 +239,8 @@ RULES: dict[str, dict[tuple[Kind, bool], Rule | Absent]] = {
         (Kind.BETWEEN, True): _EQUIVALENT,
         (Kind.BOUNDARY, False): _STAIRCASE_FUNCTION,
         (Kind.BOUNDARY, True): _EQUIVALENT,
-        (Kind.LARGE, False): _EQUIVALENT,
-        (Kind.LARGE, True): _EQUIVALENT,
+        (Kind.LARGE, False): _LARGE_READOUT,
+        (Kind.LARGE, True): _LARGE_READOUT,
         (Kind.SMALL_STEPS, False): _SUMMED_GAUSSIAN,
         **_SEVERAL_STEPS,
     },

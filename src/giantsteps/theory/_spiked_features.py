@@ -22,6 +22,7 @@ from giantsteps.theory._coefficients import (
     teacher_given,
 )
 from giantsteps.theory._directions import Directions
+from giantsteps.theory._lengths import Lengths
 from giantsteps.theory._system import System
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class SpikedFeatures:
     γ       overlap             shape (r,); a number for one direction
     sₜ(ι)   bulk                :class:`Directions`, or the numbers cₜ of an isotropic bulk
     Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
+    κₜ, vₜ  lengths             :class:`Lengths` of the neurons; None: all of a type are equal
     \       coarse              the same model with fewer types, for spectra
     \       span                the model whose μ₀ₜ are the unpenalised functions at p = ∞
     \       problem             where the model comes from
@@ -91,6 +93,7 @@ class SpikedFeatures:
     neurons: float = math.inf
     probabilities: NDArray = field(default_factory=lambda: np.ones(1))
     second_layer: NDArray | None = None
+    lengths: Lengths | None = None
     coarse: SpikedFeatures | None = None
     span: SpikedFeatures | None = None
     problem: Problem | None = None
@@ -110,6 +113,7 @@ class SpikedFeatures:
             neurons: float = math.inf,
             probabilities: ArrayLike = (1.0,),
             second_layer: ArrayLike | None = None,
+            lengths: Lengths | None = None,
             coarse: SpikedFeatures | None = None,
             span: SpikedFeatures | None = None,
             problem: Problem | None = None,
@@ -201,6 +205,8 @@ class SpikedFeatures:
             raise InvalidProblem("bulk", self.bulk.special.shape, f"special of size {rank + 1}")
         if self.span is not None and math.isfinite(self.neurons):
             raise InvalidProblem("span", self.span, "None for finitely many neurons")
+        if self.lengths is not None and (rank, len(self.lengths.slope)) != (1, types):
+            raise InvalidProblem("lengths", self.lengths, f"one spike, and {types} slopes")
         self._validate_teacher()
 
     def _validate_teacher(self) -> None:
@@ -263,6 +269,7 @@ class SpikedFeatures:
             linear=seen.linear / scale,
             residual=seen.residual_variance,
             norm=math.sqrt(2.0 / self.dimension) * seen.quadratic,
+            length=(seen.quadratic / scale**2)[: len(self._lengths.slope)],
             target=target,
             target_linear=target_linear,
             target_square=target_square + self.noise_variance,
@@ -273,6 +280,11 @@ class SpikedFeatures:
         seen = tuple((points @ self.overlap).tolist())
         wanted = teacher_given(self.link, seen, self.remainder)
         return wanted.mean, wanted.linear, wanted.second_moment
+
+    @property
+    def _lengths(self) -> Lengths:
+        """Those of no type where all neurons of a type are equal."""
+        return Lengths((), ()) if self.lengths is None else self.lengths
 
     @cached_property
     def _on_rule(self) -> Coefficients:
@@ -309,6 +321,8 @@ class SpikedFeatures:
             self.bulk.variances,
             self.bulk.special,
             self.bulk.special_variances,
+            self._lengths.slope,
+            self._lengths.spread,
             np.asarray(self.width),
             np.asarray(1.0 / self.neurons),
         ]
@@ -386,6 +400,8 @@ _MODEL = (
     "variances",
     "special",
     "special_variances",
+    "slope",
+    "spread",
     "width",
     "inverse_neurons",
 )

@@ -33,6 +33,7 @@ class System:
     ν_ι, sₜ(ι)                  bulk, variances           (B, I), (B, T, I)
     [[ν_bb, ν_bB], [·, ν_BB]]   special                   (B, J, r+1, r+1)
     sₜ at the special nodes     special_variances         (B, T, J)
+    gₜ/cₜ at k, κₜ, vₜ          length, slope, spread     (B, L, K), (B, L)
     β, Γ, 1/p                   width, ratio,             (B,)
                                 inverse_neurons
     λ_s, and 1 in ω = 1/(1+V)   penalty, unit             (B,)
@@ -41,7 +42,7 @@ class System:
     The special directions are those of the r spikes and of the part of the teacher that is
     orthogonal to them; their matrix-valued measure has total mass I. An isotropic bulk is one
     direction with special measure I. The equations are homogeneous in (λ_s, 1): λ → 0 with n < N
-    is (1, 0).
+    is (1, 0). L is T where the lengths of neurons vary (theory §5e), else 0.
     """
 
     coordinates: NDArray
@@ -58,6 +59,9 @@ class System:
     variances: NDArray
     special: NDArray
     special_variances: NDArray
+    length: NDArray
+    slope: NDArray
+    spread: NDArray
     width: NDArray
     ratio: NDArray
     inverse_neurons: NDArray
@@ -71,12 +75,13 @@ class System:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(T, K, r, I, J): cells of one shape are solved in one stack."""
+        """(T, K, r, I, J, L): cells of one shape are solved in one stack."""
         return (
             *self.mean.shape[1:],
             self.coordinates.shape[1],
             self.bulk.shape[1],
             self.special.shape[1],
+            self.slope.shape[1],
         )
 
     def take(self, cells: NDArray) -> System:
