@@ -107,8 +107,8 @@ class Comparison(Record):
         """
         if self.p_value < chance(len(self.seeds)):
             return "disagree"
-        found = set(np.concatenate([np.ravel(a.verdict) for a in self.agreements.values()]))
-        return max(found & set(VERDICTS[:3]), key=VERDICTS.index, default="agree")
+        found = {str(verdict) for a in self.agreements.values() for verdict in np.ravel(a.verdict)}
+        return max((v for v in VERDICTS[:3] if v in found), key=VERDICTS.index, default="agree")
 
     @property
     def passed(self) -> bool:

@@ -18,7 +18,7 @@ from ._tree import Call, Const, Node, Variable, postorder
 if TYPE_CHECKING:
     from ..gaussian import Rule
 
-__all__ = ["MultiIndex"]
+__all__ = ["MultiIndex", "coordinates"]
 
 _MOST = 4
 _LANGUAGE = "an expression in x0, x1, … (such as 'tanh(x0) + 0.5*x0*x1'), or a callable"
@@ -128,9 +128,7 @@ class MultiIndex:
         return xp.full_like(u[..., 0], value) if isinstance(value, float) else value
 
     def __call__(self, u: Any) -> Any:
-        if not u.shape or u.shape[-1] != self.rank:
-            raise InvalidProblem("u", tuple(u.shape), f"an array of shape (..., {self.rank})")
-        value = self._plain(u)
+        value = self._plain(coordinates(u, self.rank))
         return value - self._mean if self.centered else value
 
     def to_data(self) -> dict[str, Any]:
@@ -162,3 +160,11 @@ def _parse(text: str, rank: int) -> Node:
     except InvalidProblem as error:
         reason = error.allowed.partition("; ")[2]
         raise InvalidProblem("teacher", text, f"{_LANGUAGE}; {reason}") from None
+
+
+def coordinates(u: Any, rank: int) -> Any:
+    """Projections on the teacher's directions, an array of shape (..., rank); lists become one."""
+    array = u if hasattr(u, "shape") else np.asarray(u, dtype=float)
+    if not array.shape or array.shape[-1] != rank:
+        raise InvalidProblem("u", tuple(array.shape), f"an array of shape (..., {rank})")
+    return array

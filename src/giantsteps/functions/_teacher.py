@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from ..errors import InvalidProblem
 from ._function import Function, Spec, as_function
-from ._multi_index import MultiIndex
+from ._multi_index import MultiIndex, coordinates
 
 __all__ = ["SingleIndex", "Teacher", "as_teacher"]
 
@@ -85,9 +84,7 @@ class SingleIndex:
         return 1
 
     def __call__(self, u: Any) -> Any:
-        if not u.shape or u.shape[-1] != self.rank:
-            raise InvalidProblem("u", tuple(u.shape), "an array of shape (..., 1)")
-        return self.link(u[..., 0])
+        return self.link(coordinates(u, self.rank)[..., 0])
 
     def to_data(self) -> str | dict[str, Any]:
         """The data of the link."""

@@ -54,7 +54,7 @@ class StaircaseSpike:
     exponent: float
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Staircase:
     r"""Where a step stands on the staircase, in the limit (theory §6).
 
@@ -123,7 +123,7 @@ class Staircase:
         """BibTeX of the papers behind the answer."""
         return bibtex(self.references)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lower, upper = self.interval
         where = "at the left end of" if self.boundary else "in"
         lines = [f"exponent {self.exponent:g}, level {self.level}: {where} ({lower:g}, {upper:g})"]
