@@ -35,7 +35,7 @@ class Group:
     the gap closes as d^{-p}. Then z = Φ⁻¹(F(t)) is N(0, 1), and over the findings so is
 
     .. math:: Z(p, ε) = \frac{\sum w z}{\sqrt{\sum w^2}},\qquad
-              w = \bigl(\textstyle\sum_i x_i^2\bigr)^{-1/2},
+              w = \bigl(\sum_i x_i^2\bigr)^{-1/2},
 
     since t is independent of Σx²: the precision of a finding counts at no cost. Σz² is χ².
     The family fails if, for every p in [1/2, 1], Z(p, 0) or Σz² is too large for chance.
