@@ -106,8 +106,8 @@ def draw(
 ) -> tuple[Setting, dict[int, Any]]:
     """The setting with this number, for the family of this name, and what theory said of it.
 
-    Problems that the theory does not cover, or whose spike is not clear of the bulk at every
-    size, are drawn again.
+    Problems that the theory does not cover, where it is approximate though the family is not, or
+    whose spike is not clear of the bulk at every size, are drawn again.
     """
     family = FAMILIES[name]
     rng = np.random.default_rng([seed, number])
@@ -124,10 +124,12 @@ def draw(
 
 
 def _answers(family: Family, problem: Problem, sizes: Sequence[int]) -> dict[int, Any] | None:
-    """What theory says of a spike, by size; None if the spike is not far from all else."""
+    """What theory says of a spike, by size; None if the problem is not for this family."""
+    if family.asked.equation in RULES:
+        rule = resolve(family.asked.equation, problem, None if family.asked.limit else sizes[0])
+        if rule.violated(problem) and not family.approximate:
+            return None
     if not family.spike:
-        if family.asked.equation in RULES:
-            resolve(family.asked.equation, problem, None if family.asked.limit else sizes[0])
         return {}
     answers: dict[int, Any] = {}
     for d in sizes:
