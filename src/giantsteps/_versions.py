@@ -13,7 +13,7 @@ __all__ = ["SIMULATION", "THEORY", "version"]
 THEORY = {
     "bounds": 1,
     "features": 1,
-    "gradient": 1,
+    "gradient": 2,
     "kernel": 1,
     "learned_function": 1,
     "risk": 1,

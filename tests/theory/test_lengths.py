@@ -34,15 +34,21 @@ def test_lengths_that_do_not_vary_change_nothing() -> None:
         assert same.train == pytest.approx(plain.train, rel=1e-12)
 
 
-def test_a_spread_is_that_of_two_kinds_of_neurons() -> None:
-    """Half of them longer by √(v/d), half shorter: the two agree to 1/d."""
+@pytest.mark.parametrize("stretch", [None, 0.8])
+def test_a_spread_is_that_of_two_kinds_of_neurons(stretch: float | None) -> None:
+    """Half of them longer by √(v/d), half shorter, spikes with them: the two agree to 1/d."""
     c, v, d = 1.3, 5.0, 1e6
     given = GIVEN | {"neurons": d}
     shift = math.sqrt(v / d)
+    tilt = 0.0 if stretch is None else stretch * shift
     halves = SpikedFeatures(
-        **given, spikes=[1.5, 1.5], bulk=[c + shift, c - shift], probabilities=[0.5, 0.5]
+        **given,
+        spikes=[1.5 + tilt, 1.5 - tilt],
+        bulk=[c + shift, c - shift],
+        probabilities=[0.5, 0.5],
     )
-    one = SpikedFeatures(**given, spikes=1.5, bulk=c, lengths=Lengths(0.0, v))
+    lengths = Lengths(0.0, v) if stretch is None else Lengths(0, 0, initial=v, stretch=stretch)
+    one = SpikedFeatures(**given, spikes=1.5, bulk=c, lengths=lengths)
     equal = SpikedFeatures(**given, spikes=1.5, bulk=c)
     wanted, found, without = (model.risk(READOUT) for model in (halves, one, equal))
     assert found.test == pytest.approx(wanted.test, rel=1e-5)
@@ -116,44 +122,40 @@ def test_draws_have_the_errors_of_the_theory() -> None:
     assert abs(change) > 15 * error[1]
 
 
-def test_lengths_of_a_network_are_those_of_its_step() -> None:
-    """κ and v measured over the neurons of one network, to their own errors."""
+@pytest.mark.parametrize("weights", ["sphere", "gaussian"])
+def test_lengths_of_a_network_are_those_of_its_step(weights: str) -> None:
+    """κ, v and e measured over the neurons of one network, to their own errors."""
     d, neurons = 400, 4000
-    problem = PROBLEM.replace(
-        {"width": neurons / d, "steps": [gs.Step(samples=6.0, rate=2.0, exponent=0.5)]}
-    )
+    changed = {"width": neurons / d, "steps.0.samples": 6.0, "steps.0.rate": 2.0}
+    problem = PROBLEM.replace(changed | {"init.weights": weights})
     run = simulation.run(problem, d, 0)
     before, after, b = (np.asarray(run.arrays[name]) for name in ("W0", "W1", "b"))
     unit = b / np.linalg.norm(b)
-    bulk = after - np.outer(unit, unit @ after)
-    squares = (bulk**2).sum(axis=0)
-    along = unit @ before
+    along, spikes = unit @ before, unit @ (after - before)
+    squares = ((after - np.outer(unit, unit @ after)) ** 2).sum(axis=0)
+    start = (before**2).sum(axis=0) - along**2
     model = theory.equivalent(problem, d, lengths="drawn")
-    assert model.lengths is not None
-    slope = float(along @ (squares - squares.mean()) / (along @ along))
-    rest = squares - squares.mean() - slope * along
-    spread = d * float(rest.var())
-    error = math.sqrt(spread / neurons)
-    mu1 = hermite_coefficients(problem.activation, 1)[1]
-    predicted = model.lengths.slope[0] * np.linalg.norm(b) / (model.spikes[0, 0] / (2.0 * mu1))
-    assert 3 * error / abs(predicted) <= 0.02
-    assert slope == pytest.approx(predicted, abs=3 * error)
-    assert spread == pytest.approx(model.lengths.spread[0], rel=0.1)
-
-
-def test_gaussian_weights_add_the_spread_of_their_own() -> None:
-    sphere = theory.equivalent(PROBLEM, lengths="drawn").lengths
-    gaussian = theory.equivalent(
-        PROBLEM.replace({"init.weights": "gaussian"}), lengths="drawn"
-    ).lengths
-    assert sphere is not None
-    assert gaussian is not None
-    assert gaussian.spread - sphere.spread == pytest.approx([2.0])
-    c3 = hermite_coefficients(PROBLEM.activation, 3)[3]
-    length = theory.equivalent(PROBLEM).spikes[0, 0] / (
-        3.0 * hermite_coefficients(PROBLEM.activation, 1)[1]
+    lengths = model.lengths
+    assert lengths is not None
+    mu1, c3 = hermite_coefficients(problem.activation, 3)[[1, 3]]
+    # The batch has a step of its own length.
+    ratio = np.linalg.norm(b) / (model.spikes[0, 0] / (2.0 * mu1))
+    assert lengths.slope == pytest.approx([12 * 2.0 * c3 * np.linalg.norm(b) / ratio])
+    columns = np.stack([np.ones(neurons), along, start - start.mean()], axis=1)
+    columns = columns if weights == "gaussian" else columns[:, :2]
+    inverse = np.linalg.inv(columns.T @ columns)
+    (_, slope, *growth), (_, _, *stretch) = (
+        inverse @ (columns.T @ measured) for measured in (squares, spikes)
     )
-    assert sphere.slope == pytest.approx([12 * 3.0 * c3 * length])
+    rest = squares - columns @ (inverse @ (columns.T @ squares))
+    error = math.sqrt(float(rest.var()) * inverse[1, 1])
+    assert 3 * error / abs(slope) <= 0.02
+    assert slope == pytest.approx(lengths.slope[0] * ratio, abs=3 * error)
+    assert d * float(rest.var()) == pytest.approx(lengths.spread[0], rel=0.1)
+    assert lengths.initial == (2.0 if weights == "gaussian" else 0.0)
+    if weights == "gaussian":
+        assert growth[0] == pytest.approx(lengths.growth[0], rel=0.02)
+        assert stretch[0] == pytest.approx(lengths.stretch[0] * ratio, rel=0.03)
 
 
 def test_a_continuous_second_layer_does_not_care() -> None:
@@ -194,6 +196,10 @@ def test_what_is_refused() -> None:
         SpikedFeatures(**GIVEN, spikes=1.0, bulk=1.0, lengths=Lengths([0, 0], [1, 1]))
     with pytest.raises(InvalidProblem, match="spread"):
         Lengths(0.0, -1.0)
+    with pytest.raises(InvalidProblem, match="initial"):
+        Lengths(0.0, 1.0, initial=-1.0)
+    with pytest.raises(InvalidProblem, match="stretch"):
+        Lengths(0.0, 1.0, stretch=[1.0, 2.0])
     even = PROBLEM.replace({"activation": gs.centered("relu")})
     with pytest.raises(NotCovered, match="not odd"):
         theory.equivalent(even, lengths="drawn")

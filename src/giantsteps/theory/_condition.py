@@ -108,7 +108,7 @@ CONDITIONS: dict[str, Condition] = {
     ),
     "little length": Condition(
         "the lengths of the neurons hardly go with the spike (12 c₃ η̃A‖b‖ is at most one in "
-        "size), or the second layer is continuous (else the error is off by up to 3 %; "
+        "size), or the second layer is continuous (else the error is off by up to 5 %; "
         'theory.equivalent with lengths="drawn" has them, theory §5e)',
         "a smaller rate, or a gaussian second layer",
         _little_length,

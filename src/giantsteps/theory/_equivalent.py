@@ -56,7 +56,7 @@ def equivalent(
         ``"isotropic"``: their traces alone (cui2024). Several steps always have this one.
     lengths : {"equal", "drawn"}
         Whether neurons of a type have one length, as in the papers, or lengths that vary and go
-        with the spike, as in networks. The errors change by up to 3 % for a constant second layer
+        with the spike, as in networks. The errors change by up to 5 % for a constant second layer
         and large η̃, for continuous ones hardly. Drawn for one step of an odd activation; for
         errors and learned functions.
 
@@ -83,7 +83,7 @@ def equivalent(
     >>> equal, drawn = (equivalent(problem, lengths=lengths).risk(readout).test
     ...                 for lengths in ("equal", "drawn"))
     >>> f"{drawn / equal - 1:.1%}"
-    '-3.3%'
+    '-4.8%'
     """
     if lengths != "equal" and (problem.teacher.rank > 1 or len(problem.steps) != 1):
         raise NotCovered(

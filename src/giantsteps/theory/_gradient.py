@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from giantsteps.answers import Gradient
-from giantsteps.gaussian import moments
+from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.problem import Grid, Problem
 
 from ._directions import Directions
@@ -62,8 +62,9 @@ def gradient(problem: Problem | Grid, d: int | None = None) -> Gradient:
 
     Notes
     -----
-    With an unbounded law of A the edge is that of the values up to the largest of N draws. Where 𝐒
-    has an outlier along β*, ‖B‖_op exceeds the edge of its bulk, which is returned, by about 1 %.
+    With an unbounded law of A the edge is that of the values up to the largest of N draws. Gaussian
+    weights differ in length, which adds 3c₃ b ((‖w_j‖² − 1) a_j)ᵀ to B; where that leaves the bulk,
+    ‖B‖_op is the outlier. Where 𝐒 has one along β*, ‖B‖_op exceeds it by about 1 %.
 
     References
     ----------
@@ -110,15 +111,32 @@ def _edge(problem: Problem, neurons: int) -> float:
     scale = math.sqrt(problem.steps[0].samples / sigma.derivative_variance) / sizes.max()
     moved = scale * np.concatenate([sizes, -sizes])
     bulk = bulk_directions(problem, sigma, moved, isotropic=False)
-    variances = np.maximum(bulk.variances.reshape(2, len(sizes), -1).mean(axis=0) - 1.0, 0.0)
+
+    def residual(variances: NDArray) -> NDArray:
+        return np.maximum(variances.reshape(2, len(sizes), -1).mean(axis=0) - 1.0, 0.0)
+
     spectrum = WeightSpectrum(
         width=problem.width,
         neurons=float(neurons),
         probabilities=probabilities,
-        spikes=np.zeros((len(sizes), 1)),
-        bulk=Directions.generic(bulk.weights, variances, rank=1),
+        spikes=(scale * _uneven(problem, neurons) * sizes)[:, None],
+        bulk=Directions(
+            bulk.weights,
+            residual(bulk.variances),
+            bulk.special,
+            residual(bulk.special_variances),
+        ),
     )
-    return math.sqrt(spectrum.law.edge / neurons) / scale
+    top = spectrum.outliers if spectrum.spikes.any() else ()
+    return math.sqrt(max((spectrum.law.edge, *top)) / neurons) / scale
+
+
+def _uneven(problem: Problem, neurons: int) -> float:
+    """3|c₃|‖b‖√(2/d): Gaussian weights differ in length, σ' has the mean μ₁ + 3c₃(‖w‖² − 1)."""
+    if problem.init.weights != "gaussian":
+        return 0.0
+    cubic = abs(float(hermite_coefficients(problem.activation, 3)[3]))
+    return 3.0 * cubic * math.sqrt(2.0 * problem.width / neurons * first_step(problem).norm_squared)
 
 
 def _sizes(problem: Problem, neurons: int) -> tuple[NDArray, NDArray]:

@@ -185,8 +185,9 @@ def sources(
     seen = (equations.mixing[:, None] @ special.damping) @ vectors  # (B, J, T, r+1)
     weighted = seen @ system.special
     felt = total((weighted * seen).sum(axis=-1) * transposed(system.special_variances))
-    felt[:, :own] += 2 * tilt[:, :, 0] * total(weighted[:, :, :own, 0])
-    felt[:, :own] += (system.slope**2 + system.spread) * pull[:, :, 0] ** 2
+    ways = (cells, own // felt.shape[1], felt.shape[1])
+    vary = ((system.slope**2 + system.spread) * pull[:, :, 0] ** 2).reshape(ways)
+    felt += total(2 * tilt.reshape(ways) * total(weighted[..., 0])[:, None] + vary)
     m_hat = found.m / (system.probabilities * point.tau)
     types = system.width[:, None] * felt + system.inverse_neurons[:, None] * (m_hat * m_hat)
     pushed = special.inner @ vectors

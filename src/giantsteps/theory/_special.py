@@ -28,7 +28,7 @@ class SpecialResolvent:
 
     damping: NDArray  # ℓ_ι of shape (B, J, R, R)
     inner: NDArray  # UᵀY_ιU of shape (B, J, R, R)
-    lengths: NDArray  # UᵀP of the L types whose lengths vary, shape (B, R, L)
+    lengths: NDArray  # UᵀP of the types, once for each way their lengths vary, (B, R, L)
     lifted: NDArray  # I ⊗ Ĉ of shape (B, rR, rR)
     spikes: NDArray  # 𝒴_bb of shape (B, rR + L, rR + L)
     mixed: NDArray  # 𝒴_bB of shape (B, rR + L, R)
@@ -41,8 +41,9 @@ def special_resolvent(point: Resolvent) -> SpecialResolvent:
     count, rank, own = system.coordinates.shape[1], equations.rank, system.slope.shape[1]
     damping, inner = point.directions(system.special_variances)
     size, c_hat = count * rank, point.c_hat[:, None]
-    scale = (system.width[:, None] * system.probabilities * point.tau)[:, :own]
-    lengths = transposed(equations.mixing)[:, :, :own] * scale[:, None]
+    copies = own // system.probabilities.shape[1]
+    scale = np.tile(system.width[:, None] * system.probabilities * point.tau, copies)
+    lengths = np.tile(transposed(equations.mixing), copies) * scale[:, None]
     tilted = lengths * system.slope[:, None]
     felt = tilted[:, None] - inner @ (c_hat @ tilted[:, None])  # (B, J, R, L)
     felt = felt.reshape(*inner.shape[:2], rank * own)

@@ -269,7 +269,7 @@ class SpikedFeatures:
             linear=seen.linear / scale,
             residual=seen.residual_variance,
             norm=math.sqrt(2.0 / self.dimension) * seen.quadratic,
-            length=(seen.quadratic / scale**2)[: len(self._lengths.slope)],
+            length=self._varied(seen.quadratic / scale**2, points[:, 0] * seen.linear / scale),
             target=target,
             target_linear=target_linear,
             target_square=target_square + self.noise_variance,
@@ -281,10 +281,10 @@ class SpikedFeatures:
         wanted = teacher_given(self.link, seen, self.remainder)
         return wanted.mean, wanted.linear, wanted.second_moment
 
-    @property
-    def _lengths(self) -> Lengths:
-        """Those of no type where all neurons of a type are equal."""
-        return Lengths((), ()) if self.lengths is None else self.lengths
+    def _varied(self, by_length: NDArray, by_spike: NDArray) -> NDArray:
+        """What lengths that vary add to the functions that are fitted, if they do."""
+        lengths = self.lengths
+        return by_length[:0] if lengths is None else lengths.functions(by_length, by_spike)
 
     @cached_property
     def _on_rule(self) -> Coefficients:
@@ -306,27 +306,27 @@ class SpikedFeatures:
         on_rule = self._on_rule if rule is None else self.coefficients(rule.nodes)
         rule = self.coordinates if rule is None else rule
         nodes, weights = rule.nodes, rule.weights
-        arrays = [getattr(on_rule, name) for name in COEFFICIENTS]
+        arrays = {name: getattr(on_rule, name) for name in COEFFICIENTS}
         if points is not None:
             more = self.coefficients(points)
             nodes = np.concatenate([nodes, points])
             weights = np.concatenate([weights, np.zeros(len(points))])
-            arrays = [
-                np.concatenate([array, getattr(more, name)], axis=-1)
-                for array, name in zip(arrays, COEFFICIENTS)
-            ]
-        arrays += [
-            self.probabilities,
-            self.bulk.weights,
-            self.bulk.variances,
-            self.bulk.special,
-            self.bulk.special_variances,
-            self._lengths.slope,
-            self._lengths.spread,
-            np.asarray(self.width),
-            np.asarray(1.0 / self.neurons),
-        ]
-        names = (*COEFFICIENTS, *_MODEL)
+            arrays = {
+                name: np.concatenate([array, getattr(more, name)], axis=-1)
+                for name, array in arrays.items()
+            }
+        lengths = self.lengths
+        arrays |= {
+            "probabilities": self.probabilities,
+            "bulk": self.bulk.weights,
+            "variances": self.bulk.variances,
+            "special": self.bulk.special,
+            "special_variances": self.bulk.special_variances,
+            "slope": np.empty(0) if lengths is None else lengths.slopes,
+            "spread": np.empty(0) if lengths is None else lengths.spreads,
+            "width": np.asarray(self.width),
+            "inverse_neurons": np.asarray(1.0 / self.neurons),
+        }
         cells = len(readouts)
         ratio = np.array([readout.samples / self.width for readout in readouts])
         penalty = np.array([readout.penalty for readout in readouts]) * ratio
@@ -340,7 +340,7 @@ class SpikedFeatures:
             unit=np.where(interpolating, 0.0, 1.0),
             **{
                 name: np.ascontiguousarray(np.broadcast_to(array, (cells, *array.shape)))
-                for name, array in zip(names, arrays)
+                for name, array in arrays.items()
             },
         )
 
@@ -392,16 +392,3 @@ class SpikedFeatures:
             "assumptions": ("the features are those of the equivalent model (theory §5)",),
             "references": ("cui2024", "dandi2024"),
         }
-
-
-_MODEL = (
-    "probabilities",
-    "bulk",
-    "variances",
-    "special",
-    "special_variances",
-    "slope",
-    "spread",
-    "width",
-    "inverse_neurons",
-)

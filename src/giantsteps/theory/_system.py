@@ -33,7 +33,7 @@ class System:
     ν_ι, sₜ(ι)                  bulk, variances           (B, I), (B, T, I)
     [[ν_bb, ν_bB], [·, ν_BB]]   special                   (B, J, r+1, r+1)
     sₜ at the special nodes     special_variances         (B, T, J)
-    gₜ/cₜ at k, κₜ, vₜ          length, slope, spread     (B, L, K), (B, L)
+    ∂μ₀ₜ at k, κₜ, vₜ           length, slope, spread     (B, L, K), (B, L)
     β, Γ, 1/p                   width, ratio,             (B,)
                                 inverse_neurons
     λ_s, and 1 in ω = 1/(1+V)   penalty, unit             (B,)
@@ -42,7 +42,8 @@ class System:
     The special directions are those of the r spikes and of the part of the teacher that is
     orthogonal to them; their matrix-valued measure has total mass I. An isotropic bulk is one
     direction with special measure I. The equations are homogeneous in (λ_s, 1): λ → 0 with n < N
-    is (1, 0). L is T where the lengths of neurons vary (theory §5e), else 0.
+    is (1, 0). L is 0, or T for each way
+    in which the lengths of neurons vary (theory §5e).
     """
 
     coordinates: NDArray
