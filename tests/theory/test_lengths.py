@@ -171,19 +171,22 @@ def test_a_continuous_second_layer_does_not_care() -> None:
 
 @pytest.mark.slow
 @pytest.mark.agreement
-def test_networks_learn_the_function_of_drawn_lengths() -> None:
-    """tanh → sin, n₀ = 20d, η̃ = 3: at k = 2.8 equal lengths are 2.2 % too high."""
+@pytest.mark.parametrize(("weights", "excess"), [("sphere", 0.02), ("gaussian", 0.04)])
+def test_networks_learn_the_function_of_drawn_lengths(weights: str, excess: float) -> None:
+    """tanh → sin, n₀ = 20d, η̃ = 3: equal lengths are too high at k = 2.8, by 2 or 4 %."""
     d, seeds, x = 300, 120, [2.8]
+    problem = PROBLEM.replace({"init.weights": weights})
     found = [
-        simulation.run(PROBLEM, d, seed).learned_function(x=x).mean[0] for seed in range(seeds)
+        simulation.run(problem, d, seed).learned_function(x=x).mean[0] for seed in range(seeds)
     ]
     mean, error = float(np.mean(found)), float(np.std(found, ddof=1) / np.sqrt(seeds))
     equal, drawn = (
-        theory.equivalent(PROBLEM, d, lengths=lengths)
-        .learned_function(PROBLEM.realised(d).require_readout(), x)
+        theory.equivalent(problem, d, lengths=lengths)
+        .learned_function(problem.realised(d).require_readout(), x)
         .mean[0]
         for lengths in ("equal", "drawn")
     )
+    assert equal / drawn - 1 > excess
     assert 3 * error / drawn <= 0.02
     assert abs(mean - drawn) <= 3 * error
     assert abs(mean - equal) > 3 * error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from os import PathLike
 from typing import TYPE_CHECKING, Self
 
@@ -24,7 +25,7 @@ class Display:
         _style.save(self.figure_, path)
 
 
-class AxesDisplay(Display):
+class AxesDisplay(Display, ABC):
     """A display on one pair of axes, the caller's or new ones; a subclass says how in ``_draw``."""
 
     ax_: Axes
@@ -43,5 +44,6 @@ class AxesDisplay(Display):
             self._draw()
         return self
 
+    @abstractmethod
     def _draw(self) -> None:
-        raise NotImplementedError
+        """Draw on ``ax_``, inside the style."""
