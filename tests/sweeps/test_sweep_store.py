@@ -6,6 +6,8 @@ import os
 import shutil
 import sqlite3
 import struct
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -141,8 +143,8 @@ def newer(path: Path) -> None:
         (truncated, "damaged"),
         (cut_within_a_page, "damaged"),
         (scrambled, "damaged"),
-        (emptied, "empty or of another kind"),
-        (another_kind, "empty or of another kind"),
+        (emptied, "it is empty"),
+        (another_kind, "a file of another kind"),
         (foreign, "not a store of giantsteps"),
         (newer, "format 2; this giantsteps reads formats up to 1. Upgrade"),
     ],
@@ -283,6 +285,20 @@ def test_what_a_killed_process_left_is_read(filled: Path, tmp_path: Path) -> Non
         assert store.numbers("simulation", "risk")[cell(500).address]["test"] == 0.25
 
 
+def test_opening_a_store_twice_keeps_the_locks_of_the_first(filled: Path) -> None:
+    """Another process must see that the file is in use, or it removes the log under the writer."""
+    log = Path(f"{filled}-wal")
+    with Store(filled, write=True) as writer:
+        writer.save([(cell(501), outcome(0.5))])
+        Store(filled).close()
+        other = f"import sqlite3; db = sqlite3.connect({str(filled)!r}); "
+        other += "db.execute('SELECT count(*) FROM cells').fetchone(); db.close()"
+        subprocess.run([sys.executable, "-c", other], check=True)
+        assert log.exists()
+    with Store(filled) as store:
+        assert store.numbers("simulation", "risk")[cell(501).address]["test"] == 0.5
+
+
 def test_errors_of_a_store_reach_the_caller_of_a_sweep(make) -> None:
     sweep = make()
     with pytest.raises(StoreError, match="run the sweep first"):
@@ -290,7 +306,7 @@ def test_errors_of_a_store_reach_the_caller_of_a_sweep(make) -> None:
     assert sweep.status().left == len(sweep.addresses)
     sweep.store.write_text("not a store")
     for call in (sweep.run, sweep.status, sweep.retry, sweep.to_frame):
-        with pytest.raises(StoreError, match="empty or of another kind"):
+        with pytest.raises(StoreError, match="a file of another kind"):
             call()
     assert sweep.store.read_text() == "not a store"
     new = sweep.store.with_name("new.sqlite")

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from pathlib import Path
 
 from giantsteps.errors import StoreError
 
-__all__ = ["check_header", "connect", "connect_to_read", "damaged", "explain"]
+__all__ = ["check_not_empty", "check_whole", "connect", "connect_to_read", "damaged", "explain"]
 
 #: Seconds to wait for another process that is writing.
 PATIENCE = 30.0
+_SIZES = ("page_count", "page_size")
 
 
-def check_header(path: Path) -> None:
-    """Refuse what SQLite would take for an empty store, and files that lost their end."""
-    with open(path, "rb") as file:
-        header = file.read(100)
-        size = file.seek(0, os.SEEK_END)
-    if not header.startswith(b"SQLite format 3\0"):
-        raise StoreError(f"{path} is not a store: it is empty or of another kind")
-    page = int.from_bytes(header[16:18], "big")
-    pages = int.from_bytes(header[28:32], "big")
+def check_not_empty(path: Path) -> None:
+    """Refuse an empty file, which SQLite would take for a store without tables.
+
+    Only the directory is asked. Opening and closing the file here would drop the locks that the
+    process holds on it through SQLite, in every thread, and two writers could then destroy it
+    ("How to corrupt an SQLite database file", section 2.2). A file of another kind SQLite reports
+    by itself at the first read.
+    """
+    if path.stat().st_size == 0:
+        raise StoreError(f"{path} is not a store: it is empty")
+
+
+def check_whole(path: Path, db: sqlite3.Connection) -> None:
+    """Refuse a file that lost its end: SQLite would notice when it reads the last page."""
+    (pages,), (page,) = (db.execute(f"PRAGMA {name}").fetchone() for name in _SIZES)
     log = path.with_name(path.name + "-wal")
     recovers = log.exists() and log.stat().st_size > 0
-    whole = pages * (65536 if page == 1 else page)
-    if size < whole and not recovers and path.stat().st_size < whole:  # it may just have grown
+    if not recovers and path.stat().st_size < pages * page:
         raise StoreError(damaged(path, "it lost its end"))
 
 
@@ -80,7 +85,9 @@ def explain(path: Path, error: sqlite3.Error) -> str:
         return f"{path} is read-only: it, or its folder, cannot be written"
     if code == sqlite3.SQLITE_CANTOPEN:
         return f"{path} cannot be opened: it, or its folder, cannot be read or written"
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+    if code == sqlite3.SQLITE_NOTADB:
+        return f"{path} is not a store: it is a file of another kind"
+    if code == sqlite3.SQLITE_CORRUPT:
         return damaged(path, str(error))
     if code == sqlite3.SQLITE_BUSY:
         return f"{path} is locked by another program for more than {PATIENCE:g} s"

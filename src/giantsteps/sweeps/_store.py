@@ -21,7 +21,14 @@ import numpy as np
 
 from giantsteps.errors import StoreError
 from giantsteps.sweeps._disk import is_network_disk, write_once
-from giantsteps.sweeps._sqlite import check_header, connect, connect_to_read, damaged, explain
+from giantsteps.sweeps._sqlite import (
+    check_not_empty,
+    check_whole,
+    connect,
+    connect_to_read,
+    damaged,
+    explain,
+)
 from giantsteps.sweeps._values import Cell, Named, Outcome, from_json, to_json
 
 __all__ = ["Store"]
@@ -117,9 +124,10 @@ class Store:
         with self._errors():
             if write and not self.path.exists():
                 write_once(self.path, _empty_store())
-            check_header(self.path)
+            check_not_empty(self.path)
             self._db = connect(self.path) if write else connect_to_read(self.path)
             try:
+                check_whole(self.path, self._db)
                 self._check_format()
                 if write:
                     self._prepare_to_write(check)
