@@ -20,9 +20,9 @@ from giantsteps.gaussian import moments
 from giantsteps.laws import KernelBulk
 from giantsteps.problem import Vocabulary
 from giantsteps.theory import _kernel_small_step
-from giantsteps.theory._first_step import first_step
-from giantsteps.theory._kernel_small_step import features_small_step, kernel_small_step
-from giantsteps.theory._spiked_population import SpikedPopulation
+from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.equivalent.kernel_small import features_small_step, kernel_small_step
+from giantsteps.theory.equivalent.spiked_population import SpikedPopulation
 
 pytestmark = pytest.mark.agreement
 

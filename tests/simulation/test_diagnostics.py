@@ -12,7 +12,7 @@ from giantsteps import simulation, theory
 from giantsteps.functions import MultiIndex
 from giantsteps.gaussian import moments
 from giantsteps.simulation._bias_variance import _decompose, _errors, _reflected
-from giantsteps.theory._first_step import first_step
+from giantsteps.theory.steps.first import first_step
 
 PROBLEM = gs.Problem(
     activation="tanh",

@@ -9,7 +9,7 @@ from scipy.optimize import brentq, minimize_scalar
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.functions import MultiIndex
-from giantsteps.theory._level_curves import _chains
+from giantsteps.theory.search.level_curves import _chains
 
 SMALL = gs.Problem(
     activation="tanh",

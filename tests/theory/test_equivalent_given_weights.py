@@ -10,10 +10,10 @@ import giantsteps as gs
 from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import moments, smoothed
 from giantsteps.problem import Ridge
-from giantsteps.theory._equivalent import risk_batch
-from giantsteps.theory._given_weights import risk_of_weights
-from giantsteps.theory._small_step import risk_small_step
-from giantsteps.theory._spiked_features import SpikedFeatures
+from giantsteps.theory.equivalent.build import risk_batch
+from giantsteps.theory.equivalent.from_weights import risk_of_weights
+from giantsteps.theory.steps.small import risk_small_step
+from giantsteps.theory.equivalent.model import SpikedFeatures
 
 D, NEURONS = 400, 500
 

@@ -13,10 +13,10 @@ from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.problem import Ridge, Vocabulary
 from giantsteps.theory import _one_step
 from giantsteps.theory._directions import Directions
-from giantsteps.theory._equivalent import equivalent, risk_batch
+from giantsteps.theory.equivalent.build import equivalent, risk_batch
 from giantsteps.theory._readout import regress
-from giantsteps.theory._small_step import risk_small_step
-from giantsteps.theory._spiked_features import SpikedFeatures
+from giantsteps.theory.steps.small import risk_small_step
+from giantsteps.theory.equivalent.model import SpikedFeatures
 
 
 def problem(

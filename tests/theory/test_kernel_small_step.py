@@ -12,9 +12,9 @@ from giantsteps import theory
 from giantsteps.gaussian import moments
 from giantsteps.laws import KernelBulk, outlier
 from giantsteps.problem import Constant, Vocabulary
-from giantsteps.theory._first_step import first_step
-from giantsteps.theory._kernel_small_step import features_small_step, kernel_small_step
-from giantsteps.theory._spiked_population import SpikedPopulation
+from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.equivalent.kernel_small import features_small_step, kernel_small_step
+from giantsteps.theory.equivalent.spiked_population import SpikedPopulation
 
 QUADRATIC = "0.5*x + x**2 - 1"  # μ₁ = ½, μ₂² = 2, c₂ = 1
 

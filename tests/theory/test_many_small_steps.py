@@ -10,8 +10,8 @@ import giantsteps as gs
 from giantsteps import theory
 from giantsteps.gaussian import moments
 from giantsteps.laws import outlier
-from giantsteps.theory._first_step import first_step
-from giantsteps.theory._many_small_steps import (
+from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.steps.several.small import (
     _drift,
     _wishart,
     first_batch_alignment,
@@ -19,7 +19,7 @@ from giantsteps.theory._many_small_steps import (
     small_steps_spike,
     summed,
 )
-from giantsteps.theory._two_steps import two_steps
+from giantsteps.theory.steps.several.two import two_steps
 
 
 def problem(rates, batches, *, samples=2.0, activation="tanh"):

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.theory._two_steps import field_of
+from giantsteps.theory.steps.several.two import field_of
 
 BENT = gs.centered("tanh(x) + 0.5*tanh(x)**2")
 

@@ -8,7 +8,7 @@ import pytest
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.functions import as_function, as_teacher
-from giantsteps.theory._field import two_step_field
+from giantsteps.theory.steps.several.field import two_step_field
 
 BENT = gs.centered("tanh(x) + 0.5*tanh(x)**2")
 SLANTED = "he2(x)/2 + he3(x)/12**0.5"

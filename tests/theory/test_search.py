@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import rosen
 
-from giantsteps.theory._box_search import minimum_in_box
-from giantsteps.theory._search import lockstep, minimum, minimum_at_end, root
+from giantsteps.theory.search.box import minimum_in_box
+from giantsteps.theory.search.walk import lockstep, minimum, minimum_at_end, root
 
 
 def evaluated(functions):

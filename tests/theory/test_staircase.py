@@ -4,7 +4,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.theory._spike_degrees import NO_COEFFICIENT, NO_STEP, NO_VALUE
+from giantsteps.theory.steps.staircase.degrees import NO_COEFFICIENT, NO_STEP, NO_VALUE
 
 SIGNS = gs.Vocabulary([-1, 1], [0.5, 0.5])
 EVERY_DEGREE = "0.3*(x**2 - 1) + x + 0.1*(x**3 - 3*x) + 0.02*(x**4 - 6*x**2 + 3)"

@@ -11,9 +11,9 @@ from giantsteps import theory
 from giantsteps.gaussian import moments
 from giantsteps.laws import MarchenkoPastur
 from giantsteps.theory import _staircase_risk
-from giantsteps.theory._first_step import first_step
-from giantsteps.theory._small_step import GaussianFeatures, ridge_errors
-from giantsteps.theory._spiked_features import Directions, SpikedFeatures
+from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.steps.small import GaussianFeatures, ridge_errors
+from giantsteps.theory.equivalent.model import Directions, SpikedFeatures
 
 ODD = "x + 0.2*(x**3 - 3*x)"
 EVEN = "x + 0.5*(x**2 - 1)"

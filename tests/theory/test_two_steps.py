@@ -13,10 +13,10 @@ from giantsteps.functions import as_function, as_teacher
 from giantsteps.laws import outlier
 from giantsteps.theory import _field
 from giantsteps.theory._directions import Directions
-from giantsteps.theory._field import two_step_field
-from giantsteps.theory._two_steps import field_of
-from giantsteps.theory._weight_outliers import TypedWeights
-from giantsteps.theory._weight_spectrum import WeightSpectrum
+from giantsteps.theory.steps.several.field import two_step_field
+from giantsteps.theory.steps.several.two import field_of
+from giantsteps.theory.equivalent.weight_outliers import TypedWeights
+from giantsteps.theory.equivalent.weight_spectrum import WeightSpectrum
 
 ONE = gs.Constant()
 BENT = gs.centered("tanh(x) + 0.5*tanh(x)**2")
@@ -344,7 +344,7 @@ def test_an_uncentred_activation_is_covered_where_the_second_layer_has_mean_zero
 
 def test_heavy_labels_cost_no_accuracy():
     """The grid of labels is split where they are: moments of He₃ come out."""
-    from giantsteps.theory._sample_law import sample_law
+    from giantsteps.theory.steps.several.sample_law import sample_law
 
     law = sample_law(as_teacher("he3"), 0.2, 3.0)
     assert_allclose(law.mean(law.label**2), 6.2, rtol=1e-7)

@@ -38,9 +38,12 @@ class Solution(Record):
     status : str
         ``"converged"``, ``"closed form"``, …
     residual : float or ndarray
-        What is left of the equations; over a grid one number a cell, or one for all.
+        What is left of the equations; over a grid one number per cell, or one for all.
     iterations : float or ndarray
         Rounds of the solver, of the shape of ``residual``.
+    error : float or ndarray
+        Estimate of the relative error of the answer itself: of its quadratures (by a second
+        resolution), its linear systems and what was truncated. NaN where there is none.
 
     Examples
     --------
@@ -57,13 +60,13 @@ class Solution(Record):
     status: str
     residual: Leaf = 0.0
     iterations: Leaf = 0.0
+    error: Leaf = np.nan
 
     def __post_init__(self) -> None:
-        residual, iterations = np.broadcast_arrays(
-            np.asarray(self.residual, dtype=float), np.asarray(self.iterations, dtype=float)
-        )
-        object.__setattr__(self, "residual", as_leaf(residual, residual.shape, "residual"))
-        object.__setattr__(self, "iterations", as_leaf(iterations, residual.shape, "iterations"))
+        names = ("residual", "iterations", "error")
+        values = np.broadcast_arrays(*(np.asarray(getattr(self, n), dtype=float) for n in names))
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, as_leaf(value, value.shape, name))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -92,6 +95,10 @@ class Answer(Record):
         Those of the assumptions that the problem leaves (over a grid: in some cell).
     references : tuple of str
         Keys of the bibliography; ``citation`` has them as BibTeX.
+    evidence : str
+        What the equations rest on: ``"theorem"``, ``"replica"`` (a computation of statistical physics,
+        checked but not proved), ``"derived"`` (in docs/theory, checked against networks), followed by the
+        theorem or the section; empty for a simulation.
     solution : Solution or None
         How the equations were solved.
 
@@ -119,6 +126,7 @@ class Answer(Record):
     assumptions: tuple[str, ...] = ()
     violated: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
+    evidence: str = ""
     solution: Solution | None = None
 
     #: Numerical fields and the names of their axes after those of the grid.
@@ -209,6 +217,7 @@ class Answer(Record):
             assumptions=_union(cell.assumptions for cell in flat),
             violated=_union(cell.violated for cell in flat),
             references=_union(cell.references for cell in flat),
+            evidence="; ".join(_union([cell.evidence] for cell in flat if cell.evidence)),
             solution=_stack_solutions(grid.shape, [cell.solution for cell in flat]),
             **values,
         )
@@ -336,6 +345,7 @@ def _stack_solutions(
         status=", ".join(_union([solution.status] for solution in known)),
         residual=np.reshape([solution.residual for solution in known], shape),
         iterations=np.reshape([solution.iterations for solution in known], shape),
+        error=np.reshape([solution.error for solution in known], shape),
     )
 
 

@@ -149,7 +149,7 @@ class PhaseDiagramDisplay(AxesDisplay):
         """
         from giantsteps.problem import Grid
         from giantsteps.theory import level_curves
-        from giantsteps.theory._quantity import values_of
+        from giantsteps.theory.search.quantity import values_of
 
         wanted = [_line(line, quantity) for line in lines]
         grid = Grid(problem, {y: np.asarray(y_values), x: np.asarray(x_values)})

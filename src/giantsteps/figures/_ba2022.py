@@ -16,7 +16,7 @@ from giantsteps.figures._networks import leading_vectors, risk_of_its_weights
 from giantsteps.functions import centered
 from giantsteps.gaussian import moments
 from giantsteps.problem import Grid, Problem, Ridge, Step
-from giantsteps.theory._first_step import link_of
+from giantsteps.theory.steps.first import link_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

@@ -1,26 +1,26 @@
 """Answers by theory: exact high-dimensional asymptotics, in the limit or at a given size."""
 
-from ._bounds import approximation_error, bounds, bounds_of_model
-from ._critical_rate import critical_rate
-from ._crossing import crossing
-from ._degrees_of_freedom import degrees_of_freedom
-from ._directions import Directions
-from ._equivalent import equivalent
-from ._given_weights import risk_of_weights
-from ._gradient import gradient
-from ._learned_function import learned_function
-from ._lengths import Lengths
-from ._level_curves import level_curves
-from ._optimize import optimize
-from ._outlier_count import outlier_count
-from ._reuse import reuse_exponent
-from ._risk import risk, staircase_risk
-from ._scope import scope_table
-from ._spectra import features, kernel
-from ._spiked_features import SpikedFeatures
-from ._staircase import Staircase, StaircaseSpike, staircase, staircase_exponents
-from ._training_loss import linear_loss_drop, quadratic_loss_drop, training_loss
-from ._weights import weights
+#from giantsteps.theory.questions.bounds import approximation_error, bounds, bounds_of_model
+#from giantsteps.theory.search.critical_rate import critical_rate
+#from giantsteps.theory.search.crossing import crossing
+#from giantsteps.theory.questions.degrees_of_freedom import degrees_of_freedom
+#from ._directions import Directions
+#from giantsteps.theory.equivalent.build import equivalent
+#from giantsteps.theory.equivalent.from_weights import risk_of_weights
+#from giantsteps.theory.questions.gradient import gradient
+#from giantsteps.theory.questions.learned_function import learned_function
+#from ._lengths import Lengths
+#from giantsteps.theory.search.level_curves import level_curves
+#from giantsteps.theory.search.optimize import optimize
+#from giantsteps.theory.questions.outlier_count import outlier_count
+#from giantsteps.theory.steps.several.reuse import reuse_exponent
+#from giantsteps.theory.questions.risk import risk, staircase_risk
+#from giantsteps.theory.scope.page import scope_table
+#from giantsteps.theory.questions.spectra import features, kernel
+#from giantsteps.theory.equivalent.model import SpikedFeatures
+#from giantsteps.theory.steps.staircase.staircase import Staircase, StaircaseSpike, staircase, staircase_exponents
+#from giantsteps.theory.questions.training_loss import linear_loss_drop, quadratic_loss_drop, training_loss
+#from giantsteps.theory.questions.weights import weights
 
 __all__ = [
     "Directions",

@@ -14,7 +14,7 @@ from giantsteps.comparison.certify._families import FAMILIES, Family
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.functions import MultiIndex, centered
 from giantsteps.problem import Constant, Gaussian, Init, Problem, Ridge, Step, Vocabulary
-from giantsteps.theory._regime import RULES, resolve
+from giantsteps.theory.scope.table import RULES, resolve
 
 __all__ = ["Setting", "design", "draw"]
 

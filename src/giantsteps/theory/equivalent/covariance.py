@@ -1,0 +1,167 @@
+"""The covariances of the neurons of each type, and the vectors that are special in them (§5a)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from giantsteps.errors import InvalidProblem
+from giantsteps.theory.solver.bulk import Batch, Bulk
+from giantsteps.types import FloatArray
+
+__all__ = ["Covariance"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Covariance:
+    r"""Covariances Σ_t/d = d⁻¹Σ_c m_tc Ω_c of the neurons of each type, apart from their spikes.
+
+    Operators Ω_c are diagonal in given directions ι, or sums n₀⁻¹Σ_i ψ(i) x_ix_iᵀ over the samples of
+    a batch, or products of two such sums (`giantsteps.theory.solver.bulk`). Special vectors are the r
+    spikes, the teacher's remainder, and those that norms of neurons go with.
+
+    ======  ============  =========  =====================================================
+    symbol  attribute     shape      meaning
+    ======  ============  =========  =====================================================
+    ν_ι     shares        (I,)       of the directions
+    λ_ι     scales        (I,)       variance of the inputs along them
+    ω_c(ι)  diagonal      (D, I)     operators that are diagonal; the first is the identity
+    m_tc    coefficients  (T, m)
+    \       batches                  the samples of the steps, without an axis of cells
+    \       spread        (I, E)     components of the external directions along ι
+    f_a     external      (F, I, E)  special vectors on these components
+    \       sums          (F, Y)     and as sums over the samples of each batch
+    \       place         (F,)       0 for f_a, 1 + c for M_c f_a
+    \       gram          (m, m)     d⁻¹tr Ω_cΩ_c'
+    ======  ============  =========  =====================================================
+    """
+
+    shares: FloatArray
+    diagonal: FloatArray
+    coefficients: FloatArray
+    external: FloatArray
+    gram: FloatArray
+    scales: FloatArray | None = None
+    spread: FloatArray | None = None
+    batches: tuple[Batch, ...] = ()
+    sums: tuple[FloatArray, ...] = ()
+    place: tuple[int, ...] = field(default=())
+
+    @classmethod
+    def isotropic(cls, variances: ArrayLike, rank: int) -> Covariance:
+        """Σ_t = c_t I: spikes and teacher see what every direction sees (cui2024)."""
+        column = np.atleast_1d(np.asarray(variances, dtype=float))[:, None]
+        return cls(
+            shares=np.ones(1),
+            diagonal=np.ones((1, 1)),
+            coefficients=column,
+            external=np.eye(rank + 1)[:, None],
+            gram=np.ones((1, 1)),
+        )
+
+    @classmethod
+    def along_directions(
+        cls,
+        weights: ArrayLike,
+        variances: ArrayLike,
+        special: ArrayLike | None = None,
+        special_variances: ArrayLike | None = None,
+        *,
+        rank: int = 1,
+    ) -> Covariance:
+        """Σ_t that commute: variances s_t(ι) along directions ι with shares ν_ι.
+
+        Parameters
+        ----------
+        weights : array of shape (I,)
+            ν_ι, with sum one.
+        variances : array of shape (T, I)
+            s_t(ι).
+        special : array of shape (J, r+1, r+1), optional
+            How much of the r spike directions and of the teacher's remainder lies along each of J
+            directions: positive semidefinite, with sum I. None: they see the directions as ν does.
+        special_variances : array of shape (T, J), optional
+            s_t along them.
+        rank : int
+            r, where ``special`` is not given.
+        """
+        weights, variances = np.asarray(weights, dtype=float), np.asarray(variances, dtype=float)
+        if weights.ndim != 1 or np.any(weights < 0) or abs(weights.sum() - 1) > 1e-9:
+            raise InvalidProblem("weights", weights, "one-dimensional, non-negative, with sum one")
+        if variances.ndim != 2 or variances.shape[1] != len(weights) or np.any(variances < 0):
+            raise InvalidProblem("variances", variances, "of shape (T, I), non-negative")
+        if special is None:
+            masses = weights[:, None, None] * np.eye(rank + 1)
+            special_variances = variances
+        else:
+            masses = np.asarray(special, dtype=float)
+            if masses.ndim != 3 or np.abs(masses.sum(axis=0) - np.eye(masses.shape[1])).max() > 1e-6:
+                raise InvalidProblem("special", special, "matrices with sum I")
+        along = np.asarray(special_variances, dtype=float)
+        if along.shape != (len(variances), len(masses)) or np.any(along < 0):
+            raise InvalidProblem("special_variances", along, "of shape (T, J), non-negative")
+        values, vectors = np.linalg.eigh(masses)
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
+        frame = masses.shape[1]
+        external = np.zeros((frame, len(weights) + len(masses), frame))
+        external[:, len(weights) :] = np.moveaxis(roots, 1, 0)
+        types = np.concatenate([variances, along], axis=1)
+        return cls(
+            shares=np.concatenate([weights, np.zeros(len(masses))]),
+            diagonal=np.concatenate([np.ones((1, types.shape[1])), types]),
+            coefficients=np.concatenate([np.zeros((len(types), 1)), np.eye(len(types))], axis=1),
+            external=external,
+            gram=_gram(weights, np.concatenate([np.ones((1, len(weights))), variances])),
+        )
+
+    @cached_property
+    def totals(self) -> FloatArray:
+        """c_t = d⁻¹tr Σ_t of shape (T,): squared norms of the neurons beside their spikes."""
+        return self.coefficients @ self.gram[0]
+
+    @cached_property
+    def modes(self) -> FloatArray:
+        """y_te with d⁻¹tr Σ_tΣ_s = Σ_e y_te y_se and y_t0 = c_t: shape (T, M)."""
+        values, vectors = np.linalg.eigh(self.gram[1:, 1:] - np.outer(self.gram[0, 1:], self.gram[0, 1:]))
+        kept = values > 1e-15 * np.abs(self.gram).max()
+        rest = self.coefficients[:, 1:] @ (vectors[:, kept] * np.sqrt(values[kept]))
+        return np.concatenate([self.totals[:, None], rest], axis=1)
+
+    @property
+    def frame(self) -> int:
+        """Number of special vectors F."""
+        return len(self.external)
+
+    def bulk(self) -> Bulk:
+        """What the solver sees, a stack of one cell."""
+        directions = len(self.shares)
+        scales = np.ones(directions) if self.scales is None else self.scales
+        spread = np.zeros((directions, self.external.shape[2])) if self.spread is None else self.spread
+        return Bulk(
+            shares=self.shares[None],
+            scales=scales[None],
+            diagonal=self.diagonal[None],
+            coefficients=self.coefficients[None],
+            batches=tuple(
+                Batch(
+                    samples=np.atleast_1d(batch.samples),
+                    weights=batch.weights[None],
+                    first=batch.first[None],
+                    second=batch.second[None],
+                    linear=batch.linear[None],
+                    factors=batch.factors[None],
+                )
+                for batch in self.batches
+            ),
+            spread=spread[None],
+            external=self.external[None],
+            sums=tuple(values[None] for values in self.sums),
+            place=self.place or (0,) * self.frame,
+        )
+
+
+def _gram(weights: FloatArray, diagonal: FloatArray) -> FloatArray:
+    return np.asarray((diagonal * weights) @ diagonal.T)

@@ -1,0 +1,262 @@
+"""Errors of ridge regression on equivalent models, each with an estimate of its own error (§5c)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from scipy.special import gammaln
+
+from giantsteps.answers import Risk, Solution
+from giantsteps.errors import NotConverged, NotCovered
+from giantsteps.gaussian import hermite_coefficients, hermite_functions
+from giantsteps.problem import Ridge
+from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.equivalent.rules import LEVELS
+from giantsteps.theory.solver.newton import solve_state
+from giantsteps.theory.solver.readout import Readout, read_out
+from giantsteps.theory.solver.state import Equations
+from giantsteps.theory.solver.system import System
+from giantsteps.theory.steps.ridge_batch import DEGREES, RidgeBatch
+from giantsteps.types import Array, FloatArray
+
+__all__ = ["Cell", "Solved", "refine", "ridge_batch", "risk_of_models", "solve_cells"]
+
+#: Share of E_k[ω] from |k| > 6 (1e-9 without features) beyond which there is no answer.
+_FAR_SHARE = 1e-4
+#: Numbers that a stack of cells may hold at once.
+_MEMORY = 6_000_000
+#: The first resolution; changes to the next one below which an answer is good, and above which it is none.
+_FIRST, _GOOD, _BAD = 1, 1e-9, 1e-6
+_ROUNDING = 1e-13
+
+#: A model and a readout of it.
+Cell = tuple[SpikedFeatures, Ridge]
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """The readouts of some cells at one resolution."""
+
+    readouts: list[Readout]
+    residual: FloatArray
+    iterations: FloatArray
+
+
+def solve_cells(
+    cells: Sequence[Cell], level: int, points: Sequence[FloatArray | None] | None = None
+) -> Solved:
+    """Solve every cell at one resolution; stacks are by shape and rank, and leave no trace."""
+    if points is not None:
+        systems = [
+            model.at_level(level).system([readout], level, extra)
+            for (model, readout), extra in zip(cells, points, strict=True)
+        ]
+    else:
+        systems = _systems(cells, level)
+    readouts: list[Readout | None] = [None] * len(cells)
+    residual, iterations = np.zeros(len(cells)), np.zeros(len(cells))
+    for members in _stacks(systems):
+        stack = System.stack([systems[i] for i in members])
+        solved = solve_state(Equations(stack), stack.penalty)
+        for position, i in enumerate(members):
+            if not solved.converged[position]:
+                raise _not_converged(*cells[i], solved.residual[position], solved.iterations[position])
+        found = read_out(solved.state)
+        for position, i in enumerate(members):
+            readouts[i] = found.take(slice(position, position + 1))
+            residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
+    known = [readout for readout in readouts if readout is not None]
+    for (model, readout), found in zip(cells, known, strict=True):
+        if found.far[0] > _FAR_SHARE:
+            raise NotCovered(
+                f"{readout} on {model.describe()}",
+                "σ saturates, so samples far along the spike have no feature variance and λ → 0 has "
+                "no limit",
+                "a larger penalty",
+            )
+    return Solved(known, residual, iterations)
+
+
+def _systems(cells: Sequence[Cell], level: int) -> list[System]:
+    """One system for each cell; those of one model are made together."""
+    groups: dict[int, list[int]] = {}
+    for i, (model, _) in enumerate(cells):
+        groups.setdefault(id(model), []).append(i)
+    found: dict[int, System] = {}
+    for members in groups.values():
+        model = cells[members[0]][0].at_level(level)
+        system = model.system([cells[i][1] for i in members], level)
+        for position, i in enumerate(members):
+            found[i] = system if len(members) == 1 else system.take(np.array([position]))
+    return [found[i] for i in range(len(cells))]
+
+
+def _stacks(systems: Sequence[System]) -> Iterator[list[int]]:
+    """Indices of systems that are solved together: of one shape, rank and size in memory."""
+    groups: dict[object, list[int]] = {}
+    for i, system in enumerate(systems):
+        nodes = (system.coordinates.shape, system.coordinates.tobytes())
+        rank = int(system.channels()[2][0])
+        groups.setdefault((system.shape, nodes, rank), []).append(i)
+    for (_, _, rank), members in groups.items():  # type: ignore[misc]
+        system = systems[members[0]]
+        types, modes, nodes = system.mean.shape[1:]
+        packed = rank * (rank + 1) // 2
+        size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes
+        for batch in system.bulk.batches:
+            blocks = (1 + batch.factors.shape[1]) * rank
+            size += batch.weights.shape[1] * (6 * blocks**2 + 3 * blocks * len(system.bulk.place) * rank)
+        count = max(1, _MEMORY // size)
+        for start in range(0, len(members), count):
+            yield members[start : start + count]
+
+
+def _not_converged(model: SpikedFeatures, readout: Ridge, residual: float, rounds: int) -> Exception:
+    return NotConverged(
+        f"the equivalent model of {model.describe()} with {readout}",
+        float(residual),
+        int(rounds),
+        "a larger penalty, or samples further from the width (without penalty the error diverges "
+        "at n = N)",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """Readouts at the resolution where they no longer change, and what the last change was.
+
+    Attributes
+    ----------
+    readouts : list of Readout
+    levels : list of int
+    error : ndarray of shape (B,)
+        Estimate of the relative error: the change from the resolution before.
+    residual, iterations : ndarray of shape (B,)
+    """
+
+    readouts: list[Readout]
+    levels: list[int]
+    error: FloatArray
+    residual: FloatArray
+    iterations: FloatArray
+
+
+def refine(cells: Sequence[Cell]) -> Refined:
+    """Solve every cell at two resolutions, and at finer ones until its errors no longer change.
+
+    Raises
+    ------
+    NotConverged
+        Where the errors still change by more than 1e-6 at the finest resolution.
+    """
+    count = len(cells)
+    waiting = list(range(count))
+    before = solve_cells(cells, _FIRST)
+    last: list[Readout] = before.readouts
+    found: list[Readout] = list(last)
+    levels, error = [_FIRST] * count, np.full(count, np.inf)
+    residual, iterations = np.zeros(count), np.zeros(count)
+    for level in range(_FIRST + 1, LEVELS):
+        solved = solve_cells([cells[i] for i in waiting], level)
+        still = []
+        for position, i in enumerate(waiting):
+            new, old = solved.readouts[position], last[i]
+            change = _change(cells[i], old, new)
+            found[i], levels[i] = new, level
+            error[i] = max(change, _ROUNDING, 10.0 * solved.residual[position])
+            residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
+            last[i] = new
+            if change > _GOOD:
+                still.append(i)
+        waiting = still
+        if not waiting:
+            break
+    for i in np.flatnonzero(error > _BAD):
+        model, readout = cells[i]
+        raise NotConverged(
+            f"the quadratures of {model.describe()} with {readout}",
+            float(error[i]),
+            LEVELS,
+            "a smaller rate, a larger penalty, or smoother functions",
+        )
+    return Refined(found, levels, error, residual, iterations)
+
+
+def _change(cell: Cell, old: Readout, new: Readout) -> float:
+    """Largest relative change of test and train error."""
+    noise = cell[0].noise_variance
+    test = abs(float(new.error[0] - old.error[0])) / max(abs(float(new.error[0]) - noise), 1e-300)
+    scale = max(float(new.train[0]), 1e-12 * float(new.error[0]))
+    return max(test, abs(float(new.train[0] - old.train[0])) / scale)
+
+
+def ridge_batch(cells: Sequence[Cell]) -> RidgeBatch:
+    """Errors of every cell, in this order; none sees its neighbours, to the last bit."""
+    refined = refine(cells)
+    error = np.array([float(found.error[0]) for found in refined.readouts])
+    degrees = [
+        by_degree(model.at_level(level), found, level)
+        for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True)
+    ]
+    return RidgeBatch(
+        test=error - np.array([model.noise_variance for model, _ in cells]),
+        train=np.array([float(found.train[0]) for found in refined.readouts]),
+        by_degree=np.stack(degrees),
+        residual=refined.residual,
+        iterations=refined.iterations,
+        error=refined.error,
+    )
+
+
+def risk_of_models(cells: Sequence[Cell]) -> list[Risk]:
+    """The risk of each model and readout, without that of the untrained features."""
+    batch = ridge_batch(cells)
+    return [
+        Risk(
+            **model.stated,
+            solution=Solution(
+                status="converged",
+                residual=batch.residual[i],
+                iterations=batch.iterations[i],
+                error=batch.error[i],
+            ),
+            test=batch.test[i],
+            train=batch.train[i],
+            by_degree=batch.by_degree[i] if model.teacher.rank == 1 else None,
+        )
+        for i, (model, _) in enumerate(cells)
+    ]
+
+
+def by_degree(
+    model: SpikedFeatures, readout: Readout, level: int, degree: int = DEGREES - 1
+) -> Array:
+    r"""The part of E(f̂ − f*)² on He_j(⟨x, β*⟩), j = 0 … degree, shape (degree + 1,).
+
+    Given k, the prediction is C(k) + s(k) z + b(k)(z² − 1), z the teacher's coordinate orthogonal to the
+    spikes, and E_z He_j(γ·k + √(1−|γ|²) z) = |γ|^j He_j(γ̂·k).
+    """
+    if model.teacher.rank > 1:
+        return np.full(degree + 1, np.nan)
+    rule = model.coordinates(level)
+    length = math.sqrt(float(model.overlap @ model.overlap))
+    along = rule.nodes @ (model.overlap / length) if length > 0 else rule.nodes[:, 0]
+    basis = hermite_functions(along, degree) * rule.weights
+    fit, slope, bend = (
+        values[0, : len(along)] for values in (readout.fit, readout.slope, readout.bend)
+    )
+    powers = length ** np.arange(degree + 1)
+    learned = basis @ fit * powers
+    # √j! cancels: j He_{j−1}/√j! = √j h_{j−1}, j(j−1) He_{j−2}/√j! = √(j(j−1)) h_{j−2}.
+    j = np.arange(degree + 1.0)
+    learned[1:] += model.remainder * (basis[:-1] @ slope) * powers[:-1] * np.sqrt(j[1:])
+    twice = (basis[:-2] @ bend) * powers[:-2] * np.sqrt(j[2:] * (j[2:] - 1))
+    learned[2:] += model.remainder**2 * twice
+    factorial = np.exp(gammaln(j + 1) / 2)
+    return np.asarray((learned - hermite_coefficients(model.link, degree) * factorial) ** 2)
+
+
+_FIELDS = tuple(field.name for field in fields(Readout))

@@ -1,0 +1,466 @@
+"""The equivalent model: spiked random features with types of neurons (theory §5a)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
+from giantsteps.gaussian import Rule
+from giantsteps.problem import Ridge
+from giantsteps.theory.equivalent.covariance import Covariance
+from giantsteps.theory.equivalent.functions_of_spike import (
+    Wanted,
+    smoothed_by_symmetry,
+    teacher_given,
+)
+from giantsteps.theory.equivalent.norms import Norms
+from giantsteps.theory.equivalent.rules import graded_rule, plane_rule
+from giantsteps.theory.solver.system import System
+from giantsteps.types import FloatArray
+
+if TYPE_CHECKING:
+    from giantsteps.answers import Bounds, DegreesOfFreedom, LearnedFunction, Risk, Spectrum
+    from giantsteps.problem import Problem
+
+__all__ = ["SpikedFeatures"]
+
+#: Resolution of the spectra, and of what asks for one resolution.
+USUAL = 2
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SpikedFeatures:
+    r"""Random features whose weights lean along a few spike directions, by types of neurons.
+
+    A neuron of type t sees the input through
+
+    .. math:: S_t · k + \sqrt{c_t}\; z, \qquad k ∼ N(0, I_r),\quad z ∼ N(0, 1), \qquad
+              ⟨x, β^*⟩ = γ · k + \sqrt{1-|γ|^2}\; z',
+
+    k the coordinates of x along r orthonormal spike directions. Weights of type t have the covariance
+    Σ_t/d apart from their spike.
+
+    ======  ==================  ==============================================================
+    symbol  argument            meaning
+    ======  ==================  ==============================================================
+    σ, σ*   activation,         functions (names and expressions are taken too)
+            teacher
+    Δ       noise_variance
+    β       width               N/d
+    p       neurons             N; ``inf`` leaves the spikes unpenalised, and d = ∞
+    πₜ      probabilities       of the types, shape (T,)
+    Sₜ      spikes              shape (T, r); a number for one type and one direction
+    γ       overlap             shape (r,); a number for one direction
+    Σₜ      bulk                :class:`Covariance`, or the numbers cₜ of an isotropic bulk
+    Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
+    \       step_directions     cosines of the direction of each step with the spikes, (steps, r)
+    \       norms               :class:`Norms` of the neurons; None: all of a type are equal
+    \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
+    \       problem             where the model comes from
+    \       finer               the same model at another resolution of its types and labels
+    \       bounded             the same model with labels and second layer cut at the largest of
+                                as many draws as there are, so that its bulks have edges
+    \       claim               what answers say of themselves: exactness, evidence, references
+    ======  ==================  ==============================================================
+
+    At finite p the norm of the input adds coordinates, with d = p/β (theory §5c). At p = ∞ the functions
+    μ₀ₜ(k) are regressors without penalty; a continuous second layer then fits the closure of
+    their span.
+
+    References
+    ----------
+    theory §5a; cui2024, dandi2024.
+
+    Examples
+    --------
+    cui2024's (c, r, γ) is one type, S = r, isotropic c:
+
+    >>> from giantsteps.problem import Ridge
+    >>> model = SpikedFeatures(activation="tanh", teacher="sin", width=1.0,
+    ...                        spikes=1.1340555, overlap=0.9718544, bulk=1.0189732)
+    >>> round(model.risk(Ridge(samples=3.0, penalty=0.1 / 3.0)).test, 6)
+    0.032518
+    """
+
+    activation: Function
+    teacher: Teacher
+    width: float
+    spikes: FloatArray
+    overlap: FloatArray
+    bulk: Covariance
+    noise_variance: float = 0.0
+    neurons: float = math.inf
+    probabilities: FloatArray = field(default_factory=lambda: np.ones(1))
+    second_layer: FloatArray | None = None
+    step_directions: FloatArray | None = None
+    norms: Norms | None = None
+    pull: FloatArray | None = None
+    problem: Problem | None = None
+    finer: Callable[[int], SpikedFeatures] | None = None
+    bounded: Callable[[], SpikedFeatures] | None = None
+    claim: dict[str, Any] | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            activation: Function | str,
+            teacher: Teacher | Function | str,
+            width: float,
+            spikes: ArrayLike,
+            overlap: ArrayLike,
+            bulk: Covariance | ArrayLike,
+            noise_variance: float = 0.0,
+            neurons: float = math.inf,
+            probabilities: ArrayLike = (1.0,),
+            second_layer: ArrayLike | None = None,
+            step_directions: FloatArray | None = None,
+            norms: Norms | None = None,
+            pull: FloatArray | None = None,
+            problem: Problem | None = None,
+            finer: Callable[[int], SpikedFeatures] | None = None,
+            bounded: Callable[[], SpikedFeatures] | None = None,
+            claim: dict[str, Any] | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        set_ = object.__setattr__
+        set_(self, "activation", as_function(self.activation, "activation"))
+        set_(self, "teacher", as_teacher(self.teacher))
+        probabilities = np.atleast_1d(np.array(self.probabilities, dtype=float))
+        overlap = np.atleast_1d(np.array(self.overlap, dtype=float))
+        types, rank = len(probabilities), len(overlap)
+        spikes = np.array(self.spikes, dtype=float)
+        if spikes.ndim < 2:
+            spikes = np.reshape(spikes, (types, rank)) if spikes.size == types * rank else spikes
+        bulk = self.bulk
+        if not isinstance(bulk, Covariance):
+            bulk = Covariance.isotropic(bulk, rank)
+        for name, value in (
+            ("probabilities", probabilities),
+            ("overlap", overlap),
+            ("spikes", spikes),
+        ):
+            value.setflags(write=False)
+            set_(self, name, value)
+        set_(self, "bulk", bulk)
+        if self.second_layer is not None:
+            values = np.atleast_1d(np.array(self.second_layer, dtype=float))
+            if values.shape != (types,):
+                raise InvalidProblem("second_layer", self.second_layer, f"{types} values")
+            set_(self, "second_layer", values)
+        self._validate(types, rank)
+
+    @classmethod
+    def from_weights(
+        cls,
+        weights: Any,
+        second_layer: Any,
+        teacher_directions: Any,
+        *,
+        activation: Function | str,
+        teacher: Teacher | Function | str,
+        noise_variance: float = 0.0,
+    ) -> SpikedFeatures:
+        """The model of a trained network, from its arrays (NumPy or torch).
+
+        Neurons with the same second-layer value are of one type (more than 16 values: bins of equal
+        counts). The spikes are the significant directions of W p(A), p polynomials of degree up to 3,
+        without the share of the noise in them; Σ_t is the covariance of what is left of the neurons of a
+        type, through its eigenvalues and its forms on spikes and teacher.
+
+        Parameters
+        ----------
+        weights : array of shape (d, N)
+        second_layer : array of shape (N,)
+            a or A of the step that trained the weights: only which neurons share a value matters.
+        teacher_directions : array of shape (d,) or (d, 1)
+            β*, of norm one.
+        activation, teacher, noise_variance
+            As for the class.
+        """
+        from giantsteps.theory.equivalent.from_weights import model_of_weights
+
+        return model_of_weights(
+            weights,
+            second_layer,
+            teacher_directions,
+            activation=activation,
+            teacher=teacher,
+            noise_variance=noise_variance,
+        )
+
+    def _validate(self, types: int, rank: int) -> None:
+        positive = (("width", self.width), ("neurons", self.neurons))
+        for name, value in positive:
+            if not value > 0:
+                raise InvalidProblem(name, value, "positive")
+        if not (self.noise_variance >= 0 and math.isfinite(self.noise_variance)):
+            raise InvalidProblem("noise_variance", self.noise_variance, "finite and >= 0")
+        if np.any(self.probabilities <= 0) or abs(self.probabilities.sum() - 1) > 1e-9:
+            raise InvalidProblem("probabilities", self.probabilities, "positive with sum one")
+        if self.spikes.shape != (types, rank) or not np.all(np.isfinite(self.spikes)):
+            raise InvalidProblem("spikes", self.spikes, f"finite, of shape ({types}, {rank})")
+        if float(self.overlap @ self.overlap) > 1 + 1e-12:
+            raise InvalidProblem("overlap", self.overlap, "a vector of norm at most one")
+        if len(self.bulk.coefficients) != types:
+            raise InvalidProblem("bulk", self.bulk.totals, f"variances of {types} types")
+        if not np.all(self.bulk.totals > 0):
+            raise InvalidProblem("bulk", self.bulk.totals, "positive")
+        if self.bulk.frame < rank + 1:
+            raise InvalidProblem("bulk", self.bulk.frame, f"with {rank + 1} special vectors")
+        if self.norms is not None and len(self.norms.spread) != types:
+            raise InvalidProblem("norms", self.norms.spread, f"one spread for each of {types} types")
+        self._validate_teacher()
+
+    def _validate_teacher(self) -> None:
+        if self.teacher.rank != 1:
+            raise NotCovered(
+                f"a teacher of rank {self.teacher.rank}",
+                "the equations are those of one direction",
+                "rank-one teachers",
+            )
+
+    # -- coordinates and coefficients -----------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        """r, the number of spike directions."""
+        return len(self.overlap)
+
+    @property
+    def link(self) -> Function:
+        """σ*."""
+        assert isinstance(self.teacher, SingleIndex)
+        return self.teacher.link
+
+    @property
+    def dimension(self) -> float:
+        """d = p/β."""
+        return self.neurons / self.width
+
+    @property
+    def remainder(self) -> float:
+        """√(1−|γ|²), what the spikes leave of the teacher's direction."""
+        return math.sqrt(max(1.0 - float(self.overlap @ self.overlap), 0.0))
+
+    def directions_of_overlap(self) -> dict[str, FloatArray]:
+        """What a left singular vector of W is compared with, in the frame (spikes, remainder)."""
+        steps = np.eye(1, self.rank) if self.step_directions is None else self.step_directions
+        named = {"teacher": np.append(self.overlap, self.remainder)}
+        names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
+        return named | {name: np.append(step, 0.0) for name, step in zip(names, steps)}
+
+    def __repr__(self) -> str:
+        return f"SpikedFeatures({self.describe()})"
+
+    def describe(self) -> str:
+        """The model in a line, for messages."""
+        return (
+            f"{self.activation!r} → {self.teacher!r}, width {self.width:g}, "
+            f"{len(self.spikes)} types, "
+            f"largest spike {float(np.abs(self.spikes).max()):g}, p = {self.neurons:g}"
+        )
+
+    def at_level(self, level: int) -> SpikedFeatures:
+        """The same model with its types and labels at another resolution."""
+        return self if self.finer is None else self.finer(level)
+
+    def coordinates(self, level: int) -> Rule:
+        """Quadrature of the spike coordinates k, nodes (K, r)."""
+        if self.rank > 1:
+            return plane_rule(level, self.rank)
+        steepness = np.abs(self.spikes[:, 0]) / np.sqrt(self.bulk.totals)
+        width = 3.0 / max(float(steepness.max()), 0.25)
+        places = (0.0,)
+        if isinstance(self.teacher, SingleIndex):
+            overlap = abs(float(self.overlap[0]))
+            kinks = self.link.breakpoints(-8.5 * overlap, 8.5 * overlap) if overlap else []
+            if len(kinks) and self.remainder < overlap:
+                width = min(width, max(2.0 * self.remainder / overlap, 1e-3))
+                places = tuple(sorted({0.0, *(float(kink) / float(self.overlap[0]) for kink in kinks)}))
+        # Octaves, so that close problems share their nodes.
+        width = 2.0 ** math.floor(math.log2(width)) if width < 4.25 else 4.25
+        rule = graded_rule(level, width, places)
+        return Rule(rule.nodes[:, None], rule.weights)
+
+    def target(self, points: FloatArray) -> FloatArray:
+        """h(k) = E[f* | k] at points (K, r)."""
+        return self._wanted(points).mean
+
+    def _wanted(self, points: FloatArray) -> Wanted:
+        """The teacher at points (K, r)."""
+        return teacher_given(self.link, tuple((points @ self.overlap).tolist()), self.remainder)
+
+    def _functions(self, points: FloatArray) -> dict[str, FloatArray]:
+        """What `System` needs of types and teacher at points (K, r)."""
+        totals = self.bulk.totals
+        scale = np.sqrt(totals)[:, None]
+        seen = smoothed_by_symmetry(self.activation, self.spikes @ points.T, scale)
+        wanted = self._wanted(points)
+        by_norm = seen.quadratic / totals[:, None]
+        mean, target = [seen.mean], [wanted.mean]
+        if math.isfinite(self.neurons):
+            # The norm of the input: its own coordinates along the spikes, and further modes.
+            inverse = 1.0 / self.dimension
+            excess = (points**2 - 1.0).sum(axis=1) * inverse
+            mean[0] = seen.mean + seen.quadratic * excess
+            size = math.sqrt(2.0 * inverse)
+            for number, mode in enumerate(self.bulk.modes.T):
+                mean.append(size * mode[:, None] * by_norm)
+                target.append(size * wanted.quadratic if number == 0 else np.zeros(len(points)))
+        norms, initial = by_norm[:0], by_norm[:0]
+        if self.norms is not None:
+            along = points[:, 0] * seen.linear / scale
+            norms, initial = self.norms.functions(by_norm, along)
+        return {
+            "mean": np.stack(mean, axis=1),
+            "linear": seen.linear / scale,
+            "residual": seen.residual_variance,
+            "norms": norms,
+            "initial_norms": initial,
+            "target": np.stack(target),
+            "target_linear": wanted.linear,
+            "target_square": wanted.square + self.noise_variance,
+        }
+
+    def system(
+        self,
+        readouts: Sequence[Ridge],
+        level: int = USUAL,
+        points: FloatArray | None = None,
+    ) -> System:
+        """The equations of theory §5c, one cell for each readout.
+
+        Parameters
+        ----------
+        readouts : sequence of Ridge
+        level : int
+            Resolution of the coordinates.
+        points : ndarray of shape (X, r), optional
+            More points k at which the solution is wanted; they follow the nodes, with weight 0.
+        """
+        rule = self.coordinates(level)
+        nodes, weights = rule.nodes, rule.weights
+        arrays = self._functions(nodes)
+        if points is not None:
+            more = self._functions(points)
+            nodes = np.concatenate([nodes, points])
+            weights = np.concatenate([weights, np.zeros(len(points))])
+            arrays = {
+                name: np.concatenate([array, more[name]], axis=-1) for name, array in arrays.items()
+            }
+        types = len(self.probabilities)
+        norms, bulk = self.norms, self.bulk.bulk()
+        arrays |= {
+            "loadings": np.zeros((0, self.bulk.frame)) if norms is None else norms.on(self.bulk.frame),
+            "spread": np.zeros(0) if norms is None else norms.spread,
+            "probabilities": self.probabilities,
+            "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
+            "width": np.asarray(self.width),
+            "inverse_neurons": np.asarray(1.0 / self.neurons),
+        }
+        cells = len(readouts)
+        ratio = np.array([readout.samples / self.width for readout in readouts])
+        penalty = np.array([readout.penalty for readout in readouts]) * ratio
+        # λ → 0: the equations are homogeneous in (1, λ_s) of ω = 1/(1 + V).
+        interpolating = (penalty == 0) & (ratio < 1)
+        return System(
+            coordinates=nodes,
+            weights=weights,
+            ratio=ratio,
+            penalty=np.where(interpolating, 1.0, penalty),
+            unit=np.where(interpolating, 0.0, 1.0),
+            bulk=bulk if cells == 1 else bulk.take(np.zeros(cells, dtype=int)),
+            **{
+                name: np.ascontiguousarray(np.broadcast_to(array, (cells, *array.shape)))
+                for name, array in arrays.items()
+            },
+        )
+
+    # -- answers --------------------------------------------------------------------------------
+
+    def readout_of(self, readout: Ridge | None) -> Ridge:
+        """The readout asked for, or that of the problem at its realised size."""
+        if readout is not None:
+            return readout
+        if self.problem is None:
+            raise InvalidProblem("readout", None, "a Ridge(samples=..., penalty=...)")
+        finite = math.isfinite(self.neurons)
+        sized = self.problem.realised(round(self.dimension)) if finite else self.problem
+        return sized.require_readout()
+
+    def risk(self, readout: Ridge | None = None) -> Risk:
+        """Errors of ridge regression on these features (theory §5c)."""
+        from giantsteps.theory.equivalent.errors import risk_of_models
+
+        return risk_of_models([(self, self.readout_of(readout))])[0]
+
+    def learned_function(
+        self,
+        readout: Ridge | None = None,
+        x: ArrayLike | None = None,
+        along: Literal["spike", "teacher"] = "spike",
+    ) -> LearnedFunction:
+        """Mean and spread of the prediction along the first spike or the teacher (theory §5c)."""
+        from giantsteps.theory.equivalent.learned import learned_function_of_model
+
+        return learned_function_of_model(self, self.readout_of(readout), x, along)
+
+    def degrees_of_freedom(self, readout: Ridge | None = None) -> DegreesOfFreedom:
+        """Effective penalty and degrees of freedom of the readout (theory §5c)."""
+        from giantsteps.theory.equivalent.degrees_of_freedom import degrees_of_freedom_of_model
+
+        return degrees_of_freedom_of_model(self, self.readout_of(readout))
+
+    def kernel(self, samples: float | None = None) -> Spectrum:
+        """Eigenvalues of K = ΦΦᵀ with n = samples · d: bulk and outliers (theory §5d)."""
+        from giantsteps.theory.equivalent.spectra import kernel_of_model
+
+        return kernel_of_model(self, self._samples(samples))
+
+    def features(self, samples: float | None = None) -> Spectrum:
+        """Singular values of Φ = N^{-1/2}σ(X̃W) with n = samples · d (theory §5d)."""
+        from giantsteps.theory.equivalent.spectra import features_of_model
+
+        return features_of_model(self, self._samples(samples))
+
+    def _samples(self, samples: float | None) -> float:
+        return self.readout_of(None).samples if samples is None else samples
+
+    def weights(self) -> Spectrum:
+        """Singular values of the weights (theory §2, last remark)."""
+        from giantsteps.theory.equivalent.spectra import weights_of_model
+
+        return weights_of_model(self)
+
+    def bounds(self) -> Bounds:
+        """Floor and ceiling of the test error at the best penalty, for one type (theory §4)."""
+        from giantsteps.theory.equivalent.bounds import bounds_of_model
+
+        return bounds_of_model(self)
+
+    @cached_property
+    def stated(self) -> dict[str, Any]:
+        """What every answer of this model says of itself."""
+        if self.claim is not None:
+            return self.claim
+        finite = math.isfinite(self.neurons)
+        return {
+            "problem": self if self.problem is None else self.problem,
+            "d": round(self.dimension) if finite else None,
+            "source": "finite width" if finite else "limit",
+            "exact": True,
+            "evidence": "replica",
+            "assumptions": ("the features are those of the equivalent model (theory §5)",),
+            "references": ("cui2024", "dandi2024"),
+        }

@@ -1,0 +1,166 @@
+"""Spectra of the equivalent model: kernel, features and weights (theory §2, §5d)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from giantsteps.answers import Solution, Spectrum, Spike
+from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.gaussian import hermite_coefficients, moments
+from giantsteps.laws import SingularValues
+from giantsteps.problem import Ridge
+from giantsteps.theory.equivalent.kernel_spectrum import KernelSpectrum, Outlier
+from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.equivalent.weight_spectrum import WeightSpectrum
+from giantsteps.types import FloatArray
+
+__all__ = ["features_of_model", "kernel_of_model", "weights_of_model"]
+
+#: Highest monomial that a spike of the features is compared with.
+_MONOMIALS = 4
+#: Resolution of the spike coordinates.
+_LEVEL = 2
+#: In the limit every direction is infinitely strong: those weaker than this, relative to the
+#: strongest, are not listed.
+_LISTED = 1e-6
+
+
+def kernel_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
+    """Eigenvalues of K = ΦΦᵀ (n × n); overlaps with the labels."""
+    spectrum, _ = _kernel(model, samples)
+    moment = moments(model.link).second_moment + model.noise_variance
+    return Spectrum(
+        **model.stated,
+        solution=Solution(status="converged"),
+        matrix="kernel",
+        bulk=spectrum.bulk,
+        spikes=tuple(
+            Spike(value=found.value, overlaps={"labels": found.labels / moment})
+            for found in spectrum.outliers
+        ),
+    )
+
+
+def features_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
+    """Singular values of Φ; overlaps with monomials of the spike and powers of the second layer.
+
+    The degree of a spike is that of the orthogonalised monomial closest to its left vector.
+    """
+    spectrum, used = _kernel(model, samples)
+    return Spectrum(
+        **model.stated,
+        solution=Solution(status="converged"),
+        matrix="features",
+        bulk=SingularValues(spectrum.bulk, kept=min(1.0, model.width / samples)),
+        spikes=tuple(_feature_spike(used, spectrum, found) for found in spectrum.outliers),
+    )
+
+
+def weights_of_model(model: SpikedFeatures) -> Spectrum:
+    """Singular values of W; overlaps with the teacher, the first step and the second layer.
+
+    In the limit (p = ∞) outliers are infinite, with finite overlaps.
+    """
+    used = model if model.bounded is None else model.bounded()
+    spectrum = WeightSpectrum(
+        width=model.width,
+        neurons=model.neurons,
+        probabilities=used.probabilities,
+        spikes=used.spikes,
+        bulk=used.bulk,
+    )
+    if math.isinf(model.neurons):
+        spikes = _infinite(used)
+    else:
+        left = used.directions_of_overlap()
+        right = {} if used.second_layer is None else {"second_layer": used.second_layer}
+        spikes = tuple(
+            Spike(
+                value=math.sqrt(value),
+                overlaps={
+                    name: min(max(cosine, 0.0), 1.0)
+                    for name, cosine in spectrum.overlaps(value, left, right).items()
+                },
+            )
+            for value in spectrum.outliers
+        )
+    return Spectrum(
+        **model.stated,
+        solution=Solution(status="converged"),
+        matrix="weights",
+        bulk=SingularValues(spectrum.law, kept=min(1.0, model.width)),
+        spikes=spikes,
+    )
+
+
+def _infinite(model: SpikedFeatures) -> tuple[Spike, ...]:
+    """The outliers of infinitely many neurons: the eigenvectors of E[S Sᵀ] over the types."""
+    strength, vectors = np.linalg.eigh(
+        model.spikes.T @ (model.probabilities[:, None] * model.spikes)
+    )
+    found = []
+    for value, vector in zip(strength[::-1], vectors.T[::-1]):
+        if not value > _LISTED * strength[-1]:
+            continue
+        overlaps = {
+            name: float(direction[: model.rank] @ vector) ** 2
+            for name, direction in model.directions_of_overlap().items()
+        }
+        if model.second_layer is not None:
+            right = model.probabilities * (model.spikes @ vector) / math.sqrt(value)
+            square = float(model.probabilities @ model.second_layer**2)
+            overlaps["second_layer"] = float(right @ model.second_layer) ** 2 / square
+        found.append(Spike(value=math.inf, overlaps=overlaps))
+    return tuple(found)
+
+
+def _kernel(model: SpikedFeatures, samples: float) -> tuple[KernelSpectrum, SpikedFeatures]:
+    if not (samples > 0 and math.isfinite(samples)):
+        raise InvalidProblem("samples", samples, "a positive finite number (n/d)")
+    if math.isinf(model.neurons):
+        raise NotCovered(
+            "the spectrum of the features in the limit",
+            "its spikes grow like N",
+            "a finite number of neurons (give d)",
+        )
+    used = model if model.bounded is None else model.bounded()
+    return KernelSpectrum(used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL)), used
+
+
+def _feature_spike(model: SpikedFeatures, spectrum: KernelSpectrum, found: Outlier) -> Spike:
+    value = math.sqrt(found.value)
+    sizes = np.abs(hermite_coefficients(model.activation, _MONOMIALS))
+    present = np.flatnonzero(sizes > 1e-10 * moments(model.activation).norm)
+    if not np.any(model.spikes):
+        present = present[present == 0]
+    if not len(present):
+        return Spike(value=value)
+    along, weights = spectrum.system.coordinates[:, 0], spectrum.system.weights
+    left = _components(along, weights, weights * found.pull, present)
+    best = int(np.argmax(left))
+    overlaps = {"monomial": float(left[best])}
+    if model.second_layer is not None:
+        pull = found.types / math.sqrt(model.neurons)
+        right = _components(model.second_layer, model.probabilities, pull, present)
+        overlaps["second_layer_power"] = float(right[best])
+    return Spike(value=value, overlaps=overlaps, degree=int(present[best]))
+
+
+def _components(
+    x: FloatArray, weights: FloatArray, pull: FloatArray, degrees: FloatArray
+) -> FloatArray:
+    """(Σ pull·e_k)² on the monomials x^k, orthogonalised in this order; 0 if there is none new."""
+    basis: list[FloatArray] = []
+    components = np.zeros(len(degrees))
+    for number, degree in enumerate(degrees):
+        rest = x ** int(degree)
+        rest = rest / math.sqrt(weights @ rest**2)
+        for other in basis:
+            rest = rest - (weights @ (rest * other)) * other
+        norm = math.sqrt(max(float(weights @ rest**2), 0.0))
+        if norm > 1e-5:
+            basis.append(rest / norm)
+            components[number] = float(pull @ basis[-1]) ** 2
+    return components

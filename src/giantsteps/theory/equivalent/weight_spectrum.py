@@ -1,0 +1,230 @@
+"""Singular values of the weights of the equivalent model: deformed bulk and outliers (§2, §5b)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.optimize import brentq
+
+from giantsteps.theory.equivalent.covariance import Covariance
+from giantsteps.theory.equivalent.implicit_law import ImplicitLaw
+from giantsteps.theory.solver.bulk import Bulk
+from giantsteps.theory.solver.continuation import Continuation
+from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.packing import packing
+from giantsteps.theory.solver.special import Forms
+from giantsteps.types import Array, FloatArray
+
+__all__ = ["WeightSpectrum"]
+
+_ROUNDS = 200
+_TOLERANCE = 1e-13
+_WARM_UP = 3
+_GRID = 40
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSpectrum:
+    r"""Spectrum of W Wᵀ for rows of covariance Σ_t/d and spikes: W = bulk + Σ_j b̂_j S_jᵀ.
+
+    .. math:: G = -z^{-1}𝒢,\qquad 𝒢 = \Bigl(I + βΣ_t π_tH_tΣ_t\Bigr)^{-1},\qquad
+              H_t = \frac{-1}{z(1 + τ(Σ_tG))},\qquad m(z) = τ(G),
+
+    the Dyson equation of theory §5b with one channel, and outliers at the z above the bulk where
+    I − z 𝔊ℌ is singular,
+
+    .. math:: 𝔊 = \hat b^⊤ G \hat b,\qquad ℌ = N Σ_t π_t S_tS_tᵀ H_t.
+
+    ======  =================  ==================================
+    symbol  argument           meaning
+    ======  =================  ==================================
+    β, N    width, neurons
+    πₜ, Sₜ  probabilities,     shapes (T,), (T, r)
+            spikes
+    Σₜ      bulk               with spikes as its first r special vectors
+    ======  =================  ==================================
+    """
+
+    width: float
+    neurons: float
+    probabilities: FloatArray
+    spikes: FloatArray
+    bulk: Covariance
+
+    # -- the bulk -------------------------------------------------------------------------------
+
+    @cached_property
+    def _one(self) -> Bulk:
+        return self.bulk.bulk()
+
+    def _dyson(self, h: Array, active: Array | None) -> Dyson:
+        """The Dyson equation at H (Z, T) and 𝔤."""
+        cells = len(h)
+        bulk = self._one.take(np.zeros(cells, dtype=int))
+        strengths = self.width * (h * self.probabilities) @ self.bulk.coefficients
+        unit = np.ones((cells, 1, 1))
+        found = Dyson(bulk, unit, strengths[:, :, None, None], np.zeros((cells, 0, 0)))
+        return Dyson(bulk, unit, found.strengths, found.alone() if active is None else active)
+
+    def _image(self, z: Array, dyson: Dyson, traces: Array) -> Array:
+        """What the equations make of H."""
+        seen = traces[:, 1:, 0, 0] @ self.bulk.coefficients.T
+        return np.asarray(-1.0 / (z[:, None] - seen))
+
+    def _solve(
+        self, z: Array, start: tuple[Array, ...] | None, rounds: int | None
+    ) -> tuple[tuple[Array, ...], Array]:
+        """(H, 𝔤) by Newton's method inside the upper half-plane, else by damped steps."""
+        types = len(self.probabilities)
+        if start is None:
+            h = -1.0 / np.repeat(z[:, None], types, axis=1)
+            dyson = self._dyson(h, None)
+        else:
+            h, dyson = start[0], self._dyson(start[0], start[1])
+        image, gap = self._step(z, h, dyson)
+        for count in range(rounds or _ROUNDS):
+            if np.all(gap <= _TOLERANCE):
+                break
+            warm = start is None and count < _WARM_UP
+            bold_h, bold_active = (image, dyson.image) if warm else self._newton(z, h, dyson)
+            bold = self._dyson(bold_h, bold_active)
+            bold_image, bold_gap = self._step(z, bold_h, bold)
+            good = warm | (np.all(bold_h.imag > 0, axis=1) & (bold_gap < gap))
+            if np.all(good):
+                h, dyson, image, gap = bold_h, bold, bold_image, bold_gap
+                continue
+            h = np.where(good[:, None], bold_h, 0.5 * (h + image))
+            plain = 0.5 * (dyson.active + dyson.image)
+            dyson = self._dyson(h, np.where(good[:, None, None], bold_active, plain))
+            image, gap = self._step(z, h, dyson)
+        return (h, dyson.active), gap
+
+    def _step(self, z: Array, h: Array, dyson: Dyson) -> tuple[Array, Array]:
+        with np.errstate(all="ignore"):
+            image = self._image(z, dyson, dyson.traces)
+            gap = np.abs(image / h - 1.0).max(axis=1)
+            if self._one.batches:
+                apart = np.abs(dyson.image - dyson.active).max(axis=(1, 2))
+                gap = np.maximum(gap, apart / np.abs(dyson.active).max(axis=(1, 2)))
+        return image, np.where(np.isfinite(gap), gap, np.inf)
+
+    def _newton(self, z: Array, h: Array, dyson: Dyson) -> tuple[Array, Array]:
+        coefficients, types = self.bulk.coefficients, len(self.probabilities)
+        with np.errstate(all="ignore"):
+            image = self._image(z, dyson, dyson.corrected())
+            weights = self.width * self.probabilities
+            change = coefficients @ dyson.hessian[:, 1:, 1:] @ coefficients.T * weights
+            matrix = np.eye(types) + (image * image)[:, :, None] * change
+            step = np.linalg.solve(matrix, (image - h)[..., None])[..., 0]
+            active = dyson.active
+            if self._one.batches:
+                moved = (step * weights) @ coefficients
+                moved = np.concatenate([np.zeros((len(z), 1)), moved], axis=1)
+                packed = dyson.followed(moved)
+                active = active + packing(active.shape[1]).unpack(packed)
+        return h + step, active
+
+    def transform(self, z: Array) -> Array:
+        """m(z) of the d eigenvalues of W Wᵀ."""
+        h, active = self._follow(z)
+        return np.asarray(-self._dyson(h, active).traces[:, 0, 0, 0] / z)
+
+    @cached_property
+    def _follow(self) -> Continuation:
+        return Continuation(self._solve, self.scale, "the resolvent of the weights")
+
+    @cached_property
+    def scale(self) -> float:
+        """Mean eigenvalue of W Wᵀ: βΣ πₜcₜ."""
+        return self.width * float(self.probabilities @ self.bulk.totals)
+
+    @cached_property
+    def law(self) -> ImplicitLaw:
+        """Law of the d eigenvalues of W Wᵀ without outliers; an atom at zero if d > N."""
+        atoms = ((0.0, 1.0 - self.width),) if self.width < 1 else ()
+        return ImplicitLaw(self.transform, self.scale, atoms)
+
+    # -- outliers -------------------------------------------------------------------------------
+
+    @property
+    def _rank(self) -> int:
+        return self.spikes.shape[1]
+
+    def _forms(self, x: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """At x above the bulk: 𝔊 on the special vectors, ℌ, and H."""
+        h, active = (part.real for part in self._follow(np.array([x * (1 + 1e-10j)])))
+        forms = Forms(self._dyson(h, active)).values[0, :, 0, :, 0]
+        weighted = (self.probabilities * h[0])[:, None] * self.spikes
+        return -forms / x, self.neurons * self.spikes.T @ weighted, h[0]
+
+    def _strengths(self, x: float) -> FloatArray:
+        """Eigenvalues of x𝔊ℌ, descending; an outlier where one of them is one."""
+        left, right, _ = self._forms(x)
+        core = x * left[: self._rank, : self._rank] @ right
+        return np.sort(np.linalg.eigvals(core).real)[::-1]
+
+    @cached_property
+    def _highest(self) -> float:
+        """Above every outlier."""
+        total = self.neurons * float(self.probabilities @ (self.spikes**2).sum(axis=1))
+        return 4.0 * (2.0 * self.law.edge + total)
+
+    @cached_property
+    def outliers(self) -> tuple[float, ...]:
+        """Eigenvalues of W Wᵀ above the bulk, largest first.
+
+        Above the bulk every eigenvalue of x𝔊ℌ falls continuously from its value at the edge to
+        zero, so that it passes one at most once, unless a special direction leaves the bulk by itself: a
+        pole of 𝔊, beside which a scan finds the outliers.
+        """
+        low, high = self.law.edge * (1 + 1e-7), self._highest
+        grid = low * (high / low) ** (np.linspace(0.0, 1.0, _GRID) ** 2)
+        values = np.array([self._strengths(x) for x in grid]) - 1.0
+        found = []
+        for rank in range(self._rank):
+            for i in np.flatnonzero((values[:-1, rank] > 0) & (values[1:, rank] <= 0)):
+                ends = float(grid[i]), float(grid[i + 1])
+                x = float(brentq(self._excess, *ends, args=(rank,), xtol=1e-13 * ends[1]))
+                found.append(x)
+        return tuple(sorted(found, reverse=True))
+
+    def _excess(self, x: float, rank: int) -> float:
+        return float(self._strengths(x)[rank]) - 1.0
+
+    def overlaps(
+        self, value: float, left: Mapping[str, FloatArray], right: Mapping[str, FloatArray]
+    ) -> dict[str, float]:
+        """Squared cosines of an outlier's singular vectors, from the poles of quadratic forms.
+
+        Parameters
+        ----------
+        value : float
+            The eigenvalue.
+        left : mapping
+            Directions of the left vector in the frame of the special vectors (spikes, teacher's
+            remainder, …).
+        right : mapping
+            Functions of the type, of shape (T,), for the right vector.
+        """
+        rank = self._rank
+        step = 1e-5 * (value - self.law.edge)
+        found = dict.fromkeys([*left, *right], 0.0)
+        for sign in (1.0, -1.0):
+            x = value + sign * step
+            g, h, types = self._forms(x)
+            core = np.linalg.inv(np.eye(rank) - x * g[:rank, :rank] @ h)
+            for name, direction in left.items():
+                cross = (g[: len(direction), : len(direction)] @ direction)[:rank]
+                form = x * cross @ h @ core @ cross
+                found[name] -= sign * step * float(form) / 2
+            for name, values in right.items():
+                squares = self.probabilities @ values**2
+                cross = np.sqrt(self.neurons / squares) * (
+                    self.spikes.T @ (self.probabilities * types * values)
+                )
+                form = x * cross @ core @ g[:rank, :rank] @ cross
+                found[name] -= sign * step * float(form) / 2
+        return found

@@ -1,0 +1,172 @@
+"""``theory.risk``: test and train error of ridge on the learned features, and before the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from giantsteps.answers import Risk, Solution
+from giantsteps.problem import Grid, Problem
+
+from giantsteps.theory.scope.dispatch import Solver, answer, answers
+from giantsteps.theory.equivalent.build import risk_batch
+from giantsteps.theory.steps.several.small import summed
+from giantsteps.theory.scope.table import Rule
+from giantsteps.theory.steps.ridge_batch import RidgeBatch
+from giantsteps.theory.steps.small import risk_small_step
+from giantsteps.theory.steps.staircase.risk import risk_staircase
+
+__all__ = ["risk", "risks", "staircase_risk"]
+
+
+def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
+    r"""Error of ridge regression on the features after the steps.
+
+    .. math:: R = E(\hat f - f^*)^2,\qquad
+              \text{train} = n^{-1}\|\tilde y - \Phi\hat a\|^2,\qquad
+              \hat a = \arg\min n^{-1}\|\tilde y - \Phi a\|^2 + (λ/N)\|a\|^2
+
+    ======  ==============================  ============================================
+    symbol  field of the problem            meaning
+    ======  ==============================  ============================================
+    σ, σ*   ``activation``, ``teacher``     activation and link function
+    f*      ``teacher``                     σ*(⟨x, β*⟩)
+    Φ       ``activation``, ``steps``       N^{-1/2}σ(X̃W), the features after the steps
+    n, N    ``readout.samples``, ``width``  times d
+    λ       ``readout.penalty``             ridge penalty
+    ======  ==============================  ============================================
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With a readout. Over a grid every leaf of the answer is an array of its shape, and a cell's
+        answer is, to the last bit, the one it has alone.
+    d : int, optional
+        Input dimension: sizes are rounded as the simulation rounds them and the terms that vanish
+        in the limit are kept. Without it, the limit.
+
+    Returns
+    -------
+    Risk
+        With ``initial``, the same readout on the untrained features.
+
+    Raises
+    ------
+    NotCovered
+        Where no equation of the theory answers; it says what would be covered.
+
+    Notes
+    -----
+    theory §0 has the table of which equation answers what.
+
+    References
+    ----------
+    theory §4, §5c, §6, §7; ba2022, cui2024, moniri2023, moniri2026.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="tanh", noise_variance=0.1, width=1.25,
+    ...                      steps=[gs.Step(samples=3, rate=3)],
+    ...                      readout=gs.Ridge(samples=3, penalty=0.05))
+    >>> answer = risk(problem)
+    >>> round(answer.test, 6), round(answer.initial.test, 6)
+    (0.121787, 0.158417)
+    """
+    return answer("risk", problem, d, _SOLVERS)
+
+
+def risks(problems: Sequence[Problem], d: int | None = None) -> list[Risk]:
+    """The risk of each problem, solved in one batch."""
+    return answers("risk", problems, d, _SOLVERS)
+
+
+def staircase_risk(problem: Problem | Grid, *, lengthening: bool = True) -> Risk:
+    """Limit of the errors at 0 < exponent < 1/2, with or without the lengthening of the neurons.
+
+    The regressors of theory §6 are p_k(z) = E(z + √κ₀ ε)^k. ``risk`` uses κ₀; the papers' form
+    p_k(z) = z^k is ``lengthening=False``.
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With a readout and one step.
+    lengthening : bool
+        Whether the noise of the gradient enters the regressors.
+
+    Returns
+    -------
+    Risk
+
+    References
+    ----------
+    theory §6; moniri2023.
+
+    Examples
+    --------
+    Where the second spike carries He₂, the lengthening of the neurons makes it harder to use:
+
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation=gs.centered("relu"), teacher="x + 0.5*he2(x)", width=1.0,
+    ...                      steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.3)],
+    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
+    >>> [round(staircase_risk(problem, lengthening=long).test, 4) for long in (True, False)]
+    [0.7883, 0.7549]
+    """
+    method = partial(risk_staircase, lengthening=lengthening)
+    return answer("staircase_risk", problem, None, {"staircase": _solver(method)})
+
+
+#: Errors of many problems at once, in the limit or at d; none sees its neighbours.
+Method = Callable[[Sequence[Problem], int | None], RidgeBatch]
+
+
+def _solver(method: Method) -> Solver[Risk]:
+    """The answers of a method, each beside the risk of its untrained features."""
+
+    def solve(problems: Sequence[Problem], rules: Sequence[Rule], d: int | None) -> list[Risk]:
+        # Random features do not see the second layer, and the mean of σ only as a regressor that
+        # a centred teacher leaves at zero: theory §4 holds for every activation there.
+        untrained = [problem.untrained() for problem in problems]
+        before = _answers(untrained, rules, d, risk_small_step(untrained, d), None)
+        return _answers(problems, rules, d, method(problems, d), before)
+
+    return solve
+
+
+def _answers(
+    problems: Sequence[Problem],
+    rules: Sequence[Rule],
+    d: int | None,
+    errors: RidgeBatch,
+    initial: list[Risk] | None,
+) -> list[Risk]:
+    return [
+        Risk(
+            **rule.stated(problem, d),
+            solution=Solution(
+                status=errors.status,
+                residual=errors.residual[i],
+                iterations=errors.iterations[i],
+            ),
+            test=errors.test[i],
+            train=errors.train[i],
+            by_degree=errors.by_degree[i] if problem.teacher.rank == 1 else None,
+            initial=initial[i] if initial else None,
+        )
+        for i, (problem, rule) in enumerate(zip(problems, rules, strict=True))
+    ]
+
+
+def _risk_summed(problems: Sequence[Problem], d: int | None) -> RidgeBatch:
+    """Many small steps, whose limit is that of one (theory §7)."""
+    return risk_small_step([summed(problem) for problem in problems], d)
+
+
+_SOLVERS: Mapping[str, Solver[Risk]] = {
+    "small step": _solver(risk_small_step),
+    "summed": _solver(_risk_summed),
+    "staircase": _solver(risk_staircase),
+    "equivalent": _solver(risk_batch),
+    "two steps": _solver(risk_batch),
+}

@@ -1,0 +1,94 @@
+"""``theory.critical_rate``: the learning rate at which a spike leaves the bulk of the weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+
+from giantsteps.answers import Leaf
+from giantsteps.errors import InvalidProblem
+from giantsteps.gaussian import moments
+from giantsteps.laws import critical_strength
+from giantsteps.problem import Grid, Problem
+
+from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.scope.table import resolve
+
+__all__ = ["critical_rate", "rate_over_critical"]
+
+#: μ₁ smaller than this, relative to the norm of σ, is zero.
+_ZERO = 1e-10
+
+
+def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
+    r"""The rate of the step at which the spike of the weights leaves their bulk.
+
+    .. math:: θ_1 = η\,|μ_1|\,\|b\|\,\sqrt{E A^2} = β^{1/4}
+              \quad\Longrightarrow\quad
+              η_c = \frac{β^{1/4}}{|μ_1|\,\|b\|\,\sqrt{E A^2}},\qquad
+              \|b\|^2 = μ_1^{*2} + E y_0^2/α_0
+
+    Below it the top singular vector of the weights knows nothing of the teacher.
+
+    ======  ===============================  ==============
+    symbol  field of the problem             meaning
+    ======  ===============================  ==============
+    β       ``width``                        N/d
+    α₀      ``steps.0.samples``              n₀/d
+    μ₁      ``activation``                   E zσ(z)
+    μ₁*     ``teacher``                      E zσ*(z)
+    A       ``init.second_layer``            its law
+    E y₀²   ``teacher``, ``noise_variance``  E(y − c₀ E A)²
+    ======  ===============================  ==============
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With one step; its rate plays no part.
+    d : int, optional
+        Input dimension: sizes are rounded, and with η = rate · N^exponent any exponent has a
+        critical rate η_c N^{−exponent}. Without it the exponent must be 0.
+
+    Returns
+    -------
+    float, or ndarray of the grid's shape
+        In closed form; ``inf`` where μ₁ = 0, since no rate makes a spike then.
+
+    References
+    ----------
+    theory §2; ba2022.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="tanh", noise_variance=0.1, width=1.25,
+    ...                      steps=[gs.Step(samples=3, rate=3)])
+    >>> round(critical_rate(problem), 6)
+    2.394173
+    """
+    if isinstance(problem, Problem):
+        return _critical_rate(problem, d)
+    if not isinstance(problem, Grid):
+        raise InvalidProblem("problem", problem, "a Problem or a Grid")
+    cells = [_critical_rate(cell, d) for cell in problem]
+    return np.reshape(cells, problem.shape)
+
+
+def rate_over_critical(problem: Problem, d: int | None = None) -> float:
+    """Rate of the step over the critical one: one on the line where the spike appears."""
+    return problem.steps[0].rate / _critical_rate(problem, d) if problem.steps else 0.0
+
+
+def _critical_rate(problem: Problem, d: int | None) -> float:
+    resolve("critical_rate", problem, d)
+    neurons = 1  # N^0
+    if d is not None:
+        neurons, problem = problem.at(d).neurons, problem.realised(d)
+    step = dataclasses.replace(problem.steps[0], rate=1.0)
+    unit = first_step(dataclasses.replace(problem, steps=(step,)), neurons).strength
+    sigma = moments(problem.activation)
+    if unit == 0 or abs(sigma.linear) <= _ZERO * sigma.norm:
+        return math.inf
+    return float(critical_strength(problem.width)) / unit

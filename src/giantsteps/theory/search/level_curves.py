@@ -1,0 +1,155 @@
+"""``theory.level_curves``: lines in a plane of two fields, solved and not read off a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem import Grid
+
+from giantsteps.theory.search.quantity import level_of, values_of
+from giantsteps.theory.search.walk import Search, lockstep, root
+
+__all__ = ["level_curves"]
+
+Array = NDArray[np.float64]
+#: A pair of neighbouring nodes of the grid, each an index (i, j).
+Edge = tuple[tuple[int, int], tuple[int, int]]
+
+#: Of the position along an edge of the grid, relative to its length.
+_TOLERANCE = 1e-12
+
+
+def level_curves(
+    grid: Grid,
+    quantity: str = "test",
+    level: float | str = "floor",
+    d: int | None = None,
+    *,
+    values: NDArray | None = None,
+) -> tuple[Array, ...]:
+    """The curves q(x, y) = ℓ in the plane of two fields.
+
+    The grid gives their topology (marching squares); every point where a curve passes an edge of
+    the grid is then solved along this edge, so that points lie on the curve to 12 digits however
+    coarse the grid is.
+
+    Parameters
+    ----------
+    grid : Grid
+        Over two numeric fields with increasing values.
+    quantity, level
+        As in `crossing`; ``"floor"`` is taken cell by cell.
+    d : int, optional
+        Input dimension. Sizes (samples, width) are taken as they are given: between whole sizes
+        the curve jumps with them.
+    values : ndarray, optional
+        The quantity on the grid, if it is known already.
+
+    Returns
+    -------
+    tuple of ndarray of shape (points, 2)
+        One array a curve, closed curves ending where they begin; empty if the level is not met.
+
+    References
+    ----------
+    theory §4.
+
+    Examples
+    --------
+    Where a giant step beats every kernel, in the plane of its size and its batch:
+
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=20, rate=3, exponent=0.5)],
+    ...                      readout=gs.Ridge(samples=1, penalty=0.1),
+    ...                      init=gs.Init(second_layer="constant"))
+    >>> grid = gs.Grid(problem, {"steps.0.rate": [1.0, 3.0], "steps.0.samples": [2.0, 20.0]})
+    >>> curve, = level_curves(grid)
+    >>> curve.round(3)
+    array([[ 1.941, 20.   ],
+           [ 3.   ,  8.005]])
+    """
+    coords = _numeric_axes(grid)
+    known = _nodes(grid, quantity, d) if values is None else np.asarray(values, dtype=float)
+    if known.shape != grid.shape:
+        raise InvalidProblem("values", known.shape, f"of the grid's shape {grid.shape}")
+    gaps = known - np.array([level_of(p, level, quantity) for p in grid]).reshape(grid.shape)
+    curves = list(_chains(gaps))
+    edges = list(dict.fromkeys(edge for curve in curves for edge in curve))
+
+    def place(edge: Edge, t: float) -> Array:
+        start, end = (np.array([c[i] for c, i in zip(coords, node)]) for node in edge)
+        return (1.0 - t) * start + t * end
+
+    def evaluate(numbers: list[int], ts: Array) -> Array:
+        points = [place(edges[n], float(t)) for n, t in zip(numbers, ts.flat)]
+        asked = [grid.problem.replace(dict(zip(grid.dims, map(float, p)))) for p in points]
+        levels = np.array([level_of(p, level, quantity) for p in asked])
+        return values_of(quantity, asked, d) - levels
+
+    searches: list[Search[float]] = [
+        root((0.0, 1.0), (gaps[a], gaps[b]), _TOLERANCE) for a, b in edges
+    ]
+    solved = dict(zip(edges, lockstep(searches, evaluate)))
+    return tuple(np.array([place(edge, solved[edge]) for edge in curve]) for curve in curves)
+
+
+def _nodes(grid: Grid, quantity: str, d: int | None) -> Array:
+    return values_of(quantity, list(grid), d).reshape(grid.shape)
+
+
+def _numeric_axes(grid: Grid) -> tuple[Array, Array]:
+    axes = list(grid.coords.values()) if isinstance(grid, Grid) else []
+    if len(axes) != 2 or any(axis.dtype.kind != "f" or len(axis) < 2 for axis in axes):
+        raise InvalidProblem(
+            "grid", grid, "a Grid over two numeric fields, two values or more each"
+        )
+    if any(np.any(np.diff(axis) <= 0) for axis in axes):
+        raise InvalidProblem("grid", grid, "a Grid with increasing values")
+    return axes[0], axes[1]
+
+
+def _chains(gaps: Array) -> Iterator[list[Edge]]:
+    """Curves of the zero level as lists of the edges that they pass, one after the other."""
+    links: dict[Edge, list[Edge]] = {}
+    for one, two in _segments(gaps):
+        links.setdefault(one, []).append(two)
+        links.setdefault(two, []).append(one)
+    ends = [edge for edge, joined in links.items() if len(joined) == 1]
+    for start in [*ends, *links]:
+        if not links[start]:
+            continue
+        curve = [start]
+        while links[curve[-1]]:
+            following = links[curve[-1]].pop()
+            links[following].remove(curve[-1])
+            curve.append(following)
+        yield curve
+
+
+def _segments(gaps: Array) -> Iterator[tuple[Edge, Edge]]:
+    """Marching squares: pairs of edges of one square that a curve connects."""
+    rows, columns = gaps.shape
+    for i in range(rows - 1):
+        for j in range(columns - 1):
+            corners = [(i, j), (i, j + 1), (i + 1, j + 1), (i + 1, j)]
+            values = np.array([gaps[corner] for corner in corners])
+            if not np.all(np.isfinite(values)):
+                continue
+            below = values < 0
+            around = [
+                (min(corners[k], corners[(k + 1) % 4]), max(corners[k], corners[(k + 1) % 4]))
+                for k in range(4)
+            ]
+            passed = [around[k] for k in range(4) if below[k] != below[(k + 1) % 4]]
+            if len(passed) == 2:
+                yield passed[0], passed[1]
+            elif len(passed) == 4:
+                # A saddle: the corners on the side of the middle are connected.
+                first = below[0] == (values.mean() < 0)
+                yield (passed[0], passed[1]) if first else (passed[0], passed[3])
+                yield (passed[2], passed[3]) if first else (passed[1], passed[2])

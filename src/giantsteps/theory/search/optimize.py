@@ -1,0 +1,239 @@
+"""``theory.optimize``: the best penalty, rate, split of samples, or any other numbers."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import Optimum, Risk, Solution
+from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.problem import Grid, Problem
+
+from giantsteps.theory.search.box import minimum_in_box
+from giantsteps.theory.search.quantity import values_of
+from giantsteps.theory.questions.risk import risks
+from giantsteps.theory.search.walk import Found, Search, lockstep, minimum, minimum_at_end
+from giantsteps.theory.search.domain import Space
+
+__all__ = ["optimize"]
+
+Array = NDArray[np.float64]
+
+#: Points of the scan along a single axis, and in all along several.
+_SCAN, _SCAN_IN_ALL = 13, 256
+#: Most local minima of the scan that are refined.
+_STARTS = 3
+#: Of the coordinates of the search (logarithms, mostly): 1e-10 and less of the risk.
+_TOLERANCE = 1e-5
+
+
+def optimize(
+    problem: Problem | Grid,
+    over: Sequence[str] = ("readout.penalty",),
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    budget: float | None = None,
+    d: int | None = None,
+) -> Optimum:
+    r"""The values of some fields that minimise the test error.
+
+    .. math:: x^* = \arg\min_{l \le x \le u} R(x), \qquad
+              \text{with a budget } B:\quad \sum_{\text{fresh}} n_0/d + n/d = B
+
+    A scan (in logarithms, except for exponents) finds every valley it can see; each is refined by
+    Brent's method, or, for several fields, by a trust region in a box. Over a grid all cells are
+    searched in one batch, and none depends on the others.
+
+    ======  ==========  ======================
+    symbol  argument    meaning
+    ======  ==========  ======================
+    x       ``over``    the fields that vary
+    l, u    ``bounds``  of each
+    B       ``budget``  samples in all, over d
+    R                   test error of `risk`
+    ======  ==========  ======================
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With a readout. Fields in ``over`` must not be axes of the grid.
+    over : sequence of str
+        Paths of numbers: ``"readout.penalty"``, ``"steps.0.rate"``, ``"steps.0.samples"``, ….
+    bounds : mapping, optional
+        Path → (lower, upper). By default penalties lie in [1e-6, 1e4], rates in [1e-4, 1] times
+        the one that moves the neurons by η̃ = 10 (100 in the limit below exponent 1/2), exponents
+        in [0, 1/2], samples in [0.1, 100], the width in [0.1, 10].
+    budget : float, optional
+        Samples in all, (n₀ + n)/d. ``over`` then names the samples of one step or more, and the
+        readout takes what is left; batches that are used again cost nothing.
+    d : int, optional
+        Input dimension, as in `risk`. Sizes are whole numbers then.
+
+    Returns
+    -------
+    Optimum
+        ``arguments`` by path, ``value`` (the errors there), ``at_bound`` by path, ``best`` (the
+        problem itself).
+
+    Notes
+    -----
+    Where the theory has no answer inside the bounds (a penalty that is too small for a saturated
+    activation, an exponent on a boundary) the search stays where it has one.
+
+    References
+    ----------
+    theory §4, §5c.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="tanh", noise_variance=0.1, width=1.25,
+    ...                      steps=[gs.Step(samples=3, rate=3)],
+    ...                      readout=gs.Ridge(samples=3, penalty=0.05))
+    >>> best = optimize(problem)
+    >>> round(best.arguments["readout.penalty"], 4), round(best.value.test, 6)
+    (0.0676, 0.121112)
+    """
+    cells = _cells(problem, over, bounds, budget, d)
+    spaces = [cell.space for cell in cells]
+
+    def evaluate(owners: list[int], points: Array) -> Array:
+        asked = [spaces[i].problem.replace(spaces[i].changes(p)) for i, p in zip(owners, points)]
+        found = values_of("test", asked, d)
+        return np.where(np.isnan(found), np.inf, found)
+
+    owners = [i for i, cell in enumerate(cells) for _ in cell.scan]
+    scanned = evaluate(owners, np.concatenate([cell.scan for cell in cells]))
+    ends = np.cumsum([len(cell.scan) for cell in cells])
+    searches: list[Search[Found]] = []
+    of: list[int] = []
+    for i, (cell, end) in enumerate(zip(cells, ends)):
+        if not np.any(np.isfinite(scanned[end - len(cell.scan) : end])):
+            raise NotCovered(
+                f"an optimum over {', '.join(over)}",
+                "the test error is infinite wherever it is known",
+                "a positive penalty, or samples other than the width",
+            )
+        for search in cell.searches(scanned[end - len(cell.scan) : end]):
+            searches.append(search)
+            of.append(i)
+    found = lockstep(searches, lambda numbers, points: evaluate([of[n] for n in numbers], points))
+    best = [
+        min((f for f, owner in zip(found, of) if owner == i), key=lambda f: f.value)
+        for i in range(len(cells))
+    ]
+    spent = [
+        len(cell.scan) + sum(f.evaluations for f, owner in zip(found, of) if owner == i)
+        for i, cell in enumerate(cells)
+    ]
+    return _answer(problem, spaces, best, spent, d)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One problem: its space, and the scan as points (P, m) of a tensor of the given shape."""
+
+    space: Space
+    shape: tuple[int, ...]
+    scan: Array
+
+    def searches(self, values: Array) -> Iterator[Search[Found]]:
+        """A search for each of the lowest valleys of the scan."""
+        tensor = values.reshape(self.shape)
+        valleys = [index for index in np.ndindex(*self.shape) if _is_valley(tensor, index)]
+        valleys.sort(key=lambda index: tensor[index])
+        if len(self.shape) > 1:
+            space = self.space
+            spacing = (space.upper - space.lower) / (np.array(self.shape) - 1)
+            for index in valleys[:_STARTS]:
+                start = self.scan.reshape(*self.shape, -1)[index]
+                yield minimum_in_box(
+                    start, space.lower, space.upper, spacing, space.step, space.snap
+                )
+            return
+        points, heights = self.scan[:, 0].tolist(), values.tolist()
+        last = len(points) - 1
+        for (at,) in valleys[:_STARTS]:
+            if at in (0, last):
+                inner = 1 if at == 0 else last - 1
+                yield minimum_at_end(
+                    points[at], points[inner], (heights[at], heights[inner]), _TOLERANCE
+                )
+            else:
+                near = slice(at - 1, at + 2)
+                yield minimum(tuple(points[near]), tuple(heights[near]), _TOLERANCE)
+
+
+def _is_valley(tensor: Array, index: tuple[int, ...]) -> bool:
+    """Whether no neighbour along an axis is lower (of equal ones, the first)."""
+    if not np.isfinite(tensor[index]):
+        return False
+    for axis, at in enumerate(index):
+        for shift in (-1, 1):
+            if 0 <= at + shift < tensor.shape[axis]:
+                there = tensor[(*index[:axis], at + shift, *index[axis + 1 :])]
+                if there < tensor[index] or (shift < 0 and there == tensor[index]):
+                    return False
+    return True
+
+
+def _cells(
+    target: Problem | Grid,
+    over: Sequence[str],
+    bounds: Mapping[str, tuple[float, float]] | None,
+    budget: float | None,
+    d: int | None,
+) -> list[_Cell]:
+    if not isinstance(target, Problem | Grid):
+        raise InvalidProblem("problem", target, "a Problem or a Grid")
+    if isinstance(over, str) or not over or len(set(over)) < len(over):
+        raise InvalidProblem("over", over, 'distinct paths, such as ("readout.penalty",)')
+    varied = set(getattr(target, "dims", ())) & {*over}
+    if varied:
+        raise InvalidProblem("over", sorted(varied)[0], "no axis of the grid")
+    problems = [target] if isinstance(target, Problem) else list(target)
+    problems[0].require_readout()
+    cells = []
+    for problem in problems:
+        space = Space.of(problem, over, bounds, budget, d)
+        size = len(space.axes)
+        count = _SCAN if size == 1 else max(3, round(_SCAN_IN_ALL ** (1.0 / size)))
+        scans = [axis.scan(count) for axis in space.axes]
+        points = space.snap(np.array(list(itertools.product(*scans))))
+        cells.append(_Cell(space, (count,) * size, points))
+    return cells
+
+
+def _answer(
+    target: Problem | Grid,
+    spaces: Sequence[Space],
+    best: Sequence[Found],
+    spent: Sequence[int],
+    d: int | None,
+) -> Optimum:
+    points = [space.snap(found.point[None])[0] for space, found in zip(spaces, best)]
+    arguments = [space.changes(point) for space, point in zip(spaces, points)]
+    values = risks([s.problem.replace(change) for s, change in zip(spaces, arguments)], d)
+    sides = [space.sides(point) for space, point in zip(spaces, points)]
+    shape = () if isinstance(target, Problem) else target.shape
+    value = values[0] if isinstance(target, Problem) else Risk.stack(target, values)
+    return Optimum(
+        problem=target,
+        d=d,
+        source=value.source,
+        exact=value.exact,
+        assumptions=value.assumptions,
+        violated=value.violated,
+        references=value.references,
+        solution=Solution(
+            status="converged",
+            residual=np.reshape([found.width for found in best], shape),
+            iterations=np.reshape(spent, shape),
+        ),
+        arguments={p: np.reshape([a[p] for a in arguments], shape) for p in arguments[0]},
+        value=value,
+        sides={p: np.reshape([side[p] for side in sides], shape) for p in sides[0]},
+    )

@@ -1,0 +1,92 @@
+"""Numbers that searches follow: what they are called and how a batch of problems gives them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import Risk
+from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.problem import Problem
+
+from giantsteps.theory.search.critical_rate import rate_over_critical
+from giantsteps.theory.questions.risk import risks
+from giantsteps.theory.steps.teacher import teacher_moments
+
+__all__ = ["QUANTITIES", "level_of", "linear_floor", "values_of"]
+
+Array = NDArray[np.float64]
+
+#: Name → meaning.
+QUANTITIES = {
+    "test": "the test error R",
+    "test_noisy": "R + Δ",
+    "train": "the training error",
+    "initial.test": "the test error before the steps, R₀",
+    "gain": "R₀ − R",
+    "gain over floor": "linear floor − R",
+    "rate over critical": "learning rate of the step over the one at which its spike appears",
+}
+
+
+def linear_floor(problem: Problem) -> float:
+    """‖P_{>1}f*‖² = E f*² − (E f*)² − |E[u f*]|², the floor of every kernel (theory §4)."""
+    teacher = teacher_moments(problem.teacher)
+    return teacher.second_moment - teacher.mean**2 - teacher.linear**2
+
+
+def level_of(problem: Problem, level: object, quantity: str) -> float:
+    """A level as a number: ``"floor"`` is the linear floor of the test error."""
+    if isinstance(level, str) and level == "floor":
+        if quantity != "test":
+            raise InvalidProblem("level", level, f'a number: the floor is one of "test", '
+                                 f"not of {quantity!r}")  # fmt: skip
+        return linear_floor(problem)
+    number = isinstance(level, int | float | np.floating) and not isinstance(level, bool)
+    if not number or not math.isfinite(level):  # type: ignore[arg-type]
+        raise InvalidProblem("level", level, 'a finite number, or "floor"')
+    return float(level)  # type: ignore[arg-type]
+
+
+def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> Array:
+    """The quantity for each problem, in one batch; NaN where the theory has no answer.
+
+    Raises
+    ------
+    NotCovered
+        If it has none for all of them.
+    """
+    if quantity not in QUANTITIES:
+        raise InvalidProblem("quantity", quantity, f"one of {tuple(QUANTITIES)}")
+    try:
+        return _values(quantity, problems, d)
+    except NotCovered as refusal:
+        found = np.array([_value_or_nan(quantity, problem, d) for problem in problems])
+        if np.all(np.isnan(found)):
+            raise refusal
+        return found
+
+
+def _value_or_nan(quantity: str, problem: Problem, d: int | None) -> float:
+    try:
+        return float(_values(quantity, [problem], d)[0])
+    except NotCovered:
+        return math.nan
+
+
+def _values(quantity: str, problems: Sequence[Problem], d: int | None) -> Array:
+    if quantity == "rate over critical":
+        return np.array([rate_over_critical(problem, d) for problem in problems])
+    return np.array([_read(quantity, risk) for risk in risks(problems, d)], dtype=float)
+
+
+def _read(quantity: str, risk: Risk) -> float:
+    if quantity == "gain over floor":
+        return linear_floor(risk.problem) - float(risk.test)  # type: ignore[arg-type]
+    if quantity == "initial.test":
+        assert risk.initial is not None
+        return float(risk.initial.test)
+    return float(getattr(risk, quantity))

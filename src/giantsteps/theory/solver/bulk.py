@@ -1,0 +1,113 @@
+"""The bulk of the weights as the solver sees it: operators, samples and special vectors (§5b)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from giantsteps.types import Array
+
+__all__ = ["Batch", "Bulk"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Batch:
+    r"""The samples of one step as a quadrature; cells are on the first axis.
+
+    A node stands for all samples whose weights in the operators are the same; κ are the
+    coordinates of a sample on the external directions.
+
+    ======  =========  ============  ==================================================
+    symbol  attribute  shape         meaning
+    ======  =========  ============  ==================================================
+    α₀      samples    (B,)          n₀/d
+    \       weights    (B, Y)        E f = Σ weights f; they sum to one
+    \       first      (B, E, Y)     E[κ_a f]
+    \       second     (B, E, E, Y)  E[κ_aκ_b f]
+    ψ_a     linear     (B, L, Y)     operators n₀⁻¹Σ_i ψ_a(i) x_ix_iᵀ
+    φ_c     factors    (B, C, Y)     sums M_c = n₀⁻¹Σ_i φ_c(i) x_ix_iᵀ: their products
+                                     M_cM_c' + M_c'M_c (or M_c²), c ≤ c', are operators
+    ======  =========  ============  ==================================================
+    """
+
+    samples: Array
+    weights: Array
+    first: Array
+    second: Array
+    linear: Array
+    factors: Array
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """Pairs c ≤ c' of factors, an operator each."""
+        count = self.factors.shape[1]
+        return tuple((a, b) for a in range(count) for b in range(a, count))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bulk:
+    r"""Covariances Σ_t = Σ_c m_tc Ω_c of the types, and the vectors that are not generic in them.
+
+    The operators Ω_c come in the order: those that are diagonal in the directions ι; then for each
+    batch the linear ones and the products. A special vector is f_a = Σ_ι,e external(ι, e) + n₀⁻¹Σ_i
+    sums(i) x_i, or M_c f_a.
+
+    ======  ============  ============  ====================================================
+    symbol  attribute     shape         meaning
+    ======  ============  ============  ====================================================
+    ν_ι     shares        (B, I)        of the directions
+    λ_ι     scales        (B, I)        variance of the inputs along them
+    ω_c(ι)  diagonal      (B, D, I)     operators that are diagonal in the directions
+    m_tc    coefficients  (B, T, m)
+    \       batches                     one for each step
+    \       spread        (B, I, E)     components of the external directions along ι
+    f_a     external      (B, F, I, E)  on the external directions' components along ι
+    \       sums          (B, F, Y)     for each batch
+    \       place         (F,)          0 for f_a, 1 + c for M_c f_a (factors of all batches)
+    ======  ============  ============  ====================================================
+    """
+
+    shares: Array
+    scales: Array
+    diagonal: Array
+    coefficients: Array
+    batches: tuple[Batch, ...]
+    spread: Array
+    external: Array
+    sums: tuple[Array, ...]
+    place: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Cells of one shape can be stacked."""
+        sizes = [(batch.linear.shape[1:], batch.factors.shape[1]) for batch in self.batches]
+        return (self.coefficients.shape[1:], self.external.shape[1:], self.place, *sizes)
+
+    def take(self, cells: Array) -> Bulk:
+        """The bulk of some of the cells."""
+        return _each([self], lambda parts: parts[0][cells])
+
+    @classmethod
+    def stack(cls, parts: Sequence[Bulk]) -> Bulk:
+        """One bulk from several of one shape."""
+        return _each(parts, np.concatenate)
+
+
+def _each(parts: Sequence[Any], join: Callable[[Any], Array]) -> Any:
+    """Parts of one type joined, array by array."""
+    joined: dict[str, Any] = {}
+    for field in fields(parts[0]):
+        values = [getattr(part, field.name) for part in parts]
+        if isinstance(values[0], np.ndarray):
+            joined[field.name] = join(values)
+        elif field.name == "place":
+            joined[field.name] = values[0]
+        else:
+            joined[field.name] = tuple(
+                join(list(row)) if isinstance(row[0], np.ndarray) else _each(row, join)
+                for row in zip(*values, strict=True)
+            )
+    return type(parts[0])(**joined)

@@ -1,0 +1,113 @@
+"""The nonlinear part of the equivalent model by a safeguarded Newton method (theory §5c)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from giantsteps.theory.solver.state import Equations, State
+from giantsteps.types import Array
+
+__all__ = ["Solved", "solve_state"]
+
+TOLERANCE = 1e-13
+#: The tolerance that rounding leaves to an ill-conditioned cell.
+_ENOUGH = 1e-11
+_WARM_UP = 3
+_ROUNDS = 120
+_ROUNDING = 1e-12
+#: Shares of a Newton step that are tried before a plain one.
+_SHARES = (1.0, 0.5, 0.2)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """Where the solver stopped, cell by cell: the point, residual, rounds and success."""
+
+    state: State
+    residual: Array
+    iterations: Array
+    converged: Array
+
+
+def solve_state(
+    equations: Equations,
+    penalty: Array,
+    start: tuple[Array, Array, Array] | None = None,
+    rounds: int | None = None,
+    guarded: bool = True,
+) -> Solved:
+    """Solve for (V₁, τ, 𝔤) at the penalties λ_s (B,), real and positive or complex.
+
+    For λ_s > 0 the map is monotone and subhomogeneous: its plain iteration converges from
+    everywhere, and Newton's method from above. A Newton step that leaves the cone (V > 0, τ > 0;
+    for complex λ_s = −z the upper half-plane) or makes the residual worse is replaced by a plain
+    one. Each cell is frozen when it has converged, so no cell sees its neighbours. Without guard
+    (real λ_s = −x outside the bulk, from a start nearby) every step is Newton's.
+    """
+    current = equations.start(penalty) if start is None else equations.at(*start[:2], penalty, start[2])
+    dtype = np.result_type(current.v1, current.tau, penalty)
+    parts = [np.array(part, dtype=dtype) for part in (current.v1, current.tau, current.active)]
+    cells = len(penalty)
+    residual, iterations = np.full(cells, np.inf), np.zeros(cells, dtype=int)
+    active = np.arange(cells)
+    for count in range(rounds or _ROUNDS):
+        gap = current.gap
+        better = gap < residual[active]
+        residual[active[better]] = gap[better]
+        iterations[active] = count
+        for part, new in zip(parts, (current.v1, current.tau, current.active)):
+            part[active[better]] = new[better]
+        # Converged, or as close as rounding allows: the last step did not help.
+        keep = ~((gap <= TOLERANCE) | (~better & (residual[active] <= _ENOUGH)))
+        if not keep.any():
+            break
+        if not keep.all():
+            active = active[keep]
+            current = current.take(keep)
+        if guarded:
+            current = _step(current, plain=start is None and count < _WARM_UP)
+        else:
+            current = current.move(*current.newton())
+    state = equations.at(parts[0], parts[1], penalty, parts[2])
+    return Solved(state, residual, iterations, residual <= _ENOUGH)
+
+
+def _step(current: State, plain: bool) -> State:
+    """A Newton step where it helps, shortened if need be, and a plain step elsewhere."""
+    image = (*current.image, 0.5 * (current.active + current.dyson.image))
+    if plain:
+        return current.move(*image)
+    goal = current.newton()
+    here = (current.v1, current.tau, current.active)
+    chosen = [part.copy() for part in image]
+    waiting = np.ones(len(current.tau), dtype=bool)
+    for share in _SHARES:
+        bold = current.move(*(a + share * (b - a) for a, b in zip(here, goal)))
+        with np.errstate(all="ignore"):
+            good = _inside(bold) & ((bold.gap < current.gap) | _descends(current, bold))
+        if share == 1 and good.all():
+            return bold
+        good &= waiting
+        for part, new in zip(chosen, (bold.v1, bold.tau, bold.active)):
+            part[good] = new[good]
+        waiting &= ~good
+        if not waiting.any():
+            break
+    return current.move(*chosen)
+
+
+def _descends(current: State, bold: State) -> Array:
+    """Whether the step went down and stays above the solution, on its way from above."""
+    if np.iscomplexobj(bold.penalty):
+        return np.zeros(len(bold.penalty), dtype=bool)
+    return np.all((bold.tau <= current.tau) & (bold.image[1] <= bold.tau), axis=1)
+
+
+def _inside(point: State) -> Array:
+    """Whether V and τ are positive, or, at complex λ_s, in the upper half-plane."""
+    part = np.imag if np.iscomplexobj(point.penalty) else np.real
+    size = np.abs(point.variance).max(axis=1, keepdims=True)
+    upper = np.all(part(point.tau) > -_ROUNDING * np.abs(point.tau), axis=1)
+    return upper & np.all(part(point.variance) > -_ROUNDING * size, axis=1)

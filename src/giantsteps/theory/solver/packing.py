@@ -1,0 +1,128 @@
+"""Small matrices in stacks, and symmetric ones as vectors of their entries.
+
+Every result of a cell is the same, to the last bit, whatever stands beside it in the stack: products
+go matrix by matrix through one memory layout.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from giantsteps.types import Array
+
+__all__ = ["Packing", "inverse", "packing", "product", "raised", "solve", "symmetric", "transposed"]
+
+
+def transposed(matrix: Array) -> Array:
+    """Of stacked matrices."""
+    return np.swapaxes(matrix, -1, -2)
+
+
+def symmetric(matrix: Array) -> Array:
+    """The symmetric part of stacked matrices."""
+    return matrix if matrix.shape[-1] == 1 else 0.5 * (matrix + transposed(matrix))
+
+
+def product(left: Array, right: Array) -> Array:
+    """Stacked matrix product; where it is one of numbers, no call of BLAS is needed."""
+    if left.shape[-1] == 1:
+        return left * right
+    return np.ascontiguousarray(left) @ np.ascontiguousarray(right)
+
+
+def inverse(matrix: Array) -> Array:
+    """Inverse of stacked matrices, in closed form up to 2 × 2."""
+    size = matrix.shape[-1]
+    if size == 1:
+        return 1.0 / matrix
+    if size == 2:
+        out = np.empty_like(matrix)
+        out[..., 0, 0], out[..., 1, 1] = matrix[..., 1, 1], matrix[..., 0, 0]
+        out[..., 0, 1], out[..., 1, 0] = -matrix[..., 0, 1], -matrix[..., 1, 0]
+        det = out[..., 0, 0] * out[..., 1, 1] - out[..., 0, 1] * out[..., 1, 0]
+        out /= det[..., None, None]
+        return out
+    return np.linalg.inv(matrix)
+
+
+def solve(matrix: Array, vector: Array) -> Array:
+    """Solve stacked linear systems (B, P, P) x = (B, P)."""
+    return np.asarray(np.linalg.solve(matrix, vector[..., None])[..., 0])
+
+
+class Packing:
+    """Symmetric matrices of one size as vectors of their entries i ≤ j.
+
+    Attributes
+    ----------
+    rows, columns : ndarray of shape (P,)
+        i and j of the entries.
+    count : ndarray of shape (P,)
+        How often an entry stands in the matrix: 1 or 2.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.rows, self.columns = np.triu_indices(size)
+        self.count = np.where(self.rows == self.columns, 1.0, 2.0)
+        self.place = np.empty((size, size), dtype=int)
+        self.place[self.rows, self.columns] = np.arange(len(self.rows))
+        self.place[self.columns, self.rows] = np.arange(len(self.rows))
+        self._flat = self.rows * size + self.columns
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def pack(self, matrix: Array) -> Array:
+        """Entries of stacked symmetric matrices, shape (..., P)."""
+        return matrix.reshape(*matrix.shape[:-2], -1).take(self._flat, axis=-1)
+
+    def unpack(self, packed: Array) -> Array:
+        """The matrices again, shape (..., size, size)."""
+        return packed.take(self.place, axis=-1)
+
+    def congruence(self, moment: Array) -> Array:
+        """The map D ↦ E[A D A] of packed D, from the moments E[A_iA_j], shape (..., P, P), of the
+        packed entries of symmetric A."""
+        a, b = self.rows[:, None], self.columns[:, None]
+        flat = moment.reshape(*moment.shape[:-2], -1)
+        size, place = len(self), self.place
+        straight = flat.take(place[a, self.rows] * size + place[b, self.columns], axis=-1)
+        crossed = flat.take(place[a, self.columns] * size + place[b, self.rows], axis=-1)
+        return np.asarray(0.5 * (straight + crossed) * self.count)
+
+    def squared(self, matrix: Array) -> Array:
+        """The map D ↦ A D A for stacked symmetric matrices A."""
+        packed = self.pack(matrix)
+        return self.congruence(packed[..., :, None] * packed[..., None, :])
+
+
+@lru_cache(maxsize=128)
+def packing(size: int) -> Packing:
+    """The packing of matrices of one size."""
+    return Packing(size)
+
+
+def raised(values: Array, weights: Array, outer: Packing, inner: Packing) -> Array:
+    """The map D ↦ Σ_y w_y A_y D A_yᵀ from packed (r × r) to packed (i × i) matrices.
+
+    Parameters
+    ----------
+    values : ndarray of shape (B, Y, i, r)
+        A.
+    weights : ndarray of shape (B, Y)
+
+    Returns
+    -------
+    ndarray of shape (B, P_i, P_r)
+    """
+    cells, count, i, r = values.shape
+    flat = np.ascontiguousarray(values.reshape(cells, count, i * r))
+    moment = product(transposed(flat * weights[:, :, None]), flat).reshape(cells, -1)
+    row, column = outer.rows[:, None], outer.columns[:, None]
+    a, b = inner.rows, inner.columns
+    straight = moment.take((row * r + a) * (i * r) + column * r + b, axis=1)
+    crossed = moment.take((row * r + b) * (i * r) + column * r + a, axis=1)
+    return np.asarray(0.5 * (straight + crossed) * inner.count)

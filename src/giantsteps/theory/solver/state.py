@@ -1,0 +1,343 @@
+"""The nonlinear equations at a point: the map, its derivative and what follows (theory §5c)."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.packing import (
+    Packing,
+    inverse,
+    packing,
+    product,
+    raised,
+    solve,
+    symmetric,
+    transposed,
+)
+from giantsteps.theory.solver.system import CHANNELS, System
+from giantsteps.types import Array
+
+__all__ = ["Equations", "State"]
+
+_ANY = 0.01
+
+
+class Equations:
+    r"""The map of theory §5c on (V₁, τ, 𝔤), its derivative and the quantities made from it.
+
+    .. math::
+        V(k) = Σ μ_{1t}μ_{1s} V_{1,ts} + Σ μ_{2t}² π_t τ_t, \quad ω = 1/(1+V), \quad
+        \hat C = ΓE[ω C Cᵀ], \quad \hat V_{2,t} = ΓE[ω μ_{2t}²],
+    .. math::
+        𝒢 = \bigl(\hat C^{-1} + Σ_t βπ_tτ_t\, u_tu_tᵀ ⊗ Σ_t\bigr)^{-1}, \quad
+        V_1 = β^{-1}\bigl(\hat C^{-1} - \hat C^{-1}τ(𝒢)\hat C^{-1}\bigr), \quad
+        τ_t = \bigl(λ_s + \hat V_{2,t} + u_tᵀτ(Σ_t𝒢)u_t\bigr)^{-1}
+
+    in the channels μ₁ₜ = Σ U_ta C_a(k). Symmetric R × R matrices are kept packed, R(R+1)/2 numbers;
+    with the T numbers τ they are the unknowns of Newton's method, which takes 𝔤 along.
+
+    Parameters
+    ----------
+    system : System
+        Cells of one shape and one rank R.
+    tolerance : float
+        Of the channels.
+    """
+
+    def __init__(self, system: System, tolerance: float = CHANNELS) -> None:
+        self.system = system
+        self.mixing, self.channels, rank = system.channels(tolerance)
+        if np.any(rank != rank[0]):
+            raise ValueError("cells of different rank in one stack")
+        self.rank = int(rank[0])
+        self.packing = packing(self.rank)
+        rows, columns = self.packing.rows, self.packing.columns
+        self.counted = np.concatenate([self.packing.count, np.ones(system.mean.shape[1])])
+        pairs = self.channels.take(rows, 1) * self.channels.take(columns, 1)  # (B, P, K)
+        #: F(k): V = Σ counted · (V₁ packed, πτ) · F.
+        self.features = np.concatenate([pairs, system.residual], axis=1)
+        self.mixing_pairs = self.mixing.take(rows, 2) * self.mixing.take(columns, 2)  # (B, T, P)
+
+    def start(self, penalty: Array) -> State:
+        """A point without data: above the solution in every order that matters.
+
+        At λ_s = 0 (n > N) any point will do.
+        """
+        system = self.system
+        floor = np.where(penalty == 0, _ANY, penalty)[:, None]
+        tau = np.broadcast_to(1.0 / floor, system.probabilities.shape)
+        total = (system.probabilities * tau * self.totals)[:, None]
+        return self.at(product(total, self.mixing_pairs)[:, 0], tau, penalty)
+
+    @cached_property
+    def totals(self) -> Array:
+        """τ(Σ_t) of the types: what 𝒢 = I sees, shape (B, T)."""
+        bulk = self.system.bulk
+        means = [(bulk.shares[:, None] * bulk.diagonal).sum(axis=-1)]
+        for batch in bulk.batches:
+            scale = (bulk.shares * bulk.scales).sum(axis=1)[:, None]
+            square = (bulk.shares * bulk.scales**2).sum(axis=1)
+            means.append((batch.weights[:, None] * batch.linear).sum(axis=-1) * scale)
+            for a, b in batch.pairs:
+                twice = (1.0 if a == b else 2.0) * square
+                factors = batch.factors[:, a], batch.factors[:, b]
+                first, second = ((batch.weights * f).sum(axis=-1) for f in factors)
+                both = (batch.weights * factors[0] * factors[1]).sum(axis=-1)
+                means.append((twice * (first * second + both / batch.samples))[:, None])
+        return product(bulk.coefficients, np.concatenate(means, axis=1)[:, :, None])[:, :, 0]
+
+    def at(self, v1: Array, tau: Array, penalty: Array, active: Array | None = None) -> State:
+        """The map at V₁ packed (B, P), τ (B, T) and 𝔤 (B, Q, Q); 𝔤 is guessed if not given."""
+        if active is not None:
+            return State(self, v1, tau, active, penalty)
+        bare = State(self, v1, tau, np.zeros((len(v1), 0, 0)), penalty)
+        active = bare.dyson.alone()
+        for _ in range(_GUESSES):
+            active = 0.5 * (active + State(self, v1, tau, active, penalty).dyson.image)
+        return State(self, v1, tau, active, penalty)
+
+    def take(self, cells: Array) -> Equations:
+        """The equations of some of the cells."""
+        taken = copy(self)
+        taken.__dict__.pop("totals", None)
+        taken.system = self.system.take(cells)
+        for name in ("mixing", "channels", "mixing_pairs", "features"):
+            setattr(taken, name, getattr(self, name)[cells])
+        return taken
+
+
+#: Rounds of the first guess of 𝔤.
+_GUESSES = 2
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A point (V₁, τ, 𝔤) and everything that theory §5c makes of it.
+
+    Attributes
+    ----------
+    v1 : ndarray of shape (B, P)
+        UᵀV₁U, packed.
+    tau : ndarray of shape (B, T)
+    active : ndarray of shape (B, Q, Q)
+        𝔤 of the Dyson equation on its active blocks.
+    penalty : ndarray of shape (B,)
+        λ_s, real or complex.
+    """
+
+    equations: Equations
+    v1: Array
+    tau: Array
+    active: Array
+    penalty: Array
+
+    def move(self, v1: Array, tau: Array, active: Array) -> State:
+        """The same equations at another point."""
+        return State(self.equations, v1, tau, active, self.penalty)
+
+    def take(self, cells: Array) -> State:
+        """The point of some of the cells."""
+        parts = (part[cells] for part in (self.v1, self.tau, self.active, self.penalty))
+        return State(self.equations.take(cells), *parts)
+
+    @cached_property
+    def unknowns(self) -> Array:
+        """(V₁ packed, πτ) of shape (B, P + T)."""
+        return np.concatenate([self.v1, self.equations.system.probabilities * self.tau], axis=1)
+
+    @cached_property
+    def variance(self) -> Array:
+        """V(k) of shape (B, K)."""
+        equations = self.equations
+        return product((self.unknowns * equations.counted)[:, None], equations.features)[:, 0]
+
+    @cached_property
+    def omega(self) -> Array:
+        """ω(k) = 1/(1+V) of shape (B, K)."""
+        return np.asarray(1.0 / (self.equations.system.unit[:, None] + self.variance))
+
+    @cached_property
+    def measure(self) -> Array:
+        """Γ w_k ω(k): averages over the samples, of shape (B, K)."""
+        system = self.equations.system
+        return np.asarray(system.ratio[:, None] * (system.weights * self.omega))
+
+    @cached_property
+    def _conjugates(self) -> Array:
+        return product(self.equations.features, self.measure[:, :, None])[:, :, 0]
+
+    @cached_property
+    def c_hat(self) -> Array:
+        """Ĉ = ΓE[ω C Cᵀ] of shape (B, R, R)."""
+        packed = self.equations.packing
+        return packed.unpack(self._conjugates[:, : len(packed)])
+
+    @cached_property
+    def v2_hat(self) -> Array:
+        """V̂₂ₜ of shape (B, T)."""
+        return self._conjugates[:, len(self.equations.packing) :]
+
+    @cached_property
+    def x(self) -> Array:
+        """X = Ĉ⁻¹."""
+        return symmetric(inverse(self.c_hat))
+
+    @cached_property
+    def strength(self) -> Array:
+        """p_t = βπ_tτ_t of shape (B, T)."""
+        system = self.equations.system
+        return np.asarray(system.width[:, None] * system.probabilities * self.tau)
+
+    @cached_property
+    def dyson(self) -> Dyson:
+        """The Dyson equation of the bulk at this point."""
+        equations, bulk = self.equations, self.equations.system.bulk
+        weighted = transposed(bulk.coefficients * self.strength[:, :, None])
+        packed = product(weighted, equations.mixing_pairs)
+        return Dyson(bulk, self.x, equations.packing.unpack(packed), self.active)
+
+    # -- the map --------------------------------------------------------------------------------
+
+    def _image(self, traces: Array) -> tuple[Array, Array]:
+        """(V₁ packed, τ) from the traces of the Dyson equation."""
+        equations, system = self.equations, self.equations.system
+        packed, rank = equations.packing, self.equations.rank
+        inner = product(self.dyson.strengths, traces[:, 1:]).sum(axis=1)
+        v1 = symmetric(product(inner, self.x)) if rank > 1 else inner * self.x
+        entries = packed.pack(traces[:, 1:]) * packed.count  # (B, m, P)
+        seen = product(equations.mixing_pairs, transposed(entries))  # (B, T, m)
+        force = (seen * system.bulk.coefficients).sum(axis=-1)
+        tau = 1.0 / (self.penalty[:, None] + self.v2_hat + force)
+        return packed.pack(v1) / system.width[:, None], tau
+
+    @cached_property
+    def image(self) -> tuple[Array, Array]:
+        """What the equations make of (V₁, τ)."""
+        return self._image(self.dyson.traces)
+
+    @cached_property
+    def gap(self) -> Array:
+        """Relative distance of the point from its image, one number per cell."""
+        v1, tau = self.image
+        scale = np.abs(self.v1).max(axis=1)
+        gaps = [np.abs(v1 - self.v1).max(axis=1) / scale, np.abs(tau / self.tau - 1.0).max(axis=1)]
+        if self.equations.system.bulk.batches:
+            apart = np.abs(self.dyson.image - self.active).max(axis=(1, 2))
+            gaps.append(apart / np.abs(self.active).max(axis=(1, 2)))
+        return np.maximum.reduce(gaps)
+
+    # -- its derivative ---------------------------------------------------------------------------
+
+    @cached_property
+    def _loads(self) -> Array:
+        """m_tc u_tu_tᵀ packed: what a type's p_t adds to the parameters, shape (B, T, mP)."""
+        equations, coefficients = self.equations, self.equations.system.bulk.coefficients
+        loads = coefficients[..., None] * equations.mixing_pairs[:, :, None]
+        return loads.reshape(*loads.shape[:2], -1)
+
+    @cached_property
+    def response(self) -> tuple[Array, Array, Array]:
+        r"""Derivatives of the equations, in packed form.
+
+        .. math:: δV_1 = -β^{-1} K δ\hat C + P^T π δτ, \qquad
+                  Z δτ = -(δ\hat V_2 + P\,δ\hat C)
+
+        Z = τ'⁻² + β ∂force/∂p · π with τ' the image of τ: the map is concave in τ, and Newton's method
+        from above stays above.
+
+        Returns
+        -------
+        K : (B, P, P) acting on packed matrices; P : (B, T, P), to be used with the multiplicity when it
+        acts on a packed matrix; Z : (B, T, T).
+        """
+        equations, system = self.equations, self.equations.system
+        packed, loads = equations.packing, self._loads
+        size, count, hessian = len(packed), packed.count, self.dyson.hessian
+        squared = packed.squared(self.x)  # −∂X/∂Ĉ
+        inner = product(self.x, self.dyson.traces[:, 0])
+        rest = np.eye(equations.rank) - inner
+        own = product(squared, hessian[:, :size, :size] / count[:, None])
+        k = product(_congruence(rest, packed) - _congruence(inner, packed) - own, squared)
+        cross = product(loads, hessian[:, size:, :size])  # ∂force/∂X for unit entries, (B, T, P)
+        p = -product(cross, squared) / count
+        total = product(product(loads, hessian[:, size:, size:]), transposed(loads))
+        tau = self.image[1]
+        z = np.eye(tau.shape[1]) / (tau * tau)[:, None, :]
+        return k, p, z + total * (system.width[:, None] * system.probabilities)[:, None, :]
+
+    @cached_property
+    def curvature(self) -> Array:
+        """ΓE[ω² F Fᵀ] of shape (B, P + T, P + T): minus the derivative of (Ĉ, V̂₂) in (V₁, πτ)."""
+        equations = self.equations
+        squared = self.measure * self.omega
+        features = transposed(equations.features)
+        curvature = product(equations.features * squared.real[:, None], features)
+        if np.iscomplexobj(squared):
+            imaginary = product(equations.features * squared.imag[:, None], features)
+            curvature = curvature + 1j * imaginary
+        return np.asarray(curvature * equations.counted)
+
+    @cached_property
+    def jacobian(self) -> tuple[Array, tuple[Array, Array]]:
+        r"""The linear system of Newton's method and of the error.
+
+        Both look for (X, y), a symmetric R × R matrix and T numbers, with
+
+        .. math:: X = β^{-1} K \hat Q + Pᵀ y + …, \qquad Z y/π = \hat q + P \hat Q + …
+
+        where (Q̂, q̂) = ΓE[ω² F Fᵀ] (X, y) + …: for Newton X = δV₁ and y = πδτ, for the error
+        X = Q and y = q₂.
+
+        Returns
+        -------
+        matrix : ndarray of shape (B, P + T, P + T)
+            Acts on (X packed, y).
+        sources : pair of ndarrays of shapes (B, P, P), (B, T, P)
+            β⁻¹K and P, acting on Q̂ packed.
+        """
+        equations, system = self.equations, self.equations.system
+        k, p, z = self.response
+        packed, types = k.shape[1], z.shape[1]
+        k, weighted = k / system.width[:, None, None], p * equations.packing.count
+        matrix = np.zeros((system.cells, packed + types, packed + types), dtype=z.dtype)
+        matrix[:, :packed, :packed] = np.eye(packed)
+        matrix[:, :packed, packed:] = -transposed(p)
+        matrix[:, packed:, packed:] = z / system.probabilities[:, None, :]
+        curvature = self.curvature
+        matrix[:, :packed] -= product(k, curvature[:, :packed])
+        matrix[:, packed:] -= product(weighted, curvature[:, :packed]) + curvature[:, packed:]
+        return matrix, (k, weighted)
+
+    def newton(self) -> tuple[Array, Array, Array]:
+        """(V₁, τ, 𝔤) that solve the linearised equations."""
+        equations, system = self.equations, self.equations.system
+        v1, tau = self._image(self.dyson.corrected())
+        missing = np.concatenate([v1 - self.v1, (tau - self.tau) / (self.image[1] * tau)], axis=1)
+        step = solve(self.jacobian[0], missing)
+        packed = self.v1.shape[1]
+        moved = step[:, packed:] / system.probabilities
+        active = self.active
+        if system.bulk.batches:
+            active = active + self._followed(step, moved)
+        return self.v1 + step[:, :packed], self.tau + moved, active
+
+    def _followed(self, step: Array, tau: Array) -> Array:
+        """How 𝔤 moves when (V₁, πτ) move by ``step``."""
+        equations = self.equations
+        packed = equations.packing
+        hats = product(self.curvature[:, : len(packed)], step[:, :, None])
+        x = product(packed.squared(self.x), hats)[:, :, 0]  # δX = −X δĈ X, δĈ = −curvature step
+        strengths = (equations.system.width[:, None] * equations.system.probabilities * tau)[:, None]
+        parameters = np.concatenate([x, product(strengths, self._loads)[:, 0]], axis=1)
+        size = self.active.shape[1]
+        return packing(size).unpack(self.dyson.followed(parameters))
+
+
+def _congruence(matrix: Array, packed: Packing) -> Array:
+    """The map D ↦ N D Nᵀ of packed symmetric matrices."""
+    return raised(matrix[:, None], np.ones((len(matrix), 1)), packed, packed)

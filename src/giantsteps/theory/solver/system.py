@@ -1,0 +1,143 @@
+"""The equations of the equivalent model as arrays: what the solver sees of a problem (theory §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from giantsteps.theory.solver.bulk import Bulk
+from giantsteps.types import Array
+
+__all__ = ["CHANNELS", "System"]
+
+#: Relative size of the smallest channel kept; what is lost is its square.
+CHANNELS = 1e-6
+_SHARED = ("coordinates", "weights")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class System:
+    r"""Coefficients of the equivalent model (theory §5c) for a stack of cells.
+
+    Every array has the cells on its first axis (B of them) except the two of the coordinates.
+    T types, K nodes of the r spike coordinates, M modes of the norm of the input, F special vectors
+    of the bulk: the r spikes, the teacher's remainder, and what the norms of neurons go with.
+
+    ==========================  ========================  ==================================
+    symbol                      attribute                 shape
+    ==========================  ========================  ==================================
+    k, its weights              coordinates, weights      (K, r), (K,)
+    μ₀ₜ, and its response to    mean                      (B, T, 1 + M, K)
+    the norm of the input
+    h, and its response         target                    (B, 1 + M, K)
+    μ₁ₜ, μ₂ₜ²                   linear, residual          (B, T, K)
+    h₁, hh                      target_linear,            (B, K)
+                                target_square
+    gₜ/cₜ; fₜgₜ/cₜ + eₜkμ₁ₜ     norms, initial_norms      (B, T or 0, K)
+    ℓₜ on the special vectors   loadings                  (B, T or 0, F)
+    vₜ                          spread                    (B, T or 0)
+    πₜ                          probabilities             (B, T)
+    \                           bulk                      Bulk
+    pull of f₀ on m, for the    pull                      (B, ≤ m, T, T)
+    first operators
+    β, Γ, 1/p                   width, ratio,             (B,)
+                                inverse_neurons
+    λ_s, and 1 in ω = 1/(1+V)   penalty, unit             (B,)
+    ==========================  ========================  ==================================
+
+    The equations are homogeneous in (λ_s, 1): λ → 0 with n < N is (1, 0).
+    """
+
+    coordinates: Array
+    weights: Array
+    mean: Array
+    linear: Array
+    residual: Array
+    target: Array
+    target_linear: Array
+    target_square: Array
+    norms: Array
+    initial_norms: Array
+    loadings: Array
+    spread: Array
+    probabilities: Array
+    bulk: Bulk
+    pull: Array
+    width: Array
+    ratio: Array
+    inverse_neurons: Array
+    penalty: Array
+    unit: Array
+
+    @property
+    def cells(self) -> int:
+        """Number of cells B."""
+        return len(self.width)
+
+    @property
+    def rank(self) -> int:
+        """Number of spike directions r."""
+        return int(self.coordinates.shape[1])
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """Cells of one shape are solved in one stack."""
+        return (
+            self.mean.shape[1:],
+            self.rank,
+            self.norms.shape[1],
+            self.initial_norms.shape[1],
+            self.bulk.shape,
+        )
+
+    def take(self, cells: Array) -> System:
+        """The system of some of the cells."""
+        return self._map(lambda name: getattr(self, name)[cells], self.bulk.take(cells))
+
+    @classmethod
+    def stack(cls, systems: Sequence[System]) -> System:
+        """One system from several of one shape and with the same coordinates."""
+        return systems[0]._map(
+            lambda name: np.concatenate([getattr(system, name) for system in systems]),
+            Bulk.stack([system.bulk for system in systems]),
+        )
+
+    def _map(self, change: Any, bulk: Bulk) -> System:
+        named = {
+            field.name: getattr(self, field.name) if field.name in _SHARED else change(field.name)
+            for field in fields(self)
+            if field.name != "bulk"
+        }
+        return System(bulk=bulk, **named)
+
+    def channels(self, tolerance: float = CHANNELS) -> tuple[Array, Array, Array]:
+        r"""μ₁ₜ(k) = Σ_a U_ta C_a(k) with as few channels a as needed, E_k[C_aC_b] = δ_ab.
+
+        The T × T matrices of theory §5c live on the span of μ₁ₜ(·), which has few dimensions: the
+        singular vectors of √(πₜ w_k) μ₁ₜ(k).
+
+        Returns
+        -------
+        U : ndarray of shape (B, T, R)
+        C : ndarray of shape (B, R, K)
+        rank : ndarray of shape (B,)
+            Channels that a cell needs; a stack with unequal ranks must be split first.
+        """
+        types = np.sqrt(self.probabilities)[:, :, None]
+        if self.mean.shape[1] == 1:
+            norm = np.sqrt((self.linear**2 * self.weights).sum(axis=-1, keepdims=True))
+            norm = np.where(norm > 0, norm, 1.0)
+            return norm, self.linear / norm, np.ones(self.cells, dtype=int)
+        scaled = types * self.linear * np.sqrt(self.weights)
+        left, values, _ = np.linalg.svd(scaled, full_matrices=False)
+        rank = np.maximum((values > tolerance * values[:, :1]).sum(axis=1), 1)
+        most = int(rank.max())
+        # One memory layout whatever the stack, so that every product has one order of sums.
+        left = np.ascontiguousarray(left[:, :, :most])
+        size = np.where(values[:, :most] > 0, values[:, :most], 1.0)
+        right = np.ascontiguousarray(np.swapaxes(left * types, 1, 2))
+        channels = right @ self.linear / size[:, :, None]
+        return left / types * size[:, None], channels, rank

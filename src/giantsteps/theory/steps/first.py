@@ -1,0 +1,78 @@
+"""The direction and the strength of the first step: what every later equation starts from."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from giantsteps.functions import Function
+from giantsteps.gaussian import moments
+from giantsteps.problem import Problem
+from giantsteps.theory.steps.teacher import teacher_moments
+
+__all__ = ["FirstStep", "first_step", "link_of"]
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    r"""The rank-one part √N G ≈ μ₁ b aᵀ of the first gradient.
+
+    .. math::
+        b = X^\top (y - f_0)/n_0,\qquad
+        \|b\|^2 \to μ_1^{*2} + E y_0^2/α_0,\qquad
+        ρ^2 = μ_1^{*2}/\|b\|^2,\qquad
+        θ_1 = η\,|μ_1|\,\|b\|\,\sqrt{E A^2}
+
+    =======  ===============  ==================================================
+    symbol   attribute        meaning
+    =======  ===============  ==================================================
+    ‖b‖²     ``norm_squared`` squared length of the step's direction
+    ρ²       ``alignment``    its squared cosine with β*
+    Ey₀²     ``label_moment`` second moment of y − c₀ E A, the labels it sees
+    θ₁       ``strength``     singular value of η μ₁ b aᵀ; inf where η → ∞
+    =======  ===============  ==================================================
+
+    References: theory §0, §2; ba2022.
+    """
+
+    norm_squared: float
+    alignment: float
+    label_moment: float
+    strength: float
+
+
+def link_of(problem: Problem) -> Function:
+    """The teacher's link σ* of a rank-one teacher."""
+    link: Function = problem.teacher.link  # type: ignore[attr-defined]
+    return link
+
+
+def first_step(problem: Problem, neurons: int | None = None) -> FirstStep:
+    """Direction and strength of the first step of ``problem``.
+
+    Parameters
+    ----------
+    problem : Problem
+        With at least one step.
+    neurons : int, optional
+        N, for η = rate · N^exponent; without it a positive exponent has infinite strength.
+    """
+    step = problem.steps[0]
+    activation, teacher = moments(problem.activation), teacher_moments(problem.teacher)
+    law = problem.init.second_layer
+    seen = activation.mean * law.mean  # f₀ → c₀ E A
+    label_moment = (
+        teacher.second_moment - 2 * seen * teacher.mean + seen**2 + problem.noise_variance
+    )
+    norm_squared = teacher.linear**2 + label_moment / step.samples
+    if neurons is not None:
+        rate = step.learning_rate(neurons)
+    else:
+        rate = step.rate if step.exponent == 0 else (math.inf if step.rate else 0.0)
+    scale = abs(activation.linear) * math.sqrt(norm_squared * law.second_moment)
+    return FirstStep(
+        norm_squared=norm_squared,
+        alignment=teacher.linear**2 / norm_squared if norm_squared else 0.0,
+        label_moment=label_moment,
+        strength=rate * scale if scale else 0.0,
+    )

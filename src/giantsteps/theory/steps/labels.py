@@ -1,0 +1,118 @@
+r"""The labels of a batch as a quadrature (theory §5b).
+
+A sample enters the operators of the bulk through its residual r alone; its coordinate u = ⟨x, β*⟩ on
+the teacher matters through E[u f(r)] and E[u² f(r)]. A fine quadrature of (u, ε) is carried over, by
+interpolation, to panels of r that narrow towards zero, where functions of r may be steep.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from giantsteps.functions import Function
+from giantsteps.gaussian import gauss_rule
+from giantsteps.theory.solver.panel_grid import PanelGrid
+from giantsteps.types import FloatArray
+
+__all__ = ["Labels", "labels"]
+
+#: Distinct labels up to which each is a node.
+_FEW = 24
+#: Panels: growth of their widths, and nodes on each, for each resolution.
+_GROWTH, _ORDERS = 3.0, (8, 12, 16, 22)
+_NOISE = (24, 40, 64, 96)
+_NEGLIGIBLE = 1e-18
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """E f(r) = Σ weights f, E[u f(r)] = Σ first f, E[u² f(r)] = Σ second f, all of shape (Y,)."""
+
+    nodes: FloatArray
+    weights: FloatArray
+    first: FloatArray
+    second: FloatArray
+
+    def moment(self, power: int) -> float:
+        """E r^power."""
+        return float(self.weights @ self.nodes**power)
+
+    def teacher(self, power: int) -> float:
+        """E[u r^power]."""
+        return float(self.first @ self.nodes**power)
+
+    @property
+    def largest(self) -> float:
+        """The largest |r|."""
+        return float(np.abs(self.nodes).max())
+
+
+@lru_cache(maxsize=128)
+def labels(
+    link: Function,
+    noise_variance: float,
+    shift: float,
+    finest: float,
+    level: int = 1,
+    tail: float = 0.0,
+) -> Labels:
+    """The law of r = σ*(u) + ε − shift.
+
+    Parameters
+    ----------
+    link : Function
+        σ*.
+    noise_variance, shift : float
+        Δ, and what is subtracted (c₀ E A).
+    finest : float
+        Functions of r are analytic up to this distance from the real line, near zero.
+    level : int
+        Resolution, from 0.
+    tail : float
+        Share of the largest |r| that is cut off. The bulk of the weights has no edge where labels are
+        unbounded; that of n₀ samples is the one of labels up to the largest of n₀ draws,
+        tail = 1/(2n₀).
+    """
+    rule = gauss_rule(link, width=3.5).pruned(_NEGLIGIBLE)
+    u, w = rule.nodes, rule.weights / rule.weights.sum()
+    r = np.asarray(link(u), dtype=float) - shift
+    if noise_variance > 0:
+        g, v = np.polynomial.hermite_e.hermegauss(_NOISE[level])
+        g, v = g[v > _NEGLIGIBLE], v[v > _NEGLIGIBLE]
+        r = (r[:, None] + math.sqrt(noise_variance) * g).ravel()
+        u, w = np.repeat(u, len(g)), (w[:, None] * (v / v.sum())).ravel()
+    if tail:
+        u, r, w = _cut(u, r, w, tail)
+    distinct, where = np.unique(r, return_inverse=True)
+    if len(distinct) <= _FEW:
+        sums = [np.bincount(where, w * f) for f in (np.ones_like(u), u, u * u)]
+        return Labels(distinct, *sums)
+    grid = PanelGrid(_edges(r, finest), _ORDERS[level])
+    sums = grid.spread(r, w, w * u, w * u * u)
+    used = np.any(np.abs(sums) > _NEGLIGIBLE, axis=0)
+    return Labels(grid.nodes[used], *(part[used] for part in sums))
+
+
+def _cut(
+    u: FloatArray, r: FloatArray, w: FloatArray, tail: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The quadrature with |r| up to the quantile 1 − tail: larger ones are moved there."""
+    order = np.argsort(np.abs(r), kind="stable")
+    share = np.cumsum(w[order])
+    top = float(np.interp(1.0 - tail, share / share[-1], np.abs(r)[order]))
+    return u, np.clip(r, -top, top), w
+
+
+def _edges(r: FloatArray, finest: float) -> FloatArray:
+    """Panels that grow with |r| on both sides of zero, as far as the labels go."""
+    low, high = float(r.min()), float(r.max())
+    start = min(finest, max(-low, high))
+    steps = start * _GROWTH ** np.arange(0.0, 60.0)
+    inside = np.concatenate([-steps[::-1], [0.0], steps])
+    margin = 1e-6 * (high - low)
+    inside = inside[(inside > low + margin) & (inside < high - margin)]
+    return np.concatenate([[low], inside, [high]])

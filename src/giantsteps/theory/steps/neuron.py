@@ -1,0 +1,255 @@
+r"""The law of one neuron after one step, given the batch (theory §5b).
+
+.. math:: w = S_t\hat b + (I + κ_t M)\,w_0 + ζ,\qquad M = n_0^{-1}Σ_i r_i x_ix_i^⊤,\qquad
+          ζ = s\,n_0^{-1}Σ_i r_i φ_h(g_i)\,x_i,\qquad s = η̃A_t,
+
+with σ'(g) = μ₁ + h₁g + φ_h(g): the constant makes the spike, the linear part multiplies the initial
+weights, the rest acts like noise on each sample. Over w₀, for weights on the sphere,
+
+.. math:: d\,\mathrm{Cov}(w) = Σ_t = (I + κ_tM)² + ε_t\mathbf S,\qquad
+          d\,\mathrm{Cov}(w, ‖w‖²) = (I + κ_tM)λ_t + ζ_t,\qquad d\,\mathrm{Var}‖w‖² = v_t .
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from giantsteps.functions import Function
+from giantsteps.gaussian import gauss_rule
+from giantsteps.theory.equivalent.covariance import Covariance
+from giantsteps.theory.equivalent.norms import Norms
+from giantsteps.theory.solver.bulk import Batch
+from giantsteps.theory.steps.labels import Labels
+from giantsteps.types import FloatArray
+
+__all__ = ["NeuronLaw", "Slopes", "slopes"]
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Gaussian moments of σ' and of φ_h = σ' − μ₁ − h₁g (φ = σ' − μ₁).
+
+    ==============  ==================  ============================
+    symbol          attribute           meaning
+    ==============  ==================  ============================
+    μ₁, h₁, h₂, h₃  hermite             E[σ'He_k]/k! = (k+1)c_{k+1}
+    v_h             noise               E φ_h²
+    a₁, a₂          skew, bend          E[gφ_h²], ½E[He₂φ_h²]
+    \\               fourth, spread      Eφ_h⁴, E[g²φ_h²]
+    \\               cubic               E[gφ_h³]
+    \\               lean, mixed, third  E[gφ²], E[gφφ_h], E[φ²φ_h]
+    ==============  ==================  ============================
+    """
+
+    hermite: tuple[float, float, float, float]
+    noise: float
+    skew: float
+    bend: float
+    fourth: float
+    spread: float
+    cubic: float
+    lean: float
+    mixed: float
+    third: float
+
+
+def slopes(activation: Function) -> Slopes:
+    """Moments of the derivative of σ."""
+    derivative = activation.derivative
+    rule = gauss_rule(derivative)
+    g, mean = rule.nodes, rule.mean
+    slope = np.asarray(derivative(g), dtype=float)
+    powers = (np.ones_like(g), g, (g * g - 1) / 2, (g**3 - 3 * g) / 6)
+    hermite = [float(mean(slope * he)) for he in powers]
+    size = math.sqrt(float(mean(slope * slope)))
+    hermite = [0.0 if abs(h) < 1e-14 * size else h for h in hermite]
+    phi = slope - hermite[0]
+    rest = phi - hermite[1] * g
+    return Slopes(
+        hermite=(hermite[0], hermite[1], hermite[2], hermite[3]),
+        noise=float(mean(rest**2)),
+        skew=float(mean(g * rest**2)),
+        bend=float(mean((g * g - 1) * rest**2)) / 2,
+        fourth=float(mean(rest**4)),
+        spread=float(mean((g * rest) ** 2)),
+        cubic=float(mean(g * rest**3)),
+        lean=float(mean(g * phi**2)),
+        mixed=float(mean(g * phi * rest)),
+        third=float(mean(phi**2 * rest)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class NeuronLaw:
+    """Neurons that move by s = η̃A along the gradient of one batch.
+
+    ======  ============  =================================================
+    symbol  attribute     meaning
+    ======  ============  =================================================
+    s       moved         shape (T,)
+    α₀      samples       n₀/d
+    r, u    labels        residuals of the batch, and the teacher's coordinate
+    φ       slope         moments of σ'
+    ======  ============  =================================================
+    """
+
+    moved: FloatArray
+    samples: float
+    labels: Labels
+    slope: Slopes
+
+    # -- the spike ------------------------------------------------------------------------------
+
+    @property
+    def length(self) -> float:
+        """‖b‖, b = n₀⁻¹Σ r_ix_i."""
+        return math.sqrt(self.labels.teacher(1) ** 2 + self.labels.moment(2) / self.samples)
+
+    @property
+    def overlap(self) -> float:
+        """γ = ⟨b, β*⟩/‖b‖."""
+        return self.labels.teacher(1) / self.length if self.length else 0.0
+
+    @property
+    def spikes(self) -> FloatArray:
+        """S_t = s μ₁‖b‖."""
+        return self.moved * self.slope.hermite[0] * self.length
+
+    # -- the bulk -------------------------------------------------------------------------------
+
+    @property
+    def tilt(self) -> FloatArray:
+        """κ_t = h₁s."""
+        return self.slope.hermite[1] * self.moved
+
+    @property
+    def noise(self) -> FloatArray:
+        """ε_t = s²v_h/α₀."""
+        return self.moved**2 * self.slope.noise / self.samples
+
+    def covariance(self) -> Covariance:
+        """Σ_t through I, 2M, M² and 𝐒 (without the two in the middle where κ = 0)."""
+        r, alpha, tilt = self.labels.nodes, self.samples, self.tilt
+        even = bool(np.any(tilt))
+        linear = np.stack([2 * r, r * r]) if even else (r * r)[None]
+        ones = np.ones_like(self.moved)
+        columns = [ones, tilt, self.noise, tilt**2] if even else [ones, self.noise]
+        batch = Batch(
+            samples=np.array([alpha]),
+            weights=self.labels.weights,
+            first=self.labels.first[None],
+            second=self.labels.second[None, None],
+            linear=linear,
+            factors=r[None] if even else np.zeros((0, len(r))),
+        )
+        # Special vectors: b̂, B, b₂, b₃, and M b, M b₂ where norms need them.
+        length, overlap = self.length, self.overlap
+        rest = math.sqrt(max(1.0 - overlap**2, 0.0))
+        # A teacher along the step leaves no direction of its own: any generic one will do.
+        inverse = 1.0 / rest if rest > 1e-12 else 0.0
+        powers = [r / length, -overlap * inverse * r / length, r**2, r**3]
+        teacher = [0.0, inverse, 0.0, 0.0]
+        place = [0, 0, 0, 0]
+        if even:
+            powers, teacher, place = [*powers, r, r**2], [*teacher, 0.0, 0.0], [*place, 1, 1]
+        return Covariance(
+            shares=np.ones(1),
+            diagonal=np.ones((1, 1)),
+            coefficients=np.stack(columns, axis=1),
+            external=np.array(teacher)[:, None, None],
+            gram=self._gram(even),
+            spread=np.ones((1, 1)),
+            batches=(batch,),
+            sums=(np.stack(powers),),
+            place=tuple(place),
+        )
+
+    def _gram(self, even: bool) -> FloatArray:
+        """d⁻¹tr Ω_cΩ_c' of I, 2M, 𝐒, M²: sums over non-crossing partitions of moments of r."""
+        e, alpha = self.labels.moment, self.samples
+        square = e(4) / alpha + e(2) ** 2
+        if not even:
+            return np.array([[1.0, e(2)], [e(2), square]])
+        m2 = e(2) / alpha + e(1) ** 2
+        m3 = e(3) / alpha**2 + 3 * e(1) * e(2) / alpha + e(1) ** 3
+        m4 = e(4) / alpha**3 + 4 * e(1) * e(3) / alpha**2 + 2 * e(2) ** 2 / alpha**2
+        m4 += 6 * e(1) ** 2 * e(2) / alpha + e(1) ** 4
+        ms = e(3) / alpha + e(1) * e(2)
+        mms = e(4) / alpha**2 + 2 * e(1) * e(3) / alpha + e(2) ** 2 / alpha + e(1) ** 2 * e(2)
+        return np.array(
+            [
+                [1.0, 2 * e(1), e(2), m2],
+                [2 * e(1), 4 * m2, 2 * ms, 2 * m3],
+                [e(2), 2 * ms, square, mms],
+                [m2, 2 * m3, mms, m4],
+            ]
+        )
+
+    # -- the norms ------------------------------------------------------------------------------
+
+    def norms(self, gaussian: bool) -> Norms:
+        r"""Variance of the squared norms, and what they go with.
+
+        λ_t = 4sh₂(1 + κm̄) b + (s²/α₀)E[gφ²] b₂ is the part of ‖w‖² linear in w₀; sample i moves ‖w‖² by
+        n₀⁻¹[2sr(1 + κm̄)gφ + (s²r²/α₀)φ²], which goes with its own srφ_h x/n₀:
+        ζ_t = (2s²/α₀)(1 + κm̄)E[gφφ_h] b₂ + (s³/α₀²)E[φ²φ_h] b₃. Here b_j = n₀⁻¹Σ r^j x, m̄ = E r.
+        """
+        s, alpha, kappa, slope = self.moved, self.samples, self.tilt, self.slope
+        _, _, h2, h3 = slope.hermite
+        e, mean = self.labels.moment, self.labels.moment(1)
+        inner = 1.0 + kappa * mean
+        even = bool(np.any(kappa))
+        by_b = 4 * s * h2 * inner
+        by_b2 = s**2 / alpha * slope.lean
+        own_b2 = 2 * s**2 / alpha * inner * slope.mixed
+        own_b3 = s**3 / alpha**2 * slope.third
+        zero = np.zeros_like(s)
+        columns = [by_b * self.length, zero, by_b2 + own_b2, own_b3]
+        if even:
+            columns += [kappa * by_b, kappa * by_b2]
+        second = e(2) / alpha + mean**2
+        growth = self._power(2) + 6 * s * h3 * (mean + kappa * second)
+        growth = growth + s**2 / alpha * slope.bend * e(2)
+        return Norms(
+            np.maximum(self._spread(), 0.0),
+            np.stack(columns, axis=1),
+            initial=gaussian,
+            growth=growth,
+            stretch=s * h2 * self.length,
+        )
+
+    def _power(self, power: int) -> FloatArray:
+        """N_j = d⁻¹tr (I + κM)^j, j = 2 or 4, from the free cumulants of M."""
+        e, alpha, kappa = self.labels.moment, self.samples, self.tilt
+        k1 = 1.0 + kappa * e(1)
+        k2, k3, k4 = (kappa**j * e(j) / alpha ** (j - 1) for j in (2, 3, 4))
+        if power == 2:
+            return k2 + k1**2
+        return k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
+
+    def _spread(self) -> FloatArray:
+        """v_t: traceless forms of w₀, products of old and new weights, and the new ones."""
+        s, alpha, slope = self.moved[:, None], self.samples, self.slope
+        _, _, h2, h3 = slope.hermite
+        r, weights = self.labels.nodes, self.labels.weights
+        second, fourth = self.labels.moment(2), self.labels.moment(4)
+        kappa, n2, n4 = self.tilt[:, None], self._power(2)[:, None], self._power(4)[:, None]
+        inner = 1.0 + kappa * self.labels.moment(1) + kappa * r / alpha
+        own = kappa**2 * second / alpha
+        excess = inner**2 + own - n2
+        pulled = 4 * s * h2 * r * inner + s**2 / alpha * slope.skew * r**2
+
+        def mean(values: FloatArray) -> FloatArray:
+            return (values @ weights)[:, None]
+
+        product = mean(r**2 * inner**2) * slope.spread + own * slope.noise * second
+        total = 2 * (n4 - n2**2) + 24 * s * h3 * mean(r * inner * excess)
+        total = total + 4 * s**2 / alpha * slope.bend * mean(r**2 * excess)
+        total = total + 4 * s**2 / alpha * product
+        total = total + 4 * s**3 / alpha**2 * mean(r**3 * inner) * slope.cubic
+        total = total + s**4 / alpha**3 * fourth * (slope.fourth - slope.noise**2)
+        total = total + 2 * s**4 / alpha**2 * slope.noise**2 * second**2
+        return np.asarray((total + (pulled @ self.labels.first)[:, None] ** 2)[:, 0])

@@ -1,0 +1,177 @@
+"""From a problem with one step (or none) to its equivalent model (theory §5b)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from giantsteps.gaussian import moments
+from giantsteps.problem import Problem, SecondLayer
+from giantsteps.theory.equivalent.covariance import Covariance
+from giantsteps.theory.equivalent.model import USUAL, SpikedFeatures
+from giantsteps.theory.equivalent.rules import graded_rule
+from giantsteps.theory.steps.first import link_of
+from giantsteps.theory.steps.labels import Labels, labels
+from giantsteps.theory.steps.neuron import NeuronLaw, slopes
+from giantsteps.types import FloatArray
+
+__all__ = ["movement", "neuron_law", "one_step", "types_of"]
+
+#: Nodes of a panel of the second layer, by resolution, and where they end.
+_TYPES, _TYPES_REACH = (10, 16, 22, 30, 40), 7.5
+#: Resolution of the spectra, and draws whose largest bounds labels and second layer in the limit.
+_SPECTRA, _LIMIT = 1, 1e9
+_slopes = lru_cache(maxsize=256)(slopes)
+
+
+def types_of(
+    law: SecondLayer, level: int, steepness: float, tail: float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """Values of the second layer and their probabilities; a quadrature of a continuous law.
+
+    Parameters
+    ----------
+    law : SecondLayer
+    level : int
+        Resolution.
+    steepness : float
+        Spike of A = 1: functions of A vary on the scale of its inverse.
+    tail : float
+        Share of the largest |A| that is cut off, as for `labels`.
+    """
+    if math.isfinite(law.distinct_nonzero):
+        return law.types()
+    reach = float(norm.isf(tail / 2)) if tail else _TYPES_REACH
+    width = 2.0 ** math.floor(math.log2(4.0 / steepness)) if steepness > 0.5 else reach
+    rule = graded_rule(level, width, (0.0,), reach, _TYPES)
+    return rule.nodes, rule.weights
+
+
+def movement(problem: Problem, number: int, neurons: float) -> float:
+    """η̃ = η/√N of a step; its rate in the limit, where its exponent is 1/2."""
+    step = problem.steps[number]
+    return step.rate if math.isinf(neurons) else step.rate * neurons ** (step.exponent - 0.5)
+
+
+def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> Labels:
+    """The residuals of the first batch, y − c₀E A, for neurons that move by at most ``moved``."""
+    step, slope = problem.steps[0], _slopes(problem.activation)
+    shift = moments(problem.activation).mean * problem.init.second_layer.mean
+    noise, tilt = moved * math.sqrt(slope.noise) / step.samples, abs(slope.hermite[1]) * moved
+    finest = 1.0 / max(noise, tilt / step.samples, 0.25)
+    octave = 2.0 ** math.floor(math.log2(finest))
+    return labels(link_of(problem), problem.noise_variance, shift, octave, min(level, 3), tail)
+
+
+def neuron_law(
+    problem: Problem, moved: FloatArray, level: int = USUAL, tail: float = 0.0
+) -> NeuronLaw:
+    """Neurons with η̃A = ``moved`` after the first step of ``problem``."""
+    largest = float(np.abs(moved).max(initial=0.0))
+    return NeuronLaw(
+        moved,
+        problem.steps[0].samples,
+        labels_of(problem, largest, level, tail),
+        _slopes(problem.activation),
+    )
+
+
+def one_step(
+    problem: Problem,
+    d: int | None = None,
+    *,
+    simplify: tuple[str, ...] = (),
+    level: int = USUAL,
+    **others: Any,
+) -> SpikedFeatures:
+    r"""The equivalent model after one gradient step, or none.
+
+    One spike direction b̂ with overlap γ = ρ; types A_t of the second layer with S_t = η̃A_tμ₁‖b‖,
+    η̃ = η/√N, and the covariances and norms of :class:`NeuronLaw`. At finite N the initial output pulls on
+    the neurons: along the right vectors of the types W₀ becomes W₀(I − η̃μ₁²AAᵀ/N), which changes the
+    penalty on m_t by
+
+    .. math:: \frac{A_tA_s}{N}\bigl\{-η̃μ_1²[2g̃^0_{ts} + (κ_t+κ_s)g̃^M_{ts}]
+              + η̃²μ_1⁴(1 + 1/α_0)E A²\,g̃^0_{ts}\bigr\},\qquad
+              g̃^0 = Uτ(𝒢)U^⊤,\quad g̃^M = Uτ(M𝒢)U^⊤ .
+
+    References: theory §5b, §5c; cui2024, dandi2024.
+    """
+    neurons = math.inf if d is None else float(problem.at(d).neurons)
+    sized = problem if d is None else problem.realised(d)
+    shared: dict[str, Any] = {
+        "activation": sized.activation,
+        "teacher": link_of(sized),
+        "noise_variance": sized.noise_variance,
+        "width": sized.width,
+        "neurons": neurons,
+        "problem": problem,
+        **others,
+    }
+    if not sized.steps:
+        return SpikedFeatures(spikes=0.0, overlap=0.0, bulk=1.0, **shared)
+    rate = movement(sized, 0, neurons)
+
+    @lru_cache(maxsize=8)
+    def finer(level: int) -> SpikedFeatures:
+        return _at_level(sized, rate, neurons, simplify, level, shared)
+
+    def bounded() -> SpikedFeatures:
+        samples = _LIMIT if d is None else sized.steps[0].samples * d
+        tails = 0.5 / samples, 0.5 / min(neurons, _LIMIT)
+        return _at_level(sized, rate, neurons, simplify, _SPECTRA, shared, tails)
+
+    return replace(finer(level), finer=finer, bounded=bounded)
+
+
+def _at_level(
+    problem: Problem,
+    rate: float,
+    neurons: float,
+    simplify: tuple[str, ...],
+    level: int,
+    shared: dict[str, Any],
+    tails: tuple[float, float] = (0.0, 0.0),
+) -> SpikedFeatures:
+    law, unit = problem.init.second_layer, neuron_law(problem, np.array([rate]), level, tails[0])
+    values, probabilities = types_of(law, level, abs(float(unit.spikes[0])), tails[1])
+    neuron = replace(unit, moved=rate * values)
+    bulk = neuron.covariance()
+    if "isotropic bulk" in simplify:
+        bulk = Covariance.isotropic(bulk.totals, 1)
+    norms = None
+    if not simplify and rate:
+        norms = neuron.norms(problem.init.weights == "gaussian")
+    return SpikedFeatures(
+        spikes=neuron.spikes[:, None],
+        overlap=neuron.overlap,
+        probabilities=probabilities,
+        bulk=bulk,
+        norms=norms,
+        pull=None if math.isinf(neurons) else _pull(neuron, values, probabilities, rate, simplify),
+        second_layer=values,
+        **shared,
+    )
+
+
+def _pull(
+    neuron: NeuronLaw,
+    values: FloatArray,
+    probabilities: FloatArray,
+    rate: float,
+    simplify: tuple[str, ...],
+) -> FloatArray:
+    """What multiplies uᵀτ(𝒢)u and uᵀτ(2M𝒢)u in the penalty of m, shape (1 or 2, T, T)."""
+    linear = rate * neuron.slope.hermite[0] ** 2
+    square = linear**2 * (1.0 + 1.0 / neuron.samples) * float(probabilities @ values**2)
+    outer = np.outer(values, values)
+    plain = outer * (square - 2.0 * linear)
+    if not np.any(neuron.tilt) or "isotropic bulk" in simplify:
+        return plain[None]
+    tilt = np.add.outer(neuron.tilt, neuron.tilt)
+    return np.stack([plain, -0.5 * linear * outer * tilt])

@@ -1,0 +1,204 @@
+r"""Where two steps move the neurons: one vector for each second-layer value (theory §7).
+
+.. math:: W_2 = W_0 + \sum_j F(A_j)\,e_j^\top + \text{bulk},\qquad
+          F(A) = A\,(η̃_1 μ_1 b + η̃_2 D(A)),\qquad
+          D(A) = n^{-1} \sum_i x_i\, r_i\, ζ_A(i).
+
+Only inner products matter: those of the vectors among themselves (the kernel 𝒦), with the
+teacher's directions and with b.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.functions import Function, Teacher
+from giantsteps.gaussian import moments
+from giantsteps.problem import SecondLayer
+from giantsteps.theory.steps.several.response import (
+    Response,
+    fresh_response,
+    lengths,
+    reused_response,
+)
+from giantsteps.theory.steps.several.sample_law import SampleLaw, sample_law
+
+__all__ = ["Field", "Modes", "two_step_field"]
+
+#: Eigenvalues of 𝒦 below this, relative to the largest, are rounding.
+_ROUNDING = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """Orthonormal directions of the field, strongest first.
+
+    ======  =============  ========  =====================================================
+    symbol  attribute      shape     meaning
+    ======  =============  ========  =====================================================
+    ℓ_j     strength       (r,)      eigenvalues of 𝒦 under the law of A: θ_j² = N ℓ_j
+    S_tj    spikes         (T, r)    √ℓ_j φ_j(A_t), component of type t along direction j
+    γ_j     teacher        (R, r)    cosines of the directions with those of the teacher
+    \\       first          (r,)      cosines with b, the direction of the first step
+    ======  =============  ========  =====================================================
+    """
+
+    strength: NDArray
+    spikes: NDArray
+    teacher: NDArray
+    first: NDArray
+
+    def take(self, modes: list[int]) -> Modes:
+        """Some of them."""
+        return Modes(
+            self.strength[modes],
+            self.spikes[:, modes],
+            self.teacher[:, modes],
+            self.first[modes],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """F(A) through its inner products, and what is left of the neurons.
+
+    ==============  =============  ========  =================================================
+    symbol          attribute      shape     meaning
+    ==============  =============  ========  =================================================
+    A_t, π_t        values,        (T,)      types of the second layer
+                    probabilities
+    𝒦(A, A')        kernel         (T, T)    ⟨F(A), F(A')⟩
+    ⟨F(A), β_i⟩     teacher        (T, R)    along the teacher's directions
+    ⟨F(A), b̂⟩       first          (T,)      along the direction of the first step
+    c_t             variances      (T,)      squared length of the bulk of a neuron
+    ==============  =============  ========  =================================================
+    """
+
+    values: NDArray
+    probabilities: NDArray
+    kernel: NDArray
+    teacher: NDArray
+    first: NDArray
+    variances: NDArray
+
+    @cached_property
+    def modes(self) -> Modes:
+        """Eigenpairs of 𝒦 under the law of A; φ_j has the sign that makes E[A φ_j] ≥ 0."""
+        root = np.sqrt(self.probabilities)
+        strength, vectors = np.linalg.eigh(root[:, None] * self.kernel * root)
+        kept = np.flatnonzero(strength > _ROUNDING * max(float(strength[-1]), 1e-300))[::-1]
+        strength, phi = strength[kept], vectors[:, kept] / root[:, None]
+        phi = phi * np.where((self.probabilities * self.values) @ phi < 0, -1.0, 1.0)
+        weighted = self.probabilities[:, None] * phi / np.sqrt(strength)
+        return Modes(
+            strength=strength,
+            spikes=phi * np.sqrt(strength),
+            teacher=self.teacher.T @ weighted,
+            first=self.first @ weighted,
+        )
+
+
+@lru_cache(maxsize=64)
+def two_step_field(
+    activation: Function,
+    teacher: Teacher,
+    noise_variance: float,
+    second_layer: SecondLayer,
+    samples: tuple[float, float],
+    rates: tuple[float, float],
+    reused: bool,
+) -> Field:
+    r"""The field of two steps.
+
+    .. math::
+        𝒦(A,A') = AA'\bigl[(η̃_1μ_1)^2\|b\|^2 + η̃_1μ_1η̃_2(⟨D_A,b⟩+⟨D_{A'},b⟩)
+        + η̃_2^2⟨D_A,D_{A'}⟩\bigr]
+
+    With g_A = r ζ_A, expectations over a sample of the second batch:
+
+    .. math::
+        \text{fresh:}\quad &⟨D_A,D_{A'}⟩ = ⟨E[xg_A],E[xg_{A'}]⟩ + E[g_Ag_{A'}]/α_2,\quad
+        ⟨D_A,b⟩ = ⟨b,E[xg_A]⟩;\\
+        \text{reused:}\quad &⟨D_A,D_{A'}⟩ = … + (E[∂g_A]E[yg_{A'}] + E[yg_A]E[∂g_{A'}])/α_0,
+        \quad ⟨D_A,b⟩ = E[(y/α_0+v)g_A],
+
+    ∂ the derivative in v at fixed y. For c_t see theory §7.
+
+    ===========  ==================  =====================================================
+    symbol       argument            meaning
+    ===========  ==================  =====================================================
+    σ            activation          with E σ = 0 or E A = 0: the first gradient sees y
+    α₀, α₂       samples             n/d of the two steps; equal if ``reused``
+    η̃₁, η̃₂       rates               η_i/√N
+    ===========  ==================  =====================================================
+
+    References: theory §7; moniri2026.
+    """
+    law = sample_law(teacher, noise_variance, samples[0])
+    values, probabilities = second_layer.types()
+    respond = reused_response if reused else fresh_response
+    response = respond(activation, law, rates[0] * values)
+    linear = moments(activation).linear
+    output = np.tensordot(probabilities * values, response.output, axes=1)
+    residual = law.label - output  # r, (Y, V)
+    pull = residual * response.slope  # g_A, (T, Y, V)
+    frame = law.frame(pull)  # E[x g_A], (T, R + 1)
+    weighted = (pull * law.mass).reshape(len(values), -1)
+    inner = frame @ frame.T + weighted @ pull.reshape(len(values), -1).T / samples[1]
+    along = frame @ law.direction  # ⟨D_A, b⟩
+    if reused:
+        moved = rates[0] * linear
+        feedback = np.tensordot(probabilities * values**2, response.slope, axes=1)
+        drift = residual * response.curvature * values[:, None, None] - feedback * response.slope
+        drift = moved * law.mean(drift)  # E[∂g_A]
+        echo = law.mean(pull * law.label)  # E[y g_A]
+        inner = inner + (np.outer(drift, echo) + np.outer(echo, drift)) / samples[0]
+        along = law.mean((law.label / samples[0] + law.step) * pull)
+    first, second = rates[0] * linear, rates[1]
+    kernel = first**2 * law.norm_squared + first * second * np.add.outer(along, along)
+    kernel = kernel + second**2 * inner
+    variances = _variances(activation, law, response, residual, values, rates, samples[1], reused)
+    length = np.sqrt(law.norm_squared)
+    return Field(
+        values=values,
+        probabilities=probabilities,
+        kernel=np.outer(values, values) * kernel,
+        teacher=values[:, None] * (first * law.linear + second * frame[:, :-1]),
+        first=values * (first * length + second * along / length),
+        variances=variances,
+    )
+
+
+def _variances(
+    activation: Function,
+    law: SampleLaw,
+    response: Response,
+    residual: NDArray,
+    values: NDArray,
+    rates: tuple[float, float],
+    samples: float,
+    reused: bool,
+) -> NDArray:
+    """c_t, the squared length of the neurons without F(A): traces of the bulk (theory §7)."""
+    sigma = moments(activation)
+    first, second = rates[0] * values, rates[1] * values
+    before = lengths(sigma, law, first)
+    noise = response.slope_square - response.slope**2
+    noise = law.mean(residual**2 * noise) / samples
+    stretch = law.mean(residual * response.curvature)  # P = E[r σ''(h)]
+    if not reused:
+        return before * (1.0 + second * stretch) ** 2 + second**2 * noise
+    tilt = law.mean(residual * response.tilt)  # L = E[r g σ'(h)]
+    echo = response.echo - sigma.linear * response.slope
+    echo = law.mean(law.label * residual * echo) / samples  # X
+    own = before - 1.0
+    return (
+        before
+        + 2.0 * second * (tilt + own * stretch)
+        + 2.0 * first * second * echo
+        + second**2 * (noise + tilt**2 + own * stretch**2 + 2.0 * first * stretch * echo)
+    )

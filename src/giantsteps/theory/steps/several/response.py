@@ -1,0 +1,200 @@
+r"""How a neuron answers a sample after the first step: Gaussian means of σ and its slopes.
+
+The pre-activation of a neuron with second-layer value A, s = η̃₁A, on a sample of the second
+batch is (theory §7)
+
+.. math::
+    \text{fresh:}\quad h &= \sqrt{c_1}\,g + s\,μ_1 v,\\
+    \text{reused:}\quad h &= g + s\,(y\,σ'(g)/α_0 + μ_1 v) + \sqrt{c_1 - 1}\,ξ,
+
+with g, ξ ~ N(0, 1) and c₁ = 1 + s² Ey² Var σ'/α₀: a reused sample finds a neuron that has seen it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import BSpline, make_interp_spline
+
+from giantsteps.functions import Function
+from giantsteps.gaussian import Moments, Rule, gauss_rule, moments, smoothed
+from giantsteps.theory.solver.panel_grid import PanelGrid
+from giantsteps.theory.steps.several.sample_law import SampleLaw
+
+__all__ = ["Response", "fresh_response", "lengths", "reused_response"]
+
+#: Half-width of the integral over g and its widest panel.
+_REACH, _PANEL = 8.5, 4.25
+#: Panels of the law of h and nodes on each; spacing and degree of tabulated functions.
+_WIDTH, _ORDER, _SPACING, _SPLINE_DEGREE = 1.5, 12, 0.1, 7
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """Means over (g, ξ) at the nodes of a :class:`SampleLaw`, shape (T, Y, V): one layer a type.
+
+    Attributes
+    ----------
+    output : E σ(h)
+    slope : ζ = E σ'(h)
+    curvature : E σ''(h)
+    slope_square : E σ'(h)²
+    tilt : E[g σ'(h)]
+    echo : E[σ'(g) σ'(h)]
+    """
+
+    output: NDArray
+    slope: NDArray
+    curvature: NDArray
+    slope_square: NDArray
+    tilt: NDArray
+    echo: NDArray
+
+
+def lengths(sigma: Moments, law: SampleLaw, moved: NDArray) -> NDArray:
+    """c₁ = 1 + s² Ey² Var σ'/α₀, the squared length of a neuron's bulk after the first step."""
+    return 1.0 + moved**2 * (law.label_moment * sigma.derivative_variance / law.samples)
+
+
+def fresh_response(activation: Function, law: SampleLaw, moved: NDArray) -> Response:
+    """The response to a sample that the first step has not seen.
+
+    Parameters
+    ----------
+    activation : Function
+        σ.
+    law : SampleLaw
+    moved : ndarray of shape (T,)
+        s = η̃₁A of each type.
+    """
+    sigma = moments(activation)
+    scale = np.sqrt(lengths(sigma, law, moved))[:, None]
+    mean = np.multiply.outer(moved * sigma.linear, law.step)
+    slope = smoothed(activation.derivative, mean, scale)
+    # The label plays no part: one row stands for all.
+    return Response(
+        output=smoothed(activation, mean, scale).mean[:, None],
+        slope=slope.mean[:, None],
+        curvature=slope.slope[:, None],
+        slope_square=slope.second_moment[:, None],
+        tilt=slope.linear[:, None],
+        echo=moments(activation).linear * slope.mean[:, None],
+    )
+
+
+def reused_response(activation: Function, law: SampleLaw, moved: NDArray) -> Response:
+    """The response to a sample that was in the batch of the first step; arguments as above.
+
+    The mean over ξ is a smoothed function of one variable, tabulated once a type; that over g is
+    a quadrature, split and refined at the kinks of σ' to the scale of ξ.
+    """
+    sigma = moments(activation)
+    # For an odd σ, (s, g, ξ) → −(s, g, ξ) turns h into −h: half of a symmetric law is enough.
+    distinct, where = np.unique(np.abs(moved) if sigma.is_odd else moved, return_inverse=True)
+    spread = np.sqrt(lengths(sigma, law, distinct) - 1.0)
+    rows = [
+        _reused(activation, sigma.linear, law, float(s), float(width))
+        if width > 0
+        else _at_rest(activation, law)
+        for s, width in zip(distinct, spread)
+    ]
+    response = [np.stack(parts)[where] for parts in zip(*rows)]
+    if sigma.is_odd:
+        sign = np.where(moved < 0, -1.0, 1.0)[:, None, None]
+        for field, values in zip(fields(Response), response):
+            if field.name in ("output", "curvature", "tilt"):
+                values *= sign
+    return Response(*response)
+
+
+def _at_rest(activation: Function, law: SampleLaw) -> tuple[NDArray, ...]:
+    """A neuron that does not move: h = g."""
+    slope = moments(activation.derivative)
+    still = moments(activation)
+    values = {
+        "output": still.mean,
+        "slope": slope.mean,
+        "curvature": slope.linear,
+        "slope_square": slope.second_moment,
+        "tilt": slope.linear,
+        "echo": slope.second_moment,
+    }
+    return tuple(np.full(law.mass.shape, values[field.name]) for field in fields(Response))
+
+
+def _reused(
+    activation: Function, linear: float, law: SampleLaw, moved: float, spread: float
+) -> tuple[NDArray, ...]:
+    shift = moved * linear * law.step
+    kick = moved / law.samples * law.label
+    crossed = float(np.abs(shift).max() + np.abs(kick).max())
+    rule = _neuron_rule(activation, spread, crossed)
+    slope = np.asarray(activation.derivative(rule.nodes), dtype=float)
+    rest = rule.nodes + kick * slope  # h without shift and ξ, (Y, G)
+    # For each label the law of `rest` on nodes, then one product for all shifts.
+    edges = _edges(activation, spread, crossed, float(rest.min()), float(rest.max()))
+    grid = PanelGrid(edges, _ORDER)
+    plain, tilted, echoed = grid.spread(
+        rest, rule.weights, rule.weights * rule.nodes, rule.weights * slope
+    )
+    h = grid.nodes[:, None] + shift
+    table = _table(activation, spread, float(h.min()), float(h.max()))
+    output, slopes, curvature, squares = np.moveaxis(table(h), -1, 0)  # means over ξ, (K, V)
+    return (
+        plain @ output,
+        plain @ slopes,
+        plain @ curvature,
+        plain @ squares,
+        tilted @ slopes,
+        echoed @ slopes,
+    )
+
+
+def _edges(
+    activation: Function, spread: float, crossed: float, lower: float, upper: float
+) -> NDArray:
+    """Panels for functions of h: wide, but of the scale of ξ where a kink of σ' may be."""
+    edges = np.linspace(lower, upper, 2 + int((upper - lower) / _WIDTH))
+    kinks = activation.derivative.breakpoints(lower - crossed, upper + crossed)
+    fine = np.add.outer(kinks, _graded(spread, crossed, _WIDTH)).ravel()
+    edges = np.unique(np.concatenate([edges, fine[(fine > lower) & (fine < upper)]]))
+    return edges[np.concatenate([[True], np.diff(edges) > 1e-12])]
+
+
+def _graded(spread: float, crossed: float, widest: float) -> NDArray:
+    """Distances from a kink, both signs: steps of 3·spread to `crossed`, then growing."""
+    step = 3.0 * spread
+    near = step * np.arange(1.0, np.ceil(crossed / step) + 1.0)
+    beyond = near[-1] + step * np.cumsum(2.0 ** np.arange(1.0, 60.0))
+    distance = np.concatenate([near, beyond[: 1 + int(np.log2(max(widest / step, 1.0)))]])
+    return np.concatenate([-distance[::-1], [0.0], distance])
+
+
+def _neuron_rule(activation: Function, spread: float, crossed: float) -> Rule:
+    """A quadrature of g: panels of the scale of ξ where a kink of σ' may be crossed."""
+    slope = activation.derivative
+    kinks = slope.breakpoints(-_REACH, _REACH)
+    points = np.add.outer(kinks, _graded(spread, crossed, _PANEL)).ravel()
+    points = points[np.abs(points) < _REACH]
+    rule = gauss_rule(slope, breakpoints=points, width=_PANEL, reach=_REACH, tolerance=1e-9)
+    return rule.pruned(1e-17)
+
+
+def _table(activation: Function, spread: float, lower: float, upper: float) -> BSpline:
+    """t ↦ E_ξ (σ, σ', σ'', σ'²)(t + spread · ξ) on [lower, upper], a spline with four columns."""
+    slope = activation.derivative
+    points = np.arange(lower - 4 * _SPACING, upper + 5 * _SPACING, _SPACING)
+    kinks = slope.breakpoints(lower, upper)
+    if kinks.size and spread < 4 * _SPACING:
+        distance = spread / 4 * 1.15 ** np.arange(0.0, 200.0)
+        distance = np.cumsum(distance[distance < _SPACING])
+        distance = np.concatenate([spread / 4 * np.arange(1.0, 25.0), 6 * spread + distance])
+        fine = np.add.outer(kinks, np.concatenate([-distance, [0.0], distance])).ravel()
+        far = np.abs(points[:, None] - kinks).min(axis=1) > distance[-1]
+        points = np.unique(np.concatenate([points[far], fine]))
+    means = smoothed(activation, points, spread).mean
+    slopes = smoothed(slope, points, spread)
+    values = np.stack([means, slopes.mean, slopes.slope, slopes.second_moment], axis=-1)
+    return make_interp_spline(points, values, k=_SPLINE_DEGREE)

@@ -1,0 +1,231 @@
+r"""Any number of small steps (exponent 0): they add up to one.
+
+A step with η = Θ(1) moves a neuron by O(N^{-1/2}), the output f by O(N^{-1/2}) and the slopes
+σ'(XW) by no more. So the residual stays y and every gradient is that of the initial weights,
+
+.. math:: W_t = W_0 + μ_1\, B\, a^\top + o(1),\qquad B = \sum_s η_s b_s,\qquad
+          \|B\|^2 \to \Bigl(\sum_s η_s\Bigr)^2 μ_1^{*2}
+          + \sum_{\text{batches}} \Bigl(\sum_{s ∈ \text{batch}} η_s\Bigr)^2 E y^2/α_{batch} :
+
+the limit of one step with the sum of the rates, on as many samples as make its noise the same
+(t equal fresh steps: t times the samples; one batch t times: its samples).
+
+At finite N the output is followed to first order in tη/√N. It is linear, f = ε⟨x, B⟩ with
+ε = μ₁² E A²/√N, on a new sample; on a sample of the current batch the neurons remember more, and
+the residuals of a batch (n × d inputs X, H = XXᵀ/n) obey
+
+.. math:: r_{s+1} = \Bigl(1 - \frac{η_s E A^2}{\sqrt N}
+          \bigl[μ_1^2 H + \mathrm{Var}σ'/α\bigr]\Bigr) r_s ,\qquad b_s = X^\top r_s/n,
+
+so that a batch adds P(Σ̂)Xᵀr/n to B, P a polynomial and Σ̂ = XᵀX/n a Wishart matrix.
+
+References: theory §2, §4, §7; ba2022.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.polynomial import Polynomial
+from numpy.typing import NDArray
+
+from giantsteps.answers import Spike
+from giantsteps.gaussian import moments
+from giantsteps.problem import Problem, Step
+from giantsteps.theory.steps.first import first_step, link_of
+from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.steps.teacher import teacher_moments
+
+__all__ = ["first_batch_alignment", "many_small_steps", "small_steps_spike", "summed"]
+
+
+def batches(problem: Problem) -> list[list[Step]]:
+    """The steps, grouped by the batch they use."""
+    starts = np.cumsum([step.batch == "fresh" for step in problem.steps])
+    pairs = zip(starts, problem.steps, strict=True)
+    return [[step for _, step in group] for _, group in groupby(pairs, key=lambda pair: pair[0])]
+
+
+def summed(problem: Problem) -> Problem:
+    """The problem with one step whose limit is that of the small steps of ``problem``."""
+    rates = [sum(step.rate for step in batch) for batch in batches(problem)]
+    samples = [batch[0].samples for batch in batches(problem)]
+    total = sum(rates)
+    noise = sum(rate**2 / size for rate, size in zip(rates, samples))
+    one = Step(samples=total**2 / noise if noise else samples[0], rate=total)
+    return problem.replace({"steps": [one]})
+
+
+def first_batch_alignment(problem: Problem) -> float:
+    """⟨B, b⟩²/(‖B‖²‖b‖²) in the limit, b the direction of the first step."""
+    groups = batches(problem)
+    whole, first = first_step(summed(problem)), first_step(problem)
+    total = sum(step.rate for step in problem.steps)
+    share = sum(step.rate for step in groups[0]) / total if total else 1.0
+    noise = share * first.label_moment / groups[0][0].samples
+    linear = first.norm_squared * first.alignment
+    return (linear + noise) ** 2 / (whole.norm_squared * first.norm_squared)
+
+
+@dataclass
+class _Drift:
+    """What the steps so far have made of B and of the neurons' lengths.
+
+    Attributes
+    ----------
+    along : float
+        ⟨B, β*⟩.
+    square : float
+        ‖B‖².
+    growth : float
+        (c_t − 1) N/(A_t² Var σ').
+    memory : float
+        What is left of W₀a: the first output is μ₁⟨x, W₀a⟩/√N, and the steps unlearn it.
+    """
+
+    along: float = 0.0
+    square: float = 0.0
+    growth: float = 0.0
+    memory: float = 1.0
+
+
+def _drift(problem: Problem, d: int) -> _Drift:
+    neurons, sized = problem.at(d).neurons, problem.realised(d)
+    sigma, teacher = moments(sized.activation), teacher_moments(sized.teacher)
+    pace = sized.init.second_layer.second_moment / math.sqrt(neurons)
+    label = teacher.second_moment + sized.noise_variance
+    drift = _Drift()
+    for batch in batches(sized):
+        _descend(
+            drift,
+            batch,
+            pace,
+            sigma.linear**2,
+            sigma.derivative_variance,
+            teacher.linear,
+            label,
+        )
+    return drift
+
+
+def many_small_steps(problem: Problem, d: int) -> SpikedFeatures:
+    """The equivalent model after any number of steps with exponent 0, at finite width.
+
+    Parameters
+    ----------
+    problem : Problem
+        Every step with exponent 0; E σ = 0 or E A = 0.
+    d : int
+        Input dimension.
+    """
+    neurons, sized = problem.at(d).neurons, problem.realised(d)
+    drift, sigma = _drift(problem, d), moments(sized.activation)
+    values, probabilities = sized.init.second_layer.types()
+    length = math.sqrt(drift.square)
+    movement = values / math.sqrt(neurons)
+    return SpikedFeatures(
+        activation=sized.activation,
+        teacher=link_of(sized),
+        noise_variance=sized.noise_variance,
+        width=sized.width,
+        neurons=float(neurons),
+        probabilities=probabilities,
+        spikes=(sigma.linear * length * movement)[:, None],
+        overlap=drift.along / length if length else 0.0,
+        bulk=1.0 + movement**2 * sigma.derivative_variance * drift.growth,
+        second_layer=values,
+        problem=problem,
+    )
+
+
+def small_steps_spike(problem: Problem, d: int) -> Spike | None:
+    r"""The outlier of the weights after small steps, at finite width; None if there is none.
+
+    In W = W₀(1 − δ ââᵀ) + θ B̂ âᵀ, â = a/‖a‖, the column along â is independent of the others, has
+    mean θB̂ and the variance c = (1−δ)²/d in place of 1/d: the steps unlearn the first output. With
+    x = 1/(θ² + c),
+
+    .. math:: s^2 = \frac1x + \frac{β}{1-x},\qquad
+              ⟨u, B̂⟩^2 = \frac{(1 - c x)^2}{θ^2 x}\Bigl(1 - \frac{βx^2}{(1-x)^2}\Bigr).
+
+    References: theory §2.
+    """
+    sized = problem.realised(d)
+    drift, law = _drift(problem, d), sized.init.second_layer
+    strength = moments(sized.activation).linear ** 2 * drift.square * law.second_moment  # θ²
+    own = drift.memory**2
+    x = 1.0 / (strength + own)
+    if x >= 1.0 / (1.0 + math.sqrt(sized.width)):  # inside the bulk
+        return None
+    excess = 1.0 - sized.width * x**2 / (1.0 - x) ** 2
+    squared = 1.0 / x + sized.width / (1.0 - x)
+    left = strength * x * excess  # 1 − cx = θ²x
+    right = strength * left / ((strength * x) ** 2 * squared)
+    return Spike(
+        value=math.sqrt(squared),
+        overlaps={
+            "teacher": left * drift.along**2 / drift.square,
+            "gradient": left * first_batch_alignment(sized),
+            "second_layer": right,
+        },
+        degree=1,
+    )
+
+
+def _descend(
+    drift: _Drift,
+    batch: list[Step],
+    pace: float,
+    linear: float,
+    variance: float,
+    teacher: float,
+    label: float,
+) -> None:
+    r"""The steps of one batch: with δ = μ₁*β* − εB the slope of the residual and e its rest,
+
+    .. math:: \|ΔB\|^2 = \|δ\|^2 ∫λ^2P^2 + \frac{E e^2}{α} ∫λP^2,\qquad
+              ⟨ΔB, ·⟩ = ⟨δ, ·⟩ ∫λP
+
+    over the law of Σ̂, and n⁻¹‖P(H) r‖² adds to the lengths.
+    """
+    samples = batch[0].samples
+    power, total = Polynomial([1.0]), Polynomial([0.0])
+    for step in batch:
+        total = total + step.rate * power
+        damping = Polynomial([variance / samples, linear])
+        power = power * (1.0 - step.rate * pace * damping)
+    nodes, weights = _wishart(1.0 / samples, len(batch) + 2)
+    gain = total(nodes)
+    feedback = pace * linear  # ε
+    slope_along = teacher - feedback * drift.along
+    slope_inner = teacher * drift.along - feedback * drift.square
+    slope_square = teacher**2 - 2 * feedback * teacher * drift.along + feedback**2 * drift.square
+    rest = label - teacher**2
+    first = float(weights @ (nodes * gain))
+    drift.growth += (
+        slope_square * float(weights @ (nodes * gain**2))
+        + rest * float(weights @ gain**2 / samples + (1.0 - 1.0 / samples) * total(0.0) ** 2)
+    ) / samples
+    drift.square += (
+        2 * first * slope_inner
+        + slope_square * float(weights @ (nodes * gain) ** 2)
+        + rest / samples * float(weights @ (nodes * gain**2))
+    )
+    drift.along += first * slope_along
+    drift.memory *= 1.0 - feedback * first
+
+
+def _wishart(ratio: float, count: int) -> tuple[NDArray, NDArray]:
+    """Gauss quadrature for the d eigenvalues of XᵀX/n, d/n = ratio: exact to degree 2·count − 1.
+
+    The Jacobi matrix of the Marchenko–Pastur law has diagonal 1, 1 + ratio, 1 + ratio, … and
+    √ratio beside it, with or without an atom at zero.
+    """
+    diagonal = np.full(count, 1.0 + ratio)
+    diagonal[0] = 1.0
+    beside = np.full(count - 1, math.sqrt(ratio))
+    nodes, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1))
+    return nodes, vectors[0] ** 2

@@ -1,0 +1,206 @@
+r"""Ridge risk under Gaussian equivalence: no step, or one step with η = Θ(1) (theory §4).
+
+The features act like Φ̄ = N^{-1/2}(μ₁ X̃ W + μ₂ Z); the step adds the rank-one part of theory §2
+to W. Everything is a function of the resolvent traces g₁, g₂ of theory §1 at one point s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.errors import NotConverged
+from giantsteps.functions import SingleIndex, Teacher
+from giantsteps.gaussian import hermite_coefficients, moments
+from giantsteps.laws import g1, g1_prime, g2, g2_prime
+from giantsteps.problem import Problem
+
+from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.steps.ridge_batch import DEGREES, RidgeBatch
+from giantsteps.theory.steps.teacher import teacher_moments
+
+__all__ = ["GaussianFeatures", "RidgeErrors", "effective_penalty", "risk_small_step"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GaussianFeatures:
+    """The scalars of theory §4, one entry a cell.
+
+    ======  =====================  ==========================================
+    symbol  attribute              meaning
+    ======  =====================  ==========================================
+    β       ``width``              N/d
+    α       ``samples``            n/d of the readout; Γ = α/β
+    λ       ``penalty``            ridge penalty
+    μ₁²     ``linear``             linear part of σ, squared
+    μ₂²     ``residual``           non-linear part of σ, squared
+    μ₁*²    ``teacher_linear``     linear part of σ*, squared
+    E y²    ``label_moment``       second moment of the labels, noise included
+    Δ       ``noise``              variance of the label noise
+    θ₁      ``strength``           of the spike; inf is allowed
+    ρ²      ``alignment``          of the spike with the teacher
+    ======  =====================  ==========================================
+    """
+
+    width: Array
+    samples: Array
+    penalty: Array
+    linear: Array
+    residual: Array
+    teacher_linear: Array
+    label_moment: Array
+    noise: Array
+    strength: Array
+    alignment: Array
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> GaussianFeatures:
+        """The scalars of each problem, its first step (if any) taken at exponent zero."""
+        rows = []
+        for problem in problems:
+            sigma, teacher = moments(problem.activation), teacher_moments(problem.teacher)
+            readout = problem.require_readout()
+            step = first_step(problem) if problem.steps else None
+            rows.append(
+                (
+                    problem.width,
+                    readout.samples,
+                    readout.penalty,
+                    # An even activation is the limit μ₁ → 0.
+                    max(sigma.linear**2, 1e-30 * sigma.second_moment),
+                    sigma.residual_variance,
+                    teacher.linear**2,
+                    teacher.second_moment + problem.noise_variance,
+                    problem.noise_variance,
+                    step.strength if step else 0.0,
+                    step.alignment if step else 0.0,
+                )
+            )
+        return cls(*np.array(rows, dtype=float).reshape(-1, 10).T)
+
+
+@dataclass(frozen=True)
+class RidgeErrors:
+    """Errors of theory §4, one entry a cell; ``unlearned`` is the part 1 − P/μ₁*² of the linear
+    component that stays out of reach."""
+
+    test: Array
+    train: Array
+    unlearned: Array
+    residual: Array
+    iterations: Array
+
+
+def effective_penalty(f: GaussianFeatures) -> tuple[Array, Array, Array]:
+    r"""κ > 0 of κ(1 − df₁(κ)) = λ, by Newton from above.
+
+    .. math:: df_1 = (1 - κ q_1)/Γ,\quad df_2 = (1 - 2κ q_1 - κ^2 q_1')/Γ,\quad
+              q_1(κ) = N^{-1}\operatorname{tr}(Σ+κ)^{-1} = g_2(s)/μ_1^2
+
+    κ df₁(κ) is concave with slope df₂ and at most E σ²/Γ, so Newton from λ + E σ²/Γ descends to the
+    root without ever crossing it. λ = 0 is the limit λ → 0⁺, taken at 1e-14 E σ².
+
+    Returns
+    -------
+    kappa, residual, iterations : ndarray
+    """
+    scale = f.linear + f.residual
+    gamma = f.samples / f.width
+    penalty = np.maximum(f.penalty, 1e-14 * scale)
+    kappa = penalty + scale / gamma
+    active = np.ones(kappa.shape, dtype=bool)
+    iterations = np.zeros(kappa.shape)
+    for _ in range(200):
+        df1, df2 = degrees_of_freedom(f, kappa)
+        lower = kappa - (kappa * (1 - df1) - penalty) / (1 - df2)
+        active &= lower < kappa * (1 - 1e-15)
+        if not active.any():
+            break
+        kappa = np.where(active, np.maximum(lower, penalty), kappa)
+        iterations += active
+    df1, _ = degrees_of_freedom(f, kappa)
+    residual = np.abs(kappa * (1 - df1) - penalty) / np.maximum(kappa, penalty)
+    if active.any() or not np.all(residual < 1e-10):
+        worst = int(np.argmax(residual))
+        raise NotConverged(
+            f"effective penalty at width={f.width[worst]:.6g}, samples={f.samples[worst]:.6g}, "
+            f"penalty={f.penalty[worst]:.6g}",
+            float(residual[worst]),
+            int(iterations[worst]),
+            "a larger penalty, or samples further from the width",
+        )
+    return kappa, residual, iterations
+
+
+def degrees_of_freedom(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
+    """df₁(κ) and df₂(κ), both relative to the number of samples."""
+    gamma = f.samples / f.width
+    s = (f.residual + kappa) / f.linear
+    q1 = g2(s, f.width) / f.linear
+    q1_slope = g2_prime(s, f.width) / f.linear**2
+    return (1 - kappa * q1) / gamma, (1 - 2 * kappa * q1 - kappa**2 * q1_slope) / gamma
+
+
+def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
+    r"""Test and train error of theory §4.
+
+    .. math::
+        P(κ) &= μ_1^{*2}(1 - s K(s)),\qquad
+        K(s) = \frac{ρ^2 g_1}{1 + s θ_1^2 g_1 g_2} + (1-ρ^2)\, g_1, \\
+        R + Δ &= \frac{E y^2 - P + κ P'}{1 - df_2},\qquad
+        \text{train} = (λ/κ)^2 (R + Δ) = (1 - df_1)^2 (R + Δ)
+    """
+    kappa, residual, iterations = effective_penalty(f)
+    df1, df2 = degrees_of_freedom(f, kappa)
+    s = (f.residual + kappa) / f.linear
+    unlearned, slope = _unlearned(f, s)  # s K(s) and its derivative in s
+    explained = f.teacher_linear * (1 - unlearned)
+    explained_slope = -f.teacher_linear * slope / f.linear
+    noisy = (f.label_moment - explained + kappa * explained_slope) / (1 - df2)
+    # Without penalty the error diverges at n = N, whatever the steps.
+    noisy = np.where((f.penalty == 0) & (np.abs(f.samples - f.width) < 1e-12), np.inf, noisy)
+    train = np.where(np.isinf(noisy), 0.0, (1 - df1) ** 2 * noisy)
+    return RidgeErrors(noisy - f.noise, train, unlearned, residual, iterations)
+
+
+def _unlearned(f: GaussianFeatures, s: Array) -> tuple[Array, Array]:
+    """s K(s) and its derivative."""
+    a, a_slope = g1(s, f.width), g1_prime(s, f.width)
+    b, b_slope = g2(s, f.width), g2_prime(s, f.width)
+    finite = np.isfinite(f.strength)
+    theta = np.where(finite, f.strength, 0.0) ** 2
+    spiked = 1 + s * theta * a * b
+    spiked_slope = theta * (a * b + s * (a_slope * b + a * b_slope))
+    along = np.where(finite, a / spiked, 0.0)
+    along_slope = np.where(finite, (a_slope - a * spiked_slope / spiked) / spiked, 0.0)
+    k = f.alignment * along + (1 - f.alignment) * a
+    k_slope = f.alignment * along_slope + (1 - f.alignment) * a_slope
+    return s * k, k + s * k_slope
+
+
+def risk_small_step(problems: Sequence[Problem], d: int | None = None) -> RidgeBatch:
+    """Errors of each problem, at the realised ratios if d is given, and their parts by degree.
+
+    The part of E(f̂ − f*)² on He_k(⟨x, β*⟩) is μ₁*²(s K)² for k = 1 and all of k! c*_k² above:
+    Gaussian-equivalent features learn nothing beyond degree one.
+    """
+    sized = problems if d is None else [problem.realised(d) for problem in problems]
+    errors = ridge_errors(GaussianFeatures.of(sized))
+    factorial = np.array([1.0, 1.0, 2.0, 6.0, 24.0])
+    by_degree = np.array([factorial * _hermite(p.teacher) ** 2 for p in problems]).reshape(
+        -1, DEGREES
+    )
+    by_degree[:, 1] *= errors.unlearned**2
+    return RidgeBatch(errors.test, errors.train, by_degree, errors.residual, errors.iterations)
+
+
+def _hermite(teacher: Teacher) -> Array:
+    """Hermite coefficients of the teacher's link; NaN for a teacher of several directions."""
+    if isinstance(teacher, SingleIndex):
+        return hermite_coefficients(teacher.link, DEGREES - 1)
+    return np.full(DEGREES, np.nan)

@@ -1,0 +1,225 @@
+r"""Limits of the errors on the staircase, η ≍ N^e with 0 < e < 1/2 (theory §6).
+
+A diverging spike costs the readout nothing, so that the features act like finitely many
+*unpenalised* regressors p_k(z) beside the random features of theory §4. Those explain a part of
+whatever the regressors leave: at the effective penalty κ the residual g = y − Σν_k p_k costs
+
+.. math:: J(κ) = \min_ν\; \|g_{≥2}\|^2 + w\,\|g_1\|^2 + w_0\,\|g_0\|^2,
+
+with the prices w of its linear and w₀ of its constant part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from giantsteps.gaussian import hermite_coefficients, moments
+from giantsteps.laws import g1, g1_prime, g2, g2_prime
+from giantsteps.problem import Problem
+
+from giantsteps.theory.steps.first import first_step, link_of
+from giantsteps.theory.scope.kinds import staircase_level
+from giantsteps.theory.steps.ridge_batch import DEGREES, RidgeBatch
+from giantsteps.theory.steps.small import GaussianFeatures, degrees_of_freedom, effective_penalty
+from giantsteps.theory.steps.staircase.degrees import spike_degrees
+
+__all__ = [
+    "Prices",
+    "lengthening_of",
+    "loss_staircase",
+    "prices",
+    "regressors",
+    "risk_staircase",
+    "unpenalised",
+]
+
+Array = NDArray[np.float64]
+
+
+def lengthening_of(problem: Problem) -> float:
+    r"""κ₀, the squared length that the noise of the gradient adds to a neuron, in units of its
+    movement along the spike.
+
+    .. math:: κ_0 = \frac{E y_0^2\,\mathrm{Var}σ'}{α_0\, μ_1^2\, \|b\|^2}
+
+    Infinite where the step has no direction (μ₁ = 0).
+    """
+    step, sigma = first_step(problem), moments(problem.activation)
+    noise = step.label_moment * sigma.derivative_variance / problem.steps[0].samples
+    moved = sigma.linear**2 * step.norm_squared
+    return noise / moved if moved > 0 else float("inf")
+
+
+def regressors(degrees: Sequence[int], lengthening: float, size: int) -> Array:
+    r"""The polynomials p_k in the orthonormal basis He_j/√j!, j < size: one column a degree.
+
+    .. math::
+        p_k(z) = E_ε(z + \sqrt{κ_0}\,ε)^k
+               = \sum_i \frac{k!}{(k-2i)!\, i!\, 2^i} (1+κ_0)^i\, \mathrm{He}_{k-2i}(z)
+
+    Each is scaled to norm one: only their span matters.
+
+    ======  ===============  ===========================================
+    symbol  argument         meaning
+    ======  ===============  ===========================================
+    k       ``degrees``
+    κ₀      ``lengthening``  see `lengthening_of`; 0 for plain powers z^k
+    ======  ===============  ===========================================
+    """
+    columns = np.zeros((size, len(degrees)))
+    for column, k in zip(columns.T, degrees):
+        i = np.arange(k // 2 + 1)
+        logarithm = i * np.log((1 + lengthening) / 2) - gammaln(i + 1) - gammaln(k - 2 * i + 1) / 2
+        column[k - 2 * i] = np.exp(logarithm - logarithm.max())
+        column /= np.linalg.norm(column)
+    return columns
+
+
+@dataclass(frozen=True)
+class Prices:
+    r"""What random features leave of a unit residual, one entry a cell, and the slopes in κ.
+
+    .. math:: w = s\,g_1(s),\qquad w_0 = \frac{1}{1 + 2 c_2^2 β\, q_1(κ)},\qquad
+              s = (μ_2^2+κ)/μ_1^2,\quad q_1 = g_2(s)/μ_1^2
+
+    w is the price of a linear residual. w₀ is that of a constant one: 1 for weights on the sphere,
+    less for gaussian weights with c₂ ≠ 0, whose unequal lengths make the mean of a neuron
+    c₂(‖w_j‖² − 1) and with it a constant feature of strength² 2c₂²β.
+    """
+
+    linear: Array
+    linear_slope: Array
+    constant: Array
+    constant_slope: Array
+
+
+def prices(problems: Sequence[Problem], f: GaussianFeatures, kappa: Array) -> Prices:
+    """w(κ), w₀(κ) and their derivatives for each problem."""
+    s = (f.residual + kappa) / f.linear
+    q1, q1_slope = g2(s, f.width) / f.linear, g2_prime(s, f.width) / f.linear**2
+    strength = np.array(
+        [
+            2 * moments(p.activation).quadratic ** 2 * p.width
+            if p.init.weights == "gaussian"
+            else 0.0
+            for p in problems
+        ]
+    )
+    constant = 1 / (1 + strength * q1)
+    return Prices(
+        linear=s * g1(s, f.width),
+        linear_slope=(g1(s, f.width) + s * g1_prime(s, f.width)) / f.linear,
+        constant=constant,
+        constant_slope=-(constant**2) * strength * q1_slope,
+    )
+
+
+def unpenalised(problem: Problem) -> tuple[int, ...]:
+    """Degrees of the unpenalised regressors; on a boundary, those of the limit from below."""
+    level, boundary = staircase_level(problem.steps[0].exponent)
+    degrees = spike_degrees(problem, level - 1 if boundary else level)
+    return tuple(degree for degree, lacks in degrees.items() if lacks is None)
+
+
+def risk_staircase(
+    problems: Sequence[Problem], d: int | None = None, *, lengthening: bool = True
+) -> RidgeBatch:
+    r"""Limits of the errors of problems with one step, 0 < e < 1/2.
+
+    .. math:: R + Δ = \frac{J - κJ'}{1 - df_2},\qquad \text{train} = (λ/κ)^2 (R + Δ)
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+        On a boundary the limit from below is taken.
+    d : None
+        There is no staircase at finite size.
+    lengthening : bool
+        With κ₀ (see `lengthening_of`); False sets it to zero, the form of moniri2023.
+
+    References: theory §6; moniri2023.
+    """
+    assert d is None
+    f = GaussianFeatures.of(problems)
+    kappa, residual, iterations = effective_penalty(f)
+    df1, df2 = degrees_of_freedom(f, kappa)
+    objective, slope, by_degree = _objectives(problems, f, kappa, lengthening)
+    noisy = (objective - kappa * slope) / (1 - df2)
+    # Without penalty the error diverges at n = N, whatever the steps.
+    noisy = np.where((f.penalty == 0) & (np.abs(f.samples - f.width) < 1e-12), np.inf, noisy)
+    train = np.where(np.isinf(noisy), 0.0, (1 - df1) ** 2 * noisy)
+    return RidgeBatch(noisy - f.noise, train, by_degree, residual, iterations)
+
+
+def loss_staircase(problems: Sequence[Problem], *, lengthening: bool = True) -> Array:
+    r"""Limit of the minimum of the readout's objective, its penalty included: (λ/κ) J.
+
+    It is the function L(λ) with train = L − λL' and dλ/dκ = 1 − df₂.
+    """
+    f = GaussianFeatures.of(problems)
+    kappa, _, _ = effective_penalty(f)
+    df1, _ = degrees_of_freedom(f, kappa)
+    return (1 - df1) * _objectives(problems, f, kappa, lengthening)[0]
+
+
+def _objectives(
+    problems: Sequence[Problem], f: GaussianFeatures, kappa: Array, lengthening: bool
+) -> tuple[Array, Array, Array]:
+    """J and dJ/dκ, one entry a cell, and the error by degree."""
+    price = prices(problems, f, kappa)
+    fits = [
+        _fit(
+            problem,
+            np.array([price.constant[i], price.linear[i]]),
+            np.array([price.constant_slope[i], price.linear_slope[i]]),
+            lengthening,
+        )
+        for i, problem in enumerate(problems)
+    ]
+    return (
+        np.array([fit[0] for fit in fits]),
+        np.array([fit[1] for fit in fits]),
+        np.array([fit[2] for fit in fits]).reshape(-1, DEGREES),
+    )
+
+
+def _fit(
+    problem: Problem, price: Array, price_slope: Array, lengthening: bool
+) -> tuple[float, float, Array]:
+    """J, dJ/dκ and the error by degree, from the prices (w₀, w) of degrees 0 and 1.
+
+    In the basis He_j(z)/√j! the labels have coefficients √j! c*_j ρ^j; the part of their linear
+    component that is orthogonal to the spike, c*₁√(1−ρ²), is left to the random features.
+    """
+    degrees = unpenalised(problem)
+    link, step = link_of(problem), first_step(problem)
+    size = max(DEGREES, *(degree + 1 for degree in degrees)) if degrees else DEGREES
+    factor = np.exp(gammaln(np.arange(1, size + 1)) / 2)
+    teacher = factor * hermite_coefficients(link, size - 1)
+    overlap = np.sqrt(step.alignment) * (1.0 if teacher[1] >= 0 else -1.0)
+    powers = overlap ** np.arange(size)
+    target = teacher * powers
+    weights = np.ones(size)
+    weights[:2] = price
+
+    kappa0 = lengthening_of(problem) if lengthening and len(degrees) > 1 else 0.0
+    root = np.sqrt(weights)
+    basis, _ = np.linalg.qr(root[:, None] * regressors(degrees, kappa0, size))
+    scaled = root * target
+    left = (scaled - basis @ (basis.T @ scaled)) / root
+
+    aside = teacher[1] ** 2 * (1 - step.alignment)
+    label_moment = moments(link).second_moment + problem.noise_variance
+    objective = label_moment - target @ target - aside + weights @ left**2 + price[1] * aside
+    slope = price_slope @ left[:2] ** 2 + price_slope[1] * aside
+
+    # f̂ − f* on He_j(⟨x, β*⟩): what the regressors miss, times the price in degrees 0 and 1.
+    missed = teacher - powers * (target - left)
+    missed[0] = price[0] * left[0]
+    missed[1] = price[1] * (overlap * left[1] + teacher[1] * (1 - step.alignment))
+    return float(objective), float(slope), missed[:DEGREES] ** 2

@@ -1,0 +1,53 @@
+"""Moments of a teacher's labels, for one direction or several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from giantsteps.functions import SingleIndex, Teacher
+from giantsteps.gaussian import moments
+from giantsteps.theory.steps.several.sample_law import teacher_rule
+
+__all__ = ["TeacherMoments", "teacher_moments"]
+
+
+@dataclass(frozen=True)
+class TeacherMoments:
+    """Of f* = g(u), u ~ N(0, I_R).
+
+    Attributes
+    ----------
+    mean : float
+        E f*.
+    linear : float
+        μ₁* for one direction, |E[u f*]| for several: the length of the linear part.
+    second_moment : float
+        E f*².
+    """
+
+    mean: float
+    linear: float
+    second_moment: float
+
+    @property
+    def is_centered(self) -> bool:
+        """|E f*| ≤ 1e-10 (E f*²)^½."""
+        return abs(self.mean) <= 1e-10 * self.second_moment**0.5
+
+
+@lru_cache(maxsize=256)
+def teacher_moments(teacher: Teacher) -> TeacherMoments:
+    """The moments of a teacher (theory §0)."""
+    if isinstance(teacher, SingleIndex):
+        link = moments(teacher.link)
+        return TeacherMoments(link.mean, link.linear, link.second_moment)
+    rule = teacher_rule(teacher)
+    values = np.asarray(teacher(rule.nodes), dtype=float)
+    return TeacherMoments(
+        mean=float(rule.mean(values)),
+        linear=float(np.linalg.norm(rule.mean(rule.nodes.T * values))),
+        second_moment=float(rule.mean(values**2)),
+    )
