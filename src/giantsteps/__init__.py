@@ -24,11 +24,15 @@ if TYPE_CHECKING:
     from giantsteps.functions import MultiIndex as MultiIndex
     from giantsteps.functions import centered as centered
     from giantsteps.problem import Constant as Constant
+    from giantsteps.problem import Covariance as Covariance
     from giantsteps.problem import Gaussian as Gaussian
     from giantsteps.problem import Grid as Grid
     from giantsteps.problem import Init as Init
+    from giantsteps.problem import Isotropic as Isotropic
+    from giantsteps.problem import PowerLaw as PowerLaw
     from giantsteps.problem import Problem as Problem
     from giantsteps.problem import Ridge as Ridge
+    from giantsteps.problem import SpikedCovariance as SpikedCovariance
     from giantsteps.problem import Step as Step
     from giantsteps.problem import Vocabulary as Vocabulary
     from giantsteps.simulation import Data as Data
@@ -36,6 +40,10 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "Constant": "giantsteps.problem",
+    "Covariance": "giantsteps.problem",
+    "Isotropic": "giantsteps.problem",
+    "PowerLaw": "giantsteps.problem",
+    "SpikedCovariance": "giantsteps.problem",
     "Data": "giantsteps.simulation",
     "Function": "giantsteps.functions",
     "Gaussian": "giantsteps.problem",

@@ -125,6 +125,12 @@ def test_every_field_enters_the_hash() -> None:
         "init.weights": "gaussian",
         "init.second_layer": "gaussian",
         "init.second_layer.probabilities": [0.75, 0.25],
+        "steps.0.rule": "sign",
+        "steps.0.loss": "hinge",
+        "steps.0.decay": 0.1,
+        "steps.0.precondition": 0.5,
+        "init.output": "unscaled",
+        "inputs": gs.PowerLaw(0.1),
     }
     hashes = {FULL.replace({path: value}).content_hash for path, value in changes.items()}
     assert len(hashes | {FULL.content_hash}) == len(changes) + 1

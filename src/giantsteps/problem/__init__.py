@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from giantsteps.problem._convention import Convention
 from giantsteps.problem._conventions import CONVENTIONS, conventions_table
+from giantsteps.problem._covariance import Covariance, SpikedCovariance
 from giantsteps.problem._grid import Grid
-from giantsteps.problem._parts import Init, Ridge, Sizes, Step
+from giantsteps.problem._inputs import Inputs, Isotropic
+from giantsteps.problem._parts import Init, Ridge, Sizes
+from giantsteps.problem._power_law import PowerLaw
 from giantsteps.problem._problem import Problem
 from giantsteps.problem._second_layer import (
     Constant,
@@ -14,18 +17,24 @@ from giantsteps.problem._second_layer import (
     Vocabulary,
     as_second_layer,
 )
+from giantsteps.problem._step import Step
 
 __all__ = [
     "CONVENTIONS",
     "Constant",
     "Convention",
+    "Covariance",
     "Gaussian",
     "Grid",
     "Init",
+    "Inputs",
+    "Isotropic",
+    "PowerLaw",
     "Problem",
     "Ridge",
     "SecondLayer",
     "Sizes",
+    "SpikedCovariance",
     "Step",
     "Vocabulary",
     "as_second_layer",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import difflib
 import math
-import numbers
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from giantsteps.errors import InvalidProblem
 
-__all__ = ["choice", "integer", "keywords", "number", "suggest", "under"]
+__all__ = ["choice", "integer", "keywords", "number", "numbers", "suggest", "under"]
 
 
 def number(
@@ -31,7 +31,7 @@ def number(
     Python and NumPy integers and floats are numbers; booleans and strings are not. A negative zero
     becomes zero, so that equal values have equal texts.
     """
-    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise InvalidProblem(field, value, allowed)
     try:
         result = float(value) + 0.0
@@ -44,9 +44,23 @@ def number(
     return result
 
 
+def numbers(
+    values: object, field: str, allowed: str, lower: float = -math.inf, upper: float = math.inf
+) -> tuple[float, ...]:
+    """Return a sequence of numbers as a tuple of floats, each checked as by :func:`number`."""
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
+        raise InvalidProblem(field, values, "a sequence of numbers")
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise InvalidProblem(field, values, "a sequence of numbers (one dimension)")
+    return tuple(
+        number(value, f"{field}.{index}", allowed, lower=lower, upper=upper)
+        for index, value in enumerate(values)
+    )
+
+
 def integer(value: object, field: str, allowed: str, *, lower: int = 1) -> int:
     """Return ``value`` as an int of at least ``lower``; booleans and floats are refused."""
-    if not isinstance(value, numbers.Integral) or isinstance(value, bool | np.bool_):
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
         raise InvalidProblem(field, value, allowed)
     if int(value) < lower:
         raise InvalidProblem(field, value, allowed)

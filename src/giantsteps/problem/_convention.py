@@ -30,7 +30,10 @@ NAMES = {
     "readout.penalty": "penalty",
 }
 _MANY = (list, tuple, np.ndarray)  # what holds one value for each step
-_PLAIN = ("activation", "teacher", "weights", "second_layer", "batch", "d")
+# What every convention writes as we do, and, of these, what is written where it is not the default.
+_OF_STEP = ("batch", "rule", "loss", "decay", "precondition")
+_RARE = {"output": "init.output", "inputs": "inputs", "readout_batch": "readout.batch"}
+_PLAIN = ("activation", "teacher", "weights", "second_layer", *_OF_STEP, *_RARE, "d")
 
 Lookup = Callable[[str], float]
 
@@ -174,6 +177,14 @@ class Convention:
             "second_layer": problem.init.second_layer,
             "batch": tuple(step.batch for step in problem.steps),
         }
+        for name in _OF_STEP:
+            if any(name in step.stated() for step in problem.steps):
+                result[name] = tuple(getattr(step, name) for step in problem.steps)
+        for name, path in _RARE.items():
+            part, _, field = path.rpartition(".")
+            owner = problem.get(part) if part else problem
+            if owner is not None and field in owner.stated():
+                result[name] = problem.get(path)
         if d is not None:
             problem = problem.realised(d)
             result["d"] = d = int(d)
@@ -209,12 +220,15 @@ class Convention:
                 ours[row.path] = [
                     row.read(item, _known(ours, step), d, key) for step, item in enumerate(listed)
                 ]
-        batch = _listed(values.get("batch", "fresh"), count, "batch")
+        plain = {name: _listed(values[name], count, name) for name in _OF_STEP if name in values}
         data: dict[str, Any] = {
             **{key: values[key] for key in ("activation", "teacher") if key in values},
             **{path: value for path, (value, *_) in _below(ours, "").items()},
             "steps": [
-                {**{k: v[step] for k, v in _below(ours, "steps.*.").items()}, "batch": batch[step]}
+                {
+                    **{k: v[step] for k, v in _below(ours, "steps.*.").items()},
+                    **{k: v[step] for k, v in plain.items()},
+                }
                 for step in range(count)
             ],
             "init": {
@@ -223,6 +237,12 @@ class Convention:
             },
         }
         readout = {key: value for key, (value, *_) in _below(ours, "readout.").items()}
+        if "readout_batch" in values:
+            readout["batch"] = values["readout_batch"]
+        if "output" in values:
+            data["init"]["output"] = values["output"]
+        if "inputs" in values:
+            data["inputs"] = values["inputs"]
         return Problem.from_data({**data, "readout": readout} if readout else data)
 
     def _given(self, values: Mapping[str, Any], row: Row, d: int | None) -> Any:

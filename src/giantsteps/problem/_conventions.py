@@ -102,10 +102,10 @@ _MONIRI_REST = (
 )
 _MONIRI_NETWORK = (
     "network",
-    "f(x) = aᵀσ(Wx), a_j ~ N(0, 1/N), without N^{-1/2}. giantsteps keeps the network of ba2022: "
-    "the step c₁ η a_j b of neuron j is the same, but its output at initialisation vanishes, while "
-    "that of the unscaled network is Θ(1) and enters the first gradient; the unscaled network is "
-    "not simulated",
+    'f(x) = aᵀσ(Wx), a_j ~ N(0, 1/N), without N^{-1/2}: output="unscaled". The default '
+    "is the network of ba2022: the step c₁ η a_j b of neuron j is the same, but its output at "
+    "initialisation vanishes, while that of the unscaled network is Θ(1) and enters the first "
+    "gradient",
 )
 _MONIRI_LOSS = (
     "loss of the readout",

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from giantsteps.functions import Function, SingleIndex
 from giantsteps.functions._latex import latex as latex_of
-from giantsteps.problem._second_layer import SecondLayer
+from giantsteps.problem._part import Law
 
 if TYPE_CHECKING:
     from giantsteps.problem._grid import Grid
-    from giantsteps.problem._parts import Init, Ridge, Step
+    from giantsteps.problem._parts import Init, Ridge
     from giantsteps.problem._problem import Problem
+    from giantsteps.problem._step import Step
 
 __all__ = ["grid_html", "html", "label", "latex", "text"]
 
@@ -60,20 +61,23 @@ def grid_html(grid: Grid) -> str:
 
 def latex(problem: Problem) -> str:
     """Return the setting as formulas: teacher, network, steps and readout."""
+    scaled = problem.init.output == "scaled"
     lines = [
         r"y &= \sigma^*(\langle x, \beta^* \rangle) + \varepsilon, &"
         rf"\sigma^*(x) &= {_latex_function(problem.teacher)}, "
         rf"\ \mathrm{{Var}}\,\varepsilon = {problem.noise_variance:g}",
-        r"f(x) &= N^{-1/2} a^\top \sigma(W^\top x), &"
+        r"f(x) &= " + r"N^{-1/2} " * scaled + r"a^\top \sigma(W^\top x), &"
         rf"\sigma(x) &= {_latex_function(problem.activation)}, \ N/d = {problem.width:g}",
     ]
     for number, step in enumerate(problem.steps, start=1):
         rate = rf"{step.rate:g}" + (rf"\,N^{{{step.exponent:g}}}" if step.exponent else "")
         lines.append(
-            rf"W_{number} &= W_{number - 1} + \eta \sqrt N G, &\eta &= {rate}, "
+            rf"W_{number} &= {_latex_update(step, number - 1)}, &\eta &= {rate}, "
             rf"\ n_0/d = {step.samples:g}"
             + (r"\ \text{(same batch)}" if step.batch == "previous" else "")
         )
+    if not problem.inputs.isotropic:
+        lines.insert(0, rf"x &\sim N(0, \Sigma), &\Sigma &: {_latex_function(problem.inputs)}")
     if problem.readout is not None:
         lines.append(
             r"\hat a &= \arg\min n^{-1}\|\tilde y - \Phi a\|^2 + (\lambda/N)\|a\|^2, &"
@@ -81,6 +85,15 @@ def latex(problem: Problem) -> str:
         )
     newline = r" \\ "
     return rf"$$\begin{{aligned}} {newline.join(lines)} \end{{aligned}}$$"
+
+
+def _latex_update(step: Step, before: int) -> str:
+    """The right-hand side of a step."""
+    power = {0.0: "", 0.5: r"\Sigma^{-1/2} ", 1.0: r"\Sigma^{-1} "}[step.precondition]
+    kept = f"{1 - step.decay:g} " if step.decay else ""
+    if step.rule == "gradient":
+        return rf"{kept}W_{before} + \eta \sqrt N {power}G"
+    return rf"{kept}W_{before} + \eta\, \mathrm{{{step.rule}}}({power}G)"
 
 
 def _latex_function(value: Any) -> str:
@@ -95,9 +108,10 @@ def _latex_function(value: Any) -> str:
 
 
 def _rows(problem: Problem) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The fields, each with its code and what the code says; one pair a step."""
-    return [
-        ("activation", [(_code(problem.activation), "f(x) = a . activation(W'x) / sqrt(N)")]),
+    """The fields, each with its code and what the code says; one pair for each step."""
+    network = "f(x) = a . activation(W'x)" + " / sqrt(N)" * (problem.init.output == "scaled")
+    rows = [
+        ("activation", [(_code(problem.activation), network)]),
         ("teacher", [(_code(problem.teacher), "y = teacher(<x, beta*>) + noise")]),
         ("width", [(repr(problem.width), f"N/d = {problem.width:g}")]),
         (
@@ -108,6 +122,9 @@ def _rows(problem: Problem) -> list[tuple[str, list[tuple[str, str]]]]:
         ("readout", [(repr(problem.readout), _readout(problem.readout))]),
         ("init", [(repr(problem.init), _init(problem.init))]),
     ]
+    if "inputs" in problem.stated():
+        rows.append(("inputs", [(repr(problem.inputs), "x ~ N(0, Sigma), tr Sigma / d = 1")]))
+    return rows
 
 
 def _step(step: Step) -> str:
@@ -119,7 +136,8 @@ def _readout(readout: Ridge | None) -> str:
     if readout is None:
         return "none"
     scaling = "in |y - Phi a|^2 / n + lambda |a|^2 / N"
-    return f"n/d = {readout.samples:g}, lambda = {readout.penalty:g} {scaling}"
+    again = ", the batch of the last step" if readout.batch == "previous" else ""
+    return f"n/d = {readout.samples:g}{again}, lambda = {readout.penalty:g} {scaling}"
 
 
 def _init(init: Init) -> str:
@@ -132,7 +150,7 @@ def label(value: Any) -> str:
     function = value.link if isinstance(value, SingleIndex) else value
     if isinstance(function, Function) and function.name is not None:
         return function.name
-    data = value.to_data() if isinstance(value, SecondLayer) else value
+    data = value.to_data() if isinstance(value, Law) else value
     return data if isinstance(data, str) else repr(value)
 
 

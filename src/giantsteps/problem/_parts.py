@@ -1,84 +1,34 @@
-"""The parts of a problem: :class:`Step`, :class:`Ridge`, :class:`Init`, and its :class:`Sizes`."""
+"""The parts of a problem beside its steps: `Ridge`, `Init`, and its integers, `Sizes`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from giantsteps.errors import InvalidProblem
-from giantsteps.problem._checks import choice, keywords, number, under
-from giantsteps.problem._part import Part
+from giantsteps.problem._checks import choice, number
+from giantsteps.problem._part import LATER, Part, set_fields
 from giantsteps.problem._second_layer import Gaussian, SecondLayer, as_second_layer
 
-__all__ = ["Init", "Ridge", "Sizes", "Step", "as_part"]
+__all__ = ["BATCHES", "Init", "Ridge", "Sizes"]
 
-_BATCHES = ("fresh", "previous")
+BATCHES = ("fresh", "previous")
 _WEIGHTS = ("gaussian", "sphere")
-_RATIO = "a positive finite number"
+_OUTPUTS = ("scaled", "unscaled")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Step(Part):
-    r"""One gradient step on the first layer: W ← W + η √N G with η = rate · N^exponent (theory §0).
-
-    ======  ===========  ==========================================================================
-    symbol  argument     meaning
-    ======  ===========  ==========================================================================
-    n₀/d    samples      size of the batch, > 0
-    \       rate         coefficient of the learning rate, ≥ 0 (0: a step that does not move)
-    e       exponent     in [0, 1/2]: 0 "small" steps, 1/2 "giant" steps, between them the staircase
-    \       batch        ``"fresh"`` samples, or those of the ``"previous"`` step once more
-    ======  ===========  ==========================================================================
-
-    References
-    ----------
-    theory §0; ba2022, moniri2023, cui2024.
-
-    Examples
-    --------
-    >>> step = Step(samples=4, rate=2, exponent=0.5)  # a giant step, η = 2√N
-    >>> step.learning_rate(neurons=900)
-    60.0
-    """
-
-    samples: float
-    rate: float
-    exponent: float = 0.0
-    batch: str = "fresh"
-
-    def __post_init__(self) -> None:
-        _set(
-            self,
-            samples=number(self.samples, "samples", f"{_RATIO} (n0/d)", lower=0.0, open_below=True),
-            rate=number(
-                self.rate, "rate", "a finite number >= 0 (eta = rate * N**exponent)", lower=0.0
-            ),
-            exponent=number(
-                self.exponent,
-                "exponent",
-                "a number in [0, 1/2] (eta = rate * N**exponent)",
-                lower=0.0,
-                upper=0.5,
-            ),
-            batch=choice(self.batch, "batch", _BATCHES),
-        )
-
-    def learning_rate(self, neurons: int) -> float:
-        """Return η = rate · N^exponent for a network of N = ``neurons``."""
-        return self.rate * float(neurons) ** self.exponent
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Ridge(Part):
-    """Ridge regression on the learned features: n⁻¹‖ỹ − Φa‖² + (λ/N)‖a‖², fresh (X̃, ỹ) (theory §0).
+    r"""Ridge regression on the learned features: n⁻¹‖ỹ − Φa‖² + (λ/N)‖a‖² (theory §0).
 
-    ======  ==========  ======================================================
+    ======  ==========  ======================================================================
     symbol  argument    meaning
-    ======  ==========  ======================================================
+    ======  ==========  ======================================================================
     n/d     samples     size of the training set of the readout, > 0
     λ       penalty     ridge penalty, ≥ 0 (0: the solution of minimum norm)
-    ======  ==========  ======================================================
+    \       batch       (X̃, ỹ) are ``"fresh"`` samples, or the batch of the last step once more
+                        (``"previous"``: there must be a step, and ``samples`` are its samples)
+    ======  ==========  ======================================================================
 
     References
     ----------
@@ -93,18 +43,26 @@ class Ridge(Part):
 
     samples: float
     penalty: float
+    batch: str = field(default="fresh", metadata=LATER)
 
     def __post_init__(self) -> None:
-        _set(
+        set_fields(
             self,
-            samples=number(self.samples, "samples", f"{_RATIO} (n/d)", lower=0.0, open_below=True),
+            samples=number(
+                self.samples,
+                "samples",
+                "a positive finite number (n/d)",
+                lower=0.0,
+                open_below=True,
+            ),
             penalty=number(
                 self.penalty, "penalty", "a finite number >= 0 (0: minimum norm)", lower=0.0
             ),
+            batch=choice(self.batch, "batch", BATCHES),
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Init(Part):
     """How the network starts (theory §0).
 
@@ -115,6 +73,12 @@ class Init(Part):
     second_layer : SecondLayer or str or mapping
         The law of A in a_j = A_j/√N: a law, its name (``"gaussian"``, ``"constant"``), or
         ``{"law": "vocabulary", "values": [...], "probabilities": [...]}``.
+
+    output : {"scaled", "unscaled"}
+        The network during its steps: ``"scaled"``, f = N^{-1/2} aᵀσ(Wᵀx), whose output vanishes
+        at initialisation (ba2022), or ``"unscaled"``, f = aᵀσ(Wᵀx), whose output is of order one
+        there: that of moniri2023 and moniri2026, of PyTorch's default initialisation and of the
+        NTK scaling. The update keeps its scale, n⁻¹Xᵀ[(y − f)aᵀ ⊙ σ'(XW)]; only f changes.
 
     References
     ----------
@@ -130,6 +94,7 @@ class Init(Part):
 
     weights: str = "gaussian"
     second_layer: SecondLayer = field(default_factory=Gaussian)
+    output: str = field(default="scaled", metadata=LATER)
 
     if TYPE_CHECKING:
 
@@ -138,14 +103,20 @@ class Init(Part):
             *,
             weights: str = "gaussian",
             second_layer: SecondLayer | str | Mapping[str, Any] = "gaussian",
+            output: str = "scaled",
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        _set(
+        set_fields(
             self,
             weights=choice(self.weights, "weights", _WEIGHTS),
             second_layer=as_second_layer(self.second_layer, "second_layer"),
+            output=choice(self.output, "output", _OUTPUTS),
         )
+
+    def output_scale(self, neurons: int) -> float:
+        """Return the factor of aᵀσ(Wᵀx) in f: N^{-1/2} for ``"scaled"``, 1 for ``"unscaled"``."""
+        return float(neurons) ** -0.5 if self.output == "scaled" else 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,21 +149,3 @@ class Sizes:
     neurons: int
     step_samples: tuple[int, ...]
     samples: int | None
-
-
-_P = TypeVar("_P", bound=Part)
-
-
-def as_part(value: object, part: type[_P], path: str) -> _P:
-    """Return ``value`` if it is a ``part``, or build one from a mapping."""
-    if isinstance(value, part):
-        return value
-    if not isinstance(value, Mapping):
-        raise InvalidProblem(path, value, f"a {part.__name__}(...) or a table of its fields")
-    with under(path):
-        return part(**keywords(value, part, ""))
-
-
-def _set(part: Part, **values: object) -> None:
-    for name, value in values.items():
-        object.__setattr__(part, name, value)

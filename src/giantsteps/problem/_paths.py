@@ -59,10 +59,8 @@ def check_paths(problem: Problem, paths: Iterable[str]) -> None:
 def replace(problem: Problem, changes: Mapping[str, Any]) -> Problem:
     """Return ``problem`` with the fields at some paths replaced, all at once.
 
-    A step that reuses the batch of the previous one follows when the samples of that one change.
+    What reuses the batch of the step before it follows when the samples of that step change.
     """
-    if not isinstance(changes, Mapping):
-        raise InvalidProblem("changes", changes, 'a mapping such as {"steps.0.rate": 2.0}')
     check_paths(problem, changes)
     complete = dict(changes)
     for index, step in enumerate(problem.steps):
@@ -70,6 +68,10 @@ def replace(problem: Problem, changes: Mapping[str, Any]) -> Problem:
         replaced = {"steps", f"steps.{index}", f"steps.{index}.batch", own} & complete.keys()
         if step.batch == "previous" and previous in complete and not replaced:
             complete[own] = complete[previous]
+    last = f"steps.{len(problem.steps) - 1}.samples"
+    replaced = {"readout", "readout.batch", "readout.samples"} & complete.keys()
+    if problem.readout is not None and problem.readout.batch == "previous" and not replaced:
+        complete |= {"readout.samples": complete[last]} if last in complete else {}
     return _rebuild(problem, complete, "")
 
 

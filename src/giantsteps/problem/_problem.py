@@ -6,30 +6,38 @@ import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
-from giantsteps.gaussian import check_function, gauss_rule
 from giantsteps.problem import _display, _paths, _serialize
 from giantsteps.problem._checks import integer, number
-from giantsteps.problem._part import Part
-from giantsteps.problem._parts import Init, Ridge, Sizes, Step, as_part
+from giantsteps.problem._input_laws import as_inputs
+from giantsteps.problem._inputs import Inputs, Isotropic
+from giantsteps.problem._part import LATER, Part, as_part
+from giantsteps.problem._parts import Init, Ridge, Sizes
+from giantsteps.problem._step import Step
+from giantsteps.problem._validation import (
+    as_steps,
+    check_function_once,
+    check_readout,
+    check_slope,
+)
 
 __all__ = ["COUPLED", "Problem"]
 
 # Fields that are validated together: a grid over several of them checks every combination.
-COUPLED = ("activation", "steps")
+COUPLED = ("activation", "steps", "readout")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Problem(Part):
     r"""A two-layer network, its teacher, its gradient steps and its readout (theory §0).
 
-    Inputs x ~ N(0, I_d), labels y = σ*(⟨x, β*⟩) + ε with ‖β*‖ = 1 and Var ε = Δ. The network
-    f(x) = N^{-1/2} aᵀσ(Wᵀx) starts as ``init`` says, takes the ``steps`` on W, and then learns a
-    new second layer by ridge regression on fresh samples (``readout``).
+    Inputs x ~ N(0, Σ), by default with Σ = I_d, and labels y = σ*(⟨x, β*⟩) + ε with
+    ⟨β*, Σβ*⟩ = 1 and Var ε = Δ. The network f(x) = N^{-1/2} aᵀσ(Wᵀx) starts as ``init`` says,
+    takes the ``steps`` on W, and then learns a new second layer by ridge regression (``readout``).
 
     ======  ================  ====================================================================
     symbol  argument          meaning
@@ -41,6 +49,8 @@ class Problem(Part):
     \       steps             sequence of :class:`Step`, none for random features
     \       readout           :class:`Ridge`, or None where no question asks for one
     \       init              :class:`Init`
+    Σ       inputs            :class:`Isotropic`, :class:`Covariance`, :class:`PowerLaw` or
+                              :class:`SpikedCovariance`
     ======  ================  ====================================================================
 
     Problems are immutable, equal and hashable by value. A part may be given as a mapping of its
@@ -75,6 +85,7 @@ class Problem(Part):
     steps: tuple[Step, ...] = ()
     readout: Ridge | None = None
     init: Init = dataclasses.field(default_factory=Init)
+    inputs: Inputs = dataclasses.field(default_factory=Isotropic, metadata=LATER)
 
     if TYPE_CHECKING:
 
@@ -88,24 +99,26 @@ class Problem(Part):
             steps: Sequence[Step | Mapping[str, Any]] = (),
             readout: Ridge | Mapping[str, Any] | None = None,
             init: Init | Mapping[str, Any] = ...,
+            inputs: Inputs | str | Mapping[str, Any] = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
         activation = as_function(self.activation, "activation")
-        _check_once(activation, "activation")
+        check_function_once(activation, "activation")
         teacher = as_teacher(self.teacher)
         if isinstance(teacher, SingleIndex):
-            _check_once(teacher.link, "teacher")
+            check_function_once(teacher.link, "teacher")
         width = number(
             self.width, "width", "a positive finite number (N/d)", lower=0.0, open_below=True
         )
         noise = number(
             self.noise_variance, "noise_variance", "a finite number >= 0 (a variance)", lower=0.0
         )
-        steps = _as_steps(self.steps)
+        steps = as_steps(self.steps)
         if steps:
-            _check_slope(activation)
+            check_slope(activation)
         readout = None if self.readout is None else as_part(self.readout, Ridge, "readout")
+        check_readout(readout, steps)
         values = {
             "activation": activation,
             "teacher": teacher,
@@ -114,6 +127,7 @@ class Problem(Part):
             "steps": steps,
             "readout": readout,
             "init": as_part(self.init, Init, "init"),
+            "inputs": as_inputs(self.inputs, "inputs"),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -126,9 +140,11 @@ class Problem(Part):
         Raises
         ------
         InvalidProblem
-            If a ratio is too small for ``d``: each size is at least one.
+            If a ratio is too small for ``d``: each size is at least one; or if the law of the
+            inputs needs a larger ``d``.
         """
         d = integer(d, "d", "an integer >= 1 (the dimension of the inputs)")
+        self.inputs.at(d)
         return Sizes(
             d=d,
             neurons=_size(self.width, d, "width"),
@@ -142,9 +158,15 @@ class Problem(Part):
         )
 
     def realised(self, d: int) -> Problem:
-        """Return the problem whose ratios N/d, n₀/d, n/d are exactly those of the integers at d."""
+        """Return the problem whose ratios are exactly those of the integers at d.
+
+        These are N/d, n₀/d, n/d, and the shares of the eigenvalues of the inputs.
+        """
         sizes = self.at(d)
-        ratios: dict[str, Any] = {"width": sizes.neurons / sizes.d}
+        ratios: dict[str, Any] = {
+            "width": sizes.neurons / sizes.d,
+            "inputs": self.inputs.at(sizes.d),
+        }
         for index, samples in enumerate(sizes.step_samples):
             ratios[f"steps.{index}.samples"] = samples / sizes.d
         if sizes.samples is not None:
@@ -206,8 +228,12 @@ class Problem(Part):
     # Parts and paths ---------------------------------------------------------------------------
 
     def untrained(self) -> Problem:
-        """Return the same problem without its steps: random features."""
-        return dataclasses.replace(self, steps=())
+        """Return the same problem without its steps: random features.
+
+        A readout on the batch of the last step becomes one on fresh samples.
+        """
+        readout = self.readout and dataclasses.replace(self.readout, batch="fresh")
+        return dataclasses.replace(self, steps=(), readout=readout)
 
     def require_readout(self) -> Ridge:
         """Return the readout, or raise :class:`InvalidProblem` if the problem has none."""
@@ -225,18 +251,26 @@ class Problem(Part):
         """Return what a dotted path names, such as ``problem.get("steps.0.rate")``."""
         return _paths.get(self, path)
 
-    def replace(self, changes: Mapping[str, Any]) -> Problem:
+    def replace(self, changes: Mapping[str, Any] | None = None, /, **fields: Any) -> Problem:
         """Return the problem with other values at some dotted paths, validated together.
 
-        A step that reuses the batch of the previous one follows when the samples of that one
-        change.
+        Fields of the problem itself may also be given by keyword. A step or a readout that reuses
+        the batch of the previous step follows when the samples of that step change.
 
         Examples
         --------
-        >>> Problem(activation="tanh", teacher="sin", width=1.0).replace({"width": 2}).width
-        2.0
+        >>> problem = Problem(activation="tanh", teacher="sin", width=1.0, steps=[
+        ...     Step(samples=2, rate=1)])
+        >>> problem.replace(width=2).width, problem.replace({"steps.0.rate": 3}).steps[0].rate
+        (2.0, 3.0)
         """
-        return _paths.replace(self, changes)
+        given = {} if changes is None else changes
+        if not isinstance(given, Mapping):
+            raise InvalidProblem("changes", changes, 'a mapping such as {"steps.0.rate": 2.0}')
+        for name, value in fields.items():
+            if name in given:
+                raise InvalidProblem(name, value, "given once, in the mapping or by keyword")
+        return _paths.replace(self, {**given, **fields})
 
     def in_convention(self, name: str, d: int | None = None) -> dict[str, Any]:
         """Return the problem in the symbols and units of a paper: keyword → value.
@@ -313,53 +347,6 @@ class Problem(Part):
 
     def _repr_html_(self) -> str:
         return _display.html(self)
-
-
-@lru_cache(maxsize=256)
-def _check_once(function: Function, field: str) -> None:
-    """Refuse functions without a finite second moment, with NaN, or constant: once each."""
-    check_function(function, field)
-
-
-@lru_cache(maxsize=256)
-def _check_slope(activation: Function) -> None:
-    """Refuse an activation whose derivative says nothing, or has no finite variance."""
-    if activation.has_jumps:
-        raise InvalidProblem(
-            "activation",
-            activation,
-            "continuous when steps are taken: the gradient does not see a jump "
-            "(use a smooth activation, or steps=() for random features)",
-        )
-    try:
-        gauss_rule(activation.derivative)
-    except InvalidProblem as error:
-        raise InvalidProblem(
-            "activation",
-            activation,
-            f"with a square-integrable derivative when steps are taken ({error.allowed})",
-        ) from None
-
-
-def _as_steps(value: object) -> tuple[Step, ...]:
-    if not isinstance(value, list | tuple):
-        raise InvalidProblem("steps", value, "a list of steps, such as [Step(...)]")
-    steps = tuple(as_part(step, Step, f"steps.{index}") for index, step in enumerate(value))
-    for index, step in enumerate(steps):
-        if step.batch == "fresh":
-            continue
-        if index == 0:
-            raise InvalidProblem(
-                "steps.0.batch", step.batch, '"fresh": the first step has no previous batch'
-            )
-        if step.samples != steps[index - 1].samples:
-            raise InvalidProblem(
-                f"steps.{index}.samples",
-                step.samples,
-                f"{steps[index - 1].samples!r}, the samples of the previous step, whose batch is "
-                'used again (or set batch="fresh")',
-            )
-    return steps
 
 
 def _size(ratio: float, d: int, field: str) -> int:

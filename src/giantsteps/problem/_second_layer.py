@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem._checks import keywords, number, suggest, under
-from giantsteps.problem._part import Part
+from giantsteps.problem._checks import number, numbers
+from giantsteps.problem._part import Law, as_law
 
 __all__ = ["Constant", "Gaussian", "SecondLayer", "Vocabulary", "as_second_layer"]
 
 
-class SecondLayer(Part, ABC):
+class SecondLayer(Law, ABC):
     """The law of A, where the second layer starts as a_j = A_j / √N (theory §0).
 
     Attributes
@@ -41,8 +41,6 @@ class SecondLayer(Part, ABC):
     >>> [isinstance(law, SecondLayer) for law in laws], [law.mean for law in laws]
     ([True, True, True], [0.0, 1.0, 0.0])
     """
-
-    law: ClassVar[str]
 
     @abstractmethod
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
@@ -77,16 +75,8 @@ class SecondLayer(Part, ABC):
         """How many non-zero values A takes (``inf`` for a continuous law): it bounds the number
         of spikes (theory §6)."""
 
-    def to_data(self) -> str | dict[str, Any]:
-        """The law as it stands in a file: its name, or a table with its parameters."""
-        parameters = self.named()
-        if not parameters:
-            return self.law
-        lists = {key: list(v) if isinstance(v, tuple) else v for key, v in parameters.items()}
-        return {"law": self.law, **lists}
 
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Gaussian(SecondLayer):
     """A ~ N(0, 1): the second layer of ba2022, moniri2023 and moniri2026.
 
@@ -149,7 +139,7 @@ def _gaussian_types(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return values, mass / mass.sum()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Constant(SecondLayer):
     """A = value for every neuron: the second layer of cui2024, with value 1.
 
@@ -206,7 +196,7 @@ class Constant(SecondLayer):
         return self.law if self.value == 1 else super().to_data()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Vocabulary(SecondLayer):
     """A takes finitely many values: P(A = values[i]) = probabilities[i] (dandi2024).
 
@@ -246,11 +236,11 @@ class Vocabulary(SecondLayer):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        values = _numbers(self.values, "values", "a finite number")
+        values = numbers(self.values, "values", "a finite number")
         if not values or len(set(values)) < len(values):
             raise InvalidProblem("values", self.values, "one or more distinct numbers")
         given = self.probabilities
-        probabilities = _numbers(given, "probabilities", "a number in [0, 1]", lower=0.0, upper=1.0)
+        probabilities = numbers(given, "probabilities", "a number in [0, 1]", lower=0.0, upper=1.0)
         if len(probabilities) != len(values):
             raise InvalidProblem("probabilities", given, f"{len(values)} numbers, one for a value")
         total = math.fsum(probabilities)
@@ -317,27 +307,4 @@ def as_second_layer(spec: object, field: str = "second_layer") -> SecondLayer:
     >>> as_second_layer({"law": "constant", "value": 2.0})
     Constant(value=2.0)
     """
-    if isinstance(spec, SecondLayer):
-        return spec
-    name = spec.get("law") if isinstance(spec, Mapping) else spec
-    if not isinstance(name, str) or name not in _LAWS:
-        shown = f"{field}.law" if isinstance(spec, Mapping) else field
-        raise InvalidProblem(shown, name, f"a law of the second layer: {suggest(name, _LAWS)}")
-    law = _LAWS[name]
-    parameters = dict(spec) if isinstance(spec, Mapping) else {}
-    parameters.pop("law", None)
-    with under(field):
-        return law(**keywords(parameters, law, ""))
-
-
-def _numbers(
-    values: object, field: str, allowed: str, lower: float = -math.inf, upper: float = math.inf
-) -> tuple[float, ...]:
-    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str):
-        raise InvalidProblem(field, values, "a sequence of numbers")
-    if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise InvalidProblem(field, values, "a sequence of numbers (one dimension)")
-    return tuple(
-        number(value, f"{field}.{index}", allowed, lower=lower, upper=upper)
-        for index, value in enumerate(values)
-    )
+    return as_law(spec, SecondLayer, _LAWS, field, "a law of the second layer")

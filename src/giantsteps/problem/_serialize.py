@@ -14,8 +14,7 @@ import tomli_w
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import keywords
-from giantsteps.problem._part import Part
-from giantsteps.problem._second_layer import SecondLayer
+from giantsteps.problem._part import Law, Part
 
 if TYPE_CHECKING:
     from giantsteps.problem._problem import Problem
@@ -35,8 +34,8 @@ _FORM = 1  # version of the canonical form: to be raised when the meaning of a f
 
 def to_data(value: Any) -> Any:
     """Return a part of a problem as plain data; a field that is None is left out."""
-    if isinstance(value, Part) and not isinstance(value, SecondLayer):
-        return {name: to_data(item) for name, item in value.named().items() if item is not None}
+    if isinstance(value, Part) and not isinstance(value, Law):
+        return {name: to_data(item) for name, item in value.stated().items() if item is not None}
     if isinstance(value, tuple | list):
         return [to_data(item) for item in value]
     if hasattr(value, "to_data"):
@@ -54,9 +53,10 @@ def from_data(data: Mapping[str, Any]) -> Problem:
 def content_hash(kind: str, data: Any) -> str:
     """Return the SHA-256 of the canonical form, in hex; ``kind`` keeps problems and grids apart.
 
-    The canonical form of ``data`` (from :func:`to_data`: defaults filled in, functions by canonical
-    text) is JSON with sorted keys and floats by ``repr``, so that neither the process, nor the
-    machine, nor the order of a dict matters.
+    The canonical form of ``data`` (from :func:`to_data`: defaults filled in, but for fields of
+    later editions, which are left out at their default; functions by canonical text) is JSON with
+    sorted keys and floats by ``repr``, so that neither the process, nor the machine, nor the order
+    of a dict matters.
     """
     form = {"form": _FORM, "kind": kind, "content": data}
     text = json.dumps(form, sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,25 @@
+"""The laws of the inputs by their names in files."""
+
+from __future__ import annotations
+
+from giantsteps.problem._covariance import Covariance, SpikedCovariance
+from giantsteps.problem._inputs import Inputs, Isotropic
+from giantsteps.problem._part import as_law
+from giantsteps.problem._power_law import PowerLaw
+
+__all__ = ["as_inputs"]
+
+_LAWS: dict[str, type[Inputs]] = {
+    law.law: law for law in (Isotropic, Covariance, PowerLaw, SpikedCovariance)
+}
+
+
+def as_inputs(spec: object, field: str = "inputs") -> Inputs:
+    """Return the law that ``spec`` names: a law, its name, or ``{"law": name, ...parameters}``.
+
+    Examples
+    --------
+    >>> as_inputs({"law": "power_law", "exponent": 0.4})
+    PowerLaw(exponent=0.4, teacher=0.0)
+    """
+    return as_law(spec, Inputs, _LAWS, field, "a law of the inputs")

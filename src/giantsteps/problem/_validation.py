@@ -1,0 +1,78 @@
+"""What the fields of a problem must satisfy together."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from giantsteps.errors import InvalidProblem
+from giantsteps.functions import Function
+from giantsteps.gaussian import check_function, gauss_rule
+from giantsteps.problem._part import as_part
+from giantsteps.problem._parts import Ridge
+from giantsteps.problem._step import Step
+
+__all__ = ["as_steps", "check_function_once", "check_readout", "check_slope"]
+
+
+@lru_cache(maxsize=256)
+def check_function_once(function: Function, field: str) -> None:
+    """Refuse functions without a finite second moment, with NaN, or constant: once each."""
+    check_function(function, field)
+
+
+@lru_cache(maxsize=256)
+def check_slope(activation: Function) -> None:
+    """Refuse an activation whose derivative says nothing, or has no finite variance."""
+    if activation.has_jumps:
+        raise InvalidProblem(
+            "activation",
+            activation,
+            "continuous when steps are taken: the gradient does not see a jump "
+            "(use a smooth activation, or steps=() for random features)",
+        )
+    try:
+        gauss_rule(activation.derivative)
+    except InvalidProblem as error:
+        raise InvalidProblem(
+            "activation",
+            activation,
+            f"with a square-integrable derivative when steps are taken ({error.allowed})",
+        ) from None
+
+
+def as_steps(value: object) -> tuple[Step, ...]:
+    if not isinstance(value, list | tuple):
+        raise InvalidProblem("steps", value, "a list of steps, such as [Step(...)]")
+    steps = tuple(as_part(step, Step, f"steps.{index}") for index, step in enumerate(value))
+    for index, step in enumerate(steps):
+        if step.batch == "fresh":
+            continue
+        if index == 0:
+            raise InvalidProblem(
+                "steps.0.batch", step.batch, '"fresh": the first step has no previous batch'
+            )
+        if step.samples != steps[index - 1].samples:
+            raise InvalidProblem(
+                f"steps.{index}.samples",
+                step.samples,
+                f"{steps[index - 1].samples!r}, the samples of the previous step, whose batch is "
+                'used again (or set batch="fresh")',
+            )
+    return steps
+
+
+def check_readout(readout: Ridge | None, steps: tuple[Step, ...]) -> None:
+    """Refuse a readout on the last step's batch where there is no step, or other samples."""
+    if readout is None or readout.batch == "fresh":
+        return
+    if not steps:
+        raise InvalidProblem(
+            "readout.batch", readout.batch, '"fresh": there is no step whose batch it could use'
+        )
+    if readout.samples != steps[-1].samples:
+        raise InvalidProblem(
+            "readout.samples",
+            readout.samples,
+            f"{steps[-1].samples!r}, the samples of the last step, whose batch is used again "
+            '(or set batch="fresh")',
+        )
