@@ -1,56 +1,90 @@
-"""Answers by theory: exact high-dimensional asymptotics, in the limit or at a given size."""
+"""Answers by theory: exact high-dimensional asymptotics, in the limit or at a given size.
 
-#from giantsteps.theory.questions.bounds import approximation_error, bounds, bounds_of_model
-#from giantsteps.theory.search.critical_rate import critical_rate
-#from giantsteps.theory.search.crossing import crossing
-#from giantsteps.theory.questions.degrees_of_freedom import degrees_of_freedom
-#from ._directions import Directions
-#from giantsteps.theory.equivalent.build import equivalent
-#from giantsteps.theory.equivalent.from_weights import risk_of_weights
-#from giantsteps.theory.questions.gradient import gradient
-#from giantsteps.theory.questions.learned_function import learned_function
-#from ._lengths import Lengths
-#from giantsteps.theory.search.level_curves import level_curves
-#from giantsteps.theory.search.optimize import optimize
-#from giantsteps.theory.questions.outlier_count import outlier_count
-#from giantsteps.theory.steps.several.reuse import reuse_exponent
-#from giantsteps.theory.questions.risk import risk, staircase_risk
-#from giantsteps.theory.scope.page import scope_table
-#from giantsteps.theory.questions.spectra import features, kernel
-#from giantsteps.theory.equivalent.model import SpikedFeatures
-#from giantsteps.theory.steps.staircase.staircase import Staircase, StaircaseSpike, staircase, staircase_exponents
-#from giantsteps.theory.questions.training_loss import linear_loss_drop, quadratic_loss_drop, training_loss
-#from giantsteps.theory.questions.weights import weights
+The names below are loaded when they are first used.
+"""
 
-__all__ = [
-    "Directions",
-    "Lengths",
-    "SpikedFeatures",
-    "Staircase",
-    "StaircaseSpike",
-    "approximation_error",
-    "bounds",
-    "bounds_of_model",
-    "critical_rate",
-    "crossing",
-    "degrees_of_freedom",
-    "equivalent",
-    "features",
-    "gradient",
-    "kernel",
-    "learned_function",
-    "level_curves",
-    "linear_loss_drop",
-    "optimize",
-    "outlier_count",
-    "quadratic_loss_drop",
-    "reuse_exponent",
-    "risk",
-    "risk_of_weights",
-    "scope_table",
-    "staircase",
-    "staircase_exponents",
-    "staircase_risk",
-    "training_loss",
-    "weights",
-]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from giantsteps.theory.equivalent.covariance import NeuronCovariance as NeuronCovariance
+    from giantsteps.theory.equivalent.from_weights import risk_of_weights as risk_of_weights
+    from giantsteps.theory.equivalent.model import SpikedFeatures as SpikedFeatures
+    from giantsteps.theory.equivalent.norms import Norms as Norms
+    from giantsteps.theory.questions.bounds import bounds as bounds
+    from giantsteps.theory.questions.degrees_of_freedom import (
+        degrees_of_freedom as degrees_of_freedom,
+    )
+    from giantsteps.theory.questions.equivalent import equivalent as equivalent
+    from giantsteps.theory.questions.gradient import gradient as gradient
+    from giantsteps.theory.questions.learned_function import learned_function as learned_function
+    from giantsteps.theory.questions.outlier_count import outlier_count as outlier_count
+    from giantsteps.theory.questions.risk import risk as risk
+    from giantsteps.theory.questions.risk import staircase_risk as staircase_risk
+    from giantsteps.theory.questions.spectra import features as features
+    from giantsteps.theory.questions.spectra import kernel as kernel
+    from giantsteps.theory.questions.training_loss import linear_loss_drop as linear_loss_drop
+    from giantsteps.theory.questions.training_loss import (
+        quadratic_loss_drop as quadratic_loss_drop,
+    )
+    from giantsteps.theory.questions.training_loss import training_loss as training_loss
+    from giantsteps.theory.questions.weights import weights as weights
+    from giantsteps.theory.scope.page import scope_table as scope_table
+    from giantsteps.theory.search.critical_rate import critical_rate as critical_rate
+    from giantsteps.theory.search.crossing import crossing as crossing
+    from giantsteps.theory.search.level_curves import level_curves as level_curves
+    from giantsteps.theory.search.optimize import optimize as optimize
+    from giantsteps.theory.steps.bounds import approximation_error as approximation_error
+    from giantsteps.theory.steps.several.reuse import reuse_exponent as reuse_exponent
+    from giantsteps.theory.steps.staircase.staircase import Staircase as Staircase
+    from giantsteps.theory.steps.staircase.staircase import StaircaseSpike as StaircaseSpike
+    from giantsteps.theory.steps.staircase.staircase import staircase as staircase
+    from giantsteps.theory.steps.staircase.staircase import (
+        staircase_exponents as staircase_exponents,
+    )
+
+_LAZY = {
+    "NeuronCovariance": "equivalent.covariance",
+    "Norms": "equivalent.norms",
+    "SpikedFeatures": "equivalent.model",
+    "Staircase": "steps.staircase.staircase",
+    "StaircaseSpike": "steps.staircase.staircase",
+    "approximation_error": "steps.bounds",
+    "bounds": "questions.bounds",
+    "critical_rate": "search.critical_rate",
+    "crossing": "search.crossing",
+    "degrees_of_freedom": "questions.degrees_of_freedom",
+    "equivalent": "questions.equivalent",
+    "features": "questions.spectra",
+    "gradient": "questions.gradient",
+    "kernel": "questions.spectra",
+    "learned_function": "questions.learned_function",
+    "level_curves": "search.level_curves",
+    "linear_loss_drop": "questions.training_loss",
+    "optimize": "search.optimize",
+    "outlier_count": "questions.outlier_count",
+    "quadratic_loss_drop": "questions.training_loss",
+    "reuse_exponent": "steps.several.reuse",
+    "risk": "questions.risk",
+    "risk_of_weights": "equivalent.from_weights",
+    "scope_table": "scope.page",
+    "staircase": "steps.staircase.staircase",
+    "staircase_exponents": "steps.staircase.staircase",
+    "staircase_risk": "questions.risk",
+    "training_loss": "questions.training_loss",
+    "weights": "questions.weights",
+}
+
+__all__ = list(_LAZY)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'giantsteps.theory' has no attribute {name!r}")
+    return getattr(import_module(f"giantsteps.theory.{_LAZY[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(_LAZY)

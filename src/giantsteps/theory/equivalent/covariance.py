@@ -12,11 +12,11 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.theory.solver.bulk import Batch, Bulk
 from giantsteps.types import FloatArray
 
-__all__ = ["Covariance"]
+__all__ = ["NeuronCovariance"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Covariance:
+class NeuronCovariance:
     r"""Covariances Σ_t/d = d⁻¹Σ_c m_tc Ω_c of the neurons of each type, apart from their spikes.
 
     Operators Ω_c are diagonal in given directions ι, or sums n₀⁻¹Σ_i ψ(i) x_ix_iᵀ over the samples of
@@ -51,7 +51,7 @@ class Covariance:
     place: tuple[int, ...] = field(default=())
 
     @classmethod
-    def isotropic(cls, variances: ArrayLike, rank: int) -> Covariance:
+    def isotropic(cls, variances: ArrayLike, rank: int) -> NeuronCovariance:
         """Σ_t = c_t I: spikes and teacher see what every direction sees (cui2024)."""
         column = np.atleast_1d(np.asarray(variances, dtype=float))[:, None]
         return cls(
@@ -71,7 +71,7 @@ class Covariance:
         special_variances: ArrayLike | None = None,
         *,
         rank: int = 1,
-    ) -> Covariance:
+    ) -> NeuronCovariance:
         """Σ_t that commute: variances s_t(ι) along directions ι with shares ν_ι.
 
         Parameters
@@ -98,7 +98,10 @@ class Covariance:
             special_variances = variances
         else:
             masses = np.asarray(special, dtype=float)
-            if masses.ndim != 3 or np.abs(masses.sum(axis=0) - np.eye(masses.shape[1])).max() > 1e-6:
+            if (
+                masses.ndim != 3
+                or np.abs(masses.sum(axis=0) - np.eye(masses.shape[1])).max() > 1e-6
+            ):
                 raise InvalidProblem("special", special, "matrices with sum I")
         along = np.asarray(special_variances, dtype=float)
         if along.shape != (len(variances), len(masses)) or np.any(along < 0):
@@ -125,7 +128,9 @@ class Covariance:
     @cached_property
     def modes(self) -> FloatArray:
         """y_te with d⁻¹tr Σ_tΣ_s = Σ_e y_te y_se and y_t0 = c_t: shape (T, M)."""
-        values, vectors = np.linalg.eigh(self.gram[1:, 1:] - np.outer(self.gram[0, 1:], self.gram[0, 1:]))
+        values, vectors = np.linalg.eigh(
+            self.gram[1:, 1:] - np.outer(self.gram[0, 1:], self.gram[0, 1:])
+        )
         kept = values > 1e-15 * np.abs(self.gram).max()
         rest = self.coefficients[:, 1:] @ (vectors[:, kept] * np.sqrt(values[kept]))
         return np.concatenate([self.totals[:, None], rest], axis=1)
@@ -139,7 +144,9 @@ class Covariance:
         """What the solver sees, a stack of one cell."""
         directions = len(self.shares)
         scales = np.ones(directions) if self.scales is None else self.scales
-        spread = np.zeros((directions, self.external.shape[2])) if self.spread is None else self.spread
+        spread = (
+            np.zeros((directions, self.external.shape[2])) if self.spread is None else self.spread
+        )
         return Bulk(
             shares=self.shares[None],
             scales=scales[None],

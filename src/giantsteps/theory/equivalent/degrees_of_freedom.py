@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 
 from giantsteps.answers import DegreesOfFreedom, Solution
@@ -61,8 +59,12 @@ def _at(
     matrix, (outer, inner) = state.jacobian
     hats = product(equations.features, (state.measure * state.omega)[:, :, None])
     packed = hats[:, : len(equations.packing)]
-    right = np.concatenate([product(outer, packed), product(inner, packed) + hats[:, packed.shape[1] :]], axis=1)
-    spread = product((solve(matrix, right[:, :, 0]) * equations.counted)[:, None], equations.features)
+    right = np.concatenate(
+        [product(outer, packed), product(inner, packed) + hats[:, packed.shape[1] :]], axis=1
+    )
+    spread = product(
+        (solve(matrix, right[:, :, 0]) * equations.counted)[:, None], equations.features
+    )
     excess = float((omega**2 * spread[0, 0]) @ weights)
     varied = float(((omega - share) ** 2) @ weights)
     df2 = (varied + excess) / (varied + share * share + excess)

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
-from giantsteps.answers import Risk, Solution
+from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.gaussian import hermite_coefficients, hermite_functions
 from giantsteps.problem import Ridge
 from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.equivalent.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.equivalent.rules import LEVELS
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.readout import Readout, read_out
 from giantsteps.theory.solver.state import Equations
 from giantsteps.theory.solver.system import System
-from giantsteps.theory.steps.ridge_batch import DEGREES, RidgeBatch
 from giantsteps.types import Array, FloatArray
 
 __all__ = ["Cell", "Solved", "refine", "ridge_batch", "risk_of_models", "solve_cells"]
@@ -63,7 +64,9 @@ def solve_cells(
         solved = solve_state(Equations(stack), stack.penalty)
         for position, i in enumerate(members):
             if not solved.converged[position]:
-                raise _not_converged(*cells[i], solved.residual[position], solved.iterations[position])
+                raise _not_converged(
+                    *cells[i], solved.residual[position], solved.iterations[position]
+                )
         found = read_out(solved.state)
         for position, i in enumerate(members):
             readouts[i] = found.take(slice(position, position + 1))
@@ -108,13 +111,17 @@ def _stacks(systems: Sequence[System]) -> Iterator[list[int]]:
         size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes
         for batch in system.bulk.batches:
             blocks = (1 + batch.factors.shape[1]) * rank
-            size += batch.weights.shape[1] * (6 * blocks**2 + 3 * blocks * len(system.bulk.place) * rank)
+            size += batch.weights.shape[1] * (
+                6 * blocks**2 + 3 * blocks * len(system.bulk.place) * rank
+            )
         count = max(1, _MEMORY // size)
         for start in range(0, len(members), count):
             yield members[start : start + count]
 
 
-def _not_converged(model: SpikedFeatures, readout: Ridge, residual: float, rounds: int) -> Exception:
+def _not_converged(
+    model: SpikedFeatures, readout: Ridge, residual: float, rounds: int
+) -> Exception:
     return NotConverged(
         f"the equivalent model of {model.describe()} with {readout}",
         float(residual),
@@ -211,24 +218,17 @@ def ridge_batch(cells: Sequence[Cell]) -> RidgeBatch:
     )
 
 
-def risk_of_models(cells: Sequence[Cell]) -> list[Risk]:
-    """The risk of each model and readout, without that of the untrained features."""
-    batch = ridge_batch(cells)
-    return [
-        Risk(
-            **model.stated,
-            solution=Solution(
-                status="converged",
-                residual=batch.residual[i],
-                iterations=batch.iterations[i],
-                error=batch.error[i],
-            ),
-            test=batch.test[i],
-            train=batch.train[i],
-            by_degree=batch.by_degree[i] if model.teacher.rank == 1 else None,
-        )
-        for i, (model, _) in enumerate(cells)
-    ]
+def risk_of_models(
+    cells: Sequence[Cell],
+    initial: Sequence[Risk] | None = None,
+    claims: Sequence[Any] | None = None,
+) -> list[Risk]:
+    """The risk of each model and readout, beside that of the untrained features.
+
+    Claims are those of the models unless given: models may stand for several problems.
+    """
+    stated = [model.stated for model, _ in cells] if claims is None else claims
+    return risks_of(ridge_batch(cells), stated, initial)
 
 
 def by_degree(
@@ -257,6 +257,3 @@ def by_degree(
     learned[2:] += model.remainder**2 * twice
     factorial = np.exp(gammaln(j + 1) / 2)
     return np.asarray((learned - hermite_coefficients(model.link, degree) * factorial) ** 2)
-
-
-_FIELDS = tuple(field.name for field in fields(Readout))

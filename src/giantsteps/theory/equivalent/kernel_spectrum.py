@@ -235,9 +235,11 @@ class KernelSpectrum:
             return point
         merged = point.equations
         equations = self._all_types
-        return State(
-            equations, point.v1, point.tau[:, self.group], point.active, point.penalty
-        ) if equations.rank == merged.rank else point
+        return (
+            State(equations, point.v1, point.tau[:, self.group], point.active, point.penalty)
+            if equations.rank == merged.rank
+            else point
+        )
 
     @cached_property
     def _all_types(self) -> Equations:
@@ -317,8 +319,6 @@ def _merge_types(system: System) -> tuple[System, Array]:
     if len(first) == len(group):
         return system, np.arange(len(group))
     probabilities = np.bincount(group, weights=system.probabilities[0])[None]
-    kept = {
-        name: getattr(system, name)[:, first] for name in ("mean", "linear", "residual")
-    }
+    kept = {name: getattr(system, name)[:, first] for name in ("mean", "linear", "residual")}
     bulk = replace(system.bulk, coefficients=system.bulk.coefficients[:, first])
     return replace(system, probabilities=probabilities, bulk=bulk, **kept), group

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,7 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
 from giantsteps.gaussian import Rule
 from giantsteps.problem import Ridge
-from giantsteps.theory.equivalent.covariance import Covariance
+from giantsteps.theory.equivalent.covariance import NeuronCovariance
 from giantsteps.theory.equivalent.functions_of_spike import (
     Wanted,
     smoothed_by_symmetry,
@@ -27,7 +27,14 @@ from giantsteps.theory.solver.system import System
 from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
-    from giantsteps.answers import Bounds, DegreesOfFreedom, LearnedFunction, Risk, Spectrum
+    from giantsteps.answers import (
+        Answer,
+        Bounds,
+        DegreesOfFreedom,
+        LearnedFunction,
+        Risk,
+        Spectrum,
+    )
     from giantsteps.problem import Problem
 
 __all__ = ["SpikedFeatures"]
@@ -59,7 +66,7 @@ class SpikedFeatures:
     πₜ      probabilities       of the types, shape (T,)
     Sₜ      spikes              shape (T, r); a number for one type and one direction
     γ       overlap             shape (r,); a number for one direction
-    Σₜ      bulk                :class:`Covariance`, or the numbers cₜ of an isotropic bulk
+    Σₜ      bulk                :class:`NeuronCovariance`, or the numbers cₜ of an isotropic bulk
     Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
@@ -69,6 +76,7 @@ class SpikedFeatures:
     \       bounded             the same model with labels and second layer cut at the largest of
                                 as many draws as there are, so that its bulks have edges
     \       claim               what answers say of themselves: exactness, evidence, references
+    \       before              a question's answer before the steps, by its name
     ======  ==================  ==============================================================
 
     At finite p the norm of the input adds coordinates, with d = p/β (theory §5c). At p = ∞ the functions
@@ -95,7 +103,7 @@ class SpikedFeatures:
     width: float
     spikes: FloatArray
     overlap: FloatArray
-    bulk: Covariance
+    bulk: NeuronCovariance
     noise_variance: float = 0.0
     neurons: float = math.inf
     probabilities: FloatArray = field(default_factory=lambda: np.ones(1))
@@ -107,6 +115,7 @@ class SpikedFeatures:
     finer: Callable[[int], SpikedFeatures] | None = None
     bounded: Callable[[], SpikedFeatures] | None = None
     claim: dict[str, Any] | None = None
+    before: Callable[[str], Answer] | None = None
 
     if TYPE_CHECKING:
 
@@ -118,7 +127,7 @@ class SpikedFeatures:
             width: float,
             spikes: ArrayLike,
             overlap: ArrayLike,
-            bulk: Covariance | ArrayLike,
+            bulk: NeuronCovariance | ArrayLike,
             noise_variance: float = 0.0,
             neurons: float = math.inf,
             probabilities: ArrayLike = (1.0,),
@@ -130,6 +139,7 @@ class SpikedFeatures:
             finer: Callable[[int], SpikedFeatures] | None = None,
             bounded: Callable[[], SpikedFeatures] | None = None,
             claim: dict[str, Any] | None = None,
+            before: Callable[[str], Answer] | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -143,8 +153,8 @@ class SpikedFeatures:
         if spikes.ndim < 2:
             spikes = np.reshape(spikes, (types, rank)) if spikes.size == types * rank else spikes
         bulk = self.bulk
-        if not isinstance(bulk, Covariance):
-            bulk = Covariance.isotropic(bulk, rank)
+        if not isinstance(bulk, NeuronCovariance):
+            bulk = NeuronCovariance.isotropic(bulk, rank)
         for name, value in (
             ("probabilities", probabilities),
             ("overlap", overlap),
@@ -219,7 +229,9 @@ class SpikedFeatures:
         if self.bulk.frame < rank + 1:
             raise InvalidProblem("bulk", self.bulk.frame, f"with {rank + 1} special vectors")
         if self.norms is not None and len(self.norms.spread) != types:
-            raise InvalidProblem("norms", self.norms.spread, f"one spread for each of {types} types")
+            raise InvalidProblem(
+                "norms", self.norms.spread, f"one spread for each of {types} types"
+            )
         self._validate_teacher()
 
     def _validate_teacher(self) -> None:
@@ -287,7 +299,9 @@ class SpikedFeatures:
             kinks = self.link.breakpoints(-8.5 * overlap, 8.5 * overlap) if overlap else []
             if len(kinks) and self.remainder < overlap:
                 width = min(width, max(2.0 * self.remainder / overlap, 1e-3))
-                places = tuple(sorted({0.0, *(float(kink) / float(self.overlap[0]) for kink in kinks)}))
+                places = tuple(
+                    sorted({0.0, *(float(kink) / float(self.overlap[0]) for kink in kinks)})
+                )
         # Octaves, so that close problems share their nodes.
         width = 2.0 ** math.floor(math.log2(width)) if width < 4.25 else 4.25
         rule = graded_rule(level, width, places)
@@ -362,7 +376,9 @@ class SpikedFeatures:
         types = len(self.probabilities)
         norms, bulk = self.norms, self.bulk.bulk()
         arrays |= {
-            "loadings": np.zeros((0, self.bulk.frame)) if norms is None else norms.on(self.bulk.frame),
+            "loadings": np.zeros((0, self.bulk.frame))
+            if norms is None
+            else norms.on(self.bulk.frame),
             "spread": np.zeros(0) if norms is None else norms.spread,
             "probabilities": self.probabilities,
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
@@ -403,7 +419,12 @@ class SpikedFeatures:
         """Errors of ridge regression on these features (theory §5c)."""
         from giantsteps.theory.equivalent.errors import risk_of_models
 
-        return risk_of_models([(self, self.readout_of(readout))])[0]
+        initial = self.initial("risk") if readout is None else None
+        return risk_of_models([(self, self.readout_of(readout))], initial and [initial])[0]
+
+    def initial(self, question: str) -> Any:
+        """The answer before the steps, if it is known."""
+        return None if self.before is None else self.before(question)
 
     def learned_function(
         self,
@@ -426,13 +447,15 @@ class SpikedFeatures:
         """Eigenvalues of K = ΦΦᵀ with n = samples · d: bulk and outliers (theory §5d)."""
         from giantsteps.theory.equivalent.spectra import kernel_of_model
 
-        return kernel_of_model(self, self._samples(samples))
+        found = kernel_of_model(self, self._samples(samples))
+        return found if samples is not None else replace(found, initial=self.initial("kernel"))
 
     def features(self, samples: float | None = None) -> Spectrum:
         """Singular values of Φ = N^{-1/2}σ(X̃W) with n = samples · d (theory §5d)."""
         from giantsteps.theory.equivalent.spectra import features_of_model
 
-        return features_of_model(self, self._samples(samples))
+        found = features_of_model(self, self._samples(samples))
+        return found if samples is not None else replace(found, initial=self.initial("features"))
 
     def _samples(self, samples: float | None) -> float:
         return self.readout_of(None).samples if samples is None else samples

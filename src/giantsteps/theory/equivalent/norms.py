@@ -96,9 +96,7 @@ class Norms:
         padded[:, :count] = self.loadings[:, :count]
         return padded
 
-    def functions(
-        self, by_norm: FloatArray, by_spike: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    def functions(self, by_norm: FloatArray, by_spike: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What norms and initial norms add to μ₀, from ∂μ₀/∂c and ∂μ₀/∂S, shapes (T or 0, K)."""
         both = self.growth[:, None] * by_norm + self.stretch[:, None] * by_spike
         return by_norm, both if self.initial else both[:0]

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq
 
-from giantsteps.theory.equivalent.covariance import Covariance
+from giantsteps.theory.equivalent.covariance import NeuronCovariance
 from giantsteps.theory.equivalent.implicit_law import ImplicitLaw
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.continuation import Continuation
@@ -52,7 +52,7 @@ class WeightSpectrum:
     neurons: float
     probabilities: FloatArray
     spikes: FloatArray
-    bulk: Covariance
+    bulk: NeuronCovariance
 
     # -- the bulk -------------------------------------------------------------------------------
 
@@ -171,6 +171,25 @@ class WeightSpectrum:
         """Above every outlier."""
         total = self.neurons * float(self.probabilities @ (self.spikes**2).sum(axis=1))
         return 4.0 * (2.0 * self.law.edge + total)
+
+    @cached_property
+    def poles(self) -> tuple[float, ...]:
+        """Eigenvalues of W Wᵀ above the bulk that belong to a special direction by itself.
+
+        The batch of a step is not generic along the teacher: the form of the teacher's remainder
+        has a pole where that direction leaves the bulk.
+        """
+        if not self._one.batches:
+            return ()
+        low, high = self.law.edge * (1 + 1e-6), 16.0 * self.law.edge
+
+        def inverse(x: float) -> float:
+            return 1.0 / float(self._forms(x)[0][self._rank, self._rank] * -x)
+
+        ends = inverse(low), inverse(high)
+        if not ends[0] < 0 < ends[1]:
+            return ()
+        return (float(brentq(inverse, low, high, xtol=1e-12 * high)),)
 
     @cached_property
     def outliers(self) -> tuple[float, ...]:

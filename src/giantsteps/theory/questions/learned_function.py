@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from giantsteps.answers import LearnedFunction, Solution
+from giantsteps.answers import LearnedFunction
 from giantsteps.errors import InvalidProblem
-from giantsteps.gaussian import moments, smoothed
-from giantsteps.laws import g1, g2
 from giantsteps.problem import Grid, Problem
-
-from giantsteps.theory.scope.dispatch import Solver, answer
-from giantsteps.theory.equivalent.build import equivalent
-from giantsteps.theory.steps.first import link_of
-from giantsteps.theory.steps.several.small import summed
-from giantsteps.theory.scope.table import Rule
-from giantsteps.theory.steps.small import GaussianFeatures, effective_penalty, ridge_errors
+from giantsteps.theory.equivalent.learned import points_of
+from giantsteps.theory.scope.dispatch import answer
 
 __all__ = ["learned_function"]
 
 Direction: TypeAlias = Literal["spike", "teacher"]
-Array = NDArray[np.float64]
 
 
 def learned_function(
@@ -99,79 +86,5 @@ def learned_function(
     """
     if along not in ("spike", "teacher"):
         raise InvalidProblem("along", along, '"spike" or "teacher"')
-    points = np.linspace(-3.0, 3.0, 61) if x is None else np.atleast_1d(np.asarray(x, dtype=float))
-    if points.ndim != 1 or not np.all(np.isfinite(points)):
-        raise InvalidProblem("x", x, "a one-dimensional array of finite numbers")
-    model = partial(_each, partial(_of_model, points, along))
-    small = partial(_each, partial(_after_small_step, points, along))
-    solvers: Mapping[str, Solver[LearnedFunction]] = {
-        "small step": small,
-        "summed": small,
-        "equivalent": model,
-        "two steps": model,
-    }
-    return answer("learned_function", problem, d, solvers)
-
-
-def _each(
-    method: partial[LearnedFunction],
-    problems: Sequence[Problem],
-    rules: Sequence[Rule],
-    d: int | None,
-) -> list[LearnedFunction]:
-    return [method(problem, rule, d) for problem, rule in zip(problems, rules, strict=True)]
-
-
-def _of_model(
-    points: Array, along: Direction, problem: Problem, rule: Rule, d: int | None
-) -> LearnedFunction:
-    readout = problem.require_readout()
-    if d is not None:
-        samples = problem.at(d).samples
-        assert samples is not None
-        readout = dataclasses.replace(readout, samples=samples / d)
-    model = equivalent(dataclasses.replace(problem, readout=None), d)
-    turned = -1.0 if along == "spike" and model.overlap[0] < 0 else 1.0
-    found = model.learned_function(readout, turned * points, along)
-    return dataclasses.replace(
-        found,
-        **rule.stated(problem, d),
-        x=points,
-    )
-
-
-def _after_small_step(
-    points: Array, along: Direction, problem: Problem, rule: Rule, d: int | None
-) -> LearnedFunction:
-    if along == "spike" and not problem.steps:
-        raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
-    sized = problem if d is None else problem.realised(d)
-    alone = summed(sized) if len(sized.steps) > 1 else sized
-    features, link = GaussianFeatures.of([alone]), link_of(problem)
-    errors, teacher = ridge_errors(features), moments(link)
-    learned = 1.0 - errors.unlearned[0]  # 1 − sK
-    overlap, slope = 1.0, teacher.linear * learned
-    if along == "spike":
-        overlap = math.sqrt(features.alignment[0])
-        slope = teacher.linear * overlap * _along_spike(features)
-    power = errors.test[0] + 2.0 * teacher.linear**2 * learned - teacher.second_moment  # E f̂²
-    rest = math.sqrt(max(1.0 - overlap**2, 0.0))
-    return LearnedFunction(
-        **rule.stated(problem, d),
-        solution=Solution(
-            status="converged", residual=errors.residual[0], iterations=errors.iterations[0]
-        ),
-        x=points,
-        mean=slope * points,
-        band=np.full(points.shape, math.sqrt(max(power - slope**2, 0.0))),
-        along=along,
-        target=smoothed(link, overlap * points, np.full(points.shape, rest)).mean,
-    )
-
-
-def _along_spike(features: GaussianFeatures) -> float:
-    """1 − s g₁/(1 + sθ₁²g₁g₂): the part of the linear component along b̂ that is learned."""
-    kappa, _, _ = effective_penalty(features)
-    s = (features.residual + kappa) / features.linear
-    a, b = g1(s, features.width), g2(s, features.width)
-    return float((1.0 - s * a / (1.0 + s * features.strength**2 * a * b))[0])
+    points = points_of(x)
+    return answer("learned_function", problem, d, along=along, x=points)  # type: ignore[no-any-return]

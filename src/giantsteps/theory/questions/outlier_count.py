@@ -11,7 +11,7 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.problem import Grid, Problem, SecondLayer
-from giantsteps.theory.scope.kinds import BOUNDARY_WIDTH
+from giantsteps.theory.steps.kinds import BOUNDARY_WIDTH
 from giantsteps.theory.steps.several.reuse import echoes
 
 __all__ = ["outlier_count"]

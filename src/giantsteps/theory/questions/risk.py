@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 
-from giantsteps.answers import Risk, Solution
+from giantsteps.answers import Risk
 from giantsteps.problem import Grid, Problem
-
-from giantsteps.theory.scope.dispatch import Solver, answer, answers
-from giantsteps.theory.equivalent.build import risk_batch
-from giantsteps.theory.steps.several.small import summed
-from giantsteps.theory.scope.table import Rule
-from giantsteps.theory.steps.ridge_batch import RidgeBatch
-from giantsteps.theory.steps.small import risk_small_step
-from giantsteps.theory.steps.staircase.risk import risk_staircase
+from giantsteps.theory.scope.dispatch import answer, answers
 
 __all__ = ["risk", "risks", "staircase_risk"]
 
@@ -73,12 +65,12 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
     >>> round(answer.test, 6), round(answer.initial.test, 6)
     (0.121787, 0.158417)
     """
-    return answer("risk", problem, d, _SOLVERS)
+    return answer("risk", problem, d)  # type: ignore[no-any-return]
 
 
 def risks(problems: Sequence[Problem], d: int | None = None) -> list[Risk]:
     """The risk of each problem, solved in one batch."""
-    return answers("risk", problems, d, _SOLVERS)
+    return answers("risk", problems, d)  # type: ignore[return-value]
 
 
 def staircase_risk(problem: Problem | Grid, *, lengthening: bool = True) -> Risk:
@@ -113,60 +105,4 @@ def staircase_risk(problem: Problem | Grid, *, lengthening: bool = True) -> Risk
     >>> [round(staircase_risk(problem, lengthening=long).test, 4) for long in (True, False)]
     [0.7883, 0.7549]
     """
-    method = partial(risk_staircase, lengthening=lengthening)
-    return answer("staircase_risk", problem, None, {"staircase": _solver(method)})
-
-
-#: Errors of many problems at once, in the limit or at d; none sees its neighbours.
-Method = Callable[[Sequence[Problem], int | None], RidgeBatch]
-
-
-def _solver(method: Method) -> Solver[Risk]:
-    """The answers of a method, each beside the risk of its untrained features."""
-
-    def solve(problems: Sequence[Problem], rules: Sequence[Rule], d: int | None) -> list[Risk]:
-        # Random features do not see the second layer, and the mean of σ only as a regressor that
-        # a centred teacher leaves at zero: theory §4 holds for every activation there.
-        untrained = [problem.untrained() for problem in problems]
-        before = _answers(untrained, rules, d, risk_small_step(untrained, d), None)
-        return _answers(problems, rules, d, method(problems, d), before)
-
-    return solve
-
-
-def _answers(
-    problems: Sequence[Problem],
-    rules: Sequence[Rule],
-    d: int | None,
-    errors: RidgeBatch,
-    initial: list[Risk] | None,
-) -> list[Risk]:
-    return [
-        Risk(
-            **rule.stated(problem, d),
-            solution=Solution(
-                status=errors.status,
-                residual=errors.residual[i],
-                iterations=errors.iterations[i],
-            ),
-            test=errors.test[i],
-            train=errors.train[i],
-            by_degree=errors.by_degree[i] if problem.teacher.rank == 1 else None,
-            initial=initial[i] if initial else None,
-        )
-        for i, (problem, rule) in enumerate(zip(problems, rules, strict=True))
-    ]
-
-
-def _risk_summed(problems: Sequence[Problem], d: int | None) -> RidgeBatch:
-    """Many small steps, whose limit is that of one (theory §7)."""
-    return risk_small_step([summed(problem) for problem in problems], d)
-
-
-_SOLVERS: Mapping[str, Solver[Risk]] = {
-    "small step": _solver(risk_small_step),
-    "summed": _solver(_risk_summed),
-    "staircase": _solver(risk_staircase),
-    "equivalent": _solver(risk_batch),
-    "two steps": _solver(risk_batch),
-}
+    return answer("staircase_risk", problem, None, lengthening=lengthening)  # type: ignore[no-any-return]

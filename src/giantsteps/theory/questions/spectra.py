@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-
 from giantsteps.answers import Spectrum
 from giantsteps.problem import Grid, Problem
-
-from giantsteps.theory.scope.dispatch import Solver, answer
-from giantsteps.theory.equivalent.build import equivalent
-from giantsteps.theory.equivalent.kernel_small import features_small_step, kernel_small_step
-from giantsteps.theory.scope.table import Rule
-from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.scope.dispatch import answer
 
 __all__ = ["features", "kernel"]
 
@@ -60,7 +52,7 @@ def kernel(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     >>> [round(edge, 4) for edge in spectrum.bulk.support[-1]], spectrum.count
     ([0.0007, 3.1279], 1)
     """
-    return answer("kernel", problem, d, _KERNEL)
+    return answer("kernel", problem, d)  # type: ignore[no-any-return]
 
 
 def features(problem: Problem | Grid, d: int | None = None) -> Spectrum:
@@ -94,42 +86,4 @@ def features(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     >>> features(problem, d=1000).spikes[0].degree
     1
     """
-    return answer("features", problem, d, _FEATURES)
-
-
-def _small_step(spectrum: Callable[[Problem, int | None], Spectrum]) -> Solver[Spectrum]:
-    def solve(problems: Sequence[Problem], rules: Sequence[Rule], d: int | None) -> list[Spectrum]:
-        return [spectrum(problem, d) for problem in problems]
-
-    return solve
-
-
-def _equivalent(
-    spectrum: Callable[[SpikedFeatures, float], Spectrum],
-    before: Callable[[Problem, int | None], Spectrum],
-) -> Solver[Spectrum]:
-    def solve(problems: Sequence[Problem], rules: Sequence[Rule], d: int | None) -> list[Spectrum]:
-        return [one(problem, rule, d) for problem, rule in zip(problems, rules, strict=True)]
-
-    def one(problem: Problem, rule: Rule, d: int | None) -> Spectrum:
-        sized = problem if d is None else problem.realised(d)
-        found = spectrum(equivalent(problem, d), sized.require_readout().samples)
-        return replace(
-            found,
-            **rule.stated(problem, d),
-            initial=before(problem.untrained(), d),
-        )
-
-    return solve
-
-
-_KERNEL: Mapping[str, Solver[Spectrum]] = {
-    "small step": _small_step(kernel_small_step),
-    "equivalent": _equivalent(SpikedFeatures.kernel, kernel_small_step),
-    "two steps": _equivalent(SpikedFeatures.kernel, kernel_small_step),
-}
-_FEATURES: Mapping[str, Solver[Spectrum]] = {
-    "small step": _small_step(features_small_step),
-    "equivalent": _equivalent(SpikedFeatures.features, features_small_step),
-    "two steps": _equivalent(SpikedFeatures.features, features_small_step),
-}
+    return answer("features", problem, d)  # type: ignore[no-any-return]

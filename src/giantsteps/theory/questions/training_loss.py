@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-
-from giantsteps.answers import Solution, TrainingLoss
+from giantsteps.answers import TrainingLoss
 from giantsteps.gaussian import hermite_coefficients
 from giantsteps.problem import Grid, Problem
-
-from giantsteps.theory.scope.dispatch import Solver, answer
+from giantsteps.theory.scope.dispatch import answer
 from giantsteps.theory.steps.first import first_step, link_of
-from giantsteps.theory.scope.table import Rule
-from giantsteps.theory.steps.small import (
-    Array,
-    GaussianFeatures,
-    degrees_of_freedom,
-    effective_penalty,
-    ridge_errors,
-)
 from giantsteps.theory.steps.staircase.degrees import spike_degrees
-from giantsteps.theory.steps.staircase.risk import lengthening_of, loss_staircase, prices
+from giantsteps.theory.steps.staircase.loss import prices_of
+from giantsteps.theory.steps.staircase.risk import lengthening_of
 
 __all__ = ["linear_loss_drop", "quadratic_loss_drop", "training_loss"]
 
@@ -73,12 +62,7 @@ def training_loss(problem: Problem | Grid, *, lengthening: bool = True) -> Train
     >>> abs(training_loss(problem).drop - linear_loss_drop(problem)) < 1e-12
     True
     """
-    after = partial(loss_staircase, lengthening=lengthening)
-    solvers: Mapping[str, Solver[TrainingLoss]] = {
-        "small step": _solver(_loss_small_step),
-        "staircase": _solver(after),
-    }
-    return answer("training_loss", problem, None, solvers)
+    return answer("training_loss", problem, None, lengthening=lengthening)  # type: ignore[no-any-return]
 
 
 def linear_loss_drop(problem: Problem) -> float:
@@ -117,7 +101,7 @@ def linear_loss_drop(problem: Problem) -> float:
     """
     if spike_degrees(problem, 1)[1] is not None:
         return 0.0
-    shrinkage, price, _ = _prices(problem)
+    shrinkage, price, _ = prices_of(problem)
     teacher = float(hermite_coefficients(link_of(problem), 1)[1])
     return shrinkage * price * teacher**2 * first_step(problem).alignment
 
@@ -167,58 +151,10 @@ def quadratic_loss_drop(problem: Problem, *, lengthening: bool = True) -> float:
     degrees = spike_degrees(problem, 2)
     if degrees[2] is not None:
         return 0.0
-    shrinkage, _, constant = _prices(problem)
+    shrinkage, _, constant = prices_of(problem)
     if degrees[0] is None:
         constant = 0.0
     longer = 1 + (lengthening_of(problem) if lengthening else 0.0)
     teacher = float(hermite_coefficients(link_of(problem), 2)[2])
     reach = 4 * teacher**2 * first_step(problem).alignment ** 2
     return shrinkage * reach / (2 + constant * longer**2)
-
-
-def _prices(problem: Problem) -> tuple[float, float, float]:
-    """λ/κ, w and w₀ of one problem."""
-    f = GaussianFeatures.of([problem])
-    kappa, _, _ = effective_penalty(f)
-    df1, _ = degrees_of_freedom(f, kappa)
-    price = prices([problem], f, kappa)
-    return float(1 - df1[0]), float(price.linear[0]), float(price.constant[0])
-
-
-def _loss_small_step(problems: Sequence[Problem]) -> Array:
-    """(λ/κ)(E y² − P) of theory §4."""
-    f = GaussianFeatures.of(problems)
-    kappa, _, _ = effective_penalty(f)
-    df1, _ = degrees_of_freedom(f, kappa)
-    explained = f.teacher_linear * (1 - ridge_errors(f).unlearned)
-    return (1 - df1) * (f.label_moment - explained)
-
-
-def _solver(losses: Callable[[Sequence[Problem]], Array]) -> Solver[TrainingLoss]:
-    """The answers of an equation, each beside the loss on the untrained features."""
-
-    def solve(
-        problems: Sequence[Problem], rules: Sequence[Rule], d: int | None
-    ) -> list[TrainingLoss]:
-        untrained = [problem.untrained() for problem in problems]
-        before = _answers(untrained, rules, _loss_small_step(untrained), None)
-        return _answers(problems, rules, losses(problems), before)
-
-    return solve
-
-
-def _answers(
-    problems: Sequence[Problem],
-    rules: Sequence[Rule],
-    losses: Array,
-    initial: list[TrainingLoss] | None,
-) -> list[TrainingLoss]:
-    return [
-        TrainingLoss(
-            **rule.stated(problem, None),
-            solution=Solution(status="converged"),
-            loss=losses[i],
-            initial=initial[i] if initial else None,
-        )
-        for i, (problem, rule) in enumerate(zip(problems, rules, strict=True))
-    ]

@@ -1,38 +1,43 @@
-"""What the equations assume of a problem: in words, as a test, with the way to satisfy it."""
+"""What the equations assume of a problem: in words, as a test, with the way to satisfy it (§0)."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem
-
-from giantsteps.theory.scope.kinds import BOUNDARY_WIDTH, staircase_level
-from ._lengths import length_slope
+from giantsteps.theory.steps.kinds import staircase_level
 from giantsteps.theory.steps.staircase.degrees import spike_degrees
 from giantsteps.theory.steps.teacher import teacher_moments
 
 __all__ = ["CONDITIONS", "Condition"]
 
-#: Slope of the lengths up to which errors change by a few thousandths at most.
-_LITTLE = 1.0
-
 
 @dataclass(frozen=True)
 class Condition:
-    """Something an equation assumes of a problem, in words, with the way to satisfy it."""
+    """Something an equation assumes of a problem, with the way to satisfy it.
+
+    Attributes
+    ----------
+    text
+        The assumption.
+    refusal
+        Why there is no answer without it.
+    fix
+        What to do, in words or from the problem and d.
+    holds
+        Whether a problem satisfies it.
+    """
 
     text: str
-    fix: str | Callable[[Problem], str]
+    refusal: str
+    fix: str | Callable[[Problem, int | None], str]
     holds: Callable[[Problem], bool]
 
-    def advice(self, problem: Problem) -> str:
+    def advice(self, problem: Problem, d: int | None) -> str:
         """What would be covered, for this problem."""
-        return self.fix if isinstance(self.fix, str) else self.fix(problem)
+        return self.fix if isinstance(self.fix, str) else self.fix(problem, d)
 
 
 def _teacher_centered(problem: Problem) -> bool:
@@ -43,12 +48,9 @@ def _activation_centered(problem: Problem) -> bool:
     return moments(problem.activation).is_centered
 
 
-def _activation_odd(problem: Problem) -> bool:
-    return moments(problem.activation).is_odd
-
-
 def _mean_free_or_odd(problem: Problem) -> bool:
-    return _activation_odd(problem) or abs(problem.init.second_layer.mean) < 1e-12
+    odd = moments(problem.activation).is_odd
+    return odd or abs(problem.init.second_layer.mean) < 1e-12
 
 
 def _no_initial_output(problem: Problem) -> bool:
@@ -60,17 +62,7 @@ def _no_marginal_spike(problem: Problem) -> bool:
     return not boundary or spike_degrees(problem, level)[level] is not None
 
 
-def _little_length(problem: Problem) -> bool:
-    law = problem.init.second_layer
-    continuous = math.isinf(law.distinct_nonzero)
-    if not problem.steps or continuous or not _activation_odd(problem):
-        return True  # nothing changes, or is known to: theory §5e
-    values, _ = law.types()
-    moved = problem.steps[0].rate * float(np.abs(values).max())
-    return bool(abs(length_slope(problem, moved)) <= _LITTLE)
-
-
-def _one_sided_limits(problem: Problem) -> str:
+def _one_sided_limits(problem: Problem, d: int | None) -> str:
     level, _ = staircase_level(problem.steps[0].exponent)
     ends = [k / (2 * k + 2) for k in (level - 2, level - 1, level)]
     return (
@@ -80,64 +72,105 @@ def _one_sided_limits(problem: Problem) -> str:
     )
 
 
+def _or_give_d(advice: str) -> Callable[[Problem, int | None], str]:
+    """Advice that names d where d is not given yet and would help."""
+
+    def fix(problem: Problem, d: int | None) -> str:
+        helps = d is None and problem.teacher.rank == 1
+        return f"{advice}, or pass d" if helps else advice
+
+    return fix
+
+
+def _plain_steps(problem: Problem) -> bool:
+    return all(
+        (step.rule, step.loss, step.decay, step.precondition) == ("gradient", "squared", 0.0, 0.0)
+        for step in problem.steps
+    )
+
+
 CONDITIONS: dict[str, Condition] = {
     "single index": Condition(
         "the teacher depends on one direction",
+        "the teacher depends on several directions",
         "a rank-one teacher",
         lambda problem: problem.teacher.rank == 1,
     ),
     "centered teacher": Condition(
         "E σ*(z) = 0",
+        "the teacher must have mean zero",
         'gs.centered(teacher), in TOML {name = "...", centered = true}',
         _teacher_centered,
     ),
     "centered activation": Condition(
         "E σ(z) = 0",
-        "gs.centered(activation), or give d, which keeps the mean as a feature",
+        "the activation must have mean zero",
+        _or_give_d("gs.centered(activation)"),
         _activation_centered,
     ),
     "mean-free or odd": Condition(
         "σ is odd or the second layer has mean zero",
-        'second_layer="gaussian", an odd activation, or give d',
+        "the activation must be odd, or the second layer must have mean zero",
+        _or_give_d('second_layer="gaussian", or an odd activation'),
         _mean_free_or_odd,
-    ),
-    "odd activation": Condition(
-        "σ is odd (else the bulk of the trained weights is a good approximation, theory §5b)",
-        "an odd activation",
-        _activation_odd,
-    ),
-    "little length": Condition(
-        "the lengths of the neurons hardly go with the spike (12 c₃ η̃A‖b‖ is at most one in "
-        "size), or the second layer is continuous (else the error is off by up to 5 %; "
-        'theory.equivalent with lengths="drawn" has them, theory §5e)',
-        "a smaller rate, or a gaussian second layer",
-        _little_length,
     ),
     "few directions": Condition(
         "the teacher depends on at most three directions",
+        "the teacher depends on more than three directions",
         "a teacher of rank three or less",
         lambda problem: problem.teacher.rank <= 3,
     ),
     "at most two steps": Condition(
         "there are at most two steps",
-        "two steps, or no d",
+        "the equations for teachers of several directions are those of two steps",
+        "two steps, or a teacher of one direction",
         lambda problem: len(problem.steps) <= 2,
     ),
     "no initial output": Condition(
         "E σ(z) = 0 or the second layer has mean zero",
+        "the initial network must not have an output of its own",
         'gs.centered(activation), or second_layer="gaussian"',
         _no_initial_output,
     ),
-    "isotropic bulk": Condition(
-        "the neurons move little (exponents 0), so that their bulk is isotropic (else edges and "
-        "weak outliers are approximate, and the risk at small step samples)",
-        "exponents 0",
-        lambda problem: all(step.exponent < BOUNDARY_WIDTH for step in problem.steps),
+    "reuse in two steps": Condition(
+        "a batch is used twice at most, by the first two steps",
+        "the equations of a reused batch are those of two steps",
+        'batch="fresh" for later steps, or simulation',
+        lambda problem: (
+            all(step.batch == "fresh" for step in problem.steps)
+            or len(problem.steps) <= 2
+            or all(step.exponent == 0 for step in problem.steps)
+        ),
     ),
     "no marginal spike": Condition(
         "no polynomial spike appears at this very exponent (else the limits from its two sides "
         "differ)",
+        "a polynomial spike appears at this very exponent, and the limits from its two sides differ",
         _one_sided_limits,
         _no_marginal_spike,
+    ),
+    "plain steps": Condition(
+        "steps are plain gradient steps on the squared loss",
+        "the equations are those of plain gradient steps on the squared loss",
+        'rule="gradient", loss="squared", decay=0 and precondition=0, or simulation',
+        _plain_steps,
+    ),
+    "isotropic inputs": Condition(
+        "inputs are isotropic",
+        "the equations are those of isotropic inputs",
+        "inputs=gs.Isotropic(), or simulation",
+        lambda problem: problem.inputs.isotropic,
+    ),
+    "scaled output": Condition(
+        'the network starts with a small output, output="scaled"',
+        "the equations are those of a network whose output starts small",
+        'init.output="scaled", or simulation',
+        lambda problem: problem.init.output == "scaled",
+    ),
+    "fresh readout": Condition(
+        "the readout is trained on fresh samples",
+        "the equations are those of a readout on fresh samples",
+        'readout.batch="fresh", or simulation',
+        lambda problem: problem.readout is None or problem.readout.batch == "fresh",
     ),
 }

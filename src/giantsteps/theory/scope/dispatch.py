@@ -1,50 +1,68 @@
-"""From a question to its answer: one problem or a grid, each cell by the rule of the table."""
+"""From a question to its answer: one problem or a grid, each cell by the rule of the table (§0)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from giantsteps.answers import Answer
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.problem import Grid, Problem
+from giantsteps.theory.scope.conditions import CONDITIONS
+from giantsteps.theory.scope.rule import Absent, Rule
+from giantsteps.theory.scope.table import rule_of
+from giantsteps.theory.steps.kinds import kind_of
 
-from giantsteps.theory.scope.table import Rule, resolve
-
-__all__ = ["Solver", "answer", "answers"]
-
-A = TypeVar("A", bound=Answer)
-
-#: Answers many problems at once; one that is asked alone gets the same answer to the last bit.
-Solver = Callable[[Sequence[Problem], Sequence[Rule], int | None], Sequence[A]]
+__all__ = ["answer", "answers", "resolve"]
 
 
-def answer(
-    question: str, target: Problem | Grid, d: int | None, solvers: Mapping[str, Solver[A]]
-) -> A:
+def answer(question: str, target: Problem | Grid, d: int | None, **options: Any) -> Any:
     """Answer ``question`` for a problem or for every cell of a grid."""
     if isinstance(target, Problem):
-        return answers(question, [target], d, solvers)[0]
+        return answers(question, [target], d, **options)[0]
     if not isinstance(target, Grid):
         raise InvalidProblem("problem", target, "a Problem or a Grid")
-    cells = answers(question, list(target.problems().ravel()), d, solvers)
+    cells = answers(question, list(target.problems().ravel()), d, **options)
     return type(cells[0]).stack(target, cells)
 
 
 def answers(
-    question: str, problems: Sequence[Problem], d: int | None, solvers: Mapping[str, Solver[A]]
-) -> list[A]:
+    question: str, problems: Sequence[Problem], d: int | None, **options: Any
+) -> list[Answer]:
     """Answer ``question`` for each problem.
 
     Those with the same method are solved in one batch. Every problem is checked against the table
     before the first is solved.
     """
-    if d is not None and (isinstance(d, bool) or not isinstance(d, int) or d < 1):
-        raise InvalidProblem("d", d, "a positive whole number, or None for the limit")
     rules = [resolve(question, problem, d) for problem in problems]
-    found: dict[int, A] = {}
+    found: dict[int, Answer] = {}
     for method in dict.fromkeys(rule.method for rule in rules):
-        members = [i for i, rule in enumerate(rules) if rule.method == method]
-        solved = solvers[method]([problems[i] for i in members], [rules[i] for i in members], d)
+        members = [i for i, rule in enumerate(rules) if rule.method is method]
+        claims = [rules[i].stated(problems[i], d) for i in members]
+        solved = method([problems[i] for i in members], claims, d, **options)
         found.update(zip(members, solved, strict=True))
     return [found[i] for i in range(len(problems))]
+
+
+def resolve(question: str, problem: Problem, d: int | None) -> Rule:
+    """The rule that answers ``question`` for ``problem``.
+
+    Raises
+    ------
+    NotCovered
+        If the table has no answer, or the problem does not satisfy a condition that the answer needs.
+    """
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", problem, "a Problem")
+    if d is not None and (isinstance(d, bool) or not isinstance(d, int) or d < 1):
+        raise InvalidProblem("d", d, "a positive whole number, or None for the limit")
+    size = "in the limit" if d is None else f"at d = {d}"
+    what = f"theory.{question} for {kind_of(problem).value} {size}"
+    rule = rule_of(question, problem, d is not None)
+    if isinstance(rule, Absent):
+        raise NotCovered(what, rule.why, rule.covered)
+    for name in rule.needs:
+        condition = CONDITIONS[name]
+        if not condition.holds(problem):
+            raise NotCovered(what, condition.refusal, condition.advice(problem, d))
+    return rule

@@ -7,10 +7,9 @@ from functools import cache
 
 from giantsteps.functions import MultiIndex, Teacher, as_function, as_teacher, centered
 from giantsteps.problem import Constant, Gaussian, Init, Problem, SecondLayer, Step
-
 from giantsteps.theory.scope.conditions import CONDITIONS
-from giantsteps.theory.scope.kinds import Kind
 from giantsteps.theory.scope.table import RULES, Absent, Rule, rule_of
+from giantsteps.theory.steps.kinds import Kind
 
 __all__ = ["scope_table"]
 

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 from giantsteps.answers import Crossing, Solution
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-
-from giantsteps.theory.search.quantity import level_of, values_of
 from giantsteps.theory.scope.table import resolve
-from giantsteps.theory.search.walk import Search, lockstep, minimum, root
 from giantsteps.theory.search.domain import axis_of
+from giantsteps.theory.search.quantity import level_of, values_of
+from giantsteps.theory.search.walk import Search, lockstep, minimum, root
 
 __all__ = ["crossing"]
 

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid
-
 from giantsteps.theory.search.quantity import level_of, values_of
 from giantsteps.theory.search.walk import Search, lockstep, root
 

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 from giantsteps.answers import Optimum, Risk, Solution
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.problem import Grid, Problem
-
-from giantsteps.theory.search.box import minimum_in_box
-from giantsteps.theory.search.quantity import values_of
 from giantsteps.theory.questions.risk import risks
-from giantsteps.theory.search.walk import Found, Search, lockstep, minimum, minimum_at_end
+from giantsteps.theory.search.box import minimum_in_box
 from giantsteps.theory.search.domain import Space
+from giantsteps.theory.search.quantity import values_of
+from giantsteps.theory.search.walk import Found, Search, lockstep, minimum, minimum_at_end
 
 __all__ = ["optimize"]
 

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.problem import Problem
-
-from giantsteps.theory.search.critical_rate import rate_over_critical
 from giantsteps.theory.questions.risk import risks
+from giantsteps.theory.search.critical_rate import rate_over_critical
 from giantsteps.theory.steps.teacher import teacher_moments
 
 __all__ = ["QUANTITIES", "level_of", "linear_floor", "values_of"]

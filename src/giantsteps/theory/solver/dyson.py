@@ -112,9 +112,7 @@ class Dyson:
         ]
         for number, batch in enumerate(bulk.batches):
             found += [Operator("linear", (number, a)) for a in range(batch.linear.shape[1])]
-            found += [
-                Operator("product", (start + 2 * a, start + 2 * b)) for a, b in batch.pairs
-            ]
+            found += [Operator("product", (start + 2 * a, start + 2 * b)) for a, b in batch.pairs]
             start += 2 * batch.factors.shape[1]
         return found
 
@@ -183,7 +181,8 @@ class Dyson:
         """𝔤T/α at x of each batch: what a sample sees of the resolvent, shape (B, Y, R, R)."""
         rank = self.rank
         return [
-            symmetric(product(g[:, None, :rank], t[..., :rank])) for g, t in zip(self.scaled, self.t)
+            symmetric(product(g[:, None, :rank], t[..., :rank]))
+            for g, t in zip(self.scaled, self.t)
         ]
 
     def mean(self, batch: int, values: Array, weights: Array | None = None) -> Array:
@@ -268,7 +267,9 @@ class Dyson:
             for a, b in {(0, 1), (1, 0)} if operator.where[0] != operator.where[1] else {(0, 1)}:
                 pair = (left, right)
                 columns = np.moveaxis(pair[a][..., inner.rows], -1, 2)[..., :, None]
-                total = total + columns * np.moveaxis(pair[b][..., inner.columns], -1, 2)[..., None, :]
+                total = (
+                    total + columns * np.moveaxis(pair[b][..., inner.columns], -1, 2)[..., None, :]
+                )
             found[number] = symmetric(total) * inner.count[:, None, None]
         return found
 

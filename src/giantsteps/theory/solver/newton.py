@@ -46,7 +46,9 @@ def solve_state(
     one. Each cell is frozen when it has converged, so no cell sees its neighbours. Without guard
     (real λ_s = −x outside the bulk, from a start nearby) every step is Newton's.
     """
-    current = equations.start(penalty) if start is None else equations.at(*start[:2], penalty, start[2])
+    current = (
+        equations.start(penalty) if start is None else equations.at(*start[:2], penalty, start[2])
+    )
     dtype = np.result_type(current.v1, current.tau, penalty)
     parts = [np.array(part, dtype=dtype) for part in (current.v1, current.tau, current.active)]
     cells = len(penalty)

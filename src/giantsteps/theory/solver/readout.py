@@ -217,7 +217,11 @@ def _learn(state: State, prior: Prior) -> _Learned:
         scale = 1.0 / np.sqrt(system.inverse_neurons)[:, None, None]
         columns.append(scale * product(inverse_root, flat))
     penalised = np.concatenate(columns, axis=1)
-    free = np.zeros((cells, 0, modes * nodes)) if finite else _span(flat, np.tile(system.weights, modes))
+    free = (
+        np.zeros((cells, 0, modes * nodes))
+        if finite
+        else _span(flat, np.tile(system.weights, modes))
+    )
 
     root = np.tile(np.sqrt(measure), modes)
     target = system.target.copy()
@@ -400,7 +404,9 @@ def _pulled(state: State, m: Array) -> Array:
         inner = symmetric(product(product(transposed(mixing), weights), mixing))
         place = slice((1 + c) * size, (2 + c) * size)
         total += product(hessian[:, :, place], packed.pack(inner)[:, :, None])[:, :, 0]
-    total = total.reshape(system.cells, -1, size) / packed.count * system.inverse_neurons[:, None, None]
+    total = (
+        total.reshape(system.cells, -1, size) / packed.count * system.inverse_neurons[:, None, None]
+    )
     return packed.unpack(total)
 
 

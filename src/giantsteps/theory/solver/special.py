@@ -65,7 +65,10 @@ class Forms:
             np.zeros((*batch.weights.shape, self._size, self._size), dtype=dyson.resolvent.dtype)
             for _ in range(2)
         )
-        t[:, :, rows[:, None], rows], s[:, :, rows[:, None], rows] = dyson.t[number], dyson.s[number]
+        t[:, :, rows[:, None], rows], s[:, :, rows[:, None], rows] = (
+            dyson.t[number],
+            dyson.s[number],
+        )
         if len(others):
             scaled = self._averaged[:, rows[:, None], others] / batch.samples[:, None, None]
             t[:, :, rows[:, None], others] = -product(dyson.s[number], scaled[:, None])

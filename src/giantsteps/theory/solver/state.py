@@ -332,7 +332,9 @@ class State:
         packed = equations.packing
         hats = product(self.curvature[:, : len(packed)], step[:, :, None])
         x = product(packed.squared(self.x), hats)[:, :, 0]  # δX = −X δĈ X, δĈ = −curvature step
-        strengths = (equations.system.width[:, None] * equations.system.probabilities * tau)[:, None]
+        strengths = (equations.system.width[:, None] * equations.system.probabilities * tau)[
+            :, None
+        ]
         parameters = np.concatenate([x, product(strengths, self._loads)[:, 0]], axis=1)
         size = self.active.shape[1]
         return packing(size).unpack(self.dyson.followed(parameters))

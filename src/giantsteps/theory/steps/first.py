@@ -1,16 +1,20 @@
-"""The direction and the strength of the first step: what every later equation starts from."""
+"""The direction and the strength of the first step, and its spike in the weights (theory §2)."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from giantsteps.answers import Solution, Spectrum, Spike
 from giantsteps.functions import Function
 from giantsteps.gaussian import moments
+from giantsteps.laws import MarchenkoPastur, outlier
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.teacher import teacher_moments
 
-__all__ = ["FirstStep", "first_step", "link_of"]
+__all__ = ["FirstStep", "first_step", "link_of", "spikes_of", "weights"]
 
 
 @dataclass(frozen=True)
@@ -76,3 +80,29 @@ def first_step(problem: Problem, neurons: int | None = None) -> FirstStep:
         label_moment=label_moment,
         strength=rate * scale if scale else 0.0,
     )
+
+
+def spikes_of(problem: Problem, neurons: int | None) -> tuple[Spike, ...]:
+    """The outlier of W₀ + θ₁b̂âᵀ, if there is one; infinite where θ₁ is."""
+    step = first_step(problem, neurons)
+    value, left, right, present = outlier(step.strength, problem.width)
+    overlaps = {"teacher": step.alignment * left, "gradient": left, "second_layer": right}
+    return (Spike(value=value, overlaps=overlaps),) if present else ()
+
+
+def weights(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
+    """No step, or one whose strength θ₁ (finite or infinite) meets the bulk of W₀."""
+    found = []
+    for problem, claim in zip(problems, claims, strict=True):
+        sized = problem if d is None else problem.realised(d)
+        neurons = None if d is None else problem.at(d).neurons
+        found.append(
+            Spectrum(
+                **claim,
+                solution=Solution(status="closed form"),
+                matrix="weights",
+                bulk=MarchenkoPastur(sized.width).singular_values(),
+                spikes=spikes_of(sized, neurons) if problem.steps else (),
+            )
+        )
+    return found

@@ -19,7 +19,7 @@ import numpy as np
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import gauss_rule
-from giantsteps.theory.equivalent.covariance import Covariance
+from giantsteps.theory.equivalent.covariance import NeuronCovariance
 from giantsteps.theory.equivalent.norms import Norms
 from giantsteps.theory.solver.bulk import Batch
 from giantsteps.theory.steps.labels import Labels
@@ -130,7 +130,7 @@ class NeuronLaw:
         """ε_t = s²v_h/α₀."""
         return self.moved**2 * self.slope.noise / self.samples
 
-    def covariance(self) -> Covariance:
+    def covariance(self) -> NeuronCovariance:
         """Σ_t through I, 2M, M² and 𝐒 (without the two in the middle where κ = 0)."""
         r, alpha, tilt = self.labels.nodes, self.samples, self.tilt
         even = bool(np.any(tilt))
@@ -155,7 +155,7 @@ class NeuronLaw:
         place = [0, 0, 0, 0]
         if even:
             powers, teacher, place = [*powers, r, r**2], [*teacher, 0.0, 0.0], [*place, 1, 1]
-        return Covariance(
+        return NeuronCovariance(
             shares=np.ones(1),
             diagonal=np.ones((1, 1)),
             coefficients=np.stack(columns, axis=1),

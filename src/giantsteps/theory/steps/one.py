@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, SecondLayer
-from giantsteps.theory.equivalent.covariance import Covariance
+from giantsteps.theory.equivalent.covariance import NeuronCovariance
 from giantsteps.theory.equivalent.model import USUAL, SpikedFeatures
 from giantsteps.theory.equivalent.rules import graded_rule
 from giantsteps.theory.steps.first import link_of
@@ -143,7 +143,7 @@ def _at_level(
     neuron = replace(unit, moved=rate * values)
     bulk = neuron.covariance()
     if "isotropic bulk" in simplify:
-        bulk = Covariance.isotropic(bulk.totals, 1)
+        bulk = NeuronCovariance.isotropic(bulk.totals, 1)
     norms = None
     if not simplify and rate:
         norms = neuron.norms(problem.init.weights == "gaussian")

@@ -6,25 +6,42 @@ to W. Everything is a function of the resolvent traces g₁, g₂ of theory §1 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from giantsteps.errors import NotConverged
+from giantsteps.answers import DegreesOfFreedom, LearnedFunction, Risk, Solution
+from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.functions import SingleIndex, Teacher
-from giantsteps.gaussian import hermite_coefficients, moments
+from giantsteps.gaussian import hermite_coefficients, moments, smoothed
 from giantsteps.laws import g1, g1_prime, g2, g2_prime
 from giantsteps.problem import Problem
-
-from giantsteps.theory.steps.first import first_step
-from giantsteps.theory.steps.ridge_batch import DEGREES, RidgeBatch
+from giantsteps.theory.equivalent.learned import points_of
+from giantsteps.theory.equivalent.ridge_batch import DEGREES, RidgeBatch, risks_of
+from giantsteps.theory.steps.first import first_step, link_of
+from giantsteps.theory.steps.several.batches import summed
 from giantsteps.theory.steps.teacher import teacher_moments
+from giantsteps.types import FloatArray as Array
 
-__all__ = ["GaussianFeatures", "RidgeErrors", "effective_penalty", "risk_small_step"]
+__all__ = [
+    "GaussianFeatures",
+    "RidgeErrors",
+    "degrees_of_freedom",
+    "effective_penalty",
+    "freedom",
+    "learned_function",
+    "ridge_errors",
+    "risk",
+    "untrained_risk",
+]
 
-Array = NDArray[np.float64]
+#: Accuracy of the closed forms.
+_ROUNDING = 1e-14
+_CHEBYSHEV = 64
 
 
 @dataclass(frozen=True)
@@ -103,7 +120,8 @@ def effective_penalty(f: GaussianFeatures) -> tuple[Array, Array, Array]:
               q_1(κ) = N^{-1}\operatorname{tr}(Σ+κ)^{-1} = g_2(s)/μ_1^2
 
     κ df₁(κ) is concave with slope df₂ and at most E σ²/Γ, so Newton from λ + E σ²/Γ descends to the
-    root without ever crossing it. λ = 0 is the limit λ → 0⁺, taken at 1e-14 E σ².
+    root without ever crossing it. λ = 0 is the limit λ → 0⁺: κ = 0 for n > N, and found for n < N at
+    the penalty 1e-14 E σ², which moves it by no more than rounding.
 
     Returns
     -------
@@ -116,15 +134,17 @@ def effective_penalty(f: GaussianFeatures) -> tuple[Array, Array, Array]:
     active = np.ones(kappa.shape, dtype=bool)
     iterations = np.zeros(kappa.shape)
     for _ in range(200):
-        df1, df2 = degrees_of_freedom(f, kappa)
+        df1, df2 = freedom(f, kappa)
         lower = kappa - (kappa * (1 - df1) - penalty) / (1 - df2)
         active &= lower < kappa * (1 - 1e-15)
         if not active.any():
             break
         kappa = np.where(active, np.maximum(lower, penalty), kappa)
         iterations += active
-    df1, _ = degrees_of_freedom(f, kappa)
-    residual = np.abs(kappa * (1 - df1) - penalty) / np.maximum(kappa, penalty)
+    kappa = np.where((f.penalty == 0) & (gamma > 1), 0.0, kappa)
+    penalty = np.where(kappa == 0, 0.0, penalty)
+    df1, _ = freedom(f, kappa)
+    residual = np.abs(kappa * (1 - df1) - penalty) / np.maximum(np.maximum(kappa, penalty), 1e-300)
     if active.any() or not np.all(residual < 1e-10):
         worst = int(np.argmax(residual))
         raise NotConverged(
@@ -137,13 +157,40 @@ def effective_penalty(f: GaussianFeatures) -> tuple[Array, Array, Array]:
     return kappa, residual, iterations
 
 
-def degrees_of_freedom(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
-    """df₁(κ) and df₂(κ), both relative to the number of samples."""
+def freedom(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
+    """df₁(κ) and df₂(κ), both relative to the number of samples.
+
+    Their closed forms cancel where κ is larger than the eigenvalues of Σ; there they are integrals.
+    """
     gamma = f.samples / f.width
     s = (f.residual + kappa) / f.linear
     q1 = g2(s, f.width) / f.linear
     q1_slope = g2_prime(s, f.width) / f.linear**2
-    return (1 - kappa * q1) / gamma, (1 - 2 * kappa * q1 - kappa**2 * q1_slope) / gamma
+    first, second = 1 - kappa * q1, 1 - 2 * kappa * q1 - kappa**2 * q1_slope
+    top = f.linear * (1 + np.sqrt(f.width)) ** 2 + f.residual
+    far = kappa > top
+    if np.any(far):
+        share = _shares(f, kappa)
+        first = np.where(far, share[0], first)
+        second = np.where(far, share[1], second)
+    return first / gamma, second / gamma
+
+
+def _shares(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
+    r"""∫h dH and ∫h²dH, h = t/(t+κ), by Gauss–Chebyshev nodes of the Marchenko–Pastur law.
+
+    With t = μ₁²x + μ₂² and the density √((x₊−x)(x−x₋))/(2πβx) of the N eigenvalues x of W₀ᵀW₀, zeros
+    included, ∫h dH = h₀ + ∫(h − h₀)/x · √(…)/(2πβ) dx, h₀ that of x = 0.
+    """
+    angle = np.arange(1, _CHEBYSHEV + 1) * np.pi / (_CHEBYSHEV + 1)
+    weights = 2 / (_CHEBYSHEV + 1) * np.sin(angle) ** 2
+    width = f.width[:, None]
+    x = 1 + width + 2 * np.sqrt(width) * np.cos(angle)
+    t = f.linear[:, None] * x + f.residual[:, None]
+    zero = f.residual / (f.residual + kappa)
+    slope = (f.linear * kappa / (f.residual + kappa))[:, None] / (t + kappa[:, None])
+    double = slope * (t / (t + kappa[:, None]) + zero[:, None])
+    return zero + slope @ weights, zero**2 + double @ weights
 
 
 def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
@@ -156,7 +203,7 @@ def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
         \text{train} = (λ/κ)^2 (R + Δ) = (1 - df_1)^2 (R + Δ)
     """
     kappa, residual, iterations = effective_penalty(f)
-    df1, df2 = degrees_of_freedom(f, kappa)
+    _, df2 = freedom(f, kappa)
     s = (f.residual + kappa) / f.linear
     unlearned, slope = _unlearned(f, s)  # s K(s) and its derivative in s
     explained = f.teacher_linear * (1 - unlearned)
@@ -164,8 +211,15 @@ def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
     noisy = (f.label_moment - explained + kappa * explained_slope) / (1 - df2)
     # Without penalty the error diverges at n = N, whatever the steps.
     noisy = np.where((f.penalty == 0) & (np.abs(f.samples - f.width) < 1e-12), np.inf, noisy)
-    train = np.where(np.isinf(noisy), 0.0, (1 - df1) ** 2 * noisy)
+    train = np.where(np.isinf(noisy), 0.0, shrinkage(f, kappa) ** 2 * noisy)
     return RidgeErrors(noisy - f.noise, train, unlearned, residual, iterations)
+
+
+def shrinkage(f: GaussianFeatures, kappa: Array) -> Array:
+    """λ/κ = 1 − df₁, by which residuals shrink on the training set, without cancellation."""
+    df1, _ = freedom(f, kappa)
+    found = np.where(kappa > 0, f.penalty / np.where(kappa > 0, kappa, 1.0), 1 - df1)
+    return np.asarray(np.minimum(found, 1.0))
 
 
 def _unlearned(f: GaussianFeatures, s: Array) -> tuple[Array, Array]:
@@ -183,7 +237,7 @@ def _unlearned(f: GaussianFeatures, s: Array) -> tuple[Array, Array]:
     return s * k, k + s * k_slope
 
 
-def risk_small_step(problems: Sequence[Problem], d: int | None = None) -> RidgeBatch:
+def small_errors(problems: Sequence[Problem], d: int | None = None) -> RidgeBatch:
     """Errors of each problem, at the realised ratios if d is given, and their parts by degree.
 
     The part of E(f̂ − f*)² on He_k(⟨x, β*⟩) is μ₁*²(s K)² for k = 1 and all of k! c*_k² above:
@@ -196,7 +250,10 @@ def risk_small_step(problems: Sequence[Problem], d: int | None = None) -> RidgeB
         -1, DEGREES
     )
     by_degree[:, 1] *= errors.unlearned**2
-    return RidgeBatch(errors.test, errors.train, by_degree, errors.residual, errors.iterations)
+    error = np.maximum(errors.residual, _ROUNDING)
+    return RidgeBatch(
+        errors.test, errors.train, by_degree, errors.residual, errors.iterations, error
+    )
 
 
 def _hermite(teacher: Teacher) -> Array:
@@ -204,3 +261,107 @@ def _hermite(teacher: Teacher) -> Array:
     if isinstance(teacher, SingleIndex):
         return hermite_coefficients(teacher.link, DEGREES - 1)
     return np.full(DEGREES, np.nan)
+
+
+# -- answers ----------------------------------------------------------------------------------------
+
+
+def untrained_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
+    """The risk of the same readouts on the features at initialisation.
+
+    Random features do not see the second layer, and the mean of σ only as a regressor that a
+    centred teacher leaves at zero: theory §4 holds for every activation there.
+    """
+    untrained = [problem.untrained() for problem in problems]
+    claims = [{**claim, "problem": problem} for claim, problem in zip(claims, untrained)]
+    return risks_of(small_errors(untrained, d), claims)
+
+
+def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
+    """No step, or one with η = Θ(1)."""
+    return risks_of(small_errors(problems, d), claims, untrained_risk(problems, claims, d))
+
+
+def degrees_of_freedom(
+    problems: Sequence[Problem], claims: Sequence[Any], d: int | None
+) -> list[DegreesOfFreedom]:
+    """κ, df₁ and df₂ of the bulk alone, whatever the steps."""
+    untrained = [problem.untrained() for problem in problems]
+    sized = untrained if d is None else [problem.realised(d) for problem in untrained]
+    features = GaussianFeatures.of(sized)
+    kappa, residual, iterations = effective_penalty(features)
+    df1, df2 = freedom(features, kappa)
+    return [
+        DegreesOfFreedom(
+            **claim,
+            solution=Solution(
+                status="converged",
+                residual=residual[i],
+                iterations=iterations[i],
+                error=max(residual[i], _ROUNDING),
+            ),
+            kappa=kappa[i],
+            df1=df1[i],
+            df2=df2[i],
+        )
+        for i, claim in enumerate(claims)
+    ]
+
+
+def learned_function(
+    problems: Sequence[Problem],
+    claims: Sequence[Any],
+    d: int | None,
+    *,
+    along: str = "spike",
+    x: ArrayLike | None = None,
+) -> list[LearnedFunction]:
+    r"""Everything is linear: with κ, s, K above,
+
+    .. math:: m(x) = μ_1^*(1 - sK(s))\,x \ \text{(teacher)},\qquad
+        m(x) = μ_1^*ρ\Bigl(1 - \frac{s g_1}{1 + sθ_1^2 g_1 g_2}\Bigr) x \ \text{(spike)},\qquad
+        b^2 = R + 2P - Eσ^{*2} - m(1)^2 .
+    """
+    return [
+        _learned(problem, claim, d, along, points_of(x)) for problem, claim in zip(problems, claims)
+    ]
+
+
+def _learned(
+    problem: Problem, claim: Any, d: int | None, along: str, points: Array
+) -> LearnedFunction:
+    if along == "spike" and not problem.steps:
+        raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
+    sized = problem if d is None else problem.realised(d)
+    alone = summed(sized) if len(sized.steps) > 1 else sized
+    features, link = GaussianFeatures.of([alone]), link_of(problem)
+    errors, teacher = ridge_errors(features), moments(link)
+    learned = 1.0 - errors.unlearned[0]  # 1 − sK
+    overlap, slope = 1.0, teacher.linear * learned
+    if along == "spike":
+        overlap = math.sqrt(features.alignment[0])
+        slope = teacher.linear * overlap * _along_spike(features)
+    power = errors.test[0] + 2.0 * teacher.linear**2 * learned - teacher.second_moment  # E f̂²
+    rest = math.sqrt(max(1.0 - overlap**2, 0.0))
+    return LearnedFunction(
+        **claim,
+        solution=Solution(
+            status="converged",
+            residual=errors.residual[0],
+            iterations=errors.iterations[0],
+            error=max(errors.residual[0], _ROUNDING),
+        ),
+        x=points,
+        mean=slope * points,
+        band=np.full(points.shape, math.sqrt(max(power - slope**2, 0.0))),
+        along=along,
+        target=smoothed(link, overlap * points, np.full(points.shape, rest)).mean,
+    )
+
+
+def _along_spike(features: GaussianFeatures) -> float:
+    """1 − s g₁/(1 + sθ₁²g₁g₂): the part of the linear component along b̂ that is learned."""
+    kappa, _, _ = effective_penalty(features)
+    s = (features.residual + kappa) / features.linear
+    a, b = g1(s, features.width), g2(s, features.width)
+    return float((1.0 - s * a / (1.0 + s * features.strength**2 * a * b))[0])

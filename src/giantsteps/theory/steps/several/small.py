@@ -26,48 +26,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import groupby
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import Polynomial
-from numpy.typing import NDArray
 
 from giantsteps.answers import Spike
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, Step
-from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.steps.first import link_of
+from giantsteps.theory.steps.several.batches import batches, first_batch_alignment
 from giantsteps.theory.steps.teacher import teacher_moments
+from giantsteps.types import FloatArray
 
-__all__ = ["first_batch_alignment", "many_small_steps", "small_steps_spike", "summed"]
-
-
-def batches(problem: Problem) -> list[list[Step]]:
-    """The steps, grouped by the batch they use."""
-    starts = np.cumsum([step.batch == "fresh" for step in problem.steps])
-    pairs = zip(starts, problem.steps, strict=True)
-    return [[step for _, step in group] for _, group in groupby(pairs, key=lambda pair: pair[0])]
-
-
-def summed(problem: Problem) -> Problem:
-    """The problem with one step whose limit is that of the small steps of ``problem``."""
-    rates = [sum(step.rate for step in batch) for batch in batches(problem)]
-    samples = [batch[0].samples for batch in batches(problem)]
-    total = sum(rates)
-    noise = sum(rate**2 / size for rate, size in zip(rates, samples))
-    one = Step(samples=total**2 / noise if noise else samples[0], rate=total)
-    return problem.replace({"steps": [one]})
-
-
-def first_batch_alignment(problem: Problem) -> float:
-    """⟨B, b⟩²/(‖B‖²‖b‖²) in the limit, b the direction of the first step."""
-    groups = batches(problem)
-    whole, first = first_step(summed(problem)), first_step(problem)
-    total = sum(step.rate for step in problem.steps)
-    share = sum(step.rate for step in groups[0]) / total if total else 1.0
-    noise = share * first.label_moment / groups[0][0].samples
-    linear = first.norm_squared * first.alignment
-    return (linear + noise) ** 2 / (whole.norm_squared * first.norm_squared)
+__all__ = ["many_small_steps", "small_steps_spike"]
 
 
 @dataclass
@@ -111,7 +84,7 @@ def _drift(problem: Problem, d: int) -> _Drift:
     return drift
 
 
-def many_small_steps(problem: Problem, d: int) -> SpikedFeatures:
+def many_small_steps(problem: Problem, d: int, **others: Any) -> SpikedFeatures:
     """The equivalent model after any number of steps with exponent 0, at finite width.
 
     Parameters
@@ -138,6 +111,7 @@ def many_small_steps(problem: Problem, d: int) -> SpikedFeatures:
         bulk=1.0 + movement**2 * sigma.derivative_variance * drift.growth,
         second_layer=values,
         problem=problem,
+        **others,
     )
 
 
@@ -218,7 +192,7 @@ def _descend(
     drift.memory *= 1.0 - feedback * first
 
 
-def _wishart(ratio: float, count: int) -> tuple[NDArray, NDArray]:
+def _wishart(ratio: float, count: int) -> tuple[FloatArray, FloatArray]:
     """Gauss quadrature for the d eigenvalues of XᵀX/n, d/n = ratio: exact to degree 2·count − 1.
 
     The Jacobi matrix of the Marchenko–Pastur law has diagonal 1, 1 + ratio, 1 + ratio, … and

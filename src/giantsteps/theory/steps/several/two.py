@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.interpolate import BarycentricInterpolator
 
 from giantsteps.problem import Problem, Step
-from giantsteps.theory.steps.several.field import Field, Modes, two_step_field
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.steps.first import link_of
+from giantsteps.theory.steps.several.field import Field, Modes, two_step_field
 
 __all__ = ["field_of", "leading_modes", "two_steps"]
 
@@ -20,8 +19,6 @@ __all__ = ["field_of", "leading_modes", "two_steps"]
 _NOTICEABLE = 1e-4
 #: γ² of a direction that is not aligned with the teacher, when it competes with those that are.
 _UNALIGNED = 1e-3
-#: Nodes on either side of zero that stand for a continuous second layer in spectra.
-_COARSE = 8
 
 
 def field_of(problem: Problem, d: int | None = None) -> Field:
@@ -45,7 +42,7 @@ def field_of(problem: Problem, d: int | None = None) -> Field:
     )
 
 
-def two_steps(problem: Problem, d: int | None = None) -> SpikedFeatures:
+def two_steps(problem: Problem, d: int | None = None, **others: Any) -> SpikedFeatures:
     r"""The equivalent model after two gradient steps.
 
     .. math:: S_{t,j} = \sqrt{ℓ_j}\,φ_j(A_t),\qquad
@@ -69,39 +66,21 @@ def two_steps(problem: Problem, d: int | None = None) -> SpikedFeatures:
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     modes = leading_modes(field.modes, neurons, 2)
     some = len(modes.strength) > 0
-    spikes = modes.spikes if some else np.zeros((len(field.values), 1))
-
-    def model(
-        values: NDArray, probabilities: NDArray, coarse: SpikedFeatures | None
-    ) -> SpikedFeatures:
-        return SpikedFeatures(
-            activation=sized.activation,
-            teacher=link_of(sized),
-            noise_variance=sized.noise_variance,
-            width=sized.width,
-            neurons=neurons,
-            probabilities=probabilities,
-            spikes=_carried(field.values, spikes, values),
-            overlap=modes.teacher[0] if some else 0.0,
-            bulk=_carried(field.values, field.variances, values),
-            second_layer=values,
-            coarse=coarse,
-            problem=problem,
-        )
-
-    law = sized.init.second_layer
-    coarse = model(*law.types(_COARSE), None) if math.isinf(law.distinct_nonzero) else None
-    return model(field.values, field.probabilities, coarse)
-
-
-def _carried(nodes: NDArray, function: NDArray, points: NDArray) -> NDArray:
-    """A function of A, known at the nodes of a continuous law, at fewer points: by interpolation
-    on either side of zero."""
-    if np.array_equal(nodes, points):
-        return function
-    sides = [(nodes < 0, points < 0), (nodes > 0, points > 0)]
-    parts = [BarycentricInterpolator(nodes[a], function[a])(points[b]) for a, b in sides]
-    return np.concatenate(parts)
+    return SpikedFeatures(
+        activation=sized.activation,
+        teacher=link_of(sized),
+        noise_variance=sized.noise_variance,
+        width=sized.width,
+        neurons=neurons,
+        probabilities=field.probabilities,
+        spikes=modes.spikes if some else np.zeros((len(field.values), 1)),
+        overlap=modes.teacher[0] if some else 0.0,
+        bulk=field.variances,
+        second_layer=field.values,
+        step_directions=modes.first[None] if some else None,
+        problem=problem,
+        **others,
+    )
 
 
 def leading_modes(modes: Modes, neurons: float, most: int) -> Modes:

@@ -22,7 +22,6 @@ from giantsteps.errors import NotCovered
 from giantsteps.functions import Function
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.problem import Problem
-
 from giantsteps.theory.steps.first import first_step
 
 __all__ = ["MAX_LEVEL", "NO_COEFFICIENT", "NO_STEP", "NO_VALUE", "nonzero", "spike_degrees"]

@@ -13,20 +13,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from giantsteps.answers import Risk
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import g1, g1_prime, g2, g2_prime
 from giantsteps.problem import Problem
-
+from giantsteps.theory.equivalent.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.steps.first import first_step, link_of
-from giantsteps.theory.scope.kinds import staircase_level
-from giantsteps.theory.steps.ridge_batch import DEGREES, RidgeBatch
-from giantsteps.theory.steps.small import GaussianFeatures, degrees_of_freedom, effective_penalty
+from giantsteps.theory.steps.kinds import staircase_level
+from giantsteps.theory.steps.small import (
+    GaussianFeatures,
+    effective_penalty,
+    freedom,
+    shrinkage,
+    untrained_risk,
+)
 from giantsteps.theory.steps.staircase.degrees import spike_degrees
+from giantsteps.types import FloatArray as Array
 
 __all__ = [
     "Prices",
@@ -34,11 +41,10 @@ __all__ = [
     "loss_staircase",
     "prices",
     "regressors",
-    "risk_staircase",
+    "risk",
+    "staircase_errors",
     "unpenalised",
 ]
-
-Array = NDArray[np.float64]
 
 
 def lengthening_of(problem: Problem) -> float:
@@ -126,9 +132,15 @@ def unpenalised(problem: Problem) -> tuple[int, ...]:
     return tuple(degree for degree, lacks in degrees.items() if lacks is None)
 
 
-def risk_staircase(
-    problems: Sequence[Problem], d: int | None = None, *, lengthening: bool = True
-) -> RidgeBatch:
+def risk(
+    problems: Sequence[Problem], claims: Sequence[Any], d: int | None, *, lengthening: bool = True
+) -> list[Risk]:
+    """Limits of the errors, beside those of the untrained features."""
+    errors = staircase_errors(problems, lengthening=lengthening)
+    return risks_of(errors, claims, untrained_risk(problems, claims, d))
+
+
+def staircase_errors(problems: Sequence[Problem], *, lengthening: bool = True) -> RidgeBatch:
     r"""Limits of the errors of problems with one step, 0 < e < 1/2.
 
     .. math:: R + Δ = \frac{J - κJ'}{1 - df_2},\qquad \text{train} = (λ/κ)^2 (R + Δ)
@@ -137,23 +149,21 @@ def risk_staircase(
     ----------
     problems : sequence of Problem
         On a boundary the limit from below is taken.
-    d : None
-        There is no staircase at finite size.
     lengthening : bool
         With κ₀ (see `lengthening_of`); False sets it to zero, the form of moniri2023.
 
     References: theory §6; moniri2023.
     """
-    assert d is None
     f = GaussianFeatures.of(problems)
     kappa, residual, iterations = effective_penalty(f)
-    df1, df2 = degrees_of_freedom(f, kappa)
+    _, df2 = freedom(f, kappa)
     objective, slope, by_degree = _objectives(problems, f, kappa, lengthening)
     noisy = (objective - kappa * slope) / (1 - df2)
     # Without penalty the error diverges at n = N, whatever the steps.
     noisy = np.where((f.penalty == 0) & (np.abs(f.samples - f.width) < 1e-12), np.inf, noisy)
-    train = np.where(np.isinf(noisy), 0.0, (1 - df1) ** 2 * noisy)
-    return RidgeBatch(noisy - f.noise, train, by_degree, residual, iterations)
+    train = np.where(np.isinf(noisy), 0.0, shrinkage(f, kappa) ** 2 * noisy)
+    error = np.maximum(residual, 1e-14)
+    return RidgeBatch(noisy - f.noise, train, by_degree, residual, iterations, error)
 
 
 def loss_staircase(problems: Sequence[Problem], *, lengthening: bool = True) -> Array:
@@ -163,8 +173,7 @@ def loss_staircase(problems: Sequence[Problem], *, lengthening: bool = True) -> 
     """
     f = GaussianFeatures.of(problems)
     kappa, _, _ = effective_penalty(f)
-    df1, _ = degrees_of_freedom(f, kappa)
-    return (1 - df1) * _objectives(problems, f, kappa, lengthening)[0]
+    return shrinkage(f, kappa) * _objectives(problems, f, kappa, lengthening)[0]
 
 
 def _objectives(

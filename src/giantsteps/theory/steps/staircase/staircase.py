@@ -11,9 +11,8 @@ from giantsteps.answers import bibtex
 from giantsteps.errors import NotCovered
 from giantsteps.gaussian import hermite_coefficients
 from giantsteps.problem import Problem
-
 from giantsteps.theory.steps.first import first_step, link_of
-from giantsteps.theory.scope.kinds import Kind, kind_of, staircase_level
+from giantsteps.theory.steps.kinds import Kind, kind_of, staircase_level
 from giantsteps.theory.steps.staircase.degrees import nonzero, spike_degrees
 from giantsteps.theory.steps.staircase.risk import lengthening_of, regressors
 

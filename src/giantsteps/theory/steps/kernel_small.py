@@ -11,23 +11,17 @@ c₀𝟙 makes an outlier of order n, and hides the directions 𝟙 and v from t
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 from giantsteps.answers import Solution, Spectrum, Spike
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import KernelBulk
 from giantsteps.problem import Problem
-
 from giantsteps.theory.steps.first import first_step, link_of
-from giantsteps.theory.equivalent.spiked_population import PopulationSpike, SpikedPopulation
+from giantsteps.theory.steps.spiked_population import PopulationSpike, SpikedPopulation
 
-__all__ = ["features_small_step", "kernel_small_step"]
-
-_ASSUMPTIONS = (
-    "d, N, n → ∞ in proportion with η = Θ(1)",
-    "the features act as Gaussian ones with the same mean and covariance",
-)
-_REFERENCES = ("ba2022", "wang2024", "fan2020")
+__all__ = ["features", "kernel"]
 
 
 class _Outlier(NamedTuple):
@@ -40,7 +34,7 @@ class _Outlier(NamedTuple):
     degree: int | None
 
 
-def kernel_small_step(problem: Problem, d: int | None = None) -> Spectrum:
+def kernel(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
     r"""Eigenvalues of K = ΦΦᵀ (n × n): bulk, spikes and their overlap with the labels.
 
     .. math::
@@ -52,8 +46,10 @@ def kernel_small_step(problem: Problem, d: int | None = None) -> Spectrum:
 
     Parameters
     ----------
-    problem : Problem
+    problems : sequence of Problem
         No step or one with exponent 0; with a readout.
+    claims : sequence
+        What the answers say of themselves.
     d : int, optional
         Input dimension. An activation with a mean puts an outlier at order n, about
         n c₀² + Var σ (1+Γ): without d its value is infinite.
@@ -73,10 +69,10 @@ def kernel_small_step(problem: Problem, d: int | None = None) -> Spectrum:
     ----------
     theory §3; ba2022; wang2024; fan2020.
     """
-    return _spectrum(problem, d, "kernel")
+    return [_spectrum(p, claim, d, "kernel") for p, claim in zip(problems, claims, strict=True)]
 
 
-def features_small_step(problem: Problem, d: int | None = None) -> Spectrum:
+def features(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
     r"""Singular values of Φ = N^{-1/2}σ(X̃W) (n × N): square roots of the kernel's.
 
     With k = ⟨x, b̂⟩ the left vector of the step's spike aligns with k and the right one with a,
@@ -85,7 +81,7 @@ def features_small_step(problem: Problem, d: int | None = None) -> Spectrum:
         ⟨u, k⟩^2/\|k\|^2 → \frac{μ_1^2⟨b̂, W_1ξ⟩^2}{τ}\frac{Λ'(τ)}{Γ},\qquad
         ⟨v, â⟩^2 → ⟨â, ξ⟩^2 \frac{τΛ'(τ)}{Λ(τ)} .
 
-    Parameters as for `kernel_small_step`.
+    Parameters as for `kernel`.
 
     Returns
     -------
@@ -98,11 +94,12 @@ def features_small_step(problem: Problem, d: int | None = None) -> Spectrum:
     ----------
     theory §3; ba2022; wang2024.
     """
-    return _spectrum(problem, d, "features")
+    return [_spectrum(p, claim, d, "features") for p, claim in zip(problems, claims, strict=True)]
 
 
 def _spectrum(
     problem: Problem,
+    claim: Any,
     d: int | None,
     matrix: Literal["kernel", "features"],
     bulk: KernelBulk | None = None,
@@ -133,17 +130,12 @@ def _spectrum(
             for one in found
         ]
     return Spectrum(
-        problem=problem,
-        d=d,
-        source="limit" if d is None else "finite width",
-        exact=True,
-        assumptions=_ASSUMPTIONS,
-        references=_REFERENCES,
+        **{**claim, "problem": problem},
         solution=Solution(status="closed form"),
         matrix=matrix,
         bulk=bulk if matrix == "kernel" else bulk.singular_values(),
         spikes=tuple(spikes),
-        initial=_spectrum(problem.untrained(), d, matrix, bulk) if problem.steps else None,
+        initial=_spectrum(problem.untrained(), claim, d, matrix, bulk) if problem.steps else None,
     )
 
 

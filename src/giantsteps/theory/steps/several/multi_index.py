@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.problem import Problem
-from giantsteps.theory._directions import Directions
+from giantsteps.theory.equivalent.functions_of_spike import Wanted
 from giantsteps.theory.equivalent.model import SpikedFeatures
 from giantsteps.theory.steps.several.two import field_of, leading_modes
+from giantsteps.types import FloatArray
 
 __all__ = ["SeveralDirections", "several_directions"]
 
@@ -42,8 +43,8 @@ class SeveralDirections(SpikedFeatures):
     ``overlap`` plays no part and is zero. Γ Γᵀ + g gᵀ = I.
     """
 
-    directions: NDArray
-    last: NDArray
+    directions: FloatArray
+    last: FloatArray
 
     def _validate_teacher(self) -> None:
         gram = self.directions @ self.directions.T + np.outer(self.last, self.last)
@@ -58,18 +59,20 @@ class SeveralDirections(SpikedFeatures):
             "risk and weights",
         )
 
-    def _wanted(self, points: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    def _wanted(self, points: FloatArray) -> Wanted:
         rule = coordinate_rule(1, nodes=_NODES)
         u = (points @ self.directions.T)[:, None, :] + rule.nodes * self.last
         values = np.asarray(self.teacher(u), dtype=float)
-        return (
+        z = rule.nodes[:, 0]
+        return Wanted(
             rule.mean(values),
-            rule.mean(values * rule.nodes[:, 0]),
+            rule.mean(values * z),
+            rule.mean(values * (z * z - 1.0)) / 2,
             rule.mean(values**2),
         )
 
 
-def several_directions(problem: Problem, d: int | None = None) -> SeveralDirections:
+def several_directions(problem: Problem, d: int | None = None, **others: Any) -> SeveralDirections:
     """The equivalent model after at most two steps, for a teacher of two or three directions.
 
     The bulk is isotropic. Of the spike directions as many are kept as leave no more than three
@@ -102,7 +105,8 @@ def several_directions(problem: Problem, d: int | None = None) -> SeveralDirecti
         overlap=np.zeros(spikes.shape[1]),
         directions=np.concatenate([seen, rest[:, :-1]], axis=1),
         last=rest[:, -1],
-        bulk=Directions.isotropic(field.variances, spikes.shape[1]),
+        bulk=field.variances,
         second_layer=field.values,
         problem=problem,
+        **others,
     )

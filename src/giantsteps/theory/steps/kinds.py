@@ -1,4 +1,4 @@
-"""What the steps of a problem look like in the limit: the rows of the table of regimes."""
+"""What the steps of a problem look like in the limit: the rows of the table of regimes (§0)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ class Kind(Enum):
     BOUNDARY = "one step, exponent (l-1)/(2l), l ≥ 2"
     LARGE = "one step, exponent 1/2"
     SMALL_STEPS = "several steps, all exponents 0"
-    LARGE_STEPS = "two steps, both exponents 1/2"
-    TWO = "two steps, other exponents"
-    SEVERAL = "three or more steps, not all exponents 0"
+    LARGE_STEPS = "several steps, all exponents 1/2"
+    MIXED_STEPS = "several steps, other exponents"
 
 
 def staircase_level(exponent: float) -> tuple[int, bool]:
@@ -46,19 +45,9 @@ def kind_of(problem: Problem) -> Kind:
     if not problem.steps:
         return Kind.UNTRAINED
     exponents = [step.exponent for step in problem.steps]
+    small, large = max(exponents) < BOUNDARY_WIDTH, min(exponents) > 0.5 - BOUNDARY_WIDTH
     if len(exponents) > 1:
-        return _kind_of_several(exponents)
-    exponent = exponents[0]
-    if exponent < BOUNDARY_WIDTH:
-        return Kind.SMALL
-    if exponent > 0.5 - BOUNDARY_WIDTH:
-        return Kind.LARGE
-    return Kind.BOUNDARY if staircase_level(exponent)[1] else Kind.BETWEEN
-
-
-def _kind_of_several(exponents: list[float]) -> Kind:
-    if max(exponents) < BOUNDARY_WIDTH:
-        return Kind.SMALL_STEPS
-    if len(exponents) > 2:
-        return Kind.SEVERAL
-    return Kind.LARGE_STEPS if min(exponents) > 0.5 - BOUNDARY_WIDTH else Kind.TWO
+        return Kind.SMALL_STEPS if small else Kind.LARGE_STEPS if large else Kind.MIXED_STEPS
+    if small or large:
+        return Kind.SMALL if small else Kind.LARGE
+    return Kind.BOUNDARY if staircase_level(exponents[0])[1] else Kind.BETWEEN

@@ -1,0 +1,67 @@
+"""Errors of many readouts at once: what every equation for the risk returns (§4, §5c, §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from giantsteps.answers import Risk, Solution
+from giantsteps.types import FloatArray
+
+__all__ = ["DEGREES", "RidgeBatch", "risks_of"]
+
+#: Degrees 0, 1, … reported by ``Risk.by_degree``.
+DEGREES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeBatch:
+    """Errors of many readouts, one entry each, and how far they may be off (relative); ``by_degree`` has the degree on its last axis."""
+
+    test: FloatArray
+    train: FloatArray
+    by_degree: FloatArray
+    residual: FloatArray
+    iterations: FloatArray
+    error: FloatArray
+    status: str = "converged"
+
+    def take(self, cells: FloatArray) -> RidgeBatch:
+        """Some of the entries, in this order."""
+        return RidgeBatch(
+            self.test[cells],
+            self.train[cells],
+            self.by_degree[cells],
+            self.residual[cells],
+            self.iterations[cells],
+            self.error[cells],
+            self.status,
+        )
+
+
+def risks_of(
+    batch: RidgeBatch, claims: Sequence[Any], initial: Sequence[Risk] | None = None
+) -> list[Risk]:
+    """The errors as answers, each with its claim, beside those of the untrained features."""
+    return [
+        Risk(
+            **claim,
+            solution=Solution(
+                status=batch.status,
+                residual=batch.residual[i],
+                iterations=batch.iterations[i],
+                error=batch.error[i],
+            ),
+            test=batch.test[i],
+            train=batch.train[i],
+            by_degree=batch.by_degree[i] if _one_direction(claim["problem"]) else None,
+            initial=None if initial is None else initial[i],
+        )
+        for i, claim in enumerate(claims)
+    ]
+
+
+def _one_direction(problem: Any) -> bool:
+    """Of a problem, or of a model that stands for one."""
+    return int(problem.teacher.rank) == 1

@@ -1,0 +1,79 @@
+"""One cell of the table of regimes: which equation answers, on what grounds (theory §0)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from giantsteps.answers import Answer
+from giantsteps.problem import Problem
+from giantsteps.theory.scope.conditions import CONDITIONS
+
+__all__ = ["Absent", "Claim", "Method", "Rule"]
+
+#: What an answer says of itself: problem, d, source, exact, assumptions, violated, evidence, references.
+Claim = dict[str, Any]
+#: Answers many problems at once; one that is asked alone gets the same answer to the last bit.
+Method = Callable[..., Sequence[Answer]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One cell of the table.
+
+    Attributes
+    ----------
+    section
+        Where the equation stands in docs/theory.
+    method
+        The function that answers: ``method(problems, claims, d, **options)``.
+    evidence
+        ``"theorem"``, ``"replica"`` or ``"derived"``, and where.
+    needs
+        Conditions without which there is no answer.
+    exact_if
+        Conditions without which the answer is an approximation, reported in ``violated``.
+    references
+        Keys of the bibliography.
+    """
+
+    section: str
+    method: Method
+    evidence: str
+    needs: tuple[str, ...] = ("single index", "centered teacher")
+    exact_if: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the equations assume, in words."""
+        return tuple(CONDITIONS[name].text for name in self.needs + self.exact_if)
+
+    def stated(self, problem: Problem, d: int | None) -> Claim:
+        """The fields that every answer by this rule carries."""
+        violated = self.violated(problem)
+        return {
+            "problem": problem,
+            "d": d,
+            "source": "limit" if d is None else "finite width",
+            "exact": not violated,
+            "assumptions": self.assumptions,
+            "violated": violated,
+            "evidence": self.evidence,
+            "references": self.references,
+        }
+
+    def violated(self, problem: Problem) -> tuple[str, ...]:
+        """The conditions of exactness that the problem does not satisfy."""
+        return tuple(
+            CONDITIONS[name].text for name in self.exact_if if not CONDITIONS[name].holds(problem)
+        )
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A cell of the table without an answer: why, and what would be covered."""
+
+    why: str
+    covered: str

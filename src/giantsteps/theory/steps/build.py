@@ -1,0 +1,123 @@
+"""Problem → equivalent model → every answer, for one problem or many (theory §5, §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from giantsteps.answers import Answer, DegreesOfFreedom, LearnedFunction, Risk, Spectrum
+from giantsteps.problem import Problem
+from giantsteps.theory.equivalent.errors import risk_of_models
+from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.steps import kernel_small, small
+from giantsteps.theory.steps.kinds import Kind, kind_of
+from giantsteps.theory.steps.one import one_step
+from giantsteps.theory.steps.several.multi_index import several_directions
+from giantsteps.theory.steps.several.small import many_small_steps
+from giantsteps.theory.steps.several.two import two_steps
+
+__all__ = [
+    "degrees_of_freedom",
+    "features",
+    "kernel",
+    "learned_function",
+    "model",
+    "risk",
+    "weights",
+]
+
+
+def model(
+    problem: Problem, claim: Any, d: int | None, simplify: tuple[str, ...] = ()
+) -> SpikedFeatures:
+    """The equivalent model of a problem; its answers make the claim."""
+    others = {"claim": claim, "before": _before(problem, claim, d)}
+    if problem.teacher.rank > 1:
+        return several_directions(problem, d, **others)
+    if len(problem.steps) < 2:
+        return one_step(problem, d, simplify=simplify, **others)
+    if kind_of(problem) is Kind.SMALL_STEPS:
+        assert d is not None
+        return many_small_steps(problem, d, **others)
+    return two_steps(problem, d, **others)
+
+
+def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answer]:
+    """The same question before the steps."""
+    methods: dict[str, Any] = {
+        "risk": small.untrained_risk,
+        "kernel": kernel_small.kernel,
+        "features": kernel_small.features,
+    }
+
+    def before(question: str) -> Answer:
+        untrained = problem.untrained()
+        answer: Answer = methods[question]([untrained], [{**claim, "problem": untrained}], d)[0]
+        return answer
+
+    return before
+
+
+def _models(
+    problems: Sequence[Problem], claims: Sequence[Any], d: int | None
+) -> list[SpikedFeatures]:
+    """One model for each problem; those that differ in their readout alone share its parts."""
+    known: dict[Problem, SpikedFeatures] = {}
+    found = []
+    for problem, claim in zip(problems, claims, strict=True):
+        key = replace(problem, readout=None)
+        if key not in known:
+            known[key] = model(problem, claim, d)
+        found.append(known[key])
+    return found
+
+
+def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
+    """Errors of many problems; none sees its neighbours, to the last bit."""
+    models = _models(problems, claims, d)
+    sized = problems if d is None else [problem.realised(d) for problem in problems]
+    cells = [(m, p.require_readout()) for m, p in zip(models, sized, strict=True)]
+    initial = small.untrained_risk(problems, claims, d)
+    return risk_of_models(cells, initial, claims)
+
+
+def learned_function(
+    problems: Sequence[Problem],
+    claims: Sequence[Any],
+    d: int | None,
+    *,
+    along: Any = "spike",
+    x: ArrayLike | None = None,
+) -> list[LearnedFunction]:
+    """The learned function of each problem."""
+    return [
+        model(problem, claim, d).learned_function(None, x, along)
+        for problem, claim in zip(problems, claims, strict=True)
+    ]
+
+
+def weights(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
+    """Singular values of the weights of each problem."""
+    return [model(p, claim, d).weights() for p, claim in zip(problems, claims, strict=True)]
+
+
+def kernel(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
+    """Eigenvalues of the kernel of each problem."""
+    return [model(p, claim, d).kernel() for p, claim in zip(problems, claims, strict=True)]
+
+
+def features(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
+    """Singular values of the features of each problem."""
+    return [model(p, claim, d).features() for p, claim in zip(problems, claims, strict=True)]
+
+
+def degrees_of_freedom(
+    problems: Sequence[Problem], claims: Sequence[Any], d: int | None
+) -> list[DegreesOfFreedom]:
+    """Effective penalty and degrees of freedom of each problem."""
+    return [
+        model(p, claim, d).degrees_of_freedom() for p, claim in zip(problems, claims, strict=True)
+    ]

@@ -1,0 +1,93 @@
+"""The first gradient: its rank-one part, and the law of what is left (theory §2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from giantsteps.answers import Gradient, Solution
+from giantsteps.gaussian import hermite_coefficients, moments
+from giantsteps.problem import Problem
+from giantsteps.theory.equivalent.weight_spectrum import WeightSpectrum
+from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.steps.one import neuron_law
+from giantsteps.types import FloatArray
+
+__all__ = ["gradient"]
+
+#: Gauss–Legendre nodes of the size of a continuous second layer.
+_SIZES = 16
+
+
+def gradient(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Gradient]:
+    """Norms of √N G's two parts, and the overlaps of its top singular vectors."""
+    return [_gradient(p, claim, d) for p, claim in zip(problems, claims, strict=True)]
+
+
+def _gradient(problem: Problem, claim: Any, d: int | None) -> Gradient:
+    sized = problem if d is None else problem.realised(d)
+    first, law = first_step(sized), problem.init.second_layer
+    sigma = moments(problem.activation)
+    spread = sigma.derivative_variance * first.label_moment / sized.steps[0].samples
+    tilt = 2 * sigma.quadratic * sigma.mean * law.mean  # of W₀ itself, where f₀ has a mean
+    return Gradient(
+        **claim,
+        solution=Solution(status="closed form" if d is None else "converged"),
+        spike_norm=abs(sigma.linear) * math.sqrt(first.norm_squared * law.second_moment),
+        residual_operator_norm=0.0 if d is None else _edge(sized, problem.at(d).neurons, d),
+        residual_frobenius_norm=math.sqrt((spread + tilt**2) * law.second_moment),
+        overlaps={"teacher": first.alignment, "direction": 1.0, "second_layer": 1.0},
+    )
+
+
+def _edge(problem: Problem, neurons: int, d: int) -> float:
+    """‖B‖_op: the largest singular value of B at N neurons.
+
+    Column j of √N B has the covariance A_j²[(h₁M)² + v_h𝐒/α₀]: what a neuron that moves by s = A_j
+    gains in covariance beyond the terms linear in s.
+    """
+    sizes, probabilities = _sizes(problem, neurons)
+    law = neuron_law(problem, sizes, level=1, tail=0.5 / (problem.steps[0].samples * d))
+    whole = law.covariance()
+    keep = np.ones(whole.coefficients.shape[1])
+    keep[0] = 0.0  # I
+    if len(keep) > 2:
+        keep[1] = 0.0  # 2M
+    coefficients = whole.coefficients * keep
+    if not np.any(coefficients):
+        return 0.0
+    spectrum = WeightSpectrum(
+        width=problem.width,
+        neurons=float(neurons),
+        probabilities=probabilities,
+        spikes=(_uneven(problem, neurons) * sizes)[:, None],
+        bulk=replace(whole, coefficients=coefficients),
+    )
+    top = spectrum.outliers if spectrum.spikes.any() else ()
+    return math.sqrt(max((spectrum.law.edge, *spectrum.poles, *top)) / neurons)
+
+
+def _uneven(problem: Problem, neurons: int) -> float:
+    """3|c₃|‖b‖√(2/d): Gaussian weights differ in norm, σ' has the mean μ₁ + 3c₃(‖w‖² − 1)."""
+    if problem.init.weights != "gaussian":
+        return 0.0
+    cubic = abs(float(hermite_coefficients(problem.activation, 3)[3]))
+    return 3.0 * cubic * math.sqrt(2.0 * problem.width / neurons * first_step(problem).norm_squared)
+
+
+def _sizes(problem: Problem, neurons: int) -> tuple[FloatArray, FloatArray]:
+    """|A| and its probabilities; an unbounded law up to the largest of N draws."""
+    law = problem.init.second_layer
+    if math.isinf(law.distinct_nonzero):
+        largest = float(norm.isf(0.5 / neurons))
+        nodes, weights = np.polynomial.legendre.leggauss(_SIZES)
+        sizes = largest * (1 + nodes) / 2
+        probabilities = weights * norm.pdf(sizes)
+        return sizes, probabilities / probabilities.sum()
+    values, probabilities = law.types()
+    return np.abs(values), probabilities

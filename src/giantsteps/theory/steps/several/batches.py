@@ -1,0 +1,40 @@
+"""Small steps add up: one step whose limit is that of many (theory §7)."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+
+from giantsteps.problem import Problem, Step
+from giantsteps.theory.steps.first import first_step
+
+__all__ = ["batches", "first_batch_alignment", "summed"]
+
+
+def batches(problem: Problem) -> list[list[Step]]:
+    """The steps, grouped by the batch they use."""
+    starts = np.cumsum([step.batch == "fresh" for step in problem.steps])
+    pairs = zip(starts, problem.steps, strict=True)
+    return [[step for _, step in group] for _, group in groupby(pairs, key=lambda pair: pair[0])]
+
+
+def summed(problem: Problem) -> Problem:
+    """The problem with one step whose limit is that of the small steps of ``problem``."""
+    rates = [sum(step.rate for step in batch) for batch in batches(problem)]
+    samples = [batch[0].samples for batch in batches(problem)]
+    total = sum(rates)
+    noise = sum(rate**2 / size for rate, size in zip(rates, samples))
+    one = Step(samples=total**2 / noise if noise else samples[0], rate=total)
+    return problem.replace({"steps": [one]})
+
+
+def first_batch_alignment(problem: Problem) -> float:
+    """⟨B, b⟩²/(‖B‖²‖b‖²) in the limit, b the direction of the first step."""
+    groups = batches(problem)
+    whole, first = first_step(summed(problem)), first_step(problem)
+    total = sum(step.rate for step in problem.steps)
+    share = sum(step.rate for step in groups[0]) / total if total else 1.0
+    noise = share * first.label_moment / groups[0][0].samples
+    linear = first.norm_squared * first.alignment
+    return (linear + noise) ** 2 / (whole.norm_squared * first.norm_squared)
