@@ -54,7 +54,7 @@ def _at(
             "a larger penalty, or samples further from the width",
         )
     state = solved.state
-    omega, weights = state.omega[0], system.weights
+    omega, weights = state.omega[0], system.weights[0]
     share = float(omega @ weights)
     matrix, (outer, inner) = state.jacobian
     hats = product(equations.features, (state.measure * state.omega)[:, :, None])

@@ -55,8 +55,12 @@ def solve_cells(
             model.at_level(level).system([readout], level, extra)
             for (model, readout), extra in zip(cells, points, strict=True)
         ]
-    else:
-        systems = _systems(cells, level)
+        return _solve(cells, systems)
+    return _solve(cells, _systems(cells, level))
+
+
+def _solve(cells: Sequence[Cell], systems: Sequence[System]) -> Solved:
+    """The readouts of systems that belong to the cells."""
     readouts: list[Readout | None] = [None] * len(cells)
     residual, iterations = np.zeros(len(cells)), np.zeros(len(cells))
     for members in _stacks(systems):
@@ -101,10 +105,9 @@ def _stacks(systems: Sequence[System]) -> Iterator[list[int]]:
     """Indices of systems that are solved together: of one shape, rank and size in memory."""
     groups: dict[object, list[int]] = {}
     for i, system in enumerate(systems):
-        nodes = (system.coordinates.shape, system.coordinates.tobytes())
         rank = int(system.channels()[2][0])
-        groups.setdefault((system.shape, nodes, rank), []).append(i)
-    for (_, _, rank), members in groups.items():  # type: ignore[misc]
+        groups.setdefault((system.shape, rank), []).append(i)
+    for (_, rank), members in groups.items():  # type: ignore[misc]
         system = systems[members[0]]
         types, modes, nodes = system.mean.shape[1:]
         packed = rank * (rank + 1) // 2
@@ -161,13 +164,18 @@ def refine(cells: Sequence[Cell]) -> Refined:
     """
     count = len(cells)
     waiting = list(range(count))
-    before = solve_cells(cells, _FIRST)
-    last: list[Readout] = before.readouts
+    # Both of the first two resolutions at once: what has the same shape costs little more than one.
+    pairs = [*_systems(cells, _FIRST), *_systems(cells, _FIRST + 1)]
+    both = _solve([*cells, *cells], pairs)
+    last: list[Readout] = both.readouts[:count]
     found: list[Readout] = list(last)
     levels, error = [_FIRST] * count, np.full(count, np.inf)
     residual, iterations = np.zeros(count), np.zeros(count)
     for level in range(_FIRST + 1, LEVELS):
-        solved = solve_cells([cells[i] for i in waiting], level)
+        if level == _FIRST + 1:
+            solved = Solved(both.readouts[count:], both.residual[count:], both.iterations[count:])
+        else:
+            solved = solve_cells([cells[i] for i in waiting], level)
         still = []
         for position, i in enumerate(waiting):
             new, old = solved.readouts[position], last[i]

@@ -112,14 +112,14 @@ class KernelSpectrum:
 
     def transform(self, z: Array) -> Array:
         """m(z) = E_k[ω]/(−z)."""
-        return np.asarray((self.resolvent(z).omega * self.system.weights).sum(axis=-1) / -z)
+        return np.asarray((self.resolvent(z).omega * self.system.weights[0]).sum(axis=-1) / -z)
 
     @cached_property
     def scale(self) -> float:
         """Mean of the bulk's eigenvalues."""
         system = self.equations.system
         power = system.residual[0] + self.equations.totals[0][:, None] * system.linear[0] ** 2
-        return float(system.probabilities[0] @ power @ system.weights)
+        return float(system.probabilities[0] @ power @ system.weights[0])
 
     @cached_property
     def bulk(self) -> ImplicitLaw:
@@ -147,10 +147,10 @@ class KernelSpectrum:
     def _bound(self) -> float:
         """Γ(p Σ π E[μ₀ₜ²] + the part of χ): no outlier is above it and the bulk together."""
         system = self.system
-        power = (system.mean[0] ** 2).sum(axis=1) @ system.weights
-        power = power + system.norms[0] ** 2 @ system.weights if system.norms.shape[1] else power
+        power = (system.mean[0] ** 2).sum(axis=1) @ system.weights[0]
+        power = power + system.norms[0] ** 2 @ system.weights[0] if system.norms.shape[1] else power
         neurons = 1.0 / float(system.inverse_neurons[0])
-        squares = (system.coordinates**2).sum(axis=1) * system.weights
+        squares = (system.coordinates[0] ** 2).sum(axis=1) * system.weights[0]
         spread = self.equations.totals.max() * float(system.width[0])
         linear = spread * float(system.probabilities[0] @ (system.linear[0] ** 2 @ squares))
         return float(system.ratio[0]) * (neurons * float(system.probabilities[0] @ power) + linear)
@@ -207,7 +207,7 @@ class KernelSpectrum:
         types, modes, nodes = system.mean.shape[1:]
         measure = state.measure[0]
         channels = state.equations.channels[0]
-        spikes = system.coordinates.T[:, None] * channels
+        spikes = system.coordinates[0].T[:, None] * channels
         own = np.concatenate([spikes.reshape(-1, nodes), system.norms[0]])
         last = system.initial_norms[0]
         features = np.concatenate([system.mean[0, :, 0], own, last])

@@ -390,9 +390,8 @@ class SpikedFeatures:
         penalty = np.array([readout.penalty for readout in readouts]) * ratio
         # λ → 0: the equations are homogeneous in (1, λ_s) of ω = 1/(1 + V).
         interpolating = (penalty == 0) & (ratio < 1)
+        arrays |= {"coordinates": nodes, "weights": weights}
         return System(
-            coordinates=nodes,
-            weights=weights,
             ratio=ratio,
             penalty=np.where(interpolating, 1.0, penalty),
             unit=np.where(interpolating, 0.0, 1.0),

@@ -26,6 +26,7 @@ def graded_rule(
     places: tuple[float, ...] = (0.0,),
     reach: float = 8.5,
     orders: tuple[int, ...] = _ORDERS,
+    widest: float = _WIDEST,
 ) -> Rule:
     """z ~ N(0, 1) by Gauss–Legendre panels that narrow towards places where functions are steep.
 
@@ -41,10 +42,12 @@ def graded_rule(
         Where the rule ends.
     orders : tuple of int
         Nodes of a panel, by resolution.
+    widest : float
+        Width of the widest panel.
     """
     edges = [np.array([-reach, reach])]
     steps = []
-    widest = max(_WIDEST, width)
+    widest = max(widest, width)
     step = width
     while step < 2 * reach:
         steps.append(step)

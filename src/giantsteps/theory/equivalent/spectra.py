@@ -137,7 +137,7 @@ def _feature_spike(model: SpikedFeatures, spectrum: KernelSpectrum, found: Outli
         present = present[present == 0]
     if not len(present):
         return Spike(value=value)
-    along, weights = spectrum.system.coordinates[:, 0], spectrum.system.weights
+    along, weights = spectrum.system.coordinates[0, :, 0], spectrum.system.weights[0]
     left = _components(along, weights, weights * found.pull, present)
     best = int(np.argmax(left))
     overlaps = {"monomial": float(left[best])}

@@ -8,7 +8,8 @@ from functools import cache
 from giantsteps.functions import MultiIndex, Teacher, as_function, as_teacher, centered
 from giantsteps.problem import Constant, Gaussian, Init, Problem, SecondLayer, Step
 from giantsteps.theory.scope.conditions import CONDITIONS
-from giantsteps.theory.scope.table import RULES, Absent, Rule, rule_of
+from giantsteps.theory.scope.rule import Absent, Rule
+from giantsteps.theory.scope.table import RULES, rule_of
 from giantsteps.theory.steps.kinds import Kind
 
 __all__ = ["scope_table"]
@@ -22,8 +23,7 @@ _EXPONENTS: dict[Kind, tuple[float, ...]] = {
     Kind.LARGE: (0.5,),
     Kind.SMALL_STEPS: (0.0, 0.0),
     Kind.LARGE_STEPS: (0.5, 0.5),
-    Kind.TWO: (0.3, 0.4),
-    Kind.SEVERAL: (0.3, 0.4, 0.4),
+    Kind.MIXED_STEPS: (0.3, 0.4),
 }
 #: … activations, …
 _ACTIVATIONS = {

@@ -12,7 +12,7 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import moments
 from giantsteps.laws import critical_strength
 from giantsteps.problem import Grid, Problem
-from giantsteps.theory.scope.table import resolve
+from giantsteps.theory.scope.dispatch import resolve
 from giantsteps.theory.steps.first import first_step
 
 __all__ = ["critical_rate", "rate_over_critical"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from giantsteps.answers import Crossing, Solution
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.theory.scope.table import resolve
+from giantsteps.theory.scope.dispatch import resolve
 from giantsteps.theory.search.domain import axis_of
 from giantsteps.theory.search.quantity import level_of, values_of
 from giantsteps.theory.search.walk import Search, lockstep, minimum, root

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -82,9 +82,9 @@ class Bulk:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Cells of one shape can be stacked."""
-        sizes = [(batch.linear.shape[1:], batch.factors.shape[1]) for batch in self.batches]
-        return (self.coefficients.shape[1:], self.external.shape[1:], self.place, *sizes)
+        """Cells of one shape, but for their numbers of sample nodes, can be stacked."""
+        sizes = [(batch.linear.shape[1], batch.factors.shape[1]) for batch in self.batches]
+        return (self.diagonal.shape[1:], self.coefficients.shape[1:], self.external.shape[1:], self.place, *sizes)
 
     def take(self, cells: Array) -> Bulk:
         """The bulk of some of the cells."""
@@ -92,8 +92,30 @@ class Bulk:
 
     @classmethod
     def stack(cls, parts: Sequence[Bulk]) -> Bulk:
-        """One bulk from several of one shape."""
+        """One bulk from several of one shape; nodes of no weight fill up the shorter ones."""
+        for number in range(len(parts[0].batches)):
+            most = max(part.batches[number].weights.shape[1] for part in parts)
+            parts = [part.filled(number, most) for part in parts]
         return _each(parts, np.concatenate)
+
+    def filled(self, number: int, nodes: int) -> Bulk:
+        """The same bulk with more nodes, without weight, in one of its batches."""
+        batch = self.batches[number]
+        more = nodes - batch.weights.shape[1]
+        if not more:
+            return self
+
+        def wider(array: Array) -> Array:
+            gap = np.zeros((*array.shape[:-1], more), dtype=array.dtype)
+            return np.concatenate([array, gap], axis=-1)
+
+        named = {
+            f.name: getattr(batch, f.name) if f.name == "samples" else wider(getattr(batch, f.name))
+            for f in fields(batch)
+        }
+        batches, sums = list(self.batches), list(self.sums)
+        batches[number], sums[number] = Batch(**named), wider(sums[number])
+        return replace(self, batches=tuple(batches), sums=tuple(sums))
 
 
 def _each(parts: Sequence[Any], join: Callable[[Any], Array]) -> Any:

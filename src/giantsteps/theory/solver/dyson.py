@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
 
 import numpy as np
 
 from giantsteps.theory.solver.bulk import Bulk
+from giantsteps.theory.solver.layout import Layout, layout_of
 from giantsteps.theory.solver.packing import (
     Packing,
     inverse,
@@ -34,28 +34,12 @@ from giantsteps.theory.solver.packing import (
 )
 from giantsteps.types import Array
 
-__all__ = ["Dyson", "Operator"]
-
-
-class Operator(NamedTuple):
-    """Where a parameter of the pencil stands.
-
-    ``"corner"``: in Z at the block x, times the weights ``along`` of the directions; ``"product"``: in
-    Z at the blocks ``where`` of two factors; ``"linear"``: in Q of a batch, with the function
-    ``where`` = (batch, number).
-    """
-
-    kind: Literal["corner", "product", "linear"]
-    where: tuple[int, int]
-    along: Array | None = None
+__all__ = ["Dyson"]
 
 
 @dataclass(frozen=True, eq=False)
 class Dyson:
     """The Dyson equation at given X, P and 𝔤, and what follows from it.
-
-    Blocks are in the order x, then a and c of each factor of each batch (a = M_c x). A batch acts on
-    x and on its own c: the *active* blocks, on which 𝔤 is an unknown.
 
     Parameters
     ----------
@@ -73,66 +57,48 @@ class Dyson:
     strengths: Array
     active: Array
 
-    # -- layout of the blocks -------------------------------------------------------------------
+    @cached_property
+    def layout(self) -> Layout:
+        """Where everything stands."""
+        return layout_of(self.bulk, int(self.x.shape[-1]))
 
     @property
     def rank(self) -> int:
         """R."""
-        return int(self.x.shape[-1])
+        return self.layout.rank
 
-    @cached_property
-    def _factors(self) -> list[int]:
-        return [batch.factors.shape[1] for batch in self.bulk.batches]
+    def plain(self, number: int) -> Array:
+        """What an operator in Z is along the directions, (B, I)."""
+        operator = self.layout.operators[number]
+        if operator.kind == "product":
+            return np.ones_like(self.bulk.shares)
+        which = operator.where[0]
+        return np.asarray(1.0 / self.bulk.scales if which < 0 else self.bulk.diagonal[:, which])
 
-    def rows(self, *blocks: int) -> Array:
-        """Rows of some blocks."""
-        return np.concatenate([np.arange(b * self.rank, (b + 1) * self.rank) for b in blocks])
-
-    @cached_property
-    def active_rows(self) -> Array:
-        """Rows of x and of every c."""
-        return self.rows(0, *range(2, 2 + 2 * sum(self._factors), 2))
-
-    @cached_property
-    def own(self) -> list[Array]:
-        """Of each batch: its rows among the active ones."""
-        owned, start = [], 1
-        for count in self._factors:
-            owned.append(self.rows(0, *range(start, start + count)))
-            start += count
-        return owned
-
-    @cached_property
-    def operators(self) -> list[Operator]:
-        """X, then the operators in their order."""
-        bulk, start = self.bulk, 1
-        found = [Operator("corner", (0, 0), 1.0 / bulk.scales)]
-        found += [
-            Operator("corner", (0, 0), bulk.diagonal[:, d]) for d in range(bulk.diagonal.shape[1])
-        ]
-        for number, batch in enumerate(bulk.batches):
-            found += [Operator("linear", (number, a)) for a in range(batch.linear.shape[1])]
-            found += [Operator("product", (start + 2 * a, start + 2 * b)) for a, b in batch.pairs]
-            start += 2 * batch.factors.shape[1]
-        return found
+    def along(self, number: int) -> Array:
+        """The same times the shares of the directions."""
+        return np.asarray(self.bulk.shares * self.plain(number))
 
     # -- the equation ---------------------------------------------------------------------------
 
     @cached_property
     def _z(self) -> Array:
         """Z of shape (B, I, n, n)."""
-        rank, blocks = self.rank, 1 + 2 * sum(self._factors)
-        shape = (*self.bulk.shares.shape, blocks * rank, blocks * rank)
-        z = np.zeros(shape, dtype=np.result_type(self.x, self.strengths))
-        z[:, :, :rank, :rank] = self.x[:, None] / self.bulk.scales[:, :, None, None]
-        for number, operator in enumerate(self.operators[1:]):
-            p = self.strengths[:, number, None]
-            if operator.kind == "corner":
-                z[:, :, :rank, :rank] += operator.along[:, :, None, None] * p  # type: ignore[index]
-            elif operator.kind == "product":
-                for a, b in {operator.where, operator.where[::-1]}:
-                    z[:, :, a * rank : (a + 1) * rank, b * rank : (b + 1) * rank] = p
-        for a in range(1, blocks, 2):
+        layout, bulk, rank = self.layout, self.bulk, self.rank
+        corner = self.x[:, None] / bulk.scales[:, :, None, None]
+        for d in range(layout.diagonal):
+            corner = corner + bulk.diagonal[:, d, :, None, None] * self.strengths[:, d, None]
+        if layout.all_active:
+            return corner
+        shape = (*bulk.shares.shape, layout.size, layout.size)
+        z = np.zeros(shape, dtype=corner.dtype)
+        z[:, :, :rank, :rank] = corner
+        for number, operator in enumerate(layout.operators[1:]):
+            if operator.kind == "product":
+                p = self.strengths[:, number, None]
+                z[:, :, operator.rows[:, None], operator.columns] = p
+                z[:, :, operator.columns[:, None], operator.rows] = p
+        for a in range(1, layout.blocks, 2):
             here, there = slice(a * rank, (a + 1) * rank), slice((a + 1) * rank, (a + 2) * rank)
             z[:, :, here, there] = z[:, :, there, here] = -np.eye(rank)
         return z
@@ -140,14 +106,20 @@ class Dyson:
     @cached_property
     def q(self) -> list[Array]:
         """Q of each batch on its own rows, shape (B, Y, q, q)."""
-        rank, found = self.rank, []
-        for number, batch in enumerate(self.bulk.batches):
-            count, shape = batch.factors.shape[1], batch.weights.shape
-            q = np.zeros((*shape, (1 + count) * rank, (1 + count) * rank), dtype=self._z.dtype)
-            for p, operator in zip(np.moveaxis(self.strengths, 1, 0), self.operators[1:]):
-                if operator.kind == "linear" and operator.where[0] == number:
-                    function = batch.linear[:, operator.where[1]]
-                    q[:, :, :rank, :rank] += function[:, :, None, None] * p[:, None]
+        rank, found, first = self.rank, [], self.layout.diagonal
+        for batch, count, more in zip(self.bulk.batches, self.layout.factors, self.layout.linear):
+            corner = batch.linear[:, 0, :, None, None] * self.strengths[:, first, None]
+            for a in range(1, more):
+                corner = corner + (
+                    batch.linear[:, a, :, None, None] * self.strengths[:, first + a, None]
+                )
+            first += more + count * (count + 1) // 2
+            if not count:
+                found.append(corner)
+                continue
+            size = (1 + count) * rank
+            q = np.zeros((*batch.weights.shape, size, size), dtype=corner.dtype)
+            q[:, :, :rank, :rank] = corner
             for c in range(count):
                 block = slice((1 + c) * rank, (2 + c) * rank)
                 unit = batch.factors[:, c, :, None, None] * np.eye(rank)
@@ -158,9 +130,11 @@ class Dyson:
     @cached_property
     def scaled(self) -> list[Array]:
         """𝔤/α on the rows of each batch, shape (B, q, q)."""
+        if len(self.bulk.batches) == 1:
+            return [self.active / self.bulk.batches[0].samples[:, None, None]]
         return [
             np.ascontiguousarray(self.active[:, own[:, None], own]) / batch.samples[:, None, None]
-            for own, batch in zip(self.own, self.bulk.batches)
+            for own, batch in zip(self.layout.own, self.bulk.batches)
         ]
 
     @cached_property
@@ -194,30 +168,35 @@ class Dyson:
 
     def padded(self, parts: Sequence[Array]) -> Array:
         """Matrices on the rows of the batches, added on the active rows."""
-        size = len(self.active_rows)
+        if len(parts) == 1:
+            return parts[0]
+        size = len(self.layout.active)
         total = np.zeros((len(self.x), size, size), dtype=self._z.dtype)
-        for own, part in zip(self.own, parts):
+        for own, part in zip(self.layout.own, parts):
             total[:, own[:, None], own] += part
         return total
 
     @cached_property
     def resolvent(self) -> Array:
         """𝔤_ι = (Z_ι + λ_ι E[S])⁻¹ of shape (B, I, n, n)."""
+        if not self.bulk.batches:
+            return symmetric(inverse(self._z))
         energy = self.padded([self.mean(number, s) for number, s in enumerate(self.s)])
-        return self._inverted(energy)
-
-    def _inverted(self, energy: Array | float) -> Array:
-        matrix, rows = self._z.copy(), self.active_rows
-        if np.ndim(energy):
-            energy = np.asarray(energy)[:, None] * self.bulk.scales[:, :, None, None]
+        energy = energy[:, None] * self.bulk.scales[:, :, None, None]
+        if self.layout.all_active:
+            return symmetric(inverse(self._z + energy))
+        matrix, rows = self._z.copy(), self.layout.active
         matrix[:, :, rows[:, None], rows] += energy
         return symmetric(inverse(matrix))
 
     def averaged(self, resolvent: Array) -> Array:
         """Σ ν_ιλ_ι 𝔤_ι on the active rows."""
-        rows = self.active_rows
+        part = resolvent
+        if not self.layout.all_active:
+            rows = self.layout.active
+            part = resolvent[:, :, rows[:, None], rows]
         weights = (self.bulk.shares * self.bulk.scales)[:, :, None, None]
-        return np.asarray((weights * resolvent[:, :, rows[:, None], rows]).sum(axis=1))
+        return np.asarray((weights * part).sum(axis=1))
 
     @cached_property
     def image(self) -> Array:
@@ -226,7 +205,7 @@ class Dyson:
 
     def alone(self) -> Array:
         """𝔤 without samples: where an iteration may start."""
-        return self.averaged(self._inverted(0.0))
+        return self.averaged(symmetric(inverse(self._z)))
 
     # -- traces ---------------------------------------------------------------------------------
 
@@ -234,100 +213,87 @@ class Dyson:
     def traces(self) -> Array:
         """τ(𝒢) and τ(Ω_c𝒢) of shape (B, 1 + m, R, R), in the order of the operators."""
         found = []
-        for operator in self.operators:
+        for number, operator in enumerate(self.layout.operators):
             if operator.kind == "linear":
-                number, a = operator.where
-                batch = self.bulk.batches[number]
+                which, a = operator.where
+                batch = self.bulk.batches[which]
                 weights = batch.weights * batch.linear[:, a] * batch.samples[:, None]
-                found.append(self.mean(number, self.psi[number], weights))
+                found.append(self.mean(which, self.psi[which], weights))
             else:
-                rows, columns = (self.rows(block) for block in operator.where)
-                weights = self.bulk.shares * (1.0 if operator.along is None else operator.along)
-                part = self.resolvent[:, :, rows[:, None], columns]
-                twice = 1.0 if operator.where[0] == operator.where[1] else 2.0
-                found.append(twice * symmetric((weights[:, :, None, None] * part).sum(axis=1)))
+                part = self.resolvent
+                if not self.layout.all_active:
+                    part = part[:, :, operator.rows[:, None], operator.columns]
+                total = (self.along(number)[:, :, None, None] * part).sum(axis=1)
+                found.append(total if operator.once else 2.0 * symmetric(total))
         return np.stack(found, axis=1)
 
     # -- how they respond -----------------------------------------------------------------------
 
     @cached_property
-    def _packings(self) -> tuple[Packing, Packing]:
-        """Of the channels and of the active rows."""
-        return packing(self.rank), packing(len(self.active_rows))
-
-    @cached_property
     def _stirred(self) -> dict[int, Array]:
         """𝔤_ι(∂Z)𝔤_ι for unit entries of each operator in Z, shape (B, I, P_R, n, n)."""
-        inner, found = self._packings[0], {}
-        for number, operator in enumerate(self.operators):
-            if operator.kind == "linear":
-                continue
-            left, right = (self.resolvent[..., self.rows(block)] for block in operator.where)
-            total: Array = np.zeros(())
-            for a, b in {(0, 1), (1, 0)} if operator.where[0] != operator.where[1] else {(0, 1)}:
-                pair = (left, right)
-                columns = np.moveaxis(pair[a][..., inner.rows], -1, 2)[..., :, None]
-                total = (
-                    total + columns * np.moveaxis(pair[b][..., inner.columns], -1, 2)[..., None, :]
-                )
-            found[number] = symmetric(total) * inner.count[:, None, None]
+        layout, found = self.layout, {}
+        inner, corner = layout.inner, None
+        for number, operator in enumerate(layout.operators):
+            if operator.kind == "corner" and corner is not None:
+                found[number] = corner
+            elif operator.kind != "linear":
+                pair = self.resolvent[..., operator.rows], self.resolvent[..., operator.columns]
+                total = _outer(*pair, inner)
+                if not operator.once:
+                    total = total + _outer(*pair[::-1], inner)
+                found[number] = symmetric(total) * inner.count[:, None, None]
+                corner = found[number] if operator.kind == "corner" else corner
         return found
 
     @cached_property
     def _sources(self) -> tuple[Array, Array]:
-        """For unit entries of all parameters, packed on the active rows, shape (B, P_Q, D): what they
-        take from 𝔤 through Z, and what they add to the self-energy through Q."""
-        inner, outer = self._packings
+        """For unit entries of all parameters, packed on the active rows, shape (B, P_Q, D): what
+        they take from 𝔤 through Z, and what they add to the self-energy through Q."""
+        layout = self.layout
+        inner, outer, rows = layout.inner, layout.outer, layout.active
         cells, size = len(self.x), len(inner)
-        through_z = np.zeros((cells, len(outer), len(self.operators) * size), dtype=self._z.dtype)
+        through_z = np.zeros((cells, len(outer), len(layout.operators) * size), self._z.dtype)
         through_q = np.zeros_like(through_z)
-        rows = self.active_rows
-        weights = self.bulk.shares * self.bulk.scales
-        for number, operator in enumerate(self.operators):
+        for number, operator in enumerate(layout.operators):
             place = slice(number * size, (number + 1) * size)
             if operator.kind == "linear":
-                through_q[:, :, place] = self._through_samples(*operator.where)
+                which, a = operator.where
+                batch, t = self.bulk.batches[which], self.t[which]
+                found = raised(
+                    t[..., : self.rank],
+                    batch.weights * batch.linear[:, a],
+                    packing(t.shape[-1]),
+                    inner,
+                )
+                through_q[:, layout.packed_own[which], place] = found
             else:
-                along = weights if operator.along is None else weights * operator.along
-                part = self._stirred[number][..., rows[:, None], rows]
-                total = (along[:, :, None, None, None] * part).sum(axis=1)
+                weights = self.along(number) * self.bulk.scales
+                part = self._stirred[number]
+                if not layout.all_active:
+                    part = part[..., rows[:, None], rows]
+                total = (weights[:, :, None, None, None] * part).sum(axis=1)
                 through_z[:, :, place] = transposed(outer.pack(total))
         return through_z, through_q
-
-    def _through_samples(self, number: int, a: int) -> Array:
-        """E[ψ T(∂Q)Tᵀ] packed on the active rows, for unit entries, shape (B, P_Q, P_R)."""
-        batch, (inner, outer) = self.bulk.batches[number], self._packings
-        own = packing(self.t[number].shape[-1])
-        values = self.t[number][..., : self.rank]
-        found = raised(values, batch.weights * batch.linear[:, a], own, inner)
-        out = np.zeros((len(found), len(outer), len(inner)), dtype=found.dtype)
-        out[:, self._packed_own(number)] = found
-        return out
-
-    def _packed_own(self, number: int) -> Array:
-        """Packed entries of a batch among those of the active rows."""
-        own, outer = self.own[number], self._packings[1]
-        small = packing(len(own))
-        return outer.place[own[small.rows], own[small.columns]]
 
     @cached_property
     def _feedback(self) -> Array:
         """The map D ↦ Σ_b E[S D S]/α on packed matrices of the active rows."""
-        outer = self._packings[1]
+        outer = self.layout.outer
         total = np.zeros((len(self.x), len(outer), len(outer)), dtype=self._z.dtype)
         for number, (batch, s) in enumerate(zip(self.bulk.batches, self.s)):
             own = packing(s.shape[-1])
             packed = np.ascontiguousarray(own.pack(s))
             weights = (batch.weights / batch.samples[:, None])[:, :, None]
             moment = product(transposed(packed * weights), packed)
-            place = self._packed_own(number)
+            place = self.layout.packed_own[number]
             total[:, place[:, None], place] += own.congruence(moment)
         return total
 
     @cached_property
     def _spreading(self) -> Array:
         """The map D ↦ Σ ν_ιλ_ι² 𝔤_ι D 𝔤_ι on packed matrices of the active rows."""
-        outer, rows = self._packings[1], self.active_rows
+        outer, rows = self.layout.outer, self.layout.active
         packed = outer.pack(self.resolvent[:, :, rows[:, None], rows])
         weights = (self.bulk.shares * self.bulk.scales**2)[:, :, None]
         return outer.congruence(product(transposed(packed * weights), packed))
@@ -335,7 +301,7 @@ class Dyson:
     @cached_property
     def _settled(self) -> Array:
         """(I − 𝒦𝓢)⁻¹: how a change of 𝔤 settles, 𝒦 the spreading and 𝓢 the feedback."""
-        outer = self._packings[1]
+        outer = self.layout.outer
         matrix = np.eye(len(outer)) - product(self._spreading, self._feedback)
         return inverse(matrix)
 
@@ -354,7 +320,7 @@ class Dyson:
         """
         if not self.bulk.batches:
             return self._direct
-        counts = self._packings[1].count[:, None]
+        counts = self.layout.outer.count[:, None]
         through_z, through_q = self._sources
         energy = through_q - product(self._feedback, self._change)
         found = product(transposed(through_q), counts * self._change)
@@ -364,32 +330,28 @@ class Dyson:
     @cached_property
     def _direct(self) -> Array:
         """Second derivatives at fixed 𝔤 and self-energy."""
-        inner, size = self._packings[0], len(self._packings[0])
-        total = len(self.operators) * size
-        found = np.zeros((len(self.x), total, total), dtype=self._z.dtype)
-        for i, first in enumerate(self.operators):
-            for j, second in enumerate(self.operators[: i + 1]):
-                place = slice(i * size, (i + 1) * size), slice(j * size, (j + 1) * size)
+        layout = self.layout
+        inner, size, operators = layout.inner, len(layout.inner), layout.operators
+        found = np.zeros((len(self.x), len(operators) * size, len(operators) * size), self._z.dtype)
+        for i, first in enumerate(operators):
+            for j, second in enumerate(operators[: i + 1]):
+                here, there = slice(i * size, (i + 1) * size), slice(j * size, (j + 1) * size)
                 if "linear" in (first.kind, second.kind):
                     if first.kind != second.kind or first.where[0] != second.where[0]:
                         continue
                     part = self._direct_in_samples(first.where[0], first.where[1], second.where[1])
                 else:
-                    rows, columns = (self.rows(block) for block in first.where)
-                    weights = self.bulk.shares
-                    for operator in (first, second):
-                        weights = weights if operator.along is None else weights * operator.along
-                    block = self._stirred[j][..., rows[:, None], columns]
+                    weights = self.along(i) * self.plain(j)
+                    block = self._stirred[j][..., first.rows[:, None], first.columns]
                     block = symmetric((weights[:, :, None, None, None] * block).sum(axis=1))
-                    part = -transposed(inner.pack(block))
-                    part = part * (1.0 if first.where[0] == first.where[1] else 2.0)
+                    part = -transposed(inner.pack(block)) * (1.0 if first.once else 2.0)
                 part = part * inner.count[:, None]
-                found[:, place[0], place[1]] = part
-                found[:, place[1], place[0]] = transposed(part)
+                found[:, here, there] = part
+                found[:, there, here] = transposed(part)
         return found
 
     def _direct_in_samples(self, number: int, a: int, b: int) -> Array:
-        batch, inner = self.bulk.batches[number], self._packings[0]
+        batch, inner = self.bulk.batches[number], self.layout.inner
         packed = np.ascontiguousarray(inner.pack(self.psi[number]))
         weights = batch.weights * batch.linear[:, a] * batch.linear[:, b] * batch.samples[:, None]
         return -inner.congruence(product(transposed(packed * weights[:, :, None]), packed))
@@ -398,7 +360,7 @@ class Dyson:
         """The traces after one Newton step of 𝔤 at fixed parameters, shape (B, 1 + m, R, R)."""
         if not self.bulk.batches:
             return self.traces
-        inner, outer = self._packings
+        inner, outer = self.layout.inner, self.layout.outer
         through_z, through_q = self._sources
         step = self.settled()[:, :, None] * outer.count[:, None]
         pull = product(self._feedback, self.settled()[:, :, None]) * outer.count[:, None]
@@ -408,7 +370,7 @@ class Dyson:
 
     def settled(self) -> Array:
         """The Newton step of 𝔤 at fixed parameters, packed, shape (B, P_Q)."""
-        gap = self._packings[1].pack(self.image - self.active)
+        gap = self.layout.outer.pack(self.image - self.active)
         return product(self._settled, gap[:, :, None])[:, :, 0]
 
     def followed(self, parameters: Array) -> Array:
@@ -425,7 +387,7 @@ class Dyson:
         ndarray of shape (B, n, n)
             Minus the derivative in the self-energy.
         """
-        bulk, rows, outer = self.bulk, self.active_rows, self._packings[1]
+        bulk, rows, outer = self.bulk, self.layout.active, self.layout.outer
         weights = (bulk.shares * bulk.scales)[:, :, None, None]
         total = np.zeros_like(drive)
         if bulk.batches:
@@ -439,3 +401,9 @@ class Dyson:
             total[:, rows[:, None], rows] = outer.unpack(energy[:, :, 0])
         around = product(product(self.resolvent, drive[:, None]), self.resolvent)
         return weights * around, total
+
+
+def _outer(left: Array, right: Array, packed: Packing) -> Array:
+    """left_i right_jᵀ for the packed entries i ≤ j, shape (B, I, P, n, n)."""
+    first = np.moveaxis(left[..., packed.rows], -1, 2)[..., :, None]
+    return np.asarray(first * np.moveaxis(right[..., packed.columns], -1, 2)[..., None, :])

@@ -17,6 +17,8 @@ __all__ = ["Prior", "Readout", "read_out"]
 #: Functions of the spike below this, relative to the largest, are rounding: without penalty (N = ∞)
 #: a fit would use their noise. Weaker regressors are felt from N > 1e18 on.
 _RESOLVED = 1e-9
+#: Power of the penalised functions up to which normal equations keep all digits.
+_NORMAL = 1e7
 _FAR = 6.0
 
 
@@ -202,7 +204,8 @@ def _learn(state: State, prior: Prior) -> _Learned:
     channels, measure = equations.channels, state.measure
     psi_hat = product(channels, (measure * system.target_linear)[:, :, None])
     offset = product(prior.with_teacher, psi_hat)  # (B, rR + T, 1)
-    spikes = (system.coordinates.T[None, :, None] * channels[:, None]).reshape(cells, -1, nodes)
+    along = np.ascontiguousarray(transposed(system.coordinates))
+    spikes = (along[:, :, None] * channels[:, None]).reshape(cells, -1, nodes)
     own = np.concatenate([spikes, system.norms], axis=1)
 
     # Columns that are penalised, whitened: what multiplies them has variance one under the penalty.
@@ -220,10 +223,10 @@ def _learn(state: State, prior: Prior) -> _Learned:
     free = (
         np.zeros((cells, 0, modes * nodes))
         if finite
-        else _span(flat, np.tile(system.weights, modes))
+        else _span(flat, np.tile(system.weights, (1, modes))[:, None])
     )
 
-    root = np.tile(np.sqrt(measure), modes)
+    root = np.tile(np.sqrt(measure), (1, modes))
     target = system.target.copy()
     target[:, 0] -= product(transposed(offset), own)[:, 0]
     target = target.reshape(cells, -1)
@@ -267,32 +270,50 @@ def _root(covariance: Array) -> Array:
 
 def _span(functions: Array, weights: Array) -> Array:
     """Orthonormal functions that span those given, without what is rounding."""
-    scaled = functions * np.sqrt(weights)
-    size = np.sqrt((scaled * scaled).sum(axis=-1, keepdims=True))
-    scaled = scaled / np.where(size > 0, size, 1.0)
-    _, values, right = np.linalg.svd(scaled, full_matrices=False)
+    root = np.sqrt(weights)
+    size = np.sqrt(((functions * root) ** 2).sum(axis=-1, keepdims=True))
+    scaled = functions / np.where(size > 0, size, 1.0)
+    left, values, right = np.linalg.svd(scaled * root, full_matrices=False)
     kept = values > _RESOLVED * values[:, :1]
-    root = np.sqrt(np.where(weights > 0, weights, 1.0))
-    return np.asarray(np.where(kept[:, :, None], right / root, 0.0))
+    # At points without weight by the combination that makes them, elsewhere to the last digits.
+    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    combined = product(transposed(left * inverse[:, None]), scaled)
+    exact = right / np.where(weights > 0, root, 1.0)
+    return np.asarray(np.where(weights > 0, np.where(kept[:, :, None], exact, 0.0), combined))
 
 
 def _fitted(penalised: Array, free: Array, target: Array, root: Array) -> Array:
     """The fit of the target, weights root², on functions with unit penalty and on free ones."""
-    cells, count, _ = penalised.shape
-    more = free.shape[1]
+    scaled, wanted = penalised * root[:, None], target * root
+    power = (scaled * scaled).sum(axis=(1, 2)).max()
+    if free.shape[1] == 0 and power < _NORMAL:
+        matrix = product(scaled, transposed(scaled)) + np.eye(scaled.shape[1])
+        factor = np.linalg.inv(np.linalg.cholesky(matrix))
+        coefficients = np.zeros((*scaled.shape[:2], 1))
+        for _ in range(2):  # the second round removes what the normal equations have lost
+            rest = wanted[:, :, None] - product(transposed(scaled), coefficients)
+            right = product(scaled, rest) - coefficients
+            coefficients = coefficients + product(transposed(factor), product(factor, right))
+        return product(transposed(coefficients), penalised)[:, 0]
+    return _by_rotations(penalised, free, target, root)
+
+
+def _by_rotations(penalised: Array, free: Array, target: Array, root: Array) -> Array:
+    """The same without forming products of functions, which lose half of the digits."""
+    cells, count, nodes = penalised.shape
     functions = np.concatenate([penalised, free], axis=1)
-    rows = np.zeros((cells, functions.shape[2] + count, count + more + 1))
-    rows[:, : functions.shape[2], :-1] = transposed(functions * root[:, None])
-    rows[:, : functions.shape[2], -1] = target * root
-    rows[:, functions.shape[2] :, :count] = np.eye(count)
-    # Free functions are orthonormal before the weights; a column of zeros stands for none.
+    rows = np.zeros((cells, nodes + count, functions.shape[1] + 1))
+    rows[:, :nodes, :-1] = transposed(functions * root[:, None])
+    rows[:, :nodes, -1] = target * root
+    rows[:, nodes:, :count] = np.eye(count)
+    # A column of zeros stands for a function that is not there.
     scale = np.sqrt((rows[:, :, :-1] ** 2).sum(axis=1))
-    scale = np.where(scale > 0, scale, 1.0)
+    empty = scale == 0
+    scale = np.where(empty, 1.0, scale)
     rows[:, :, :-1] /= scale[:, None]
     triangle = np.linalg.qr(rows, mode="r")
-    square, right = triangle[:, :-1, :-1], triangle[:, :-1, -1]
-    empty = np.einsum("bii->bi", square) == 0
-    square = square + np.einsum("bi,ij->bij", empty.astype(float), np.eye(square.shape[1]))
+    square, right = triangle[:, : functions.shape[1], :-1], triangle[:, : functions.shape[1], -1]
+    square = square + empty[:, :, None] * np.eye(square.shape[1])
     coefficients = solve(square, np.where(empty, 0.0, right)) / scale
     return product(coefficients[:, None], functions)[:, 0]
 
@@ -413,5 +434,5 @@ def _pulled(state: State, m: Array) -> Array:
 def _far(state: State) -> Array:
     system = state.equations.system
     share = state.omega * system.weights
-    beyond = np.abs(system.coordinates).max(axis=1) > _FAR
+    beyond = np.abs(system.coordinates).max(axis=2) > _FAR
     return (share * beyond).sum(axis=-1) / share.sum(axis=-1)

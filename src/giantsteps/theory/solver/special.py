@@ -59,7 +59,7 @@ class Forms:
     def _on_all_rows(self, number: int) -> tuple[Array, Array]:
         """T and S of a batch on all rows, shape (B, Y, n, n)."""
         dyson, batch = self.dyson, self.dyson.bulk.batches[number]
-        rows = dyson.active_rows[dyson.own[number]]
+        rows = dyson.layout.active[dyson.layout.own[number]]
         others = np.setdiff1d(np.arange(self._size), rows)
         t, s = (
             np.zeros((*batch.weights.shape, self._size, self._size), dtype=dyson.resolvent.dtype)
@@ -212,7 +212,7 @@ class Forms:
             samples.append((own, back))
         settled, energy = dyson.pushed(symmetric(drive))
         found = []
-        for operator in dyson.operators:
+        for place, operator in enumerate(dyson.layout.operators):
             if operator.kind == "linear":
                 number, which = operator.where
                 batch, t = bulk.batches[number], self._t[number][..., :rank]
@@ -222,12 +222,9 @@ class Forms:
                 whole = product(product(transposed(t), (rest + energy)[:, None]), t)
                 found.append(part + dyson.mean(number, whole, batch.weights * function))
             else:
-                rows, columns = (dyson.rows(block) for block in operator.where)
-                weights = 1.0 if operator.along is None else operator.along[:, :, None, None]
-                total = outer.sum(axis=2) + settled
-                block = (weights * total[:, :, rows[:, None], columns]).sum(axis=1)
-                twice = 1.0 if operator.where[0] == operator.where[1] else 2.0
-                found.append(twice * symmetric(block))
+                block = (outer.sum(axis=2) + settled)[:, :, operator.rows[:, None], operator.columns]
+                block = (dyson.plain(place)[:, :, None, None] * block).sum(axis=1)
+                found.append(symmetric(block) * (1.0 if operator.once else 2.0))
         return np.stack(found, axis=1)
 
 

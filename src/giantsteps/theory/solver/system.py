@@ -15,21 +15,25 @@ __all__ = ["CHANNELS", "System"]
 
 #: Relative size of the smallest channel kept; what is lost is its square.
 CHANNELS = 1e-6
-_SHARED = ("coordinates", "weights")
+#: What has one entry for each node k.
+_OVER_NODES = frozenset(
+    "coordinates weights mean target linear residual target_linear target_square norms "
+    "initial_norms".split()
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class System:
     r"""Coefficients of the equivalent model (theory §5c) for a stack of cells.
 
-    Every array has the cells on its first axis (B of them) except the two of the coordinates.
+    Every array has the cells on its first axis (B of them).
     T types, K nodes of the r spike coordinates, M modes of the norm of the input, F special vectors
     of the bulk: the r spikes, the teacher's remainder, and what the norms of neurons go with.
 
     ==========================  ========================  ==================================
     symbol                      attribute                 shape
     ==========================  ========================  ==================================
-    k, its weights              coordinates, weights      (K, r), (K,)
+    k, its weights              coordinates, weights      (B, K, r), (B, K)
     μ₀ₜ, and its response to    mean                      (B, T, 1 + M, K)
     the norm of the input
     h, and its response         target                    (B, 1 + M, K)
@@ -80,13 +84,13 @@ class System:
     @property
     def rank(self) -> int:
         """Number of spike directions r."""
-        return int(self.coordinates.shape[1])
+        return int(self.coordinates.shape[2])
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Cells of one shape are solved in one stack."""
+        """Cells of one shape, but for their numbers of nodes, are solved in one stack."""
         return (
-            self.mean.shape[1:],
+            self.mean.shape[1:3],
             self.rank,
             self.norms.shape[1],
             self.initial_norms.shape[1],
@@ -99,19 +103,33 @@ class System:
 
     @classmethod
     def stack(cls, systems: Sequence[System]) -> System:
-        """One system from several of one shape and with the same coordinates."""
+        """One system from several of one shape; nodes of no weight fill up the shorter ones."""
+        nodes = max(system.weights.shape[1] for system in systems)
+        systems = [system.filled(nodes) for system in systems]
         return systems[0]._map(
             lambda name: np.concatenate([getattr(system, name) for system in systems]),
             Bulk.stack([system.bulk for system in systems]),
         )
 
     def _map(self, change: Any, bulk: Bulk) -> System:
-        named = {
-            field.name: getattr(self, field.name) if field.name in _SHARED else change(field.name)
-            for field in fields(self)
-            if field.name != "bulk"
-        }
+        named = {f.name: change(f.name) for f in fields(self) if f.name != "bulk"}
         return System(bulk=bulk, **named)
+
+    def filled(self, nodes: int) -> System:
+        """The same system with more nodes k, copies of the last one without weight."""
+        more = nodes - self.weights.shape[1]
+        if not more:
+            return self
+
+        def change(name: str) -> Array:
+            array: Array = getattr(self, name)
+            if name not in _OVER_NODES:
+                return array
+            axis = 1 if name == "coordinates" else array.ndim - 1
+            last = np.take(array, [-1] * more, axis=axis)
+            return np.concatenate([array, 0.0 * last if name == "weights" else last], axis=axis)
+
+        return self._map(change, self.bulk)
 
     def channels(self, tolerance: float = CHANNELS) -> tuple[Array, Array, Array]:
         r"""μ₁ₜ(k) = Σ_a U_ta C_a(k) with as few channels a as needed, E_k[C_aC_b] = δ_ab.
@@ -128,10 +146,11 @@ class System:
         """
         types = np.sqrt(self.probabilities)[:, :, None]
         if self.mean.shape[1] == 1:
-            norm = np.sqrt((self.linear**2 * self.weights).sum(axis=-1, keepdims=True))
+            weights = self.weights[:, None]
+            norm = np.sqrt((self.linear**2 * weights).sum(axis=-1, keepdims=True))
             norm = np.where(norm > 0, norm, 1.0)
             return norm, self.linear / norm, np.ones(self.cells, dtype=int)
-        scaled = types * self.linear * np.sqrt(self.weights)
+        scaled = types * self.linear * np.sqrt(self.weights)[:, None]
         left, values, _ = np.linalg.svd(scaled, full_matrices=False)
         rank = np.maximum((values > tolerance * values[:, :1]).sum(axis=1), 1)
         most = int(rank.max())

@@ -47,8 +47,8 @@ def types_of(
     if math.isfinite(law.distinct_nonzero):
         return law.types()
     reach = float(norm.isf(tail / 2)) if tail else _TYPES_REACH
-    width = 2.0 ** math.floor(math.log2(4.0 / steepness)) if steepness > 0.5 else reach
-    rule = graded_rule(level, width, (0.0,), reach, _TYPES)
+    width = 2.0 ** math.floor(math.log2(6.0 / steepness)) if steepness > 1.0 else reach
+    rule = graded_rule(level, width, (0.0,), reach, _TYPES, reach)
     return rule.nodes, rule.weights
 
 
@@ -145,7 +145,9 @@ def _at_level(
     if "isotropic bulk" in simplify:
         bulk = NeuronCovariance.isotropic(bulk.totals, 1)
     norms = None
-    if not simplify and rate:
+    # Without penalty a continuous second layer fits every function that norms could add.
+    fits_all = math.isinf(neurons) and math.isinf(law.distinct_nonzero)
+    if rate and not simplify and not fits_all:
         norms = neuron.norms(problem.init.weights == "gaussian")
     return SpikedFeatures(
         spikes=neuron.spikes[:, None],

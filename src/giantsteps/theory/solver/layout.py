@@ -1,0 +1,133 @@
+"""Where the parameters of the Dyson equation stand: rows, blocks and packed entries (theory §5b)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from giantsteps.theory.solver.bulk import Bulk
+from giantsteps.theory.solver.packing import Packing, packing
+from giantsteps.types import Array
+
+__all__ = ["Layout", "Operator", "layout_of"]
+
+
+class Operator(NamedTuple):
+    """Where a parameter of the pencil stands.
+
+    ``"corner"``: in Z at the block x, times weights of the directions (``where`` is −1 for X, else the
+    number of a diagonal operator); ``"product"``: in Z at two blocks; ``"linear"``: in Q of a
+    batch, (batch, number of its function).
+    """
+
+    kind: Literal["corner", "product", "linear"]
+    where: tuple[int, int]
+    rows: Array
+    columns: Array
+
+    @property
+    def once(self) -> bool:
+        """Whether it stands in one block, not in two that are transposes of each other."""
+        return self.kind != "product" or self.where[0] == self.where[1]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Blocks in the order x, then a and c of each factor of each batch (a = M_c x).
+
+    A batch acts on x and on its own c: the *active* blocks, on which 𝔤 is an unknown.
+    """
+
+    rank: int
+    diagonal: int
+    linear: tuple[int, ...]
+    factors: tuple[int, ...]
+
+    def rows(self, *blocks: int) -> Array:
+        """Rows of some blocks."""
+        return np.concatenate([np.arange(b * self.rank, (b + 1) * self.rank) for b in blocks])
+
+    @cached_property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return 1 + 2 * sum(self.factors)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of rows n."""
+        return self.blocks * self.rank
+
+    @cached_property
+    def active(self) -> Array:
+        """Rows of x and of every c."""
+        return self.rows(0, *range(2, self.blocks, 2))
+
+    @cached_property
+    def all_active(self) -> bool:
+        """Whether there are no other rows."""
+        return len(self.active) == self.size
+
+    @cached_property
+    def own(self) -> list[Array]:
+        """Of each batch: its rows among the active ones."""
+        owned, start = [], 1
+        for count in self.factors:
+            owned.append(self.rows(0, *range(start, start + count)))
+            start += count
+        return owned
+
+    @cached_property
+    def packed_own(self) -> list[Array]:
+        """Of each batch: its packed entries among those of the active rows."""
+        found = []
+        for own in self.own:
+            small = packing(len(own))
+            found.append(self.outer.place[own[small.rows], own[small.columns]])
+        return found
+
+    @cached_property
+    def inner(self) -> Packing:
+        """Packing of the channels."""
+        return packing(self.rank)
+
+    @cached_property
+    def outer(self) -> Packing:
+        """Packing of the active rows."""
+        return packing(len(self.active))
+
+    @cached_property
+    def operators(self) -> tuple[Operator, ...]:
+        """X, then the operators in their order."""
+        x = self.rows(0)
+        found = [Operator("corner", (d, 0), x, x) for d in range(-1, self.diagonal)]
+        start = 1
+        for number, (linear, factors) in enumerate(zip(self.linear, self.factors, strict=True)):
+            found += [Operator("linear", (number, a), x, x) for a in range(linear)]
+            for a in range(factors):
+                for b in range(a, factors):
+                    blocks = start + 2 * a, start + 2 * b
+                    found.append(
+                        Operator("product", blocks, self.rows(blocks[0]), self.rows(blocks[1]))
+                    )
+            start += 2 * factors
+        return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def _layout(
+    rank: int, diagonal: int, linear: tuple[int, ...], factors: tuple[int, ...]
+) -> Layout:
+    return Layout(rank, diagonal, linear, factors)
+
+
+def layout_of(bulk: Bulk, rank: int) -> Layout:
+    """The layout of a bulk with so many channels."""
+    return _layout(
+        rank,
+        bulk.diagonal.shape[1],
+        tuple(batch.linear.shape[1] for batch in bulk.batches),
+        tuple(batch.factors.shape[1] for batch in bulk.batches),
+    )
