@@ -15,7 +15,7 @@ import numpy as np
 from scipy.integrate import quad
 
 import giantsteps as gs
-from giantsteps.theory.equivalent.build import equivalent, risk_batch
+from giantsteps.theory.model.build import equivalent, risk_batch
 
 TOLERANCE = 1e-10
 

@@ -7,7 +7,7 @@ import pytest
 
 from giantsteps.problem import Ridge
 from giantsteps.theory._directions import Directions
-from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 
 D, SEEDS, TEST = 220, 250, 1200
 READOUT = Ridge(samples=1.6, penalty=0.05)

@@ -9,7 +9,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps.gaussian import hermite_functions
-from giantsteps.theory.equivalent.build import risk_batch
+from giantsteps.theory.model.build import risk_batch
 
 VALUES = gs.Vocabulary((-1.0, 0.5, 2.0), (0.3, 0.4, 0.3))
 

@@ -21,8 +21,8 @@ from giantsteps.laws import KernelBulk
 from giantsteps.problem import Vocabulary
 from giantsteps.theory import _kernel_small_step
 from giantsteps.theory.steps.first import first_step
-from giantsteps.theory.equivalent.kernel_small import features_small_step, kernel_small_step
-from giantsteps.theory.equivalent.spiked_population import SpikedPopulation
+from giantsteps.theory.model.kernel_small import features_small_step, kernel_small_step
+from giantsteps.theory.model.spiked_population import SpikedPopulation
 
 pytestmark = pytest.mark.agreement
 

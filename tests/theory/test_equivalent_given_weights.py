@@ -10,10 +10,10 @@ import giantsteps as gs
 from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import moments, smoothed
 from giantsteps.problem import Ridge
-from giantsteps.theory.equivalent.build import risk_batch
-from giantsteps.theory.equivalent.from_weights import risk_of_weights
+from giantsteps.theory.model.build import risk_batch
+from giantsteps.theory.model.from_weights import risk_of_weights
 from giantsteps.theory.steps.small import risk_small_step
-from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 
 D, NEURONS = 400, 500
 

@@ -13,10 +13,10 @@ from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.problem import Ridge, Vocabulary
 from giantsteps.theory import _one_step
 from giantsteps.theory._directions import Directions
-from giantsteps.theory.equivalent.build import equivalent, risk_batch
+from giantsteps.theory.model.build import equivalent, risk_batch
 from giantsteps.theory._readout import regress
 from giantsteps.theory.steps.small import risk_small_step
-from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 
 
 def problem(

@@ -12,13 +12,13 @@ from giantsteps.gaussian import moments
 from giantsteps.laws import KernelBulk, MarchenkoPastur, outlier
 from giantsteps.problem import Ridge
 from giantsteps.theory._directions import Directions
-from giantsteps.theory.equivalent.build import equivalent
+from giantsteps.theory.model.build import equivalent
 from giantsteps.theory.steps.first import first_step
-from giantsteps.theory.equivalent.implicit_law import ImplicitLaw
-from giantsteps.theory.equivalent.kernel_spectrum import KernelSpectrum
+from giantsteps.theory.model.implicit_law import ImplicitLaw
+from giantsteps.theory.model.kernel_spectrum import KernelSpectrum
 from giantsteps.theory._resolvent import Resolvent
-from giantsteps.theory.equivalent.model import SpikedFeatures
-from giantsteps.theory.equivalent.weight_spectrum import WeightSpectrum
+from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 
 SAMPLES, D = 1.5, 10_000_000
 

@@ -13,8 +13,8 @@ from giantsteps.gaussian import moments
 from giantsteps.laws import KernelBulk, outlier
 from giantsteps.problem import Constant, Vocabulary
 from giantsteps.theory.steps.first import first_step
-from giantsteps.theory.equivalent.kernel_small import features_small_step, kernel_small_step
-from giantsteps.theory.equivalent.spiked_population import SpikedPopulation
+from giantsteps.theory.model.kernel_small import features_small_step, kernel_small_step
+from giantsteps.theory.model.spiked_population import SpikedPopulation
 
 QUADRATIC = "0.5*x + x**2 - 1"  # μ₁ = ½, μ₂² = 2, c₂ = 1
 

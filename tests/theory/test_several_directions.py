@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.theory.equivalent.multi_index import SeveralDirections
+from giantsteps.theory.model.multi_index import SeveralDirections
 
 
 def problem(teacher, *rates, batch="fresh", exponent=0.5, law="constant"):

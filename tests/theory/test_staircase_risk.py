@@ -13,7 +13,7 @@ from giantsteps.laws import MarchenkoPastur
 from giantsteps.theory import _staircase_risk
 from giantsteps.theory.steps.first import first_step
 from giantsteps.theory.steps.small import GaussianFeatures, ridge_errors
-from giantsteps.theory.equivalent.model import Directions, SpikedFeatures
+from giantsteps.theory.model.spiked_features import Directions, SpikedFeatures
 
 ODD = "x + 0.2*(x**3 - 3*x)"
 EVEN = "x + 0.5*(x**2 - 1)"

@@ -15,8 +15,8 @@ from giantsteps.theory import _field
 from giantsteps.theory._directions import Directions
 from giantsteps.theory.steps.several.field import two_step_field
 from giantsteps.theory.steps.several.two import field_of
-from giantsteps.theory.equivalent.weight_outliers import TypedWeights
-from giantsteps.theory.equivalent.weight_spectrum import WeightSpectrum
+from giantsteps.theory.model.weight_outliers import TypedWeights
+from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 
 ONE = gs.Constant()
 BENT = gs.centered("tanh(x) + 0.5*tanh(x)**2")

@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from giantsteps.theory.equivalent.covariance import NeuronCovariance as NeuronCovariance
-    from giantsteps.theory.equivalent.from_weights import risk_of_weights as risk_of_weights
-    from giantsteps.theory.equivalent.model import SpikedFeatures as SpikedFeatures
-    from giantsteps.theory.equivalent.norms import Norms as Norms
+    from giantsteps.theory.model.covariance import NeuronCovariance as NeuronCovariance
+    from giantsteps.theory.model.from_weights import risk_of_weights as risk_of_weights
+    from giantsteps.theory.model.spiked_features import SpikedFeatures as SpikedFeatures
+    from giantsteps.theory.model.norms import Norms as Norms
     from giantsteps.theory.questions.bounds import bounds as bounds
     from giantsteps.theory.questions.degrees_of_freedom import (
         degrees_of_freedom as degrees_of_freedom,
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     )
 
 _LAZY = {
-    "NeuronCovariance": "equivalent.covariance",
-    "Norms": "equivalent.norms",
-    "SpikedFeatures": "equivalent.model",
+    "NeuronCovariance": "model.covariance",
+    "Norms": "model.norms",
+    "SpikedFeatures": "model.spiked_features",
     "Staircase": "steps.staircase.staircase",
     "StaircaseSpike": "steps.staircase.staircase",
     "approximation_error": "steps.bounds",
@@ -68,7 +68,7 @@ _LAZY = {
     "quadratic_loss_drop": "questions.training_loss",
     "reuse_exponent": "steps.several.reuse",
     "risk": "questions.risk",
-    "risk_of_weights": "equivalent.from_weights",
+    "risk_of_weights": "model.from_weights",
     "scope_table": "scope.page",
     "staircase": "steps.staircase.staircase",
     "staircase_exponents": "steps.staircase.staircase",

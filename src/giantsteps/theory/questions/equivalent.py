@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.scope.dispatch import resolve
 
 __all__ = ["equivalent"]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from giantsteps.answers import LearnedFunction
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.theory.equivalent.learned import points_of
+from giantsteps.theory.model.learned import points_of
 from giantsteps.theory.scope.dispatch import answer
 
 __all__ = ["learned_function"]

@@ -10,7 +10,7 @@ import numpy as np
 
 from giantsteps.types import Array
 
-__all__ = ["Batch", "Bulk"]
+__all__ = ["Batch", "Bulk", "Stage"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,12 +48,34 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Stage:
+    r"""The vectors after a batch, made of those before it and of sums over its samples.
+
+    .. math:: v = Σ_w c_{vw} w + n_0^{-1}Σ_i a_v(i)\, x_i
+
+    ======  =========  =========  =========================================================
+    symbol  attribute  shape      meaning
+    ======  =========  =========  =========================================================
+    F       frame      (B, E, m)  directions that the coordinates κ of its samples belong
+                                  to, as combinations of the m vectors before
+    c       carry      (B, k, m)  of the vectors before in the k vectors after
+    a       sums       (B, k, Y)
+    \       place      (k,)       0 for v, 1 + c for M_c v (factors of all batches)
+    ======  =========  =========  =========================================================
+    """
+
+    frame: Array
+    carry: Array
+    sums: Array
+    place: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Bulk:
     r"""Covariances Σ_t = Σ_c m_tc Ω_c of the types, and the vectors that are not generic in them.
 
     The operators Ω_c come in the order: those that are diagonal in the directions ι; then for each
-    batch the linear ones and the products. A special vector is f_a = Σ_ι,e external(ι, e) + n₀⁻¹Σ_i
-    sums(i) x_i, or M_c f_a.
+    batch the linear ones and the products.
 
     ======  ============  ============  ====================================================
     symbol  attribute     shape         meaning
@@ -62,11 +84,11 @@ class Bulk:
     λ_ι     scales        (B, I)        variance of the inputs along them
     ω_c(ι)  diagonal      (B, D, I)     operators that are diagonal in the directions
     m_tc    coefficients  (B, T, m)
-    \       batches                     one for each step
-    \       spread        (B, I, E)     components of the external directions along ι
-    f_a     external      (B, F, I, E)  on the external directions' components along ι
-    \       sums          (B, F, Y)     for each batch
-    \       place         (F,)          0 for f_a, 1 + c for M_c f_a (factors of all batches)
+    \       batches                     one for each step …
+    \       stages                      … and the vectors after it
+    \       external      (B, k, I, E)  the vectors before all batches: components along ι
+    f_a     special       (B, F, k)     spikes, teacher's remainder, and what norms go with, as
+                                        combinations of the last vectors
     ======  ============  ============  ====================================================
     """
 
@@ -75,16 +97,19 @@ class Bulk:
     diagonal: Array
     coefficients: Array
     batches: tuple[Batch, ...]
-    spread: Array
+    stages: tuple[Stage, ...]
     external: Array
-    sums: tuple[Array, ...]
-    place: tuple[int, ...]
+    special: Array
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """Cells of one shape, but for their numbers of sample nodes, can be stacked."""
-        sizes = [(batch.linear.shape[1], batch.factors.shape[1]) for batch in self.batches]
-        return (self.diagonal.shape[1:], self.coefficients.shape[1:], self.external.shape[1:], self.place, *sizes)
+        sizes = [
+            (batch.linear.shape[1], batch.factors.shape[1], stage.carry.shape[1:], stage.place)
+            for batch, stage in zip(self.batches, self.stages, strict=True)
+        ]
+        arrays = (self.diagonal, self.coefficients, self.external, self.special)
+        return (*(array.shape[1:] for array in arrays), *sizes)
 
     def take(self, cells: Array) -> Bulk:
         """The bulk of some of the cells."""
@@ -113,9 +138,10 @@ class Bulk:
             f.name: getattr(batch, f.name) if f.name == "samples" else wider(getattr(batch, f.name))
             for f in fields(batch)
         }
-        batches, sums = list(self.batches), list(self.sums)
-        batches[number], sums[number] = Batch(**named), wider(sums[number])
-        return replace(self, batches=tuple(batches), sums=tuple(sums))
+        batches, stages = list(self.batches), list(self.stages)
+        batches[number] = Batch(**named)
+        stages[number] = replace(stages[number], sums=wider(stages[number].sums))
+        return replace(self, batches=tuple(batches), stages=tuple(stages))
 
 
 def _each(parts: Sequence[Any], join: Callable[[Any], Array]) -> Any:

@@ -97,14 +97,24 @@ class Prior:
 
     @cached_property
     def loads(self) -> Array:
-        """L of shape (B, FR, T), or (B, FR, 0) where norms do not vary."""
+        """L of shape (B, FR, CT), or (B, FR, 0) where norms do not vary."""
         equations = self.state.equations
         loadings = equations.system.loadings
-        types = loadings.shape[1]
-        strength = self.state.strength[:, :types, None, None]
-        loads = strength * loadings[:, :, :, None] * equations.mixing[:, :types, None]
-        shape = (len(loads), types, loads.shape[2] * loads.shape[3])
+        mixing = np.tile(equations.mixing, (1, self.fluctuations, 1))
+        loads = self.strengths[:, :, None, None] * loadings[:, :, :, None] * mixing[:, :, None]
+        shape = (*loads.shape[:2], loads.shape[2] * loads.shape[3])
         return np.ascontiguousarray(transposed(loads.reshape(shape)))
+
+    @property
+    def fluctuations(self) -> int:
+        """C, how many independent fluctuations the norms of each type have."""
+        system = self.state.equations.system
+        return int(system.spread.shape[1] // system.probabilities.shape[1])
+
+    @cached_property
+    def strengths(self) -> Array:
+        """p_t of the type of each fluctuation, shape (B, CT)."""
+        return np.tile(self.state.strength, (1, self.fluctuations))
 
     @cached_property
     def _solved(self) -> tuple[Array, Array, Array]:
@@ -126,9 +136,9 @@ class Prior:
         inner, _, norms = self._solved
         s, count = self._spikes, self.state.equations.system.rank
         first = inner - _lifted(self.state.x, count)
-        types = self.loads.shape[2]
-        vary = self.state.strength[:, :types] * self.state.equations.system.spread
-        last = vary[:, :, None] * np.eye(types) - product(transposed(self.loads), self.carried)
+        vary = self.strengths * self.state.equations.system.spread
+        last = vary[:, :, None] * np.eye(vary.shape[1])
+        last = last - product(transposed(self.loads), self.carried)
         last = last + product(transposed(self.carried[:, :s]), norms)
         return symmetric(np.block([[first, norms], [transposed(norms), last]]))
 
@@ -183,7 +193,6 @@ class _Learned:
     m: Array  # (B, T); zero at N = ∞, where it has no bound
     chi: Array  # (B, rR)
     force: Array  # on (χ, l), (B, rR + T)
-    initial: Array  # on the initial norms, (B, T or 0)
     psi_hat: Array  # (B, R)
     psi: Array  # (B, R)
     fit: Array  # C on all rows, (B, 1 + M, K)
@@ -192,9 +201,9 @@ class _Learned:
 def _learn(state: State, prior: Prior) -> _Learned:
     r"""m, χ, l by one least-squares problem.
 
-    ψ̂ does not depend on the fit, and (m, χ, l, ϱ) minimise
+    ψ̂ does not depend on the fit, and (m, χ, l) minimise
 
-    .. math:: ΓE[ω Σ_e (h_e - C_e)²] + m^⊤Cov_m^{-1}m + (θ - θ_0)ᵀ𝒴^{-1}(θ - θ_0) + |ϱ|²/2p,
+    .. math:: ΓE[ω Σ_e (h_e - C_e)²] + m^⊤Cov_m^{-1}m + (θ - θ_0)ᵀ𝒴^{-1}(θ - θ_0),
               \qquad θ = (χ, l),\quad θ_0 = 𝒴_{·B}\hat ψ .
 
     Families of functions (one for each type) are replaced by a few that span them.
@@ -210,9 +219,6 @@ def _learn(state: State, prior: Prior) -> _Learned:
 
     # Columns that are penalised, whitened: what multiplies them has variance one under the penalty.
     columns = [_main(product(transposed(_root(prior.covariance)), own), modes)]
-    if system.initial_norms.shape[1]:
-        scale = np.sqrt(2.0 * state.strength)[:, :, None]
-        columns.append(_main(scale * system.initial_norms, modes))
     flat = system.mean.reshape(cells, types, modes * nodes)
     finite = bool(np.all(system.inverse_neurons > 0))
     if finite:
@@ -245,7 +251,6 @@ def _learn(state: State, prior: Prior) -> _Learned:
         m=m,
         chi=theta[:, : spikes.shape[1], 0],
         force=force[:, :, 0],
-        initial=product(system.initial_norms, rest[:, 0, :, None])[:, :, 0],
         psi_hat=psi_hat[:, :, 0],
         psi=psi[:, :, 0],
         fit=fit,
@@ -370,7 +375,7 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
     With F = (χ̃, ψ̂) on spikes and teacher, χ̃ = χ̂ + Ĉχ, φ = XF − Ll̂ and ρ = 𝒢φ,
 
     .. math:: ∂_{\hat C} = X\bigl[FF^⊤ - Fρ^⊤ - ρF^⊤ + ρρ^⊤\bigr]X - χχ^⊤,\qquad
-              -∂_{p_t} = ρ_t^⊤Σ_tρ_t + 2\hat l_tℓ_t^⊤ρ_t + v_t\hat l_t² + 2\hat ϱ_t² .
+              -∂_{p_t} = ρ_t^⊤Σ_tρ_t + 2\hat l_tℓ_t^⊤ρ_t + v_t\hat l_t² .
 
     Returns
     -------
@@ -404,11 +409,10 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
     felt = product(equations.mixing_pairs, transposed(packed))
     types = (felt * system.bulk.coefficients).sum(axis=-1)
     if l_hat.shape[1]:
-        along = product(system.loadings, seen)  # (B, T, R)
-        types = types + 2 * l_hat * (along * equations.mixing).sum(axis=-1)
-        types = types + system.spread * l_hat**2
-    if found.initial.shape[1]:
-        types = types + 2 * found.initial**2
+        along = product(system.loadings, seen)  # (B, CT, R)
+        mixing = np.tile(equations.mixing, (1, prior.fluctuations, 1))
+        norms = l_hat * (2 * (along * mixing).sum(axis=-1) + system.spread * l_hat)
+        types = types + norms.reshape(cells, prior.fluctuations, -1).sum(axis=1)
     m_hat = found.m / (system.probabilities * state.tau)
     types = system.width[:, None] * types + system.inverse_neurons[:, None] * m_hat * m_hat
     return channels, types

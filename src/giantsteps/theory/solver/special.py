@@ -1,14 +1,18 @@
-r"""Forms of the vectors that are not generic in the bulk: spikes, teacher, norms (theory §5b).
+r"""Forms of the vectors that are not generic in the bulk: spikes, teacher, norms (theory §5b, §7).
 
-A special vector is a sum over the samples of the batch, f = n₀⁻¹Σ_i a(i) x_i, beside components y on
-external directions (the teacher's). Leaving one sample out, with T, S and Ψ = 𝔤T of the Dyson
-equation and κ the coordinates of a sample on the external directions,
+Vectors are built batch by batch: v = Σ (earlier vectors) + n⁻¹Σ_i a_v(i) x_i, beginning with given
+ones (the teacher's). The weights of a batch depend on the coordinates κ of its samples on a frame of
+earlier vectors. Leaving one sample out, with T, S and Ψ = 𝔤T of the Dyson equation, a batch first changes
+the forms of what was there,
 
-.. math:: f^\top 𝒢 f = z^\top G z + E[a^\top Ψ a]/α_0,\qquad z = y + E[κ\, T a],\qquad
-          G = \bigl(Z + E[κκ^\top S]\bigr)^{-1} .
+.. math:: 𝒮 → \bigl(𝒮^{-1} + F^⊤ΔF\bigr)^{-1},\qquad Δ = E[(κκ^⊤ - I) ⊗ S],
 
-Its derivative in the parameters of the equation needs no more than ẑ = Gz and the Dyson equation's
-own response.
+and then adds its sums,
+
+.. math:: v^⊤𝒢v' = (c_v + F^⊤z_v)^⊤𝒮(c_{v'} + F^⊤z_{v'}) + E[a_v^⊤ Ψ a_{v'}]/α,\qquad z_v = E[κ\,T a_v] .
+
+Their derivatives in the parameters of the equation need no more than what a sample of each batch sees of
+the vector ρ = 𝒢f, and the Dyson equation's own response.
 """
 
 from __future__ import annotations
@@ -20,11 +24,7 @@ import numpy as np
 
 from giantsteps.theory.solver.bulk import Batch
 from giantsteps.theory.solver.dyson import Dyson
-from giantsteps.theory.solver.packing import (
-    product,
-    symmetric,
-    transposed,
-)
+from giantsteps.theory.solver.packing import product, symmetric, transposed
 from giantsteps.types import Array
 
 __all__ = ["Forms"]
@@ -34,7 +34,7 @@ __all__ = ["Forms"]
 class Forms:
     """f_aᵀ𝒢f_b of the special vectors at a solution of the Dyson equation.
 
-    Columns are numbered by vector and channel, (a, i) ↦ aR + i; rows by the blocks of the pencil.
+    Columns are numbered by vector and row of the pencil, (v, p) ↦ vn + p.
     """
 
     dyson: Dyson
@@ -47,7 +47,7 @@ class Forms:
 
     @property
     def _size(self) -> int:
-        return int(self.dyson.resolvent.shape[-1])
+        return self.dyson.layout.size
 
     @cached_property
     def _averaged(self) -> Array:
@@ -56,125 +56,129 @@ class Forms:
         weights = (bulk.shares * bulk.scales)[:, :, None, None]
         return np.asarray((weights * self.dyson.resolvent).sum(axis=1))
 
-    def _on_all_rows(self, number: int) -> tuple[Array, Array]:
-        """T and S of a batch on all rows, shape (B, Y, n, n)."""
-        dyson, batch = self.dyson, self.dyson.bulk.batches[number]
-        rows = dyson.layout.active[dyson.layout.own[number]]
-        others = np.setdiff1d(np.arange(self._size), rows)
-        t, s = (
-            np.zeros((*batch.weights.shape, self._size, self._size), dtype=dyson.resolvent.dtype)
-            for _ in range(2)
-        )
-        t[:, :, rows[:, None], rows], s[:, :, rows[:, None], rows] = (
-            dyson.t[number],
-            dyson.s[number],
-        )
-        if len(others):
-            scaled = self._averaged[:, rows[:, None], others] / batch.samples[:, None, None]
-            t[:, :, rows[:, None], others] = -product(dyson.s[number], scaled[:, None])
+    @cached_property
+    def _pencil(self) -> list[tuple[Array, Array, Array]]:
+        """T, S and 𝔤/α of each batch on all rows, shapes (B, Y, n, n) and (B, n, n)."""
+        dyson, found = self.dyson, []
+        for number, batch in enumerate(dyson.bulk.batches):
+            scaled = self._averaged / batch.samples[:, None, None]
+            if dyson.layout.all_active:
+                found.append((dyson.t[number], dyson.s[number], scaled))
+                continue
+            rows = dyson.layout.active[dyson.layout.own[number]]
+            others = np.setdiff1d(np.arange(self._size), rows)
+            shape = (*batch.weights.shape, self._size, self._size)
+            t, s = (np.zeros(shape, dtype=scaled.dtype) for _ in range(2))
+            t[:, :, rows[:, None], rows] = dyson.t[number]
+            s[:, :, rows[:, None], rows] = dyson.s[number]
+            beside = np.ascontiguousarray(scaled[:, None, rows[:, None], others])
+            t[:, :, rows[:, None], others] = -product(dyson.s[number], beside)
             t[:, :, others, others] = 1.0
-        return t, s
+            found.append((t, s, scaled))
+        return found
+
+    # -- forms, batch after batch -----------------------------------------------------------------
 
     @cached_property
-    def _t(self) -> list[Array]:
-        return [self._on_all_rows(number)[0] for number in range(len(self.dyson.bulk.batches))]
+    def _given(self) -> Array:
+        """Forms of the given vectors, shape (B, mn, mn)."""
+        external, resolvent = self.dyson.bulk.external, self.dyson.resolvent
+        cells, count, directions, more = external.shape
+        flat = external.reshape(cells, count, directions * more)
+        pairs = (flat[:, :, None] * flat[:, None]).reshape(cells, count, count, directions, more)
+        weights = np.moveaxis(pairs.sum(axis=-1), -1, 1)  # (B, I, m, m)
+        blocks = (weights[..., None, None] * resolvent[:, :, None, None]).sum(axis=1)
+        size = count * self._size
+        return np.moveaxis(blocks, 3, 2).reshape(cells, size, size)
 
     @cached_property
-    def _s(self) -> list[Array]:
-        return [self._on_all_rows(number)[1] for number in range(len(self.dyson.bulk.batches))]
+    def _stages(self) -> list[tuple[Array, Array]]:
+        """Of each batch: forms of the vectors before it, and F𝒮 with its frame, (B, En, mn)."""
+        before, found = self._given, []
+        last = len(self.dyson.bulk.batches) - 1
+        for number in range(last + 1):
+            found.append((before, product(self._framed(number), before)))
+            if number < last:
+                before = self._after(number, before, last=False)
+        return found
 
-    def _columns(self, values: Array) -> Array:
-        """Coefficients (..., F) of the vectors as columns (..., n, FR) in their blocks."""
-        rank, place = self.dyson.rank, self.dyson.bulk.place
-        out = np.zeros((*values.shape[:-1], self._size, len(place) * rank), dtype=values.dtype)
-        for a, where in enumerate(place):
-            row = 0 if where == 0 else (2 * where - 1) * rank
-            for i in range(rank):
-                out[..., row + i, a * rank + i] = values[..., a]
-        return out
-
-    @cached_property
-    def _sums(self) -> list[Array]:
-        """a(i) as columns, shape (B, Y, n, FR), of each batch."""
-        return [
-            self._columns(np.ascontiguousarray(transposed(sums))) for sums in self.dyson.bulk.sums
-        ]
-
-    # -- external directions ----------------------------------------------------------------------
+    def _framed(self, number: int) -> Array:
+        """F ⊗ I of a batch, shape (B, En, mn)."""
+        return _lifted(self.dyson.bulk.stages[number].frame, self._size)
 
     @cached_property
-    def _reach(self) -> Array:
-        """√λ_ι e_ι of shape (B, I, E): a sample's coordinates on the components of the external
-        directions, for each of its coordinates κ."""
-        bulk = self.dyson.bulk
-        return np.sqrt(bulk.scales)[:, :, None] * bulk.spread
-
-    @cached_property
-    def _z(self) -> Array:
-        """z of shape (B, I, E, n, FR)."""
-        bulk = self.dyson.bulk
-        z = self._columns(np.moveaxis(bulk.external, 1, -1)).astype(self.dyson.resolvent.dtype)
-        for number, batch in enumerate(bulk.batches):
-            pulled = product(self._t[number], self._sums[number])
-            for e in range(batch.first.shape[1]):
-                mean = self.dyson.mean(number, pulled, batch.first[:, e])
-                z[:, :, e] += self._reach[:, :, e, None, None] * mean[:, None]
-        return z
-
-    @cached_property
-    def _extra(self) -> Array:
-        """E[(κκᵀ − I) ⊗ S] over all batches, shape (B, En, En)."""
-        bulk, n = self.dyson.bulk, self._size
-        count = bulk.spread.shape[2]
-        out = np.zeros((self._cells, count, n, count, n), dtype=self.dyson.resolvent.dtype)
-        for number, batch in enumerate(bulk.batches):
+    def _extra(self) -> list[Array]:
+        """Δ = E[(κκᵀ − I) ⊗ S] of each batch, shape (B, En, En)."""
+        found, n = [], self._size
+        for number, (batch, (_, s, _)) in enumerate(zip(self.dyson.bulk.batches, self._pencil)):
+            count = batch.first.shape[1]
+            out = np.zeros((self._cells, count, n, count, n), dtype=s.dtype)
             for e in range(count):
                 for f in range(count):
                     weights = batch.second[:, e, f] - (batch.weights if e == f else 0.0)
-                    out[:, e, :, f] += self.dyson.mean(number, self._s[number], weights)
-        return out.reshape(self._cells, count * n, count * n)
+                    out[:, e, :, f] = self.dyson.mean(number, s, weights)
+            found.append(out.reshape(self._cells, count * n, count * n))
+        return found
 
-    @cached_property
-    def _hat(self) -> tuple[Array, Array]:
-        """ẑ = Gz of shape (B, I, E, n, FR), and its reach ζ_e = Σ_ι√λ_ι e_ι ẑ, (B, E, n, FR)."""
-        resolvent, reach, z = self.dyson.resolvent, self._reach, self._z
-        count, n = reach.shape[2], self._size
-        plain = product(resolvent[:, :, None], z)
-        if not np.any(self._extra):
-            return plain, (reach[..., None, None] * plain).sum(axis=1)
-        seen = (reach[..., None, None] * plain).sum(axis=1).reshape(self._cells, count * n, -1)
-        along = (reach**2)[..., None, None] * resolvent[:, :, None]
-        corner = np.zeros((self._cells, count, n, count, n), dtype=resolvent.dtype)
-        for e in range(count):
-            corner[:, e, :, e] = along[:, :, e].sum(axis=1)
-        corner = corner.reshape(self._cells, count * n, count * n)
-        back = product(
-            self._extra,
-            np.linalg.solve(np.eye(count * n) + product(corner, self._extra), seen),
-        ).reshape(self._cells, 1, count, n, -1)
-        hat = plain - product(resolvent[:, :, None], reach[..., None, None] * back)
-        return hat, (reach[..., None, None] * hat).sum(axis=1)
+    @staticmethod
+    def _opening(inner: Array, extra: Array) -> Array:
+        """(I + 𝒮_FΔ)⁻¹, 𝒮_F the forms of a batch's frame before it, (B, En, En)."""
+        return np.asarray(np.linalg.inv(np.eye(extra.shape[-1]) + product(inner, extra)))
 
-    # -- forms and their derivatives --------------------------------------------------------------
+    def _columns(self, number: int, last: bool) -> list[tuple[int, int]]:
+        """Pairs (vector, row) for which forms are wanted after a batch: all of them if another batch
+        follows, else the channels of each vector in its own block."""
+        place, rank = self.dyson.bulk.stages[number].place, self.dyson.rank
+        if not last:
+            return [(v, row) for v in range(len(place)) for row in range(self._size)]
+        starts = [0 if where == 0 else (2 * where - 1) * rank for where in place]
+        return [(v, start + i) for v, start in enumerate(starts) for i in range(rank)]
+
+    def _after(self, number: int, before: Array, last: bool) -> Array:
+        """Forms of the vectors after a batch, between all pairs of `_columns`."""
+        batch, stage = self.dyson.bulk.batches[number], self.dyson.bulk.stages[number]
+        t, _, scaled = self._pencil[number]
+        columns, cells, n = self._columns(number, last), self._cells, self._size
+        a = np.zeros((*batch.weights.shape, n, len(columns)), dtype=stage.sums.dtype)
+        carried = np.zeros((cells, stage.carry.shape[2], n, len(columns)), dtype=t.dtype)
+        for column, (v, row) in enumerate(columns):
+            a[:, :, row, column] = stage.sums[:, v]
+            carried[:, :, row, column] = stage.carry[:, v]
+        pulled = product(t, a)  # T a, (B, Y, n, columns)
+        z = [self.dyson.mean(number, pulled, batch.first[:, e]) for e in range(batch.first.shape[1])]
+        frame, extra = self._framed(number), self._extra[number]
+        source = carried.reshape(cells, -1, len(columns))
+        source = source + product(transposed(frame), np.concatenate(z, axis=1))
+        half = product(frame, before)
+        seen = product(half, source)
+        opened = self._opening(product(half, transposed(frame)), extra)
+        back = product(extra, product(opened, seen))
+        total = product(transposed(source), product(before, source))
+        total = total - product(transposed(seen), back)
+        weighted = batch.weights[:, :, None, None] * a
+        left, right = (
+            np.ascontiguousarray(part.reshape(cells, -1, len(columns)))
+            for part in (weighted, product(scaled[:, None], pulled))
+        )
+        return symmetric(total + product(transposed(left), right))
 
     @cached_property
     def values(self) -> Array:
         """f_aᵀ𝒢f_b of shape (B, F, R, F, R)."""
-        hat, _ = self._hat
-        cells, *_, n, columns = hat.shape
-        flat = [np.ascontiguousarray(part.reshape(cells, -1, columns)) for part in (self._z, hat)]
-        total = product(transposed(flat[0]), flat[1])
-        for number, batch in enumerate(self.dyson.bulk.batches):
-            a = self._sums[number]
-            scaled = self._averaged / batch.samples[:, None, None]
-            seen = product(scaled[:, None], product(self._t[number], a))
-            weighted = batch.weights[:, :, None, None] * a
-            left, right = (
-                np.ascontiguousarray(part.reshape(cells, -1, columns)) for part in (weighted, seen)
-            )
-            total = total + product(transposed(left), right)
-        rank = self.dyson.rank
-        return symmetric(total).reshape(cells, columns // rank, rank, columns // rank, rank)
+        bulk, rank = self.dyson.bulk, self.dyson.rank
+        if bulk.batches:
+            number = len(bulk.batches) - 1
+            forms = self._after(number, self._stages[number][0], last=True)
+        else:
+            count = bulk.external.shape[1]
+            forms = self._given.reshape(self._cells, count, self._size, count, self._size)
+            forms = forms[:, :, :rank, :, :rank].reshape(self._cells, count * rank, count * rank)
+        mixed = _lifted(bulk.special, rank)
+        found = product(product(mixed, forms), transposed(mixed))
+        count = bulk.special.shape[1]
+        return symmetric(found).reshape(self._cells, count, rank, count, rank)
+
+    # -- derivatives --------------------------------------------------------------------------------
 
     def slopes(self, force: Array) -> Array:
         r"""Minus the derivatives of W = Σ φ_aᵀ(f_aᵀ𝒢f_b)φ_b in X and every P_c.
@@ -191,41 +195,88 @@ class Forms:
         ndarray of shape (B, 1 + m, R, R)
         """
         dyson, bulk, rank = self.dyson, self.dyson.bulk, self.dyson.rank
-        hat, reach = self._hat
-        hat = product(hat, force[:, None, None, :, None])[..., 0]  # (B, I, E, n)
-        reach = product(reach, force[:, None, :, None])[..., 0]  # (B, E, n)
-        outer = hat[..., :, None] * hat[..., None, :]
-        over = (bulk.scales[:, :, None, None, None] * outer).sum(axis=(1, 2))
-        rest = over - (reach[..., :, None] * reach[..., None, :]).sum(axis=1)
+        hat, seen, pulled = self._traced(force)
+        outer = (hat[..., :, None] * hat[..., None, :]).sum(axis=2)  # (B, I, n, n)
+        over = (bulk.scales[:, :, None, None] * outer).sum(axis=1)
         drive = np.zeros((self._cells, self._size, self._size), dtype=hat.dtype)
-        samples = []
+        rests, samples = [], []
         for number, batch in enumerate(bulk.batches):
-            t, s = self._t[number], self._s[number]
-            a = product(self._sums[number], force[:, None, :, None])[..., 0]
-            pulled = product(t, a[..., None])[..., 0]  # Ta, (B, Y, n)
-            scaled = self._averaged / batch.samples[:, None, None]
-            own = product(scaled[:, None], pulled[..., None])[..., 0]  # Ψa/α
+            t, s, scaled = self._pencil[number]
+            reach = seen[number]  # ζ, (B, E, n)
+            rest = over - (reach[..., :, None] * reach[..., None, :]).sum(axis=1)
             along = product(s[:, :, None], reach[:, None, :, :, None])[..., 0]  # Sζ_e
             more = dyson.mean(number, product(product(s, rest[:, None]), s))
-            drive += (_second(pulled, -along, batch) + more) / batch.samples[:, None, None]
+            drive += (_second(pulled[number], -along, batch) + more) / batch.samples[:, None, None]
+            own = product(scaled[:, None], pulled[number][..., None])[..., 0]  # Ψa/α
             back = product(transposed(t)[:, :, None], reach[:, None, :, :, None])[..., 0]  # Tᵀζ_e
+            rests.append(rest)
             samples.append((own, back))
         settled, energy = dyson.pushed(symmetric(drive))
         found = []
         for place, operator in enumerate(dyson.layout.operators):
             if operator.kind == "linear":
                 number, which = operator.where
-                batch, t = bulk.batches[number], self._t[number][..., :rank]
-                own, along = samples[number]
+                batch, t = bulk.batches[number], self._pencil[number][0][..., :rank]
+                own, back = samples[number]
                 function = batch.linear[:, which]
-                part = _second(own[..., :rank], along[..., :rank], batch, function)
-                whole = product(product(transposed(t), (rest + energy)[:, None]), t)
+                part = _second(own[..., :rank], back[..., :rank], batch, function)
+                whole = product(product(transposed(t), (rests[number] + energy)[:, None]), t)
                 found.append(part + dyson.mean(number, whole, batch.weights * function))
             else:
-                block = (outer.sum(axis=2) + settled)[:, :, operator.rows[:, None], operator.columns]
+                block = (outer + settled)[:, :, operator.rows[:, None], operator.columns]
                 block = (dyson.plain(place)[:, :, None, None] * block).sum(axis=1)
                 found.append(symmetric(block) * (1.0 if operator.once else 2.0))
         return np.stack(found, axis=1)
+
+    def _traced(self, force: Array) -> tuple[Array, list[Array], list[Array]]:
+        """Where the force goes, from the last batch to the first.
+
+        Returns
+        -------
+        hat : ndarray of shape (B, I, E, n)
+            ρ on the given vectors' own directions.
+        seen : list of ndarray of shape (B, E, n)
+            ρ on the frame of each batch.
+        pulled : list of ndarray of shape (B, Y, n)
+            T a of each batch.
+        """
+        bulk, rank, n = self.dyson.bulk, self.dyson.rank, self._size
+        count = len(bulk.batches)
+        spread = product(transposed(_lifted(bulk.special, rank)), force[:, :, None])
+        spread = spread.reshape(self._cells, -1, rank)  # on the last vectors
+        source = np.zeros((self._cells, spread.shape[1], n), dtype=force.dtype)
+        place = bulk.stages[-1].place if count else (0,) * spread.shape[1]
+        for v, where in enumerate(place):
+            start = 0 if where == 0 else (2 * where - 1) * rank
+            source[:, v, start : start + rank] = spread[:, v]
+        seen: list[Array] = [np.zeros(0)] * count
+        pulled: list[Array] = [np.zeros(0)] * count
+        for number in reversed(range(count)):
+            batch, stage = bulk.batches[number], bulk.stages[number]
+            t = self._pencil[number][0]
+            a = product(transposed(stage.sums), source)  # (B, Y, n)
+            pulled[number] = product(t, a[..., None])[..., 0]
+            z = product(batch.first, pulled[number])  # (B, E, n)
+            source = product(transposed(stage.carry), source)
+            source = source + product(transposed(stage.frame), z)
+            flat = source.reshape(self._cells, -1, 1)
+            view = product(self._stages[number][1], flat)
+            inner = product(self._stages[number][1], transposed(self._framed(number)))
+            reach = product(self._opening(inner, self._extra[number]), view)
+            back = product(self._extra[number], reach).reshape(z.shape)
+            source = source - product(transposed(stage.frame), back)
+            seen[number] = reach.reshape(z.shape)
+        held = np.moveaxis(bulk.external, 1, -1)  # (B, I, E, m)
+        given = product(held, source[:, None])  # (B, I, E, n)
+        hat = product(given, self.dyson.resolvent)  # symmetric
+        return hat, seen, pulled
+
+
+def _lifted(matrix: Array, size: int) -> Array:
+    """matrix ⊗ I, of shape (B, m·size, k·size)."""
+    cells, m, k = matrix.shape
+    out = matrix[:, :, None, :, None] * np.eye(size)[None, None, :, None, :]
+    return out.reshape(cells, m * size, k * size)
 
 
 def _second(plain: Array, along: Array, batch: Batch, function: Array | None = None) -> Array:

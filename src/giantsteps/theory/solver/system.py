@@ -17,8 +17,7 @@ __all__ = ["CHANNELS", "System"]
 CHANNELS = 1e-6
 #: What has one entry for each node k.
 _OVER_NODES = frozenset(
-    "coordinates weights mean target linear residual target_linear target_square norms "
-    "initial_norms".split()
+    "coordinates weights mean target linear residual target_linear target_square norms".split()
 )
 
 
@@ -28,7 +27,8 @@ class System:
 
     Every array has the cells on its first axis (B of them).
     T types, K nodes of the r spike coordinates, M modes of the norm of the input, F special vectors
-    of the bulk: the r spikes, the teacher's remainder, and what the norms of neurons go with.
+    of the bulk: the r spikes, the teacher's remainder, and what the norms of neurons go with; C independent
+    fluctuations of the norms, of each type.
 
     ==========================  ========================  ==================================
     symbol                      attribute                 shape
@@ -40,9 +40,9 @@ class System:
     μ₁ₜ, μ₂ₜ²                   linear, residual          (B, T, K)
     h₁, hh                      target_linear,            (B, K)
                                 target_square
-    gₜ/cₜ; fₜgₜ/cₜ + eₜkμ₁ₜ     norms, initial_norms      (B, T or 0, K)
-    ℓₜ on the special vectors   loadings                  (B, T or 0, F)
-    vₜ                          spread                    (B, T or 0)
+    what norms add to μ₀ₜ       norms                     (B, CT, K)
+    ℓ on the special vectors    loadings                  (B, CT, F)
+    v                           spread                    (B, CT)
     πₜ                          probabilities             (B, T)
     \                           bulk                      Bulk
     pull of f₀ on m, for the    pull                      (B, ≤ m, T, T)
@@ -64,7 +64,6 @@ class System:
     target_linear: Array
     target_square: Array
     norms: Array
-    initial_norms: Array
     loadings: Array
     spread: Array
     probabilities: Array
@@ -93,7 +92,6 @@ class System:
             self.mean.shape[1:3],
             self.rank,
             self.norms.shape[1],
-            self.initial_norms.shape[1],
             self.bulk.shape,
         )
 

@@ -13,7 +13,7 @@ from giantsteps.answers import Bounds
 from giantsteps.functions import Function
 from giantsteps.gaussian import gauss_rule, moments, smoothed
 from giantsteps.problem import Constant, Problem
-from giantsteps.theory.equivalent.bounds import best_penalty
+from giantsteps.theory.model.bounds import best_penalty
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import neuron_law

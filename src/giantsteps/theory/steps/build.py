@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from giantsteps.answers import Answer, DegreesOfFreedom, LearnedFunction, Risk, Spectrum
 from giantsteps.problem import Problem
-from giantsteps.theory.equivalent.errors import risk_of_models
-from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.model.errors import risk_of_models
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps import kernel_small, small
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import one_step

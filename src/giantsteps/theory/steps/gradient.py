@@ -13,7 +13,7 @@ from scipy.stats import norm
 from giantsteps.answers import Gradient, Solution
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.problem import Problem
-from giantsteps.theory.equivalent.weight_spectrum import WeightSpectrum
+from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.steps.first import first_step
 from giantsteps.theory.steps.one import neuron_law
 from giantsteps.types import FloatArray

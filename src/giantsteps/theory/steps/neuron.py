@@ -19,9 +19,9 @@ import numpy as np
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import gauss_rule
-from giantsteps.theory.equivalent.covariance import NeuronCovariance
-from giantsteps.theory.equivalent.norms import Norms
-from giantsteps.theory.solver.bulk import Batch
+from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.norms import Norms
+from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.labels import Labels
 from giantsteps.types import FloatArray
 
@@ -138,33 +138,35 @@ class NeuronLaw:
         ones = np.ones_like(self.moved)
         columns = [ones, tilt, self.noise, tilt**2] if even else [ones, self.noise]
         batch = Batch(
-            samples=np.array([alpha]),
+            samples=np.array(alpha),
             weights=self.labels.weights,
             first=self.labels.first[None],
             second=self.labels.second[None, None],
             linear=linear,
             factors=r[None] if even else np.zeros((0, len(r))),
         )
-        # Special vectors: b̂, B, b₂, b₃, and M b, M b₂ where norms need them.
-        length, overlap = self.length, self.overlap
-        rest = math.sqrt(max(1.0 - overlap**2, 0.0))
+        # Vectors: b̂, b₂, b₃, where norms need them M b and M b₂, and the teacher.
+        powers = [r / self.length, r**2, r**3, *([r, r**2] if even else []), 0.0 * r]
+        place = (0, 0, 0, *((1, 1) if even else ()), 0)
+        count = len(powers)
+        carry = np.zeros((count, 1))
+        carry[-1] = 1.0
+        rest = math.sqrt(max(1.0 - self.overlap**2, 0.0))
         # A teacher along the step leaves no direction of its own: any generic one will do.
         inverse = 1.0 / rest if rest > 1e-12 else 0.0
-        powers = [r / length, -overlap * inverse * r / length, r**2, r**3]
-        teacher = [0.0, inverse, 0.0, 0.0]
-        place = [0, 0, 0, 0]
-        if even:
-            powers, teacher, place = [*powers, r, r**2], [*teacher, 0.0, 0.0], [*place, 1, 1]
+        special = np.zeros((count, count))
+        special[0, 0] = 1.0
+        special[1, 0], special[1, -1] = -self.overlap * inverse, inverse
+        special[np.arange(2, count), np.arange(1, count - 1)] = 1.0
         return NeuronCovariance(
             shares=np.ones(1),
             diagonal=np.ones((1, 1)),
             coefficients=np.stack(columns, axis=1),
-            external=np.array(teacher)[:, None, None],
+            external=np.ones((1, 1, 1)),
+            special=special,
             gram=self._gram(even),
-            spread=np.ones((1, 1)),
             batches=(batch,),
-            sums=(np.stack(powers),),
-            place=tuple(place),
+            stages=(Stage(frame=np.ones((1, 1)), carry=carry, sums=np.stack(powers), place=place),),
         )
 
     def _gram(self, even: bool) -> FloatArray:
@@ -191,7 +193,7 @@ class NeuronLaw:
     # -- the norms ------------------------------------------------------------------------------
 
     def norms(self, gaussian: bool) -> Norms:
-        r"""Variance of the squared norms, and what they go with.
+        r"""Variance of the squared norms, and what they go with; initial norms of Gaussian weights apart.
 
         λ_t = 4sh₂(1 + κm̄) b + (s²/α₀)E[gφ²] b₂ is the part of ‖w‖² linear in w₀; sample i moves ‖w‖² by
         n₀⁻¹[2sr(1 + κm̄)gφ + (s²r²/α₀)φ²], which goes with its own srφ_h x/n₀:
@@ -213,12 +215,14 @@ class NeuronLaw:
         second = e(2) / alpha + mean**2
         growth = self._power(2) + 6 * s * h3 * (mean + kappa * second)
         growth = growth + s**2 / alpha * slope.bend * e(2)
+        loadings, spread = np.stack(columns, axis=1), np.maximum(self._spread(), 0.0)
+        if not gaussian:
+            return Norms(spread, loadings)
         return Norms(
-            np.maximum(self._spread(), 0.0),
-            np.stack(columns, axis=1),
-            initial=gaussian,
-            growth=growth,
-            stretch=s * h2 * self.length,
+            np.stack([spread, np.full_like(s, 2.0)]),
+            np.stack([loadings, np.zeros_like(loadings)]),
+            growth=np.stack([np.ones_like(s), growth]),
+            stretch=np.stack([zero, s * h2 * self.length])[:, :, None],
         )
 
     def _power(self, power: int) -> FloatArray:

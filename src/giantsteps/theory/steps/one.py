@@ -12,9 +12,9 @@ from scipy.stats import norm
 
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, SecondLayer
-from giantsteps.theory.equivalent.covariance import NeuronCovariance
-from giantsteps.theory.equivalent.model import USUAL, SpikedFeatures
-from giantsteps.theory.equivalent.rules import graded_rule
+from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.model.rules import graded_rule
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes

@@ -20,8 +20,8 @@ from giantsteps.functions import SingleIndex, Teacher
 from giantsteps.gaussian import hermite_coefficients, moments, smoothed
 from giantsteps.laws import g1, g1_prime, g2, g2_prime
 from giantsteps.problem import Problem
-from giantsteps.theory.equivalent.learned import points_of
-from giantsteps.theory.equivalent.ridge_batch import DEGREES, RidgeBatch, risks_of
+from giantsteps.theory.model.learned import points_of
+from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.steps.several.batches import summed
 from giantsteps.theory.steps.teacher import teacher_moments

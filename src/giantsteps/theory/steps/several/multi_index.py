@@ -17,8 +17,8 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.problem import Problem
-from giantsteps.theory.equivalent.functions_of_spike import Wanted
-from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.model.functions_of_spike import Wanted
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps.several.two import field_of, leading_modes
 from giantsteps.types import FloatArray
 

@@ -34,7 +34,7 @@ from numpy.polynomial import Polynomial
 from giantsteps.answers import Spike
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, Step
-from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.several.batches import batches, first_batch_alignment
 from giantsteps.theory.steps.teacher import teacher_moments

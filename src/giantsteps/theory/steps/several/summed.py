@@ -8,7 +8,7 @@ from typing import Any
 from giantsteps.answers import Risk, Solution, Spectrum, Spike
 from giantsteps.laws import MarchenkoPastur
 from giantsteps.problem import Problem
-from giantsteps.theory.equivalent.ridge_batch import risks_of
+from giantsteps.theory.model.ridge_batch import risks_of
 from giantsteps.theory.steps.first import spikes_of
 from giantsteps.theory.steps.several.batches import first_batch_alignment, summed
 from giantsteps.theory.steps.several.small import small_steps_spike

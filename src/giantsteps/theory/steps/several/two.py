@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from giantsteps.problem import Problem, Step
-from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.several.field import Field, Modes, two_step_field
 

@@ -22,7 +22,7 @@ from giantsteps.answers import Risk
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import g1, g1_prime, g2, g2_prime
 from giantsteps.problem import Problem
-from giantsteps.theory.equivalent.ridge_batch import DEGREES, RidgeBatch, risks_of
+from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.steps.kinds import staircase_level
 from giantsteps.theory.steps.small import (

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from giantsteps.errors import NotConverged
-from giantsteps.theory.equivalent.implicit_law import ImplicitLaw
+from giantsteps.theory.model.implicit_law import ImplicitLaw
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.readout import Prior
@@ -67,9 +67,9 @@ class KernelSpectrum:
     of the readout is singular,
 
     .. math:: \mathcal M = ΓE\bigl[ωΣ_eφ_eφ_eᵀ\bigr] +
-              \mathrm{diag}\bigl(\mathrm{Cov}_m^{-1},\ 𝒴^{-1},\ (2p_t)^{-1}\bigr),
+              \mathrm{diag}\bigl(\mathrm{Cov}_m^{-1},\ 𝒴^{-1}\bigr),
 
-    φ the regressors μ₀ₜ, k_jC_a, gₜ/cₜ and those of the initial norms, e the modes of the norm of the input.
+    φ the regressors μ₀ₜ, k_jC_a and those of the norms, e the modes of the norm of the input.
 
     Parameters
     ----------
@@ -209,18 +209,15 @@ class KernelSpectrum:
         channels = state.equations.channels[0]
         spikes = system.coordinates[0].T[:, None] * channels
         own = np.concatenate([spikes.reshape(-1, nodes), system.norms[0]])
-        last = system.initial_norms[0]
-        features = np.concatenate([system.mean[0, :, 0], own, last])
+        features = np.concatenate([system.mean[0, :, 0], own])
         matrix = (features * measure) @ features.T
         for mode in range(1, modes):
             response = system.mean[0, :, mode]
             matrix[:types, :types] += (response * measure) @ response.T
-        joint = slice(types, types + len(own))
+        joint = slice(types, len(matrix))
         matrix[:types, :types] += system.inverse_neurons[0] * prior.precision[0]
         inverse = _inverse(prior.covariance[0])
         matrix[joint, joint] += inverse
-        end = np.arange(types + len(own), len(matrix))
-        matrix[end, end] += 1.0 / (2.0 * state.strength[0][: len(end)])
         target = (features * measure) @ system.target[0, 0]
         for mode in range(1, modes):
             target[:types] += (system.mean[0, :, mode] * measure) @ system.target[0, mode]

@@ -14,9 +14,9 @@ from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.gaussian import hermite_coefficients, hermite_functions
 from giantsteps.problem import Ridge
-from giantsteps.theory.equivalent.model import SpikedFeatures
-from giantsteps.theory.equivalent.ridge_batch import DEGREES, RidgeBatch, risks_of
-from giantsteps.theory.equivalent.rules import LEVELS
+from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
+from giantsteps.theory.model.rules import LEVELS
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.readout import Readout, read_out
 from giantsteps.theory.solver.state import Equations
@@ -112,11 +112,9 @@ def _stacks(systems: Sequence[System]) -> Iterator[list[int]]:
         types, modes, nodes = system.mean.shape[1:]
         packed = rank * (rank + 1) // 2
         size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes
-        for batch in system.bulk.batches:
-            blocks = (1 + batch.factors.shape[1]) * rank
-            size += batch.weights.shape[1] * (
-                6 * blocks**2 + 3 * blocks * len(system.bulk.place) * rank
-            )
+        for batch, stage in zip(system.bulk.batches, system.bulk.stages, strict=True):
+            blocks = (1 + 2 * batch.factors.shape[1]) * rank
+            size += batch.weights.shape[1] * (6 * blocks**2 + 3 * blocks * len(stage.place) * rank)
         count = max(1, _MEMORY // size)
         for start in range(0, len(members), count):
             yield members[start : start + count]

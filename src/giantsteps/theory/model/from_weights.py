@@ -13,7 +13,7 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.functions import Function, Teacher
 from giantsteps.gaussian import hermite_coefficients, moments, smoothed
 from giantsteps.problem import Problem
-from giantsteps.theory.equivalent.model import SpikedFeatures
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps.first import link_of
 
 __all__ = ["model_of_weights", "risk_of_weights"]

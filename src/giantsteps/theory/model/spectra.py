@@ -11,9 +11,9 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import SingularValues
 from giantsteps.problem import Ridge
-from giantsteps.theory.equivalent.kernel_spectrum import KernelSpectrum, Outlier
-from giantsteps.theory.equivalent.model import SpikedFeatures
-from giantsteps.theory.equivalent.weight_spectrum import WeightSpectrum
+from giantsteps.theory.model.kernel_spectrum import KernelSpectrum, Outlier
+from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.types import FloatArray
 
 __all__ = ["features_of_model", "kernel_of_model", "weights_of_model"]

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq
 
-from giantsteps.theory.equivalent.covariance import NeuronCovariance
-from giantsteps.theory.equivalent.implicit_law import ImplicitLaw
+from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.implicit_law import ImplicitLaw
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.dyson import Dyson

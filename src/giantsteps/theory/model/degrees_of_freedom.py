@@ -7,7 +7,7 @@ import numpy as np
 from giantsteps.answers import DegreesOfFreedom, Solution
 from giantsteps.errors import NotConverged
 from giantsteps.problem import Ridge
-from giantsteps.theory.equivalent.model import USUAL, SpikedFeatures
+from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.packing import product, solve
 from giantsteps.theory.solver.state import Equations

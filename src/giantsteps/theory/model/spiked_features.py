@@ -15,14 +15,14 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
 from giantsteps.gaussian import Rule
 from giantsteps.problem import Ridge
-from giantsteps.theory.equivalent.covariance import NeuronCovariance
-from giantsteps.theory.equivalent.functions_of_spike import (
+from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.functions_of_spike import (
     Wanted,
     smoothed_by_symmetry,
     teacher_given,
 )
-from giantsteps.theory.equivalent.norms import Norms
-from giantsteps.theory.equivalent.rules import graded_rule, plane_rule
+from giantsteps.theory.model.norms import Norms
+from giantsteps.theory.model.rules import graded_rule, plane_rule
 from giantsteps.theory.solver.system import System
 from giantsteps.types import FloatArray
 
@@ -198,7 +198,7 @@ class SpikedFeatures:
         activation, teacher, noise_variance
             As for the class.
         """
-        from giantsteps.theory.equivalent.from_weights import model_of_weights
+        from giantsteps.theory.model.from_weights import model_of_weights
 
         return model_of_weights(
             weights,
@@ -228,10 +228,8 @@ class SpikedFeatures:
             raise InvalidProblem("bulk", self.bulk.totals, "positive")
         if self.bulk.frame < rank + 1:
             raise InvalidProblem("bulk", self.bulk.frame, f"with {rank + 1} special vectors")
-        if self.norms is not None and len(self.norms.spread) != types:
-            raise InvalidProblem(
-                "norms", self.norms.spread, f"one spread for each of {types} types"
-            )
+        if self.norms is not None and self.norms.types != types:
+            raise InvalidProblem("norms", self.norms.spread, f"spreads of {types} types")
         self._validate_teacher()
 
     def _validate_teacher(self) -> None:
@@ -332,16 +330,14 @@ class SpikedFeatures:
             for number, mode in enumerate(self.bulk.modes.T):
                 mean.append(size * mode[:, None] * by_norm)
                 target.append(size * wanted.quadratic if number == 0 else np.zeros(len(points)))
-        norms, initial = by_norm[:0], by_norm[:0]
+        norms = by_norm[:0]
         if self.norms is not None:
-            along = points[:, 0] * seen.linear / scale
-            norms, initial = self.norms.functions(by_norm, along)
+            norms = self.norms.functions(by_norm, points.T[:, None] * (seen.linear / scale))
         return {
             "mean": np.stack(mean, axis=1),
             "linear": seen.linear / scale,
             "residual": seen.residual_variance,
             "norms": norms,
-            "initial_norms": initial,
             "target": np.stack(target),
             "target_linear": wanted.linear,
             "target_square": wanted.square + self.noise_variance,
@@ -379,7 +375,7 @@ class SpikedFeatures:
             "loadings": np.zeros((0, self.bulk.frame))
             if norms is None
             else norms.on(self.bulk.frame),
-            "spread": np.zeros(0) if norms is None else norms.spread,
+            "spread": np.zeros(0) if norms is None else norms.variances,
             "probabilities": self.probabilities,
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
@@ -416,7 +412,7 @@ class SpikedFeatures:
 
     def risk(self, readout: Ridge | None = None) -> Risk:
         """Errors of ridge regression on these features (theory §5c)."""
-        from giantsteps.theory.equivalent.errors import risk_of_models
+        from giantsteps.theory.model.errors import risk_of_models
 
         initial = self.initial("risk") if readout is None else None
         return risk_of_models([(self, self.readout_of(readout))], initial and [initial])[0]
@@ -432,26 +428,26 @@ class SpikedFeatures:
         along: Literal["spike", "teacher"] = "spike",
     ) -> LearnedFunction:
         """Mean and spread of the prediction along the first spike or the teacher (theory §5c)."""
-        from giantsteps.theory.equivalent.learned import learned_function_of_model
+        from giantsteps.theory.model.learned import learned_function_of_model
 
         return learned_function_of_model(self, self.readout_of(readout), x, along)
 
     def degrees_of_freedom(self, readout: Ridge | None = None) -> DegreesOfFreedom:
         """Effective penalty and degrees of freedom of the readout (theory §5c)."""
-        from giantsteps.theory.equivalent.degrees_of_freedom import degrees_of_freedom_of_model
+        from giantsteps.theory.model.degrees_of_freedom import degrees_of_freedom_of_model
 
         return degrees_of_freedom_of_model(self, self.readout_of(readout))
 
     def kernel(self, samples: float | None = None) -> Spectrum:
         """Eigenvalues of K = ΦΦᵀ with n = samples · d: bulk and outliers (theory §5d)."""
-        from giantsteps.theory.equivalent.spectra import kernel_of_model
+        from giantsteps.theory.model.spectra import kernel_of_model
 
         found = kernel_of_model(self, self._samples(samples))
         return found if samples is not None else replace(found, initial=self.initial("kernel"))
 
     def features(self, samples: float | None = None) -> Spectrum:
         """Singular values of Φ = N^{-1/2}σ(X̃W) with n = samples · d (theory §5d)."""
-        from giantsteps.theory.equivalent.spectra import features_of_model
+        from giantsteps.theory.model.spectra import features_of_model
 
         found = features_of_model(self, self._samples(samples))
         return found if samples is not None else replace(found, initial=self.initial("features"))
@@ -461,13 +457,13 @@ class SpikedFeatures:
 
     def weights(self) -> Spectrum:
         """Singular values of the weights (theory §2, last remark)."""
-        from giantsteps.theory.equivalent.spectra import weights_of_model
+        from giantsteps.theory.model.spectra import weights_of_model
 
         return weights_of_model(self)
 
     def bounds(self) -> Bounds:
         """Floor and ceiling of the test error at the best penalty, for one type (theory §4)."""
-        from giantsteps.theory.equivalent.bounds import bounds_of_model
+        from giantsteps.theory.model.bounds import bounds_of_model
 
         return bounds_of_model(self)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.theory.solver.bulk import Batch, Bulk
+from giantsteps.theory.solver.bulk import Batch, Bulk, Stage
 from giantsteps.types import FloatArray
 
 __all__ = ["NeuronCovariance"]
@@ -30,11 +31,10 @@ class NeuronCovariance:
     λ_ι     scales        (I,)       variance of the inputs along them
     ω_c(ι)  diagonal      (D, I)     operators that are diagonal; the first is the identity
     m_tc    coefficients  (T, m)
-    \       batches                  the samples of the steps, without an axis of cells
-    \       spread        (I, E)     components of the external directions along ι
-    f_a     external      (F, I, E)  special vectors on these components
-    \       sums          (F, Y)     and as sums over the samples of each batch
-    \       place         (F,)       0 for f_a, 1 + c for M_c f_a
+    \       batches                  the samples of the steps …
+    \       stages                   … and the vectors after each, without an axis of cells
+    \       external      (k, I, E)  vectors before all batches: their components along ι
+    f_a     special       (F, k)     special vectors, combinations of the last vectors
     \       gram          (m, m)     d⁻¹tr Ω_cΩ_c'
     ======  ============  =========  =====================================================
     """
@@ -44,11 +44,10 @@ class NeuronCovariance:
     coefficients: FloatArray
     external: FloatArray
     gram: FloatArray
+    special: FloatArray | None = None
     scales: FloatArray | None = None
-    spread: FloatArray | None = None
     batches: tuple[Batch, ...] = ()
-    sums: tuple[FloatArray, ...] = ()
-    place: tuple[int, ...] = field(default=())
+    stages: tuple[Stage, ...] = ()
 
     @classmethod
     def isotropic(cls, variances: ArrayLike, rank: int) -> NeuronCovariance:
@@ -138,36 +137,34 @@ class NeuronCovariance:
     @property
     def frame(self) -> int:
         """Number of special vectors F."""
-        return len(self.external)
+        return len(self.external if self.special is None else self.special)
 
     def bulk(self) -> Bulk:
         """What the solver sees, a stack of one cell."""
-        directions = len(self.shares)
-        scales = np.ones(directions) if self.scales is None else self.scales
-        spread = (
-            np.zeros((directions, self.external.shape[2])) if self.spread is None else self.spread
-        )
+        scales = np.ones(len(self.shares)) if self.scales is None else self.scales
+        special = np.eye(len(self.external)) if self.special is None else self.special
         return Bulk(
             shares=self.shares[None],
             scales=scales[None],
             diagonal=self.diagonal[None],
             coefficients=self.coefficients[None],
-            batches=tuple(
-                Batch(
-                    samples=np.atleast_1d(batch.samples),
-                    weights=batch.weights[None],
-                    first=batch.first[None],
-                    second=batch.second[None],
-                    linear=batch.linear[None],
-                    factors=batch.factors[None],
-                )
-                for batch in self.batches
-            ),
-            spread=spread[None],
+            batches=tuple(_one_cell(batch) for batch in self.batches),
+            stages=tuple(_one_cell(stage) for stage in self.stages),
             external=self.external[None],
-            sums=tuple(values[None] for values in self.sums),
-            place=self.place or (0,) * self.frame,
+            special=special[None],
         )
+
+
+def _one_cell(part: Any) -> Any:
+    """The same with an axis of cells."""
+    return replace(
+        part,
+        **{
+            f.name: getattr(part, f.name)[None]
+            for f in fields(part)
+            if isinstance(getattr(part, f.name), np.ndarray)
+        },
+    )
 
 
 def _gram(weights: FloatArray, diagonal: FloatArray) -> FloatArray:
