@@ -29,8 +29,9 @@ __all__ = ["Cell", "Solved", "refine", "ridge_batch", "risk_of_models", "solve_c
 _FAR_SHARE = 1e-4
 #: Numbers that a stack of cells may hold at once.
 _MEMORY = 6_000_000
-#: The first resolution; changes to the next one below which an answer is good, and above which it is none.
-_FIRST, _GOOD, _BAD = 1, 1e-9, 1e-6
+#: Changes to the next resolution below which an answer is good, and above which it is none: of models
+#: of several steps, whose equations are approximate, and of one.
+_GOOD, _BAD = (1e-4, 1e-9), (1e-3, 1e-6)
 _ROUNDING = 1e-13
 
 #: A model and a readout of it.
@@ -56,7 +57,7 @@ def solve_cells(
             for (model, readout), extra in zip(cells, points, strict=True)
         ]
         return _solve(cells, systems)
-    return _solve(cells, _systems(cells, level))
+    return _solve(cells, _systems(cells, [level] * len(cells)))
 
 
 def _solve(cells: Sequence[Cell], systems: Sequence[System]) -> Solved:
@@ -87,13 +88,13 @@ def _solve(cells: Sequence[Cell], systems: Sequence[System]) -> Solved:
     return Solved(known, residual, iterations)
 
 
-def _systems(cells: Sequence[Cell], level: int) -> list[System]:
+def _systems(cells: Sequence[Cell], levels: Sequence[int]) -> list[System]:
     """One system for each cell; those of one model are made together."""
-    groups: dict[int, list[int]] = {}
+    groups: dict[tuple[int, int], list[int]] = {}
     for i, (model, _) in enumerate(cells):
-        groups.setdefault(id(model), []).append(i)
+        groups.setdefault((id(model), levels[i]), []).append(i)
     found: dict[int, System] = {}
-    for members in groups.values():
+    for (_, level), members in groups.items():
         model = cells[members[0]][0].at_level(level)
         system = model.system([cells[i][1] for i in members], level)
         for position, i in enumerate(members):
@@ -158,36 +159,35 @@ def refine(cells: Sequence[Cell]) -> Refined:
     Raises
     ------
     NotConverged
-        Where the errors still change by more than 1e-6 at the finest resolution.
+        Where the errors still change by too much at the finest resolution.
     """
     count = len(cells)
-    waiting = list(range(count))
+    first = [model.levels[0] for model, _ in cells]
     # Both of the first two resolutions at once: what has the same shape costs little more than one.
-    pairs = [*_systems(cells, _FIRST), *_systems(cells, _FIRST + 1)]
+    pairs = [*_systems(cells, first), *_systems(cells, [level + 1 for level in first])]
     both = _solve([*cells, *cells], pairs)
-    last: list[Readout] = both.readouts[:count]
-    found: list[Readout] = list(last)
-    levels, error = [_FIRST] * count, np.full(count, np.inf)
-    residual, iterations = np.zeros(count), np.zeros(count)
-    for level in range(_FIRST + 1, LEVELS):
-        if level == _FIRST + 1:
-            solved = Solved(both.readouts[count:], both.residual[count:], both.iterations[count:])
-        else:
-            solved = solve_cells([cells[i] for i in waiting], level)
-        still = []
-        for position, i in enumerate(waiting):
-            new, old = solved.readouts[position], last[i]
-            change = _change(cells[i], old, new)
-            found[i], levels[i] = new, level
-            error[i] = max(change, _ROUNDING, 10.0 * solved.residual[position])
-            residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
-            last[i] = new
-            if change > _GOOD:
-                still.append(i)
-        waiting = still
+    last, found = list(both.readouts[:count]), list(both.readouts[count:])
+    residual, iterations = both.residual[count:], both.iterations[count:]
+    levels = [level + 1 for level in first]
+    error = np.array([_change(*each) for each in zip(cells, last, found, strict=True)])
+    while True:
+        waiting = [
+            i
+            for i, (model, _) in enumerate(cells)
+            if error[i] > _GOOD[model.levels[0] > 0] and levels[i] < model.levels[1]
+        ]
         if not waiting:
             break
-    for i in np.flatnonzero(error > _BAD):
+        for i in waiting:
+            levels[i] += 1
+        some = [cells[i] for i in waiting]
+        solved = _solve(some, _systems(some, [levels[i] for i in waiting]))
+        for position, i in enumerate(waiting):
+            error[i] = _change(cells[i], found[i], solved.readouts[position])
+            found[i] = solved.readouts[position]
+            residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
+    error = np.maximum(error, np.maximum(_ROUNDING, 10.0 * residual))
+    for i in np.flatnonzero(error > [_BAD[model.levels[0] > 0] for model, _ in cells]):
         model, readout = cells[i]
         raise NotConverged(
             f"the quadratures of {model.describe()} with {readout}",

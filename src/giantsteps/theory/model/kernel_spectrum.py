@@ -21,7 +21,6 @@ from giantsteps.types import Array, FloatArray
 __all__ = ["KernelSpectrum", "Outlier"]
 
 _NEWTON = 12
-_CHANNELS = 1e-4
 _MEMORY = 3_000_000
 _GRID = 16
 _GAP = 0.05
@@ -80,7 +79,7 @@ class KernelSpectrum:
     def __init__(self, system: System) -> None:
         self.system = system
         merged, self.group = _merge_types(system)
-        self.equations = Equations(merged, _CHANNELS)
+        self.equations = Equations(merged)
 
     # -- bulk -----------------------------------------------------------------------------------
 
@@ -241,7 +240,7 @@ class KernelSpectrum:
     @cached_property
     def _all_types(self) -> Equations:
         """The equations of all types, in the channels of the merged ones."""
-        whole = Equations(self.system, _CHANNELS)
+        whole = Equations(self.system)
         merged = self.equations
         whole.mixing = np.ascontiguousarray(merged.mixing[:, self.group])
         whole.channels, whole.rank, whole.packing = merged.channels, merged.rank, merged.packing

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
 
-from giantsteps.gaussian import Rule, coordinate_rule
+from giantsteps.gaussian import Rule
 from giantsteps.types import FloatArray
 
-__all__ = ["LEVELS", "graded_rule", "plane_rule"]
+__all__ = ["CHANNELS", "LEVELS", "axes_rule", "graded_rule", "width_of"]
 
-#: Resolutions, from 0: nodes of a panel, and Gauss–Hermite nodes per axis of several coordinates.
+#: Resolutions, from 0: nodes of a panel, and Gauss–Hermite nodes of a smooth axis.
 _ORDERS = (8, 12, 17, 24, 34)
-_AXES = (25, 31, 39, 49, 61)
+_AXES = (9, 12, 16, 21, 27)
 LEVELS = len(_ORDERS)
+#: Channels of the types that are kept, relative to the largest; what is lost is their square.
+CHANNELS = (1e-3, 1e-4, 3e-5, 1e-5, 1e-6)
+#: Functions that vary on this scale need no panels, and weights below this no nodes.
+_SMOOTH, _NEGLIGIBLE = 4.0, 1e-15
 #: Panels grow by this factor away from a steep place, up to this width.
 _GROWTH, _WIDEST = 4.0, 4.25
 
@@ -84,7 +89,34 @@ def _split(edges: FloatArray, widest: float) -> FloatArray:
     return np.concatenate(parts)
 
 
-def plane_rule(level: int, rank: int) -> Rule:
-    """k ~ N(0, I_r) of two or more coordinates by Gauss–Hermite, nodes of shape (K, r)."""
-    count = _AXES[level] if rank == 2 else _AXES[level] // 2 + 1
-    return coordinate_rule(rank, nodes=count)
+@lru_cache(maxsize=128)
+def axes_rule(level: int, widths: tuple[float, ...]) -> Rule:
+    """k ~ N(0, I_r) by a product of rules, nodes of shape (K, r).
+
+    Parameters
+    ----------
+    level : int
+        Resolution, from 0.
+    widths : tuple of float
+        Scale on which functions vary along each axis: panels where it is short, else Gauss–Hermite.
+    """
+    axes = [
+        graded_rule(level, width) if width < _SMOOTH else _smooth(_AXES[level]) for width in widths
+    ]
+    grids = np.meshgrid(*(axis.nodes for axis in axes), indexing="ij")
+    nodes = np.stack([grid.ravel() for grid in grids], axis=1)
+    weights = axes[0].weights
+    for axis in axes[1:]:
+        weights = np.multiply.outer(weights, axis.weights)
+    return Rule(nodes, weights.ravel()).pruned(_NEGLIGIBLE)
+
+
+def _smooth(count: int) -> Rule:
+    z, weights = np.polynomial.hermite_e.hermegauss(count)
+    return Rule(z, weights / weights.sum())
+
+
+def width_of(steepness: float) -> float:
+    """The octave of the scale on which functions of S·k/√c vary, S/√c the steepness."""
+    width = 3.0 / max(steepness, 0.25)
+    return 2.0 ** math.floor(math.log2(width)) if width < _WIDEST else _WIDEST

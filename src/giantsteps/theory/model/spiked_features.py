@@ -22,7 +22,7 @@ from giantsteps.theory.model.functions_of_spike import (
     teacher_given,
 )
 from giantsteps.theory.model.norms import Norms
-from giantsteps.theory.model.rules import graded_rule, plane_rule
+from giantsteps.theory.model.rules import CHANNELS, LEVELS, axes_rule, graded_rule, width_of
 from giantsteps.theory.solver.system import System
 from giantsteps.types import FloatArray
 
@@ -41,6 +41,8 @@ __all__ = ["SpikedFeatures"]
 
 #: Resolution of the spectra, and of what asks for one resolution.
 USUAL = 2
+#: Modes of the norm of the input that are followed: the norm itself, and the batch's own.
+_MODES = 4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -75,6 +77,7 @@ class SpikedFeatures:
     \       finer               the same model at another resolution of its types and labels
     \       bounded             the same model with labels and second layer cut at the largest of
                                 as many draws as there are, so that its bulks have edges
+    \       levels              first and last resolution at which errors are computed
     \       claim               what answers say of themselves: exactness, evidence, references
     \       before              a question's answer before the steps, by its name
     ======  ==================  ==============================================================
@@ -114,6 +117,7 @@ class SpikedFeatures:
     problem: Problem | None = None
     finer: Callable[[int], SpikedFeatures] | None = None
     bounded: Callable[[], SpikedFeatures] | None = None
+    levels: tuple[int, int] = (1, LEVELS - 1)
     claim: dict[str, Any] | None = None
     before: Callable[[str], Answer] | None = None
 
@@ -138,6 +142,7 @@ class SpikedFeatures:
             problem: Problem | None = None,
             finer: Callable[[int], SpikedFeatures] | None = None,
             bounded: Callable[[], SpikedFeatures] | None = None,
+            levels: tuple[int, int] = (1, LEVELS - 1),
             claim: dict[str, Any] | None = None,
             before: Callable[[str], Answer] | None = None,
         ) -> None: ...
@@ -287,10 +292,11 @@ class SpikedFeatures:
 
     def coordinates(self, level: int) -> Rule:
         """Quadrature of the spike coordinates k, nodes (K, r)."""
+        steepness = np.abs(self.spikes) / np.sqrt(self.bulk.totals)[:, None]
+        widths = tuple(width_of(float(steep)) for steep in steepness.max(axis=0))
         if self.rank > 1:
-            return plane_rule(level, self.rank)
-        steepness = np.abs(self.spikes[:, 0]) / np.sqrt(self.bulk.totals)
-        width = 3.0 / max(float(steepness.max()), 0.25)
+            return axes_rule(level, widths)
+        width = widths[0]
         places = (0.0,)
         if isinstance(self.teacher, SingleIndex):
             overlap = abs(float(self.overlap[0]))
@@ -301,7 +307,7 @@ class SpikedFeatures:
                     sorted({0.0, *(float(kink) / float(self.overlap[0]) for kink in kinks)})
                 )
         # Octaves, so that close problems share their nodes.
-        width = 2.0 ** math.floor(math.log2(width)) if width < 4.25 else 4.25
+        width = 2.0 ** math.floor(math.log2(width)) if width < widths[0] else width
         rule = graded_rule(level, width, places)
         return Rule(rule.nodes[:, None], rule.weights)
 
@@ -327,7 +333,7 @@ class SpikedFeatures:
             excess = (points**2 - 1.0).sum(axis=1) * inverse
             mean[0] = seen.mean + seen.quadratic * excess
             size = math.sqrt(2.0 * inverse)
-            for number, mode in enumerate(self.bulk.modes.T):
+            for number, mode in enumerate(self.bulk.modes.T[:_MODES]):
                 mean.append(size * mode[:, None] * by_norm)
                 target.append(size * wanted.quadratic if number == 0 else np.zeros(len(points)))
         norms = by_norm[:0]
@@ -380,6 +386,7 @@ class SpikedFeatures:
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),
+            "tolerance": np.asarray(CHANNELS[level]),
         }
         cells = len(readouts)
         ratio = np.array([readout.samples / self.width for readout in readouts])

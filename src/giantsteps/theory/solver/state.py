@@ -19,7 +19,7 @@ from giantsteps.theory.solver.packing import (
     symmetric,
     transposed,
 )
-from giantsteps.theory.solver.system import CHANNELS, System
+from giantsteps.theory.solver.system import System
 from giantsteps.types import Array
 
 __all__ = ["Equations", "State"]
@@ -45,13 +45,11 @@ class Equations:
     ----------
     system : System
         Cells of one shape and one rank R.
-    tolerance : float
-        Of the channels.
     """
 
-    def __init__(self, system: System, tolerance: float = CHANNELS) -> None:
+    def __init__(self, system: System) -> None:
         self.system = system
-        self.mixing, self.channels, rank = system.channels(tolerance)
+        self.mixing, self.channels, rank = system.channels()
         if np.any(rank != rank[0]):
             raise ValueError("cells of different rank in one stack")
         self.rank = int(rank[0])

@@ -11,10 +11,8 @@ import numpy as np
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.types import Array
 
-__all__ = ["CHANNELS", "System"]
+__all__ = ["System"]
 
-#: Relative size of the smallest channel kept; what is lost is its square.
-CHANNELS = 1e-6
 #: What has one entry for each node k.
 _OVER_NODES = frozenset(
     "coordinates weights mean target linear residual target_linear target_square norms".split()
@@ -50,6 +48,7 @@ class System:
     β, Γ, 1/p                   width, ratio,             (B,)
                                 inverse_neurons
     λ_s, and 1 in ω = 1/(1+V)   penalty, unit             (B,)
+    of the channels             tolerance                 (B,)
     ==========================  ========================  ==================================
 
     The equations are homogeneous in (λ_s, 1): λ → 0 with n < N is (1, 0).
@@ -74,6 +73,7 @@ class System:
     inverse_neurons: Array
     penalty: Array
     unit: Array
+    tolerance: Array
 
     @property
     def cells(self) -> int:
@@ -129,11 +129,11 @@ class System:
 
         return self._map(change, self.bulk)
 
-    def channels(self, tolerance: float = CHANNELS) -> tuple[Array, Array, Array]:
+    def channels(self) -> tuple[Array, Array, Array]:
         r"""μ₁ₜ(k) = Σ_a U_ta C_a(k) with as few channels a as needed, E_k[C_aC_b] = δ_ab.
 
         The T × T matrices of theory §5c live on the span of μ₁ₜ(·), which has few dimensions: the
-        singular vectors of √(πₜ w_k) μ₁ₜ(k).
+        singular vectors of √(πₜ w_k) μ₁ₜ(k), to the ``tolerance`` relative to the largest.
 
         Returns
         -------
@@ -150,7 +150,8 @@ class System:
             return norm, self.linear / norm, np.ones(self.cells, dtype=int)
         scaled = types * self.linear * np.sqrt(self.weights)[:, None]
         left, values, _ = np.linalg.svd(scaled, full_matrices=False)
-        rank = np.maximum((values > tolerance * values[:, :1]).sum(axis=1), 1)
+        kept = values > self.tolerance[:, None] * values[:, :1]
+        rank = np.maximum(kept.sum(axis=1), 1)
         most = int(rank.max())
         # One memory layout whatever the stack, so that every product has one order of sums.
         left = np.ascontiguousarray(left[:, :, :most])

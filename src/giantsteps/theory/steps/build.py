@@ -15,6 +15,7 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps import kernel_small, small
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import one_step
+from giantsteps.theory.steps.several.model import several_steps
 from giantsteps.theory.steps.several.multi_index import several_directions
 from giantsteps.theory.steps.several.small import many_small_steps
 from giantsteps.theory.steps.several.two import two_steps
@@ -42,7 +43,9 @@ def model(
     if kind_of(problem) is Kind.SMALL_STEPS:
         assert d is not None
         return many_small_steps(problem, d, **others)
-    return two_steps(problem, d, **others)
+    if any(step.batch == "previous" for step in problem.steps):
+        return two_steps(problem, d, **others)
+    return several_steps(problem, d, simplify=simplify, **others)
 
 
 def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answer]:

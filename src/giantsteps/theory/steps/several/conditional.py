@@ -1,0 +1,67 @@
+"""Residuals of a batch given the spike coordinates, as a quadrature (theory §7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from giantsteps.types import FloatArray
+
+__all__ = ["Conditional", "conditional_rule"]
+
+_BREAKDOWN = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Conditional:
+    """E[f(r) | k] = Σ weights f, E[z f(r) | k] = Σ first f, E[z² f(r) | k] = Σ second f.
+
+    All of shape (K, m), z the teacher's coordinate beside the spikes.
+    """
+
+    nodes: FloatArray
+    weights: FloatArray
+    first: FloatArray
+    second: FloatArray
+
+
+def conditional_rule(
+    values: FloatArray, weights: FloatArray, z: FloatArray, count: int
+) -> Conditional:
+    """Gauss quadrature of the law of r at each k, by Lanczos' method.
+
+    Parameters
+    ----------
+    values : ndarray of shape (K, Q)
+        r at a fine quadrature of (z, noise), for each k.
+    weights, z : ndarray of shape (Q,)
+        Of that quadrature.
+    count : int
+        Nodes for each k: polynomials in r up to degree 2·count − 1 are exact, and count − 1 beside z.
+    """
+    cells = len(values)
+    scale = np.sqrt((values**2) @ weights)[:, None]
+    scale = np.where(scale > 0, scale, 1.0)
+    x = values / scale
+    jacobi = np.zeros((cells, count, count))
+    before, current = np.zeros_like(x), np.ones_like(x)
+    beside = np.zeros(cells)
+    along = np.zeros((2, cells, count))
+    for j in range(count):
+        along[0, :, j] = current @ (weights * z)
+        along[1, :, j] = current @ (weights * z * z)
+        middle = (x * current * current) @ weights
+        jacobi[:, j, j] = middle
+        if j + 1 == count:
+            break
+        following = (x - middle[:, None]) * current - beside[:, None] * before
+        beside = np.sqrt((following**2) @ weights)
+        beside = np.where(beside > _BREAKDOWN, beside, 0.0)
+        jacobi[:, j, j + 1] = jacobi[:, j + 1, j] = beside
+        inverse = np.where(beside > 0, 1.0 / np.where(beside > 0, beside, 1.0), 0.0)
+        before, current = current, following * inverse[:, None]
+    nodes, vectors = np.linalg.eigh(jacobi)
+    top = vectors[:, 0]
+    first, second = (top * np.einsum("cj,cjq->cq", part, vectors) for part in along)
+    return Conditional(nodes * scale, top * top, first, second)

@@ -1,0 +1,482 @@
+r"""Any number of large steps, each on a fresh batch: a recursion over the neurons' law (theory §7).
+
+After some steps a neuron of type A leans by S_A along r orthonormal directions e and has a bulk of
+squared norm c_A. On a fresh sample with coordinates k along e its slope has the mean ζ_A(k) = E σ'(h) and
+the curvature ξ_A(k) = E σ''(h), h = S_A·k + √c_A z, and the residual is r = y − f(k), f = E_A[A E σ(h)]. A step
+moves the neuron by
+
+.. math:: Δw = s\Bigl[n^{-1}Σ_i r_iζ_A(k_i)\,x_i + K_A w + \text{noise}\Bigr],\qquad
+          K_A = n^{-1}Σ_i r_iξ_A(k_i)\,x_ix_i^⊤,\qquad s = η̃A :
+
+a new lean along directions of its own, a bulk that is multiplied by I + sK_A, and noise of variance
+r²(E σ'² − ζ² − cξ²) on each sample.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from giantsteps.functions import Function
+from giantsteps.gaussian import Rule, Smoothed, coordinate_rule, smoothed
+from giantsteps.theory.model.functions_of_spike import (
+    Wanted,
+    smoothed_by_symmetry,
+    teacher_given,
+)
+from giantsteps.theory.model.rules import axes_rule, width_of
+from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
+from giantsteps.types import FloatArray
+
+__all__ = ["Fluctuation", "Record", "Task", "Trained", "take_step"]
+
+#: Directions kept as spikes.
+_DIRECTIONS = 2
+#: Nodes of r at each k, by resolution.
+_RESIDUALS = (4, 5, 6, 7, 8)
+#: Nodes of z and of the noise behind r.
+_HIDDEN, _NOISE = 24, 8
+#: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution.
+_ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
+#: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
+_STEP, _GAUSSIAN = 1e-3, 40
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all steps share: the network's activation and the teacher of its labels."""
+
+    activation: Function
+    link: Function
+    noise_variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fluctuation:
+    """A quantity that varies between the neurons of a type, by order d^{-1/2} (theory §5b).
+
+    ======  =========  ==========  ===========================================================
+    symbol  attribute  shape       meaning
+    ======  =========  ==========  ===========================================================
+    v       spread     (T,)        d times its variance
+    f       growth     (T,)        what it makes of the squared norm of the bulk
+    e       stretch    (T, r)      and of the lean
+    ℓ       loadings   (T, V)      d times its covariance with the weights, on the vectors that
+                                   are carried along
+    ======  =========  ==========  ===========================================================
+    """
+
+    spread: FloatArray
+    growth: FloatArray
+    stretch: FloatArray
+    loadings: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A batch as the bulk remembers it; nodes stand for samples with the same (k, r).
+
+    ======  =========  ===========  ==========================================================
+    symbol  attribute  shape        meaning
+    ======  =========  ===========  ==========================================================
+    α       samples                 n/d
+    \\       weights    (Y,)
+    κ       first,     (E, Y),      moments of the coordinates on the frame (spikes before the
+            second     (E, E, Y)    step, teacher's remainder)
+    ψ_A     added      (T, Y)       what the batch adds to Σ_A: n⁻¹Σψ_A x xᵀ
+    F       frame      (E, V)       the frame as combinations of the vectors before
+    c       carry      (V', V)      vectors after the step: combinations of those before …
+    a       sums       (V', Y)      … and sums over the batch
+    r'      rank                    spikes after the step
+    ======  =========  ===========  ==========================================================
+    """
+
+    samples: float
+    weights: FloatArray
+    first: FloatArray
+    second: FloatArray
+    added: FloatArray
+    frame: FloatArray
+    carry: FloatArray
+    sums: FloatArray
+    rank: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The law of a neuron after some steps.
+
+    Vectors that are carried along: the r spikes, then those that norms go with, last the teacher.
+
+    ======  =============  =========  =====================================================
+    symbol  attribute      shape      meaning
+    ======  =============  =========  =====================================================
+    A, π    values,        (T,)       types
+            probabilities
+    S_A     spikes         (T, r)     leans
+    c_A     totals         (T,)       squared norms of the bulk
+    γ       overlap        (r,)       of the teacher with the spikes
+    \\       steps          (s, r)     cosines of the direction Xᵀr of each step with the spikes
+    J       memory         (T, T)     what is left of W₀ along the types' right vectors
+    a_A     constant       (T,)       Σ_A = a_A I + Σ_b multiplier_b(A) (batch b)
+    \\       multipliers    (s, T)
+    \\       records                   batches from the second one on
+    \\       fluctuations
+    \\       others                    blocks of the vectors that norms go with
+    ======  =============  =========  =====================================================
+    """
+
+    values: FloatArray
+    probabilities: FloatArray
+    spikes: FloatArray
+    totals: FloatArray
+    overlap: FloatArray
+    steps: FloatArray
+    memory: FloatArray
+    constant: FloatArray
+    multipliers: FloatArray
+    records: tuple[Record, ...] = ()
+    fluctuations: tuple[Fluctuation, ...] = ()
+    others: tuple[int, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """r."""
+        return int(self.spikes.shape[1])
+
+    @property
+    def remainder(self) -> float:
+        """√(1 − |γ|²)."""
+        return math.sqrt(max(1.0 - float(self.overlap @ self.overlap), 0.0))
+
+    @property
+    def frame(self) -> FloatArray:
+        """(spikes, teacher's remainder) as combinations of the vectors that are carried along."""
+        rank = self.rank
+        frame = np.zeros((rank + 1, rank + len(self.others) + 1))
+        frame[:rank, :rank] = np.eye(rank)
+        inverse = 1.0 / self.remainder if self.remainder > 1e-12 else 0.0
+        frame[rank, :rank], frame[rank, -1] = -inverse * self.overlap, inverse
+        return frame
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    """What neurons and teacher do at points k (K, r)."""
+
+    task: Task
+    trained: Trained
+    points: FloatArray
+    weights: FloatArray
+
+    @cached_property
+    def wanted(self) -> Wanted:
+        trained = self.trained
+        along = tuple((self.points @ trained.overlap).tolist())
+        return teacher_given(self.task.link, along, trained.remainder)
+
+    @cached_property
+    def output(self) -> FloatArray:
+        """f(k)."""
+        trained = self.trained
+        scale = np.sqrt(trained.totals)[:, None]
+        seen = smoothed_by_symmetry(self.task.activation, trained.spikes @ self.points.T, scale)
+        return np.asarray((trained.probabilities * trained.values) @ seen.mean)
+
+    @cached_property
+    def slope(self) -> Smoothed:
+        """Moments of σ'(S_A·k + √c_A z), (T, K)."""
+        return self.slopes(self.trained.spikes, self.trained.totals)
+
+    def slopes(self, spikes: FloatArray, totals: FloatArray) -> Smoothed:
+        """The same for neurons with other leans and norms."""
+        scale = np.sqrt(totals)[:, None]
+        return smoothed(self.task.activation.derivative, spikes @ self.points.T, scale)
+
+    @property
+    def residual(self) -> FloatArray:
+        """E[r | k]."""
+        return np.asarray(self.wanted.mean - self.output)
+
+    @property
+    def square(self) -> FloatArray:
+        """E[r² | k]."""
+        wanted, f = self.wanted, self.output
+        return np.asarray(
+            wanted.square + self.task.noise_variance - 2 * wanted.mean * f + f * f
+        )
+
+
+def _rule(trained: Trained, level: int) -> Rule:
+    steepness = np.abs(trained.spikes) / np.sqrt(trained.totals)[:, None]
+    return axes_rule(level, tuple(width_of(float(steep)) for steep in steepness.max(axis=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    """Neurons after the step: their leans in the enlarged space, and their squared norms.
+
+    The space has the spikes before the step, the teacher's remainder, and functions of k (noise of the
+    batch).
+    """
+
+    lean: FloatArray  # (T, space)
+    totals: FloatArray  # (T,), without leans that are dropped
+    gain: FloatArray  # 1 + sE[rξ_A], (T,)
+
+
+def _moved(view: _View, slope: Smoothed, spikes: FloatArray, totals: FloatArray, step: _Step) -> _Moved:
+    """What the step makes of neurons with these leans, norms and slopes."""
+    k, w, s = view.points, view.weights, step.moved
+    zeta, xi = slope.mean, slope.linear / np.sqrt(totals)[:, None]
+    gain = 1.0 + s * (xi @ (w * view.residual))
+    noise = (slope.second_moment - zeta**2) @ (w * view.square) / step.samples
+    lean = [
+        spikes + s[:, None] * (zeta @ ((w * view.residual)[:, None] * k)),
+        (s * (zeta @ (w * view.wanted.linear)))[:, None],
+        s[:, None] * zeta * np.sqrt(w * view.square / step.samples),
+    ]
+    return _Moved(np.concatenate(lean, axis=1), totals * gain**2 + s**2 * noise, gain)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """s = η̃A of the types, and α."""
+
+    moved: FloatArray
+    samples: float
+
+
+def take_step(
+    task: Task, trained: Trained, rate: float, samples: float, level: int, norms: bool
+) -> Trained:
+    r"""The law of a neuron after one more step with η̃ = ``rate`` on α = ``samples`` fresh samples.
+
+    .. math:: S_A ← \bigl(S_A + sE[k r ζ_A],\; sE[h_1ζ_A],\; s\sqrt{E[r²|k]/α}\,ζ_A(k)\bigr),\qquad
+              c_A ← c_A(1 + s\,E[rξ_A])² + \frac{s²}{α}E[r²(E σ'² - ζ_A²)]
+
+    Two directions are kept as spikes: the strongest, and the form of the other leans applied to the
+    teacher. What is dropped counts as bulk.
+    """
+    rule, values = _rule(trained, level), trained.values
+    view = _View(task, trained, rule.nodes, rule.weights)
+    step = _Step(rate * values, samples)
+    moved = _moved(view, view.slope, trained.spikes, trained.totals, step)
+    teacher = np.zeros(moved.lean.shape[1])
+    teacher[: trained.rank], teacher[trained.rank] = trained.overlap, trained.remainder
+    basis, combination = _kept(moved.lean, trained.probabilities, teacher)
+    spikes = moved.lean @ basis
+    dropped = np.maximum((moved.lean**2).sum(axis=1) - (spikes**2).sum(axis=1), 0.0)
+    stretch = moved.gain - 1.0
+    constant = trained.constant * moved.gain**2 - 2 * trained.totals * stretch * moved.gain
+    w, zeta = rule.weights, view.slope.mean
+    root = (np.sqrt(trained.probabilities) * values)[:, None]
+    pull = rate * (root * zeta * w) @ (root * zeta).T
+    after = replace(
+        trained,
+        spikes=spikes,
+        totals=moved.totals + dropped,
+        overlap=basis.T @ teacher,
+        steps=_directions(view, trained, samples) @ basis,
+        memory=(np.eye(len(values)) - pull) @ trained.memory,
+        constant=constant + dropped,
+        multipliers=np.concatenate([trained.multipliers * moved.gain**2, np.ones((1, len(values)))]),
+    )
+    if norms:
+        after = _with_fluctuations(view, trained, after, basis, step, moved.gain)
+    remembered = _View(task, trained, *_sample_nodes(trained.rank, level))
+    record = _record(remembered, combination, step, moved.gain, norms, _RESIDUALS[level])
+    return replace(after, records=(*trained.records, record))
+
+
+def _directions(view: _View, trained: Trained, samples: float) -> FloatArray:
+    """The unit vectors Xᵀr of all steps so far, in the enlarged space."""
+    w, noise = view.weights, np.sqrt(view.weights * view.square / samples)
+    own = np.concatenate(
+        [(w * view.residual) @ view.points, [w @ view.wanted.linear], noise]
+    )
+    before = np.zeros((len(trained.steps), len(own)))
+    before[:, : trained.rank] = trained.steps
+    return np.concatenate([before, own[None] / np.linalg.norm(own)])
+
+
+def _kept(
+    lean: FloatArray, probabilities: FloatArray, teacher: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Directions that are kept as spikes, (space, ≤ 2), and as combinations of neurons, (T, ≤ 2)."""
+    root = np.sqrt(probabilities)[:, None]
+    left, size, right = np.linalg.svd(root * lean, full_matrices=False)
+    some = size > 1e-12 * size[0]
+    left, size, right = left[:, some], size[some], right[some]
+    mixing = [np.eye(1, len(size))[0]]
+    if len(size) > 1:
+        seen = size**2 * (right @ teacher)
+        seen[0] = 0.0
+        length = float(np.linalg.norm(seen))
+        # Where nothing of the teacher is left, the second strongest.
+        plain = np.eye(2, len(size))[1]
+        mixing.append(seen / length if length > 1e-9 * size[0] ** 2 else plain)
+    mixed = np.array(mixing[:_DIRECTIONS])
+    mixed = mixed * np.where(mixed @ (right @ teacher) < 0, -1.0, 1.0)[:, None]
+    return (mixed @ right).T, root * left @ (mixed / size).T
+
+
+def _with_fluctuations(
+    view: _View,
+    trained: Trained,
+    after: Trained,
+    basis: FloatArray,
+    step: _Step,
+    gain: FloatArray,
+) -> Trained:
+    """The fluctuations of the neurons after the step: those before, and a new one of the norms."""
+    types = len(trained.values)
+    found = []
+    for old in trained.fluctuations:
+        size = _STEP * float(trained.totals.min())
+        size /= max(float(np.abs(old.growth).max()), float(np.abs(old.stretch).max()), 1e-12)
+        ends = []
+        for sign in (1.0, -1.0):
+            spikes = trained.spikes + sign * size * old.stretch
+            totals = trained.totals + sign * size * old.growth
+            ends.append(_moved(view, view.slopes(spikes, totals), spikes, totals, step))
+        loadings = np.zeros((types, old.loadings.shape[1] + types))
+        loadings[:, : old.loadings.shape[1]] = gain[:, None] * old.loadings
+        found.append(
+            Fluctuation(
+                spread=old.spread,
+                growth=(ends[0].totals - ends[1].totals) / (2 * size),
+                stretch=(ends[0].lean - ends[1].lean) @ basis / (2 * size),
+                loadings=loadings,
+            )
+        )
+    loadings = np.zeros((types, len(trained.others) + types))
+    loadings[:, len(trained.others) :] = np.diag(trained.totals)
+    found.append(
+        Fluctuation(
+            spread=_spread(view, trained, step, gain),
+            growth=np.ones(types),
+            stretch=np.zeros((types, after.rank)),
+            loadings=loadings,
+        )
+    )
+    return replace(after, fluctuations=tuple(found), others=(*trained.others, *(0,) * types))
+
+
+def _spread(view: _View, trained: Trained, step: _Step, gain: FloatArray) -> FloatArray:
+    r"""v of the norms' new fluctuation: old weights times new ones, the new ones, and (I + sK)².
+
+    With φ = σ' − ζ − ξh, the terms of theory §5b for one step, in an isotropic bulk.
+    """
+    rule = coordinate_rule(1, nodes=_GAUSSIAN)
+    z, mean = rule.nodes[:, 0], rule.weights
+    c, s, alpha, w = trained.totals, step.moved, step.samples, view.weights
+    slope, r2 = view.slope, view.square
+    h = (trained.spikes @ view.points.T)[:, :, None] + np.sqrt(c)[:, None, None] * z
+    sigma = np.asarray(view.task.activation.derivative(h), dtype=float)
+    phi = sigma - slope.mean[:, :, None] - slope.linear[:, :, None] * z
+    second, fourth = (phi**2) @ mean, (phi**4) @ mean
+    product = (phi**2) @ (mean * z * z)
+    tilt = slope.linear / np.sqrt(c)[:, None]  # ξ
+    moments = [np.ones_like(c), s * (tilt @ (w * view.residual))]
+    moments.append(s**2 * (tilt**2 @ (w * r2)))
+    # Third and fourth moments of r only matter beside large curvatures: those of a Gaussian.
+    cubes = 3 * r2 * view.residual - 2 * view.residual**3
+    moments.append(s**3 * (tilt**3 @ (w * cubes)))
+    moments.append(s**4 * (tilt**4 @ (w * 3 * r2**2)))
+    k1, k2, k3, k4 = 1 + moments[1], *(moments[j] / alpha ** (j - 1) for j in (2, 3, 4))
+    n2 = k2 + k1**2
+    n4 = k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
+    new = second @ (w * r2)  # E[r² φ²]
+    linear = 2 * (2 * slope.quadratic) * (s * gain)[:, None]  # λ, the part of ‖w‖² linear in w
+    seen = [linear @ (w * view.residual * view.points[:, j]) for j in range(trained.rank)]
+    seen.append(linear @ (w * view.wanted.linear))
+    total = 2 * c**2 * (n4 - n2**2) + c * sum(part**2 for part in seen)
+    total = total + 4 * c * s**2 / alpha * (gain**2 * (product @ (w * r2)) + k2 * new)
+    total = total + s**4 / alpha**3 * ((fourth - second**2) @ (w * 3 * r2**2))
+    return np.asarray(np.maximum(total + 2 * s**4 / alpha**2 * new**2, 0.0))
+
+
+def _sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes k (K, r) and weights that stand for the samples of a batch."""
+    axes = [coordinate_rule(1, nodes=count) for count in (_ALONG[level], _BESIDE[level])[:rank]]
+    nodes, weights = axes[0].nodes, axes[0].weights
+    for axis in axes[1:]:
+        count = len(axis.weights)
+        nodes = np.concatenate(
+            [np.repeat(nodes, count, axis=0), np.tile(axis.nodes, (len(nodes), 1))], axis=1
+        )
+        weights = np.multiply.outer(weights, axis.weights).ravel()
+    kept = weights > _PRUNED
+    return nodes[kept], weights[kept] / weights[kept].sum()
+
+
+def _record(
+    view: _View,
+    combination: FloatArray,
+    step: _Step,
+    gain: FloatArray,
+    norms: bool,
+    count: int,
+) -> Record:
+    """The batch as the bulk remembers it."""
+    trained, k, w = view.trained, view.points, view.weights
+    law = _residuals(view, count)
+    weights = w[:, None] * law.weights
+    shape = weights.shape
+    first = [(w * k[:, j])[:, None] * law.weights for j in range(trained.rank)]
+    first.append(w[:, None] * law.first)
+    second = np.empty((trained.rank + 1, trained.rank + 1, *shape))
+    for i in range(trained.rank):
+        for j in range(trained.rank):
+            second[i, j] = (w * k[:, i] * k[:, j])[:, None] * law.weights
+        second[i, -1] = second[-1, i] = (w * k[:, i])[:, None] * law.first
+    second[-1, -1] = w[:, None] * law.second
+    slope, s = view.slope, step.moved[:, None, None]
+    zeta = slope.mean[:, :, None]
+    xi = (slope.linear / np.sqrt(trained.totals)[:, None])[:, :, None]
+    noise = (slope.second_moment - slope.mean**2)[:, :, None]
+    r, scale = law.nodes, (trained.totals * gain)[:, None, None]
+    added = 2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise
+    rank, others = trained.rank, len(trained.others)
+    sums = [np.tensordot(combination.T, s * r * zeta, axes=1)]
+    sums.append(np.zeros((others, *shape)))
+    if norms:
+        bend = 2 * slope.quadratic[:, :, None]
+        sums.append(2 * s * gain[:, None, None] * r * bend)
+    sums.append(np.zeros((1, *shape)))
+    stacked = np.concatenate(sums)
+    new = combination.shape[1]
+    carry = np.zeros((len(stacked), rank + others + 1))
+    carry[:new, :rank] = combination.T @ trained.spikes
+    carry[np.arange(new, new + others), np.arange(rank, rank + others)] = 1.0
+    carry[-1, -1] = 1.0
+    flat = -1
+    return Record(
+        samples=step.samples,
+        weights=weights.ravel(),
+        first=np.stack(first).reshape(rank + 1, flat),
+        second=second.reshape(rank + 1, rank + 1, flat),
+        added=added.reshape(len(added), flat),
+        frame=trained.frame,
+        carry=carry,
+        sums=stacked.reshape(len(stacked), flat),
+        rank=new,
+    )
+
+
+def _residuals(view: _View, count: int) -> Conditional:
+    """The law of r = y − f(k) and of the teacher's coordinate beside the spikes, at each k."""
+    trained, task = view.trained, view.task
+    hidden = coordinate_rule(1, nodes=_HIDDEN)
+    z, w = hidden.nodes[:, 0], hidden.weights
+    noise = coordinate_rule(1, nodes=_NOISE if task.noise_variance else 1)
+    e = math.sqrt(task.noise_variance) * noise.nodes[:, 0]
+    u = (view.points @ trained.overlap)[:, None] + trained.remainder * z
+    clean = np.asarray(task.link(u), dtype=float) - view.output[:, None]
+    values = (clean[:, :, None] + e).reshape(len(clean), -1)
+    weights = (w[:, None] * noise.weights).ravel()
+    return conditional_rule(values, weights, np.repeat(z, len(e)), count)

@@ -1,0 +1,252 @@
+"""From a problem with several steps to its equivalent model (theory §7)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from giantsteps.problem import Problem
+from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.norms import Norms
+from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.solver.bulk import Batch, Stage
+from giantsteps.theory.steps.first import link_of
+from giantsteps.theory.steps.neuron import NeuronLaw
+from giantsteps.theory.steps.one import movement, neuron_law, types_of
+from giantsteps.theory.steps.several.fresh import Fluctuation, Task, Trained, take_step
+from giantsteps.types import FloatArray
+
+__all__ = ["several_steps", "trained_by"]
+
+#: Functions of a batch that are kept, relative to the largest, by resolution.
+_RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
+
+
+def several_steps(
+    problem: Problem,
+    d: int | None = None,
+    *,
+    simplify: tuple[str, ...] = (),
+    level: int = USUAL,
+    **others: Any,
+) -> SpikedFeatures:
+    """The equivalent model after several steps on fresh batches.
+
+    The bulk is Σ_A = a_A I + Σ_b (batch b): what a batch adds to the covariance, with the bulk that it finds
+    replaced by its trace. Traces are exact.
+    """
+    neurons = math.inf if d is None else float(problem.at(d).neurons)
+    sized = problem if d is None else problem.realised(d)
+    shared: dict[str, Any] = {
+        "activation": sized.activation,
+        "teacher": link_of(sized),
+        "noise_variance": sized.noise_variance,
+        "width": sized.width,
+        "neurons": neurons,
+        "problem": problem,
+        **others,
+    }
+
+    continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
+    shared["levels"] = (0, 2) if continuous else (0, 3)
+    # A continuous second layer fits every function that norms could add.
+    norms = not simplify and not continuous
+
+    @lru_cache(maxsize=8)
+    def finer(level: int) -> SpikedFeatures:
+        law, trained = trained_by(sized, neurons, level, norms=norms)
+        return _model(law, trained, simplify, shared, _RESOLVED[level])
+
+    return replace(finer(min(level, 1)), finer=finer)
+
+
+def trained_by(
+    problem: Problem, neurons: float, level: int, norms: bool = True
+) -> tuple[NeuronLaw, Trained]:
+    """The law of a neuron after all steps, and that of the first step."""
+    first, trained = _first(problem, neurons, level, norms)
+    task = Task(problem.activation, link_of(problem), problem.noise_variance)
+    for number, step in enumerate(problem.steps[1:], start=1):
+        rate = movement(problem, number, neurons)
+        trained = take_step(task, trained, rate, step.samples, level, norms)
+    return first, trained
+
+
+def _first(
+    problem: Problem, neurons: float, level: int, norms: bool
+) -> tuple[NeuronLaw, Trained]:
+    """The first step, in the form that later steps continue."""
+    rate = movement(problem, 0, neurons)
+    unit = neuron_law(problem, np.array([rate]), level)
+    strength = abs(float(unit.spikes[0]))
+    later = sum(movement(problem, number, neurons) for number in range(1, len(problem.steps)))
+    steepness = strength + abs(later * unit.slope.hermite[0] * unit.length)
+    values, probabilities = types_of(problem.init.second_layer, level, steepness)
+    law = replace(unit, moved=rate * values)
+    types = len(values)
+    root = np.sqrt(probabilities) * values
+    memory = np.eye(types) - rate * law.slope.hermite[0] ** 2 * np.outer(root, root)
+    trained = Trained(
+        values=values,
+        probabilities=probabilities,
+        spikes=law.spikes[:, None],
+        totals=law.covariance().totals,
+        overlap=np.array([law.overlap]),
+        steps=np.ones((1, 1)),
+        memory=memory,
+        constant=np.zeros(types),
+        multipliers=np.ones((1, types)),
+    )
+    if not norms or not rate:
+        return law, trained
+    found = law.norms(problem.init.weights == "gaussian")
+    place = (0, 0, 0, *((1, 1) if np.any(law.tilt) else ()))
+    fluctuations = []
+    for c in range(len(found.spread)):
+        # On b̂, B, b₂, b₃, M b, M b₂; the second has none.
+        loadings = np.delete(found.loadings[c], 1, axis=1)
+        loadings = np.pad(loadings, ((0, 0), (0, len(place) - loadings.shape[1])))
+        stretch = found.stretch[c] if found.stretch.shape[2] else np.zeros((types, 1))
+        fluctuations.append(Fluctuation(found.spread[c], found.growth[c], stretch, loadings))
+    return law, replace(trained, fluctuations=tuple(fluctuations), others=place)
+
+
+def _model(
+    law: NeuronLaw,
+    trained: Trained,
+    simplify: tuple[str, ...],
+    shared: dict[str, Any],
+    tolerance: float,
+) -> SpikedFeatures:
+    isotropic = "isotropic bulk" in simplify
+    bulk = (
+        NeuronCovariance.isotropic(trained.totals, trained.rank)
+        if isotropic
+        else _covariance(law, trained, tolerance)
+    )
+    pull = None
+    if math.isfinite(shared["neurons"]):
+        root = np.sqrt(trained.probabilities)
+        kept = (trained.memory * trained.totals) @ trained.memory.T - np.diag(trained.totals)
+        pull = (kept / np.outer(root, root))[None]
+    return SpikedFeatures(
+        spikes=trained.spikes,
+        overlap=trained.overlap,
+        probabilities=trained.probabilities,
+        bulk=bulk,
+        norms=_norms(trained, bulk.frame) if trained.fluctuations and not simplify else None,
+        pull=pull,
+        second_layer=trained.values,
+        step_directions=trained.steps,
+        **shared,
+    )
+
+
+def _norms(trained: Trained, frame: int) -> Norms:
+    """Loadings follow the spikes and the remainder in the frame of special vectors."""
+    rank, found = trained.rank, trained.fluctuations
+    loadings = np.zeros((len(found), len(trained.values), frame))
+    for c, one in enumerate(found):
+        loadings[c, :, rank + 1 : rank + 1 + one.loadings.shape[1]] = one.loadings
+    return Norms(
+        np.stack([one.spread for one in found]),
+        loadings,
+        growth=np.stack([one.growth for one in found]),
+        stretch=np.stack([one.stretch for one in found]),
+    )
+
+
+def _covariance(law: NeuronLaw, trained: Trained, tolerance: float) -> NeuronCovariance:
+    """Σ_A from the first step, exactly, and from what later batches add."""
+    first = law.covariance()
+    columns = [trained.multipliers[0][:, None] * first.coefficients]
+    columns[0][:, 0] += trained.constant
+    batches, stages = [first.batches[0]], [_first_stage(law, trained)]
+    blocks = [(first.gram[1:, 1:], first.gram[0, 1:])]
+    for record, multiplier in zip(trained.records, trained.multipliers[1:], strict=True):
+        mixing, functions = _few(multiplier[:, None] * record.added, record.weights, tolerance)
+        columns.append(mixing)
+        batches.append(
+            Batch(
+                samples=np.array(record.samples),
+                weights=record.weights,
+                first=record.first,
+                second=record.second,
+                linear=functions,
+                factors=np.zeros((0, len(record.weights))),
+            )
+        )
+        stages.append(
+            Stage(
+                frame=record.frame,
+                carry=record.carry,
+                sums=record.sums,
+                place=_place(trained, record.rank, len(record.carry)),
+            )
+        )
+        mean = functions @ record.weights
+        within = (functions * record.weights) @ functions.T / record.samples
+        blocks.append((within + np.outer(mean, mean), mean))
+    rank, count = trained.rank, trained.rank + len(trained.others) + 1
+    special = np.zeros((count, count))
+    special[: rank + 1] = trained.frame
+    special[np.arange(rank + 1, count), np.arange(rank, count - 1)] = 1.0
+    return NeuronCovariance(
+        shares=np.ones(1),
+        diagonal=np.ones((1, 1)),
+        coefficients=np.concatenate(columns, axis=1),
+        external=np.ones((1, 1, 1)),
+        special=special,
+        gram=_gram(blocks),
+        batches=tuple(batches),
+        stages=tuple(stages),
+    )
+
+
+def _place(trained: Trained, rank: int, count: int) -> tuple[int, ...]:
+    """Blocks of the vectors after a step: spikes, those of the norms so far, the teacher."""
+    return (*(0,) * rank, *trained.others[: count - rank - 1], 0)
+
+
+def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
+    """The vectors after the first step: b̂, then b̂, b₂, b₃ (and M b, M b₂) for norms, the teacher."""
+    r = law.labels.nodes
+    unit = r / law.length
+    powers = [unit, unit, r**2, r**3, r, r**2]
+    some = 3 + 2 * bool(np.any(law.tilt)) if trained.fluctuations else 0
+    count = some + 2
+    carry = np.zeros((count, 1))
+    carry[-1] = 1.0
+    sums = np.stack([*powers[: some + 1], 0.0 * r])
+    return Stage(
+        frame=np.ones((1, 1)), carry=carry, sums=sums, place=_place(trained, 1, count)
+    )
+
+
+def _few(
+    functions: FloatArray, weights: FloatArray, tolerance: float
+) -> tuple[FloatArray, FloatArray]:
+    """Functions of all types as combinations (T, L) of few functions (L, Y)."""
+    if len(functions) == 1:
+        return np.ones((1, 1)), functions
+    left, size, right = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
+    count = max(1, int((size > tolerance * size[0]).sum()))
+    mixing = left[:, :count] * size[:count]
+    # At every node by the combination that makes it: weights may be tiny.
+    inverse = left[:, :count] / size[:count]
+    return mixing, inverse.T @ functions
+
+
+def _gram(blocks: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """d⁻¹tr Ω_cΩ_c' of the identity and of independent batches: their own, and products of means."""
+    means = np.concatenate([[1.0], *(mean for _, mean in blocks)])
+    gram = np.outer(means, means)
+    start = 1
+    for own, mean in blocks:
+        gram[start : start + len(mean), start : start + len(mean)] = own
+        start += len(mean)
+    return gram
