@@ -31,7 +31,7 @@ _FAR_SHARE = 1e-4
 _MEMORY = 6_000_000
 #: Changes to the next resolution below which an answer is good, and above which it is none: of models
 #: of several steps, whose equations are approximate, and of one.
-_GOOD, _BAD = (1e-4, 1e-9), (1e-3, 1e-6)
+_GOOD, _BAD = (1e-3, 1e-9), (3e-3, 1e-6)
 _ROUNDING = 1e-13
 
 #: A model and a readout of it.

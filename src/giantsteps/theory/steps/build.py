@@ -17,8 +17,8 @@ from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import one_step
 from giantsteps.theory.steps.several.model import several_steps
 from giantsteps.theory.steps.several.multi_index import several_directions
+from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
-from giantsteps.theory.steps.several.two import two_steps
 
 __all__ = [
     "degrees_of_freedom",
@@ -40,11 +40,12 @@ def model(
         return several_directions(problem, d, **others)
     if len(problem.steps) < 2:
         return one_step(problem, d, simplify=simplify, **others)
-    if kind_of(problem) is Kind.SMALL_STEPS:
+    reused = any(step.batch == "previous" for step in problem.steps)
+    if reused and kind_of(problem) is Kind.SMALL_STEPS and len(problem.steps) > 2:
         assert d is not None
         return many_small_steps(problem, d, **others)
-    if any(step.batch == "previous" for step in problem.steps):
-        return two_steps(problem, d, **others)
+    if reused:
+        return reused_steps(problem, d, simplify=simplify, **others)
     return several_steps(problem, d, simplify=simplify, **others)
 
 

@@ -27,7 +27,7 @@ from giantsteps.theory.steps.several.response import (
 )
 from giantsteps.theory.steps.several.sample_law import SampleLaw, sample_law
 
-__all__ = ["Field", "Modes", "two_step_field"]
+__all__ = ["Field", "Modes", "respond", "two_step_field"]
 
 #: Eigenvalues of 𝒦 below this, relative to the largest, are rounding.
 _ROUNDING = 1e-11
@@ -140,11 +140,8 @@ def two_step_field(
     """
     law = sample_law(teacher, noise_variance, samples[0])
     values, probabilities = second_layer.types()
-    respond = reused_response if reused else fresh_response
-    response = respond(activation, law, rates[0] * values)
+    response, residual = respond(activation, law, values, probabilities, rates[0], reused)
     linear = moments(activation).linear
-    output = np.tensordot(probabilities * values, response.output, axes=1)
-    residual = law.label - output  # r, (Y, V)
     pull = residual * response.slope  # g_A, (T, Y, V)
     frame = law.frame(pull)  # E[x g_A], (T, R + 1)
     weighted = (pull * law.mass).reshape(len(values), -1)
@@ -171,6 +168,21 @@ def two_step_field(
         first=values * (first * length + second * along / length),
         variances=variances,
     )
+
+
+def respond(
+    activation: Function,
+    law: SampleLaw,
+    values: NDArray,
+    probabilities: NDArray,
+    rate: float,
+    reused: bool,
+) -> tuple[Response, NDArray]:
+    """How neurons answer the samples of the second batch, and the residuals r, (Y, V)."""
+    answer = reused_response if reused else fresh_response
+    response = answer(activation, law, rate * values)
+    output = np.tensordot(probabilities * values, response.output, axes=1)
+    return response, law.label - output
 
 
 def _variances(

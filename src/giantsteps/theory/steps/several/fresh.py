@@ -31,7 +31,7 @@ from giantsteps.theory.model.rules import axes_rule, width_of
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
 from giantsteps.types import FloatArray
 
-__all__ = ["Fluctuation", "Record", "Task", "Trained", "take_step"]
+__all__ = ["Fluctuation", "Record", "Task", "Trained", "kept_directions", "take_step"]
 
 #: Directions kept as spikes.
 _DIRECTIONS = 2
@@ -267,7 +267,7 @@ def take_step(
     moved = _moved(view, view.slope, trained.spikes, trained.totals, step)
     teacher = np.zeros(moved.lean.shape[1])
     teacher[: trained.rank], teacher[trained.rank] = trained.overlap, trained.remainder
-    basis, combination = _kept(moved.lean, trained.probabilities, teacher)
+    basis, combination = kept_directions(moved.lean, trained.probabilities, teacher)
     spikes = moved.lean @ basis
     dropped = np.maximum((moved.lean**2).sum(axis=1) - (spikes**2).sum(axis=1), 0.0)
     stretch = moved.gain - 1.0
@@ -303,7 +303,7 @@ def _directions(view: _View, trained: Trained, samples: float) -> FloatArray:
     return np.concatenate([before, own[None] / np.linalg.norm(own)])
 
 
-def _kept(
+def kept_directions(
     lean: FloatArray, probabilities: FloatArray, teacher: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Directions that are kept as spikes, (space, ≤ 2), and as combinations of neurons, (T, ≤ 2)."""

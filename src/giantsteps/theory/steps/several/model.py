@@ -20,7 +20,7 @@ from giantsteps.theory.steps.one import movement, neuron_law, types_of
 from giantsteps.theory.steps.several.fresh import Fluctuation, Task, Trained, take_step
 from giantsteps.types import FloatArray
 
-__all__ = ["several_steps", "trained_by"]
+__all__ = ["few_functions", "gram_of", "several_steps", "trained_by"]
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.
 _RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
@@ -168,7 +168,7 @@ def _covariance(law: NeuronLaw, trained: Trained, tolerance: float) -> NeuronCov
     batches, stages = [first.batches[0]], [_first_stage(law, trained)]
     blocks = [(first.gram[1:, 1:], first.gram[0, 1:])]
     for record, multiplier in zip(trained.records, trained.multipliers[1:], strict=True):
-        mixing, functions = _few(multiplier[:, None] * record.added, record.weights, tolerance)
+        mixing, functions = few_functions(multiplier[:, None] * record.added, record.weights, tolerance)
         columns.append(mixing)
         batches.append(
             Batch(
@@ -201,7 +201,7 @@ def _covariance(law: NeuronLaw, trained: Trained, tolerance: float) -> NeuronCov
         coefficients=np.concatenate(columns, axis=1),
         external=np.ones((1, 1, 1)),
         special=special,
-        gram=_gram(blocks),
+        gram=gram_of(blocks),
         batches=tuple(batches),
         stages=tuple(stages),
     )
@@ -227,7 +227,7 @@ def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
     )
 
 
-def _few(
+def few_functions(
     functions: FloatArray, weights: FloatArray, tolerance: float
 ) -> tuple[FloatArray, FloatArray]:
     """Functions of all types as combinations (T, L) of few functions (L, Y)."""
@@ -241,7 +241,7 @@ def _few(
     return mixing, inverse.T @ functions
 
 
-def _gram(blocks: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
+def gram_of(blocks: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
     """d⁻¹tr Ω_cΩ_c' of the identity and of independent batches: their own, and products of means."""
     means = np.concatenate([[1.0], *(mean for _, mean in blocks)])
     gram = np.outer(means, means)

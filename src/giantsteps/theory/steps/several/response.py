@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline, make_interp_spline
 
 from giantsteps.functions import Function
-from giantsteps.gaussian import Moments, Rule, gauss_rule, moments, smoothed
+from giantsteps.gaussian import Moments, Rule, Smoothed, gauss_rule, moments, smoothed
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.theory.steps.several.sample_law import SampleLaw
 
-__all__ = ["Response", "fresh_response", "lengths", "reused_response"]
+__all__ = ["Response", "fresh_response", "lengths", "reused_response", "smoothed_slope"]
 
 #: Half-width of the integral over g and its widest panel.
 _REACH, _PANEL = 8.5, 4.25
@@ -72,7 +72,7 @@ def fresh_response(activation: Function, law: SampleLaw, moved: NDArray) -> Resp
     sigma = moments(activation)
     scale = np.sqrt(lengths(sigma, law, moved))[:, None]
     mean = np.multiply.outer(moved * sigma.linear, law.step)
-    slope = smoothed(activation.derivative, mean, scale)
+    slope = smoothed_slope(activation, law, moved)
     # The label plays no part: one row stands for all.
     return Response(
         output=smoothed(activation, mean, scale).mean[:, None],
@@ -82,6 +82,13 @@ def fresh_response(activation: Function, law: SampleLaw, moved: NDArray) -> Resp
         tilt=slope.linear[:, None],
         echo=moments(activation).linear * slope.mean[:, None],
     )
+
+
+def smoothed_slope(activation: Function, law: SampleLaw, moved: NDArray) -> Smoothed:
+    """Moments of σ'(h) on a sample that the first step has not seen, (T, V)."""
+    sigma = moments(activation)
+    scale = np.sqrt(lengths(sigma, law, moved))[:, None]
+    return smoothed(activation.derivative, np.multiply.outer(moved * sigma.linear, law.step), scale)
 
 
 def reused_response(activation: Function, law: SampleLaw, moved: NDArray) -> Response:

@@ -42,6 +42,7 @@ class SampleLaw:
     y, v    label, step     (Y, 1), (V,)    the nodes, a grid
     \\       mass            (Y, V)          E f = Σ mass · f; not all positive
     \\       along           (R, Y, V)       E[u f] = Σ along · f
+    \\       square          (Y, V)          E[u₁² f] = Σ square · f
     κ       linear          (R,)            E[y u]; μ₁* for one direction
     Ey²     label_moment    float           second moment of the labels
     α₀      samples         float           of the first step
@@ -52,6 +53,7 @@ class SampleLaw:
     step: NDArray
     mass: NDArray
     along: NDArray
+    square: NDArray
     linear: NDArray
     label_moment: float
     samples: float
@@ -91,8 +93,12 @@ def teacher_rule(teacher: Teacher) -> Rule:
     return teacher.rule
 
 
-def sample_law(teacher: Teacher, noise_variance: float, samples: float) -> SampleLaw:
+def sample_law(
+    teacher: Teacher, noise_variance: float, samples: float, order: int = _ORDER
+) -> SampleLaw:
     """The law of (u, y, v) for a teacher, a noise variance Δ and a first step with α₀ samples.
+
+    ``order`` nodes on each panel of y and v.
 
     References: theory §7; moniri2026.
     """
@@ -106,19 +112,21 @@ def sample_law(teacher: Teacher, noise_variance: float, samples: float) -> Sampl
     weight = (rule.weights[:, None] * noise.weights).ravel()
     y_panels = _label_panels(label, weight, np.sqrt(label_moment))
     v_panels = _V_EDGES * np.sqrt(float(linear @ linear) + spread**2)
-    labels = PanelGrid(y_panels, _ORDER)
-    steps = PanelGrid(v_panels, _ORDER)
+    labels = PanelGrid(y_panels, order)
+    steps = PanelGrid(v_panels, order)
     first = _hermite(_FIRST_STEP_NODES, spread)
     (y_share,) = labels.spread(clean[:, None] + noise.nodes, noise.weights)
     (v_share,) = steps.spread((rule.nodes @ linear)[:, None] + first.nodes, first.weights)
     # Given u, label and step are independent: weights are products, summed over u.
-    weights = np.concatenate([np.ones((1, len(clean))), rule.nodes.T]) * rule.weights
+    u = rule.nodes.T
+    weights = np.concatenate([np.ones((1, len(clean))), u, u[:1] ** 2]) * rule.weights
     joint = np.stack([y_share.T @ (row[:, None] * v_share) for row in weights])
     return SampleLaw(
         label=labels.nodes[:, None],
         step=steps.nodes,
         mass=joint[0],
-        along=joint[1:],
+        along=joint[1:-1],
+        square=joint[-1],
         linear=linear,
         label_moment=label_moment,
         samples=samples,
