@@ -82,11 +82,8 @@ def _or_give_d(advice: str) -> Callable[[Problem, int | None], str]:
     return fix
 
 
-def _plain_steps(problem: Problem) -> bool:
-    return all(
-        (step.rule, step.loss, step.decay, step.precondition) == ("gradient", "squared", 0.0, 0.0)
-        for step in problem.steps
-    )
+def _rules(*allowed: str) -> Callable[[Problem], bool]:
+    return lambda problem: all(step.rule in allowed for step in problem.steps)
 
 
 CONDITIONS: dict[str, Condition] = {
@@ -149,11 +146,35 @@ CONDITIONS: dict[str, Condition] = {
         _one_sided_limits,
         _no_marginal_spike,
     ),
-    "plain steps": Condition(
-        "steps are plain gradient steps on the squared loss",
-        "the equations are those of plain gradient steps on the squared loss",
-        'rule="gradient", loss="squared", decay=0 and precondition=0, or simulation',
-        _plain_steps,
+    "gradient steps": Condition(
+        "steps follow the gradient",
+        "the equations are those of gradient steps",
+        'rule="gradient", or simulation',
+        _rules("gradient"),
+    ),
+    "known rules": Condition(
+        "steps follow the gradient, normalised or not, or its sign",
+        "there is no theory for this rule",
+        'rule="gradient", "normalized" or "sign", or simulation',
+        _rules("gradient", "normalized", "sign"),
+    ),
+    "squared loss": Condition(
+        "the loss is the squared one",
+        "the equations are those of the squared loss",
+        'loss="squared", or simulation',
+        lambda problem: all(step.loss == "squared" for step in problem.steps),
+    ),
+    "no decay": Condition(
+        "weights do not decay",
+        "the equations are those of steps without decay",
+        "decay=0, or simulation",
+        lambda problem: all(step.decay == 0 for step in problem.steps),
+    ),
+    "no preconditioner": Condition(
+        "gradients are not preconditioned",
+        "the equations are those of steps without a preconditioner",
+        "precondition=0, or simulation",
+        lambda problem: all(step.precondition == 0 for step in problem.steps),
     ),
     "isotropic inputs": Condition(
         "inputs are isotropic",

@@ -23,8 +23,16 @@ __all__ = ["RULES", "RULES_OF_MANY", "rule_of"]
 Cells = dict[tuple[Kind, bool], Rule | Absent]
 
 _ONE_DIRECTION = ("single index", "centered teacher")
-#: Seams of a problem that no equation below covers unless it says so.
-_PLAIN = ("plain steps", "isotropic inputs", "scaled output", "fresh readout")
+#: Seams of a problem that an equation does not cover unless it says so.
+_SEAMS = (
+    "gradient steps",
+    "squared loss",
+    "no decay",
+    "no preconditioner",
+    "isotropic inputs",
+    "scaled output",
+    "fresh readout",
+)
 
 _NO_STEP_YET = Absent("there is no step", "problems with at least one step")
 _ONE = Absent(
@@ -62,14 +70,14 @@ _FIVE = Rule(
     "§5",
     build.model,
     "derived (theory §5; checked against networks)",
-    needs=(*_ONE_DIRECTION, *_PLAIN),
+    needs=(*_ONE_DIRECTION, "known rules", *_SEAMS[3:]),
     references=("ba2022", "moniri2023", "cui2024", "dandi2024"),
 )
 _SEVEN = Rule(
     "§7",
     build.model,
     "derived (theory §7; checked against networks)",
-    needs=(*_ONE_DIRECTION, "no initial output", "reuse in two steps", *_PLAIN),
+    needs=(*_ONE_DIRECTION, "no initial output", "reuse in two steps", *_SEAMS),
     references=("moniri2026",),
 )
 _RANDOM_FEATURES = Rule(
@@ -80,16 +88,16 @@ _GAUSSIAN = Rule(
     "§4",
     small.risk,
     "theorem (ba2022, Theorem 5)",
-    needs=(*_ONE_DIRECTION, "centered activation", "mean-free or odd", *_PLAIN),
+    needs=(*_ONE_DIRECTION, "centered activation", "mean-free or odd", *_SEAMS),
     references=("ba2022",),
 )
 _STAIRCASE = Rule(
-    "§6", risk.risk, "derived (theory §6; the limit of §5)", needs=(*_ONE_DIRECTION, *_PLAIN),
+    "§6", risk.risk, "derived (theory §6; the limit of §5)", needs=(*_ONE_DIRECTION, *_SEAMS),
     references=("moniri2023",),
 )  # fmt: skip
 _BOUNDARY = replace(_STAIRCASE, needs=(*_STAIRCASE.needs, "no marginal spike"))
 _SPIKE = Rule(
-    "§2", first.weights, "theorem (ba2022; benaych2012)", needs=(*_ONE_DIRECTION, *_PLAIN),
+    "§2", first.weights, "theorem (ba2022; benaych2012)", needs=(*_ONE_DIRECTION, *_SEAMS),
     references=("ba2022", "benaych2012"),
 )  # fmt: skip
 
@@ -125,7 +133,7 @@ _SPECTRUM_BEFORE = Rule(
     "§3",
     kernel_small.kernel,
     "theorem (fan2020; after a step wang2024)",
-    needs=(*_ONE_DIRECTION, *_PLAIN),
+    needs=(*_ONE_DIRECTION, *_SEAMS),
     references=("ba2022", "wang2024", "fan2020"),
 )
 
@@ -166,7 +174,7 @@ RULES: dict[str, Cells] = {
     "gradient": {
         **_everywhere(
             Rule("§2", gradient.gradient, "theorem (ba2022, Proposition 2); its residual derived "
-                 "(theory §2)", needs=(*_ONE_DIRECTION, *_PLAIN), references=("ba2022",))
+                 "(theory §2)", needs=(*_ONE_DIRECTION, *_SEAMS), references=("ba2022",))
         ),
         **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
     },
@@ -196,7 +204,7 @@ RULES: dict[str, Cells] = {
     #: Finitely many spikes, and the teacher, leave no trace in the degrees of freedom.
     "degrees_of_freedom": {
         **{
-            (kind, given): Rule("§4", small.degrees_of_freedom, "theorem (ba2022)", needs=_PLAIN,
+            (kind, given): Rule("§4", small.degrees_of_freedom, "theorem (ba2022)", needs=_SEAMS,
                                 references=("ba2022",))
             for kind in (Kind.UNTRAINED, Kind.SMALL, Kind.BETWEEN, Kind.BOUNDARY, Kind.SMALL_STEPS)
             for given in (False, True)
@@ -227,7 +235,7 @@ RULES: dict[str, Cells] = {
 
 _MANY_DIRECTIONS = replace(
     _SEVEN,
-    needs=("few directions", "centered teacher", "no initial output", "at most two steps", *_PLAIN),
+    needs=("few directions", "centered teacher", "no initial output", "at most two steps", *_SEAMS),
 )
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import gauss_rule
+from giantsteps.problem import Step
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.types import FloatArray
 
@@ -59,19 +60,22 @@ def labels(
     finest: float,
     level: int = 1,
     tail: float = 0.0,
+    loss: str = "squared",
 ) -> Labels:
-    """The law of r = σ*(u) + ε − shift.
+    """The law of r = −ℓ'(shift; y), y = σ*(u) + ε: y − shift for the squared loss.
 
     Parameters
     ----------
     link : Function
         σ*.
     noise_variance, shift : float
-        Δ, and what is subtracted (c₀ E A).
+        Δ, and the output of the network at initialisation (c₀ E A).
     finest : float
         Functions of r are analytic up to this distance from the real line, near zero.
     level : int
         Resolution, from 0.
+    loss : str
+        As in `Step`.
     tail : float
         Share of the largest |r| that is cut off. The bulk of the weights has no edge where labels are
         unbounded; that of n₀ samples is the one of labels up to the largest of n₀ draws,
@@ -79,12 +83,13 @@ def labels(
     """
     rule = gauss_rule(link, width=3.5).pruned(_NEGLIGIBLE)
     u, w = rule.nodes, rule.weights / rule.weights.sum()
-    r = np.asarray(link(u), dtype=float) - shift
+    r = np.asarray(link(u), dtype=float)
     if noise_variance > 0:
         g, v = np.polynomial.hermite_e.hermegauss(_NOISE[level])
         g, v = g[v > _NEGLIGIBLE], v[v > _NEGLIGIBLE]
         r = (r[:, None] + math.sqrt(noise_variance) * g).ravel()
         u, w = np.repeat(u, len(g)), (w[:, None] * (v / v.sum())).ravel()
+    r = Step(samples=1.0, rate=1.0, loss=loss).residual(np.full_like(r, shift), r)
     if tail:
         u, r, w = _cut(u, r, w, tail)
     distinct, where = np.unique(r, return_inverse=True)

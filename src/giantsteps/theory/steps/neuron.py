@@ -1,13 +1,13 @@
 r"""The law of one neuron after one step, given the batch (theory §5b).
 
-.. math:: w = S_t\hat b + (I + κ_t M)\,w_0 + ζ,\qquad M = n_0^{-1}Σ_i r_i x_ix_i^⊤,\qquad
+.. math:: w = S_t\hat b + (ϱI + κ_t M)\,w_0 + ζ,\qquad M = n_0^{-1}Σ_i r_i x_ix_i^⊤,\qquad
           ζ = s\,n_0^{-1}Σ_i r_i φ_h(g_i)\,x_i,\qquad s = η̃A_t,
 
 with σ'(g) = μ₁ + h₁g + φ_h(g): the constant makes the spike, the linear part multiplies the initial
-weights, the rest acts like noise on each sample. Over w₀, for weights on the sphere,
+weights, the rest acts like noise on each sample; ϱ = 1 − decay. Over w₀, for weights on the sphere,
 
-.. math:: d\,\mathrm{Cov}(w) = Σ_t = (I + κ_tM)² + ε_t\mathbf S,\qquad
-          d\,\mathrm{Cov}(w, ‖w‖²) = (I + κ_tM)λ_t + ζ_t,\qquad d\,\mathrm{Var}‖w‖² = v_t .
+.. math:: d\,\mathrm{Cov}(w) = Σ_t = (ϱI + κ_tM)² + ε_t\mathbf S,\qquad
+          d\,\mathrm{Cov}(w, ‖w‖²) = (ϱI + κ_tM)λ_t + ζ_t,\qquad d\,\mathrm{Var}‖w‖² = v_t .
 """
 
 from __future__ import annotations
@@ -93,6 +93,7 @@ class NeuronLaw:
     α₀      samples       n₀/d
     r, u    labels        residuals of the batch, and the teacher's coordinate
     φ       slope         moments of σ'
+    ϱ       kept          what decay leaves of the initial weights
     ======  ============  =================================================
     """
 
@@ -100,6 +101,7 @@ class NeuronLaw:
     samples: float
     labels: Labels
     slope: Slopes
+    kept: float = 1.0
 
     # -- the spike ------------------------------------------------------------------------------
 
@@ -135,8 +137,10 @@ class NeuronLaw:
         r, alpha, tilt = self.labels.nodes, self.samples, self.tilt
         even = bool(np.any(tilt))
         linear = np.stack([2 * r, r * r]) if even else (r * r)[None]
-        ones = np.ones_like(self.moved)
-        columns = [ones, tilt, self.noise, tilt**2] if even else [ones, self.noise]
+        whole = np.full_like(self.moved, self.kept**2)
+        columns = [whole, self.noise]
+        if even:
+            columns = [whole, self.kept * tilt, self.noise, tilt**2]
         batch = Batch(
             samples=np.array(alpha),
             weights=self.labels.weights,
@@ -195,14 +199,14 @@ class NeuronLaw:
     def norms(self, gaussian: bool) -> Norms:
         r"""Variance of the squared norms, and what they go with; initial norms of Gaussian weights apart.
 
-        λ_t = 4sh₂(1 + κm̄) b + (s²/α₀)E[gφ²] b₂ is the part of ‖w‖² linear in w₀; sample i moves ‖w‖² by
-        n₀⁻¹[2sr(1 + κm̄)gφ + (s²r²/α₀)φ²], which goes with its own srφ_h x/n₀:
-        ζ_t = (2s²/α₀)(1 + κm̄)E[gφφ_h] b₂ + (s³/α₀²)E[φ²φ_h] b₃. Here b_j = n₀⁻¹Σ r^j x, m̄ = E r.
+        λ_t = 4sh₂(ϱ + κm̄) b + (s²/α₀)E[gφ²] b₂ is the part of ‖w‖² linear in w₀; sample i moves ‖w‖² by
+        n₀⁻¹[2sr(ϱ + κm̄)gφ + (s²r²/α₀)φ²], which goes with its own srφ_h x/n₀:
+        ζ_t = (2s²/α₀)(ϱ + κm̄)E[gφφ_h] b₂ + (s³/α₀²)E[φ²φ_h] b₃. Here b_j = n₀⁻¹Σ r^j x, m̄ = E r.
         """
         s, alpha, kappa, slope = self.moved, self.samples, self.tilt, self.slope
         _, _, h2, h3 = slope.hermite
         e, mean = self.labels.moment, self.labels.moment(1)
-        inner = 1.0 + kappa * mean
+        inner = self.kept + kappa * mean
         even = bool(np.any(kappa))
         by_b = 4 * s * h2 * inner
         by_b2 = s**2 / alpha * slope.lean
@@ -210,10 +214,11 @@ class NeuronLaw:
         own_b3 = s**3 / alpha**2 * slope.third
         zero = np.zeros_like(s)
         columns = [by_b * self.length, zero, by_b2 + own_b2, own_b3]
+        columns[0], columns[2] = columns[0] * self.kept, by_b2 * self.kept + own_b2
         if even:
             columns += [kappa * by_b, kappa * by_b2]
         second = e(2) / alpha + mean**2
-        growth = self._power(2) + 6 * s * h3 * (mean + kappa * second)
+        growth = self._power(2) + 6 * s * h3 * (self.kept * mean + kappa * second)
         growth = growth + s**2 / alpha * slope.bend * e(2)
         loadings, spread = np.stack(columns, axis=1), np.maximum(self._spread(), 0.0)
         if not gaussian:
@@ -226,9 +231,9 @@ class NeuronLaw:
         )
 
     def _power(self, power: int) -> FloatArray:
-        """N_j = d⁻¹tr (I + κM)^j, j = 2 or 4, from the free cumulants of M."""
+        """N_j = d⁻¹tr (ϱI + κM)^j, j = 2 or 4, from the free cumulants of M."""
         e, alpha, kappa = self.labels.moment, self.samples, self.tilt
-        k1 = 1.0 + kappa * e(1)
+        k1 = self.kept + kappa * e(1)
         k2, k3, k4 = (kappa**j * e(j) / alpha ** (j - 1) for j in (2, 3, 4))
         if power == 2:
             return k2 + k1**2
@@ -241,7 +246,7 @@ class NeuronLaw:
         r, weights = self.labels.nodes, self.labels.weights
         second, fourth = self.labels.moment(2), self.labels.moment(4)
         kappa, n2, n4 = self.tilt[:, None], self._power(2)[:, None], self._power(4)[:, None]
-        inner = 1.0 + kappa * self.labels.moment(1) + kappa * r / alpha
+        inner = self.kept + kappa * self.labels.moment(1) + kappa * r / alpha
         own = kappa**2 * second / alpha
         excess = inner**2 + own - n2
         pulled = 4 * s * h2 * r * inner + s**2 / alpha * slope.skew * r**2

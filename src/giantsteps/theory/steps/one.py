@@ -20,7 +20,7 @@ from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes
 from giantsteps.types import FloatArray
 
-__all__ = ["movement", "neuron_law", "one_step", "types_of"]
+__all__ = ["first_movement", "movement", "neuron_law", "one_step", "types_of"]
 
 #: Nodes of a panel of the second layer, by resolution, and where they end.
 _TYPES, _TYPES_REACH = (10, 16, 22, 30, 40), 7.5
@@ -58,6 +58,23 @@ def movement(problem: Problem, number: int, neurons: float) -> float:
     return step.rate if math.isinf(neurons) else step.rate * neurons ** (step.exponent - 0.5)
 
 
+def first_movement(problem: Problem, neurons: float) -> float:
+    r"""η̃ of the first step as it multiplies √N G; a normalised step divides by
+
+    .. math:: ‖\sqrt N G‖_F² → E A²\Bigl(μ_1²‖b‖² + \frac{E r² \operatorname{Var}σ'}{α_0}
+              + (2c_2 E r)²\Bigr) .
+    """
+    rate = movement(problem, 0, neurons)
+    if problem.steps[0].rule != "normalized" or not rate:
+        return rate
+    law, slope = neuron_law(problem, np.array([1.0])), _slopes(problem.activation)
+    mean, square = law.labels.moment(1), law.labels.moment(2)
+    linear, tilt = slope.hermite[:2]
+    noise = (slope.noise + tilt**2) * square / law.samples + (tilt * mean) ** 2
+    power = (linear * law.length) ** 2 + noise
+    return rate / math.sqrt(power * problem.init.second_layer.second_moment)
+
+
 def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> Labels:
     """The residuals of the first batch, y − c₀E A, for neurons that move by at most ``moved``."""
     step, slope = problem.steps[0], _slopes(problem.activation)
@@ -65,7 +82,7 @@ def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> 
     noise, tilt = moved * math.sqrt(slope.noise) / step.samples, abs(slope.hermite[1]) * moved
     finest = 1.0 / max(noise, tilt / step.samples, 0.25)
     octave = 2.0 ** math.floor(math.log2(finest))
-    return labels(link_of(problem), problem.noise_variance, shift, octave, min(level, 3), tail)
+    return labels(link_of(problem), problem.noise_variance, shift, octave, min(level, 3), tail, step.loss)
 
 
 def neuron_law(
@@ -78,6 +95,7 @@ def neuron_law(
         problem.steps[0].samples,
         labels_of(problem, largest, level, tail),
         _slopes(problem.activation),
+        1.0 - problem.steps[0].decay,
     )
 
 
@@ -96,7 +114,7 @@ def one_step(
     the neurons: along the right vectors of the types W₀ becomes W₀(I − η̃μ₁²AAᵀ/N), which changes the
     penalty on m_t by
 
-    .. math:: \frac{A_tA_s}{N}\bigl\{-η̃μ_1²[2g̃^0_{ts} + (κ_t+κ_s)g̃^M_{ts}]
+    .. math:: \frac{A_tA_s}{N}\bigl\{-η̃μ_1²[2ϱg̃^0_{ts} + (κ_t+κ_s)g̃^M_{ts}]
               + η̃²μ_1⁴(1 + 1/α_0)E A²\,g̃^0_{ts}\bigr\},\qquad
               g̃^0 = Uτ(𝒢)U^⊤,\quad g̃^M = Uτ(M𝒢)U^⊤ .
 
@@ -115,7 +133,7 @@ def one_step(
     }
     if not sized.steps:
         return SpikedFeatures(spikes=0.0, overlap=0.0, bulk=1.0, **shared)
-    rate = movement(sized, 0, neurons)
+    rate = first_movement(sized, neurons)
 
     @lru_cache(maxsize=8)
     def finer(level: int) -> SpikedFeatures:
@@ -147,7 +165,7 @@ def _at_level(
     norms = None
     # Without penalty a continuous second layer fits every function that norms could add.
     fits_all = math.isinf(neurons) and math.isinf(law.distinct_nonzero)
-    if rate and not simplify and not fits_all:
+    if (rate or neuron.kept < 1) and not simplify and not fits_all:
         norms = neuron.norms(problem.init.weights == "gaussian")
     return SpikedFeatures(
         spikes=neuron.spikes[:, None],
@@ -172,7 +190,7 @@ def _pull(
     linear = rate * neuron.slope.hermite[0] ** 2
     square = linear**2 * (1.0 + 1.0 / neuron.samples) * float(probabilities @ values**2)
     outer = np.outer(values, values)
-    plain = outer * (square - 2.0 * linear)
+    plain = outer * (square - 2.0 * linear * neuron.kept)
     if not np.any(neuron.tilt) or "isotropic bulk" in simplify:
         return plain[None]
     tilt = np.add.outer(neuron.tilt, neuron.tilt)
