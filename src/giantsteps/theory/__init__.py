@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from giantsteps.theory.model.covariance import NeuronCovariance as NeuronCovariance
     from giantsteps.theory.model.from_weights import risk_of_weights as risk_of_weights
-    from giantsteps.theory.model.spiked_features import SpikedFeatures as SpikedFeatures
     from giantsteps.theory.model.norms import Norms as Norms
+    from giantsteps.theory.model.spiked_features import SpikedFeatures as SpikedFeatures
     from giantsteps.theory.questions.bounds import bounds as bounds
     from giantsteps.theory.questions.degrees_of_freedom import (
         degrees_of_freedom as degrees_of_freedom,

@@ -10,8 +10,8 @@ from giantsteps.answers import Bounds
 from giantsteps.errors import NotCovered
 from giantsteps.functions import Function
 from giantsteps.gaussian import moments, smoothed
-from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.rules import graded_rule
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.types import FloatArray
 
 __all__ = ["best_penalty", "bounds_of_model"]

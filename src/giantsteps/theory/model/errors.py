@@ -14,9 +14,9 @@ from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.gaussian import hermite_coefficients, hermite_functions
 from giantsteps.problem import Ridge
-from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.model.rules import LEVELS
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.readout import Readout, read_out
 from giantsteps.theory.solver.state import Equations

@@ -11,8 +11,8 @@ from giantsteps.answers import LearnedFunction, Solution
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Ridge
 from giantsteps.theory.model.errors import refine, solve_cells
-from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.rules import graded_rule
+from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.types import FloatArray
 
 __all__ = ["learned_function_of_model", "points_of"]

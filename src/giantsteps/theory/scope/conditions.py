@@ -188,6 +188,12 @@ CONDITIONS: dict[str, Condition] = {
         'init.output="scaled", or simulation',
         lambda problem: problem.init.output == "scaled",
     ),
+    "no mean output": Condition(
+        "an unscaled network has E σ(z) = 0 or a second layer of mean zero",
+        "the output of the unscaled network would start at order √N",
+        'gs.centered(activation), or second_layer="gaussian"',
+        lambda problem: problem.init.output == "scaled" or _no_initial_output(problem),
+    ),
     "fresh readout": Condition(
         "the readout is trained on fresh samples",
         "the equations are those of a readout on fresh samples",

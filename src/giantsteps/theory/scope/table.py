@@ -70,7 +70,14 @@ _FIVE = Rule(
     "§5",
     build.model,
     "derived (theory §5; checked against networks)",
-    needs=(*_ONE_DIRECTION, "known rules", *_SEAMS[3:]),
+    needs=(
+        *_ONE_DIRECTION,
+        "known rules",
+        "no mean output",
+        "no preconditioner",
+        "isotropic inputs",
+        "fresh readout",
+    ),
     references=("ba2022", "moniri2023", "cui2024", "dandi2024"),
 )
 _SEVEN = Rule(

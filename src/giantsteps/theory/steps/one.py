@@ -13,8 +13,8 @@ from scipy.stats import norm
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, SecondLayer
 from giantsteps.theory.model.covariance import NeuronCovariance
-from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.model.rules import graded_rule
+from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes
@@ -76,13 +76,20 @@ def first_movement(problem: Problem, neurons: float) -> float:
 
 
 def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> Labels:
-    """The residuals of the first batch, y − c₀E A, for neurons that move by at most ``moved``."""
+    """The residuals of the first batch for neurons that move by at most ``moved``.
+
+    They are y − c₀E A for the squared loss; an unscaled network starts with an output of variance E A² Var σ,
+    which is noise to the gradient.
+    """
+    unscaled = problem.init.output == "unscaled"
+    own = problem.init.second_layer.second_moment * moments(problem.activation).variance
     step, slope = problem.steps[0], _slopes(problem.activation)
     shift = moments(problem.activation).mean * problem.init.second_layer.mean
     noise, tilt = moved * math.sqrt(slope.noise) / step.samples, abs(slope.hermite[1]) * moved
     finest = 1.0 / max(noise, tilt / step.samples, 0.25)
     octave = 2.0 ** math.floor(math.log2(finest))
-    return labels(link_of(problem), problem.noise_variance, shift, octave, min(level, 3), tail, step.loss)
+    noise_variance = problem.noise_variance + (own if unscaled else 0.0)
+    return labels(link_of(problem), noise_variance, shift, octave, min(level, 3), tail, step.loss)
 
 
 def neuron_law(
@@ -159,7 +166,13 @@ def _at_level(
     law, unit = problem.init.second_layer, neuron_law(problem, np.array([rate]), level, tails[0])
     values, probabilities = types_of(law, level, abs(float(unit.spikes[0])), tails[1])
     neuron = replace(unit, moved=rate * values)
-    bulk = neuron.covariance()
+    bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlap
+    pull = None if math.isinf(neurons) else _pull(neuron, values, probabilities, rate, simplify)
+    if problem.init.output == "unscaled":
+        bulk, spike, overlap = _unscaled(neuron, values, rate, neurons, law.second_moment)
+        root = np.sqrt(probabilities)
+        own = -np.outer(root * values, root * values) / law.second_moment
+        pull = (bulk.totals.mean() * own / np.outer(root, root))[None]
     if "isotropic bulk" in simplify:
         bulk = NeuronCovariance.isotropic(bulk.totals, 1)
     norms = None
@@ -168,12 +181,12 @@ def _at_level(
     if (rate or neuron.kept < 1) and not simplify and not fits_all:
         norms = neuron.norms(problem.init.weights == "gaussian")
     return SpikedFeatures(
-        spikes=neuron.spikes[:, None],
-        overlap=neuron.overlap,
+        spikes=spike[:, None],
+        overlap=overlap,
         probabilities=probabilities,
         bulk=bulk,
         norms=norms,
-        pull=None if math.isinf(neurons) else _pull(neuron, values, probabilities, rate, simplify),
+        pull=pull,
         second_layer=values,
         **shared,
     )
@@ -195,3 +208,41 @@ def _pull(
         return plain[None]
     tilt = np.add.outer(neuron.tilt, neuron.tilt)
     return np.stack([plain, -0.5 * linear * outer * tilt])
+
+
+def _unscaled(
+    neuron: NeuronLaw, values: FloatArray, rate: float, neurons: float, power: float
+) -> tuple[NeuronCovariance, FloatArray, float]:
+    r"""Bulk, leans and overlap of a network whose output starts at order one.
+
+    The gradient points against the initial output too, along ŵ = W₀a/‖W₀a‖, on which neurons lean from the
+    start: in the end by A(s₁b̂ + s₂ŵ),
+
+    .. math:: s_1 = η̃μ_1‖b‖,\qquad s_2 = \frac{1}{\sqrt{N E A²}} - η̃μ_1²\sqrt{E A²} ,
+
+    one direction. Of the bulk the component along the second layer is gone.
+    """
+    linear = neuron.slope.hermite[0]
+    first = rate * linear * neuron.length
+    second = 1.0 / math.sqrt(neurons * power) - rate * linear**2 * math.sqrt(power)
+    size = math.hypot(first, second)
+    overlap = neuron.overlap * first / size
+    found = neuron.covariance()
+    (stage,), special = found.stages, found.special
+    assert special is not None
+    count = len(stage.place)
+    # Vectors: as before, then ŵ, generic in the batch, and the teacher.
+    carry = np.zeros((count + 1, 2))
+    carry[-2, 1] = carry[-1, 0] = 1.0
+    sums = np.insert(stage.sums, count - 1, 0.0, axis=0)
+    wider = np.insert(special, count - 1, 0.0, axis=1)
+    wider[0] = 0.0
+    wider[0, 0], wider[0, -2] = first / size, second / size
+    rest = math.sqrt(max(1.0 - overlap**2, 1e-300))
+    wider[1] = -overlap * wider[0] / rest
+    wider[1, -1] += 1.0 / rest
+    stage = replace(
+        stage, frame=np.eye(1, 2), carry=carry, sums=sums, place=(*stage.place[:-1], 0, 0)
+    )
+    bulk = replace(found, external=np.eye(2)[:, None], special=wider, stages=(stage,))
+    return bulk, size * values, overlap
