@@ -28,14 +28,16 @@ class NeuronCovariance:
     symbol  attribute     shape      meaning
     ======  ============  =========  =====================================================
     ν_ι     shares        (I,)       of the directions
-    λ_ι     scales        (I,)       variance of the inputs along them
+    λ_ι     inputs        (I,)       variance of the inputs along them; None: one
+    \       scales        (I,)       the same for what a step takes for its samples
     ω_c(ι)  diagonal      (D, I)     operators that are diagonal; the first is the identity
     m_tc    coefficients  (T, m)
     \       batches                  the samples of the steps …
     \       stages                   … and the vectors after each, without an axis of cells
     \       external      (k, I, E)  vectors before all batches: their components along ι
     f_a     special       (F, k)     special vectors, combinations of the last vectors
-    \       gram          (m, m)     d⁻¹tr Ω_cΩ_c'
+    \       gram          (m, m)     d⁻¹tr ΣΩ_cΣΩ_c', Σ the covariance of the inputs
+    \       means         (m,)       d⁻¹tr ΣΩ_c; None: the first row of gram
     ======  ============  =========  =====================================================
     """
 
@@ -45,6 +47,8 @@ class NeuronCovariance:
     external: FloatArray
     gram: FloatArray
     special: FloatArray | None = None
+    means: FloatArray | None = None
+    inputs: FloatArray | None = None
     scales: FloatArray | None = None
     batches: tuple[Batch, ...] = ()
     stages: tuple[Stage, ...] = ()
@@ -122,16 +126,18 @@ class NeuronCovariance:
     @cached_property
     def totals(self) -> FloatArray:
         """c_t = d⁻¹tr Σ_t of shape (T,): squared norms of the neurons beside their spikes."""
-        return self.coefficients @ self.gram[0]
+        return self.coefficients @ self._means
+
+    @property
+    def _means(self) -> FloatArray:
+        return self.gram[0] if self.means is None else self.means
 
     @cached_property
     def modes(self) -> FloatArray:
         """y_te with d⁻¹tr Σ_tΣ_s = Σ_e y_te y_se and y_t0 = c_t: shape (T, M)."""
-        values, vectors = np.linalg.eigh(
-            self.gram[1:, 1:] - np.outer(self.gram[0, 1:], self.gram[0, 1:])
-        )
+        values, vectors = np.linalg.eigh(self.gram - np.outer(self._means, self._means))
         kept = values > 1e-15 * np.abs(self.gram).max()
-        rest = self.coefficients[:, 1:] @ (vectors[:, kept] * np.sqrt(values[kept]))
+        rest = self.coefficients @ (vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1]
         return np.concatenate([self.totals[:, None], rest], axis=1)
 
     @property
@@ -141,10 +147,12 @@ class NeuronCovariance:
 
     def bulk(self) -> Bulk:
         """What the solver sees, a stack of one cell."""
-        scales = np.ones(len(self.shares)) if self.scales is None else self.scales
+        inputs = np.ones(len(self.shares)) if self.inputs is None else self.inputs
+        scales = inputs if self.scales is None else self.scales
         special = np.eye(len(self.external)) if self.special is None else self.special
         return Bulk(
             shares=self.shares[None],
+            inverse=1.0 / inputs[None],
             scales=scales[None],
             diagonal=self.diagonal[None],
             coefficients=self.coefficients[None],

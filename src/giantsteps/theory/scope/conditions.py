@@ -188,6 +188,23 @@ CONDITIONS: dict[str, Condition] = {
         'init.output="scaled", or simulation',
         lambda problem: problem.init.output == "scaled",
     ),
+    "seams one at a time": Condition(
+        "inputs with a covariance are met by plain gradient steps",
+        "the equations of inputs with a covariance are those of gradient steps of a scaled network",
+        'rule="gradient", init.output="scaled" with such inputs, or simulation',
+        lambda problem: problem.inputs.isotropic
+        or (
+            all(step.rule == "gradient" for step in problem.steps)
+            and problem.init.output == "scaled"
+        ),
+    ),
+    "odd where preconditioned": Condition(
+        "σ is odd where the gradient is preconditioned",
+        "the equations of preconditioned steps are those of odd activations",
+        "an odd activation, precondition=0, or simulation",
+        lambda problem: moments(problem.activation).is_odd
+        or all(step.precondition == 0 for step in problem.steps),
+    ),
     "no mean output": Condition(
         "an unscaled network has E σ(z) = 0 or a second layer of mean zero",
         "the output of the unscaled network would start at order √N",

@@ -81,7 +81,8 @@ class Bulk:
     symbol  attribute     shape         meaning
     ======  ============  ============  ====================================================
     ν_ι     shares        (B, I)        of the directions
-    λ_ι     scales        (B, I)        variance of the inputs along them
+    1/λ_ι   inverse       (B, I)        what multiplies X, λ the variance of the inputs along them
+    \       scales        (B, I)        variance along them of what a step takes for its samples
     ω_c(ι)  diagonal      (B, D, I)     operators that are diagonal in the directions
     m_tc    coefficients  (B, T, m)
     \       batches                     one for each step …
@@ -93,6 +94,7 @@ class Bulk:
     """
 
     shares: Array
+    inverse: Array
     scales: Array
     diagonal: Array
     coefficients: Array

@@ -73,7 +73,7 @@ class Dyson:
         if operator.kind == "product":
             return np.ones_like(self.bulk.shares)
         which = operator.where[0]
-        return np.asarray(1.0 / self.bulk.scales if which < 0 else self.bulk.diagonal[:, which])
+        return self.bulk.inverse if which < 0 else self.bulk.diagonal[:, which]
 
     def along(self, number: int) -> Array:
         """The same times the shares of the directions."""
@@ -85,7 +85,7 @@ class Dyson:
     def _z(self) -> Array:
         """Z of shape (B, I, n, n)."""
         layout, bulk, rank = self.layout, self.bulk, self.rank
-        corner = self.x[:, None] / bulk.scales[:, :, None, None]
+        corner = self.x[:, None] * bulk.inverse[:, :, None, None]
         for d in range(layout.diagonal):
             corner = corner + bulk.diagonal[:, d, :, None, None] * self.strengths[:, d, None]
         if layout.all_active:

@@ -74,12 +74,13 @@ class Equations:
 
     @cached_property
     def totals(self) -> Array:
-        """τ(Σ_t) of the types: what 𝒢 = I sees, shape (B, T)."""
+        """c_t of the types, for a first guess, shape (B, T)."""
         bulk = self.system.bulk
-        means = [(bulk.shares[:, None] * bulk.diagonal).sum(axis=-1)]
+        weights = bulk.shares / bulk.inverse  # of the trace with the covariance of the inputs
+        means = [(weights[:, None] * bulk.diagonal).sum(axis=-1)]
         for batch in bulk.batches:
-            scale = (bulk.shares * bulk.scales).sum(axis=1)[:, None]
-            square = (bulk.shares * bulk.scales**2).sum(axis=1)
+            scale = (weights * bulk.scales).sum(axis=1)[:, None]
+            square = (weights * bulk.scales**2).sum(axis=1)
             means.append((batch.weights[:, None] * batch.linear).sum(axis=-1) * scale)
             for a, b in batch.pairs:
                 twice = (1.0 if a == b else 2.0) * square

@@ -20,6 +20,7 @@ from giantsteps.theory.steps.several.multi_index import several_directions
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
 from giantsteps.theory.steps.sign import sign_step
+from giantsteps.theory.steps.structured import structured_step
 
 __all__ = [
     "degrees_of_freedom",
@@ -39,6 +40,8 @@ def model(
     others = {"claim": claim, "before": _before(problem, claim, d)}
     if problem.teacher.rank > 1:
         return several_directions(problem, d, **others)
+    if not problem.inputs.isotropic:
+        return structured_step(problem, d, simplify=simplify, **others)
     if len(problem.steps) == 1 and problem.steps[0].rule == "sign":
         return sign_step(problem, d, simplify=simplify, **others)
     if len(problem.steps) < 2:

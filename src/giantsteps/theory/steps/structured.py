@@ -1,0 +1,235 @@
+r"""One gradient step on inputs x ~ N(0, Σ): its equivalent model (theory §9).
+
+In the frame of z = Σ^{-1/2}x and w' = Σ^{1/2}w the network is that of isotropic inputs, with weights whose
+covariance has the eigenvalues λ_ι of Σ. A step with the preconditioner Σ^{-p} moves neurons along
+b = Σ^{-p}n₀⁻¹Xᵀr; with the shares τ_ι of Σ^{1/2}β*,
+
+.. math:: ‖Σ^{1/2}b‖² = Σ_ι λ_ι^{2-2p}\Bigl(τ_ι E[ur]² + ν_ι\frac{E r²}{α_0}\Bigr),\qquad
+          γ = \frac{E[ur]\,Σ_ι λ_ι^{1-p}τ_ι}{‖Σ^{1/2}b‖},\qquad
+          Σ_t = (ϱ + κ_tM)² + ε_t Σ^{-p}\mathbf SΣ^{-p},
+
+M and 𝐒 sums over samples of covariance Σ (κ_t = 0 where p > 0: σ must be odd then).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from giantsteps.problem import Problem
+from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.norms import Norms
+from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.solver.bulk import Batch, Stage
+from giantsteps.theory.steps.first import link_of
+from giantsteps.theory.steps.neuron import NeuronLaw
+from giantsteps.theory.steps.one import movement, neuron_law, types_of
+from giantsteps.types import FloatArray
+
+__all__ = ["structured_step"]
+
+#: Nodes of a continuous spectrum.
+_DIRECTIONS = 28
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """λ_ι, ν_ι and τ_ι, and the power p of the preconditioner."""
+
+    values: FloatArray
+    shares: FloatArray
+    teacher: FloatArray
+    power: float
+
+    def mean(self, exponent: float) -> float:
+        """d⁻¹tr Σ^exponent."""
+        return float(self.shares @ self.values**exponent)
+
+    def along(self, exponent: float) -> float:
+        """Σ τ_ι λ_ι^exponent."""
+        return float(self.teacher @ self.values**exponent)
+
+
+def structured_step(
+    problem: Problem,
+    d: int | None = None,
+    *,
+    simplify: tuple[str, ...] = (),
+    level: int = USUAL,
+    **others: Any,
+) -> SpikedFeatures:
+    """The equivalent model after one step, or none, on inputs with a covariance."""
+    neurons = math.inf if d is None else float(problem.at(d).neurons)
+    sized = problem if d is None else problem.realised(d)
+    power = sized.steps[0].precondition if sized.steps else 0.0
+    spectrum = Spectrum(*sized.inputs.directions(_DIRECTIONS, d), power)
+    shared: dict[str, Any] = {
+        "activation": sized.activation,
+        "teacher": link_of(sized),
+        "noise_variance": sized.noise_variance,
+        "width": sized.width,
+        "neurons": neurons,
+        "problem": problem,
+        **others,
+    }
+
+    @lru_cache(maxsize=8)
+    def finer(level: int) -> SpikedFeatures:
+        return _at_level(sized, spectrum, neurons, simplify, level, shared)
+
+    return replace(finer(level), finer=finer)
+
+
+def _at_level(
+    problem: Problem,
+    spectrum: Spectrum,
+    neurons: float,
+    simplify: tuple[str, ...],
+    level: int,
+    shared: dict[str, Any],
+) -> SpikedFeatures:
+    if not problem.steps:
+        still = problem.replace({"steps": [{"samples": 1.0, "rate": 0.0}]})
+        return _at_level(still, spectrum, neurons, simplify, level, shared)
+    rate = movement(problem, 0, neurons)
+    unit = neuron_law(problem, np.array([rate]), level)
+    length, overlap = _direction(unit, spectrum)
+    second_layer = problem.init.second_layer
+    strength = abs(rate * unit.slope.hermite[0] * length)
+    values, probabilities = types_of(second_layer, level, strength)
+    law = replace(unit, moved=rate * values)
+    bulk = _covariance(law, spectrum, length, overlap)
+    continuous = math.isinf(second_layer.distinct_nonzero)
+    norms = None
+    if not simplify and not (continuous and math.isinf(neurons)):
+        norms = _norms(law, spectrum, length, problem.init.weights == "gaussian")
+    if "isotropic bulk" in simplify:
+        bulk, norms = NeuronCovariance.isotropic(bulk.totals, 1), None
+    return SpikedFeatures(
+        spikes=(law.moved * law.slope.hermite[0] * length)[:, None],
+        overlap=overlap,
+        probabilities=probabilities,
+        bulk=bulk,
+        norms=norms,
+        pull=None if math.isinf(neurons) or simplify else _pull(law, spectrum, values, probabilities, rate),
+        second_layer=values,
+        **shared,
+    )
+
+
+def _direction(law: NeuronLaw, spectrum: Spectrum) -> tuple[float, float]:
+    """‖Σ^{1/2}b‖ and γ."""
+    seen, square = law.labels.teacher(1), law.labels.moment(2) / law.samples
+    power = 2 - 2 * spectrum.power
+    length = math.sqrt(seen**2 * spectrum.along(power) + square * spectrum.mean(power))
+    overlap = seen * spectrum.along(1 - spectrum.power) / length if length else 0.0
+    return length, float(np.clip(overlap, -1.0, 1.0))
+
+
+def _covariance(
+    law: NeuronLaw, spectrum: Spectrum, length: float, overlap: float
+) -> NeuronCovariance:
+    """Σ_t through I, two powers of Σ for the initial output, 2M, 𝐒 and M²."""
+    r, alpha, e = law.labels.nodes, law.samples, law.labels.moment
+    values, p, mean = spectrum.values, spectrum.power, spectrum.mean
+    tilt = law.tilt if p == 0 else np.zeros_like(law.moved)
+    even = bool(np.any(tilt))
+    noise = law.noise
+    whole, zero = np.full_like(law.moved, law.kept**2), np.zeros_like(law.moved)
+    columns = [whole, zero, zero, noise]
+    means = [1.0, mean(2 - p), mean(3 - 2 * p), e(2) * mean(2 - 2 * p)]
+    linear = [r * r]
+    if even:
+        columns = [whole, zero, zero, law.kept * tilt, noise, tilt**2]
+        linear = [2 * r, r * r]
+        square = e(1) ** 2 * mean(3) + e(2) / alpha * mean(2)
+        means = [*means[:3], 2 * e(1) * mean(2), e(2) * mean(2), square]
+    reach, teacher = values ** (0.5 - p), 1.0 / np.sqrt(values)
+    root = np.sqrt(spectrum.teacher)
+    rest = math.sqrt(max(1.0 - overlap**2, 0.0))
+    inverse = 1.0 / rest if rest > 1e-12 else 0.0
+    # Vectors after the batch: b̂ in the frame of Σ^{-1/2}, b of the norms, the teacher.
+    unit = r / length if length else 0.0 * r
+    batch = Batch(
+        samples=np.array(alpha),
+        weights=law.labels.weights,
+        first=law.labels.first[None],
+        second=law.labels.second[None, None],
+        linear=np.stack(linear),
+        factors=r[None] if even else np.zeros((0, len(r))),
+    )
+    stage = Stage(
+        frame=np.eye(1, 2),
+        carry=np.array([[0.0, 0.0], [0.0, 1.0]]),
+        sums=np.stack([unit, 0.0 * r]),
+        place=(0, 0),
+    )
+    return NeuronCovariance(
+        shares=spectrum.shares,
+        diagonal=np.stack([np.ones_like(values), values ** (1 - p), values ** (2 - 2 * p)]),
+        coefficients=np.stack(columns, axis=1),
+        external=np.stack([reach * root, teacher * root])[:, :, None],
+        special=np.array([[1.0, 0.0], [-overlap * inverse, inverse], [1.0, 0.0]]),
+        gram=_gram(np.array(means), spectrum, law, even),
+        means=np.array(means),
+        inputs=values,
+        scales=values ** (1 - 2 * p),
+        batches=(batch,),
+        stages=(stage,),
+    )
+
+
+def _gram(means: FloatArray, spectrum: Spectrum, law: NeuronLaw, even: bool) -> FloatArray:
+    """d⁻¹tr ΣΩΣΩ' to leading order: products of means, and what Σ and the batch add on the diagonal."""
+    gram = np.outer(means, means)
+    gram[0, 0] = spectrum.mean(2)
+    p, e, alpha = spectrum.power, law.labels.moment, law.samples
+    number = 4 if even else 3
+    inner = spectrum.mean(2 - 2 * p)
+    square = e(4) / alpha * inner**2 + e(2) ** 2 * spectrum.mean(4 - 4 * p)
+    gram[number, number] = square
+    gram[0, number] = gram[number, 0] = e(2) * spectrum.mean(3 - 2 * p)
+    if even:
+        gram[3, 3] = 4 * (e(2) / alpha * inner**2 + e(1) ** 2 * spectrum.mean(4))
+        gram[3, 4] = gram[4, 3] = 2 * (e(3) / alpha * inner**2 + e(1) * e(2) * spectrum.mean(4))
+        gram[0, 3] = gram[3, 0] = 2 * e(1) * spectrum.mean(3)
+    return gram
+
+
+def _norms(law: NeuronLaw, spectrum: Spectrum, length: float, gaussian: bool) -> Norms:
+    """Norms Σ^{1/2}w: their initial spread is there for weights on the sphere too, as Σ is not I."""
+    plain, square = law.norms(True), spectrum.mean(2)
+    bent = 4 * law.moved * law.slope.hermite[2] * law.kept  # of b in the part of ‖w‖² linear in w₀
+    seen, noise = law.labels.teacher(1) ** 2, law.labels.moment(2) / law.samples
+    power = 1 - 2 * spectrum.power
+    own = seen * spectrum.along(power) + noise * spectrum.mean(power)  # ‖b‖²
+    rest = np.maximum(plain.spread[0] - (bent * law.length) ** 2, 0.0)
+    spread = square * rest + (square * bent) ** 2 * own
+    loadings = np.zeros((2, len(spread), 3))
+    loadings[0, :, 2] = square * law.kept * bent * length
+    initial = 2 * (spectrum.mean(2) - (0.0 if gaussian else 1.0))
+    stretch = law.moved * law.slope.hermite[2] * length
+    return Norms(
+        np.stack([spread, np.full_like(spread, max(initial, 0.0))]),
+        loadings,
+        growth=plain.growth,
+        stretch=np.stack([0 * spread, stretch])[:, :, None],
+    )
+
+
+def _pull(
+    law: NeuronLaw,
+    spectrum: Spectrum,
+    values: FloatArray,
+    probabilities: FloatArray,
+    rate: float,
+) -> FloatArray:
+    """What multiplies traces with I, Σ^{1−p} and Σ^{2−2p} in the penalty of m."""
+    linear = rate * law.slope.hermite[0] ** 2
+    outer = np.outer(values, values)
+    square = linear**2 * float(probabilities @ values**2) * (1.0 + 1.0 / law.samples)
+    return np.stack([0.0 * outer, -2.0 * law.kept * linear * outer, square * outer])
