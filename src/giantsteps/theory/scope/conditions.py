@@ -129,6 +129,14 @@ CONDITIONS: dict[str, Condition] = {
         'gs.centered(activation), or second_layer="gaussian"',
         _no_initial_output,
     ),
+    "batches add up": Condition(
+        "there is one step (else covariances of the batches are added up and some directions of the "
+        "leans dropped: test errors of networks at d = 1000 are within 0.6 % on fresh batches, 1 % on "
+        "a reused one, 2 % there with heavy-tailed labels)",
+        "there are several steps",
+        "one step",
+        lambda problem: len(problem.steps) <= 1 or all(s.exponent == 0 for s in problem.steps),
+    ),
     "reuse in two steps": Condition(
         "a batch is used twice at most, by the first two steps",
         "the equations of a reused batch are those of two steps",
@@ -157,6 +165,24 @@ CONDITIONS: dict[str, Condition] = {
         "there is no theory for this rule",
         'rule="gradient", "normalized" or "sign", or simulation',
         _rules("gradient", "normalized", "sign"),
+    ),
+    "smooth rules": Condition(
+        "steps follow the gradient, normalised or not",
+        "the equations of several steps are those of gradients, normalised or not",
+        'rule="gradient" or "normalized", or simulation',
+        _rules("gradient", "normalized"),
+    ),
+    "plain where reused": Condition(
+        "a reused batch is met by plain gradient steps on the squared loss",
+        "the equations of a reused batch are those of plain gradient steps on the squared loss",
+        'rule="gradient", loss="squared" and decay=0 with a reused batch, or simulation',
+        lambda problem: (
+            all(step.batch == "fresh" for step in problem.steps)
+            or all(
+                (step.rule, step.loss, step.decay) == ("gradient", "squared", 0.0)
+                for step in problem.steps
+            )
+        ),
     ),
     "squared loss": Condition(
         "the loss is the squared one",
@@ -192,18 +218,22 @@ CONDITIONS: dict[str, Condition] = {
         "inputs with a covariance are met by plain gradient steps",
         "the equations of inputs with a covariance are those of gradient steps of a scaled network",
         'rule="gradient", init.output="scaled" with such inputs, or simulation',
-        lambda problem: problem.inputs.isotropic
-        or (
-            all(step.rule == "gradient" for step in problem.steps)
-            and problem.init.output == "scaled"
+        lambda problem: (
+            problem.inputs.isotropic
+            or (
+                all(step.rule == "gradient" for step in problem.steps)
+                and problem.init.output == "scaled"
+            )
         ),
     ),
     "odd where preconditioned": Condition(
         "σ is odd where the gradient is preconditioned",
         "the equations of preconditioned steps are those of odd activations",
         "an odd activation, precondition=0, or simulation",
-        lambda problem: moments(problem.activation).is_odd
-        or all(step.precondition == 0 for step in problem.steps),
+        lambda problem: (
+            moments(problem.activation).is_odd
+            or all(step.precondition == 0 for step in problem.steps)
+        ),
     ),
     "no mean output": Condition(
         "an unscaled network has E σ(z) = 0 or a second layer of mean zero",

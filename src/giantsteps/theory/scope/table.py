@@ -84,7 +84,15 @@ _SEVEN = Rule(
     "§7",
     build.model,
     "derived (theory §7; checked against networks)",
-    needs=(*_ONE_DIRECTION, "no initial output", "reuse in two steps", *_SEAMS),
+    needs=(
+        *_ONE_DIRECTION,
+        "no initial output",
+        "reuse in two steps",
+        "smooth rules",
+        "plain where reused",
+        *_SEAMS[3:],
+    ),
+    exact_if=("batches add up",),
     references=("moniri2026",),
 )
 _RANDOM_FEATURES = Rule(

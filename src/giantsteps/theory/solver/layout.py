@@ -117,9 +117,7 @@ class Layout:
 
 
 @lru_cache(maxsize=256)
-def _layout(
-    rank: int, diagonal: int, linear: tuple[int, ...], factors: tuple[int, ...]
-) -> Layout:
+def _layout(rank: int, diagonal: int, linear: tuple[int, ...], factors: tuple[int, ...]) -> Layout:
     return Layout(rank, diagonal, linear, factors)
 
 

@@ -145,7 +145,9 @@ class Forms:
             a[:, :, row, column] = stage.sums[:, v]
             carried[:, :, row, column] = stage.carry[:, v]
         pulled = product(t, a)  # T a, (B, Y, n, columns)
-        z = [self.dyson.mean(number, pulled, batch.first[:, e]) for e in range(batch.first.shape[1])]
+        z = [
+            self.dyson.mean(number, pulled, batch.first[:, e]) for e in range(batch.first.shape[1])
+        ]
         frame, extra = self._framed(number), self._extra[number]
         source = carried.reshape(cells, -1, len(columns))
         source = source + product(transposed(frame), np.concatenate(z, axis=1))

@@ -15,7 +15,17 @@ __all__ = ["System"]
 
 #: What has one entry for each node k.
 _OVER_NODES = frozenset(
-    ["coordinates", "weights", "mean", "target", "linear", "residual", "target_linear", "target_square", "norms"]
+    [
+        "coordinates",
+        "weights",
+        "mean",
+        "target",
+        "linear",
+        "residual",
+        "target_linear",
+        "target_square",
+        "norms",
+    ]
 )
 
 

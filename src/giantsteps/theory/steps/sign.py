@@ -51,7 +51,9 @@ def sign_step(
     q = linear * law.length * math.sqrt(law.samples) / noise
     gain = math.sqrt(2 / math.pi / (1 + q * q)) * math.sqrt(law.samples) / noise  # ĝ
     values, probabilities = _signs(sized)
-    rule = graded_rule(_COORDINATES, 4.25 if abs(q) < 2 else 2.0 ** math.floor(math.log2(4.0 / abs(q))))
+    rule = graded_rule(
+        _COORDINATES, 4.25 if abs(q) < 2 else 2.0 ** math.floor(math.log2(4.0 / abs(q)))
+    )
     zeta, shares = rule.nodes, rule.weights
     psi = np.asarray(erf(q * zeta / math.sqrt(2)))
     size = math.sqrt(float(shares @ psi**2))
@@ -72,7 +74,9 @@ def sign_step(
         overlap=overlap,
         probabilities=probabilities,
         bulk=bulk,
-        norms=None if simplify else _norms(sized, law, values, moved, kept, q, gain, rule, psi, size),
+        norms=None
+        if simplify
+        else _norms(sized, law, values, moved, kept, q, gain, rule, psi, size),
         pull=None if d is None else _pull(values, probabilities, rate * gain * linear**2),
         second_layer=values,
         **others,
@@ -146,13 +150,9 @@ def _with_tilt(
         coefficients=coefficients,
         gram=gram,
         special=np.eye(count),
-        batches=(
-            replace(batch, first=nothing[:1], second=batch.weights[None, None]),
-        ),
+        batches=(replace(batch, first=nothing[:1], second=batch.weights[None, None]),),
         stages=(
-            Stage(
-                frame=np.eye(1, count), carry=np.eye(count), sums=nothing, place=(0,) * count
-            ),
+            Stage(frame=np.eye(1, count), carry=np.eye(count), sums=nothing, place=(0,) * count),
         ),
     )
 

@@ -115,7 +115,9 @@ def _at_level(
         probabilities=probabilities,
         bulk=bulk,
         norms=norms,
-        pull=None if math.isinf(neurons) or simplify else _pull(law, spectrum, values, probabilities, rate),
+        pull=None
+        if math.isinf(neurons) or simplify
+        else _pull(law, spectrum, values, probabilities, rate),
         second_layer=values,
         **shared,
     )

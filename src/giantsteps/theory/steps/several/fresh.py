@@ -22,6 +22,7 @@ import numpy as np
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import Rule, Smoothed, coordinate_rule, smoothed
+from giantsteps.problem import Step
 from giantsteps.theory.model.functions_of_spike import (
     Wanted,
     smoothed_by_symmetry,
@@ -165,10 +166,11 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class _View:
-    """What neurons and teacher do at points k (K, r)."""
+    """What neurons and teacher do at points k (K, r), and the residuals of a step there."""
 
     task: Task
     trained: Trained
+    step: Step
     points: FloatArray
     weights: FloatArray
 
@@ -196,18 +198,53 @@ class _View:
         scale = np.sqrt(totals)[:, None]
         return smoothed(self.task.activation.derivative, spikes @ self.points.T, scale)
 
-    @property
+    @cached_property
+    def _hidden(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """r at a quadrature of (z, noise), (K, Q), its weights and z, (Q,)."""
+        trained, task = self.trained, self.task
+        hidden = coordinate_rule(1, nodes=_HIDDEN)
+        noise = coordinate_rule(1, nodes=_NOISE if task.noise_variance else 1)
+        z, e = hidden.nodes[:, 0], math.sqrt(task.noise_variance) * noise.nodes[:, 0]
+        u = (self.points @ trained.overlap)[:, None] + trained.remainder * z
+        labels = np.asarray(task.link(u), dtype=float)[:, :, None] + e
+        output = np.broadcast_to(self.output[:, None, None], labels.shape)
+        r = self.step.residual(output, labels).reshape(len(labels), -1)
+        weights = np.multiply.outer(hidden.weights, noise.weights).ravel()
+        return r, weights, np.repeat(z, len(e))
+
+    @cached_property
+    def _plain(self) -> bool:
+        return self.step.loss == "squared"
+
+    @cached_property
     def residual(self) -> FloatArray:
         """E[r | k]."""
-        return np.asarray(self.wanted.mean - self.output)
+        if self._plain:
+            return np.asarray(self.wanted.mean - self.output)
+        r, weights, _ = self._hidden
+        return np.asarray(r @ weights)
 
-    @property
+    @cached_property
+    def beside(self) -> FloatArray:
+        """E[z r | k], z the teacher's coordinate beside the spikes."""
+        if self._plain:
+            return self.wanted.linear
+        r, weights, z = self._hidden
+        return np.asarray(r @ (weights * z))
+
+    @cached_property
     def square(self) -> FloatArray:
         """E[r² | k]."""
-        wanted, f = self.wanted, self.output
-        return np.asarray(
-            wanted.square + self.task.noise_variance - 2 * wanted.mean * f + f * f
-        )
+        if self._plain:
+            wanted, f = self.wanted, self.output
+            known = wanted.square + self.task.noise_variance
+            return np.asarray(known - 2 * wanted.mean * f + f * f)
+        r, weights, _ = self._hidden
+        return np.asarray(r**2 @ weights)
+
+    def residuals(self, count: int) -> Conditional:
+        """The law of r at each k, with so many nodes."""
+        return conditional_rule(*self._hidden, count)
 
 
 def _rule(trained: Trained, level: int) -> Rule:
@@ -225,35 +262,38 @@ class _Moved:
 
     lean: FloatArray  # (T, space)
     totals: FloatArray  # (T,), without leans that are dropped
-    gain: FloatArray  # 1 + sE[rξ_A], (T,)
+    gain: FloatArray  # ϱ + sE[rξ_A], (T,)
 
 
-def _moved(view: _View, slope: Smoothed, spikes: FloatArray, totals: FloatArray, step: _Step) -> _Moved:
+def _moved(
+    view: _View, slope: Smoothed, spikes: FloatArray, totals: FloatArray, step: _Pace
+) -> _Moved:
     """What the step makes of neurons with these leans, norms and slopes."""
     k, w, s = view.points, view.weights, step.moved
     zeta, xi = slope.mean, slope.linear / np.sqrt(totals)[:, None]
-    gain = 1.0 + s * (xi @ (w * view.residual))
+    gain = step.kept + s * (xi @ (w * view.residual))
     noise = (slope.second_moment - zeta**2) @ (w * view.square) / step.samples
     lean = [
-        spikes + s[:, None] * (zeta @ ((w * view.residual)[:, None] * k)),
-        (s * (zeta @ (w * view.wanted.linear)))[:, None],
+        step.kept * spikes + s[:, None] * (zeta @ ((w * view.residual)[:, None] * k)),
+        (s * (zeta @ (w * view.beside)))[:, None],
         s[:, None] * zeta * np.sqrt(w * view.square / step.samples),
     ]
     return _Moved(np.concatenate(lean, axis=1), totals * gain**2 + s**2 * noise, gain)
 
 
 @dataclass(frozen=True, eq=False)
-class _Step:
-    """s = η̃A of the types, and α."""
+class _Pace:
+    """s = η̃A of the types, α, and ϱ = 1 − decay."""
 
     moved: FloatArray
     samples: float
+    kept: float = 1.0
 
 
 def take_step(
-    task: Task, trained: Trained, rate: float, samples: float, level: int, norms: bool
+    task: Task, trained: Trained, step: Step, rate: float, level: int, norms: bool
 ) -> Trained:
-    r"""The law of a neuron after one more step with η̃ = ``rate`` on α = ``samples`` fresh samples.
+    r"""The law of a neuron after one more step with η̃ = ``rate`` on α fresh samples.
 
     .. math:: S_A ← \bigl(S_A + sE[k r ζ_A],\; sE[h_1ζ_A],\; s\sqrt{E[r²|k]/α}\,ζ_A(k)\bigr),\qquad
               c_A ← c_A(1 + s\,E[rξ_A])² + \frac{s²}{α}E[r²(E σ'² - ζ_A²)]
@@ -261,16 +301,18 @@ def take_step(
     Two directions are kept as spikes: the strongest, and the form of the other leans applied to the
     teacher. What is dropped counts as bulk.
     """
-    rule, values = _rule(trained, level), trained.values
-    view = _View(task, trained, rule.nodes, rule.weights)
-    step = _Step(rate * values, samples)
-    moved = _moved(view, view.slope, trained.spikes, trained.totals, step)
+    rule, values, samples = _rule(trained, level), trained.values, step.samples
+    view = _View(task, trained, step, rule.nodes, rule.weights)
+    if step.rule == "normalized":
+        rate = rate / _gradient_norm(view, samples)
+    pace = _Pace(rate * values, samples, 1.0 - step.decay)
+    moved = _moved(view, view.slope, trained.spikes, trained.totals, pace)
     teacher = np.zeros(moved.lean.shape[1])
     teacher[: trained.rank], teacher[trained.rank] = trained.overlap, trained.remainder
     basis, combination = kept_directions(moved.lean, trained.probabilities, teacher)
     spikes = moved.lean @ basis
     dropped = np.maximum((moved.lean**2).sum(axis=1) - (spikes**2).sum(axis=1), 0.0)
-    stretch = moved.gain - 1.0
+    stretch = moved.gain - pace.kept
     constant = trained.constant * moved.gain**2 - 2 * trained.totals * stretch * moved.gain
     w, zeta = rule.weights, view.slope.mean
     root = (np.sqrt(trained.probabilities) * values)[:, None]
@@ -281,23 +323,30 @@ def take_step(
         totals=moved.totals + dropped,
         overlap=basis.T @ teacher,
         steps=_directions(view, trained, samples) @ basis,
-        memory=(np.eye(len(values)) - pull) @ trained.memory,
+        memory=(pace.kept * np.eye(len(values)) - pull) @ trained.memory,
         constant=constant + dropped,
-        multipliers=np.concatenate([trained.multipliers * moved.gain**2, np.ones((1, len(values)))]),
+        multipliers=np.concatenate(
+            [trained.multipliers * moved.gain**2, np.ones((1, len(values)))]
+        ),
     )
     if norms:
-        after = _with_fluctuations(view, trained, after, basis, step, moved.gain)
-    remembered = _View(task, trained, *_sample_nodes(trained.rank, level))
-    record = _record(remembered, combination, step, moved.gain, norms, _RESIDUALS[level])
+        after = _with_fluctuations(view, trained, after, basis, pace, moved.gain)
+    remembered = _View(task, trained, step, *_sample_nodes(trained.rank, level))
+    record = _record(remembered, combination, pace, moved.gain, norms, _RESIDUALS[level])
     return replace(after, records=(*trained.records, record))
+
+
+def _gradient_norm(view: _View, samples: float) -> float:
+    """‖√N G‖_F: leans and bulk of a step of the size one."""
+    trained, unit = view.trained, _Pace(view.trained.values, samples, 0.0)
+    moved = _moved(view, view.slope, 0.0 * trained.spikes, trained.totals, unit)
+    return math.sqrt(float(trained.probabilities @ ((moved.lean**2).sum(axis=1) + moved.totals)))
 
 
 def _directions(view: _View, trained: Trained, samples: float) -> FloatArray:
     """The unit vectors Xᵀr of all steps so far, in the enlarged space."""
     w, noise = view.weights, np.sqrt(view.weights * view.square / samples)
-    own = np.concatenate(
-        [(w * view.residual) @ view.points, [w @ view.wanted.linear], noise]
-    )
+    own = np.concatenate([(w * view.residual) @ view.points, [w @ view.beside], noise])
     before = np.zeros((len(trained.steps), len(own)))
     before[:, : trained.rank] = trained.steps
     return np.concatenate([before, own[None] / np.linalg.norm(own)])
@@ -329,7 +378,7 @@ def _with_fluctuations(
     trained: Trained,
     after: Trained,
     basis: FloatArray,
-    step: _Step,
+    step: _Pace,
     gain: FloatArray,
 ) -> Trained:
     """The fluctuations of the neurons after the step: those before, and a new one of the norms."""
@@ -366,7 +415,7 @@ def _with_fluctuations(
     return replace(after, fluctuations=tuple(found), others=(*trained.others, *(0,) * types))
 
 
-def _spread(view: _View, trained: Trained, step: _Step, gain: FloatArray) -> FloatArray:
+def _spread(view: _View, trained: Trained, step: _Pace, gain: FloatArray) -> FloatArray:
     r"""v of the norms' new fluctuation: old weights times new ones, the new ones, and (I + sK)².
 
     With φ = σ' − ζ − ξh, the terms of theory §5b for one step, in an isotropic bulk.
@@ -387,13 +436,13 @@ def _spread(view: _View, trained: Trained, step: _Step, gain: FloatArray) -> Flo
     cubes = 3 * r2 * view.residual - 2 * view.residual**3
     moments.append(s**3 * (tilt**3 @ (w * cubes)))
     moments.append(s**4 * (tilt**4 @ (w * 3 * r2**2)))
-    k1, k2, k3, k4 = 1 + moments[1], *(moments[j] / alpha ** (j - 1) for j in (2, 3, 4))
+    k1, k2, k3, k4 = step.kept + moments[1], *(moments[j] / alpha ** (j - 1) for j in (2, 3, 4))
     n2 = k2 + k1**2
     n4 = k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
     new = second @ (w * r2)  # E[r² φ²]
     linear = 2 * (2 * slope.quadratic) * (s * gain)[:, None]  # λ, the part of ‖w‖² linear in w
     seen = [linear @ (w * view.residual * view.points[:, j]) for j in range(trained.rank)]
-    seen.append(linear @ (w * view.wanted.linear))
+    seen.append(linear @ (w * view.beside))
     total = 2 * c**2 * (n4 - n2**2) + c * sum(part**2 for part in seen)
     total = total + 4 * c * s**2 / alpha * (gain**2 * (product @ (w * r2)) + k2 * new)
     total = total + s**4 / alpha**3 * ((fourth - second**2) @ (w * 3 * r2**2))
@@ -417,14 +466,14 @@ def _sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
 def _record(
     view: _View,
     combination: FloatArray,
-    step: _Step,
+    step: _Pace,
     gain: FloatArray,
     norms: bool,
     count: int,
 ) -> Record:
     """The batch as the bulk remembers it."""
     trained, k, w = view.trained, view.points, view.weights
-    law = _residuals(view, count)
+    law = view.residuals(count)
     weights = w[:, None] * law.weights
     shape = weights.shape
     first = [(w * k[:, j])[:, None] * law.weights for j in range(trained.rank)]
@@ -451,7 +500,7 @@ def _record(
     stacked = np.concatenate(sums)
     new = combination.shape[1]
     carry = np.zeros((len(stacked), rank + others + 1))
-    carry[:new, :rank] = combination.T @ trained.spikes
+    carry[:new, :rank] = step.kept * combination.T @ trained.spikes
     carry[np.arange(new, new + others), np.arange(rank, rank + others)] = 1.0
     carry[-1, -1] = 1.0
     flat = -1
@@ -466,17 +515,3 @@ def _record(
         sums=stacked.reshape(len(stacked), flat),
         rank=new,
     )
-
-
-def _residuals(view: _View, count: int) -> Conditional:
-    """The law of r = y − f(k) and of the teacher's coordinate beside the spikes, at each k."""
-    trained, task = view.trained, view.task
-    hidden = coordinate_rule(1, nodes=_HIDDEN)
-    z, w = hidden.nodes[:, 0], hidden.weights
-    noise = coordinate_rule(1, nodes=_NOISE if task.noise_variance else 1)
-    e = math.sqrt(task.noise_variance) * noise.nodes[:, 0]
-    u = (view.points @ trained.overlap)[:, None] + trained.remainder * z
-    clean = np.asarray(task.link(u), dtype=float) - view.output[:, None]
-    values = (clean[:, :, None] + e).reshape(len(clean), -1)
-    weights = (w[:, None] * noise.weights).ravel()
-    return conditional_rule(values, weights, np.repeat(z, len(e)), count)

@@ -16,7 +16,7 @@ from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
-from giantsteps.theory.steps.one import movement, neuron_law, types_of
+from giantsteps.theory.steps.one import first_movement, movement, neuron_law, types_of
 from giantsteps.theory.steps.several.fresh import Fluctuation, Task, Trained, take_step
 from giantsteps.types import FloatArray
 
@@ -72,15 +72,13 @@ def trained_by(
     task = Task(problem.activation, link_of(problem), problem.noise_variance)
     for number, step in enumerate(problem.steps[1:], start=1):
         rate = movement(problem, number, neurons)
-        trained = take_step(task, trained, rate, step.samples, level, norms)
+        trained = take_step(task, trained, step, rate, level, norms)
     return first, trained
 
 
-def _first(
-    problem: Problem, neurons: float, level: int, norms: bool
-) -> tuple[NeuronLaw, Trained]:
+def _first(problem: Problem, neurons: float, level: int, norms: bool) -> tuple[NeuronLaw, Trained]:
     """The first step, in the form that later steps continue."""
-    rate = movement(problem, 0, neurons)
+    rate = first_movement(problem, neurons)
     unit = neuron_law(problem, np.array([rate]), level)
     strength = abs(float(unit.spikes[0]))
     later = sum(movement(problem, number, neurons) for number in range(1, len(problem.steps)))
@@ -89,7 +87,7 @@ def _first(
     law = replace(unit, moved=rate * values)
     types = len(values)
     root = np.sqrt(probabilities) * values
-    memory = np.eye(types) - rate * law.slope.hermite[0] ** 2 * np.outer(root, root)
+    memory = law.kept * np.eye(types) - rate * law.slope.hermite[0] ** 2 * np.outer(root, root)
     trained = Trained(
         values=values,
         probabilities=probabilities,
@@ -168,7 +166,9 @@ def _covariance(law: NeuronLaw, trained: Trained, tolerance: float) -> NeuronCov
     batches, stages = [first.batches[0]], [_first_stage(law, trained)]
     blocks = [(first.gram[1:, 1:], first.gram[0, 1:])]
     for record, multiplier in zip(trained.records, trained.multipliers[1:], strict=True):
-        mixing, functions = few_functions(multiplier[:, None] * record.added, record.weights, tolerance)
+        mixing, functions = few_functions(
+            multiplier[:, None] * record.added, record.weights, tolerance
+        )
         columns.append(mixing)
         batches.append(
             Batch(
@@ -222,9 +222,7 @@ def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
     carry = np.zeros((count, 1))
     carry[-1] = 1.0
     sums = np.stack([*powers[: some + 1], 0.0 * r])
-    return Stage(
-        frame=np.ones((1, 1)), carry=carry, sums=sums, place=_place(trained, 1, count)
-    )
+    return Stage(frame=np.ones((1, 1)), carry=carry, sums=sums, place=_place(trained, 1, count))
 
 
 def few_functions(

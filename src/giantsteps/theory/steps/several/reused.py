@@ -169,9 +169,7 @@ def _covariance(
     sums = np.tensordot(kept.combination.T, np.broadcast_to(lean, added.shape), axes=1)
     nodes = np.abs(law.mass) > _PRUNED
     scale = law.mass[nodes].sum()
-    weights, along, square = (
-        part[nodes] / scale for part in (law.mass, law.along[0], law.square)
-    )
+    weights, along, square = (part[nodes] / scale for part in (law.mass, law.along[0], law.square))
     mixing, functions = few_functions(added[:, nodes], np.abs(weights), _RESOLVED[level])
     sums = sums[:, nodes]
     mean = functions @ weights
