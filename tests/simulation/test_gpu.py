@@ -9,10 +9,11 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import simulation
-from giantsteps.simulation import _memory
-from giantsteps.simulation._arrays import Arrays
-from giantsteps.simulation._devices import resolve
-from giantsteps.simulation._streams import BLOCK, Role, Streams
+from giantsteps.simulation._engine import _memory
+from giantsteps.simulation._engine._arrays import Arrays
+from giantsteps.simulation._engine._devices import resolve
+from giantsteps.simulation._engine._memory import BLOCK
+from giantsteps.simulation._network._streams import Role, Streams
 
 pytestmark = pytest.mark.gpu
 
@@ -141,7 +142,7 @@ def test_draws_of_the_device(device: str, dtype: str) -> None:
 
 
 def test_risk_with_draws_of_the_device(device: str) -> None:
-    options = {"device": device, "rng": "device"}
+    options = {"device": device}
     first, again = (simulation.risk(make(), 500, 0, **options) for _ in range(2))
     assert first.test == pytest.approx(again.test, rel=1e-12)
     assert first.test == pytest.approx(simulation.risk(make(), 500, 0).test, rel=0.15)
@@ -171,5 +172,5 @@ def test_memory_of_the_device(device: str) -> None:
 
 
 def test_cost(device: str) -> None:
-    cost = simulation.run(make(), 2000, 0, device=device, rng="device").cost()
+    cost = simulation.run(make(), 2000, 0, device=device).cost()
     assert 0 < cost.seconds < 10

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from giantsteps.simulation import _machine
-from giantsteps.simulation._devices import resolve
+from giantsteps.simulation._engine import _machine
+from giantsteps.simulation._engine._devices import resolve
 
 
 def in_worker(stated: str | None) -> tuple[int, list[int]]:

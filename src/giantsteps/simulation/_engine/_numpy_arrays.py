@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import blas, eigh, eigvalsh, lapack
 
-from giantsteps.simulation import _machine
-from giantsteps.simulation._arrays import Array, Arrays
-from giantsteps.simulation._cholesky import factorise
+from giantsteps.simulation._engine import _machine
+from giantsteps.simulation._engine._arrays import Array, Arrays
+from giantsteps.simulation._engine._cholesky import factorise
 
 __all__ = ["NumpyArrays"]
 
@@ -33,7 +33,9 @@ class NumpyArrays(Arrays):
 
     def zeros(self, *shape: int, wide: bool = True) -> Array:
         # Sums are read and updated by BLAS, rows of features are written one after the other.
-        return np.zeros(shape, "float64" if wide else self.precision, order="F" if wide else "C")
+        if not wide or len(shape) < 2:
+            return np.zeros(shape, "float64" if wide else self.precision)
+        return np.zeros((*shape[:-2], shape[-1], shape[-2])).swapaxes(-1, -2)
 
     def free_memory(self) -> int | None:
         return _machine.memory()
@@ -48,36 +50,56 @@ class NumpyArrays(Arrays):
             with ThreadPoolExecutor(self.threads) as pool:
                 list(pool.map(task, slices))
 
+    def transform(self, function: Callable[[Array], Array], z: Array) -> Array:
+        flat = z.reshape(-1, z.shape[-1])
+
+        def task(rows: slice) -> None:
+            flat[rows] = function(flat[rows])
+
+        self.by_rows(task, *flat.shape)
+        return flat.reshape(z.shape)
+
     def add_product(self, out: Array, a: Array, b: Array) -> Array:
-        if out.ndim == 2 and out.flags.f_contiguous and a.dtype == b.dtype == np.float64:
-            left, flip_left = _fortran(a)
-            right, flip_right = _fortran(b)
-            return blas.dgemm(
-                1.0, left, right, 1.0, out, not flip_left, flip_right, overwrite_c=True
-            )
-        out += a.T @ b
+        for sums, left, right in _matrices(out, a, b):
+            if sums.flags.f_contiguous and left.dtype == right.dtype == np.float64:
+                first, flip_first = _fortran(left)
+                second, flip_second = _fortran(right)
+                blas.dgemm(
+                    1.0, first, second, 1.0, sums, not flip_first, flip_second, overwrite_c=True
+                )
+            else:
+                sums += left.T @ right
         return out
 
     def _add_wide_gram(self, out: Array, a: Array) -> Array:
-        given, flipped = _fortran(a)
-        return blas.dsyrk(1.0, given, 1.0, out, not flipped, lower=True, overwrite_c=True)
+        for sums, given in _matrices(out, a):
+            first, flipped = _fortran(given)
+            blas.dsyrk(1.0, first, 1.0, sums, not flipped, lower=True, overwrite_c=True)
+        return out
 
     def mirror(self, symmetric: Array) -> Array:
-        for start in range(0, symmetric.shape[0], _BLOCK):
+        size = symmetric.shape[-1]
+        for start in range(0, size, _BLOCK):
             here, below = slice(start, start + _BLOCK), slice(start + _BLOCK, None)
-            corner = symmetric[here, here]
-            corner[...] = np.tril(corner) + np.tril(corner, -1).T
-            symmetric[here, below] = symmetric[below, here].T
+            corner = symmetric[..., here, here]
+            corner[...] = np.tril(corner) + np.tril(corner, -1).swapaxes(-1, -2)
+            symmetric[..., here, below] = symmetric[..., below, here].swapaxes(-1, -2)
         return symmetric
 
-    def solve(self, symmetric: Array, shift: float, rhs: Array) -> Array | None:
-        shifted = np.array(symmetric, order="F")
-        shifted.ravel(order="K")[:: shifted.shape[0] + 1] += shift
-        return lapack.dpotrs(shifted, rhs, lower=True)[0] if factorise(shifted) else None
+    def solve(self, symmetric: Array, shift: float, rhs: Array) -> tuple[Array, Array]:
+        found = np.zeros(rhs.shape)
+        solved = np.zeros(rhs.shape[:-1], dtype=bool)
+        for index in np.ndindex(solved.shape):
+            shifted = np.array(symmetric[index], order="F")
+            shifted.ravel(order="K")[:: shifted.shape[0] + 1] += shift
+            if factorise(shifted):
+                solved[index] = True
+                found[index] = lapack.dpotrs(shifted, rhs[index], lower=True)[0]
+        return found, solved
 
     def solve_many(
         self, symmetric: Array, shifts: Sequence[float], rhs: Array
-    ) -> list[Array | None]:
+    ) -> list[tuple[Array, Array]]:
         # A factorisation by several threads waits for the last of them again and again; where
         # another process has a processor, that costs many times the work. One thread each waits
         # for nothing.
@@ -96,6 +118,12 @@ class NumpyArrays(Arrays):
 
     def _eigvalsh(self, symmetric: Array) -> Array:
         return eigvalsh(symmetric, lower=True, check_finite=False)
+
+
+def _matrices(*stacks: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
+    """The matrices of stacks of one shape before the last two axes, one of each at a time."""
+    for index in np.ndindex(stacks[0].shape[:-2]):
+        yield tuple(stack[index] for stack in stacks)
 
 
 def _fortran(a: np.ndarray) -> tuple[np.ndarray, bool]:

@@ -1,0 +1,253 @@
+"""Many networks of one problem and size, computed together."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from giantsteps.answers import Answer, Risk
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem import Grid, Problem
+from giantsteps.simulation import _questions, _risk, _spectral_questions, _step_questions
+from giantsteps.simulation._answers import SimulatedRisk, lazily
+from giantsteps.simulation._cost import peak_bytes
+from giantsteps.simulation._engine import _machine
+from giantsteps.simulation._engine._memory import OVERHEAD, as_bytes
+from giantsteps.simulation._engine._numpy_arrays import NumpyArrays
+from giantsteps.simulation._network._streams import as_seed
+from giantsteps.simulation._networks import Networks
+from giantsteps.simulation._options import allowed_options
+from giantsteps.simulation._run import Run
+
+__all__ = ["batch"]
+
+_QUESTIONS: dict[str, Callable[..., Answer]] = {
+    "degrees_of_freedom": _questions.degrees_of_freedom,
+    "features": _spectral_questions.features,
+    "gradient": _questions.gradient,
+    "kernel": _spectral_questions.kernel,
+    "learned_function": _questions.learned_function,
+    "movement": _step_questions.movement,
+    "risk": _questions.risk,
+    "trajectory": _step_questions.trajectory,
+    "weights": _spectral_questions.weights,
+}
+_STREAMS = 2  # queues of a GPU: one factorises while the other multiplies
+_ENTRIES = 2**27  # of the features of all networks at a time: more does not make a GPU faster
+
+
+def batch(
+    question: str, problem: Problem | Grid, d: int | None, seeds: Iterable[int], **options: Any
+) -> list[Answer]:
+    """Ask one question of many networks: one answer for each seed, as that seed has alone.
+
+    On a GPU the networks of many seeds are one computation: batched products and factorisations
+    that fill the device, as many at a time as the memory allows. On the CPU each thread of the
+    linear algebra takes networks of its own. An answer agrees with that of
+    ``simulation.<question>(problem, d, seed, ...)`` to rounding, and does not depend on the other
+    seeds.
+
+    Parameters
+    ----------
+    question : str
+        The name of a function of this package, such as ``"risk"`` or ``"weights"``.
+    problem : Problem or Grid
+        As that function takes it.
+    d : int
+        Dimension of the inputs; None where ``data`` are given.
+    seeds : iterable of int
+        One network each.
+    **options
+        Of that function: ``device``, ``dtype``, ``test_samples``, ``initial``, …; ``memory`` is for
+        all networks together.
+
+    Returns
+    -------
+    list of Answer
+        In the order of the seeds.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import simulation
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=2, rate=2)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> answers = batch("risk", problem, 100, range(4), test_samples=1000)
+    >>> alone = simulation.risk(problem, 100, seed=3, test_samples=1000)
+    >>> len(answers), bool(abs(answers[3].test / alone.test - 1) < 1e-12)
+    (4, True)
+    """
+    if question not in _QUESTIONS:
+        raise InvalidProblem("question", question, f"one of {', '.join(_QUESTIONS)}")
+    function = _QUESTIONS[question]
+    known = allowed_options(function)
+    for name, value in options.items():
+        if name not in known:
+            raise InvalidProblem(name, value, f"left out: the options are {', '.join(known)}")
+    chosen = [as_seed(seed) for seed in seeds]
+    if not chosen:
+        return []
+    plan = _plan(question, problem, d, chosen, options)
+    if plan is not None:
+        return plan.run()
+    return _by_threads(function, problem, d, chosen, options)
+
+
+# Networks side by side, on the processors -----------------------------------------------------
+
+
+def _by_threads(
+    function: Callable[..., Answer],
+    problem: Problem | Grid,
+    d: int | None,
+    seeds: Sequence[int],
+    options: dict[str, Any],
+) -> list[Answer]:
+    """A network for each thread, where there are several threads and NumPy does the work."""
+    workers = 1
+    if options.get("device") in (None, "cpu", np) and d is not None:
+        workers = min(_machine.threads(), len(seeds), _beside(problem, d, options))
+    if workers == 1:
+        return [function(problem, d, seed, **options) for seed in seeds]
+    memory = as_bytes(options.get("memory"))
+    if memory is not None:
+        options = options | {"memory": memory // workers}
+    with _machine.one_thread(), ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(lambda seed: function(problem, d, seed, **options), seeds))
+
+
+def _beside(problem: Problem | Grid, d: int, options: dict[str, Any]) -> int:
+    """Networks that fit into the memory side by side, by a generous estimate of one."""
+    limit = as_bytes(options.get("memory")) or _machine.memory()
+    if limit is None:
+        return 1
+    cells = [problem] if isinstance(problem, Problem) else list(problem)
+    sizes = [cell.at(d) for cell in cells]
+    largest = max(each.neurons + (each.samples or 0) for each in sizes)
+    return max(1, limit // (OVERHEAD + 8 * 8 * largest * (largest + d)))
+
+
+# Networks as one computation ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A `risk` of many seeds as batched computations."""
+
+    problem: Problem
+    seeds: Sequence[int]
+    together: int
+    degrees: int
+    initial: bool
+    options: dict[str, Any]
+    d: int
+
+    def run(self) -> list[Answer]:
+        groups = [
+            self.seeds[start : start + self.together]
+            for start in range(0, len(self.seeds), self.together)
+        ]
+        pending = [self._start(number % _STREAMS, group) for number, group in enumerate(groups)]
+        return [answer for finish in pending for answer in finish()]
+
+    def _start(self, queue: int, seeds: Sequence[int]) -> Callable[[], list[Answer]]:
+        """Enqueue the work of a group; what is returned waits for it and reads the answers."""
+        networks = Networks(self.problem, self.d, tuple(seeds), **self.options)
+        with networks.backend.stream(queue):
+            weights = networks.trained.weights
+            stages = [weights, networks.network.weights()] if self.initial else [weights]
+            cells = _risk.cells_of(self.problem, networks.d)
+            errors = _risk.errors_of(networks, stages, cells, self.degrees)
+        networks.__dict__.pop("trained")
+        return partial(self._finish, queue, networks, errors)
+
+    def _finish(
+        self, queue: int, networks: Networks, errors: Sequence[_risk.Errors]
+    ) -> list[Answer]:
+        with networks.backend.stream(queue):
+            leaves = [next(iter(each.to_host(networks).values())) for each in errors]
+        seeds, facts = networks.network.streams.seeds, networks.facts()
+        assert isinstance(seeds, tuple)
+        return [
+            self._answer(seed, facts, [{k: v[at] for k, v in each.items()} for each in leaves])
+            for at, seed in enumerate(seeds)
+        ]
+
+    def _answer(self, seed: int, facts: dict[str, Any], stages: Sequence[dict[str, Any]]) -> Answer:
+        if not all(np.all(np.isfinite(leaf)) for stage in stages for leaf in stage.values()):
+            # A factorisation failed: alone, the network has another way.
+            return _questions.risk(
+                self.problem,
+                self.d,
+                seed,
+                degrees=self.degrees,
+                initial=self.initial,
+                **self.options,
+            )
+        if self.initial:
+            return Risk(**facts, **stages[0], initial=Risk(**facts, **stages[1]))
+        alone = partial(Run, self.problem, self.d, seed, **self.options)
+        before = partial(_initial, alone, self.problem, self.d, self.degrees)
+        return lazily(SimulatedRisk, facts | stages[0], initial=before)
+
+
+def _initial(alone: Callable[[], Run], problem: Problem, d: int, degrees: int) -> Risk:
+    run = alone()
+    return _risk.initial(problem, d, lambda cell: run, "conjugate", degrees)
+
+
+def _plan(
+    question: str,
+    problem: Problem | Grid,
+    d: int | None,
+    seeds: Sequence[int],
+    options: dict[str, Any],
+) -> _Plan | None:
+    """How the seeds are computed together; None if one after the other is the way."""
+    given = dict(options)
+    kind, degrees = given.pop("kind", "conjugate"), given.pop("degrees", 4)
+    initial = bool(given.pop("initial", False))
+    if question != "risk" or kind != "conjugate" or not isinstance(problem, Problem):
+        return None
+    whole = isinstance(degrees, numbers.Integral) and not isinstance(degrees, bool)
+    if not whole or degrees < 0 or given.get("data") is not None or d is None:
+        return None
+    probe = Networks(problem, d, seeds[0], **given)
+    if isinstance(probe.backend, NumpyArrays) or not probe.test_samples:
+        return None
+    if problem.require_readout().penalty == 0:
+        return None
+    together = _together(probe, 1 + initial)
+    if together < 2:
+        return None
+    memory = as_bytes(given.get("memory"))
+    if memory is not None:
+        given["memory"] = memory // _STREAMS
+    return _Plan(problem, seeds, together, int(degrees), initial, given, d)
+
+
+def _together(probe: Networks, stages: int) -> int:
+    """Networks at a time: as many as fill the device, and as fit into the memory twice."""
+    d, neurons = probe.sizes.d, probe.sizes.neurons
+    assert probe.test_samples
+    assert probe.sizes.samples is not None
+    cells = {probe.sizes.samples: (1.0,)}
+    longest = max(probe.test_samples, probe.sizes.samples, *probe.sizes.step_samples, 1)
+    rows = min(probe.budget.rows(d, neurons, 0, "the risk"), longest)
+    wanted = max(1, _ENTRIES // (longest * neurons))
+    available = probe.budget.available
+    if available is None:
+        return wanted
+    each = peak_bytes(probe, cells, stages) + rows * probe.budget.row_bytes(d, neurons)
+    return int(min(wanted, available // (_STREAMS * each)))
