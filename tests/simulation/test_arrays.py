@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import math
+import re
+import sys
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+import giantsteps as gs
 from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.functions import as_function
 from giantsteps.simulation._engine._arrays import Arrays
@@ -226,3 +229,16 @@ def test_precisions_by_object() -> None:
     assert resolve("cpu", np.float32).precision == "float32"
     assert resolve("torch", torch.float32).precision == "float32"
     assert isinstance(resolve(torch.device("cpu")), TorchArrays)
+
+
+@pytest.mark.parametrize(("device", "command"), [("cuda", "giantsteps[torch]"), ("cupy", "cupy-")])
+def test_a_missing_library_is_named_with_its_command(
+    device: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = "torch" if device == "cuda" else "cupy"
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, f"array_api_compat.{package}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(gs.InvalidProblem, match=rf"pip install .*{re.escape(command)}"):
+        resolve(device)

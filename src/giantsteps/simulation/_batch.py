@@ -18,7 +18,7 @@ from giantsteps.simulation import _questions, _risk, _spectral_questions, _step_
 from giantsteps.simulation._answers import SimulatedRisk, lazily
 from giantsteps.simulation._cost import peak_bytes
 from giantsteps.simulation._engine import _machine
-from giantsteps.simulation._engine._memory import OVERHEAD, as_bytes
+from giantsteps.simulation._engine._memory import BLOCK, OVERHEAD, as_bytes
 from giantsteps.simulation._engine._numpy_arrays import NumpyArrays
 from giantsteps.simulation._network._streams import as_seed
 from giantsteps.simulation._networks import Networks
@@ -223,6 +223,9 @@ def _plan(
     whole = isinstance(degrees, numbers.Integral) and not isinstance(degrees, bool)
     if not whole or degrees < 0 or given.get("data") is not None or d is None:
         return None
+    memory = as_bytes(given.get("memory"))
+    if memory is not None:
+        given["memory"] = memory // _STREAMS
     probe = Networks(problem, d, seeds[0], **given)
     if isinstance(probe.backend, NumpyArrays) or not probe.test_samples:
         return None
@@ -231,23 +234,22 @@ def _plan(
     together = _together(probe, 1 + initial)
     if together < 2:
         return None
-    memory = as_bytes(given.get("memory"))
-    if memory is not None:
-        given["memory"] = memory // _STREAMS
     return _Plan(problem, seeds, together, int(degrees), initial, given, d)
 
 
 def _together(probe: Networks, stages: int) -> int:
-    """Networks at a time: as many as fill the device, and as fit into the memory twice."""
+    """Networks of one queue: as many as fill the device, and as fit into its share of memory."""
     d, neurons = probe.sizes.d, probe.sizes.neurons
     assert probe.test_samples
     assert probe.sizes.samples is not None
     cells = {probe.sizes.samples: (1.0,)}
     longest = max(probe.test_samples, probe.sizes.samples, *probe.sizes.step_samples, 1)
-    rows = min(probe.budget.rows(d, neurons, 0, "the risk"), longest)
     wanted = max(1, _ENTRIES // (longest * neurons))
     available = probe.budget.available
     if available is None:
         return wanted
+    if probe.budget.limit is None:
+        available //= _STREAMS
+    rows = min(longest, 2 * BLOCK)
     each = peak_bytes(probe, cells, stages) + rows * probe.budget.row_bytes(d, neurons)
-    return int(min(wanted, available // (_STREAMS * each)))
+    return int(min(wanted, available // each))

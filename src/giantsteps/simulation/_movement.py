@@ -31,8 +31,9 @@ def movement(run: Run) -> Movement:
         allowed = "a number of points" if run.data is None else "given with X_test and y_test"
         raise InvalidProblem("test_samples" if run.data is None else "data", run.data, allowed)
     xp = run.backend.xp
-    before, rows = xp.asarray(run.start(), copy=True), []
-    for after, _ in run.steps(xp.asarray(before, copy=True)):
+    after, rows = run.start(), []
+    before = xp.asarray(after, copy=True)
+    for _ in run.steps(after):
         moved = run.backend.wide(after) - run.backend.wide(before)
         norms = [_norm(run, moved), _norm(run, before)]
         tops = [float(largest_of(run.backend, matrix, 1)[0][0]) for matrix in (moved, before)]

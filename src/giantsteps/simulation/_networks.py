@@ -160,8 +160,8 @@ class Networks:
     def trained(self) -> Trained:
         """The first layer after all steps."""
         weights, first = self.start(), None
-        for _, descent in self.steps(weights):
-            first = descent.direction if first is None else first
+        for direction in self.steps(weights):
+            first = direction if first is None else first
         return Trained(weights, first)
 
     def start(self) -> Array:
@@ -170,20 +170,19 @@ class Networks:
         self.budget.rows(self.sizes.d, self.sizes.neurons, held, "the weights")
         return self.network.weights()
 
-    def steps(self, weights: Array) -> Iterator[tuple[Array, Descent]]:
-        """Take the steps on ``weights``, in place; yield them after each, with its gradient.
-
-        ``Descent.update`` is then what was added beside the decay.
-        """
+    def steps(self, weights: Array) -> Iterator[Array]:
+        """Take the steps on ``weights``, in place; after each, yield its direction b."""
         backend = self.backend
         optimizer = Optimizer(backend, None if self.deviations is None else self.deviations**2)
         for number, step in enumerate(self.problem.steps):
             descent = self.descent(weights, number)
+            direction = descent.direction
             update = optimizer.update(step, descent.update)
             if step.decay:
                 weights *= 1 - step.decay
             weights += backend.narrow(update)
-            yield weights, Descent(update, descent.direction)
+            del descent, update  # the next step makes its own
+            yield direction
 
     def descent(self, weights: Array, step: int) -> Descent:
         """The gradient of a step at the given weights."""
