@@ -47,7 +47,6 @@ def test_gradient_by_automatic_differentiation(arrays: Arrays, name: str) -> Non
             arrays.asarray(weights),
             arrays.asarray(a),
             activation,
-            activation.derivative,
             gs.Step(samples=1, rate=1).residual,
             1 / math.sqrt(neurons),
         )

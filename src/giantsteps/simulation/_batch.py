@@ -39,7 +39,7 @@ _QUESTIONS: dict[str, Callable[..., Answer]] = {
     "weights": _spectral_questions.weights,
 }
 _STREAMS = 2  # queues of a GPU: one factorises while the other multiplies
-_ENTRIES = 2**27  # of the features of all networks at a time: more does not make a GPU faster
+_ENTRIES = 2**27  # of the features of a chunk of all networks: more does not make a GPU faster
 
 
 def batch(
@@ -231,7 +231,8 @@ def _plan(
         return None
     if problem.require_readout().penalty == 0:
         return None
-    together = _together(probe, 1 + initial)
+    # Two queues at least, so that one computes while the other factorises.
+    together = min(_together(probe, 1 + initial), -(-len(seeds) // _STREAMS))
     if together < 2:
         return None
     return _Plan(problem, seeds, together, int(degrees), initial, given, d)
@@ -244,12 +245,12 @@ def _together(probe: Networks, stages: int) -> int:
     assert probe.sizes.samples is not None
     cells = {probe.sizes.samples: (1.0,)}
     longest = max(probe.test_samples, probe.sizes.samples, *probe.sizes.step_samples, 1)
-    wanted = max(1, _ENTRIES // (longest * neurons))
+    rows = min(longest, 2 * BLOCK)
+    wanted = max(1, _ENTRIES // (rows * neurons))
     available = probe.budget.available
     if available is None:
         return wanted
     if probe.budget.limit is None:
         available //= _STREAMS
-    rows = min(longest, 2 * BLOCK)
     each = peak_bytes(probe, cells, stages) + rows * probe.budget.row_bytes(d, neurons)
     return int(min(wanted, available // each))

@@ -198,7 +198,6 @@ class Networks:
             weights,
             self.network.second_layer,
             activation,
-            activation.derivative,
             self.problem.steps[step].residual,
             self.problem.init.output_scale(self.sizes.neurons),
         )

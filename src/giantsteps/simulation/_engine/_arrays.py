@@ -112,9 +112,12 @@ class Arrays:
 
     # Work by rows -----------------------------------------------------------------------------
 
-    def by_rows(self, task: Callable[[slice], None], rows: int, width: int) -> None:
-        """Run ``task`` on slices that cover ``range(rows)``, for arrays of ``width`` columns."""
-        task(slice(0, rows))
+    def map_rows(
+        self, function: Callable[[Array, Array], tuple[Array, Array]], z: Array, y: Array
+    ) -> tuple[Array, Array]:
+        """``function`` of rows of z (…, rows, width) and y (…, rows), which returns as many of
+        each; may overwrite ``z``."""
+        return function(z, y)
 
     def transform(self, function: Callable[[Array], Array], z: Array) -> Array:
         """``function(z)`` elementwise; may overwrite ``z``."""

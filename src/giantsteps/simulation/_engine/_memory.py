@@ -91,7 +91,7 @@ class Budget:
             If not even one block fits.
         """
         each = self.row_bytes(d, neurons)
-        most = ROWS_ON_GPU if self.arrays.on_gpu else ROWS_ON_HOST
+        most = ROWS_ON_GPU if self.arrays.on_gpu and self.networks == 1 else ROWS_ON_HOST
         available = self.available
         if available is None:
             return most

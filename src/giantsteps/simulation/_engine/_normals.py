@@ -32,10 +32,10 @@ Words = NDArray[np.uint64]
 
 #: Where the tail begins, and the area of each layer.
 TAIL, _AREA = 3.6541528853610088, 0.00492867323399
-_SLAB = 2**15  # variates at a time: what is made on the way stays in the cache
+_SLAB = 2**14  # variates at a time: what is made on the way stays in the cache
 _LAYER, _LAYER_AND_SIGN = np.uint64(0xFF), np.uint64(0x1FF)
 _EXPONENT_OF_ONE = np.uint64(0x3FF0000000000000)
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_GOLDEN = np.array(0x9E3779B97F4A7C15, dtype=np.uint64)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
@@ -98,20 +98,25 @@ def normal_of_words(given: Words) -> NDArray[np.float64]:
 
 def _fill(out: NDArray[np.float64], draw: Callable[[int], Words]) -> None:
     outer, ratio, _ = tables()
+    size = min(_SLAB, out.size)
+    indices, edges = np.empty(size, dtype=np.uint64), np.empty(size)
     places, left = [], []
     for begin in range(0, out.size, _SLAB):
         part = out[begin : begin + _SLAB]
-        word = draw(part.size)
-        index = (word & _LAYER_AND_SIGN).view(np.int64)
+        word, edge = draw(part.size), edges[: part.size]
+        index = np.bitwise_and(word, _LAYER_AND_SIGN, out=indices[: part.size]).view(np.int64)
         unit = _unit(word)
-        rejected = np.flatnonzero(unit >= ratio.take(index, mode="clip"))
-        np.multiply(unit, outer.take(index, mode="clip"), out=part)
+        ratio.take(index, out=edge, mode="clip")
+        rejected = np.flatnonzero(unit >= edge)
+        outer.take(index, out=edge, mode="clip")
+        np.multiply(unit, edge, out=part)
         # Their words are put together again, but for the three bits between.
         high = (unit[rejected] + 1.0).view(np.uint64) << np.uint64(12)
         places.append(rejected + begin)
         left.append(high | index[rejected].view(np.uint64))
     if places:
-        out[np.concatenate(places)] = _resolve(np.concatenate(left))
+        word = np.concatenate(left)
+        out[np.concatenate(places)] = _resolve(word, word)
 
 
 def _unit(word: Words) -> NDArray[np.float64]:
@@ -123,43 +128,56 @@ def _unit(word: Words) -> NDArray[np.float64]:
     return unit
 
 
-def _resolve(word: Words) -> NDArray[np.float64]:
-    """Variates of words whose first point is not accepted; bits 9–11 count as zero."""
-    outer, ratio, density = tables()
-    found = np.empty(word.size)
-    state, left = word.copy(), np.arange(word.size)
-    tail = np.zeros(word.size, dtype=bool)
-    while left.size:
-        index = (word & _LAYER_AND_SIGN).astype(np.int64)
-        layer = index & 0xFF
-        unit = _unit(word.copy())
-        point = unit * outer[index]
-        inside = (unit < ratio[index]) & ~tail
-        tail |= ~inside & (layer == 255)
-        first, state = _open_unit(state)
-        second, state = _open_unit(state)
-        height = density[layer + 1] + first * (density[layer] - density[layer + 1])
-        wedge = ~tail & (height < np.exp(-(point**2) / 2))
-        beyond, depth = -np.log(first) / TAIL, -np.log(second)
-        far = tail & (2 * depth > beyond**2)
-        point = np.where(far, np.copysign(TAIL + beyond, outer[index]), point)
-        done = inside | wedge | far
-        found[left[done]] = point[done]
-        fresh, state = _split_mix(state)
-        word = np.where(tail, word, fresh)[~done]
-        left, state, tail = left[~done], state[~done], tail[~done]
+def _resolve(word: Words, state: Words) -> NDArray[np.float64]:
+    """Variates of words whose first point is not accepted, with the states of SplitMix64."""
+    outer, _, density = tables()
+    index = (word & _LAYER_AND_SIGN).view(np.int64)
+    layer = index & 0xFF
+    found = _unit(word.copy()) * outer[index]
+    bottom = density[layer + 1]
+    height = bottom + _open_unit(state, 1) * (density[layer] - bottom)
+    again = np.flatnonzero(height >= np.exp(-(found**2) / 2))
+    tail = np.flatnonzero(layer == 255)
+    found[tail] = np.copysign(_beyond(state[tail]), outer[index[tail]])
+    again = again[layer[again] != 255]
+    if again.size:
+        found[again] = _redraw(state[again])
     return found
 
 
-def _split_mix(state: Words) -> tuple[Words, Words]:
-    """The next word of SplitMix64 and its next state."""
-    state = state + _GOLDEN
+def _redraw(state: Words) -> NDArray[np.float64]:
+    """Variates of the next words, which may be accepted or not."""
+    outer, ratio, _ = tables()
+    word, state = _split_mix(state, 3), state + _GOLDEN * np.uint64(3)
+    index = (word & _LAYER_AND_SIGN).view(np.int64)
+    unit = _unit(word.copy())
+    found = unit * outer[index]
+    again = np.flatnonzero(unit >= ratio[index])
+    if again.size:
+        found[again] = _resolve(word[again], state[again])
+    return found
+
+
+def _beyond(state: Words) -> NDArray[np.float64]:
+    """Absolute values beyond `TAIL`."""
+    found, left = np.empty(state.size), np.arange(state.size)
+    while left.size:
+        beyond = -np.log(_open_unit(state, 1)) / TAIL
+        done = -2 * np.log(_open_unit(state, 2)) > beyond**2
+        found[left[done]] = TAIL + beyond[done]
+        left, state = left[~done], state[~done] + _GOLDEN * np.uint64(3)
+    return found
+
+
+def _split_mix(state: Words, number: int) -> Words:
+    """A word of SplitMix64: the first, second, … after a state."""
+    state = state + _GOLDEN * np.uint64(number)
     mixed = (state ^ (state >> np.uint64(30))) * _MIX_1
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _MIX_2
-    return mixed ^ (mixed >> np.uint64(31)), state
+    return mixed ^ (mixed >> np.uint64(31))
 
 
-def _open_unit(state: Words) -> tuple[NDArray[np.float64], Words]:
-    """The next number in (0, 1)."""
-    word, state = _split_mix(state)
-    return ((word >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53, state
+def _open_unit(state: Words, number: int) -> NDArray[np.float64]:
+    """The same as a number in (0, 1)."""
+    word = _split_mix(state, number)
+    return ((word >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53

@@ -40,7 +40,19 @@ class NumpyArrays(Arrays):
     def free_memory(self) -> int | None:
         return _machine.memory()
 
-    def by_rows(self, task: Callable[[slice], None], rows: int, width: int) -> None:
+    def map_rows(
+        self, function: Callable[[Array, Array], tuple[Array, Array]], z: Array, y: Array
+    ) -> tuple[Array, Array]:
+        second = np.empty_like(y)
+
+        def task(rows: slice) -> None:
+            z[..., rows, :], second[..., rows] = function(z[..., rows, :], y[..., rows])
+
+        self._by_rows(task, *z.shape[-2:])
+        return z, second
+
+    def _by_rows(self, task: Callable[[slice], None], rows: int, width: int) -> None:
+        """Run ``task`` on slices that cover ``range(rows)``, for arrays of ``width`` columns."""
         step = max(1, _SLAB // max(width, 1))
         slices = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
         if self.threads == 1 or len(slices) == 1:
@@ -56,7 +68,7 @@ class NumpyArrays(Arrays):
         def task(rows: slice) -> None:
             flat[rows] = function(flat[rows])
 
-        self.by_rows(task, *flat.shape)
+        self._by_rows(task, *flat.shape)
         return flat.reshape(z.shape)
 
     def add_product(self, out: Array, a: Array, b: Array) -> Array:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from giantsteps.functions import Function
 from giantsteps.simulation._engine._arrays import Array, Arrays
 
 __all__ = ["Descent", "gradient"]
@@ -33,8 +34,7 @@ def gradient(
     samples: int,
     weights: Array,
     second_layer: Array,
-    activation: Callable[[Any], Any],
-    derivative: Callable[[Any], Any],
+    activation: Function,
     residual: Callable[[Any, Any], Any],
     scale: float,
 ) -> Descent:
@@ -50,7 +50,7 @@ def gradient(
     n       samples        of all chunks together
     W       weights        (…, d, N)
     a       second_layer   (…, N), the factor N^{-1/2} of A_j/√N included
-    σ, σ'   activation, derivative
+    σ       activation     and σ', its derivative
     r       residual       of outputs and labels: y − f for the squared loss
     s       scale          N^{-1/2}, or 1 for the unscaled network
     ======  =============  ===========================================================
@@ -65,19 +65,17 @@ def gradient(
     update = arrays.zeros(*weights.shape)
     direction = arrays.zeros(*weights.shape[:-1], 1)
     column = second_layer[..., None]
+
+    def backward(z: Array, y: Array) -> tuple[Array, Array]:
+        """r σ'(z) and r for rows of pre-activations and labels."""
+        values, slopes = activation.with_derivative(z)
+        residuals = residual(scale * arrays.wide((values @ column)[..., 0]), y)
+        slopes *= arrays.narrow(residuals)[..., None]
+        return slopes, residuals
+
     for x, y in batches:
-        z = x @ weights
-        residuals = xp.empty_like(y)
-
-        def task(rows: slice, z: Array = z, y: Array = y, residuals: Array = residuals) -> None:
-            here = z[..., rows, :]
-            output = scale * arrays.wide((activation(here) @ column)[..., 0])
-            found = residual(output, y[..., rows])
-            residuals[..., rows] = found
-            z[..., rows, :] = derivative(here) * arrays.narrow(found)[..., None]
-
-        arrays.by_rows(task, *z.shape[-2:])
-        update = arrays.add_product(update, x, z)
+        back, residuals = arrays.map_rows(backward, x @ weights, y)
+        update = arrays.add_product(update, x, back)
         summed = xp.matrix_transpose(x) @ arrays.narrow(residuals)[..., None]
         direction += arrays.wide(summed)
     update *= arrays.wide(second_layer)[..., None, :] / samples
