@@ -55,10 +55,11 @@ __device__ double normal(word w, const double *outer) {
     }
 }
 
-/* One row of the grid for each key; words start ... start + count - 1 of the stream. */
+/* One row of the grid for each key; words start ... start + count - 1 of the stream. Whole numbers
+   come as doubles, of which every launcher passes all 64 bits. */
 extern "C" __global__ void fill_normal(REAL *out, const word *keys, const double *table,
-                                       long long role, long long step, long long start,
-                                       long long count) {
+                                       double role, double step, double first_word, double words) {
+    long long start = (long long)first_word, count = (long long)words;
     long long block = start / 4 + (long long)blockIdx.x * blockDim.x + threadIdx.x;
     long long first = 4 * block - start;
     if (first >= count) return;

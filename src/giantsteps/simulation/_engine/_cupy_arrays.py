@@ -52,7 +52,7 @@ class CupyArrays(Arrays):
     def normal(self, keys: Words, stream: tuple[int, int], start: int, count: int) -> Array:
         out = self._cupy.empty((len(keys), count), dtype=self.precision)
         given = self._cupy.asarray(np.ascontiguousarray(keys))
-        numbers = (np.int64(value) for value in (*stream, start, count))
+        numbers = (np.float64(value) for value in (*stream, start, count))
         kernel = _kernel(self.precision)
         kernel(
             (_cuda.blocks(start, count), len(keys), 1),

@@ -143,7 +143,7 @@ class TorchArrays(Arrays):
             kernel(
                 grid=(_cuda.blocks(start, count), len(keys), 1),
                 block=(_cuda.THREADS, 1, 1),
-                args=[out, given, _tables(self.device), *stream, start, count],
+                args=[out, given, _tables(self.device), *map(float, (*stream, start, count))],
             )
         return out
 
