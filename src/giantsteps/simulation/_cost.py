@@ -148,6 +148,9 @@ def cost(run: Networks, cells: Cells) -> Cost:
     points = neurons if run.test_samples is None else run.test_samples
     flops = 4.0 * steps * d * neurons + 2.0 * (last + points) * d * neurons
     flops += last * neurons**2 if last > neurons else last**2 * neurons
+    # A full decomposition of d × N, at about this many operations.
+    polar = sum(step.rule == "muon" for step in run.problem.steps)
+    flops += 22.0 * polar * min(d, neurons) ** 2 * max(d, neurons)
     for n, penalties in cells.items():
         flops += len(penalties) * min(n, neurons) ** 3 / 3
     speed = measure_speed(run.backend, run.problem.activation, steps > 0)

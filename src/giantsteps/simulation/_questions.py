@@ -165,7 +165,7 @@ def gradient(
     Parameters
     ----------
     problem : Problem or Grid
-        With at least one step; its rate plays no part.
+        With at least one step; its rate, rule and preconditioner play no part.
     d : int
         Dimension of the inputs; that of ``data`` if they are given.
     seed : int
