@@ -111,6 +111,30 @@ def test_every_question(question: str, options: dict, threads: int, monkeypatch:
             np.testing.assert_allclose(values, theirs[name][1], rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize("initial", [False, True])
+def test_a_grid_over_the_readout_is_one_batch(
+    initial: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    grid = gs.Grid(PROBLEM, {"readout.samples": [0.5, 1.5, 4.0], "readout.penalty": [0.1, 1.0]})
+    options = {"device": "torch", "test_samples": 500, "initial": initial}
+    alone = [simulation.risk(grid, 40, seed, **options) for seed in range(4)]
+    sizes = []
+    original = _batch.Networks
+
+    def counted(*given: Any, **more: Any) -> Any:
+        sizes.append(given[2])
+        return original(*given, **more)
+
+    monkeypatch.setattr(_batch, "Networks", counted)
+    found = simulation.batch("risk", grid, 40, range(4), **options)
+    assert sizes == [0, (0, 1), (2, 3)]
+    for one, other in zip(found, alone):
+        assert one.problem == grid
+        same(one, other)
+        same(one.initial, other.initial)
+
+
 def test_grids_and_data() -> None:
     grid = gs.Grid(PROBLEM, {"readout.penalty": [0.1, 1.0], "steps.0.rate": [0.5, 1.0]})
     found = simulation.batch("risk", grid, 40, [0, 1], test_samples=300)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -23,6 +23,7 @@ from giantsteps.simulation._engine._numpy_arrays import NumpyArrays
 from giantsteps.simulation._network._streams import as_seed
 from giantsteps.simulation._networks import Networks
 from giantsteps.simulation._options import allowed_options
+from giantsteps.simulation._readout._ridge import EIGEN_FROM
 from giantsteps.simulation._run import Run
 
 __all__ = ["batch"]
@@ -143,15 +144,28 @@ def _beside(problem: Problem | Grid, d: int, options: dict[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A `risk` of many seeds as batched computations."""
+    """A `risk` of many seeds as batched computations.
 
+    Attributes
+    ----------
+    asked : Problem or Grid
+        The question; cells of a grid differ in their readout alone.
+    cells, places
+        Sample sizes and penalties, and where each cell of the grid is among them.
+    problem : Problem
+        The cell with the most samples, whose networks are drawn.
+    """
+
+    asked: Problem | Grid
+    cells: _risk.Cells
+    places: Mapping[int, tuple[int, float]]
     problem: Problem
+    d: int
     seeds: Sequence[int]
     together: int
     degrees: int
     initial: bool
     options: dict[str, Any]
-    d: int
 
     def run(self) -> list[Answer]:
         groups = [
@@ -167,8 +181,7 @@ class _Plan:
         with networks.backend.stream(queue):
             weights = networks.trained.weights
             stages = [weights, networks.network.weights()] if self.initial else [weights]
-            cells = _risk.cells_of(self.problem, networks.d)
-            errors = _risk.errors_of(networks, stages, cells, self.degrees)
+            errors = _risk.errors_of(networks, stages, self.cells, self.degrees)
         networks.__dict__.pop("trained")
         return partial(self._finish, queue, networks, errors)
 
@@ -176,40 +189,45 @@ class _Plan:
         self, queue: int, networks: Networks, errors: Sequence[_risk.Errors]
     ) -> list[Answer]:
         with networks.backend.stream(queue):
-            leaves = [next(iter(each.to_host(networks).values())) for each in errors]
+            stages = [each.to_host(networks) for each in errors]
         seeds, facts = networks.network.streams.seeds, networks.facts()
         assert isinstance(seeds, tuple)
-        return [
-            self._answer(seed, facts, [{k: v[at] for k, v in each.items()} for each in leaves])
-            for at, seed in enumerate(seeds)
-        ]
+        answers = []
+        for at, seed in enumerate(seeds):
+            found = [
+                {
+                    number: {name: leaf[at] for name, leaf in stage[place].items()}
+                    for number, place in self.places.items()
+                }
+                for stage in stages
+            ]
+            answers.append(self._answer(seed, found, facts))
+        return answers
 
-    def _answer(self, seed: int, facts: dict[str, Any], stages: Sequence[dict[str, Any]]) -> Answer:
-        if not all(np.all(np.isfinite(leaf)) for stage in stages for leaf in stage.values()):
+    def _answer(
+        self, seed: int, stages: list[dict[int, dict[str, Any]]], facts: dict[str, Any]
+    ) -> Answer:
+        leaves = [leaf for stage in stages for cell in stage.values() for leaf in cell.values()]
+        if not all(np.all(np.isfinite(leaf)) for leaf in leaves):
             # A factorisation failed: alone, the network has another way.
-            return _questions.risk(
-                self.problem,
-                self.d,
-                seed,
-                degrees=self.degrees,
-                initial=self.initial,
-                **self.options,
-            )
+            extra: dict[str, Any] = {"degrees": self.degrees, "initial": self.initial}
+            return _questions.risk(self.asked, self.d, seed, **extra, **self.options)
+        fields = [_risk.over_cells(self.asked, stage, facts) for stage in stages]
         if self.initial:
-            return Risk(**facts, **stages[0], initial=Risk(**facts, **stages[1]))
-        alone = partial(Run, self.problem, self.d, seed, **self.options)
-        before = partial(_initial, alone, self.problem, self.d, self.degrees)
-        return lazily(SimulatedRisk, facts | stages[0], initial=before)
+            return Risk(**fields[0], initial=Risk(**fields[1]))
+        before = partial(_initial, self.asked, self.d, seed, self.degrees, self.options)
+        return lazily(SimulatedRisk, fields[0], initial=before)
 
 
-def _initial(alone: Callable[[], Run], problem: Problem, d: int, degrees: int) -> Risk:
-    run = alone()
-    return _risk.initial(problem, d, lambda cell: run, "conjugate", degrees)
+def _initial(
+    asked: Problem | Grid, d: int, seed: int, degrees: int, options: dict[str, Any]
+) -> Risk:
+    return _risk.initial(asked, d, lambda cell: Run(cell, d, seed, **options), "conjugate", degrees)
 
 
 def _plan(
     question: str,
-    problem: Problem | Grid,
+    asked: Problem | Grid,
     d: int | None,
     seeds: Sequence[int],
     options: dict[str, Any],
@@ -218,33 +236,47 @@ def _plan(
     given = dict(options)
     kind, degrees = given.pop("kind", "conjugate"), given.pop("degrees", 4)
     initial = bool(given.pop("initial", False))
-    if question != "risk" or kind != "conjugate" or not isinstance(problem, Problem):
-        return None
     whole = isinstance(degrees, numbers.Integral) and not isinstance(degrees, bool)
-    if not whole or degrees < 0 or given.get("data") is not None or d is None:
+    if question != "risk" or kind != "conjugate" or not whole or degrees < 0:
+        return None
+    if d is None or given.get("data") is not None or not isinstance(asked, Problem | Grid):
+        return None
+    members = _risk.groups(asked, _risk.without_readout)
+    if len(members) != 1:
         return None
     memory = as_bytes(given.get("memory"))
     if memory is not None:
         given["memory"] = memory // _STREAMS
-    probe = Networks(problem, d, seeds[0], **given)
+    probe, cells, places = _risk.of_group(
+        asked, d, lambda cell: Networks(cell, d, seeds[0], **given), members[0]
+    )
     if isinstance(probe.backend, NumpyArrays) or not probe.test_samples:
         return None
-    if problem.require_readout().penalty == 0:
+    if any(0 in penalties or len(penalties) >= EIGEN_FROM for penalties in cells.values()):
         return None
     # Two queues at least, so that one computes while the other factorises.
-    together = min(_together(probe, 1 + initial), -(-len(seeds) // _STREAMS))
+    together = min(_together(probe, cells, 1 + initial), -(-len(seeds) // _STREAMS))
     if together < 2:
         return None
-    return _Plan(problem, seeds, together, int(degrees), initial, given, d)
+    return _Plan(
+        asked,
+        cells,
+        places,
+        probe.problem,
+        d,
+        seeds,
+        together,
+        int(degrees),
+        initial,
+        given,
+    )
 
 
-def _together(probe: Networks, stages: int) -> int:
+def _together(probe: Networks, cells: _risk.Cells, stages: int) -> int:
     """Networks of one queue: as many as fill the device, and as fit into its share of memory."""
     d, neurons = probe.sizes.d, probe.sizes.neurons
     assert probe.test_samples
-    assert probe.sizes.samples is not None
-    cells = {probe.sizes.samples: (1.0,)}
-    longest = max(probe.test_samples, probe.sizes.samples, *probe.sizes.step_samples, 1)
+    longest = max(probe.test_samples, *cells, *probe.sizes.step_samples)
     rows = min(longest, 2 * BLOCK)
     wanted = max(1, _ENTRIES // (rows * neurons))
     available = probe.budget.available

@@ -20,7 +20,20 @@ from giantsteps.simulation._readout._population import population_error
 from giantsteps.simulation._readout._ridge import Fit, fit_kernel
 from giantsteps.simulation._readout._tangent import tangent_kernel, tangent_products
 
-__all__ = ["Cells", "Errors", "Kind", "as_kind", "cells_of", "errors_of", "fields", "initial"]
+__all__ = [
+    "Cells",
+    "Errors",
+    "Kind",
+    "as_kind",
+    "cells_of",
+    "errors_of",
+    "fields",
+    "groups",
+    "initial",
+    "of_group",
+    "over_cells",
+    "without_readout",
+]
 
 Kind = Literal["conjugate", "tangent"]
 #: Penalties for each sample size n.
@@ -143,13 +156,13 @@ def fields(
     as_kind(kind)
     if not isinstance(degrees, int | np.integer) or isinstance(degrees, bool) or degrees < 0:
         raise InvalidProblem("degrees", degrees, "an integer >= 0")
-    members = _group(asked, lambda problem: dataclasses.replace(problem, readout=None))
+    members = groups(asked, without_readout)
     together = with_initial and len(members) == 1 and kind == "conjugate"
     found: dict[int, dict[str, Any]] = {}
     before: dict[int, dict[str, Any]] = {}
     facts: dict[str, Any] = {}
     for numbers in members:
-        run, cells, places = _for_group(asked, d, run_for, numbers)
+        run, cells, places = of_group(asked, d, run_for, numbers)
         facts = run.facts()
         if together and fits_memory(run, cells, stages=2):
             stages = [run.trained.weights, run.network.weights()]
@@ -158,9 +171,9 @@ def fields(
         else:
             after = _errors_of_run(run, cells, kind, degrees)
         found |= {number: after[places[number]] for number in numbers}
-    fields = _leaves(asked, found) | facts | {"problem": asked, "d": d}
+    fields = over_cells(asked, found, facts)
     if with_initial:
-        first = _leaves(asked, before) | facts | {"problem": asked, "d": d}
+        first = over_cells(asked, before, facts)
         fields["initial"] = Risk(**first) if before else initial(asked, d, run_for, kind, degrees)
     return fields
 
@@ -178,28 +191,33 @@ def initial(asked: Problem | Grid, d: int, run_for: RunFor, kind: Kind, degrees:
 
     found: dict[int, dict[str, Any]] = {}
     facts: dict[str, Any] = {}
-    for numbers in _group(asked, before):
-        run, cells, places = _for_group(asked, d, run_for, numbers)
+    for numbers in groups(asked, before):
+        run, cells, places = of_group(asked, d, run_for, numbers)
         facts = run.facts()
         start = _errors_of_run(run.shortened(0), cells, kind, degrees)
         found |= {number: start[places[number]] for number in numbers}
-    return Risk(**_leaves(asked, found) | facts | {"problem": asked, "d": d})
+    return Risk(**over_cells(asked, found, facts))
+
+
+def without_readout(problem: Problem) -> Problem:
+    """What the cells of one run share."""
+    return dataclasses.replace(problem, readout=None)
 
 
 def _problems(asked: Problem | Grid) -> list[Problem]:
     return [asked] if isinstance(asked, Problem) else list(asked)
 
 
-def _group(asked: Problem | Grid, key: Callable[[Problem], Problem]) -> list[list[int]]:
+def groups(asked: Problem | Grid, key: Callable[[Problem], Problem]) -> list[list[int]]:
     """Numbers of the cells that share a run: the same key, and the same batch of the readout."""
-    groups: dict[Any, list[int]] = {}
+    found: dict[Any, list[int]] = {}
     for number, problem in enumerate(_problems(asked)):
         batch = problem.require_readout().batch
-        groups.setdefault((key(problem), batch), []).append(number)
-    return list(groups.values())
+        found.setdefault((key(problem), batch), []).append(number)
+    return list(found.values())
 
 
-def _for_group(
+def of_group(
     asked: Problem | Grid, d: int, run_for: RunFor, numbers: list[int]
 ) -> tuple[Networks, Cells, dict[int, Place]]:
     """The run of some cells, their sample sizes and penalties, and where each of them is."""
@@ -212,15 +230,18 @@ def _for_group(
     return run_for(problems[largest]), _gather(places.values()), places
 
 
-def _leaves(asked: Problem | Grid, found: Mapping[int, dict[str, Any]]) -> dict[str, Any]:
-    """Leaves over the grid from those of the cells."""
+def over_cells(
+    asked: Problem | Grid, found: Mapping[int, dict[str, Any]], facts: dict[str, Any]
+) -> dict[str, Any]:
+    """The fields of a `Risk` over the grid, from the leaves of its cells by their numbers."""
     shape = () if isinstance(asked, Problem) else asked.shape
     cells = [found[number] for number in sorted(found)]
     names = [name for name in cells[0] if all(name in cell for cell in cells)] if cells else []
-    return {
+    leaves = {
         name: np.reshape([cell[name] for cell in cells], shape + np.shape(cells[0][name]))
         for name in names
     }
+    return facts | {"problem": asked} | leaves
 
 
 def cells_of(asked: Problem | Grid, d: int) -> Cells:
