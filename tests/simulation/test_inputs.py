@@ -29,7 +29,7 @@ def stretched(rng: np.random.Generator, rows: int, d: int) -> np.ndarray:
 
 @pytest.mark.agreement
 @pytest.mark.parametrize(
-    ("inputs", "seeds", "universal"), [("rademacher", 60, True), (stretched, 10, False)]
+    ("inputs", "seeds", "universal"), [("rademacher", 80, True), (stretched, 10, False)]
 )
 def test_universality(inputs: object, seeds: int, universal: bool) -> None:
     d, problem = 250, make()

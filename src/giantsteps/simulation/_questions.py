@@ -193,7 +193,7 @@ def gradient(
     >>> round(measured.spike_norm, 2), round(predicted.spike_norm, 2)
     (0.42, 0.42)
     >>> round(measured.ratio, 3), round(predicted.ratio, 3)
-    (0.043, 0.045)
+    (0.05, 0.045)
     """
     options = run_options(locals())
     if not isinstance(problem, Grid):

@@ -69,7 +69,7 @@ def weights(
     >>> predicted, = theory.weights(problem, d=300).spikes
     >>> measured = weights(problem, d=300, seed=0, top=2).spikes[0]
     >>> round(predicted.value, 2), round(measured.value, 2)
-    (2.25, 2.26)
+    (2.25, 2.2)
     """
     options = run_options(locals())
     return _spectra(problem, d, seed, "weights", top, bulk, options)
@@ -129,7 +129,7 @@ def kernel(
     >>> predicted, = theory.kernel(problem, d=300).spikes
     >>> measured = kernel(problem, d=300, seed=0, top=2).spikes[0]
     >>> round(predicted.value, 1), round(measured.value, 1)
-    (10.5, 10.3)
+    (10.5, 9.7)
     """
     options = run_options(locals())
     matrix = "kernel" if _risk.as_kind(kind) == "conjugate" else "tangent"

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from giantsteps.simulation._engine._arrays import Array, Arrays
-from giantsteps.simulation._engine._memory import BLOCK
 from giantsteps.simulation._network._samples import Samples
 from giantsteps.simulation._network._streams import Role, Streams
 
@@ -65,12 +62,8 @@ class Network:
     def second_layer(self) -> Array:
         """a, with a_j = A_j/√N."""
         law, neurons = self.problem.init.second_layer, self.sizes.neurons
-        blocks = [
-            [law.sample(rng, BLOCK) for rng in self.streams.generators(Role.SECOND_LAYER, 0, block)]
-            for block in range(-(-neurons // BLOCK))
-        ]
-        values = np.concatenate(blocks, axis=1)[:, :neurons] / math.sqrt(neurons)
-        return self.arrays.asarray(np.reshape(values, (*self.streams.lead, neurons)))
+        drawn = self.streams.normal(Role.SECOND_LAYER, 0, 0, neurons, 1)[..., 0]
+        return law.of_normal(drawn) / math.sqrt(neurons)
 
     @property
     def teacher(self) -> Array | None:

@@ -109,10 +109,6 @@ class Streams:
         ]
         return self.arrays.asarray(np.reshape(networks, (*self.lead, stop - start, width)))
 
-    def generators(self, role: Role, step: int, block: int) -> list[np.random.Generator]:
-        """NumPy's generator at one address, for each network."""
-        return [self._generator(key, role, step, block) for key in self.keys]
-
     def _generator(self, key: Words, role: Role, step: int, block: int) -> np.random.Generator:
         # Counters of normal variates end in zero: none of them is used here.
         counter = np.array([0, int(role), step, block + 1], dtype=np.uint64)
