@@ -179,6 +179,9 @@ class Constant(SecondLayer):
     def of_normal(self, z: Any) -> Any:
         return array_namespace(z).full_like(z, self.value)
 
+    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        return np.full(size, self.value)
+
     def types(self, nodes: int = 20) -> tuple[np.ndarray, np.ndarray]:
         return np.array([self.value]), np.array([1.0])
 
