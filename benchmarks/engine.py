@@ -18,7 +18,7 @@ import numpy as np
 from engine_common import NOISE, TEST_POINTS, flops, interleaved, print_table, problem
 
 from giantsteps import simulation
-from giantsteps.simulation._machine import threads
+from giantsteps.simulation._engine._machine import threads
 
 ALPHAS = (0.5, 0.8, 1.2, 1.6, 2.0, 2.5, 3.0)
 PENALTIES = (0.01, 0.1, 1.0)

@@ -18,7 +18,7 @@ import sys
 from engine_common import print_table, problem
 
 from giantsteps import simulation
-from giantsteps.simulation import _memory
+from giantsteps.simulation._engine import _memory
 
 
 def peak() -> int:

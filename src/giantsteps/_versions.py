@@ -20,12 +20,14 @@ THEORY = {
     "weights": 1,
 }
 SIMULATION = {
-    "features": 1,
-    "gradient": 1,
-    "kernel": 1,
-    "learned_function": 1,
-    "risk": 1,
-    "weights": 1,
+    "features": 2,
+    "gradient": 2,
+    "kernel": 2,
+    "learned_function": 2,
+    "movement": 1,
+    "risk": 2,
+    "trajectory": 1,
+    "weights": 2,
 }
 
 

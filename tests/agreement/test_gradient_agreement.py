@@ -78,7 +78,7 @@ def test_lengths_of_gaussian_weights_lift_the_residual() -> None:
         init=gs.Init(second_layer="constant"),
     )
     equal = drawn.replace({"init.weights": "sphere"})
-    d, seeds = 400, 6
+    d, seeds = 400, 30
     outlier, edge = (theory.gradient(p, d=d).residual_operator_norm for p in (drawn, equal))
     for problem, wanted in ((drawn, outlier), (equal, edge)):
         found = [simulation.gradient(problem, d, s).residual_operator_norm for s in range(seeds)]

@@ -15,7 +15,7 @@ from giantsteps.figures._measured import Measured
 from giantsteps.figures._memory import Memory
 from giantsteps.figures._networks import leading_vectors, risk_of_its_weights, spiked_ridge
 from giantsteps.problem import Grid, Problem, Ridge, Step
-from giantsteps.simulation import _simulate
+from giantsteps.simulation import _questions
 from giantsteps.sweeps import Store
 from giantsteps.theory import risk_of_weights
 
@@ -189,7 +189,7 @@ def test_a_failed_network_is_an_error_and_is_tried_again(
             return memory.samples(PROBLEM, "risk.test", d=30, seeds=2).value
 
     with monkeypatch.context() as patch:
-        patch.setattr(_simulate.Run, "risk", broken)
+        patch.setattr(_questions.Run, "risk", broken)
         with pytest.raises(StoreError, match=r"2 simulations failed.*better luck"):
             ask()
     assert np.all(ask() > 0)

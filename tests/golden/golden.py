@@ -77,6 +77,31 @@ def candidates() -> Iterator[gs.Problem]:
         )
 
 
+def with_seams(problem: gs.Problem, number: int) -> gs.Problem:
+    """The problem with another rule, loss, output, batch of the readout or law of the inputs."""
+    first = "steps.0."
+    several: list[dict[str, Any]] = [
+        {},
+        {f"{first}rule": "sign"},
+        {"init.output": "unscaled", f"{first}decay": 0.2},
+        {"inputs": gs.Covariance((0.3, 1.7), (0.5, 0.5)), f"{first}precondition": 0.5},
+        {f"{first}rule": "muon", f"{first}loss": "huber"},
+        {"inputs": gs.PowerLaw(0.4, 0.2), f"{first}rule": "adam"},
+        {"readout.batch": "previous"},
+        {
+            "inputs": gs.SpikedCovariance(2.0, 0.5),
+            f"{first}rule": "normalized",
+            f"{first}loss": "hinge",
+        },
+    ]
+    changes = several[number // 2 % len(several)]
+    if not problem.steps:
+        changes = {path: value for path, value in changes.items() if path == "inputs"}
+    if "readout.batch" in changes:
+        changes = changes | {"readout.samples": problem.steps[-1].samples}
+    return problem.replace(changes)
+
+
 def _between(rng: np.random.Generator, low: float, high: float) -> float:
     return round(float(rng.uniform(low, high)), 3)
 
@@ -87,7 +112,8 @@ def choose(package: str, question: str) -> list[Cell]:
     for number, problem in enumerate(itertools.islice(candidates(), 200)):
         cell: Cell = {"problem": problem.to_data(), "d": 200 if number % 7 == 3 else None}
         if package == "simulation":
-            cell |= {"d": 30 + number % 7, "seed": number}
+            seams = with_seams(problem, number).to_data()
+            cell |= {"problem": seams, "d": 30 + number % 7, "seed": number}
         try:
             cell["values"] = answer(package, question, cell)
         except (GiantstepsError, TypeError):  # not covered, or not at a given d

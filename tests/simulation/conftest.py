@@ -6,8 +6,8 @@ import importlib
 
 import pytest
 
-from giantsteps.simulation._arrays import Arrays
-from giantsteps.simulation._devices import resolve
+from giantsteps.simulation._engine._arrays import Arrays
+from giantsteps.simulation._engine._devices import resolve
 
 NAMESPACES = ("numpy", "torch", "array_api_strict")
 

@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import math
+import re
+import sys
 from types import ModuleType
 
 import numpy as np
 import pytest
 
+import giantsteps as gs
 from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.functions import as_function
-from giantsteps.simulation._arrays import Arrays
-from giantsteps.simulation._cholesky import factorise
-from giantsteps.simulation._devices import resolve
-from giantsteps.simulation._numpy_arrays import NumpyArrays
-from giantsteps.simulation._torch_arrays import TorchArrays
+from giantsteps.simulation._engine._arrays import Arrays
+from giantsteps.simulation._engine._cholesky import factorise
+from giantsteps.simulation._engine._devices import resolve
+from giantsteps.simulation._engine._numpy_arrays import NumpyArrays
+from giantsteps.simulation._engine._torch_arrays import TorchArrays
 
 
 def draw(arrays: Arrays, *shape: int) -> tuple[object, np.ndarray]:
@@ -72,7 +75,7 @@ def test_only_the_lower_triangle_is_read(arrays: Arrays) -> None:
     symmetric = arrays.asarray(spoiled)
     close(
         arrays,
-        arrays.solve(symmetric, 0.5, arrays.asarray(rhs)),
+        arrays.solve(symmetric, 0.5, arrays.asarray(rhs))[0],
         np.linalg.solve(full + 0.5 * np.eye(12), rhs),
     )
     values, vectors = (arrays.to_host(x) for x in arrays.eigh(symmetric))
@@ -90,11 +93,10 @@ def test_many_shifts(threads: int) -> None:
     kept = symmetric.copy()
     shifts = [0.1, -1e3, 2.0, 5.0, 0.3]
     found = arrays.solve_many(symmetric, shifts, rhs)
-    for shift, x in zip(shifts, found):
-        if shift < 0:
-            assert x is None
-        else:
-            np.testing.assert_array_equal(x, arrays.solve(symmetric, shift, rhs))
+    for shift, (x, solved) in zip(shifts, found):
+        assert solved == (shift > 0)
+        if solved:
+            np.testing.assert_array_equal(x, arrays.solve(symmetric, shift, rhs)[0])
             np.testing.assert_allclose(host.T @ (host @ x) + shift * x, rhs, atol=1e-9)
     np.testing.assert_array_equal(symmetric, kept)
     assert arrays.solve_many(symmetric, [], rhs) == []
@@ -116,8 +118,30 @@ def test_factorise() -> None:
 
 def test_no_cholesky_of_an_indefinite_matrix(arrays: Arrays) -> None:
     matrix = arrays.asarray(np.diag([1.0, -2.0, 3.0]))
-    assert arrays.solve(matrix, 1.0, arrays.asarray(np.ones(3))) is None
-    assert arrays.solve(matrix, 2.5, arrays.asarray(np.ones(3))) is not None
+    assert not bool(arrays.solve(matrix, 1.0, arrays.asarray(np.ones(3)))[1])
+    assert bool(arrays.solve(matrix, 2.5, arrays.asarray(np.ones(3)))[1])
+
+
+def test_stacks_of_matrices(arrays: Arrays) -> None:
+    """Everything that takes one more axis in front: each matrix as it is alone."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((3, 50, 20)), rng.standard_normal((3, 50, 7))
+    left, right = arrays.asarray(a), arrays.asarray(b)
+    product = arrays.add_product(arrays.zeros(3, 20, 7), left, right)
+    close(arrays, product, np.swapaxes(a, 1, 2) @ b)
+    close(arrays, arrays.transposed_product(left, right), np.swapaxes(a, 1, 2) @ b)
+    gram = arrays.add_gram(arrays.zeros(3, 20, 20), left)
+    close(arrays, arrays.mirror(gram), np.swapaxes(a, 1, 2) @ a)
+    rhs = rng.standard_normal((3, 20))
+    # Of three matrices the second is not positive definite.
+    shifted = arrays.to_host(gram) - 60.0 * np.eye(20) * np.array([0, 1, 0])[:, None, None]
+    found, solved = arrays.solve(arrays.asarray(shifted), 0.3, arrays.asarray(rhs))
+    assert arrays.to_host(solved).tolist() == [True, False, True]
+    for number in (0, 2):
+        expected = np.linalg.solve(shifted[number] + 0.3 * np.eye(20), rhs[number])
+        np.testing.assert_allclose(arrays.to_host(found)[number], expected, rtol=1e-9)
+    z = arrays.transform(lambda x: x**2, arrays.asarray(a.copy()))
+    close(arrays, z, a**2)
 
 
 def test_full_decompositions(arrays: Arrays) -> None:
@@ -205,3 +229,16 @@ def test_precisions_by_object() -> None:
     assert resolve("cpu", np.float32).precision == "float32"
     assert resolve("torch", torch.float32).precision == "float32"
     assert isinstance(resolve(torch.device("cpu")), TorchArrays)
+
+
+@pytest.mark.parametrize(("device", "command"), [("cuda", "giantsteps[torch]"), ("cupy", "cupy-")])
+def test_a_missing_library_is_named_with_its_command(
+    device: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = "torch" if device == "cuda" else "cupy"
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.delitem(sys.modules, f"array_api_compat.{package}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(gs.InvalidProblem, match=rf"pip install .*{re.escape(command)}"):
+        resolve(device)

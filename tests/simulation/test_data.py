@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -197,3 +199,50 @@ def test_without_test_points() -> None:
         run.risk()
     assert "X_test" not in run.arrays
     assert len(run.kernel(2).spikes) == 2
+
+
+def test_numbers_that_overflow_are_refused_with_a_remedy() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 20))
+    with pytest.raises(gs.InvalidProblem, match=r"data\.X = .*1e\+30.*standard deviation"):
+        gs.Data(x * 1e200, x[:, 0])
+    with pytest.raises(gs.InvalidProblem, match=r"data\.y = .*overflow"):
+        gs.Data(x, x[:, 0] * 1e40)
+
+
+def test_tensors_of_a_graph_are_taken_as_numbers() -> None:
+    torch = pytest.importorskip("torch")
+    x = torch.randn(300, 20, dtype=torch.float64, requires_grad=True)
+    y = torch.sin(x[:, 0])
+    data = gs.Data(x, y, x[:50], y[:50])
+    np.testing.assert_array_equal(data.X, x.detach().numpy())
+    problem = gs.Problem(
+        activation="tanh", teacher="sin", width=1.0, readout=gs.Ridge(samples=2.0, penalty=0.1)
+    )
+    assert np.isfinite(simulation.risk(problem, data=data).test)
+
+
+def test_answers_from_data_of_ones_own_do_not_claim_to_be_exact() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 40))
+    data = gs.Data(x, np.sign(x[:, 0]), x[:50], np.sign(x[:50, 0]))
+    problem = gs.Problem(
+        activation="tanh", teacher="sin", width=1.0, readout=gs.Ridge(samples=2.0, penalty=0.1)
+    )
+    answer = simulation.risk(problem, data=data)
+    assert not answer.exact
+    assert re.search(r"exact +no", repr(answer))
+    assert not simulation.kernel(problem, data=data).exact
+    # Labels of ±1 can be counted, whatever teacher the problem names.
+    assert 0 <= answer.classification_error <= 1
+
+
+def test_a_preconditioned_step_needs_a_known_covariance() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 40))
+    problem = gs.Problem(
+        activation="tanh",
+        teacher="sin",
+        width=1.0,
+        steps=[gs.Step(samples=2, rate=1, precondition=1)],
+        inputs=gs.PowerLaw(0.3),
+    )
+    with pytest.raises(gs.InvalidProblem, match="whiten the inputs"):
+        simulation.run(problem, data=gs.Data(x, x[:, 0]))

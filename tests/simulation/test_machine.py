@@ -7,12 +7,13 @@ import os
 import threading
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from giantsteps.simulation import _machine
-from giantsteps.simulation._devices import resolve
+from giantsteps.simulation._engine import _machine
+from giantsteps.simulation._engine._devices import resolve
 
 
 def in_worker(stated: str | None) -> tuple[int, list[int]]:
@@ -42,7 +43,8 @@ def test_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     pools = [{"user_api": "blas", "num_threads": 8}, {"user_api": "openmp", "num_threads": 8}]
     monkeypatch.setattr(_machine, "processors", lambda: 8)
-    monkeypatch.setattr(_machine, "threadpool_info", lambda: pools)
+    libraries = SimpleNamespace(info=lambda: pools)
+    monkeypatch.setattr(_machine, "_controller", lambda with_torch: libraries)
     monkeypatch.setattr(_machine, "threadpool_limits", lambda limits: seen.append(limits))
     for name in _machine.THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)

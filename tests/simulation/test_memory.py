@@ -11,9 +11,10 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import simulation
-from giantsteps.simulation import _cost, _memory, _spectrum
-from giantsteps.simulation._memory import as_bytes, in_words
-from giantsteps.simulation._streams import Streams
+from giantsteps.simulation import _cost, _spectrum
+from giantsteps.simulation._engine import _memory
+from giantsteps.simulation._engine._memory import as_bytes, in_words
+from giantsteps.simulation._network._streams import Streams
 
 
 def make(samples: float, width: float = 1.0) -> gs.Problem:
@@ -160,8 +161,8 @@ def test_trials(device: str) -> None:
     if device == "torch":
         pytest.importorskip("torch")
     run = simulation.run(make(3.0), 100, seed=0, device=device)
-    speed = _cost.measure_speed(run.backend, "host", run.problem.activation, True)
-    assert speed is _cost.measure_speed(run.backend, "host", run.problem.activation, True)
+    speed = _cost.measure_speed(run.backend, run.problem.activation, True)
+    assert speed is _cost.measure_speed(run.backend, run.problem.activation, True)
     # No processor makes 1e13 operations a second, and none fewer than 1e8.
     assert 1e-13 < speed.product < 1e-8
     assert all(1e-13 < each < 1e-5 for each in (speed.draw, speed.activation, speed.derivative))

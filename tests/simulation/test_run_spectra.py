@@ -119,7 +119,7 @@ def test_feature_spikes_have_degrees(samples: float) -> None:
 def test_features_without_a_step() -> None:
     centred = simulation.features(make().untrained(), 50, seed=0)
     assert dict(centred.spikes[0].overlaps) == {}
-    raw = simulation.features(make(activation="relu").untrained(), 50, seed=0)
+    raw = simulation.features(make(activation="relu").untrained(), 200, seed=0)
     assert raw.spikes[0].degree == 0
     assert raw.spikes[0].overlap > 0.95
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from giantsteps.errors import NotConverged
-from giantsteps.simulation import _spectra
-from giantsteps.simulation._arrays import Arrays
-from giantsteps.simulation._devices import resolve
-from giantsteps.simulation._spectra import largest, largest_of, singular_values
+from giantsteps.simulation._engine import _largest as spectra
+from giantsteps.simulation._engine._arrays import Arrays
+from giantsteps.simulation._engine._devices import resolve
+from giantsteps.simulation._engine._largest import largest, largest_of, singular_values
 
 
 def matrix(rows: int, columns: int, spike: float) -> np.ndarray:
@@ -57,7 +57,7 @@ def test_iterated_low_rank(arrays: Arrays) -> None:
 
 
 def test_not_converged_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_spectra, "_RESTARTS", 1)
+    monkeypatch.setattr(spectra, "_RESTARTS", 1)
     w = matrix(900, 900, 0.0)
     with pytest.raises(NotConverged, match="4 largest of 900"):
         largest_of(resolve(), w, 4)

@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.simulation._arrays import Arrays
-from giantsteps.simulation._devices import resolve
-from giantsteps.simulation._numpy_arrays import NumpyArrays
-from giantsteps.simulation._streams import BLOCK, Role, Streams, as_seed
+from giantsteps.simulation._engine._arrays import Arrays
+from giantsteps.simulation._engine._devices import resolve
+from giantsteps.simulation._engine._memory import BLOCK
+from giantsteps.simulation._engine._normals import normal_of_words
+from giantsteps.simulation._engine._numpy_arrays import NumpyArrays
+from giantsteps.simulation._network._laws import rademacher
+from giantsteps.simulation._network._streams import Role, Streams, as_seed
 
 
-def make(seed: int = 3, rng: str = "host", **kwargs: str) -> Streams:
-    return Streams(seed, resolve(**kwargs), rng)
+def make(seed: int = 3) -> Streams:
+    return Streams(seed, resolve())
 
 
 def test_roles_are_fixed() -> None:
@@ -27,43 +30,37 @@ def test_roles_are_fixed() -> None:
         "TEST_INPUTS": 8,
         "CONDITIONAL_INPUTS": 9,
     }
-    assert BLOCK == 1024
+    assert BLOCK == 1024  # of laws other than the normal
 
 
-def test_a_block_is_what_its_address_says() -> None:
-    rows = make(7).normal(Role.TEST_INPUTS, 2, BLOCK, BLOCK + 5, 3)
-    sequence = np.random.SeedSequence(7, spawn_key=(8, 2, 1))
-    expected = np.random.Generator(np.random.SFC64(sequence)).standard_normal((5, 3))
-    np.testing.assert_array_equal(rows, expected)
+def test_a_number_is_what_its_address_says() -> None:
+    rows = make(7).normal(Role.TEST_INPUTS, 2, 5, 10, 3)
+    key = np.random.SeedSequence(7).generate_state(2, np.uint64)
+    generator = np.random.Philox(key=key, counter=np.array([0, 8, 2, 0], dtype=np.uint64))
+    expected = normal_of_words(generator.random_raw(30)[15:])
+    np.testing.assert_array_equal(rows.ravel(), expected)
 
 
-@pytest.mark.parametrize("rng", ["host", "device"])
-@pytest.mark.parametrize("device", ["cpu", "torch"])
-@pytest.mark.parametrize("count", [1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 7])
-def test_prefix(rng: str, device: str, count: int) -> None:
-    streams = make(rng=rng, device=device)
-    longest = streams.arrays.to_host(streams.normal(Role.STEP_INPUTS, 0, 0, 3 * BLOCK, 4))
-    shorter = streams.arrays.to_host(streams.normal(Role.STEP_INPUTS, 0, 0, count, 4))
-    np.testing.assert_array_equal(shorter, longest[:count])
+@pytest.mark.parametrize("count", [1, 5, 1023, 1024, 1025, 2055])
+def test_prefix(count: int) -> None:
+    streams = make()
+    longest = streams.normal(Role.STEP_INPUTS, 0, 0, 3072, 4)
+    np.testing.assert_array_equal(streams.normal(Role.STEP_INPUTS, 0, 0, count, 4), longest[:count])
 
 
-@pytest.mark.parametrize("rng", ["host", "device"])
-@pytest.mark.parametrize("device", ["cpu", "torch"])
-def test_any_rows_in_any_order(rng: str, device: str) -> None:
-    streams = make(rng=rng, device=device)
-
-    def rows(start: int, stop: int) -> np.ndarray:
-        return streams.arrays.to_host(streams.normal(Role.READOUT_INPUTS, 0, start, stop, 3))
-
-    whole = rows(0, 4000)
-    for start, stop in [(3000, 4000), (1024, 2048), (0, 1), (1000, 1050), (2047, 3073)]:
-        np.testing.assert_array_equal(rows(start, stop), whole[start:stop])
+def test_any_rows_in_any_order() -> None:
+    streams = make()
+    for width in (3, 8):
+        whole = streams.normal(Role.READOUT_INPUTS, 0, 0, 4000, width)
+        for start, stop in [(3000, 4000), (1024, 2048), (0, 1), (1001, 1050), (2047, 3073)]:
+            rows = streams.normal(Role.READOUT_INPUTS, 0, start, stop, width)
+            np.testing.assert_array_equal(rows, whole[start:stop])
 
 
 def test_threads_do_not_matter() -> None:
     drawn = [
-        Streams(1, NumpyArrays(np, None, "float64", threads), "host").normal(
-            Role.WEIGHTS, 0, 100, 5000, 3
+        Streams(1, NumpyArrays(np, None, "float64", threads)).normal(
+            Role.WEIGHTS, 0, 100, 3000, 301
         )
         for threads in (1, 2, 7)
     ]
@@ -71,11 +68,24 @@ def test_threads_do_not_matter() -> None:
     np.testing.assert_array_equal(drawn[0], drawn[2])
 
 
-def test_host_draws_are_the_same_everywhere(any_arrays: Arrays) -> None:
+def test_draws_are_the_same_everywhere(any_arrays: Arrays) -> None:
     reference = make().normal(Role.STEP_INPUTS, 1, 500, 1500, 5)
-    found = Streams(3, any_arrays, "host").normal(Role.STEP_INPUTS, 1, 500, 1500, 5)
+    found = Streams(3, any_arrays).normal(Role.STEP_INPUTS, 1, 500, 1500, 5)
     assert found.dtype == any_arrays.dtype
     np.testing.assert_array_equal(any_arrays.to_host(found), reference.astype(any_arrays.precision))
+
+
+def test_several_seeds_are_those_seeds_alone(any_arrays: Arrays) -> None:
+    together = Streams((3, 5), any_arrays)
+    for draw in (
+        lambda streams: streams.normal(Role.STEP_NOISE, 1, 10, 20, 3),
+        lambda streams: streams.draw(rademacher, Role.STEP_INPUTS, 1, 1000, 1100, 3),
+    ):
+        found = any_arrays.to_host(draw(together))
+        assert found.shape[0] == 2
+        for number, seed in enumerate((3, 5)):
+            alone = any_arrays.to_host(draw(Streams(seed, any_arrays)))
+            np.testing.assert_array_equal(found[number], alone)
 
 
 def test_addresses_are_independent() -> None:
@@ -110,11 +120,6 @@ def test_seeds(seed: int) -> None:
 def test_refused_seeds(seed: object) -> None:
     with pytest.raises(InvalidProblem, match=r"seed = .*non-negative integer"):
         as_seed(seed)
-
-
-def test_refused_rng() -> None:
-    with pytest.raises(InvalidProblem, match=r'rng = .*"host" or "device"'):
-        make(rng="gpu")
 
 
 def test_no_rows_are_refused() -> None:

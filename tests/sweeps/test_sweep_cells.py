@@ -81,7 +81,7 @@ def test_an_added_value_adds_only_its_cells(old: str, new: str, added: int) -> N
     [
         {"dtype": "float32"},
         {"options": {"test_samples": 51}},
-        {"options": {"test_samples": 50, "rng": "device"}},
+        {"options": {"test_samples": 50, "inputs": "rademacher"}},
         {"questions": {"risk": {"degrees": 2}}},
     ],
 )
@@ -94,8 +94,6 @@ def test_where_it_is_computed_changes_no_address(make) -> None:
     here = make()
     there = make(options={"test_samples": 50, "device": "torch", "memory": "2GB"}, share=False)
     assert here.addresses == there.addresses
-    drawn = make(options={"rng": "device", "device": "torch"}, sources=["simulation"])
-    assert not drawn.addresses & make(options={"rng": "device"}, sources=["simulation"]).addresses
 
 
 def test_the_version_of_a_question_is_in_its_addresses(make, monkeypatch) -> None:

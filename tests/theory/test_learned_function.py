@@ -117,7 +117,7 @@ def compare(problem, d, seeds, x, draws):
 
 
 @pytest.mark.agreement
-@pytest.mark.parametrize(("problem", "seeds"), [(SMALL, 56), (LARGE, 48)], ids=["small", "large"])
+@pytest.mark.parametrize(("problem", "seeds"), [(SMALL, 64), (LARGE, 48)], ids=["small", "large"])
 def test_small_networks(problem, seeds):
     """The mean along both directions, resolved to 2 %.
 

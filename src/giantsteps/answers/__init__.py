@@ -12,11 +12,13 @@ from giantsteps.answers._export import require, to_csv
 from giantsteps.answers._gradient import Gradient
 from giantsteps.answers._learned_function import LearnedFunction
 from giantsteps.answers._leaves import Leaf
+from giantsteps.answers._movement import Movement
 from giantsteps.answers._optimum import Optimum
 from giantsteps.answers._outlier_count import OutlierCount
 from giantsteps.answers._risk import Risk
 from giantsteps.answers._spectrum import Matrix, Spectrum, Spike
 from giantsteps.answers._training_loss import TrainingLoss
+from giantsteps.answers._trajectory import Trajectory
 
 __all__ = [
     "Answer",
@@ -28,6 +30,7 @@ __all__ = [
     "Leaf",
     "LearnedFunction",
     "Matrix",
+    "Movement",
     "Optimum",
     "OutlierCount",
     "Risk",
@@ -36,6 +39,7 @@ __all__ = [
     "Spectrum",
     "Spike",
     "TrainingLoss",
+    "Trajectory",
     "bibliography",
     "bibtex",
     "require",

@@ -22,15 +22,16 @@ class Risk(Answer):
     .. math:: R = E(\hat f - f^*)^2, \qquad R_{noisy} = R + \Delta, \qquad
               R_{train} = n^{-1} \|\tilde y - \Phi \hat a\|^2
 
-    ==========  ==================  ====================================================
+    ==========  ========================  ====================================================
     symbol      attribute
-    ==========  ==================  ====================================================
-    R           ``test``            without the label noise
-    R + Δ       ``test_noisy``      with it
-    R_train     ``train``           mean square on the readout's samples, with noise
-    R₀          ``initial.test``    the same readout on the features at initialisation
-    R[k]        ``by_degree``       last axis: the part of R on He_k(⟨x, β*⟩), k = 0, 1, …
-    ==========  ==================  ====================================================
+    ==========  ========================  ====================================================
+    R           ``test``                  without the label noise
+    R + Δ       ``test_noisy``            with it
+    R_train     ``train``                 mean square on the readout's samples, with noise
+    R₀          ``initial.test``          the same readout on the features at initialisation
+    R[k]        ``by_degree``             last axis: the part of R on He_k(⟨x, β*⟩), k = 0, 1, …
+    P(wrong)    ``classification_error``  probability of sign(f̂) ≠ f*, for teachers ±1
+    ==========  ========================  ====================================================
 
     Attributes
     ----------
@@ -42,6 +43,8 @@ class Risk(Answer):
         Shape of the grid, then the degree.
     standard_error : float, ndarray or None
         Simulation: of ``test`` over the test points drawn, given the network.
+    classification_error : float, ndarray or None
+        Probability that f̂ has the wrong sign; None unless the teacher takes the values ±1 only.
 
     References
     ----------
@@ -66,12 +69,14 @@ class Risk(Answer):
     initial: Risk | None = None
     by_degree: NDArray[np.float64] | None = None
     standard_error: Leaf | None = None
+    classification_error: Leaf | None = None
 
     _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "test": (),
         "train": (),
         "standard_error": (),
         "by_degree": ("degree",),
+        "classification_error": (),
     }
     _parts: ClassVar[tuple[str, ...]] = ("initial",)
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from giantsteps import simulation
 from giantsteps.problem import Problem
-from giantsteps.simulation._devices import resolve
-from giantsteps.simulation._ridge import ridge_curve
-from giantsteps.simulation._spectra import largest_of
+from giantsteps.simulation._engine._devices import resolve
+from giantsteps.simulation._engine._largest import largest_of
+from giantsteps.simulation._readout._ridge import ridge_curve
 from giantsteps.theory import risk_of_weights
 
 __all__ = ["leading_vectors", "risk_of_its_weights", "spiked_ridge"]

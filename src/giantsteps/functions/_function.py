@@ -142,7 +142,11 @@ class Function:
 
     @cached_property
     def _program(self) -> Program:
-        return Program(self._tree, _mean)
+        return Program([self._tree], _mean)
+
+    @cached_property
+    def _program_with_derivative(self) -> Program:
+        return Program([self._tree, self.derivative._tree], _mean)
 
     def __call__(self, x: Any) -> Any:
         """f(x), elementwise.
@@ -160,12 +164,31 @@ class Function:
         """
         with np.errstate(all="ignore"):
             if isinstance(x, int | float) and not isinstance(x, np.generic):
-                return float(self._program(np, np.float64(x)))
+                return float(self._program(np, np.float64(x))[0])
             xp = array_namespace(x)
             if not xp.isdtype(x.dtype, "real floating"):
                 kinds = xp.__array_namespace_info__().default_dtypes()
                 x = xp.astype(x, kinds["real floating"])
-            return self._program(xp, x)
+            return self._program(xp, x)[0]
+
+    def with_derivative(self, x: Any) -> tuple[Any, Any]:
+        """f(x) and f'(x), elementwise, with the parts that they share computed once.
+
+        Parameters
+        ----------
+        x : array
+            Real floating-point numbers, of any library of the array API standard.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> value, slope = as_function("tanh").with_derivative(np.zeros(2))
+        >>> value.tolist(), slope.tolist()
+        ([0.0, 0.0], [1.0, 1.0])
+        """
+        with np.errstate(all="ignore"):
+            value, slope = self._program_with_derivative(array_namespace(x), x)
+        return value, slope
 
     @cached_property
     def derivative(self) -> Function:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,21 +19,23 @@ BLOCK = 1 << 15
 
 
 class Program:
-    """``program(xp, x)`` is the value of a tree at the array x of the namespace xp.
+    """``program(xp, x)`` are the values of some trees at the array x of the namespace xp.
 
     Parameters
     ----------
-    root : Node
-        The tree.
+    roots : sequence of Node
+        The trees; parts that they share are computed once.
     mean : callable
         ``mean(tree)`` is E tree(z), z ~ N(0, 1), for the parts that are centred.
     """
 
-    def __init__(self, root: Node, mean: Callable[[Node], float]) -> None:
-        root = primitive(root, mean)
+    def __init__(self, roots: Sequence[Node], mean: Callable[[Node], float]) -> None:
+        written = [primitive(root, mean) for root in roots]
         place: dict[Node, int | float] = {}  # a register, or the value of a constant part
         steps: list[tuple[Callable[..., Any], list[int | float]]] = []
-        for node in postorder(root):
+        for node in (node for root in written for node in postorder(root)):
+            if node in place:
+                continue
             if isinstance(node, Const):
                 place[node] = node.value
             elif isinstance(node, Call):
@@ -47,29 +49,26 @@ class Program:
                 place[node] = len(steps)
             else:
                 place[node] = 0
-        self.result = place[root]
+        self.results = [place[root] for root in written]
         last = {arg: i for i, (_, args) in enumerate(steps) for arg in args if type(arg) is int}
         self.steps = [
-            (value, args, [r for r, at in last.items() if at == i and r != self.result])
+            (value, args, [r for r, at in last.items() if at == i and r not in self.results])
             for i, (value, args) in enumerate(steps)
         ]
         self.one_pass = len(steps) <= 1 and all(isinstance(value, Standard) for value, _ in steps)
 
-    def __call__(self, xp: Any, x: Any) -> Any:
+    def __call__(self, xp: Any, x: Any) -> tuple[Any, ...]:
         large = isinstance(x, np.ndarray) and x.size > BLOCK and x.flags.c_contiguous
         if large and not self.one_pass:
-            flat, result = x.reshape(-1), np.empty_like(x)
+            flat, found = x.reshape(-1), tuple(np.empty_like(x) for _ in self.results)
             for start in range(0, x.size, BLOCK):
                 block = slice(start, start + BLOCK)
-                result.reshape(-1)[block] = self._run(xp, flat[block])
-            return result
+                for whole, part in zip(found, self._run(xp, flat[block])):
+                    whole.reshape(-1)[block] = part
+            return found
         return self._run(xp, x)
 
-    def _run(self, xp: Any, x: Any) -> Any:
-        if isinstance(self.result, float):
-            return xp.full_like(x, self.result)
-        if self.result == 0:
-            return x * 1.0  # a new array, as everywhere else
+    def _run(self, xp: Any, x: Any) -> tuple[Any, ...]:
         registers: list[Any] = [x]
         for value, args, finished in self.steps:
             registers.append(
@@ -77,7 +76,12 @@ class Program:
             )
             for register in finished:
                 registers[register] = None
-        return registers[self.result]
+        return tuple(self._result(xp, x, place, registers) for place in self.results)
+
+    def _result(self, xp: Any, x: Any, place: int | float, registers: list[Any]) -> Any:
+        if isinstance(place, float):
+            return xp.full_like(x, place)
+        return registers[place] if place else x * 1.0  # a new array, as everywhere else
 
 
 def primitive(root: Node, mean: Callable[[Node], float]) -> Node:

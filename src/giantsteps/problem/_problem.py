@@ -23,6 +23,7 @@ from giantsteps.problem._validation import (
     check_function_once,
     check_readout,
     check_slope,
+    is_binary,
 )
 
 __all__ = ["COUPLED", "Problem"]
@@ -242,6 +243,11 @@ class Problem(Part):
                 "readout", None, "a Ridge(samples=..., penalty=...) for this question"
             )
         return self.readout
+
+    @property
+    def binary(self) -> bool:
+        """Whether the teacher takes the values ±1 only, so that signs can be right or wrong."""
+        return is_binary(self.teacher)
 
     def paths(self) -> tuple[str, ...]:
         """Return the dotted path of every part and field: what :meth:`replace` takes."""

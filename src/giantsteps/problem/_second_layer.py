@@ -11,9 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import number, numbers
@@ -43,8 +45,12 @@ class SecondLayer(Law, ABC):
     """
 
     @abstractmethod
+    def of_normal(self, z: Any) -> Any:
+        """Return A for each entry of an array of N(0, 1), elementwise: how the law is drawn."""
+
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
         """Draw A_1 … A_size, shape (size,), float64; the first m draws do not depend on size."""
+        return np.asarray(self.of_normal(rng.standard_normal(size)))
 
     @abstractmethod
     def types(self, nodes: int = 20) -> tuple[np.ndarray, np.ndarray]:
@@ -101,8 +107,8 @@ class Gaussian(SecondLayer):
 
     law: ClassVar[str] = "gaussian"
 
-    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        return rng.standard_normal(size)
+    def of_normal(self, z: Any) -> Any:
+        return z
 
     def types(self, nodes: int = 20) -> tuple[np.ndarray, np.ndarray]:
         """Gauss–Legendre nodes on [−6, 0] and [0, 6], weighted by the density and normalised.
@@ -169,6 +175,9 @@ class Constant(SecondLayer):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", number(self.value, "value", "a finite number"))
+
+    def of_normal(self, z: Any) -> Any:
+        return array_namespace(z).full_like(z, self.value)
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
         return np.full(size, self.value)
@@ -250,10 +259,14 @@ class Vocabulary(SecondLayer):
         object.__setattr__(self, "values", tuple(value for value, _ in pairs))
         object.__setattr__(self, "probabilities", tuple(mass for _, mass in pairs))
 
-    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
+    def of_normal(self, z: Any) -> Any:
+        xp = array_namespace(z)
         values, probabilities = self.types()
-        index = np.searchsorted(np.cumsum(probabilities)[:-1], rng.random(size), side="right")
-        return values[index]
+        found = xp.full_like(z, float(values[0]))
+        for value, below in zip(values[1:], np.cumsum(probabilities)):
+            edge = NormalDist().inv_cdf(min(float(below), 1 - 2.0**-53))
+            found = xp.where(z > edge, xp.full_like(z, float(value)), found)
+        return found
 
     def types(self, nodes: int = 20) -> tuple[np.ndarray, np.ndarray]:
         values, mass = np.array(self.values), np.array(self.probabilities)

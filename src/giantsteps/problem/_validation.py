@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
+
 from giantsteps.errors import InvalidProblem
-from giantsteps.functions import Function
+from giantsteps.functions import Function, Teacher
 from giantsteps.gaussian import check_function, gauss_rule
 from giantsteps.problem._part import as_part
 from giantsteps.problem._parts import Ridge
 from giantsteps.problem._step import Step
 
-__all__ = ["as_steps", "check_function_once", "check_readout", "check_slope"]
+__all__ = ["as_steps", "check_function_once", "check_readout", "check_slope", "is_binary"]
 
 
 @lru_cache(maxsize=256)
@@ -76,3 +78,10 @@ def check_readout(readout: Ridge | None, steps: tuple[Step, ...]) -> None:
             f"{steps[-1].samples!r}, the samples of the last step, whose batch is used again "
             '(or set batch="fresh")',
         )
+
+
+@lru_cache(maxsize=256)
+def is_binary(teacher: Teacher) -> bool:
+    """Whether a teacher takes the values ±1 at every one of some thousand points."""
+    points = np.random.default_rng(0).standard_normal((4096, teacher.rank)) * 2
+    return bool(np.all(np.abs(np.asarray(teacher(points))) == 1))

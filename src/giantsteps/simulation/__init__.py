@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+from giantsteps.simulation._batch import batch
 from giantsteps.simulation._bias_variance import bias_variance
 from giantsteps.simulation._cost import Cost
-from giantsteps.simulation._data import Data
-from giantsteps.simulation._run import Run
-from giantsteps.simulation._simulate import (
+from giantsteps.simulation._network._data import Data
+from giantsteps.simulation._questions import (
     degrees_of_freedom,
-    features,
     gradient,
-    kernel,
     learned_function,
     risk,
     run,
-    weights,
 )
+from giantsteps.simulation._run import Run
+from giantsteps.simulation._spectral_questions import features, kernel, weights
+from giantsteps.simulation._step_questions import movement, trajectory
 
 __all__ = [
     "Cost",
     "Data",
     "Run",
+    "batch",
     "bias_variance",
     "degrees_of_freedom",
     "features",
     "gradient",
     "kernel",
     "learned_function",
+    "movement",
     "risk",
     "run",
+    "trajectory",
     "weights",
 ]

@@ -12,30 +12,38 @@ from numpy.typing import NDArray
 from giantsteps.answers import BiasVariance
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.simulation._arrays import Array
 from giantsteps.simulation._cost import readout_bytes
+from giantsteps.simulation._options import refuse_unknown
 from giantsteps.simulation._run import Run
 
 __all__ = ["bias_variance"]
 
 
+@refuse_unknown
 def bias_variance(
-    problem: Problem | Grid, d: int, seeds: int | Sequence[int] = 20, **options: Any
+    problem: Problem | Grid,
+    d: int,
+    seeds: int | Sequence[int] = 20,
+    *,
+    device: object = None,
+    dtype: str = "float64",
+    test_samples: int | None = None,
+    memory: str | int | None = None,
+    inputs: object = "gaussian",
 ) -> BiasVariance:
     r"""The test error split into bias and variance over all that a seed draws but the teacher.
 
     .. math:: R = \underbrace{E_x(E\hat f - f^*)^2}_{\text{bias}}
                 + \underbrace{E_x \operatorname{Var}\hat f}_{\text{variance}}
 
-    Each seed draws its own teacher; a reflection O with Oβ* = β*_s turns the network of a seed
-    into one for the common teacher, f̂(Ox), which has the law of networks trained for it. With
-    errors e_s = f̂_s − f* on common points, the bias is the mean of E_x[e_s e_t] over pairs of
-    different seeds, which is unbiased, and bias + variance is exactly the mean test error.
+    All networks have the teacher and the test points of the first seed. With errors e_s = f̂_s − f*
+    there, the bias is the mean of E_x[e_s e_t] over pairs of different seeds, which is unbiased,
+    and bias + variance is exactly the mean test error.
 
     ======  ================  ===============================================
     symbol  argument          meaning
     ======  ================  ===============================================
-    f̂_s     ``seeds``         network of seed s, turned to the common teacher
+    f̂_s     ``seeds``         network of seed s, trained for the common teacher
     e_s                       f̂_s − f*
     E_x     ``test_samples``  mean over common points
     ======  ================  ===============================================
@@ -48,8 +56,8 @@ def bias_variance(
         Dimension of the inputs.
     seeds : int or sequence of int
         How many, from 0 on, or which ones; at least three.
-    **options
-        As of `Run`; inputs are Gaussian, ``test_samples`` a number (10,000 by default).
+    device, dtype, test_samples, memory, inputs
+        As of `Run`; ``test_samples`` is a number, 10,000 by default.
 
     Returns
     -------
@@ -74,28 +82,30 @@ def bias_variance(
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if isinstance(seeds, bool) or len(set(numbers)) < max(3, len(numbers)):
         raise InvalidProblem("seeds", seeds, "at least three different seeds")
-    if options.get("data") is not None or options.get("inputs", "gaussian") != "gaussian":
-        raise InvalidProblem("inputs", options.get("inputs"), "Gaussian: the same from every side")
+    options: dict[str, Any] = {
+        "device": device,
+        "dtype": dtype,
+        "test_samples": test_samples,
+        "memory": memory,
+        "inputs": inputs,
+    }
     if isinstance(problem, Grid):
         cells = [bias_variance(cell, d, numbers, **options) for cell in problem]
         return BiasVariance.stack(problem, cells)
     problem.require_readout()
     first = Run(problem, d, numbers[0], **options)
     if not first.test_samples:
-        raise InvalidProblem("test_samples", options.get("test_samples"), "a number of points")
-    errors = [_errors(first, Run(problem, d, seed, **options)) for seed in numbers]
+        raise InvalidProblem("test_samples", test_samples, "a number of points")
+    runs = (Run(problem, d, seed, **options).taught_by(first) for seed in numbers)
     return BiasVariance(
-        problem=problem,
-        d=d,
-        source="simulation",
-        exact=True,
+        **first.facts(),
         seeds=len(numbers),
-        **_decompose(np.stack(errors)),
+        **_decompose(np.stack([_errors(first, run) for run in runs])),
     )
 
 
 def _errors(first: Run, run: Run) -> NDArray[np.float64]:
-    """f̂ − f* of a run at the test points of the first, seen from its teacher."""
+    """f̂ − f* of a run at the test points of the first."""
     readout, size = run.problem.require_readout(), run.sizes.samples
     assert size is not None
     assert first.test_samples
@@ -106,27 +116,9 @@ def _errors(first: Run, run: Run) -> NDArray[np.float64]:
     found = []
     for start, stop in run.chunks(first.test_samples, held, "the test points"):
         inputs, _, target = first.network.test_batch(start, stop)
-        predicted = run.embed(_reflected(first, run, inputs)) @ coefficients
+        predicted = run.embed(inputs) @ coefficients
         found.append(run.backend.to_host(run.backend.wide(predicted) - target))
     return np.concatenate(found)
-
-
-def _reflected(first: Run, run: Run, inputs: Array) -> Array:
-    """Rows Ox, with O a product of reflections that takes one teacher to the other."""
-    ours, theirs = first.network.teacher, run.network.teacher
-    assert ours is not None
-    assert theirs is not None
-    xp = run.backend.xp
-    for column in range(ours.shape[1]):
-        v = ours[:, column] - theirs[:, column]
-        length = float(xp.sum(v * v))
-        if length > 1e-12:
-            inputs, ours = (
-                rows - (2.0 / length) * (rows @ v)[:, None] * v[None, :]
-                for rows in (inputs, xp.matrix_transpose(ours))
-            )
-            ours = xp.matrix_transpose(ours)
-    return inputs
 
 
 def _decompose(errors: NDArray[np.float64]) -> dict[str, Any]:

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from giantsteps.simulation._arrays import Array, Arrays
-from giantsteps.simulation._memory import OVERHEAD, in_words
-from giantsteps.simulation._ridge import EIGEN_FROM
-from giantsteps.simulation._streams import Role, Streams
+from giantsteps.simulation._engine._arrays import Array, Arrays
+from giantsteps.simulation._engine._memory import OVERHEAD, in_words
+from giantsteps.simulation._network._streams import Role, Streams
+from giantsteps.simulation._networks import Networks
+from giantsteps.simulation._readout._ridge import EIGEN_FROM
 
 if TYPE_CHECKING:
     from giantsteps.functions import Function
     from giantsteps.simulation._risk import Cells
-    from giantsteps.simulation._run import Run
 
-__all__ = ["Cost", "check_memory", "cost", "readout_bytes"]
+__all__ = ["Cost", "check_memory", "cost", "fits_memory", "peak_bytes", "readout_bytes"]
 
 _TRIAL, _TRIAL_ON_GPU = 1024, 4096  # size of the matrices that speed is measured on
 _REPEATS = 3  # the best counts
@@ -69,9 +69,9 @@ class Speed:
 
 
 @lru_cache(maxsize=64)
-def measure_speed(arrays: Arrays, rng: str, activation: Function, with_derivative: bool) -> Speed:
+def measure_speed(arrays: Arrays, activation: Function, with_derivative: bool) -> Speed:
     """Time small trials on the device: a few tenths of a second on a processor."""
-    streams = Streams(0, arrays, rng)
+    streams = Streams(0, arrays)
     size = _TRIAL_ON_GPU if arrays.on_gpu else _TRIAL
     x = streams.normal(Role.WEIGHTS, 0, 0, size, size)
     entries = size**2
@@ -95,8 +95,9 @@ def measure_speed(arrays: Arrays, rng: str, activation: Function, with_derivativ
     )
 
 
-def readout_bytes(run: Run, cells: Cells) -> int:
-    """Bytes held while the readout is fitted, beside the chunks."""
+def readout_bytes(run: Networks, cells: Cells, stages: int = 1) -> int:
+    """Bytes held for each network while readouts are fitted on the features of so many first
+    layers, beside the chunks."""
     neurons = run.sizes.neurons
     held = max((n for n in cells if n <= neurons), default=0)
     summed = neurons if max(cells) > neurons else 0
@@ -105,15 +106,28 @@ def readout_bytes(run: Run, cells: Cells) -> int:
     most = max(len(penalties) for penalties in cells.values())
     copies = max(4 if vectors else 0, run.backend.factors(most))
     working = copies * max(summed, held) ** 2
-    return (
-        run.weight_bytes
-        + 8 * (summed**2 + held**2 + working)
-        + run.backend.itemsize * held * neurons
-    )
+    kept = run.weight_bytes + 8 * (summed**2 + held**2) + run.backend.itemsize * held * neurons
+    return stages * kept + 8 * working
 
 
-def check_memory(run: Run, cells: Cells) -> int:
-    """Bytes at the peak of a `risk`.
+def peak_bytes(run: Networks, cells: Cells, stages: int) -> int:
+    """Bytes held at the peak for each network, beside the chunks."""
+    d, neurons = run.sizes.d, run.sizes.neurons
+    held = [readout_bytes(run, cells, stages)]
+    if run.problem.steps:
+        held.append(run.step_bytes + (stages - 1) * run.weight_bytes)
+    if run.test_samples is None:  # WᵀW and a copy of W beside what the readout leaves
+        held.append(held[0] + 8 * neurons * (neurons + d))
+    return max(held)
+
+
+def fits_memory(run: Networks, cells: Cells, stages: int) -> bool:
+    """Whether a `risk` of so many first layers fits into the budget."""
+    return run.budget.fits(run.sizes.d, run.sizes.neurons, peak_bytes(run, cells, stages))
+
+
+def check_memory(run: Networks, cells: Cells, stages: int = 1) -> int:
+    """Bytes at the peak of a `risk`, for each network.
 
     Raises
     ------
@@ -121,16 +135,12 @@ def check_memory(run: Run, cells: Cells) -> int:
         If that is more than the budget.
     """
     d, neurons = run.sizes.d, run.sizes.neurons
-    held = [readout_bytes(run, cells)]
-    if run.problem.steps:
-        held.append(run.step_bytes)
-    if run.test_samples is None:  # WᵀW and a copy of W beside what the readout leaves
-        held.append(held[0] + 8 * neurons * (neurons + d))
-    rows = run.budget.rows(d, neurons, max(held), "the risk")
-    return max(held) + OVERHEAD + rows * run.budget.row_bytes(d, neurons)
+    peak = peak_bytes(run, cells, stages)
+    rows = run.budget.rows(d, neurons, peak, "the risk")
+    return peak + OVERHEAD + rows * run.budget.row_bytes(d, neurons)
 
 
-def cost(run: Run, cells: Cells) -> Cost:
+def cost(run: Networks, cells: Cells) -> Cost:
     """Memory, operations and time of a `risk` with penalties for each sample size."""
     memory = check_memory(run, cells)
     d, neurons, last = run.sizes.d, run.sizes.neurons, max(cells)
@@ -138,10 +148,12 @@ def cost(run: Run, cells: Cells) -> Cost:
     points = neurons if run.test_samples is None else run.test_samples
     flops = 4.0 * steps * d * neurons + 2.0 * (last + points) * d * neurons
     flops += last * neurons**2 if last > neurons else last**2 * neurons
+    # A full decomposition of d × N, at about this many operations.
+    polar = sum(step.rule == "muon" for step in run.problem.steps)
+    flops += 22.0 * polar * min(d, neurons) ** 2 * max(d, neurons)
     for n, penalties in cells.items():
         flops += len(penalties) * min(n, neurons) ** 3 / 3
-    rng = run.network.streams.rng
-    speed = measure_speed(run.backend, rng, run.problem.activation, steps > 0)
+    speed = measure_speed(run.backend, run.problem.activation, steps > 0)
     seconds = (
         flops * speed.product
         + (neurons + steps + last + points) * d * speed.draw

@@ -49,10 +49,7 @@ def degrees_of_freedom(run: Run) -> DegreesOfFreedom:
         kappa = neurons / first
         df1, df2 = 1.0 - shift * first / samples, 1.0 - first**2 / (samples * second)
     return DegreesOfFreedom(
-        problem=run.problem,
-        d=run.d,
-        source="simulation",
-        exact=True,
+        **run.facts(),
         kappa=float(kappa),
         df1=float(df1),
         df2=float(df2),
@@ -77,11 +74,12 @@ def kernel_alignment(run: Run, kind: str) -> float:
 
 
 def neuron_alignments(run: Run) -> NDArray[np.float64]:
-    """⟨w_j, β*⟩/‖w_j‖ of every neuron: shape (N,), or (N, rank) for several directions."""
+    """Cosine of every neuron w_j with β*: shape (N,), or (N, rank) for several directions."""
     teacher = run.network.teacher
     if teacher is None:
         raise InvalidProblem("data", run.data, "none for this question: it has no known teacher")
     weights = run.backend.to_host(run.backend.wide(run.trained.weights))
-    cosines = weights.T @ run.backend.to_host(run.backend.wide(teacher))
-    cosines /= np.linalg.norm(weights, axis=0)[:, None]
+    beta = run.backend.to_host(run.backend.wide(teacher))
+    cosines = weights.T @ beta
+    cosines /= np.linalg.norm(weights, axis=0)[:, None] * np.linalg.norm(beta, axis=0)
     return cosines[:, 0] if cosines.shape[1] == 1 else cosines

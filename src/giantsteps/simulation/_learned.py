@@ -10,10 +10,10 @@ import numpy as np
 
 from giantsteps.answers import LearnedFunction
 from giantsteps.errors import InvalidProblem
-from giantsteps.simulation._arrays import Array
 from giantsteps.simulation._cost import readout_bytes
-from giantsteps.simulation._spectra import largest_of
-from giantsteps.simulation._streams import Role
+from giantsteps.simulation._engine._arrays import Array
+from giantsteps.simulation._engine._largest import largest_of
+from giantsteps.simulation._network._streams import Role
 
 if TYPE_CHECKING:
     from giantsteps.simulation._run import Run
@@ -26,9 +26,10 @@ def learned_function(
 ) -> LearnedFunction:
     r"""Mean and spread of f̂ given ⟨u, x⟩.
 
-    .. math:: m(k) = E[\hat f(k u + (I − uu^\top) g)], \qquad g ∼ N(0, I_d)
+    .. math:: m(k) = E[\hat f(Σ^{1/2}(k u + (I − uu^\top) g))], \qquad g ∼ N(0, I_d)
 
-    Whatever law the training inputs have, g is Gaussian.
+    With u the unit vector along Σ^{1/2}β* or Σ^{1/2} times the spike, so that k is a standard
+    Gaussian. Whatever law the training inputs have, g is Gaussian.
 
     References
     ----------
@@ -48,10 +49,11 @@ def learned_function(
     cells = {size: (readout.penalty,)}
     (fit,) = run.fit(cells, readout_bytes(run, cells)).values()
     scaled = arrays.narrow(fit.coefficients / math.sqrt(run.sizes.neurons))
+    weights, beta = (arrays.narrow(run.whitened(x)) for x in (run.trained.weights, beta))
     direction = _direction(run, along, beta[:, 0])
     noise = run.network.streams.normal(Role.CONDITIONAL_INPUTS, 0, 0, int(draws), run.d)
     noise = noise - (noise @ direction)[:, None] * direction[None, :]
-    inner, slopes = noise @ run.trained.weights, direction @ run.trained.weights
+    inner, slopes = noise @ weights, direction @ weights
     teacher, share = noise @ beta, direction @ beta
     mean, band, target = np.empty((3, points.size))
     for number, k in enumerate(points.tolist()):
@@ -61,10 +63,7 @@ def learned_function(
         exact = run.problem.teacher(arrays.wide(teacher + k * share[None, :]))
         target[number] = float(xp.mean(exact))
     return LearnedFunction(
-        problem=run.problem,
-        d=run.d,
-        source="simulation",
-        exact=True,
+        **run.facts(),
         x=points,
         mean=mean,
         band=band,
@@ -75,20 +74,27 @@ def learned_function(
 
 
 def _direction(run: Run, along: str, teacher: Array) -> Array:
-    """β*, or the direction that the steps added to the weights, turned towards β*.
+    """Σ^{1/2}β*, or Σ^{1/2} times what the steps added to the weights, turned towards it; of norm
+    one.
 
-    One step adds b/‖b‖. After several it is the top left singular vector of what they added: that
-    of W itself is another one, unless the spike is large.
+    One step adds Σ^{-p}b, but for the rules that act on coordinates; Muon hides it among as many
+    directions of the same size. Otherwise it is the top left singular vector of what was added:
+    that of W itself is another one, unless the spike is large.
     """
     if along == "teacher":
         return teacher
-    xp, steps = run.backend.xp, len(run.problem.steps)
+    xp, steps = run.backend.xp, run.problem.steps
     if not steps:
         raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
-    if steps == 1:
+    if len(steps) == 1 and steps[0].rule in ("gradient", "normalized", "muon"):
         added = run.trained.direction
-        spike = run.backend.narrow(added / xp.linalg.vector_norm(added))
+        assert added is not None
+        if run.deviations is not None:
+            added = added * run.deviations ** (-2 * steps[0].precondition)
     else:
-        moved = run.trained.weights - run.network.weights()
-        spike = run.backend.narrow(largest_of(run.backend, moved, 1)[1][:, 0])
+        kept = math.prod(1 - step.decay for step in steps)
+        moved = run.trained.weights - kept * run.network.weights()
+        added = largest_of(run.backend, moved, 1)[1][:, 0]
+    spike = run.whitened(added[:, None])[:, 0]
+    spike = run.backend.narrow(spike / xp.linalg.vector_norm(spike))
     return spike if float(xp.sum(spike * teacher)) >= 0 else -spike

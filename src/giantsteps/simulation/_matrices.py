@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.simulation._arrays import Array
+from giantsteps.simulation._engine._arrays import Array
 
 if TYPE_CHECKING:
     from giantsteps.simulation._run import Run

@@ -2,44 +2,54 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps.answers import DegreesOfFreedom, Gradient, LearnedFunction, Risk, Spectrum
+from giantsteps.answers import (
+    DegreesOfFreedom,
+    Gradient,
+    LearnedFunction,
+    Movement,
+    Risk,
+    Spectrum,
+    Trajectory,
+)
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.simulation import _cost, _diagnostics, _learned, _risk, _spectrum
+from giantsteps.simulation import (
+    _cost,
+    _diagnostics,
+    _learned,
+    _movement,
+    _risk,
+    _spectrum,
+    _trajectory,
+)
 from giantsteps.simulation._answers import SimulatedRisk, SimulatedSpectrum, lazily
-from giantsteps.simulation._arrays import Array
 from giantsteps.simulation._cost import Cost
-from giantsteps.simulation._data import Data, as_dimension
-from giantsteps.simulation._descent import Descent, Trained, gradient
-from giantsteps.simulation._devices import resolve
-from giantsteps.simulation._inputs import as_law
+from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._matrices import Matrices
-from giantsteps.simulation._memory import Budget, as_bytes
-from giantsteps.simulation._network import Network
-from giantsteps.simulation._ridge import Fit, Gram, fit_features, ridge_curve
+from giantsteps.simulation._network._data import Data
+from giantsteps.simulation._networks import Networks
+from giantsteps.simulation._options import refuse_unknown
+from giantsteps.simulation._readout._ridge import Fit, Gram, RidgeCurve, fit_features
 from giantsteps.simulation._risk import Kind
-from giantsteps.simulation._samples import DrawnSamples, GivenSamples, as_test_samples
-from giantsteps.simulation._streams import Streams
 
 __all__ = ["Run"]
 
 
-class Run:
-    """One network drawn with a seed, trained by full-batch gradient steps (theory §0).
+class Run(Networks):
+    """One network drawn with a seed, trained by full-batch steps (theory §0).
 
     Nothing is computed before it is asked for; the weights after the steps are kept, samples are
     drawn again where they are needed. Everything follows from the seed: runs of one seed share
-    their initial weights, teacher and data across rates, penalties, noise and devices.
+    their initial weights, teacher and data across rates, penalties, noise and devices. Random
+    numbers are drawn where they are used, and are the same on every device and in every precision.
 
     Parameters
     ----------
@@ -61,18 +71,16 @@ class Run:
         for a smooth activation, by 1e-5 for one with kinks (a few of the σ' of a step change
         side), and more next to n = N without a penalty: 1e-4 and some percent at λ = 1e-8
         (``benchmarks/README.md``).
-    rng : {"host", "device"}
-        ``"host"``: the same numbers on every device and in every precision; ``"device"``: drawn
-        where they are used, fastest on a GPU.
     test_samples : int or "exact", optional
         Fresh points for the test error, 10,000 by default. ``"exact"``: no points, but the
         expectation over all inputs, by Hermite expansion with a proven bound of what is left.
     memory : str or int, optional
         Most memory to use, such as ``"2GB"``; samples pass in chunks. None: what there is.
     inputs : {"gaussian", "rademacher"} or callable
-        Law of the inputs of all samples: N(0, I), independent signs, or a callable
-        (generator, rows, d) that returns so many rows, for checks of universality: rows should
-        be independent, of mean 0 and covariance I. Drawn on the host unless Gaussian.
+        Law of z, where the inputs of all samples are x = Σ^{1/2}z and Σ is that of
+        ``problem.inputs``: N(0, I), independent signs, or a callable (generator, rows, d) that
+        returns so many rows, for checks of universality: rows should be independent, of mean 0
+        and covariance I. Drawn on the host unless Gaussian.
     data : Data, optional
         Samples of one's own; ``teacher`` and ``noise_variance`` of the problem are then not used,
         overlaps with the teacher are left out, and only weights and second layer are drawn.
@@ -86,8 +94,9 @@ class Run:
 
     Notes
     -----
-    The same problem, d, seed, dtype, rng, test_samples, number of threads and machine give the
-    same bits; other machines, devices and chunks agree to rounding.
+    The same problem, d, seed, dtype, test_samples, number of threads and machine give the same
+    bits; other machines, devices and chunks agree to rounding. An unknown option is refused with
+    the list of those that exist.
 
     A run uses as many threads as the linear algebra library does (``OMP_NUM_THREADS``), except in
     a worker of a process pool where nobody said how many: one.
@@ -113,6 +122,7 @@ class Run:
     (3,)
     """
 
+    @refuse_unknown
     def __init__(
         self,
         problem: Problem,
@@ -121,46 +131,24 @@ class Run:
         *,
         device: object = None,
         dtype: str = "float64",
-        rng: str = "host",
         test_samples: int | str | None = None,
         memory: str | int | None = None,
         inputs: object = "gaussian",
         data: Data | None = None,
     ) -> None:
-        if not isinstance(problem, Problem):
-            raise InvalidProblem("problem", problem, "a Problem")
-        law = as_law(inputs)
-        self.problem, self.data = problem, data
-        self.sizes = problem.at(as_dimension(d, data))
-        self.d = self.sizes.d
-        self.backend = resolve(device, dtype)
-        streams = Streams(seed, self.backend, rng)
-        self.seed = streams.seed
-        self.test_samples = as_test_samples(test_samples, data)
-        if data is not None and law is not None:
-            raise InvalidProblem("inputs", inputs, "left alone where data are given")
-        if law is not None and self.test_samples is None:
-            allowed = "a number: the exact expectation is over Gaussian inputs"
-            raise InvalidProblem("test_samples", test_samples, allowed)
-        self.network = Network(
+        super().__init__(
             problem,
-            self.sizes,
-            streams,
-            DrawnSamples(problem, self.sizes, streams, law)
-            if data is None
-            else GivenSamples.of(data, problem, self.sizes, self.backend),
+            d,
+            seed,
+            device=device,
+            dtype=dtype,
+            test_samples=test_samples,
+            memory=memory,
+            inputs=inputs,
+            data=data,
         )
-        self.budget = Budget(as_bytes(memory), self.backend)
+        self.seed = int(seed)
         self._gram: Gram | None = None
-        self._options: dict[str, Any] = {
-            "device": device,
-            "dtype": dtype,
-            "rng": rng,
-            "test_samples": test_samples,
-            "memory": memory,
-            "inputs": inputs,
-            "data": data,
-        }
 
     def __repr__(self) -> str:
         sizes = self.sizes
@@ -181,44 +169,14 @@ class Run:
         rows = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in numbers.items())
         return f"{self.problem._repr_html_()}<table><caption>Run</caption>{rows}</table>"
 
-    # The network and its samples --------------------------------------------------------------
+    # The network and its readouts -------------------------------------------------------------
 
-    @cached_property
-    def trained(self) -> Trained:
-        """The first layer after all steps."""
-        weights, first = self.start(), None
-        for number, step in enumerate(self.problem.steps):
-            descent = self.descent(weights, number)
-            first = descent.direction if first is None else first
-            update = descent.update
-            update *= step.learning_rate(self.sizes.neurons)
-            weights += self.backend.narrow(update)
-        return Trained(weights, first)
-
-    def start(self) -> Array:
-        """W₀, a fresh copy; an error if the memory is too small for the steps from there."""
-        held = self.step_bytes if self.problem.steps else self.weight_bytes
-        self.budget.rows(self.sizes.d, self.sizes.neurons, held, "the weights")
-        return self.network.weights()
-
-    def descent(self, weights: Array, step: int) -> Descent:
-        """The gradient of a step at the given weights."""
-        samples, activation = self.sizes.step_samples[step], self.problem.activation
-        batches = (
-            self.network.step_batch(step, start, stop)
-            for start, stop in self.chunks(samples, self.step_bytes, "a gradient step")
-        )
-        second_layer = self.network.second_layer
-        return gradient(
-            self.backend, batches, samples, weights, second_layer, activation, activation.derivative
-        )
-
-    def embed(self, inputs: Array) -> Array:
-        """Φ = N^{-1/2} σ(XW) for rows of inputs."""
-        scale, activation = 1 / math.sqrt(self.sizes.neurons), self.problem.activation
-        return self.backend.transform(
-            lambda z: activation(z) * scale, inputs @ self.trained.weights
-        )
+    def readouts(
+        self, stages: Sequence[Array], cells: Mapping[int, Sequence[float]], fixed: int
+    ) -> list[dict[tuple[int, float], Fit]]:
+        if len(stages) == 1 and stages[0] is self.trained.weights:
+            return [self.fit(cells, fixed)]
+        return super().readouts(stages, cells, fixed)
 
     def fit(self, cells: Mapping[int, Sequence[float]], fixed: int) -> dict[tuple[int, float], Fit]:
         """Readouts for each sample size n and penalty λ, from one pass over the samples.
@@ -230,17 +188,16 @@ class Run:
             found = fit_features(self.backend, self._gram, last, cells[last])
             return {(last, penalty): fit for penalty, fit in zip(cells[last], found)}
         self._gram = None
-
-        def passing() -> Iterator[tuple[Array, Array]]:
-            for start, stop in self.chunks(last, fixed, "the readout"):
-                inputs, labels = self.network.readout_batch(start, stop)
-                targets = _spectrum.targets(self.backend, inputs, labels, direction)
-                yield self.embed(inputs), targets
-
-        fits, gram = ridge_curve(self.backend, passing(), self.sizes.neurons, cells)
+        curve = RidgeCurve(self.backend, self.sizes.neurons, cells)
+        for start, stop in self.chunks(last, fixed, "the readout"):
+            inputs, labels = self.network.readout_batch(start, stop)
+            curve.add(
+                self.embed(inputs), _spectrum.targets(self.backend, inputs, labels, direction)
+            )
+        gram = curve.finish()
         if gram.samples == self.sizes.samples:
             self._gram = gram
-        return fits
+        return curve.fits
 
     @property
     def gram(self) -> Gram:
@@ -258,12 +215,12 @@ class Run:
         steps = self.problem.steps
         if not isinstance(step, numbers.Integral) or not 0 <= step <= len(steps):
             raise InvalidProblem("step", step, f"an integer from 0 to {len(steps)}")
-        return self if step == len(steps) else self._with_steps(int(step))
+        return self if step == len(steps) else self.shortened(int(step))
 
-    def _with_steps(self, step: int) -> Run:
-        """A new run of the first steps alone."""
-        shorter = dataclasses.replace(self.problem, steps=self.problem.steps[:step])
-        return Run(shorter, self.d, self.seed, **self._options)
+    def shortened(self, step: int) -> Run:
+        shorter = super().shortened(step)
+        shorter._gram = None
+        return shorter
 
     @cached_property
     def arrays(self) -> Mapping[str, Any]:
@@ -275,26 +232,7 @@ class Run:
         """
         return Matrices(self)
 
-    # Memory -----------------------------------------------------------------------------------
-
-    @property
-    def weight_bytes(self) -> int:
-        """Bytes of W."""
-        return self.backend.itemsize * self.sizes.d * self.sizes.neurons
-
-    @property
-    def step_bytes(self) -> int:
-        """Bytes held during a step beside the chunks: W, the sum, its copy if W is narrower."""
-        copies = 1 if self.backend.itemsize == 8 else 2
-        return copies * self.weight_bytes + 8 * self.sizes.d * self.sizes.neurons
-
-    def chunks(
-        self, count: int, fixed: int, question: str, columns: int = 0
-    ) -> Iterator[tuple[int, int]]:
-        """Pairs (start, stop) that cover ``range(count)``, with as many rows as the budget allows
-        beside ``fixed`` bytes for matrices of d, N and a few ``columns`` more."""
-        rows = self.budget.rows(self.sizes.d, self.sizes.neurons + columns, fixed, question)
-        return ((start, min(start + rows, count)) for start in range(0, count, rows))
+    # Cost -------------------------------------------------------------------------------------
 
     def cost(
         self, penalties: Sequence[float] | None = None, samples: Sequence[float] | None = None
@@ -328,6 +266,7 @@ class Run:
         *,
         kind: Kind = "conjugate",
         degrees: int = 4,
+        initial: bool = False,
     ) -> Risk:
         r"""Test and train error of ridge regression on the features after the steps.
 
@@ -344,17 +283,17 @@ class Run:
             (Nd)^{-1/2} vec(x σ'(Wᵀx)ᵀ), with the same penalty (λ/N)‖a‖²: (K + nλ/N) α = ỹ.
         degrees : int
             Highest degree of ``by_degree``.
-
-        Returns
-        -------
-        Risk
-            ``initial`` (before the steps, same samples, same test points) is simulated when it
-            is first read.
+        initial : bool
+            Whether ``initial``, the risk before the steps on the same samples and test points, is
+            simulated together with the rest, from one draw of them. Otherwise it is simulated
+            when it is first read, which draws them again.
         """
         asked = self._asked(penalties, samples)
-        fields = _risk.fields(asked, self.d, lambda problem: self, kind, degrees)
-        start = self._with_steps(0)  # not self: an answer should not keep matrices alive
-        before = partial(_risk.initial, asked, self.d, lambda problem: start, kind, degrees)
+        fields = _risk.fields(asked, self.d, lambda problem: self, kind, degrees, initial)
+        if initial:
+            return Risk(**fields)
+        light = self.shortened(len(self.problem.steps))  # an answer keeps no matrices alive
+        before = partial(_risk.initial, asked, self.d, lambda problem: light, kind, degrees)
         return lazily(SimulatedRisk, fields, initial=before)
 
     def weights(self, top: int = 4, *, bulk: bool = True) -> Spectrum:
@@ -431,6 +370,20 @@ class Run:
             Of the other coordinates, the same for every point.
         """
         return _learned.learned_function(self, along, x, draws)
+
+    def movement(self) -> Movement:
+        """How far each step moves weights, pre-activations, features and output (theory §0).
+
+        Inputs are ``test_samples`` fresh points.
+        """
+        return _movement.movement(self)
+
+    def trajectory(self, top: int = 1) -> Trajectory:
+        """Errors of the readout, and the ``top`` singular values of W, after 0, 1, …, t steps.
+
+        Readout and test points are drawn once for all of them.
+        """
+        return _trajectory.trajectory(self, top)
 
     # Diagnostics ------------------------------------------------------------------------------
 

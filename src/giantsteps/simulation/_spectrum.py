@@ -11,36 +11,47 @@ from giantsteps.answers import Gradient, Spectrum, Spike
 from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import EmpiricalLaw
-from giantsteps.simulation._arrays import Array, Arrays
-from giantsteps.simulation._spectra import largest, largest_of, singular_values
-from giantsteps.simulation._tangent import tangent_kernel
+from giantsteps.simulation._engine._arrays import Array, Arrays
+from giantsteps.simulation._engine._largest import largest, largest_of, singular_values
+from giantsteps.simulation._readout._tangent import tangent_kernel
 
 if TYPE_CHECKING:
     from giantsteps.simulation._run import Run
 
-__all__ = ["bulk", "complete", "fields", "first_gradient", "tangent", "targets"]
+__all__ = [
+    "as_top",
+    "bulk",
+    "complete",
+    "fields",
+    "first_gradient",
+    "tangent",
+    "targets",
+    "teacher_overlaps",
+]
 
 #: Highest monomial of the features' spikes.
 DEGREES = 4
 
 
+def as_top(top: object, least: int) -> int:
+    """How many values, as an int; at least so many."""
+    if not isinstance(top, int | np.integer) or isinstance(top, bool) or top < least:
+        raise InvalidProblem("top", top, f"an integer >= {least}")
+    return int(top)
+
+
 def fields(run: Run, matrix: str, top: int) -> dict[str, Any]:
     """The fields of a `Spectrum` without its bulk."""
-    if not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 0:
-        raise InvalidProblem("top", top, "an integer >= 0")
+    top = as_top(top, 0)
     spikes = {
         "weights": _weight_spikes,
         "kernel": _kernel_spikes,
         "features": _feature_spikes,
         "tangent": _tangent_spikes,
     }[matrix]
-    return {
-        "problem": run.problem,
-        "d": run.d,
-        "source": "simulation",
-        "exact": True,
+    return run.facts() | {
         "matrix": "tangent kernel" if matrix == "tangent" else matrix,
-        "spikes": spikes(run, int(top)) if top else (),
+        "spikes": spikes(run, top) if top else (),
     }
 
 
@@ -87,19 +98,22 @@ def _weight_spikes(run: Run, top: int) -> tuple[Spike, ...]:
     arrays, trained = run.backend, run.trained
     values, left, right = largest_of(arrays, trained.weights, top)
     u, v = arrays.to_host(left), arrays.to_host(right)
-    overlaps = _teacher_overlaps(run, u)
+    along = teacher_overlaps(run, u)
+    overlaps = {} if along is None else {"teacher": along}
     if trained.direction is not None:
         overlaps["gradient"] = _cosines(_host(run, trained.direction), u)
     overlaps["second_layer"] = _cosines(_host(run, run.network.second_layer), v)
     return _spikes(values, overlaps)
 
 
-def _teacher_overlaps(run: Run, vectors: np.ndarray) -> dict[str, np.ndarray]:
-    """Squared components of unit columns in the span of β*; nothing if it is not known."""
+def teacher_overlaps(run: Run, vectors: np.ndarray) -> np.ndarray | None:
+    """Squared components of unit columns in the span of β*; None if it is not known."""
     beta = run.network.teacher
     if beta is None:
-        return {}
-    return {"teacher": np.sum((_host(run, beta).T @ vectors) ** 2, axis=0)}
+        return None
+    basis = np.linalg.qr(_host(run, beta))[0]
+    found: np.ndarray = np.sum((basis.T @ vectors) ** 2, axis=0)
+    return found
 
 
 def _kernel_spikes(run: Run, top: int) -> tuple[Spike, ...]:
@@ -185,17 +199,15 @@ def first_gradient(run: Run) -> Gradient:
     a = arrays.wide(run.network.second_layer)
     _, left, right = largest_of(arrays, residual, 1)
     u, v = arrays.to_host(left), arrays.to_host(right)
-    overlaps = _teacher_overlaps(run, u)
+    along = teacher_overlaps(run, u)
+    overlaps = {} if along is None else {"teacher": along}
     overlaps["direction"] = _cosines(_host(run, b), u)
     overlaps["second_layer"] = _cosines(_host(run, a), v)
     slope = moments(run.problem.activation).linear
     norms = [float(xp.linalg.vector_norm(vector)) for vector in (a, b)]
     residual -= slope * b[:, None] * a[None, :]
     return Gradient(
-        problem=run.problem,
-        d=run.d,
-        source="simulation",
-        exact=True,
+        **run.facts(),
         spike_norm=abs(slope) * math.prod(norms),
         residual_operator_norm=float(largest_of(arrays, residual, 1)[0][0]),
         residual_frobenius_norm=math.sqrt(float(xp.sum(residual**2))),

@@ -237,8 +237,7 @@ def _identity(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that change a result; the precision is one of them."""
     if source != "simulation":
         return dict(options)
-    where = () if options.get("rng") == "device" else WHERE
-    return {name: value for name, value in options.items() if name not in where}
+    return {name: value for name, value in options.items() if name not in WHERE}
 
 
 def _unseen(question: str, untrained: bool) -> dict[str, Any]:

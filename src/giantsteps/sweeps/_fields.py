@@ -66,7 +66,7 @@ def as_questions(given: Any) -> dict[str, dict[str, Any]]:
         if not isinstance(options, Mapping):
             raise InvalidProblem(path, options, "a table of options")
         taken = (question_options(source, question) or () for source in get_args(Source))
-        own = {name for names in taken for name in names} - set(_run_options())
+        own = {name for names in taken for name in names} - {*_run_options(), "dtype"}
         for name, value in options.items():
             if name not in own:
                 hint = suggest(name, sorted(own)) if own else "nothing: it has no options"

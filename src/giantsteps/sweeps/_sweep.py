@@ -77,7 +77,7 @@ class Sweep:
     dtype : {"float64", "float32"}
         Precision of the simulation.
     options : mapping
-        Further options of the simulation: ``test_samples``, ``rng``, ``device``, ``memory``.
+        Further options of the simulation: ``test_samples``, ``device``, ``memory``.
     initial : bool
         Also simulate the networks before their steps (once for all steps that start alike).
     share : bool

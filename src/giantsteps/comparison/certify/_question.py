@@ -108,7 +108,7 @@ def _one(problem: Problem, d: int) -> Mapping[str, float]:
 
 def _given_weights(problem: Problem, d: int, seed: int) -> Mapping[str, float]:
     """Errors of a network over those that theory predicts for its very weights."""
-    run = simulation.run(problem, d, seed, **{"test_samples": "exact"})
+    run = simulation.run(problem, d, seed, test_samples="exact")
     weights = run.arrays[f"W{len(problem.steps)}"]
     expected = theory.risk_of_weights(weights, run.arrays["beta"], problem)
     found = run.risk(degrees=1)

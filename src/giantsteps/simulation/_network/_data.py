@@ -11,6 +11,9 @@ from giantsteps.errors import InvalidProblem
 
 __all__ = ["Data", "as_dimension"]
 
+#: Fourth powers of errors are summed; of numbers up to here they do not overflow.
+LARGEST = 1e30
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Data:
@@ -35,7 +38,8 @@ class Data:
     Parameters
     ----------
     X : array (rows, d)
-        Inputs; for the theory to apply, of mean 0 and covariance I.
+        Inputs, for the theory to apply of mean 0 and of the covariance of ``problem.inputs``;
+        arrays or tensors.
     y : array (rows,)
         Labels, with their noise.
     X_test, y_test : array (points, d), array (points,), optional
@@ -113,6 +117,11 @@ class Data:
         """Number of test points, 0 without any."""
         return 0 if self.X_test is None else int(self.X_test.shape[0])
 
+    @property
+    def binary(self) -> bool:
+        """Whether all labels of the test points are ±1."""
+        return self.y_test is not None and bool(np.all(np.abs(self.y_test) == 1))
+
 
 def as_dimension(d: int | None, data: Data | None) -> int:
     """d, from the data if there are any."""
@@ -129,6 +138,8 @@ def as_dimension(d: int | None, data: Data | None) -> int:
 
 def _as_array(given: Any, field: str, ndim: int) -> np.ndarray:
     """A read-only view of finite real numbers; float64 unless they are floats already."""
+    if hasattr(given, "detach"):  # a tensor of PyTorch, which may be part of a graph or on a GPU
+        given = given.detach().cpu()
     found = np.asarray(given)
     if found.dtype.kind not in "fiub":
         raise InvalidProblem(field, found.dtype, "an array of real numbers")
@@ -137,6 +148,13 @@ def _as_array(given: Any, field: str, ndim: int) -> np.ndarray:
         raise InvalidProblem(field, found.shape, f"an array of shape {shape}")
     if not np.isfinite(found).all():
         raise InvalidProblem(field, "NaN or infinity", "finite numbers")
+    largest = float(np.max(np.abs(found)))
+    if largest > LARGEST:
+        raise InvalidProblem(
+            field,
+            f"up to {largest:.3g}",
+            f"at most {LARGEST:g}, or the errors overflow: divide by its standard deviation first",
+        )
     view = found.astype(float) if found.dtype.kind != "f" else found.view()
     view.flags.writeable = False
     return view

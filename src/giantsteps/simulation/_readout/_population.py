@@ -16,12 +16,12 @@ from numpy.polynomial import chebyshev
 
 from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.gaussian import gauss_rule, hermite_functions
-from giantsteps.simulation._arrays import Array, Arrays
-from giantsteps.simulation._error import PointError
+from giantsteps.simulation._engine._arrays import Array, Arrays
+from giantsteps.simulation._readout._error import PointError
 
 if TYPE_CHECKING:
     from giantsteps.functions import Function
-    from giantsteps.simulation._run import Run
+    from giantsteps.simulation._networks import Networks
 
 __all__ = ["population_error", "scaled_coefficients"]
 
@@ -90,8 +90,10 @@ def scaled_coefficients(
     )
 
 
-def population_error(run: Run, coefficients: np.ndarray, degrees: int) -> PointError:
-    r"""R = E(f̂ − f*)² over x ~ N(0, I) for readouts â, given the weights.
+def population_error(
+    run: Networks, weights: Array, coefficients: Array, degrees: int
+) -> PointError:
+    r"""R = E(f̂ − f*)² over x ~ N(0, Σ) for readouts â, given the weights.
 
     .. math::
         E \hat f^2 = \frac1N \sum_{ij} \hat a_i \hat a_j \sum_k C_k(s_i) C_k(s_j) ρ_{ij}^k,
@@ -101,7 +103,7 @@ def population_error(run: Run, coefficients: np.ndarray, degrees: int) -> PointE
     ======  ==========================================================================
     symbol  meaning
     ======  ==========================================================================
-    s_i     ‖w_i‖; ρ_ij the cosine of w_i and w_j, t_i that of w_i and β*
+    s_i     ‖Σ^{1/2}w_i‖; ρ_ij the cosine of w_i and w_j in that metric, t_i that of w_i and β*
     C_k(s)  E[σ(sz) h_k(z)], c*_k = E[σ*(z) h_k(z)], h_k = He_k/√k!
     ======  ==========================================================================
 
@@ -112,7 +114,9 @@ def population_error(run: Run, coefficients: np.ndarray, degrees: int) -> PointE
 
     Parameters
     ----------
-    coefficients : ndarray (N, cells)
+    weights : array (d, N)
+        W.
+    coefficients : array (N, cells)
         â.
     degrees : int
         Highest degree of ``by_degree``.
@@ -131,11 +135,12 @@ def population_error(run: Run, coefficients: np.ndarray, degrees: int) -> PointE
     assert beta is not None
     arrays = run.backend
     xp, neurons = arrays.xp, run.sizes.neurons
-    weights = arrays.wide(run.trained.weights)
+    weights, beta = run.whitened(weights), run.whitened(beta)
+    coefficients = arrays.to_host(coefficients)
     norms = xp.linalg.vector_norm(weights, axis=0)
     unit = weights / norms
     cosines = arrays.mirror(arrays.add_gram(arrays.zeros(neurons, neurons), unit))
-    along = arrays.to_host(xp.matrix_transpose(unit) @ arrays.wide(beta)[:, 0])
+    along = arrays.to_host(xp.matrix_transpose(unit) @ beta[:, 0])
     closest = float(np.max(np.abs(along)))
     for rows in _slabs(neurons):
         closest = max(closest, float(xp.max(xp.abs(_off_diagonal(arrays, cosines[rows, :], rows)))))
@@ -187,7 +192,7 @@ def _off_diagonal(arrays: Arrays, matrix: Array, rows: slice) -> Array:
 
 
 def _pair_sum(
-    run: Run,
+    run: Networks,
     cosines: Array,
     ours: np.ndarray,
     coefficients: np.ndarray,

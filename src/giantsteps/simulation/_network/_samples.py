@@ -6,13 +6,15 @@ import math
 import numbers
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.simulation._arrays import Array, Arrays
-from giantsteps.simulation._data import Data
-from giantsteps.simulation._inputs import Law
-from giantsteps.simulation._streams import Role, Streams
+from giantsteps.simulation._engine._arrays import Array, Arrays
+from giantsteps.simulation._network._data import Data
+from giantsteps.simulation._network._laws import Law
+from giantsteps.simulation._network._streams import Role, Streams
 
 if TYPE_CHECKING:
     from giantsteps.problem import Problem, Sizes
@@ -29,7 +31,7 @@ class Samples(Protocol):
 
     @property
     def teacher(self) -> Array | None:
-        """β*, shape (d, rank); None if nothing is known of it."""
+        """β*, (…, d, rank); None if nothing is known of it."""
 
     def require(self, samples: int) -> None:
         """Raise unless there are so many samples for the readout."""
@@ -38,7 +40,7 @@ class Samples(Protocol):
         """X, y of a step with a fresh batch."""
 
     def readout(self, start: int, stop: int) -> tuple[Array, Array]:
-        """X̃, ỹ."""
+        """X̃, ỹ of a readout with fresh samples."""
 
     def test(self, start: int, stop: int) -> tuple[Array, Array | None, Array]:
         """Test points, the teacher's coordinates of them (rows, rank), and what f̂ should be."""
@@ -46,7 +48,7 @@ class Samples(Protocol):
 
 @dataclass(frozen=True)
 class DrawnSamples:
-    """Inputs of a law and labels y = σ*(⟨x, β*⟩) + ε, from their streams.
+    """Inputs x = Σ^{1/2}z and labels y = σ*(⟨x, β*⟩) + ε, from their streams.
 
     Attributes
     ----------
@@ -55,24 +57,44 @@ class DrawnSamples:
     streams : Streams
         Where the numbers come from.
     law : callable or None
-        Of the inputs; None: Gaussian.
+        Of z; None: Gaussian.
+    known : array (…, d, rank) or None
+        β*, where it is not to be drawn.
     """
 
     problem: Problem
     sizes: Sizes
     streams: Streams
     law: Law = None
+    known: Array | None = None
 
     @cached_property
     def teacher(self) -> Array:
-        """β*, one column for each direction of the teacher, uniform and orthonormal."""
-        arrays, rank = self.streams.arrays, self.problem.teacher.rank
-        xp = arrays.xp
-        drawn = arrays.wide(self.streams.normal(Role.TEACHER, 0, 0, rank, self.sizes.d))
-        columns = xp.linalg.qr(xp.matrix_transpose(drawn)).Q
-        # QR leaves the sign of each column open; that of the drawn row decides.
-        signs = xp.sign(xp.vecdot(xp.matrix_transpose(columns), drawn))
-        return arrays.narrow(columns * signs)
+        """β*, (…, d, rank): columns with ⟨β*_j, Σβ*_k⟩ = δ_jk, as `Problem.inputs` draws them."""
+        if self.known is not None:
+            return self.known
+        arrays, rank, d = self.streams.arrays, self.problem.teacher.rank, self.sizes.d
+        xp, law = arrays.xp, self.problem.inputs
+        drawn = arrays.wide(self.streams.normal(Role.TEACHER, 0, 0, rank, d))
+        columns: list[Array] = []
+        for number in range(rank):
+            variances, runs = law.teacher_variances(d, number)
+            column = drawn[..., number, :] * arrays.asarray(np.sqrt(variances), wide=True)
+            column = _with_norms(xp, column, variances, runs)
+            for other in columns:
+                column = column - xp.vecdot(column, other)[..., None] * other
+            columns.append(column / xp.linalg.vector_norm(column, axis=-1, keepdims=True))
+        whitened = xp.stack(columns, axis=-1)
+        if self._deviations is None:
+            return arrays.narrow(whitened)
+        return arrays.narrow(whitened / arrays.wide(self._deviations)[:, None])
+
+    @cached_property
+    def _deviations(self) -> Array | None:
+        """Standard deviations of the coordinates; None if all are one."""
+        if self.problem.inputs.isotropic:
+            return None
+        return self.streams.arrays.asarray(np.sqrt(self.problem.inputs.variances(self.sizes.d)))
 
     def require(self, samples: int) -> None:
         """Streams are endless."""
@@ -86,23 +108,47 @@ class DrawnSamples:
     def test(self, start: int, stop: int) -> tuple[Array, Array | None, Array]:
         inputs = self._inputs(Role.TEST_INPUTS, 0, start, stop)
         coordinates = self.streams.arrays.wide(inputs @ self.teacher)
-        return inputs, coordinates, self.problem.teacher(coordinates)
+        return inputs, coordinates, self._values(coordinates)
 
     def _inputs(self, role: Role, step: int, start: int, stop: int) -> Array:
         if self.law is None:
-            return self.streams.normal(role, step, start, stop, self.sizes.d)
-        return self.streams.draw(self.law, role, step, start, stop, self.sizes.d)
+            rows = self.streams.normal(role, step, start, stop, self.sizes.d)
+        else:
+            rows = self.streams.draw(self.law, role, step, start, stop, self.sizes.d)
+        if self._deviations is not None:
+            rows *= self._deviations
+        return rows
+
+    def _values(self, coordinates: Array) -> Array:
+        """The teacher at its coordinates (…, rows, rank); callables of users see two axes."""
+        xp, shape = self.streams.arrays.xp, coordinates.shape
+        if len(shape) == 2:
+            return self.problem.teacher(coordinates)
+        flat = self.problem.teacher(xp.reshape(coordinates, (-1, shape[-1])))
+        return xp.reshape(flat, shape[:-1])
 
     def _labelled(
         self, inputs: Role, noise: Role, step: int, start: int, stop: int
     ) -> tuple[Array, Array]:
         arrays = self.streams.arrays
         x = self._inputs(inputs, step, start, stop)
-        labels = self.problem.teacher(arrays.wide(x @ self.teacher))
+        labels = self._values(arrays.wide(x @ self.teacher))
         if self.problem.noise_variance > 0:
-            draws = self.streams.normal(noise, step, start, stop, 1)[:, 0]
+            draws = self.streams.normal(noise, step, start, stop, 1)[..., 0]
             labels = labels + math.sqrt(self.problem.noise_variance) * arrays.wide(draws)
         return x, labels
+
+
+def _with_norms(xp: Any, column: Array, variances: np.ndarray, runs: tuple[int, ...]) -> Array:
+    """A column, runs of whose coordinates are rescaled to the sums of their variances."""
+    parts, start = [], 0
+    for length in runs:
+        part = column[..., start : start + length]
+        norm = xp.linalg.vector_norm(part, axis=-1, keepdims=True)
+        share = math.sqrt(float(np.sum(variances[start : start + length])))
+        parts.append(part * (share / norm) if share else part)
+        start += length
+    return parts[0] if len(parts) == 1 else xp.concat(parts, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -128,16 +174,14 @@ class GivenSamples:
 
     @classmethod
     def of(cls, data: Data, problem: Problem, sizes: Sizes, arrays: Arrays) -> GivenSamples:
-        """The samples for a problem; an error if they are too few."""
+        """The samples for a problem."""
         starts: list[int | None] = []
         taken = 0
         for step, size in zip(problem.steps, sizes.step_samples):
             fresh = step.batch == "fresh"
             starts.append(taken if fresh else None)
             taken += size if fresh else 0
-        found = cls(data, tuple(starts), taken, arrays)
-        found.require(sizes.samples or 0)
-        return found
+        return cls(data, tuple(starts), taken, arrays)
 
     @property
     def teacher(self) -> None:

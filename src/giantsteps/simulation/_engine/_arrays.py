@@ -5,26 +5,31 @@ symmetric rank-k products, Cholesky solves, products added in place, normal vari
 device, and the way back to the host. `Arrays` does them with what the standard has; the modules
 beside this one do them as NumPy, PyTorch and CuPy can.
 
-A *symmetric* matrix below is stored by its lower triangle; what is above the diagonal is not read
-until `Arrays.mirror` has filled it.
+A matrix may have axes before its last two: one matrix for each network of a batch. A *symmetric*
+matrix is stored by its lower triangle; what is above the diagonal is not read until
+`Arrays.mirror` has filled it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from giantsteps.errors import NotConverged
+from giantsteps.simulation._engine._normals import Words, fill_normal
 
 __all__ = ["Array", "Arrays"]
 
 #: An array of whichever namespace is in use.
 Array = Any
 
+_PIECE = 2**18  # variates that one thread draws at a time, a multiple of four
 _PANEL = 2048  # rows that are cast to float64 at a time
 _TOLERANCE = 1e-11  # of a full decomposition, relative to the norm of the matrix
 
@@ -107,18 +112,20 @@ class Arrays:
 
     # Work by rows -----------------------------------------------------------------------------
 
-    def by_rows(self, task: Callable[[slice], None], rows: int, width: int) -> None:
-        """Run ``task`` on slices that cover ``range(rows)``, for arrays of ``width`` columns."""
-        task(slice(0, rows))
+    def map_rows(
+        self, function: Callable[[Array, Array], tuple[Array, Array]], z: Array, y: Array
+    ) -> tuple[Array, Array]:
+        """``function`` of rows of z (…, rows, width) and y (…, rows), which returns as many of
+        each; may overwrite ``z``."""
+        return function(z, y)
 
     def transform(self, function: Callable[[Array], Array], z: Array) -> Array:
-        """``function(z)`` elementwise; may overwrite the matrix ``z``."""
+        """``function(z)`` elementwise; may overwrite ``z``."""
+        return function(z)
 
-        def task(rows: slice) -> None:
-            z[rows, :] = function(z[rows, :])
-
-        self.by_rows(task, *z.shape)
-        return z
+    def stream(self, number: int) -> AbstractContextManager[None]:
+        """A queue of the device, for work that does not depend on that of other queues."""
+        return nullcontext()
 
     # Linear algebra ---------------------------------------------------------------------------
 
@@ -137,9 +144,10 @@ class Arrays:
         return self.add_product(out, a, a)
 
     def transposed_product(self, a: Array, b: Array) -> Array:
-        """``aᵀ b``, summed in float64, for ``b`` in float64."""
+        """``aᵀ b``, summed in float64, for a matrix ``b`` in float64."""
         parts = (
-            self.xp.matrix_transpose(panel) @ b[rows, ...] for rows, panel in self._wide_panels(a)
+            self.xp.matrix_transpose(panel) @ b[..., rows, :]
+            for rows, panel in self._wide_panels(a)
         )
         total = next(parts)
         for part in parts:
@@ -148,30 +156,34 @@ class Arrays:
 
     def _wide_panels(self, a: Array) -> Iterator[tuple[slice, Array]]:
         """Rows of ``a`` in float64: all at once if they are, else a few that are cast."""
-        step = a.shape[0] if a.dtype == self.xp.float64 else _PANEL
-        for start in range(0, a.shape[0], step):
-            rows = slice(start, min(start + step, a.shape[0]))
-            yield rows, self.wide(a[rows, :])
+        step = a.shape[-2] if a.dtype == self.xp.float64 else _PANEL
+        for start in range(0, a.shape[-2], step):
+            rows = slice(start, min(start + step, a.shape[-2]))
+            yield rows, self.wide(a[..., rows, :])
 
     def mirror(self, symmetric: Array) -> Array:
         """A symmetric matrix with its upper triangle filled; may overwrite it."""
         lower = self.xp.tril(symmetric, k=-1)
         return self.xp.tril(symmetric) + self.xp.matrix_transpose(lower)
 
-    def solve(self, symmetric: Array, shift: float, rhs: Array) -> Array | None:
-        """x with (S + shift·I) x = rhs, by Cholesky; None if that is not positive definite."""
+    def solve(self, symmetric: Array, shift: float, rhs: Array) -> tuple[Array, Array]:
+        """x with (S + shift·I) x = rhs, by Cholesky, and whether each S + shift·I was positive
+        definite: an array of booleans over the axes before the last two.
+
+        Where it was not, x means nothing.
+        """
         xp = self.xp
-        identity = xp.eye(symmetric.shape[0], dtype=xp.float64, device=self.device)
+        identity = xp.eye(symmetric.shape[-1], dtype=xp.float64, device=self.device)
         shifted = self.mirror(symmetric) + shift * identity
         # A namespace is free in how it says that Cholesky failed; the sign of the least
         # eigenvalue is not.
-        if not bool(xp.linalg.eigvalsh(shifted)[0] > 0):
-            return None
-        return xp.linalg.solve(shifted, rhs[:, None])[:, 0]
+        solved = xp.linalg.eigvalsh(shifted)[..., 0] > 0
+        usable = xp.where(solved[..., None, None], shifted, identity)
+        return xp.linalg.solve(usable, rhs[..., None])[..., 0], solved
 
     def solve_many(
         self, symmetric: Array, shifts: Sequence[float], rhs: Array
-    ) -> list[Array | None]:
+    ) -> list[tuple[Array, Array]]:
         """`solve` for each shift."""
         return [self.solve(symmetric, shift, rhs) for shift in shifts]
 
@@ -180,7 +192,7 @@ class Arrays:
         return 2
 
     def eigh(self, symmetric: Array) -> tuple[Array, Array]:
-        """Eigenvalues, increasing, and eigenvectors of a symmetric matrix in float64.
+        """Eigenvalues, increasing, and eigenvectors of one symmetric matrix in float64.
 
         Checked on two vectors z: SVz = VΛz and VᵀVz = z.
         """
@@ -201,7 +213,7 @@ class Arrays:
         return values, vectors
 
     def eigvalsh(self, symmetric: Array) -> Array:
-        """Eigenvalues ℓ of a symmetric matrix in float64, increasing.
+        """Eigenvalues ℓ of one symmetric matrix in float64, increasing.
 
         Checked by Σℓ = tr S and Σℓ² = ‖S‖².
         """
@@ -220,9 +232,50 @@ class Arrays:
 
     # Random numbers ---------------------------------------------------------------------------
 
-    def normal(self, entropy: int, rows: int, width: int) -> Array | None:
-        """Normal variates drawn on the device from a 64-bit seed; None: draw them on the host."""
-        return None
+    def normal(self, keys: Words, stream: tuple[int, int], start: int, count: int) -> Array:
+        """N(0, 1) of consecutive words of a stream (see `normals`), for each of some keys.
+
+        Parameters
+        ----------
+        keys : ndarray of uint64 (networks, 2)
+            Of the generators.
+        stream : two integers
+            Which numbers these are: role and step.
+        start, count : int
+            The first word, and how many.
+
+        Returns
+        -------
+        array (networks, count)
+            In `dtype`: the same numbers, rounded, in every precision and on every device.
+        """
+        return self.asarray(self._normal_on_host(keys, stream, start, count))
+
+    def _normal_on_host(
+        self, keys: Words, stream: tuple[int, int], start: int, count: int
+    ) -> np.ndarray:
+        out = np.empty((len(keys), count), dtype=self.precision)
+
+        def draw(piece: tuple[int, int, int]) -> None:
+            network, begin, end = piece
+            part = out[network, begin:end]
+            drawn = part if part.dtype == np.float64 else np.empty(part.size)
+            fill_normal(drawn, keys[network], (*stream, 0), start + begin)
+            if drawn is not part:
+                part[...] = drawn
+
+        pieces = [
+            (network, begin, min(begin + _PIECE, count))
+            for network in range(len(keys))
+            for begin in range(0, count, _PIECE)
+        ]
+        if self.threads == 1 or len(pieces) == 1:
+            for piece in pieces:
+                draw(piece)
+        else:
+            with ThreadPoolExecutor(self.threads) as pool:
+                list(pool.map(draw, pieces))
+        return out
 
 
 def _check(missed: float, what: str) -> None:

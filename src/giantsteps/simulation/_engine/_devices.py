@@ -10,9 +10,9 @@ import array_api_compat
 import numpy as np
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.simulation import _machine
-from giantsteps.simulation._arrays import Arrays
-from giantsteps.simulation._numpy_arrays import NumpyArrays
+from giantsteps.simulation._engine import _machine
+from giantsteps.simulation._engine._arrays import Arrays
+from giantsteps.simulation._engine._numpy_arrays import NumpyArrays
 
 __all__ = ["resolve"]
 
@@ -20,6 +20,7 @@ _DEVICES = (
     '"cpu" (NumPy, the default), "torch" (PyTorch on the CPU), "cuda" or "cuda:0" (PyTorch on a '
     'GPU), "cupy", or an array namespace'
 )
+_INSTALL = {"torch": "giantsteps[torch]", "cupy": "cupy-cuda13x"}
 _NEEDED = ("astype", "concat", "float64", "linalg", "matrix_transpose", "vecdot")
 
 
@@ -74,7 +75,7 @@ def _torch(name: str, precision: str, device: object) -> Arrays:
     xp = _optional("array_api_compat.torch", "torch", device)
     import torch
 
-    from giantsteps.simulation._torch_arrays import TorchArrays
+    from giantsteps.simulation._engine._torch_arrays import TorchArrays
 
     if name != "cpu":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -87,7 +88,7 @@ def _torch(name: str, precision: str, device: object) -> Arrays:
 def _cupy(precision: str, device: object) -> Arrays:
     xp = _optional("array_api_compat.cupy", "cupy", device)
 
-    from giantsteps.simulation._cupy_arrays import CupyArrays
+    from giantsteps.simulation._engine._cupy_arrays import CupyArrays
 
     return CupyArrays(xp, None, precision, _machine.threads())
 
@@ -97,5 +98,7 @@ def _optional(module: str, package: str, device: object) -> ModuleType:
         return import_module(module)
     except ImportError:
         raise InvalidProblem(
-            "device", device, f"another one, or install {package}: it cannot be imported"
+            "device",
+            device,
+            f'"cpu", or install {package} first: pip install "{_INSTALL[package]}"',
         ) from None

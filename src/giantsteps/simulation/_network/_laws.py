@@ -1,4 +1,4 @@
-"""Laws of the inputs: Gaussian, or another one with which to check universality."""
+"""Laws of the entries of z in x = Σ^{1/2}z: Gaussian, or another one, to check universality."""
 
 from __future__ import annotations
 

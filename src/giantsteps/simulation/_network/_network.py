@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from giantsteps.simulation._arrays import Array, Arrays
-from giantsteps.simulation._samples import Samples
-from giantsteps.simulation._streams import BLOCK, Role, Streams
+from giantsteps.simulation._engine._arrays import Array, Arrays
+from giantsteps.simulation._network._samples import Samples
+from giantsteps.simulation._network._streams import Role, Streams
 
 if TYPE_CHECKING:
     from giantsteps.problem import Problem, Sizes
@@ -30,13 +28,14 @@ class Network:
     ======  =======================  =====================================================
     W₀      weights()                (d, N): N(0, 1/d), or columns uniform on the sphere
     a       second_layer             (N,): A_j/√N
-    β*      teacher                  (d, rank): orthonormal columns, uniform
+    β*      teacher                  (d, rank): orthonormal columns in the metric of Σ
     X, y    step_batch(step, …)      rows of the batch of a step, with noise of variance Δ
     X̃, ỹ   readout_batch(…)         rows of the readout's samples, likewise
     x, f*   test_batch(…)            fresh points with the noiseless teacher
     ======  =======================  =====================================================
 
-    Neurons are blocks of rows of Wᵀ, so networks of one seed and d are nested in their width.
+    Neurons are rows of Wᵀ, so networks of one seed and d are nested in their width. With several
+    seeds every shape has one more axis in front.
     """
 
     problem: Problem
@@ -54,7 +53,7 @@ class Network:
         d, neurons = self.sizes.d, self.sizes.neurons
         rows = self.streams.normal(Role.WEIGHTS, 0, 0, neurons, d)
         if self.problem.init.weights == "sphere":
-            rows /= self.arrays.xp.linalg.vector_norm(rows, axis=1, keepdims=True)
+            rows /= self.arrays.xp.linalg.vector_norm(rows, axis=-1, keepdims=True)
         else:
             rows /= math.sqrt(d)
         return self.arrays.xp.matrix_transpose(rows)
@@ -63,12 +62,8 @@ class Network:
     def second_layer(self) -> Array:
         """a, with a_j = A_j/√N."""
         law, neurons = self.problem.init.second_layer, self.sizes.neurons
-        blocks = [
-            law.sample(self.streams.generator(Role.SECOND_LAYER, 0, block), BLOCK)
-            for block in range(-(-neurons // BLOCK))
-        ]
-        values = np.concatenate(blocks)[:neurons] / math.sqrt(neurons)
-        return self.arrays.asarray(values)
+        drawn = self.streams.normal(Role.SECOND_LAYER, 0, 0, neurons, 1)[..., 0]
+        return law.of_normal(drawn) / math.sqrt(neurons)
 
     @property
     def teacher(self) -> Array | None:
@@ -85,8 +80,19 @@ class Network:
         """Rows of the batch of a step."""
         return self.samples.step(self.batch_of(step), start, stop)
 
+    def require(self, samples: int) -> None:
+        """Raise unless there are so many samples for the readout beside those of the steps."""
+        self.samples.require(0 if self._reuses else samples)
+
+    @property
+    def _reuses(self) -> bool:
+        """Whether the readout uses the batch of the last step."""
+        return self.problem.readout is not None and self.problem.readout.batch == "previous"
+
     def readout_batch(self, start: int, stop: int) -> tuple[Array, Array]:
-        """Rows of the samples of the readout."""
+        """Rows of the samples of the readout: fresh ones, or the batch of the last step."""
+        if self._reuses:
+            return self.step_batch(len(self.problem.steps) - 1, start, stop)
         return self.samples.readout(start, stop)
 
     def test_batch(self, start: int, stop: int) -> tuple[Array, Array | None, Array]:

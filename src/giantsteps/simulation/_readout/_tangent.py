@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from giantsteps.simulation._arrays import Array, Arrays
+from giantsteps.simulation._engine._arrays import Array, Arrays
 
 __all__ = ["tangent_kernel", "tangent_products"]
 

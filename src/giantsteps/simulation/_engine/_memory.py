@@ -7,15 +7,16 @@ import re
 from dataclasses import dataclass
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.simulation._arrays import Arrays
-from giantsteps.simulation._streams import BLOCK
+from giantsteps.simulation._engine._arrays import Arrays
 
-__all__ = ["Budget", "as_bytes", "in_words"]
+__all__ = ["BLOCK", "OVERHEAD", "Budget", "as_bytes", "in_words"]
 
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _ALLOWED = 'a size such as "2GB", "512MiB" or a number of bytes, or None'
 
+#: Samples pass in chunks of a multiple of so many rows.
+BLOCK = 1024
 #: Rows of a chunk where memory allows: enough for full speed of the matrix products.
 ROWS_ON_HOST, ROWS_ON_GPU = 2 * BLOCK, 8 * BLOCK
 #: What the linear algebra itself holds.
@@ -53,19 +54,36 @@ class Budget:
         Bytes that were granted; None: what the device has.
     arrays : Arrays
         The arrays in use.
+    networks : int
+        How many networks share it.
     """
 
     limit: int | None
     arrays: Arrays
+    networks: int = 1
+
+    @property
+    def available(self) -> int | None:
+        """Bytes for each network; None if unknown."""
+        limit = self.limit if self.limit is not None else self.arrays.free_memory()
+        return None if limit is None else (limit - OVERHEAD) // self.networks
 
     def row_bytes(self, d: int, neurons: int) -> int:
-        """Bytes of a chunk for each row: inputs, features, and what is made on the way to them."""
+        """Bytes of a chunk for each row: inputs, features, and what is made on the way to them.
+
+        For one network.
+        """
         numbers_held = (d + 2 * neurons) if self.arrays.in_place else (2 * d + 4 * neurons)
         # In single precision, inputs are drawn and features summed in float64.
         return self.arrays.itemsize * numbers_held + 8 * (d + neurons) * (self.arrays.itemsize < 8)
 
+    def fits(self, d: int, neurons: int, fixed: int) -> bool:
+        """Whether `rows` would find room."""
+        available = self.available
+        return available is None or available >= fixed + BLOCK * self.row_bytes(d, neurons)
+
     def rows(self, d: int, neurons: int, fixed: int, question: str) -> int:
-        """Rows of a chunk beside ``fixed`` bytes, a multiple of the block of the streams.
+        """Rows of a chunk beside ``fixed`` bytes for each network, a multiple of `BLOCK`.
 
         Raises
         ------
@@ -73,19 +91,20 @@ class Budget:
             If not even one block fits.
         """
         each = self.row_bytes(d, neurons)
-        most = ROWS_ON_GPU if self.arrays.on_gpu else ROWS_ON_HOST
-        limit = self.limit if self.limit is not None else self.arrays.free_memory()
-        if limit is None:
+        most = ROWS_ON_GPU if self.arrays.on_gpu and self.networks == 1 else ROWS_ON_HOST
+        available = self.available
+        if available is None:
             return most
-        blocks = (limit - fixed - OVERHEAD) // (each * BLOCK)
+        blocks = (available - fixed) // (each * BLOCK)
         if blocks < 1:
             needed = in_words(fixed + OVERHEAD + each * BLOCK)
-            given = "the device has" if self.limit is None else "the budget is"
+            has = in_words(available * self.networks + OVERHEAD)
             raise InvalidProblem(
                 "memory",
-                in_words(limit) if self.limit is None else self.limit,
+                has if self.limit is None else self.limit,
                 f"at least {needed} for {question} at d = {d}, N = {neurons} "
-                f"({given} {in_words(limit)}); try a smaller d, fewer samples"
+                f"({'the device has' if self.limit is None else 'the budget is'} {has}); "
+                "try a smaller d, fewer samples"
                 + (' or dtype="float32"' if self.arrays.itemsize == 8 else ""),
             )
         return int(min(most, blocks * BLOCK))

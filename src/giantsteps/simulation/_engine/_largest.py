@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from giantsteps.errors import NotConverged
-from giantsteps.simulation._arrays import Array, Arrays
+from giantsteps.simulation._engine._arrays import Array, Arrays
 
 __all__ = ["largest", "largest_of", "singular_values"]
 

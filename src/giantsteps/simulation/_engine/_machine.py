@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 __all__ = ["memory", "one_thread", "processors", "threads"]
 
@@ -44,7 +45,8 @@ def threads() -> int:
     are limited to one thread, for good.
     """
     available = processors()
-    pools = [(str(pool["user_api"]), int(pool["num_threads"])) for pool in threadpool_info()]
+    found = _controller("torch" in sys.modules).info()
+    pools = [(str(pool["user_api"]), int(pool["num_threads"])) for pool in found]
     greedy = any(count >= available for _, count in pools) or not pools
     worker = multiprocessing.parent_process() is not None
     if worker and greedy and not any(name in os.environ for name in THREAD_VARIABLES):
@@ -64,7 +66,7 @@ def one_thread() -> Iterator[None]:
         yield
         return
     try:
-        with _controller().limit(limits=1, user_api="blas"):
+        with _controller("torch" in sys.modules).limit(limits=1, user_api="blas"):
             yield
     finally:
         _limiting.release()
@@ -74,8 +76,8 @@ _limiting = threading.Lock()
 
 
 @cache
-def _controller() -> ThreadpoolController:
-    """The libraries of this process, which takes milliseconds to find."""
+def _controller(with_torch: bool) -> ThreadpoolController:
+    """The libraries of this process, which takes milliseconds to find; once more with PyTorch's."""
     return ThreadpoolController()
 
 

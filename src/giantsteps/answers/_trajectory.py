@@ -1,0 +1,67 @@
+"""What a network has learned after each of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers._steps import OverSteps
+
+__all__ = ["Trajectory"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Trajectory(OverSteps):
+    """Errors of the readout and leading singular values of W after 0, 1, …, t steps.
+
+    ============  =========================================================================
+    attribute     meaning; the axis "step" runs from 0, before the steps, to t
+    ============  =========================================================================
+    ``test``      test error of the readout on the features after so many steps
+    ``train``     its training error
+    ``value``     largest singular values of W, then the axis "top", decreasing
+    ``overlap``   squared overlaps of their left vectors with the teacher's directions
+    ============  =========================================================================
+
+    Attributes
+    ----------
+    test, train : ndarray or None
+        Shape of the grid, then the step; None for a problem without a readout.
+    value : ndarray
+        Shape of the grid, then step and top.
+    overlap : ndarray or None
+        Likewise; None where the teacher is not known.
+
+    References
+    ----------
+    theory §0, §2.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import simulation
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=4, rate=1, exponent=0.5)] * 2,
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> path = simulation.trajectory(problem, d=150, seed=0, top=2)
+    >>> isinstance(path, Trajectory), path.test.shape, path.value.shape
+    (True, (3,), (3, 2))
+    >>> bool(path.test[0] > path.test[1] > path.test[2])
+    True
+    """
+
+    test: NDArray[np.float64] | None = None
+    train: NDArray[np.float64] | None = None
+    value: NDArray[np.float64]
+    overlap: NDArray[np.float64] | None = None
+
+    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "value": ("step", "top"),
+        "overlap": ("step", "top"),
+        "test": ("step",),
+        "train": ("step",),
+    }

@@ -1,0 +1,1 @@
+"""The engine: arrays on every device, random numbers, threads and memory."""

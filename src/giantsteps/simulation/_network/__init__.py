@@ -1,0 +1,1 @@
+"""The network: what a seed draws, the samples, and the steps on the first layer."""

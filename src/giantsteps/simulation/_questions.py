@@ -1,0 +1,312 @@
+"""The questions of `Run` for a problem, or for every cell of a grid."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from giantsteps.answers import DegreesOfFreedom, Gradient, LearnedFunction, Risk
+from giantsteps.problem import Grid, Problem
+from giantsteps.simulation import _risk
+from giantsteps.simulation._answers import SimulatedRisk, lazily
+from giantsteps.simulation._network._data import Data, as_dimension
+from giantsteps.simulation._options import refuse_unknown, run_options
+from giantsteps.simulation._risk import Kind
+from giantsteps.simulation._run import Run
+
+__all__ = [
+    "degrees_of_freedom",
+    "gradient",
+    "learned_function",
+    "risk",
+    "run",
+]
+
+
+@refuse_unknown
+def run(
+    problem: Problem,
+    d: int | None = None,
+    seed: int = 0,
+    *,
+    device: object = None,
+    dtype: str = "float64",
+    test_samples: int | str | None = None,
+    memory: str | int | None = None,
+    inputs: object = "gaussian",
+    data: Data | None = None,
+) -> Run:
+    """One network of dimension ``d`` drawn with ``seed``: see `Run`.
+
+    Parameters
+    ----------
+    problem : Problem
+        The setting.
+    d : int
+        Dimension of the inputs; that of ``data`` if they are given.
+    seed : int
+        Of all random numbers.
+    device, dtype, test_samples, memory, inputs, data
+        How the network is drawn and computed: see `Run`.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=2.0, rate=2.0)])
+    >>> run(problem, 200, seed=0)
+    Run(d=200, neurons=200, step_samples=(400,), samples=None, seed=0)
+    """
+    return Run(
+        problem,
+        d,
+        seed,
+        device=device,
+        dtype=dtype,
+        test_samples=test_samples,
+        memory=memory,
+        inputs=inputs,
+        data=data,
+    )
+
+
+@refuse_unknown
+def risk(
+    problem: Problem | Grid,
+    d: int | None = None,
+    seed: int = 0,
+    *,
+    kind: Kind = "conjugate",
+    degrees: int = 4,
+    initial: bool = False,
+    device: object = None,
+    dtype: str = "float64",
+    test_samples: int | str | None = None,
+    memory: str | int | None = None,
+    inputs: object = "gaussian",
+    data: Data | None = None,
+) -> Risk:
+    """Test and train error of the readout: ``run(problem, d, seed).risk()``.
+
+    Over a grid, cells that differ in ``readout.samples`` and ``readout.penalty`` alone share one
+    run, and a cell's answer is the one it has alone, to rounding: samples are nested.
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With a readout.
+    d : int
+        Dimension of the inputs; that of ``data`` if they are given.
+    seed : int
+        Of all random numbers.
+    kind : {"conjugate", "tangent"}
+        Features Φ, or those of the tangent kernel.
+    degrees : int
+        Highest degree of ``by_degree``.
+    initial : bool
+        Whether ``initial``, the risk before the steps, is simulated together with the rest, from
+        one draw of the samples. Otherwise it is simulated when it is first read.
+    device, dtype, test_samples, memory, inputs, data
+        How the network is drawn and computed: see `Run`.
+
+    Returns
+    -------
+    Risk
+        With ``standard_error`` of the test error over the test points.
+
+    References
+    ----------
+    theory §0, §4, §5c; ba2022, cui2024.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> mean = sum(risk(problem, d=200, seed=seed).test for seed in range(10)) / 10
+    >>> round(mean / theory.risk(problem, d=200).test, 1)
+    1.0
+    """
+    options = run_options(locals())
+    if not isinstance(problem, Grid):
+        return Run(problem, d, seed, **options).risk(kind=kind, degrees=degrees, initial=initial)
+    dimension = as_dimension(d, data)
+
+    def run_for(cell: Problem) -> Run:
+        return Run(cell, d, seed, **options)
+
+    fields = _risk.fields(problem, dimension, run_for, kind, degrees, initial)
+    if initial:
+        return Risk(**fields)
+    before = partial(_risk.initial, problem, dimension, run_for, kind, degrees)
+    return lazily(SimulatedRisk, fields, initial=before)
+
+
+@refuse_unknown
+def gradient(
+    problem: Problem | Grid,
+    d: int | None = None,
+    seed: int = 0,
+    *,
+    device: object = None,
+    dtype: str = "float64",
+    test_samples: int | str | None = None,
+    memory: str | int | None = None,
+    inputs: object = "gaussian",
+    data: Data | None = None,
+) -> Gradient:
+    """The first gradient, its rank-one part and what is left: ``run(...).gradient()``.
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With at least one step; its rate, rule and preconditioner play no part.
+    d : int
+        Dimension of the inputs; that of ``data`` if they are given.
+    seed : int
+        Of all random numbers.
+    device, dtype, test_samples, memory, inputs, data
+        How the network is drawn and computed: see `Run`.
+
+    Returns
+    -------
+    Gradient
+        Norms of √N G's two parts, and overlaps of its top singular vectors.
+
+    References
+    ----------
+    theory §2; ba2022, Proposition 2.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> measured, predicted = gradient(problem, d=300, seed=0), theory.gradient(problem, d=300)
+    >>> round(measured.spike_norm, 2), round(predicted.spike_norm, 2)
+    (0.42, 0.42)
+    >>> round(measured.ratio, 3), round(predicted.ratio, 3)
+    (0.05, 0.045)
+    """
+    options = run_options(locals())
+    if not isinstance(problem, Grid):
+        return Run(problem, d, seed, **options).gradient()
+    cells = [Run(cell, d, seed, **options).gradient() for cell in problem]
+    return Gradient.stack(problem, cells)
+
+
+@refuse_unknown
+def learned_function(
+    problem: Problem | Grid,
+    d: int | None = None,
+    seed: int = 0,
+    *,
+    along: str = "spike",
+    device: object = None,
+    dtype: str = "float64",
+    test_samples: int | str | None = None,
+    memory: str | int | None = None,
+    inputs: object = "gaussian",
+    data: Data | None = None,
+) -> LearnedFunction:
+    """The function learned along ``"spike"`` or ``"teacher"``: ``run(...).learned_function()``.
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With a readout.
+    d : int
+        Dimension of the inputs; that of ``data`` if they are given.
+    seed : int
+        Of all random numbers.
+    along : {"spike", "teacher"}
+        The direction.
+    device, dtype, test_samples, memory, inputs, data
+        How the network is drawn and computed: see `Run`.
+
+    Returns
+    -------
+    LearnedFunction
+        Conditional mean and spread of the network over the bins of the test points.
+
+    References
+    ----------
+    theory §5c; cui2024.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import simulation
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> found = learned_function(problem, d=100, seed=0, along="teacher")
+    >>> bool(found.mean[-1] > found.mean[0]), found.standard_error.shape == found.x.shape
+    (True, True)
+    """
+    options = run_options(locals())
+    if not isinstance(problem, Grid):
+        return Run(problem, d, seed, **options).learned_function(along)
+    cells = [Run(cell, d, seed, **options).learned_function(along) for cell in problem]
+    return LearnedFunction.stack(problem, cells)
+
+
+@refuse_unknown
+def degrees_of_freedom(
+    problem: Problem | Grid,
+    d: int | None = None,
+    seed: int = 0,
+    *,
+    device: object = None,
+    dtype: str = "float64",
+    test_samples: int | str | None = None,
+    memory: str | int | None = None,
+    inputs: object = "gaussian",
+    data: Data | None = None,
+) -> DegreesOfFreedom:
+    """Effective penalty and degrees of freedom: ``run(...).degrees_of_freedom()``.
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With a readout.
+    d : int
+        Dimension of the inputs; that of ``data`` if they are given.
+    seed : int
+        Of all random numbers.
+    device, dtype, test_samples, memory, inputs, data
+        How the network is drawn and computed: see `Run`.
+
+    Returns
+    -------
+    DegreesOfFreedom
+        From the eigenvalues of the drawn features.
+
+    References
+    ----------
+    theory §4; ba2022.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> measured = degrees_of_freedom(problem, d=300, seed=0)
+    >>> predicted = theory.degrees_of_freedom(problem, d=300)
+    >>> round(measured.df1, 2), round(predicted.df1, 2)
+    (0.38, 0.38)
+    """
+    options = run_options(locals())
+    if not isinstance(problem, Grid):
+        return Run(problem, d, seed, **options).degrees_of_freedom()
+    cells = [Run(cell, d, seed, **options).degrees_of_freedom() for cell in problem]
+    return DegreesOfFreedom.stack(problem, cells)

@@ -1,0 +1,1 @@
+"""The readout: ridge regression on features or a kernel, and its error."""

@@ -1,0 +1,220 @@
+"""The spectra of `Run` for a problem, or for every cell of a grid."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import Any
+
+from giantsteps.answers import Spectrum
+from giantsteps.problem import Grid, Problem
+from giantsteps.simulation import _risk, _spectrum
+from giantsteps.simulation._answers import SimulatedSpectrum, lazily
+from giantsteps.simulation._network._data import Data
+from giantsteps.simulation._options import refuse_unknown, run_options
+from giantsteps.simulation._risk import Kind
+from giantsteps.simulation._run import Run
+
+__all__ = ["features", "kernel", "weights"]
+
+
+@refuse_unknown
+def weights(
+    problem: Problem | Grid,
+    d: int | None = None,
+    seed: int = 0,
+    *,
+    top: int = 4,
+    bulk: bool = True,
+    device: object = None,
+    dtype: str = "float64",
+    test_samples: int | str | None = None,
+    memory: str | int | None = None,
+    inputs: object = "gaussian",
+    data: Data | None = None,
+) -> Spectrum:
+    """Singular values of the weights after the steps: ``run(...).weights(top)``.
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        The readout, if any, plays no part.
+    d : int
+        Dimension of the inputs; that of ``data`` if they are given.
+    seed : int
+        Of all random numbers.
+    top : int
+        How many of the largest values come with their overlaps.
+    bulk : bool
+        Whether the law of all values can be read.
+    device, dtype, test_samples, memory, inputs, data
+        How the network is drawn and computed: see `Run`.
+
+    Returns
+    -------
+    Spectrum
+        The min(d, N) singular values; the largest with their overlaps.
+
+    References
+    ----------
+    theory §2; ba2022.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=3)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> predicted, = theory.weights(problem, d=300).spikes
+    >>> measured = weights(problem, d=300, seed=0, top=2).spikes[0]
+    >>> round(predicted.value, 2), round(measured.value, 2)
+    (2.25, 2.2)
+    """
+    options = run_options(locals())
+    return _spectra(problem, d, seed, "weights", top, bulk, options)
+
+
+@refuse_unknown
+def kernel(
+    problem: Problem | Grid,
+    d: int | None = None,
+    seed: int = 0,
+    *,
+    top: int = 4,
+    kind: Kind = "conjugate",
+    bulk: bool = True,
+    device: object = None,
+    dtype: str = "float64",
+    test_samples: int | str | None = None,
+    memory: str | int | None = None,
+    inputs: object = "gaussian",
+    data: Data | None = None,
+) -> Spectrum:
+    """Eigenvalues of the kernel of the readout's samples: ``run(...).kernel(top, kind=kind)``.
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With a readout, whose samples are the rows.
+    d : int
+        Dimension of the inputs; that of ``data`` if they are given.
+    seed : int
+        Of all random numbers.
+    top : int
+        How many of the largest values come with their overlaps.
+    kind : {"conjugate", "tangent"}
+        Of the features, or of the gradient in W.
+    bulk : bool
+        Whether the law of all values can be read.
+    device, dtype, test_samples, memory, inputs, data
+        How the network is drawn and computed: see `Run`.
+
+    Returns
+    -------
+    Spectrum
+        The n eigenvalues, and the overlaps of the largest with the labels.
+
+    References
+    ----------
+    theory §3, §4; ba2022.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=10)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> predicted, = theory.kernel(problem, d=300).spikes
+    >>> measured = kernel(problem, d=300, seed=0, top=2).spikes[0]
+    >>> round(predicted.value, 1), round(measured.value, 1)
+    (10.5, 9.7)
+    """
+    options = run_options(locals())
+    matrix = "kernel" if _risk.as_kind(kind) == "conjugate" else "tangent"
+    return _spectra(problem, d, seed, matrix, top, bulk, options)
+
+
+@refuse_unknown
+def features(
+    problem: Problem | Grid,
+    d: int | None = None,
+    seed: int = 0,
+    *,
+    top: int = 4,
+    bulk: bool = True,
+    device: object = None,
+    dtype: str = "float64",
+    test_samples: int | str | None = None,
+    memory: str | int | None = None,
+    inputs: object = "gaussian",
+    data: Data | None = None,
+) -> Spectrum:
+    """Singular values of the features after the steps: ``run(...).features(top)``.
+
+    Parameters
+    ----------
+    problem : Problem or Grid
+        With a readout, whose samples are the rows.
+    d : int
+        Dimension of the inputs; that of ``data`` if they are given.
+    seed : int
+        Of all random numbers.
+    top : int
+        How many of the largest values come with their overlaps.
+    bulk : bool
+        Whether the law of all values can be read.
+    device, dtype, test_samples, memory, inputs, data
+        How the network is drawn and computed: see `Run`.
+
+    Returns
+    -------
+    Spectrum
+        The min(n, N) singular values; the largest with the monomial that they are closest to.
+
+    References
+    ----------
+    theory §5d, §6; moniri2023.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import simulation
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
+    ...                      steps=[gs.Step(samples=4, rate=10)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> spike = features(problem, d=200, seed=0, top=2).spikes[0]
+    >>> spike.degree, round(spike.overlap, 1)
+    (1, 0.9)
+    >>> eigenvalue = simulation.kernel(problem, d=200, seed=0, top=2).spikes[0].value
+    >>> round(spike.value**2 / eigenvalue, 9)
+    1.0
+    """
+    options = run_options(locals())
+    return _spectra(problem, d, seed, "features", top, bulk, options)
+
+
+def _spectra(
+    problem: Problem | Grid,
+    d: int | None,
+    seed: int,
+    matrix: str,
+    top: int,
+    bulk: bool,
+    options: dict[str, Any],
+) -> Spectrum:
+    if not isinstance(problem, Grid):
+        return Run(problem, d, seed, **options).spectrum(matrix, top, bulk)
+
+    def stacked(untrained: bool) -> Spectrum:
+        cells = [
+            _spectrum.complete(run.shortened(0) if untrained else run, matrix, top, bulk)
+            for run in (Run(cell, d, seed, **options) for cell in problem)
+        ]
+        return Spectrum.stack(problem, cells)
+
+    after = stacked(untrained=False)
+    known = {field.name: getattr(after, field.name) for field in dataclasses.fields(after)}
+    del known["initial"]
+    return lazily(SimulatedSpectrum, known, initial=partial(stacked, untrained=True))
