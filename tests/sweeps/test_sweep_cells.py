@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 import giantsteps as gs
-from giantsteps import _versions
+from giantsteps.questions import QUESTIONS
 from giantsteps.sweeps._cells import READOUTS, blocks, plan, problem_hashes
 
 TOML = """
@@ -100,7 +101,8 @@ def test_where_it_is_computed_changes_no_address(make) -> None:
 
 def test_the_version_of_a_question_is_in_its_addresses(make, monkeypatch) -> None:
     before = {source: make(sources=[source]).addresses for source in ("limit", "simulation")}
-    monkeypatch.setitem(_versions.SIMULATION, "risk", 999)
+    raised = dict(QUESTIONS) | {"risk": replace(QUESTIONS["risk"], simulation_version=999)}
+    monkeypatch.setattr("giantsteps.sweeps._cells.QUESTIONS", raised)
     assert make(sources=["limit"]).addresses == before["limit"]
     assert not make(sources=["simulation"]).addresses & before["simulation"]
 

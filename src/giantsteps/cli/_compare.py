@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from . import DISAGREEMENT
-from ._options import build, device_option, problem_options
+from ._options import build, device_option, problem_options, question_option
 from ._output import output_options, progress_bar, table, write_json
 
 __all__ = ["command"]
@@ -48,13 +48,7 @@ SHOWN = {
     help="Input dimension; several show whether a gap shrinks with d.",
 )
 @click.option("--seeds", type=int, default=20, show_default=True, help="How many networks.")
-@click.option(
-    "--question",
-    type=click.Choice(("risk", "weights", "kernel", "features")),
-    default="risk",
-    show_default=True,
-    help="What of.",
-)
+@question_option("theory", "simulation")
 @click.option(
     "--quantity",
     "quantities",

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from giantsteps.errors import InvalidProblem
+from giantsteps.questions import Side, names, question
 
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
 
-__all__ = ["build", "device_option", "problem_options"]
+__all__ = ["build", "device_option", "problem_options", "question_option"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -34,6 +36,27 @@ FIELDS = {
 device_option = click.option(
     "--device", help="Where to simulate: cpu, or a device of PyTorch such as cuda."
 )
+
+
+def question_option(*sides: Side) -> Callable[[Command], Command]:
+    """``--question``, with the names of those that all the sides answer."""
+    return click.option(
+        "--question",
+        metavar="NAME",
+        default="risk",
+        show_default=True,
+        callback=partial(_check_question, sides),
+        help=f"Quantity to compute: {', '.join(names(*sides))}.",
+    )
+
+
+def _check_question(
+    sides: tuple[Side, ...], ctx: click.Context, option: click.Parameter, name: str
+) -> str:
+    asked = question(name)
+    for side in sides:
+        asked.function(side)
+    return name
 
 
 def problem_options(command: Command) -> Command:

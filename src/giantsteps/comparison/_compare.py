@@ -8,21 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-import giantsteps.simulation
-import giantsteps.theory
 from giantsteps.answers import Answer
 from giantsteps.comparison._comparison import Comparison
-from giantsteps.comparison._quantities import Quantity, default_quantities
+from giantsteps.comparison._quantities import Quantity
 from giantsteps.comparison._stats import judge
 from giantsteps.errors import InvalidProblem
+from giantsteps.questions import question as registered
 
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
 
 __all__ = ["compare"]
-
-#: Questions that theory and simulation both answer.
-QUESTIONS = ("risk", "weights", "kernel", "features")
 
 
 def compare(
@@ -104,13 +100,14 @@ def compare(
     unresolved
     """
     sizes, seeds = _sizes(d), _seeds(seeds)
-    ask_theory = theory or _answerer(giantsteps.theory, question)
-    ask_simulation = simulation or _answerer(giantsteps.simulation, question)
+    asked = registered(question)
+    ask_theory = theory or asked.function("theory")
+    ask_simulation = simulation or asked.function("simulation")
 
     predicted = [
         ask_theory(problem, d=size if theory_d == "finite" else theory_d) for size in sizes
     ]
-    names = default_quantities(predicted[-1]) if quantities is None else tuple(quantities)
+    names = asked.quantities(predicted[-1]) if quantities is None else tuple(quantities)
     measured = [Quantity(name) for name in names]
     expected = {
         q.path: [(q.read(answer), q.scale(answer)) for answer in predicted] for q in measured
@@ -141,15 +138,6 @@ def compare(
         theory=tuple(predicted),
         refinable=theory is None,
     )
-
-
-def _answerer(package: Any, question: str) -> Callable[..., Answer]:
-    """The function of ``theory`` or ``simulation`` that answers ``question``."""
-    known = [name for name in QUESTIONS if hasattr(package, name)]
-    if question not in known:
-        raise InvalidProblem("question", question, f"one of {known} for {package.__name__}")
-    answerer: Callable[..., Answer] = getattr(package, question)
-    return answerer
 
 
 def _sizes(d: int | Sequence[int]) -> tuple[int, ...]:

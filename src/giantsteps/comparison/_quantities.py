@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps.answers import Answer, Risk, Spectrum
-from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.answers import Answer, Risk
+from giantsteps.errors import InvalidProblem
 
-__all__ = ["OVERLAP_RESOLUTION", "RESOLUTION", "Quantity", "default_quantities"]
+__all__ = ["OVERLAP_RESOLUTION", "RESOLUTION", "Quantity"]
 
 #: A number is resolved when three standard errors are within this part of it …
 RESOLUTION = 0.02
@@ -60,22 +60,3 @@ class Quantity:
             whole = np.abs(np.asarray(answer.initial.test))
             return np.where(value > 1e-9 * whole, value, whole)
         return value
-
-
-def default_quantities(answer: Answer) -> Sequence[str]:
-    """What is compared unless asked otherwise: all that theory predicts."""
-    if isinstance(answer, Risk):
-        compares = answer.field("steps") and answer.initial is not None
-        before = ("initial.test", "gain") if compares else ()
-        return ("test", "train", *before)
-    if isinstance(answer, Spectrum):
-        if np.all(np.asarray(answer.count) == 0):
-            raise NotCovered(
-                "a comparison of spikes",
-                "theory predicts none for this problem",
-                "problems beyond the threshold (a larger rate or more samples), or the bulk "
-                "through its law",
-            )
-        known = range(len(answer.spikes))
-        return [f"spikes.{number}.{part}" for number in known for part in ("value", "overlap")]
-    raise InvalidProblem("quantities", None, f"paths of numbers of {type(answer).__name__}")

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from giantsteps._versions import SIMULATION, THEORY
 from giantsteps.problem import Problem
 from giantsteps.problem._serialize import content_hash
+from giantsteps.questions import QUESTIONS
 from giantsteps.sweeps import Crew, Store
 from giantsteps.sweeps._provenance import provenance
 from giantsteps.sweeps._values import Cell, Outcome
@@ -62,7 +62,7 @@ class Kept:
             "question": question,
             "options": options,
             "version": VERSION,
-            "versions": {"simulation": SIMULATION, "theory": THEORY},
+            "versions": [(q.theory_version, q.simulation_version) for q in QUESTIONS.values()],
             "problem": self.problem.content_hash,
             "d": self.d,
         }

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps._versions import version
 from giantsteps.answers import Source
 from giantsteps.problem import Grid, Problem
 from giantsteps.problem._serialize import content_hash, to_data
+from giantsteps.questions import QUESTIONS
 from giantsteps.sweeps._values import Cell
 
 if TYPE_CHECKING:
@@ -41,17 +41,6 @@ __all__ = [
 Place: TypeAlias = tuple[tuple[int, ...], ...]
 #: Most cells of theory that are solved in one batch, and most readouts that share a run.
 BATCH, READOUTS = 64, 1024
-#: What is asked about several cells at once. Spectra are not: over a grid they are filled up to
-#: the same number of spikes.
-TOGETHER = ("risk",)
-#: What a question does not see, and what stands in its place: problems that differ in nothing
-#: else are one cell.
-UNSEEN: dict[str, dict[str, Any]] = {
-    "weights": {"readout": None},
-    "gradient": {"readout": None},
-    "kernel": {"readout.penalty": 0.0},
-    "features": {"readout.penalty": 0.0},
-}
 #: Options of the simulation that say where and how, not what: results agree to rounding.
 WHERE = ("device", "memory")
 
@@ -155,7 +144,7 @@ class Unit:
         """The cells of the block, row-major."""
         layer = self.layer
         options = json.dumps(_identity(layer.source, layer.options), sort_keys=True)
-        number = version(layer.source, layer.question)
+        number = QUESTIONS[layer.question].version(layer.source)
         return [
             Cell(
                 address=address,
@@ -224,7 +213,7 @@ def cell_address(
         {
             "source": source,
             "question": question,
-            "version": version(source, question),
+            "version": QUESTIONS[question].version(source),
             "options": _identity(source, options),
             "problem": problem,
             "d": d,
@@ -242,7 +231,7 @@ def _identity(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unseen(question: str, untrained: bool) -> dict[str, Any]:
-    return UNSEEN.get(question, {}) | ({"steps": ()} if untrained else {})
+    return dict(QUESTIONS[question].unseen) | ({"steps": ()} if untrained else {})
 
 
 def problem_hashes(grid: Grid, unseen: Mapping[str, Any]) -> NDArray[np.object_]:
@@ -323,7 +312,7 @@ def _fresh(
 def _together(layer: Layer) -> list[int]:
     """The axes of the grid along which cells are asked at once."""
     paths = layer.sweep.grid.dims
-    if layer.question not in TOGETHER:
+    if not QUESTIONS[layer.question].together:
         return []
     if layer.source != "simulation":
         return list(range(len(paths)))

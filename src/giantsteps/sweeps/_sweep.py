@@ -19,6 +19,7 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
 from giantsteps.problem._checks import choice, integer, suggest
 from giantsteps.problem._serialize import content_hash, read_toml, to_toml
+from giantsteps.questions import QUESTIONS
 from giantsteps.sweeps import _cells, _export, _run
 from giantsteps.sweeps._executors import Crew, as_crew
 from giantsteps.sweeps._fields import (
@@ -43,10 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Sweep"]
 
-#: Options that say how much is kept of a simulation: theory answers the same question without.
-DETAILS = ("bulk", "degrees", "top")
-#: Questions that are also asked of the network before its steps.
-BEFORE = ("risk", "weights", "kernel", "features")
 _DTYPES = ("float64", "float32")
 
 
@@ -167,14 +164,17 @@ class Sweep:
         asked = self.questions[question]
         if source == "simulation":
             return {"dtype": self.dtype, **self.options, **asked}
-        if any(name not in known and name not in DETAILS for name in asked):
+        options = QUESTIONS[question].options
+        if any(name not in known and not options[name].detail for name in asked):
             return None  # it would answer another question
         return {name: value for name, value in asked.items() if name in known}
 
     def asks_before(self, source: Source, question: str) -> bool:
         """Whether the question is also asked of the networks before their steps."""
         steps = self.grid.problem.steps or "steps" in self.grid.axes
-        return bool(self.initial and steps and source == "simulation" and question in BEFORE)
+        return bool(
+            self.initial and steps and source == "simulation" and QUESTIONS[question].initial
+        )
 
     # Work -------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from giantsteps.answers import Answer, Source
 from giantsteps.problem import Grid, Problem
+from giantsteps.questions import QUESTIONS, Side
 from giantsteps.sweeps._provenance import provenance
 from giantsteps.sweeps._values import Outcome, Values, read_answer
 
@@ -75,8 +76,8 @@ def work(task: Task) -> list[Outcome]:
 
     A block that fails is cut in half, until the cells that fail stand alone.
     """
-    package = "simulation" if task.source == "simulation" else "theory"
-    ask = getattr(import_module(f"giantsteps.{package}"), task.question)
+    side: Side = "simulation" if task.source == "simulation" else "theory"
+    ask = QUESTIONS[task.question].function(side)
     device = task.options.get("device")
     torch = device not in (None, "cpu")
     if torch:

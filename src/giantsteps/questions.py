@@ -1,0 +1,444 @@
+"""The registry of questions: what theory and simulation can be asked, in one table.
+
+``compare``, sweeps, the command line, the certificate and the golden values read it; nothing else
+lists questions. A new question is an answer type, a function on either side, and a row here; the
+common test of the registry says whether it behaves like the others.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from giantsteps.errors import InvalidProblem, NotCovered
+
+if TYPE_CHECKING:
+    from giantsteps.answers import Answer
+
+__all__ = ["QUESTIONS", "RUN_OPTIONS", "Option", "Question", "Side", "question"]
+
+#: Who answers.
+Side: TypeAlias = Literal["theory", "simulation"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """A keyword of a question.
+
+    Attributes
+    ----------
+    default : object
+        Its value unless given.
+    allowed : str
+        The values that it takes, in words.
+    help : str
+        What it does, as a full phrase.
+    sides : tuple of {"theory", "simulation"}
+        Who takes it.
+    detail : bool
+        Whether it only says how much of a simulation is kept, so that theory answers the same
+        question without it.
+
+    Examples
+    --------
+    >>> option = QUESTIONS["weights"].options["top"]
+    >>> isinstance(option, Option), option.default, option.sides
+    (True, 4, ('simulation',))
+    >>> RUN_OPTIONS["dtype"].allowed
+    '"float64" or "float32"'
+    """
+
+    default: Any
+    allowed: str
+    help: str
+    sides: tuple[Side, ...] = ("theory", "simulation")
+    detail: bool = False
+
+
+def _nothing(answer: Any) -> Sequence[str]:
+    """Quantities of a question that only one side answers."""
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """A question: who answers it, with what, and what is compared.
+
+    Attributes
+    ----------
+    name : str
+        Its name in ``compare``, sweeps and the command line.
+    summary : str
+        What is asked, as a phrase for help texts.
+    answer : str
+        Name of the answer's type in `giantsteps.answers`.
+    theory, simulation : str or None
+        ``"package:function"``, imported when first used; None where that side has no answer.
+    needs_readout, needs_step : bool
+        What the problem must have.
+    options : mapping of str to Option
+        Its keywords; those of every simulated network are in `RUN_OPTIONS`.
+    quantities : callable
+        What is compared unless asked otherwise: an answer of theory → paths of its numbers.
+    theory_version, simulation_version : int
+        Raised when values of that side change, be it by a corrected equation or by another order
+        of random numbers. Stored results carry it in their addresses, so that what an old version
+        answered is computed again. The golden values of the tests guard it.
+    finite : bool
+        Whether theory also answers at a given d.
+    fixed : mapping
+        Keywords that are always passed to the functions.
+    unseen : mapping
+        Fields of the problem that play no part → what stands in their place, so that problems
+        which differ in nothing else are simulated once.
+    initial : bool
+        Whether it is also asked of the network before its steps.
+    together : bool
+        Whether one call answers many problems faster than many calls do.
+
+    Examples
+    --------
+    >>> asked = QUESTIONS["gradient"]
+    >>> isinstance(asked, Question), asked.answer, asked.sides
+    (True, 'Gradient', ('theory', 'simulation'))
+    >>> asked.function("theory").__name__
+    'gradient'
+    """
+
+    name: str
+    summary: str
+    answer: str
+    theory: str | None = None
+    simulation: str | None = None
+    needs_readout: bool = False
+    needs_step: bool = False
+    options: Mapping[str, Option] = field(default_factory=dict)
+    quantities: Callable[[Any], Sequence[str]] = _nothing
+    theory_version: int = 1
+    simulation_version: int = 1
+    finite: bool = True
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    unseen: Mapping[str, Any] = field(default_factory=dict)
+    initial: bool = False
+    together: bool = False
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        """Who answers."""
+        references: dict[Side, str | None] = {
+            "theory": self.theory,
+            "simulation": self.simulation,
+        }
+        return tuple(side for side, reference in references.items() if reference is not None)
+
+    def function(self, side: Side) -> Callable[..., Answer]:
+        """The function that answers.
+
+        Raises
+        ------
+        InvalidProblem
+            If that side has no answer, with the questions that it does answer.
+        """
+        reference = getattr(self, side)
+        if reference is None:
+            known = ", ".join(f'"{name}"' for name in names(side))
+            only = f'only {self.sides[0]} answers "{self.name}"'
+            raise InvalidProblem("question", self.name, f"one that {side} answers: {known}; {only}")
+        module, _, name = reference.partition(":")
+        found: Callable[..., Answer] = getattr(import_module(module), name)
+        return partial(found, **self.fixed) if self.fixed else found
+
+    def version(self, source: str) -> int:
+        """The version of its answers, by where they come from (see ``answers.Source``)."""
+        return self.simulation_version if source == "simulation" else self.theory_version
+
+    def takes(self, side: Side) -> frozenset[str]:
+        """Names of the options that a side takes."""
+        return frozenset(name for name, option in self.options.items() if side in option.sides)
+
+    def check_options(self, given: Iterable[str], prefix: str = "") -> None:
+        """Refuse names that are neither options of the question nor of a simulated network."""
+        known = [*self.options, *RUN_OPTIONS]
+        for name in given:
+            if name not in known:
+                raise InvalidProblem(
+                    f"{prefix}{name}", "given", f"left out: options are {_names(name, known)}"
+                )
+
+
+def names(*sides: Side) -> tuple[str, ...]:
+    """Names of the questions that all these sides answer."""
+    return tuple(
+        name for name, asked in QUESTIONS.items() if all(side in asked.sides for side in sides)
+    )
+
+
+def question(name: str) -> Question:
+    """The question of that name.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"risk"``.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is none, with the names that there are.
+
+    Examples
+    --------
+    >>> question("weights").summary
+    'singular values of the weights'
+    >>> question("rsk")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    giantsteps.errors.InvalidProblem: question = 'rsk': must be one of ... (did you mean "risk"?)
+    """
+    if not isinstance(name, str) or name not in QUESTIONS:
+        raise InvalidProblem("question", name, _names(name, QUESTIONS))
+    return QUESTIONS[name]
+
+
+def _names(given: object, known: Iterable[str]) -> str:
+    text = "one of " + ", ".join(f'"{name}"' for name in known)
+    close = difflib.get_close_matches(given, list(known), n=1) if isinstance(given, str) else []
+    return f'{text} (did you mean "{close[0]}"?)' if close else text
+
+
+# What is compared -----------------------------------------------------------------------------
+
+
+def _risk_quantities(answer: Any) -> Sequence[str]:
+    before = answer.initial is not None and bool(answer.field("steps"))
+    return ("test", "train", *(("initial.test", "gain") if before else ()))
+
+
+def _spike_quantities(answer: Any) -> Sequence[str]:
+    if not answer.spikes:
+        raise NotCovered(
+            "a comparison of spikes",
+            "theory predicts none for this problem",
+            "problems beyond the threshold (a larger rate or more samples), or the bulk through "
+            "its law",
+        )
+    return [f"spikes.{n}.{part}" for n in range(len(answer.spikes)) for part in _PARTS]
+
+
+_PARTS = ("value", "overlap")
+
+
+def _gradient_quantities(answer: Any) -> Sequence[str]:
+    overlaps = (f"overlaps.{name}" for name in answer.overlaps)
+    return ("spike_norm", "residual_frobenius_norm", *overlaps)
+
+
+def _function_quantities(answer: Any) -> Sequence[str]:
+    return ("mean",)
+
+
+def _penalty_quantities(answer: Any) -> Sequence[str]:
+    return ("kappa", "df1", "df2")
+
+
+def _loss_quantities(answer: Any) -> Sequence[str]:
+    return ("loss",)
+
+
+# Options --------------------------------------------------------------------------------------
+
+
+def _simulated(default: Any, allowed: str, help: str, detail: bool = False) -> Option:
+    return Option(default=default, allowed=allowed, help=help, sides=("simulation",), detail=detail)
+
+
+#: Options of every simulated network, by name.
+RUN_OPTIONS: Mapping[str, Option] = MappingProxyType(
+    {
+        "device": _simulated(
+            None, '"cpu", or a device of PyTorch such as "cuda"', "Where to simulate."
+        ),
+        "dtype": _simulated(
+            "float64", '"float64" or "float32"', "Precision of the random numbers and products."
+        ),
+        "rng": _simulated("host", '"host" or "device"', "Where random numbers are drawn."),
+        "test_samples": _simulated(
+            None, 'an integer, or "exact"', "Number of test points, or the exact expectation."
+        ),
+        "memory": _simulated(
+            None, 'bytes, or a text such as "4 GB"', "Memory that a network may take."
+        ),
+        "inputs": _simulated(
+            "gaussian", "a law of the inputs", "Law of the inputs, for tests of universality."
+        ),
+        "data": _simulated(None, "a gs.Data", "Data of your own in place of drawn ones."),
+    }
+)
+
+_KIND = _simulated("conjugate", '"conjugate" or "tangent"', "Which kernel the readout uses.")
+_TOP = _simulated(4, "an integer >= 1", "How many of the largest values are kept.", detail=True)
+_BULK = _simulated(True, "true or false", "Whether all values are kept.", detail=True)
+_DEGREES = _simulated(4, "an integer >= 0", "Highest degree of the parts of the error.", True)
+_LENGTHENING = Option(
+    default=True,
+    allowed="true or false",
+    help="Whether the steps lengthen the weights.",
+    sides=("theory",),
+)
+_ALONG = Option(
+    default="spike", allowed='"spike" or "teacher"', help="The direction that is looked along."
+)
+_POINTS = Option(
+    default=None,
+    allowed="a list of numbers",
+    help="Points along the direction.",
+    sides=("theory",),
+)
+
+# The table ------------------------------------------------------------------------------------
+
+_NO_PENALTY: dict[str, Any] = {"readout.penalty": 0.0}
+_SPECTRUM: dict[str, Any] = {
+    "answer": "Spectrum",
+    "initial": True,
+    "quantities": _spike_quantities,
+}
+_ROWS = (
+    Question(
+        name="risk",
+        summary="test and training error of the readout",
+        answer="Risk",
+        theory="giantsteps.theory:risk",
+        simulation="giantsteps.simulation:risk",
+        needs_readout=True,
+        options={"kind": _KIND, "degrees": _DEGREES},
+        quantities=_risk_quantities,
+        initial=True,
+        together=True,
+    ),
+    Question(
+        name="weights",
+        summary="singular values of the weights",
+        theory="giantsteps.theory:weights",
+        simulation="giantsteps.simulation:weights",
+        options={"top": _TOP, "bulk": _BULK},
+        unseen={"readout": None},
+        **_SPECTRUM,
+    ),
+    Question(
+        name="kernel",
+        summary="eigenvalues of the kernel of the readout's samples",
+        theory="giantsteps.theory:kernel",
+        simulation="giantsteps.simulation:kernel",
+        needs_readout=True,
+        options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
+        unseen=_NO_PENALTY,
+        **_SPECTRUM,
+    ),
+    Question(
+        name="features",
+        summary="singular values of the features",
+        theory="giantsteps.theory:features",
+        simulation="giantsteps.simulation:features",
+        needs_readout=True,
+        options={"top": _TOP, "bulk": _BULK},
+        unseen=_NO_PENALTY,
+        **_SPECTRUM,
+    ),
+    Question(
+        name="gradient",
+        summary="the first gradient: its spike and what is left",
+        answer="Gradient",
+        theory="giantsteps.theory:gradient",
+        simulation="giantsteps.simulation:gradient",
+        needs_step=True,
+        quantities=_gradient_quantities,
+        theory_version=2,
+        unseen={"readout": None},
+    ),
+    Question(
+        name="learned_function",
+        summary="the learned function along one direction",
+        answer="LearnedFunction",
+        theory="giantsteps.theory:learned_function",
+        simulation="giantsteps.simulation:learned_function",
+        needs_readout=True,
+        options={"along": _ALONG, "x": _POINTS},
+        quantities=_function_quantities,
+    ),
+    Question(
+        name="degrees_of_freedom",
+        summary="effective penalty and degrees of freedom of the readout",
+        answer="DegreesOfFreedom",
+        theory="giantsteps.theory:degrees_of_freedom",
+        simulation="giantsteps.simulation:degrees_of_freedom",
+        needs_readout=True,
+        quantities=_penalty_quantities,
+    ),
+    Question(
+        name="bounds",
+        summary="lower and upper bounds on the test error",
+        answer="Bounds",
+        theory="giantsteps.theory:bounds",
+        finite=False,
+    ),
+    Question(
+        name="training_loss",
+        summary="minimum of the penalised training loss",
+        answer="TrainingLoss",
+        theory="giantsteps.theory:training_loss",
+        needs_readout=True,
+        options={"lengthening": _LENGTHENING},
+        quantities=_loss_quantities,
+        finite=False,
+    ),
+    Question(
+        name="staircase_risk",
+        summary="test and training error between small and large learning rates",
+        answer="Risk",
+        theory="giantsteps.theory:staircase_risk",
+        needs_readout=True,
+        needs_step=True,
+        options={"lengthening": _LENGTHENING},
+        quantities=_risk_quantities,
+        finite=False,
+    ),
+    Question(
+        name="outlier_count",
+        summary="number of outliers of the weights after two steps",
+        answer="OutlierCount",
+        theory="giantsteps.theory:outlier_count",
+        finite=False,
+        unseen={"readout": None},
+    ),
+    Question(
+        name="tangent_kernel",
+        summary="eigenvalues of the tangent kernel of the readout's samples",
+        simulation="giantsteps.simulation:kernel",
+        needs_readout=True,
+        options={"top": _TOP, "bulk": _BULK},
+        fixed={"kind": "tangent"},
+        unseen=_NO_PENALTY,
+        **_SPECTRUM,
+    ),
+    Question(
+        name="tangent_risk",
+        summary="test and training error of ridge regression with the tangent kernel",
+        answer="Risk",
+        simulation="giantsteps.simulation:risk",
+        needs_readout=True,
+        options={"degrees": _DEGREES},
+        fixed={"kind": "tangent"},
+        quantities=_risk_quantities,
+        initial=True,
+        together=True,
+    ),
+)
+
+#: Every question by name.
+QUESTIONS: Mapping[str, Question] = MappingProxyType({row.name: row for row in _ROWS})
