@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-import giantsteps as gs
-from giantsteps import simulation
-from giantsteps.sweeps import Store
 from giantsteps.sweeps._cells import plan
 from giantsteps.sweeps._executors import InProcess, LocalPool
 from giantsteps.sweeps._values import Outcome
 from giantsteps.sweeps._work import capped
+
+import giantsteps as gs
+from giantsteps import simulation
+from giantsteps.campaign import Store
 
 PROBLEM = gs.Problem(
     activation="tanh",

@@ -20,7 +20,7 @@ class Spy:
         self.devices: list[object] = []
         self._most = most
         self._watch(patch, _run.Run, "__init__", lambda *_, device=None, **__: device)
-        self._watch(patch, _networks, "resolve", lambda device: device)
+        self._watch(patch, _networks, "_spiked_features", lambda device, *_: device)
 
     def _watch(
         self, patch: pytest.MonkeyPatch, owner: Any, name: str, device: Callable[..., object]

@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 
 import giantsteps as gs
+from giantsteps.campaign import capped, read_answer
 from giantsteps.errors import GiantstepsError
 from giantsteps.questions import QUESTIONS
-from giantsteps.sweeps._values import read_answer
-from giantsteps.sweeps._work import capped
 
 FOLDER = Path(__file__).parent
 COUNT = 20

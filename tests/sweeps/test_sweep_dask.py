@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from giantsteps import cli
+from giantsteps.campaign import DaskWorkers, _run, dask_workers, slurm_script
 from giantsteps.errors import GiantstepsError
-from giantsteps.sweeps import DaskCrew, _run, dask_crew, slurm_script
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask_jobqueue")
@@ -39,8 +39,8 @@ def test_a_cluster_of_processes_loses_one(make, bits, monkeypatch) -> None:
     serial = make(store="serial.sqlite", **fields)
     serial.run(executor="serial")
     sweep = make(**fields)
-    with dask_crew("local", workers=2) as crew:
-        victims = list(crew._client.run(os.getpid).values())
+    with dask_workers("local", workers=2) as workers:
+        victims = list(workers._client.run(os.getpid).values())
         assert len(set(victims)) == 2
         killed = []
 
@@ -50,14 +50,14 @@ def test_a_cluster_of_processes_loses_one(make, bits, monkeypatch) -> None:
                 killed.append(victims[0])
                 os.kill(victims[0], signal.SIGKILL)
 
-        status = sweep.run(executor=crew, progress=kill_one)
+        status = sweep.run(executor=workers, progress=kill_one)
         assert killed
         assert status.complete, status.errors
-        address = crew._client.scheduler.address
-        with dask_crew(address) as again:  # a scheduler that runs already, and stays
-            assert isinstance(again, DaskCrew)
+        address = workers._client.scheduler.address
+        with dask_workers(address) as again:  # a scheduler that runs already, and stays
+            assert isinstance(again, DaskWorkers)
             assert make(store="again.sqlite", **fields, d=[13]).run(executor=again).complete
-        assert crew._client.status == "running"
+        assert workers._client.status == "running"
     assert bits(sweep.store) == bits(serial.store)
 
 
@@ -80,12 +80,12 @@ def test_slurm_script(capsys: pytest.CaptureFixture[str], make) -> None:
 
 
 def test_bad_addresses_and_jobs() -> None:
-    with pytest.raises(GiantstepsError, match="tcp://host:8786"), dask_crew("nowhere"):
+    with pytest.raises(GiantstepsError, match="tcp://host:8786"), dask_workers("nowhere"):
         pass
     import dask
 
     soon = dask.config.set({"distributed.comm.timeouts.connect": "0.2s"})
-    with soon, pytest.raises(GiantstepsError, match="no Dask"), dask_crew("tcp://127.0.0.1:9"):
+    with soon, pytest.raises(GiantstepsError, match="no Dask"), dask_workers("tcp://127.0.0.1:9"):
         pass
     with pytest.raises(GiantstepsError, match="SLURMCluster"):
         slurm_script({"memory": "8GB"})

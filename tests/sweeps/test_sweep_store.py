@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 import giantsteps as gs
+from giantsteps.campaign import Store, _disk, _store
+from giantsteps.campaign._cells import Cell
+from giantsteps.campaign._values import Outcome
 from giantsteps.errors import StoreError
-from giantsteps.sweeps import Store, _disk, _store
-from giantsteps.sweeps._values import Cell, Outcome
 
 
 def cell(number: int) -> Cell:
@@ -60,7 +61,7 @@ def test_numbers_and_arrays_keep_their_bits(tmp_path: Path) -> None:
     with Store(tmp_path / "s.sqlite", write=True) as store:
         store.save((cell(number), outcome(value)) for number, value in enumerate(values))
     with Store(tmp_path / "s.sqlite") as store:
-        numbers = store.numbers("simulation", "risk")
+        numbers = store.numbers(store.status())
         for number, value in enumerate(values):
             found = numbers[cell(number).address]
             assert struct.pack("d", found["test"]) == struct.pack("d", value)
@@ -76,7 +77,7 @@ def test_what_is_done_stays_and_what_failed_is_replaced(tmp_path: Path) -> None:
     with Store(tmp_path / "s.sqlite", write=True) as store:
         store.save([(cell(0), outcome(0.1)), (cell(1), outcome(error="ValueError: no"))])
         store.save([(cell(0), outcome(0.2)), (cell(1), outcome(0.3))])
-        numbers = store.numbers("simulation", "risk")
+        numbers = store.numbers(store.status())
         assert [numbers[cell(number).address]["test"] for number in (0, 1)] == [0.1, 0.3]
         assert store.arrays_of(cell(0).address)["by_degree"][1][0] == 0.1
         store.save([(cell(0), outcome(error="ValueError: no"))])
@@ -155,8 +156,8 @@ def test_a_bad_file_is_named_and_left_alone(
 ) -> None:
     def use() -> None:
         with Store(filled, write=write) as store:
-            store.numbers("simulation", "risk")
-            store.arrays("simulation", "risk", "by_degree")
+            store.numbers(store.status())
+            store.arrays(store.status(), "by_degree")
 
     spoil(filled)
     before = filled.read_bytes()
@@ -207,7 +208,7 @@ def test_a_read_only_store_is_read_but_not_written(locked_away: Path) -> None:
     with pytest.raises(StoreError, match=r"read-only|cannot be opened"):
         Store(locked_away, write=True)
     with Store(locked_away) as store:
-        assert len(store.numbers("simulation", "risk")) == 200
+        assert len(store.numbers(store.status())) == 200
     with pytest.raises(StoreError, match="cannot be opened"):
         Store(locked_away.with_name("other.sqlite"), write=True)
 
@@ -282,7 +283,7 @@ def test_what_a_killed_process_left_is_read(filled: Path, tmp_path: Path) -> Non
             shutil.copy(f"{filled}{end}", f"{copy}{end}")
     assert Path(f"{copy}-wal").stat().st_size > 0
     with Store(copy) as store:
-        assert store.numbers("simulation", "risk")[cell(500).address]["test"] == 0.25
+        assert store.numbers(store.status())[cell(500).address]["test"] == 0.25
 
 
 def test_opening_a_store_twice_keeps_the_locks_of_the_first(filled: Path) -> None:
@@ -296,7 +297,7 @@ def test_opening_a_store_twice_keeps_the_locks_of_the_first(filled: Path) -> Non
         subprocess.run([sys.executable, "-c", other], check=True)
         assert log.exists()
     with Store(filled) as store:
-        assert store.numbers("simulation", "risk")[cell(501).address]["test"] == 0.5
+        assert store.numbers(store.status())[cell(501).address]["test"] == 0.5
 
 
 def test_errors_of_a_store_reach_the_caller_of_a_sweep(make) -> None:

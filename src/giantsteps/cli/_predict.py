@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ._options import build, problem_options, question_option
-from ._output import emit, output_options
+from ._output import check_file, emit, output_options
 
 __all__ = ["command"]
 
@@ -29,7 +29,14 @@ __all__ = ["command"]
 @question_option("theory")
 @click.option("-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit.")
 @output_options
-def command(question: str, d: int | None, as_json: bool, csv: Path | None, **stated: Any) -> None:
+def command(
+    question: str,
+    d: int | None,
+    as_json: bool,
+    csv: Path | None,
+    overwrite: bool,
+    **stated: Any,
+) -> None:
     """Answer by theory, in the limit or, with -d, at a finite size.
 
     FILE is a problem in TOML; flags, --set and --vary change it. The risk is the error on
@@ -38,6 +45,7 @@ def command(question: str, d: int | None, as_json: bool, csv: Path | None, **sta
     from giantsteps.questions import question as registered
 
     target = build(**stated)
+    check_file(csv, overwrite)
     asked = registered(question)
     if not asked.finite and d is not None:
         raise click.UsageError(f"theory answers '{question}' in the limit alone: leave out -d {d}")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ._options import build, device_option, problem_options, question_option
-from ._output import emit, output_options
+from ._output import check_file, emit, output_options
 
 __all__ = ["command"]
 
@@ -37,6 +37,7 @@ def command(
     device: str | None,
     as_json: bool,
     csv: Path | None,
+    overwrite: bool,
     **stated: Any,
 ) -> None:
     """Draw one network of input dimension d, take its steps, and measure.
@@ -46,6 +47,7 @@ def command(
     """
     from giantsteps.questions import question as registered
 
+    check_file(csv, overwrite)
     ask = registered(question).function("simulation")
     answer = ask(build(**stated), d=d, seed=seed, device=device)
     emit(answer, as_json, csv, question)

@@ -12,8 +12,7 @@ import numpy as np
 
 from giantsteps.answers import Source
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Grid
-from giantsteps.problem._checks import choice, integer, suggest
+from giantsteps.problem import Grid, choice, integer, suggest
 from giantsteps.questions import QUESTIONS, RUN_OPTIONS
 
 __all__ = [
@@ -24,7 +23,6 @@ __all__ = [
     "as_questions",
     "as_sources",
     "check_problems",
-    "question_options",
 ]
 
 
@@ -80,14 +78,6 @@ def as_options(given: Any) -> dict[str, Any]:
             raise InvalidProblem(f"options.{name}", value, f"left out: the key must be {hint}")
         _plain(value, f"options.{name}")
     return {name: value for name, value in given.items() if value is not None}
-
-
-def question_options(source: Source, question: str) -> frozenset[str] | None:
-    """Names of the options of a question; None if the source does not answer it."""
-    asked, side = QUESTIONS[question], "simulation" if source == "simulation" else "theory"
-    if side not in asked.sides or (source == "finite width" and not asked.finite):
-        return None
-    return asked.takes(side)
 
 
 def _plain(value: Any, name: str) -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from giantsteps import theory
-from giantsteps.comparison._quantities import Quantity
-from giantsteps.displays import ComparisonDisplay, HeatMapDisplay, Series, _style
+from giantsteps.campaign import Array, Table, is_below
+from giantsteps.comparison import Quantity
+from giantsteps.displays import ComparisonDisplay, HeatMapDisplay, Series, label
 from giantsteps.errors import GiantstepsError, InvalidProblem
-from giantsteps.problem import Grid
-from giantsteps.problem._checks import suggest
-from giantsteps.sweeps._cells import is_below
-from giantsteps.sweeps._export import Array, Table, opened, read, summarise
+from giantsteps.problem import Grid, suggest
+from giantsteps.questions import QUESTIONS
+from giantsteps.sweeps._export import PARTS, opened, read, spread, summarise
 
 if TYPE_CHECKING:
     from giantsteps.sweeps._sweep import Sweep
@@ -26,8 +24,6 @@ __all__ = ["plot"]
 
 #: Most points at which theory is asked for lines finer than the grid.
 FINE = 1000
-#: Parts of a quantity that are drawn.
-_PARTS = ("mean", "standard_error", "theory", "limit")
 
 
 def plot(
@@ -40,14 +36,16 @@ def plot(
     options: Mapping[str, Any],
 ) -> ComparisonDisplay | HeatMapDisplay:
     """See `Sweep.plot`."""
+    axes = _Axes(sweep, at)
     with opened(sweep) as store:
-        table = _spread(summarise(read(sweep, store).tables))
-    names = _quantities(table)
+        table = _by_quantity(sweep, summarise(read(sweep, store).tables, sweep.d)[0])
+    names = sorted(table, key=lambda name: (name != "risk.test", list(table).index(name)))
+    if not names:
+        raise InvalidProblem("store", "no results", "run before it is drawn")
     quantity = names[0] if quantity is None else quantity
     if quantity not in names:
         raise InvalidProblem("quantity", quantity, suggest(quantity, names))
-    axes = _Axes(sweep, at)
-    axes.hold(layer.unseen for layer in sweep.layers if layer.name == quantity.split(".")[0])
+    axes.hold(part.unseen for part in sweep.cells if part.name == quantity.split(".")[0])
     x = axes.choose(x, "x")
     if y is None:
         return _curves(sweep, table, quantity, axes, x, points).plot(**options)
@@ -56,13 +54,30 @@ def plot(
     return _map(table, quantity, axes, x, y).plot(**options)
 
 
+#: Quantity, as `compare` names it → part of it → axes and numbers.
+_Quantities = dict[str, Table]
+
+
+def _by_quantity(sweep: Sweep, table: Table) -> _Quantities:
+    """Numbers of each quantity over the axes of the sweep, arrays entry by entry."""
+    dims = (*sweep.grid.dims, "d")
+    found: _Quantities = {}
+    for name, variable in table.items():
+        base, _, part = name.rpartition(".")
+        if part in PARTS:
+            kept = tuple(dim for dim in variable[0] if dim in dims)
+            for title, numbers in spread(base, variable, kept):
+                found.setdefault(title, {})[part] = (kept, numbers)
+    return found
+
+
 class _Axes:
     """The axes of a sweep, and where they are held fixed.
 
     Parameters
     ----------
     at : mapping
-        Path (or ``"d"``) → value; the nearest value of the axis is taken.
+        Path (or ``"d"``) → one of the values of that axis.
     """
 
     def __init__(self, sweep: Sweep, at: Mapping[str, Any]) -> None:
@@ -71,7 +86,8 @@ class _Axes:
         for path, value in at.items():
             if path not in self.points:
                 raise InvalidProblem("at", path, suggest(path, self.points))
-            self.held[path] = _nearest(path, self.points[path], value)
+            self.held[path] = _find(path, self.points[path], value)
+        self.stated = [f"{path} = {_text(self.points[path][self.held[path]])}" for path in at]
 
     def hold(self, unseen: Iterable[Mapping[str, Any]]) -> None:
         """Hold what the question does not see."""
@@ -129,43 +145,23 @@ class _Axes:
         }
 
 
-def _nearest(path: str, points: Any, value: Any) -> int:
+def _find(path: str, points: Any, value: Any) -> int:
+    """The place of a value on an axis; a number may be rounded to six digits."""
     if points.dtype.kind == "f":
         try:
-            return int(np.argmin(np.abs(points - float(value))))
+            found = np.flatnonzero(np.isclose(points, float(value), rtol=1e-5, atol=0.0))
         except (TypeError, ValueError):
             raise InvalidProblem("at", {path: value}, "a number for this axis") from None
-    found = np.flatnonzero(points == str(value))
+        known = ", ".join(f"{point:g}" for point in points)
+    else:
+        found, known = np.flatnonzero(points == str(value)), ", ".join(points.tolist())
     if not found.size:
-        raise InvalidProblem("at", {path: value}, suggest(str(value), points.tolist()))
+        raise InvalidProblem("at", {path: value}, f"one of the values of {path}: {known}")
     return int(found[0])
 
 
-def _spread(table: Table) -> Table:
-    """A quantity with a further axis (spikes, degrees) as several: ``weights.value.0``, …"""
-    spread: Table = {}
-    for name, (dims, values) in table.items():
-        if dims and dims[-1] in ("spike", "degree"):
-            base, _, part = name.rpartition(".")
-            for number in range(values.shape[-1]):
-                spread[f"{base}.{number}.{part}"] = (dims[:-1], values[..., number])
-        else:
-            spread[name] = (dims, values)
-    return spread
-
-
-def _quantities(table: Table) -> list[str]:
-    """What can be drawn, the test error first."""
-    names = dict.fromkeys(
-        name.rpartition(".")[0] for name in table if name.rpartition(".")[2] in _PARTS
-    )
-    if not names:
-        raise InvalidProblem("store", "no results", "run before it is drawn")
-    return sorted(names, key=lambda name: (name != "risk.test", list(names).index(name)))
-
-
 def _curves(
-    sweep: Sweep, table: Table, quantity: str, axes: _Axes, x: str, points: int
+    sweep: Sweep, table: _Quantities, quantity: str, axes: _Axes, x: str, points: int
 ) -> ComparisonDisplay:
     others = axes.others(x)
     named = [path for path, values in others.items() if len(values) > 1]
@@ -174,42 +170,39 @@ def _curves(
         for values in itertools.product(*others.values())
     ]
     question, _, rest = quantity.partition(".")
-    series = _series(table, quantity, axes, x, labels)
+    series = _series(table[quantity], axes, x, labels)
     before = f"{question}.initial.{rest}"
-    if f"{before}.mean" in table or f"{before}.theory" in table:
+    if before in table:
         series += [
             dataclasses.replace(one, before=True)
-            for one in _distinct(_series(table, before, axes, x, labels))
+            for one in _distinct(_series(table[before], axes, x, labels))
         ]
     return ComparisonDisplay(
         series=_refined(sweep, series, labels, question, rest, axes, x, points),
-        x_label=_style.label(x),
-        y_label=_style.label(_path(rest)),
-        legend_title=_style.label(named[0]) if len(named) == 1 else "",
+        x_label=label(x),
+        y_label=label(rest, question),
+        legend_title=label(named[0]) if len(named) == 1 else "",
         steps="steps" if len(sweep.grid.problem.steps) > 1 else "step",
+        title=", ".join(axes.stated),
     )
 
 
-def _series(table: Table, quantity: str, axes: _Axes, x: str, labels: list[str]) -> list[Series]:
+def _series(parts: Table, axes: _Axes, x: str, labels: list[str]) -> list[Series]:
     points = axes.points[x]
-    parts = {
-        part: axes.rows(*table[f"{quantity}.{part}"], x)
-        for part in _PARTS
-        if f"{quantity}.{part}" in table
-    }
+    rows = {part: axes.rows(*variable, x) for part, variable in parts.items()}
     absent = np.full((len(labels), points.size), np.nan)
-    line = parts.get("theory", parts.get("limit", absent))
-    mean, error = parts.get("mean", absent), parts.get("standard_error", absent)
+    line = rows.get("theory", rows.get("limit", absent))
+    mean, error = rows.get("mean", absent), rows.get("standard_error", absent)
     return [
         Series(
-            label=label,
+            label=text,
             x=points,
             mean=mean[row],
             standard_error=np.nan_to_num(error[row]),
             curve_x=points,
             curve=line[row],
         )
-        for row, label in enumerate(labels)
+        for row, text in enumerate(labels)
     ]
 
 
@@ -240,12 +233,11 @@ def _refined(
     grid = axes.grid(sweep, {x: space(low, high, points)})
     lines = {}
     try:
-        answers = [
-            getattr(theory, question)(grid, d=d)
-            for d in ([None] if source == "limit" else axes.sizes(sweep))
-        ]
+        ask = QUESTIONS[question].function("theory")
+        sizes: Sequence[int | None] = [None] if source == "limit" else axes.sizes(sweep)
+        answers = [ask(grid, **({} if d is None else {"d": d})) for d in sizes]
         for path in dict.fromkeys(("initial." * one.before) + rest for one in series):
-            read = Quantity(_path(path)).read
+            read = Quantity(path).read
             values = np.stack([read(answer) for answer in answers], axis=-1)
             dims = (*grid.dims, "d") if "d" not in axes.held else grid.dims
             values = values if "d" not in axes.held else values[..., 0]
@@ -262,40 +254,35 @@ def _refined(
     ]
 
 
-def _path(rest: str) -> str:
-    """``value.0`` of a table as the path in the answer, ``spikes.0.value``."""
-    found = re.fullmatch(r"(value|overlap)(\.\w+)?\.(\d+)", rest.removeprefix("initial."))
-    if found is None:
-        return rest
-    name = f"overlaps{found[2]}" if found[2] else found[1]
-    return f"{'initial.' * rest.startswith('initial.')}spikes.{found[3]}.{name}"
+def _text(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _label(values: Mapping[str, Any]) -> str:
-    texts = {
-        path: f"{value:g}" if isinstance(value, float) else str(value)
-        for path, value in values.items()
-    }
+    texts = {path: _text(value) for path, value in values.items()}
     if len(texts) == 1:
         return next(iter(texts.values()))
     return ", ".join(f"{path} = {text}" for path, text in texts.items())
 
 
-def _map(table: Table, quantity: str, axes: _Axes, x: str, y: str) -> HeatMapDisplay:
+def _map(table: _Quantities, quantity: str, axes: _Axes, x: str, y: str) -> HeatMapDisplay:
     loose = [path for path, points in axes.others(x, y).items() if len(points) > 1]
     if loose:
         raise InvalidProblem("at", None, f"given for {', '.join(loose)}: a map shows two axes")
     panels = {}
-    predicted = "theory" if f"{quantity}.theory" in table else "limit"
+    parts = table[quantity]
+    predicted = "theory" if "theory" in parts else "limit"
     for title, part in (("theory", predicted), ("simulation", "mean")):
-        if f"{quantity}.{part}" in table:
-            (panels[title],) = axes.rows(*table[f"{quantity}.{part}"], y, x)
+        if part in parts:
+            (panels[title],) = axes.rows(*parts[part], y, x)
     across, up = np.argsort(axes.points[x]), np.argsort(axes.points[y])
+    question, _, rest = quantity.partition(".")
     return HeatMapDisplay(
         x=axes.points[x][across],
         y=axes.points[y][up],
         panels={title: values[np.ix_(up, across)] for title, values in panels.items()},
-        x_label=_style.label(x),
-        y_label=_style.label(y),
-        label=_style.label(_path(quantity.partition(".")[2])),
+        x_label=label(x),
+        y_label=label(y),
+        label=label(rest, question),
+        title=", ".join(axes.stated),
     )

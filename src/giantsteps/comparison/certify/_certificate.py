@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,7 @@ class Certificate:
             left = f"{_percent(group.error)} ± {_percent(group.standard_error, False)}"
             lines.append(
                 f"{_capital(group.name)}: "
-                + ("kept apart" if apart else "approximate by its own account")
+                + ("kept apart" if apart else "stated to be approximate")
                 + f", as it assumes: “{texts}”. "
                 f"Gap {_percent(group.gap)} at d = {self.sizes[1]}, in single settings "
                 f"from {_percent(gaps[0])} to {_percent(gaps[-1])}; "
@@ -227,6 +228,21 @@ class Certificate:
             f"d = {self.sizes[0]} and {self.sizes[1]}"
         )
 
+    def to_columns(self) -> dict[str, list[Any]]:
+        """A table as columns: one row for each family where the theory claims to be exact."""
+        groups = self.groups
+        return {
+            "family": [group.name for group in groups],
+            "settings": [len(group.findings) for group in groups],
+            "left at d = ∞": [
+                f"{100 * group.error:+.2f} ± {100 * group.standard_error:.2f} %" for group in groups
+            ],
+            "found from": [f"{100 * group.detectable:.1f} %" for group in groups],
+            "p-value": [f"{group.p_value():.2g}" for group in groups],
+            "KS": [f"{group.kolmogorov:.2g}" for group in groups],
+            "verdict": ["passed" if group.passed else "failed" for group in groups],
+        }
+
     def __repr__(self) -> str:
         lines = [
             f"  {group.name}: {_percent(group.error)} ± {_percent(group.standard_error, False)} "
@@ -238,9 +254,17 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         """The families and the exceptions, for notebooks."""
-        from giantsteps.comparison.certify._report import summary
-
-        return summary(self, self._title())
+        columns = self.to_columns()
+        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        rows = (
+            "".join(f"<td>{escape(str(v))}</td>" for v in row) for row in zip(*columns.values())
+        )
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.exceptions)
+        return (
+            f"<table><caption>{escape(self._title())}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>" + (f"<ul>{lines}</ul>" if lines else "")
+        )
 
 
 def _row(f: Finding, t: float | None, u: float | None) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 def damaged(path: Path, how: str) -> str:
     return (
         f"{path} is damaged ({how}). It was left as it is; restore a copy, or move it away and "
-        "run the sweep again"
+        "run again"
     )
 
 

@@ -1,24 +1,23 @@
-"""How a sweep stands: cells done, failed, at work and left."""
+"""How cells stand: done, failed, at work and left."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
-from giantsteps.sweeps._leases import at_work
-from giantsteps.sweeps._store import Store
+from giantsteps.campaign._cells import Cells
+from giantsteps.campaign._leases import at_work
+from giantsteps.campaign._store import Store
 
-if TYPE_CHECKING:
-    from giantsteps.sweeps._sweep import Sweep
+__all__ = ["QuestionStatus", "Status", "read_status"]
 
-__all__ = ["LayerStatus", "Status", "read_status"]
+_COUNTS = ("total", "done", "failed", "running", "left")
 
 
 @dataclass(frozen=True, kw_only=True)
-class LayerStatus:
+class QuestionStatus:
     """Cells of one source and question.
 
     Attributes
@@ -26,7 +25,7 @@ class LayerStatus:
     source, question : str
         Who is asked, and what.
     total, done, failed, running : int
-        Cells; ``running``: claimed by a runner.
+        Number of cells; ``running``: claimed by a runner.
 
     Examples
     --------
@@ -36,8 +35,8 @@ class LayerStatus:
     ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
     >>> with TemporaryDirectory() as folder:
     ...     sweep = gs.Sweep(grid=problem, d=30, seeds=2, store=f"{folder}/store.sqlite")
-    ...     layers = sweep.status().layers
-    >>> isinstance(layers[0], LayerStatus), [(layer.source, layer.left) for layer in layers]
+    ...     parts = sweep.status().parts
+    >>> isinstance(parts[0], QuestionStatus), [(part.source, part.left) for part in parts]
     (True, [('finite width', 1), ('simulation', 2)])
     """
 
@@ -56,12 +55,12 @@ class LayerStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """How a sweep stands.
+    """How a sweep or another campaign stands.
 
     Attributes
     ----------
-    layers : tuple of LayerStatus
-        A cell that two layers share counts in the first.
+    parts : tuple of QuestionStatus
+        By source and question; a cell that two of them share counts in the first.
     errors : mapping of str to int
         What went wrong, and how often; most frequent first.
 
@@ -78,47 +77,50 @@ class Status:
     (True, 3, 3, True)
     """
 
-    layers: tuple[LayerStatus, ...]
+    parts: tuple[QuestionStatus, ...]
     errors: Mapping[str, int]
 
     @property
     def total(self) -> int:
-        """All cells of the sweep."""
-        return sum(layer.total for layer in self.layers)
+        """All cells."""
+        return sum(part.total for part in self.parts)
 
     @property
     def done(self) -> int:
         """Cells with a result."""
-        return sum(layer.done for layer in self.layers)
+        return sum(part.done for part in self.parts)
 
     @property
     def failed(self) -> int:
         """Cells with an error."""
-        return sum(layer.failed for layer in self.layers)
+        return sum(part.failed for part in self.parts)
 
     @property
     def running(self) -> int:
         """Cells that a runner has claimed."""
-        return sum(layer.running for layer in self.layers)
+        return sum(part.running for part in self.parts)
 
     @property
     def left(self) -> int:
         """Cells that wait to be run."""
-        return sum(layer.left for layer in self.layers)
+        return sum(part.left for part in self.parts)
 
     @property
     def complete(self) -> bool:
         """Whether every cell has a result."""
         return self.done == self.total
 
+    def to_columns(self) -> dict[str, list[object]]:
+        """A table as columns: one row for each source and question."""
+        names = ("source", "question", *_COUNTS)
+        return {name: [getattr(part, name) for part in self.parts] for name in names}
+
     def _repr_html_(self) -> str:
-        """One row a layer, for notebooks."""
-        names = ("source", "question", "total", "done", "failed", "running", "left")
-        head = "".join(f"<th>{name}</th>" for name in names)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{getattr(layer, name)}</td>' for name in names)}</tr>"
-            for layer in self.layers
-        )
+        """The table, for notebooks."""
+        columns = self.to_columns()
+        head = "".join(f"<th>{name}</th>" for name in columns)
+        rows = ("".join(f"<td>{cell}</td>" for cell in row) for row in zip(*columns.values()))
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
         errors = "".join(f"<p>{count} × {escape(text)}</p>" for text, count in self.errors.items())
         return (
             f"<table><caption>Status</caption><thead><tr>{head}</tr></thead>"
@@ -126,21 +128,21 @@ class Status:
         )
 
 
-def read_status(sweep: Sweep, store: Store | None) -> Status:
-    """Compare the cells of a sweep with those of a store."""
+def read_status(cells: Sequence[Cells], store: Store | None) -> Status:
+    """Compare cells with those of a store."""
     known = store.status() if store else {}
     claimed = at_work(store) if store else set()
     errors = store.errors() if store else {}
     seen: set[str] = set()
-    layers = []
-    for layer in sweep.layers:
-        own = layer.distinct - seen
+    parts = []
+    for part in cells:
+        own = part.distinct - seen
         seen |= own
         found = Counter(known.get(address) for address in own)
-        layers.append(
-            LayerStatus(
-                source=layer.source,
-                question=layer.name,
+        parts.append(
+            QuestionStatus(
+                source=part.source,
+                question=part.name,
                 total=len(own),
                 done=found["done"],
                 failed=found["failed"],
@@ -148,4 +150,4 @@ def read_status(sweep: Sweep, store: Store | None) -> Status:
             )
         )
     messages = Counter(errors[address] for address in seen if address in errors)
-    return Status(layers=tuple(layers), errors=dict(messages.most_common()))
+    return Status(parts=tuple(parts), errors=dict(messages.most_common()))

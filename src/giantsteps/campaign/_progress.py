@@ -1,0 +1,62 @@
+"""The one progress display: cells done, rate, time left and failures, on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+__all__ = ["Progress", "progress_bar", "shown"]
+
+#: Called with the number of cells that are done, that failed, and of all.
+Progress: TypeAlias = Callable[[int, int, int], None]
+
+
+@contextmanager
+def shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
+    """The callable that is meant: True stands for a bar on the terminal."""
+    if progress is True:
+        with progress_bar() as report:
+            yield report
+    else:
+        yield progress or None
+
+
+@contextmanager
+def progress_bar(label: str = "cells") -> Iterator[Progress]:
+    """``report(done, failed, total)``: a bar if standard error is a terminal, else silence."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:.3g}/s" if task.speed else "–/s")
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Rate(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[failed]}"),
+        console=console,
+        disable=not console.is_terminal,
+        transient=True,
+    ) as progress:
+        task = progress.add_task(label, total=None, failed="")
+
+        def report(done: int, failed: int, total: int) -> None:
+            text = f"[red]{failed} failed" if failed else ""
+            progress.update(task, completed=done + failed, total=total, failed=text)
+
+        yield report
