@@ -32,11 +32,12 @@ ALLOWED = {
     "questions": {"errors"},
     "theory": _CORE,
     "simulation": _CORE,
+    "campaign": _CORE | {"simulation", "questions"},
     "displays": _CORE | {"theory", "comparison"},
-    "comparison": _BOTH | {"displays"},
-    "sweeps": _BOTH | {"comparison", "displays"},
-    "figures": _BOTH | {"comparison", "displays", "sweeps"},
-    "cli": _BOTH | {"comparison", "displays", "sweeps", "figures"},
+    "comparison": _BOTH | {"campaign", "displays"},
+    "sweeps": _BOTH | {"campaign", "comparison", "displays"},
+    "figures": _BOTH | {"campaign", "displays"},
+    "cli": _BOTH | {"campaign", "comparison", "displays", "sweeps", "figures"},
 }
 #: Libraries of the extras, and the packages whose modules may load them on import.
 EDGES = {"click": {"cli"}}
@@ -109,6 +110,23 @@ def test_a_package_imports_what_it_may(package: str) -> None:
         and found.target not in ALLOWED[package] | {package}
     ]
     assert not wrong
+
+
+#: Packages that use of others only what those show in their ``__init__``.
+_OPEN = ("campaign", "cli", "comparison", "figures", "questions", "sweeps")
+
+
+@pytest.mark.parametrize("package", _OPEN)
+def test_a_package_leaves_the_private_modules_of_others_alone(package: str) -> None:
+    private = [
+        str(found)
+        for found in IMPORTS
+        if found.package == package
+        and found.target in ALLOWED
+        and found.target != package
+        and any(part.startswith("_") for part in found.name.split(".")[2:])
+    ]
+    assert not private
 
 
 def test_theory_and_simulation_do_not_know_each_other() -> None:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from giantsteps.answers import require
-from giantsteps.campaign._workers import TimeLimit, Workers
+from giantsteps.campaign._workers import TimeLimit, Workers, without_interrupts
 from giantsteps.errors import GiantstepsError, InvalidProblem
 
 __all__ = ["DaskWorkers", "dask_workers", "slurm_script"]
@@ -123,15 +123,15 @@ def dask_workers(
     with ExitStack() as stack:
         stack.enter_context(_quiet())
         if where == "local":
-            cluster: Any = stack.enter_context(
-                distributed.LocalCluster(
+            with without_interrupts():
+                cluster: Any = distributed.LocalCluster(
                     n_workers=workers,
                     threads_per_worker=1,
                     processes=True,
                     dashboard_address=None,
                     silence_logs=logging.CRITICAL,
                 )
-            )
+            stack.enter_context(cluster)
         elif where == "slurm":
             cluster = stack.enter_context(_slurm_cluster(job or {}))
             cluster.scale(jobs=workers or 1)

@@ -7,9 +7,10 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from queue import SimpleQueue
@@ -27,6 +28,7 @@ __all__ = [
     "as_workers",
     "gpus",
     "processors",
+    "without_interrupts",
 ]
 
 #: Exit code of a worker that found that it was about to start workers of its own.
@@ -198,6 +200,10 @@ class Processes(Workers):
     # One thread looks after one process -------------------------------------------------------
 
     def _serve(self, number: int, gpu: str | None) -> None:
+        with without_interrupts():
+            self._work_off(number, gpu)
+
+    def _work_off(self, number: int, gpu: str | None) -> None:
         process: Any = None
         pipe: Any = None
         while (call := self._calls.get()) is not None and not self._closing:
@@ -229,8 +235,8 @@ class Processes(Workers):
             )
             try:
                 process.start()
-            except RuntimeError:  # this is a worker, which imports the script that started it
-                if multiprocessing.parent_process() is not None:
+            except RuntimeError as error:
+                if "bootstrapping" in str(error):  # a worker that imports the script of its runner
                     os._exit(_UNGUARDED)
                 raise
             theirs.close()
@@ -272,6 +278,28 @@ class Processes(Workers):
         return value
 
 
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Leave Ctrl-C to the runner: what this thread starts meanwhile does not see it.
+
+    A process inherits which signals are blocked, so that it says nothing when the runner is
+    stopped while it is still importing; the runner itself hears of it afterwards.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which, when it starts, lets Ctrl-C through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    main = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
+    try:
+        yield
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Raised(Exception):
     """What a call raised in a worker, which is well."""
 
@@ -285,8 +313,8 @@ def _work_off(pipe: Connection, watched: Connection, gpu: str | None) -> None:
     threading.Thread(target=_end_with, args=(watched,), daemon=True).start()
     if gpu is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = gpu
-    pipe.send("ready")
-    with suppress(EOFError, OSError):
+    with suppress(EOFError, OSError):  # when the runner has gone
+        pipe.send("ready")
         while True:
             function, arguments = pipe.recv()
             try:
@@ -354,7 +382,7 @@ def as_workers(
     if executor == "serial":
         return InProcess(), True
     if executor == "processes":
-        return Processes(count, found if len(found) > 1 else ()), True
+        return Processes(count, found if device == "cuda" else ()), True
     raise InvalidProblem(
         "executor", executor, '"processes", "serial" or an Executor of concurrent.futures'
     )

@@ -92,7 +92,7 @@ def exclusive(**flags: object) -> None:
 def say_cost(networks: int, cost: Any, workers: int) -> None:
     """What a long run will take, on standard error."""
     seconds = cost.seconds / max(workers, 1)
-    units = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+    units = ((3600, "h"), (60, "min"), (1, "s"))
     size, unit = next(((s, u) for s, u in units if seconds >= 1.5 * s), units[-1])
     click.echo(
         f"about {max(seconds / size, 1):.2g} {unit} with {workers} "
@@ -162,9 +162,9 @@ def table(columns: Mapping[str, list[Any]], title: str) -> None:
     for row in rows:
         drawn.add_row(*row)
     console = Console(width=10_000, markup=False, highlight=False, emoji=False)
-    with console.capture() as text:
+    with console.capture() as printed:
         console.print(drawn)
-    for line in text.get().splitlines():
+    for line in printed.get().splitlines():
         click.echo(line.rstrip())
 
 

@@ -22,6 +22,7 @@ from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.problem import Grid, Problem
 from giantsteps.questions import Question
 from giantsteps.questions import question as registered
+from giantsteps.simulation import run as draw
 
 __all__ = ["compare", "comparison_cells"]
 
@@ -206,6 +207,7 @@ class _Plan:
     ) -> list[list[Answer]]:
         """Answers of all networks, per size and seed."""
         self._check_store(store)
+        self._check_networks()
         cells = self.cells
         executor, workers = _executor(workers, time_limit, self.options.get("device"))
         with Store(store, write=True) as opened:
@@ -222,6 +224,13 @@ class _Plan:
                 error, *_ = status.errors
                 raise GiantstepsError(f"{status.failed} networks failed: {error}")
             return read_answers(cells[-1], opened)
+
+    def _check_networks(self) -> None:
+        """Refuse options that no network takes, before any is drawn."""
+        problem = next(iter(self.problem)) if isinstance(self.problem, Grid) else self.problem
+        options = {k: v for k, v in self.options.items() if k not in self.asked.options}
+        for d in self.sizes:
+            draw(problem, d, self.seeds[0], **options)
 
     def _check_store(self, store: Any) -> None:
         if store is None:
