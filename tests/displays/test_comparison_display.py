@@ -112,7 +112,7 @@ def test_it_draws_on_given_axes_and_again(comparison):
 
 def test_a_finer_curve(comparison):
     fine = gs.Grid(PROBLEM, dict(GRID.axes) | {"readout.samples": np.linspace(0.5, 3, 50)})
-    display = comparison.plot(curves=[theory(fine)])
+    display = comparison.plot(curve=theory(fine))
     assert display.series[0].curve.shape == display.series[0].curve_x.shape == (50,)
     assert display.series[0].x.shape == (6,)
 

@@ -92,7 +92,7 @@ def command(
     comparison.to_csv(csv)
     display = comparison.plot(
         x="readout.samples",
-        curves=[theory.risk(smooth, d=d)],
+        curve=theory.risk(smooth, d=d),
         floor=theory.bounds(problem)["linear"],
         floor_label="kernel bound",
     )

@@ -159,8 +159,8 @@ class Comparison(Record):
         from giantsteps.displays import ComparisonDisplay, horizontal_axis
 
         x = horizontal_axis(self, x, options.get("quantity"))
-        if "curves" not in options and self.refinable and x in self.theory[-1].dims:
-            options["curves"] = self._curves(x, points)
+        if "curve" not in options and self.refinable and x in self.theory[-1].dims:
+            options["curve"] = self._curves(x, points)
         return ComparisonDisplay.from_comparison(self, x=x, **options)
 
     def _curves(self, x: str, points: int) -> list[Answer] | None:

@@ -123,7 +123,7 @@ class ComparisonDisplay(AxesDisplay):
         x: str | None = None,
         quantity: str | None = None,
         before: bool = True,
-        curves: Sequence[Answer] | None = None,
+        curve: Answer | Sequence[Answer] | None = None,
         floor: float | None = None,
         floor_label: str = "linear floor",
         **options: Any,
@@ -141,7 +141,7 @@ class ComparisonDisplay(AxesDisplay):
             What to draw, the first that was compared (``"test"``) unless given.
         before : bool
             Draw ``"initial.test"`` beside ``"test"`` if it was compared.
-        curves : sequence of Answer, optional
+        curve : Answer or sequence of Answer, optional
             Answers of theory over the same axes, finer along ``x``, one per size: for smooth
             lines.
         floor, floor_label
@@ -151,10 +151,10 @@ class ComparisonDisplay(AxesDisplay):
         """
         x = horizontal_axis(comparison, x, quantity)
         quantity = comparison.quantities[0] if quantity is None else quantity
-        series = _series(comparison, quantity, x, curves)
+        series = _series(comparison, quantity, x, curve)
         earlier = f"initial.{quantity}"
         if before and earlier in comparison.quantities:
-            series += _series(comparison, earlier, x, curves, before=True)
+            series += _series(comparison, earlier, x, curve, before=True)
         others = _others(comparison, quantity, x)
         display = cls(
             series=series,
@@ -266,7 +266,7 @@ def _series(
     comparison: Comparison,
     quantity: str,
     x: str,
-    curves: Sequence[Answer] | None,
+    curve: Answer | Sequence[Answer] | None,
     before: bool = False,
 ) -> list[Series]:
     from giantsteps.comparison import Quantity
@@ -281,7 +281,8 @@ def _series(
     }
     mean, error, theory = (_rows(values, place) for values in found.values())
     fine_x, fine = points, theory
-    if curves is not None:
+    if curve is not None:
+        curves = curve if isinstance(curve, Sequence) else [curve]
         fine_x = np.asarray(curves[-1].coords[x])
         refined = [Quantity(quantity).read(answer) for answer in curves]
         fine = _rows(np.stack(refined, axis=-1), place)
