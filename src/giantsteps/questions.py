@@ -130,10 +130,7 @@ class Question:
     @property
     def sides(self) -> tuple[Side, ...]:
         """Who answers."""
-        references: dict[Side, str | None] = {
-            "theory": self.theory,
-            "simulation": self.simulation,
-        }
+        references: dict[Side, str | None] = {"theory": self.theory, "simulation": self.simulation}
         return tuple(side for side, reference in references.items() if reference is not None)
 
     def function(self, side: Side) -> Callable[..., Answer]:
@@ -300,20 +297,13 @@ _ALONG = Option(
     default="spike", allowed='"spike" or "teacher"', help="The direction that is looked along."
 )
 _POINTS = Option(
-    default=None,
-    allowed="a list of numbers",
-    help="Points along the direction.",
-    sides=("theory",),
+    default=None, allowed="a list of numbers", help="Points along the direction.", sides=("theory",)
 )
 
 # The table ------------------------------------------------------------------------------------
 
 _NO_PENALTY: dict[str, Any] = {"readout.penalty": 0.0}
-_SPECTRUM: dict[str, Any] = {
-    "answer": "Spectrum",
-    "initial": True,
-    "quantities": _spike_quantities,
-}
+_SPECTRUM: dict[str, Any] = {"answer": "Spectrum", "initial": True, "quantities": _spike_quantities}
 _ROWS = (
     Question(
         name="risk",

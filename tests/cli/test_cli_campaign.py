@@ -113,7 +113,7 @@ SWEEP_MISTAKES: dict[str, tuple[list[str], str]] = {
     "a figure's ending": (["plot", "-o", "c.xyz"], "must end in .png, .pdf, .svg"),
     "a file's ending": (["export", "-o", "c.xls"], "must end in .nc, .parquet, .csv"),
     "no folder": (["export", "-o", "no/c.csv"], "no folder 'no'"),
-    "a quantity": (["plot", "--quantity", "risk.tset"], 'did you mean "risk.test"'),
+    "a quantity": (["plot", "--quantity", "risk.tset"], 'did you mean "test"'),
     "both kinds": (["export", "-o", "c.nc", "--summary", "--spectra"], "exclude each other"),
 }
 

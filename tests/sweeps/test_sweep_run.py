@@ -154,7 +154,7 @@ def test_ctrl_c_keeps_what_is_finished(make, monkeypatch) -> None:
     with pytest.raises(KeyboardInterrupt):
         sweep.run(executor="serial")
     status = sweep.status()
-    assert (status.parts[1].done, status.running) == (7, 0)
+    assert (status.parts["simulation", "risk"].done, status.running) == (7, 0)
     monkeypatch.undo()
     assert sweep.run(executor="serial").complete
 
@@ -216,7 +216,7 @@ def test_workers_that_never_finish_anything_stop_the_run(make) -> None:
     workers = Mortal(lambda task: task.source == "simulation")
     with pytest.raises(WorkersGone, match="die before they finish anything"):
         make(seeds=20).run(executor=workers)
-    assert make(seeds=20).status().parts[0].done == 4
+    assert make(seeds=20).status().parts["finite width", "risk"].done == 4
 
 
 def test_an_executor_that_is_not_ours_is_not_restarted(make) -> None:

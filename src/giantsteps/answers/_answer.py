@@ -233,7 +233,7 @@ class Answer(Record):
     def from_variables(
         cls, problem: Problem | Grid, d: int | None, variables: Mapping[str, Any], **fields: Any
     ) -> Self:
-        """A simulated answer from its numbers, by the names under which they are exported."""
+        """An answer from its numbers, by the names under which they are exported."""
         initial = {
             name.removeprefix("initial."): value
             for name, value in variables.items()
@@ -242,7 +242,7 @@ class Answer(Record):
         if initial:
             fields["initial"] = cls.from_variables(problem, d, initial, **fields)
         values = cls._from_variables(variables) | fields
-        return cls(problem=problem, d=d, source="simulation", exact=True, **values)
+        return cls(problem=problem, d=d, **values)
 
     @classmethod
     def _from_variables(cls, variables: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,8 @@ from giantsteps.campaign._statistics import holm as holm
 from giantsteps.campaign._statistics import mean_and_error as mean_and_error
 from giantsteps.campaign._statistics import measure as measure
 from giantsteps.campaign._statistics import seeds_to_resolve as seeds_to_resolve
-from giantsteps.campaign._status import QuestionStatus, Status
+from giantsteps.campaign._status import Status
+from giantsteps.campaign._status import html_table as html_table
 from giantsteps.campaign._status import read_status as read_status
 from giantsteps.campaign._store import Store
 from giantsteps.campaign._values import read_answer as read_answer
@@ -45,7 +46,6 @@ __all__ = [
     "Agreement",
     "DaskWorkers",
     "Estimate",
-    "QuestionStatus",
     "Status",
     "Store",
     "TimeLimit",

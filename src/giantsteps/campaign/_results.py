@@ -57,7 +57,7 @@ def _stack(cells: list[Array | None], ndim: int) -> Array:
 
 
 def read_answers(cells: Cells, store: Store, *, bulk: bool = False) -> list[list[Answer]]:
-    """Simulated cells as answers again: one list per size, one answer over the grid per seed.
+    """Cells as answers again: one list per size, one answer over the grid per seed.
 
     ``initial`` is there if the cells before the steps belong to these.
     """
@@ -71,9 +71,10 @@ def read_answers(cells: Cells, store: Store, *, bulk: bool = False) -> list[list
     facts = {"matrix": asked.name.replace("_", " "), **_defaults(asked), **cells.options}
     told = {name: facts[name] for name in names if name in kind.__dataclass_fields__}
     target = grid if grid.dims else grid.problem
+    source = {"source": cells.source, "exact": cells.source == "simulation"}
     return [
         [
-            kind.from_variables(target, d, _at(table, cells, size, seed), **told)
+            kind.from_variables(target, d, _at(table, cells, size, seed), **source, **told)
             for seed in range(len(cells.seeds))
         ]
         for size, d in enumerate(cells.sizes)
@@ -86,5 +87,8 @@ def _defaults(asked: Question) -> dict[str, Any]:
 
 def _at(table: Table, cells: Cells, size: int, seed: int) -> dict[str, Array]:
     """The numbers of one size and seed."""
-    place: tuple[Any, ...] = (*(slice(None),) * len(cells.grid.dims), size, seed)
-    return {name: numbers[place] for name, (_, numbers) in table.items()}
+    places = {"d": size, "seed": seed}
+    return {
+        name: numbers[tuple(places.get(dim, slice(None)) for dim in dims)]
+        for name, (dims, numbers) in table.items()
+    }

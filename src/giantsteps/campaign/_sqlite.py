@@ -38,10 +38,7 @@ def check_whole(path: Path, db: sqlite3.Connection) -> None:
 def connect(path: Path, options: str = "mode=rw") -> sqlite3.Connection:
     """A connection to a file that exists; transactions begin where they are told to."""
     db = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{options}",
-        uri=True,
-        timeout=PATIENCE,
-        isolation_level=None,
+        f"{path.absolute().as_uri()}?{options}", uri=True, timeout=PATIENCE, isolation_level=None
     )
     try:
         db.execute("SELECT count(*) FROM sqlite_schema").fetchone()

@@ -36,12 +36,7 @@ __all__ = ["command"]
 @campaign_options
 @overwrite_option
 def command(
-    d: int,
-    seeds: int,
-    output: Path,
-    workers: int | None,
-    time_limit: float | None,
-    overwrite: bool,
+    d: int, seeds: int, output: Path, workers: int | None, time_limit: float | None, overwrite: bool
 ) -> None:
     """Learning curves of a tanh network with a sine teacher after one giant step.
 

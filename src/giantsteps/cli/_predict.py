@@ -30,12 +30,7 @@ __all__ = ["command"]
 @click.option("-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit.")
 @output_options
 def command(
-    question: str,
-    d: int | None,
-    as_json: bool,
-    csv: Path | None,
-    overwrite: bool,
-    **stated: Any,
+    question: str, d: int | None, as_json: bool, csv: Path | None, overwrite: bool, **stated: Any
 ) -> None:
     """Answer by theory, in the limit or, with -d, at a finite size.
 

@@ -318,11 +318,7 @@ def _job(text: str) -> tuple[str, Any]:
 
 
 def _show(status: Status, sweep: Sweep, resume: str) -> None:
-    columns = status.to_columns()
-    if len(status.parts) > 1:
-        totals = {name: getattr(status, name, "") for name in columns} | {"source": "all"}
-        columns = {name: [*values, totals[name]] for name, values in columns.items()}
-    table(columns, f"{sweep.store}")
+    table(status.to_columns(), f"{sweep.store}")
     for error, count in list(status.errors.items())[:10]:
         click.echo(f"{count} × {error}")
     if len(status.errors) > 10:

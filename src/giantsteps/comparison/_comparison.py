@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from giantsteps.campaign import (
     Estimate,
     Verdict,
     holm,
+    html_table,
     seeds_to_resolve,
 )
 from giantsteps.comparison._quantities import Quantity
@@ -236,15 +236,7 @@ class Comparison(Record):
 
     def _repr_html_(self) -> str:
         head, *rows = self._summary()
-        top = "".join(f"<th>{escape(name)}</th>" for name in head)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-        )
-        return (
-            f"<table><caption>{escape(self._title())}</caption>"
-            f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-            + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        )
+        return html_table(self._title(), dict(zip(head, zip(*rows))), self.notes)
 
 
 def _numbers(estimate: Estimate, cell: tuple[int, ...]) -> dict[str, float]:

@@ -126,6 +126,7 @@ class ComparisonDisplay(AxesDisplay):
         curve: Answer | Sequence[Answer] | None = None,
         floor: float | None = None,
         floor_label: str = "linear floor",
+        title: str = "",
         **options: Any,
     ) -> ComparisonDisplay:
         """Draw a comparison, at every size that was simulated.
@@ -146,6 +147,8 @@ class ComparisonDisplay(AxesDisplay):
             lines.
         floor, floor_label
             A dashed horizontal line and its name.
+        title : str
+            Above the axes.
         **options
             For `plot`: ``ax``, ``width``, ``height``.
         """
@@ -164,6 +167,7 @@ class ComparisonDisplay(AxesDisplay):
             floor=floor,
             floor_label=floor_label,
             steps="steps" if len(comparison.theory[0].field("steps")) > 1 else "step",
+            title=title,
         )
         return display.plot(**options)
 

@@ -10,23 +10,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from giantsteps import campaign
 from giantsteps.answers import Source
-from giantsteps.campaign import Cells, Progress, Status, Store, Workers, read_status
+from giantsteps.campaign import Cells, Progress, Status, Store, Workers, html_table, read_status
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import (
-    Grid,
-    Problem,
-    choice,
-    content_hash,
-    read_toml,
-    suggest,
-    to_toml,
-)
+from giantsteps.problem import Grid, Problem, choice, content_hash, read_toml, suggest, to_toml
 from giantsteps.questions import QUESTIONS, Question, Side
 from giantsteps.simulation import Cost
 from giantsteps.sweeps import _export
@@ -440,11 +431,11 @@ class Sweep:
         """The grid, and what is asked of it, for notebooks."""
         fields = {
             "d": ", ".join(map(str, self.d)),
-            "seeds": len(self.seeds),
+            "seeds": str(len(self.seeds)),
             "questions": ", ".join(self.questions),
             "sources": ", ".join(self.sources),
-            "cells": len(self.addresses),
-            "store": escape(str(self.store)),
+            "cells": str(len(self.addresses)),
+            "store": str(self.store),
         }
-        rows = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in fields.items())
-        return f"{self.grid._repr_html_()}<table><caption>Sweep</caption>{rows}</table>"
+        columns = {"field": list(fields), "value": list(fields.values())}
+        return self.grid._repr_html_() + html_table("Sweep", columns)

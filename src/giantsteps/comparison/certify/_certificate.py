@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from giantsteps.campaign import html_table
 from giantsteps.comparison.certify._finding import Finding
 from giantsteps.comparison.certify._group import Group
 
@@ -254,17 +254,7 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         """The families and the exceptions, for notebooks."""
-        columns = self.to_columns()
-        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
-        rows = (
-            "".join(f"<td>{escape(str(v))}</td>" for v in row) for row in zip(*columns.values())
-        )
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        lines = "".join(f"<li>{escape(line)}</li>" for line in self.exceptions)
-        return (
-            f"<table><caption>{escape(self._title())}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>" + (f"<ul>{lines}</ul>" if lines else "")
-        )
+        return html_table(self._title(), self.to_columns(), self.exceptions)
 
 
 def _row(f: Finding, t: float | None, u: float | None) -> dict[str, Any]:

@@ -275,12 +275,7 @@ def _findings(
             ]
             if cells:
                 status = campaign.run(
-                    cells,
-                    store,
-                    executor=crew,
-                    time_limit=time_limit,
-                    progress=report,
-                    retry=True,
+                    cells, store, executor=crew, time_limit=time_limit, progress=report, retry=True
                 )
                 if status.failed:
                     error, *_ = status.errors

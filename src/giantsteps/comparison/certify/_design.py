@@ -61,11 +61,7 @@ class Setting:
 
 
 def design(
-    count: int,
-    *,
-    seed: int = 0,
-    sizes: Sequence[int],
-    families: Sequence[str] = tuple(FAMILIES),
+    count: int, *, seed: int = 0, sizes: Sequence[int], families: Sequence[str] = tuple(FAMILIES)
 ) -> Iterator[Setting]:
     """Draw settings, the families in turn; the n-th does not depend on how many there are.
 
