@@ -139,7 +139,7 @@ def test_bad_input_is_refused_in_words(name: str, side: Any) -> None:
                 asked.function(side)(problem, d=wrong)
 
 
-@pytest.mark.parametrize("name", [name for name in BOTH if name != "learned_function"])
+@pytest.mark.parametrize("name", BOTH)
 def test_what_is_compared_both_sides_have(name: str) -> None:
     asked, problem = QUESTIONS[name], problem_for(name)
     theory = asked.function("theory")(problem, d=D)

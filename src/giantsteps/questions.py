@@ -26,7 +26,7 @@ __all__ = ["QUESTIONS", "RUN_OPTIONS", "Option", "Question", "Side", "question"]
 Side: TypeAlias = Literal["theory", "simulation"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Option:
     """A keyword of a question.
 
@@ -130,8 +130,8 @@ class Question:
     @property
     def sides(self) -> tuple[Side, ...]:
         """Who answers."""
-        references: dict[Side, str | None] = {"theory": self.theory, "simulation": self.simulation}
-        return tuple(side for side, reference in references.items() if reference is not None)
+        found: dict[Side, Any] = {"theory": self.theory, "simulation": self.simulation}
+        return tuple(side for side, function in found.items() if function is not None)
 
     def function(self, side: Side) -> Callable[..., Answer]:
         """The function that answers.
@@ -221,24 +221,20 @@ def _spike_quantities(answer: Any) -> Sequence[str]:
         raise NotCovered(
             "a comparison of spikes",
             "theory predicts none for this problem",
-            "problems beyond the threshold (a larger rate or more samples), or the bulk through "
-            "its law",
+            "problems beyond the threshold (a larger rate or more samples)",
         )
-    return [f"spikes.{n}.{part}" for n in range(len(answer.spikes)) for part in _PARTS]
-
-
-_PARTS = ("value", "overlap")
+    parts = ("value", "overlap")
+    return [f"spikes.{n}.{part}" for n in range(len(answer.spikes)) for part in parts]
 
 
 def _gradient_quantities(answer: Any) -> Sequence[str]:
     # Directions that coincide in the limit have overlap one: simulations only approach it.
-    moving = (name for name, value in answer.overlaps.items() if not _is_one(value))
-    overlaps = (f"overlaps.{name}" for name in moving)
-    return ("spike_norm", "residual_frobenius_norm", *overlaps)
+    moving = [name for name, value in answer.overlaps.items() if not _is_one(value)]
+    return ("spike_norm", "residual_frobenius_norm", *(f"overlaps.{name}" for name in moving))
 
 
 def _is_one(value: Any) -> bool:
-    return bool(value == 1.0) if isinstance(value, float) else bool((value == 1.0).all())
+    return value == 1.0 if isinstance(value, float) else bool((value == 1.0).all())
 
 
 def _function_quantities(answer: Any) -> Sequence[str]:
@@ -249,192 +245,108 @@ def _penalty_quantities(answer: Any) -> Sequence[str]:
     return ("kappa", "df1", "df2")
 
 
-def _loss_quantities(answer: Any) -> Sequence[str]:
-    return ("loss",)
-
-
 # Options --------------------------------------------------------------------------------------
 
 
 def _simulated(default: Any, allowed: str, help: str, detail: bool = False) -> Option:
-    return Option(default=default, allowed=allowed, help=help, sides=("simulation",), detail=detail)
+    return Option(default, allowed, help, sides=("simulation",), detail=detail)
 
 
 #: Options of every simulated network, by name.
 RUN_OPTIONS: Mapping[str, Option] = MappingProxyType(
     {
-        "device": _simulated(
-            None, '"cpu", or a device of PyTorch such as "cuda"', "Where to simulate."
-        ),
-        "dtype": _simulated(
-            "float64", '"float64" or "float32"', "Precision of the random numbers and products."
-        ),
+        "device": _simulated(None, '"cpu", or one of PyTorch such as "cuda"', "Where to simulate."),
+        "dtype": _simulated("float64", '"float64" or "float32"', "Precision of the products."),
         "rng": _simulated("host", '"host" or "device"', "Where random numbers are drawn."),
-        "test_samples": _simulated(
-            None, 'an integer, or "exact"', "Number of test points, or the exact expectation."
-        ),
-        "memory": _simulated(
-            None, 'bytes, or a text such as "4 GB"', "Memory that a network may take."
-        ),
-        "inputs": _simulated(
-            "gaussian", "a law of the inputs", "Law of the inputs, for tests of universality."
-        ),
+        "test_samples": _simulated(None, 'an integer, or "exact"', "Number of test points."),
+        "memory": _simulated(None, 'bytes, or a text such as "4 GB"', "Memory of a network."),
+        "inputs": _simulated("gaussian", "a law of the inputs", "Law of the inputs."),
         "data": _simulated(None, "a gs.Data", "Data of your own in place of drawn ones."),
     }
 )
 
 _KIND = _simulated("conjugate", '"conjugate" or "tangent"', "Which kernel the readout uses.")
-_TOP = _simulated(4, "an integer >= 1", "How many of the largest values are kept.", detail=True)
-_BULK = _simulated(True, "true or false", "Whether all values are kept.", detail=True)
+_TOP = _simulated(4, "an integer >= 1", "How many of the largest values are kept.", True)
+_BULK = _simulated(True, "true or false", "Whether all values are kept.", True)
 _DEGREES = _simulated(4, "an integer >= 0", "Highest degree of the parts of the error.", True)
-_LENGTHENING = Option(
-    default=True,
-    allowed="true or false",
-    help="Whether the steps lengthen the weights.",
-    sides=("theory",),
-)
-_ALONG = Option(
-    default="spike", allowed='"spike" or "teacher"', help="The direction that is looked along."
-)
-_POINTS = Option(
-    default=None, allowed="a list of numbers", help="Points along the direction.", sides=("theory",)
-)
+_LENGTHENING = Option(True, "true or false", "Whether the steps lengthen the weights.", ("theory",))
+_ALONG = Option("spike", '"spike" or "teacher"', "The direction that is looked along.")
+_POINTS = Option(None, "a list of numbers", "Points along the direction.", ("theory",))
 
 # The table ------------------------------------------------------------------------------------
 
-_NO_PENALTY: dict[str, Any] = {"readout.penalty": 0.0}
-_SPECTRUM: dict[str, Any] = {"answer": "Spectrum", "initial": True, "quantities": _spike_quantities}
+
+def _question(name: str, answer: str, summary: str, sides: str, **facts: Any) -> Question:
+    """A row whose functions are called as the question: ``sides`` "t", "s" or "ts"."""
+    packages = {"t": "theory", "s": "simulation"}
+    found = {packages[side]: f"giantsteps.{packages[side]}:{name}" for side in sides}
+    return Question(name=name, answer=answer, summary=summary, **{**found, **facts})
+
+
+_NO_READOUT: dict[str, Any] = {"unseen": {"readout": None}}
+_NO_PENALTY: dict[str, Any] = {"needs_readout": True, "unseen": {"readout.penalty": 0.0}}
+_RISK: dict[str, Any] = {"needs_readout": True, "quantities": _risk_quantities}
+_TRAINED: dict[str, Any] = {"initial": True, "together": True}
+_SPECTRUM: dict[str, Any] = {"initial": True, "quantities": _spike_quantities}
+_LIMIT: dict[str, Any] = {"finite": False}
+_TANGENT: dict[str, Any] = {"fixed": {"kind": "tangent"}}
 _ROWS = (
-    Question(
-        name="risk",
-        summary="test and training error of the readout",
-        answer="Risk",
-        theory="giantsteps.theory:risk",
-        simulation="giantsteps.simulation:risk",
-        needs_readout=True,
-        options={"kind": _KIND, "degrees": _DEGREES},
-        quantities=_risk_quantities,
-        initial=True,
-        together=True,
+    _question(
+        "risk", "Risk", "test and training error of the readout", "ts",
+        options={"kind": _KIND, "degrees": _DEGREES}, **_RISK, **_TRAINED,
     ),
-    Question(
-        name="weights",
-        summary="singular values of the weights",
-        theory="giantsteps.theory:weights",
-        simulation="giantsteps.simulation:weights",
-        options={"top": _TOP, "bulk": _BULK},
-        unseen={"readout": None},
-        **_SPECTRUM,
+    _question(
+        "weights", "Spectrum", "singular values of the weights", "ts",
+        options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
     ),
-    Question(
-        name="kernel",
-        summary="eigenvalues of the kernel of the readout's samples",
-        theory="giantsteps.theory:kernel",
-        simulation="giantsteps.simulation:kernel",
-        needs_readout=True,
-        options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
-        unseen=_NO_PENALTY,
-        **_SPECTRUM,
+    _question(
+        "kernel", "Spectrum", "eigenvalues of the kernel of the readout's samples", "ts",
+        options={"top": _TOP, "kind": _KIND, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
-    Question(
-        name="features",
-        summary="singular values of the features",
-        theory="giantsteps.theory:features",
-        simulation="giantsteps.simulation:features",
-        needs_readout=True,
-        options={"top": _TOP, "bulk": _BULK},
-        unseen=_NO_PENALTY,
-        **_SPECTRUM,
+    _question(
+        "features", "Spectrum", "singular values of the features", "ts",
+        options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
-    Question(
-        name="gradient",
-        summary="the first gradient: its spike and what is left",
-        answer="Gradient",
-        theory="giantsteps.theory:gradient",
-        simulation="giantsteps.simulation:gradient",
-        needs_step=True,
-        quantities=_gradient_quantities,
-        theory_version=2,
-        unseen={"readout": None},
+    _question(
+        "gradient", "Gradient", "the first gradient: its spike and what is left", "ts",
+        needs_step=True, theory_version=2, quantities=_gradient_quantities, **_NO_READOUT,
     ),
-    Question(
-        name="learned_function",
-        summary="the learned function along one direction",
-        answer="LearnedFunction",
-        theory="giantsteps.theory:learned_function",
-        simulation="giantsteps.simulation:learned_function",
-        needs_readout=True,
-        options={"along": _ALONG, "x": _POINTS},
+    _question(
+        "learned_function", "LearnedFunction", "the learned function along one direction", "ts",
+        needs_readout=True, options={"along": _ALONG, "x": _POINTS},
         quantities=_function_quantities,
     ),
-    Question(
-        name="degrees_of_freedom",
-        summary="effective penalty and degrees of freedom of the readout",
-        answer="DegreesOfFreedom",
-        theory="giantsteps.theory:degrees_of_freedom",
-        simulation="giantsteps.simulation:degrees_of_freedom",
-        needs_readout=True,
-        quantities=_penalty_quantities,
+    _question(
+        "degrees_of_freedom", "DegreesOfFreedom",
+        "effective penalty and degrees of freedom of the readout", "ts",
+        needs_readout=True, quantities=_penalty_quantities,
     ),
-    Question(
-        name="bounds",
-        summary="lower and upper bounds on the test error",
-        answer="Bounds",
-        theory="giantsteps.theory:bounds",
-        finite=False,
+    _question("bounds", "Bounds", "lower and upper bounds on the test error", "t", **_LIMIT),
+    _question(
+        "training_loss", "TrainingLoss", "minimum of the penalised training loss", "t",
+        needs_readout=True, options={"lengthening": _LENGTHENING}, **_LIMIT,
     ),
-    Question(
-        name="training_loss",
-        summary="minimum of the penalised training loss",
-        answer="TrainingLoss",
-        theory="giantsteps.theory:training_loss",
-        needs_readout=True,
-        options={"lengthening": _LENGTHENING},
-        quantities=_loss_quantities,
-        finite=False,
+    _question(
+        "staircase_risk", "Risk",
+        "test and training error between small and large learning rates", "t",
+        needs_step=True, options={"lengthening": _LENGTHENING}, **_RISK, **_LIMIT,
     ),
-    Question(
-        name="staircase_risk",
-        summary="test and training error between small and large learning rates",
-        answer="Risk",
-        theory="giantsteps.theory:staircase_risk",
-        needs_readout=True,
-        needs_step=True,
-        options={"lengthening": _LENGTHENING},
-        quantities=_risk_quantities,
-        finite=False,
+    _question(
+        "outlier_count", "OutlierCount", "number of outliers of the weights after two steps", "t",
+        **_NO_READOUT, **_LIMIT,
     ),
-    Question(
-        name="outlier_count",
-        summary="number of outliers of the weights after two steps",
-        answer="OutlierCount",
-        theory="giantsteps.theory:outlier_count",
-        finite=False,
-        unseen={"readout": None},
+    _question(
+        "tangent_kernel", "Spectrum", "eigenvalues of the tangent kernel of the readout's samples",
+        "", simulation="giantsteps.simulation:kernel", options={"top": _TOP, "bulk": _BULK},
+        **_NO_PENALTY, **_SPECTRUM, **_TANGENT,
     ),
-    Question(
-        name="tangent_kernel",
-        summary="eigenvalues of the tangent kernel of the readout's samples",
-        simulation="giantsteps.simulation:kernel",
-        needs_readout=True,
-        options={"top": _TOP, "bulk": _BULK},
-        fixed={"kind": "tangent"},
-        unseen=_NO_PENALTY,
-        **_SPECTRUM,
+    _question(
+        "tangent_risk", "Risk",
+        "test and training error of ridge regression with the tangent kernel",
+        "", simulation="giantsteps.simulation:risk", options={"degrees": _DEGREES},
+        **_RISK, **_TRAINED, **_TANGENT,
     ),
-    Question(
-        name="tangent_risk",
-        summary="test and training error of ridge regression with the tangent kernel",
-        answer="Risk",
-        simulation="giantsteps.simulation:risk",
-        needs_readout=True,
-        options={"degrees": _DEGREES},
-        fixed={"kind": "tangent"},
-        quantities=_risk_quantities,
-        initial=True,
-        together=True,
-    ),
-)
+)  # fmt: skip
 
 #: Every question by name.
 QUESTIONS: Mapping[str, Question] = MappingProxyType({row.name: row for row in _ROWS})

@@ -11,7 +11,8 @@ from giantsteps.campaign._cells import Cell as Cell
 from giantsteps.campaign._cells import Cells as Cells
 from giantsteps.campaign._cells import is_below as is_below
 from giantsteps.campaign._cost import forecast as forecast
-from giantsteps.campaign._dask import DaskWorkers, dask_workers, slurm_script
+from giantsteps.campaign._dask import DaskWorkers as DaskWorkers
+from giantsteps.campaign._dask import dask_workers, slurm_script
 from giantsteps.campaign._each import each as each
 from giantsteps.campaign._jobs import operations as operations
 from giantsteps.campaign._progress import Progress as Progress
@@ -37,22 +38,21 @@ from giantsteps.campaign._status import read_status as read_status
 from giantsteps.campaign._store import Store
 from giantsteps.campaign._values import read_answer as read_answer
 from giantsteps.campaign._work import capped as capped
-from giantsteps.campaign._workers import TimeLimit, WorkerLost, Workers, WorkersGone
+from giantsteps.campaign._workers import TimeLimit as TimeLimit
+from giantsteps.campaign._workers import WorkerLost as WorkerLost
+from giantsteps.campaign._workers import Workers
+from giantsteps.campaign._workers import WorkersGone as WorkersGone
 from giantsteps.campaign._workers import as_workers as as_workers
 from giantsteps.campaign._workers import gpus as gpus
 from giantsteps.campaign._workers import processors as processors
 
 __all__ = [
     "Agreement",
-    "DaskWorkers",
     "Estimate",
     "Status",
     "Store",
-    "TimeLimit",
     "Verdict",
-    "WorkerLost",
     "Workers",
-    "WorkersGone",
     "dask_workers",
     "slurm_script",
 ]

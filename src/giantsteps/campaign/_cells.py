@@ -31,19 +31,8 @@ WHERE = ("device", "memory")
 
 @dataclass(frozen=True)
 class Cell:
-    """One question about one problem, as it is stored.
-
-    Attributes
-    ----------
-    address : str
-        Hash of all that determines the result.
-    source, question, version, d, seed
-        As in the address; d is None in the limit, the seed is None for theory.
-    problem, content : str
-        Hash of the problem, and the problem as JSON.
-    options : str
-        Those that change the result, as JSON.
-    """
+    """One question about one problem, as it is stored: problem and options are JSON, d is None in
+    the limit and the seed None for theory."""
 
     address: str
     source: str

@@ -22,22 +22,7 @@ _FAREWELL = 2.0
 
 
 class DaskWorkers(Workers):
-    """The workers of a Dask cluster.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Connected to the scheduler. A worker that is lost has its calls done by another.
-
-    Examples
-    --------
-    >>> from distributed import Client
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1,
-    ...             dashboard_address=None, set_as_default=False) as client:
-    ...     workers = DaskWorkers(client)
-    ...     workers.submit(pow, 2, 10).result(), workers.capacity
-    (1024, 4)
-    """
+    """The workers of a Dask cluster; one that is lost has its calls done by another."""
 
     can_stop = True
 

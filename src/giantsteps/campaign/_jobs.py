@@ -22,19 +22,7 @@ NETWORKS, OPERATIONS = {"cpu": 16, "gpu": 64}, {"cpu": 1e10, "gpu": 1e13}
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A block of a grid at one d, for some seeds.
-
-    Attributes
-    ----------
-    cells : Cells
-        What is asked.
-    place : Place
-        Which block of the grid.
-    d : int or None
-    seeds : tuple of int or None
-    initial : bool
-        Whether the cells before the steps are computed with these.
-    """
+    """A block of a grid at one d, for some seeds; ``initial``: with the cells before the steps."""
 
     cells: Cells
     place: Place

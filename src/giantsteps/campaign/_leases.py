@@ -40,18 +40,8 @@ SELECT (SELECT count(*) FROM claims WHERE address IN (SELECT value FROM json_eac
 
 
 class Runner:
-    """This process at work on a store; a context manager that holds its lease.
-
-    Parameters
-    ----------
-    store : Store
-        Open to write.
-
-    Raises
-    ------
-    StoreError
-        On entry, if a runner on another machine holds a lease.
-    """
+    """This process at work on a store that is open to write; a context manager that holds its
+    lease. Refuses to start while a runner on another machine holds one."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

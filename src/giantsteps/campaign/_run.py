@@ -53,26 +53,8 @@ def run(
     """Compute all cells that are neither done nor failed, and say how they stand then.
 
     Whatever interrupts it, finished cells are saved. Two processes of one machine may run the
-    same cells on one store: they share the work.
-
-    Parameters
-    ----------
-    cells : sequence of Cells
-    store : Store
-        Open to write.
-    executor : {"processes", "serial"}, Executor or Workers
-        Worker processes of this machine, this process, or any executor of
-        ``concurrent.futures``.
-    workers : int, optional
-        How many processes; all processors (or one per GPU) by default.
-    threads : int
-        Threads of the linear algebra in each worker.
-    time_limit : float, optional
-        Seconds per cell, after which it has failed.
-    progress : callable or bool, optional
-        Called as ``progress(done, failed, total)``; True shows a bar on the terminal.
-    retry : bool
-        Also compute the cells that failed before.
+    same cells on one store: they share the work. The arguments are those of `Sweep.run`; the
+    store is open to write.
     """
     threads = integer(threads, "threads", "an integer >= 1")
     devices = {part.options.get("device") for part in cells if part.source == "simulation"}
@@ -108,19 +90,7 @@ def _check_limit(limit: Any, workers: Workers) -> None:
 
 
 class _Loop:
-    """One runner at work.
-
-    Attributes
-    ----------
-    waiting : deque of Job
-        Left, and not claimed by us.
-    claimed : deque of Job
-        Ours, not yet handed out.
-    running : dict of Future to Job
-        Handed out.
-    finished : list of (Cell, Outcome)
-        Not yet saved.
-    """
+    """One runner at work."""
 
     def __init__(
         self,
@@ -134,12 +104,12 @@ class _Loop:
         self.cells, self.runner, self.store, self.workers = cells, runner, runner.store, workers
         self.addresses = frozenset().union(*(part.distinct for part in cells))
         self.threads, self.time_limit, self.progress = threads, time_limit, progress
-        self.waiting: deque[Job] = deque()
-        self.claimed: deque[Job] = deque()
-        self.running: dict[Future[list[Outcome]], Job] = {}
+        self.waiting: deque[Job] = deque()  # left, and not claimed by us
+        self.claimed: deque[Job] = deque()  # ours, not yet handed out
+        self.running: dict[Future[list[Outcome]], Job] = {}  # handed out
         self.deaths: dict[Job, int] = {}
         self.fruitless = 0
-        self.finished: list[tuple[Cell, Outcome]] = []
+        self.finished: list[tuple[Cell, Outcome]] = []  # not yet saved
         self.worked = self.done = self.failed = 0
         self.ahead = 2 * workers.capacity
         self.saved = time.monotonic()

@@ -118,15 +118,9 @@ class Estimate(Record):
 
 
 def estimate(samples: ArrayLike, theory: ArrayLike, scale: ArrayLike | None = None) -> Estimate:
-    """Mean of ``samples`` over their first axis, the seeds, compared with ``theory``.
+    """Mean of ``samples`` over their first axis, the seeds (NaN: missing), beside ``theory``.
 
-    Parameters
-    ----------
-    samples : array_like, shape (seeds, ...)
-        NaN where a seed is missing.
-    theory : array_like, shape (...)
-    scale : array_like, optional
-        What the resolution is relative to; |theory| unless given.
+    The resolution is relative to ``scale``, |theory| unless given.
     """
     theory = np.asarray(theory, dtype=float)
     size = np.abs(theory) if scale is None else np.asarray(scale, dtype=float)
@@ -210,20 +204,10 @@ def measure(
 ) -> Agreement:
     """A quantity that was simulated at several sizes with the same seeds, beside theory.
 
-    Trends are contrasts taken seed by seed, so draws shared between sizes do no harm and every t
-    is Student's with seeds − 1 degrees of freedom. `decide` adds the verdict.
-
-    Parameters
-    ----------
-    samples : array_like, shape (sizes, seeds, ...)
-    theory : array_like, shape (sizes, ...)
-    sizes : sequence of int
-        Increasing.
-    limit : float
-        Largest resolution that counts as resolved.
-    scale : array_like, shape (sizes, ...), optional
-        What resolutions are relative to; |theory| unless given. Where it is much smaller than
-        elsewhere, the number is taken to be zero.
+    ``samples`` have the shape (sizes, seeds, ...), ``theory`` and ``scale`` (sizes, ...), sizes
+    increase. Trends are contrasts taken seed by seed, so draws shared between sizes do no harm
+    and every t is Student's with seeds − 1 degrees of freedom. Where the scale is much smaller
+    than elsewhere, the number is taken to be zero. `decide` adds the verdict.
     """
     samples, theory = np.asarray(samples, dtype=float), np.asarray(theory, dtype=float)
     scale = np.abs(theory) if scale is None else np.asarray(scale, dtype=float)

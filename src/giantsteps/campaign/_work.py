@@ -27,25 +27,9 @@ __all__ = ["Task", "capped", "failure", "simulate", "work"]
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """A question to be answered.
-
-    Attributes
-    ----------
-    question : Question
-    source : Source
-        Who is asked.
-    target : Problem or Grid
-        About what.
-    d : int or None
-    seeds : tuple of int or None
-        Of the networks; ``(None,)`` for theory.
-    options : mapping
-        Keywords for the question.
-    initial : bool
-        Whether the networks are also asked about before their steps.
-    threads : int
-        Most threads of the linear algebra; with the machine, they decide the last bits.
-    """
+    """A question to be answered: about a problem or a block of them, by theory (seeds
+    ``(None,)``) or for networks with these seeds, also before their steps if ``initial``. The
+    ``threads`` of the linear algebra decide, with the machine, the last bits."""
 
     question: Question
     source: Source

@@ -38,39 +38,15 @@ _STARTS = 3
 
 
 class WorkerLost(GiantstepsError):
-    """The process that worked on a cell died: killed from outside, or out of memory.
-
-    Examples
-    --------
-    >>> raise WorkerLost("killed by signal 9")
-    Traceback (most recent call last):
-        ...
-    giantsteps.campaign._workers.WorkerLost: killed by signal 9
-    """
+    """The process that worked on a cell died: killed from outside, or out of memory."""
 
 
 class WorkersGone(GiantstepsError):
-    """No worker is left, or none can start; what was finished is saved.
-
-    Examples
-    --------
-    >>> raise WorkersGone("the Dask scheduler has gone")
-    Traceback (most recent call last):
-        ...
-    giantsteps.campaign._workers.WorkersGone: the Dask scheduler has gone
-    """
+    """No worker is left, or none can start; what was finished is saved."""
 
 
 class TimeLimit(GiantstepsError):
-    """A cell took longer than its time limit.
-
-    Examples
-    --------
-    >>> raise TimeLimit("not finished after 60 s")
-    Traceback (most recent call last):
-        ...
-    giantsteps.campaign._workers.TimeLimit: not finished after 60 s
-    """
+    """A cell took longer than its time limit."""
 
 
 class Workers:
@@ -138,16 +114,8 @@ class Processes(Workers):
     """Processes of this machine, started afresh (no memory is shared with this one).
 
     A worker that dies or takes too long costs its own call alone, and another takes its place.
-    A worker ends when this process does, however that happens: it watches a pipe whose other end
-    only this process holds.
-
-    Parameters
-    ----------
-    workers : int
-        How many.
-    gpus : sequence of str
-        Devices that the workers share out among themselves, as ``CUDA_VISIBLE_DEVICES`` names
-        them; each worker sees one.
+    It ends when this process does, however that happens: it watches a pipe whose other end only
+    this process holds. Each sees one of the ``gpus``, as ``CUDA_VISIBLE_DEVICES`` names them.
     """
 
     can_stop = True
@@ -165,15 +133,9 @@ class Processes(Workers):
         self._calls: SimpleQueue[tuple[Future[Any], Any, float | None] | None] = SimpleQueue()
         self._watched, self._held = self._context.Pipe(duplex=False)
         self._failed_starts = 0
-        self._processes: dict[int, Any] = {}
+        own = [gpus[number % len(gpus)] if gpus else None for number in range(workers)]
         self._threads = [
-            threading.Thread(
-                target=self._serve,
-                args=(number, gpus[number % len(gpus)] if gpus else None),
-                name=f"worker {number}",
-                daemon=True,
-            )
-            for number in range(workers)
+            threading.Thread(target=self._serve, args=(gpu,), daemon=True) for gpu in own
         ]
         for thread in self._threads:
             thread.start()
@@ -199,11 +161,11 @@ class Processes(Workers):
 
     # One thread looks after one process -------------------------------------------------------
 
-    def _serve(self, number: int, gpu: str | None) -> None:
+    def _serve(self, gpu: str | None) -> None:
         with without_interrupts():
-            self._work_off(number, gpu)
+            self._work_off(gpu)
 
-    def _work_off(self, number: int, gpu: str | None) -> None:
+    def _work_off(self, gpu: str | None) -> None:
         process: Any = None
         pipe: Any = None
         while (call := self._calls.get()) is not None and not self._closing:
@@ -211,7 +173,6 @@ class Processes(Workers):
             try:
                 if process is None:
                     process, pipe = self._start(gpu)
-                    self._processes[number] = process
                 future.set_result(self._call(process, pipe, asked, limit))
             except BaseException as error:
                 if not isinstance(error, _Raised):

@@ -95,13 +95,8 @@ class Figure:
             Made if it is not there.
         device : str, optional
             Where the simulations run, as in `simulation.run`.
-        workers : int or None
-            Processes that simulate; None: one per processor or GPU.
-        time_limit : float, optional
-            Seconds per network, after which the figure fails; needs worker processes.
-        progress : callable or bool, optional
-            Called as ``progress(done, failed, total)``, with the networks of the whole figure;
-            True shows a bar on the terminal.
+        workers, time_limit, progress
+            As in `giantsteps.compare`; ``workers=None`` takes one process per processor or GPU.
         formats : sequence of str
             Suffixes of the drawing.
         **changes

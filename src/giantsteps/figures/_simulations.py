@@ -46,22 +46,8 @@ class Pending(Generic[T]):
 
 @dataclass(kw_only=True)
 class Simulations:
-    """The simulations of a figure.
-
-    Attributes
-    ----------
-    store : Path
-        SQLite file that keeps every network: what is done is not done again.
-    device : str or None
-        Where simulations run, as in `simulation.run`. Results agree to rounding, so that a store
-        serves every device.
-    workers : int or None
-        Processes; 1 works in this process; None: one per processor or GPU.
-    time_limit : float or None
-        Seconds per network.
-    progress : callable or bool, optional
-        Called as ``progress(done, failed, total)`` with the cells of everything that was asked.
-    """
+    """The simulations of a figure, kept in a store: what is done is not done again, on whatever
+    device (results agree to rounding). The other fields are those of `giantsteps.compare`."""
 
     store: Path
     device: str | None = None

@@ -62,15 +62,8 @@ _SINGLE = ("standard_error", "bulk", "degree")
 
 @dataclass(frozen=True)
 class Results:
-    """What is done.
-
-    Attributes
-    ----------
-    tables : dict of str to Table
-        By source: every number and array over the grid, d and seeds; NaN elsewhere.
-    points : dict of str to ndarray
-        Coordinates of further axes, such as those of learned functions.
-    """
+    """What is done: by source every number and array over the grid, d and seeds, NaN elsewhere;
+    and coordinates of further axes, such as those of learned functions."""
 
     tables: dict[str, Table]
     points: dict[str, Array]

@@ -24,17 +24,8 @@ _POINT = [1.0]
 class Asked:
     """How theory and networks are asked.
 
-    Attributes
-    ----------
-    question : Question
-        Of the registry, or one whose networks are measured here.
-    options : mapping
-        Keywords of the simulation.
-    limit : bool
-        Whether the theory is asked for its limit, with the ratios of the size.
-    paired : bool
-        Whether the theory's answer depends on the network: what is measured is then the ratio of
-        the two, and the prediction one.
+    ``limit``: the theory is asked for its limit, with the ratios of the size. ``paired``: its
+    answer depends on the network; what is measured is their ratio, and the prediction one.
     """
 
     question: Question

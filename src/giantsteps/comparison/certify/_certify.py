@@ -127,15 +127,9 @@ def certify(
         Random seed of the design.
     families : sequence of str, optional
         Names of `FAMILIES`; those of the scale unless given.
-    store : path-like, optional
-        SQLite file that keeps every network, so that an interrupted run can be resumed.
-    workers : int or None
-        Processes; 1 works in this one, None takes one per processor.
-    time_limit : float, optional
-        Seconds per network, after which the run stops with an error.
-    progress : callable or bool, optional
-        Called as ``progress(done, failed, total)``, first with settings, then with networks; True
-        shows a bar on the terminal.
+    store, workers, time_limit, progress
+        As in `giantsteps.compare`; the progress is first that of the settings, then that of the
+        networks. ``workers=None`` takes one process per processor.
 
     Returns
     -------

@@ -120,15 +120,7 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """What theory says of a setting.
-
-    Attributes
-    ----------
-    theory : ndarray of shape (2,)
-        At the two sizes.
-    residual, quadrature, violated, failure
-        As in `Finding`.
-    """
+    """What theory says of a setting at the two sizes; the fields are those of `Finding`."""
 
     theory: Array
     residual: float = math.nan
