@@ -94,6 +94,8 @@ def test_a_problem_and_a_grid_give_the_same_answer(name: str, side: Any) -> None
     found, expected = numbers(over[0]), numbers(alone)
     assert found.keys() == expected.keys()
     for key, value in expected.items():
+        if key == "degree":  # over a grid, known where all cells have the same
+            continue
         np.testing.assert_allclose(found[key], value, rtol=1e-9, atol=1e-12, err_msg=key)
 
 

@@ -52,7 +52,6 @@ def no_networks(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("a network was drawn before the mistake was found")
 
     monkeypatch.setattr(simulation.Run, "risk", drawn)
-    monkeypatch.setattr(simulation, "risk", drawn)
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ def test_a_network_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> No
     def broken(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr(simulation, "risk", broken)
+    monkeypatch.setattr(simulation.Run, "risk", broken)
     with pytest.raises(GiantstepsError, match="networks failed: ZeroDivisionError: by zero"):
         gs.compare(PROBLEM, 20, seeds=2)
 

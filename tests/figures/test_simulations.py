@@ -16,7 +16,6 @@ from giantsteps.figures._measured import Measured
 from giantsteps.figures._networks import leading_vectors, risk_of_its_weights, spiked_ridge
 from giantsteps.figures._simulations import Simulations
 from giantsteps.problem import Grid, Problem, Ridge, Step
-from giantsteps.simulation import _simulate
 from giantsteps.theory import risk_of_weights
 
 pytest.importorskip("matplotlib")
@@ -191,7 +190,7 @@ def test_a_failed_network_is_an_error_and_is_tried_again(
         return simulations.samples(PROBLEM, "risk.test", d=30, seeds=2).value
 
     with monkeypatch.context() as patch:
-        patch.setattr(_simulate.Run, "risk", broken)
+        patch.setattr(simulation.Run, "risk", broken)
         with pytest.raises(StoreError, match=r"2 simulations failed.*better luck"):
             ask()
     assert np.all(ask() > 0)

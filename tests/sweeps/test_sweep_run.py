@@ -136,13 +136,13 @@ def test_an_exception_of_any_kind_is_an_outcome(make, monkeypatch) -> None:
     def fails(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr(simulation, "risk", fails)
+    monkeypatch.setattr(simulation.Run, "risk", fails)
     status = make(sources=["simulation"]).run(executor="serial")
     assert status.errors == {"ZeroDivisionError: by zero": status.total}
 
 
 def test_ctrl_c_keeps_what_is_finished(make, monkeypatch) -> None:
-    sweep, calls, risk = make(seeds=5, share=False, initial=False), [], simulation.risk
+    sweep, calls, risk = make(seeds=5, share=False, initial=False), [], simulation.Run.risk
 
     def interrupted(*arguments: Any, **options: Any) -> Any:
         if len(calls) == 7:
@@ -150,7 +150,7 @@ def test_ctrl_c_keeps_what_is_finished(make, monkeypatch) -> None:
         calls.append(arguments)
         return risk(*arguments, **options)
 
-    monkeypatch.setattr(simulation, "risk", interrupted)
+    monkeypatch.setattr(simulation.Run, "risk", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sweep.run(executor="serial")
     status = sweep.status()
@@ -290,13 +290,13 @@ def test_threads_are_capped_while_it_works_and_given_back() -> None:
 
 
 def test_a_worker_is_capped(problem, monkeypatch) -> None:
-    seen = []
+    seen, gradient = [], simulation.Run.gradient
 
-    def spy(target: Any, d: int, seed: int, **options: Any) -> Any:
+    def spy(run: simulation.Run) -> Any:
         seen.append(blas_threads())
-        return simulation.run(target, d, seed).gradient()
+        return gradient(run)
 
-    monkeypatch.setattr(simulation, "gradient", spy)
+    monkeypatch.setattr(simulation.Run, "gradient", spy)
     task = Task(
         question=REGISTRY["gradient"],
         source="simulation",
