@@ -137,7 +137,7 @@ def test_an_exception_of_any_kind_is_an_outcome(make, monkeypatch) -> None:
         raise ZeroDivisionError("by zero")
 
     monkeypatch.setattr(simulation.Run, "risk", fails)
-    status = make(sources=["simulation"]).run(executor="serial")
+    status = make(sources=["simulation"], share=False).run(executor="serial")
     assert status.errors == {"ZeroDivisionError: by zero": status.total}
 
 

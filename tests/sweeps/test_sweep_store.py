@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -273,6 +274,21 @@ def test_a_new_store_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch) ->
     assert path.read_bytes() == b"first"
     assert (tmp_path / "t").read_bytes() == b"fourth"
     assert {file.name for file in tmp_path.iterdir()} == {"s.sqlite", "t"}
+
+
+def test_threads_that_create_one_store_find_it_whole(tmp_path: Path) -> None:
+    def create(path: Path) -> None:
+        for number in range(20):
+            with Store(path.with_name(f"{number}.sqlite"), write=True, check=False) as store:
+                found.append(len(store.status()))
+
+    found: list[int] = []
+    threads = [threading.Thread(target=create, args=(tmp_path / "s",)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [0] * 80
 
 
 def test_what_a_killed_process_left_is_read(filled: Path, tmp_path: Path) -> None:
