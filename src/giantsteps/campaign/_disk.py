@@ -35,7 +35,7 @@ def is_network_disk(path: Path, mounts: Path = Path("/proc/self/mounts")) -> boo
 
 
 def write_once(path: Path, content: bytes) -> None:
-    """Create a file with its content at once; one that another process or thread created first stays."""
+    """Create a file with its content at once; one that others created first stays."""
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with open(draft, "wb") as file:
