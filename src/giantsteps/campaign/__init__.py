@@ -11,6 +11,7 @@ from giantsteps.campaign._cells import Cell as Cell
 from giantsteps.campaign._cells import Cells as Cells
 from giantsteps.campaign._cells import is_below as is_below
 from giantsteps.campaign._cost import forecast as forecast
+from giantsteps.campaign._cost import in_words as in_words
 from giantsteps.campaign._dask import DaskWorkers as DaskWorkers
 from giantsteps.campaign._dask import dask_workers, slurm_script
 from giantsteps.campaign._each import each as each

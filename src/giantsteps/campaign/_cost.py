@@ -6,14 +6,16 @@ from collections.abc import Container, Sequence
 
 from giantsteps import simulation
 from giantsteps.campaign._cells import Cells
-from giantsteps.campaign._jobs import Job, plan
+from giantsteps.campaign._jobs import Job, operations, plan
 from giantsteps.problem import Grid, Ridge
 from giantsteps.simulation import Cost
 
-__all__ = ["forecast"]
+__all__ = ["announcement", "forecast", "in_words"]
 
 #: Jobs that are looked at; of more, so many are taken to stand for all.
 SAMPLE = 40
+#: Operations from which a campaign is long, and worth a word before it starts.
+LONG = 1e12
 
 
 def forecast(cells: Sequence[Cells], known: Container[str] = ()) -> tuple[int, Cost]:
@@ -31,6 +33,25 @@ def forecast(cells: Sequence[Cells], known: Container[str] = ()) -> tuple[int, C
         memory=max((cost.memory for _, cost in costs), default=0),
         flops=share * sum(count * cost.flops for count, cost in costs),
         seconds=share * sum(count * cost.seconds for count, cost in costs),
+    )
+
+
+def announcement(cells: Sequence[Cells], known: Container[str], workers: int) -> str | None:
+    """What a long campaign will take, in words; None for a short one."""
+    if operations(cells) < LONG:
+        return None
+    networks, cost = forecast(cells, known)
+    return in_words(networks, cost, workers) if networks else None
+
+
+def in_words(networks: int, cost: Cost, workers: int) -> str:
+    """What so many networks take with so many workers."""
+    seconds = cost.seconds / workers
+    units = ((3600, "h"), (60, "min"), (1, "s"))
+    size, unit = next(((s, u) for s, u in units if seconds >= 1.5 * s), units[-1])
+    return (
+        f"about {max(seconds / size, 1):.2g} {unit} with {workers} worker{'s' * (workers != 1)}: "
+        f"{networks} networks, up to {cost.memory / 2**30:.2g} GiB each"
     )
 
 

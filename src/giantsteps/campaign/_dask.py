@@ -32,13 +32,17 @@ class DaskWorkers(Workers):
         self._counted = 0.0
 
     @property
-    def capacity(self) -> int:
+    def count(self) -> int:
         """Workers may come and go: they are counted once a second."""
         now = time.monotonic()
         if now > self._counted + 1:
             self._counted = now
             self._workers = max(1, sum(self._client.nthreads().values()))
-        return 4 * self._workers
+        return self._workers
+
+    @property
+    def capacity(self) -> int:
+        return 4 * self.count
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, limit: float | None = None

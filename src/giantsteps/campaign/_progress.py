@@ -13,17 +13,19 @@ Progress: TypeAlias = Callable[[int, int, int], None]
 
 
 @contextmanager
-def shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
-    """The callable that is meant: True stands for a bar on the terminal."""
+def shown(
+    progress: Progress | bool | None, before: Callable[[], str | None] = str
+) -> Iterator[Progress | None]:
+    """The callable that is meant: True stands for a bar on the terminal, after a word before."""
     if progress is True:
-        with progress_bar() as report:
+        with progress_bar(before) as report:
             yield report
     else:
         yield progress or None
 
 
 @contextmanager
-def progress_bar(label: str = "cells") -> Iterator[Progress]:
+def progress_bar(before: Callable[[], str | None] = str) -> Iterator[Progress]:
     """``report(done, failed, total)``: a bar if standard error is a terminal, else silence."""
     from rich.console import Console
     from rich.progress import (
@@ -42,6 +44,8 @@ def progress_bar(label: str = "cells") -> Iterator[Progress]:
             return Text(f"{task.speed:.3g}/s" if task.speed else "–/s")
 
     console = Console(stderr=True)
+    if console.is_terminal and (text := before()):
+        console.print(text, highlight=False)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -53,7 +57,7 @@ def progress_bar(label: str = "cells") -> Iterator[Progress]:
         disable=not console.is_terminal,
         transient=True,
     ) as progress:
-        task = progress.add_task(label, total=None, failed="")
+        task = progress.add_task("cells", total=None, failed="")
 
         def report(done: int, failed: int, total: int) -> None:
             text = f"[red]{failed} failed" if failed else ""

@@ -16,6 +16,7 @@ from concurrent.futures import (
 from typing import Any
 
 from giantsteps.campaign._cells import Cell, Cells
+from giantsteps.campaign._cost import announcement
 from giantsteps.campaign._jobs import Job, plan
 from giantsteps.campaign._leases import Runner
 from giantsteps.campaign._progress import Progress, shown
@@ -62,7 +63,11 @@ def run(
     finished = False
     try:
         _check_limit(time_limit, crew)
-        with Runner(store) as runner, shown(progress) as report:
+
+        def before() -> str | None:
+            return announcement(cells, store.status(), crew.count)
+
+        with Runner(store) as runner, shown(progress, before) as report:
             if retry:
                 store.forget_failures(address for part in cells for address in part.distinct)
             loop = _Loop(cells, runner, crew, threads, time_limit, report)

@@ -75,9 +75,14 @@ class Workers:
         self._executor, self._workers = executor, workers
 
     @property
+    def count(self) -> int:
+        """How many calls it works on at once."""
+        return self._workers
+
+    @property
     def capacity(self) -> int:
         """How many calls keep all workers busy: one at work and one at hand for each, and one."""
-        return 2 * self._workers + 1
+        return 2 * self.count + 1
 
     def submit(
         self, function: Callable[..., Any], *arguments: Any, limit: float | None = None
@@ -93,7 +98,7 @@ class InProcess(Workers):
     """Work in this process, one call after the other."""
 
     def __init__(self) -> None:
-        pass
+        self._workers = 1
 
     @property
     def capacity(self) -> int:

@@ -9,7 +9,7 @@ import click
 
 from . import DISAGREEMENT
 from ._options import build, campaign_options, device_option, problem_options, question_option
-from ._output import DRAWINGS, check_file, output_options, say_cost, table, write_json
+from ._output import DRAWINGS, check_file, output_options, table, write_json
 
 __all__ = ["command"]
 
@@ -25,8 +25,8 @@ SHOWN = {
     "resolution": "resolution",
     "verdict": "verdict",
 }
-#: Operations from which a comparison is long: it is worth starting workers, and a word before.
-WORKERS, LONG = 5e10, 1e12
+#: Operations below which it is not worth starting workers.
+SHORT = 5e10
 
 
 @click.command(
@@ -112,19 +112,16 @@ def command(
     from giantsteps.comparison import comparison_cells
 
     cells = comparison_cells(target, dimensions, seeds=seeds, question=question, device=device)
-    amount = campaign.operations(cells)
     if workers is None:
-        workers = (
-            (None if campaign.gpus(device) else campaign.processors()) if amount > WORKERS else 1
-        )
-    if dry_run or amount > LONG:
+        short = campaign.operations(cells) < SHORT
+        workers = 1 if short else None if campaign.gpus(device) else campaign.processors()
+    if dry_run:
         known: dict[str, str] = {}
         if store is not None and store.exists():
             with campaign.Store(store) as opened:
                 known = opened.status()
-        count = workers or max(1, len(campaign.gpus(device)))
-        say_cost(*campaign.forecast(cells, known), count)
-    if dry_run:
+        count = workers or len(campaign.gpus(device))
+        click.echo(campaign.in_words(*campaign.forecast(cells, known), count), err=True)
         return 0
     comparison = compare(
         target,

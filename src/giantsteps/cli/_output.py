@@ -23,7 +23,6 @@ __all__ = [
     "exclusive",
     "output_options",
     "overwrite_option",
-    "say_cost",
     "table",
     "write_json",
 ]
@@ -87,19 +86,6 @@ def exclusive(**flags: object) -> None:
     given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other: give one of them")
-
-
-def say_cost(networks: int, cost: Any, workers: int) -> None:
-    """What a long run will take, on standard error."""
-    seconds = cost.seconds / max(workers, 1)
-    units = ((3600, "h"), (60, "min"), (1, "s"))
-    size, unit = next(((s, u) for s, u in units if seconds >= 1.5 * s), units[-1])
-    click.echo(
-        f"about {max(seconds / size, 1):.2g} {unit} with {workers} "
-        f"worker{'s' * (workers != 1)}: {networks} networks, up to {cost.memory / 2**30:.2g} GiB "
-        "each",
-        err=True,
-    )
 
 
 # Answers --------------------------------------------------------------------------------------

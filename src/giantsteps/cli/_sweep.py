@@ -15,7 +15,7 @@ import click
 from . import FAILED, INTERRUPTED, OK
 from ._group import HelpfulGroup
 from ._options import assignment, read_toml
-from ._output import DRAWINGS, check_file, exclusive, overwrite_option, say_cost, table
+from ._output import DRAWINGS, check_file, exclusive, overwrite_option, table
 
 if TYPE_CHECKING:
     from giantsteps.campaign import Status
@@ -196,7 +196,7 @@ def _say_stopped(sweep: Sweep, resume: str, why: str) -> None:
 def _dry_run(
     sweep: Sweep, again: bool, dask: str | None, job: dict[str, Any], workers: int | None
 ) -> int:
-    from giantsteps.campaign import processors
+    from giantsteps.campaign import in_words, processors
 
     if dask == "slurm":
         from giantsteps.campaign import slurm_script
@@ -207,7 +207,7 @@ def _dry_run(
     click.echo(f"{count} of {found.total} cells to run, into {sweep.store}", err=dask == "slurm")
     networks, cost = sweep.cost()
     if networks:
-        say_cost(networks, cost, workers or processors())
+        click.echo(in_words(networks, cost, workers or processors()), err=True)
     return OK
 
 
