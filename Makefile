@@ -7,7 +7,7 @@ PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 .PHONY: demo test lint types unit docs bench clean
 
 demo: $(VENV)/.demo          ## learning curves by theory and simulation: a figure and a table
-	$(BIN)/giantsteps demo
+	$(BIN)/giantsteps demo --overwrite
 
 test: lint types unit        ## everything that must pass before a change lands
 
@@ -30,7 +30,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[plot,cli]'
+	$(PIP) --editable '.[plot]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt

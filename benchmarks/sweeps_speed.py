@@ -1,8 +1,8 @@
-"""How fast sweeps are: overhead a cell, speed-up on two processes, large stores.
+"""How fast sweeps are: overhead per cell, speed-up on two processes, large stores.
 
     python benchmarks/sweeps_speed.py
 
-Aims: less than 5 ms of overhead a trivial cell, near-linear speed-up at d = 500, a store of
+Aims: less than 5 ms of overhead per trivial cell, near-linear speed-up at d = 500, a store of
 10,000 cells opened and exported in less than 2 s.
 """
 
@@ -19,11 +19,10 @@ import numpy as np
 
 import giantsteps as gs
 from giantsteps import simulation
-from giantsteps.sweeps import Store
-from giantsteps.sweeps._cells import plan
-from giantsteps.sweeps._executors import InProcess, LocalPool
-from giantsteps.sweeps._values import Outcome
-from giantsteps.sweeps._work import capped
+from giantsteps.campaign import Store, capped
+from giantsteps.campaign._jobs import plan
+from giantsteps.campaign._values import Outcome
+from giantsteps.campaign._workers import InProcess, Processes
 
 PROBLEM = gs.Problem(
     activation="tanh",
@@ -55,16 +54,16 @@ def overhead(folder: str, cells: int) -> None:
     trivial = {"d": 4, "seeds": cells, "questions": "gradient"}
     with capped(1):
         bare = seconds(lambda: [simulation.gradient(PROBLEM, 4, seed) for seed in range(cells)])
-    for name, crew in (("this process", InProcess()), ("two processes", LocalPool(2))):
-        for future in [crew.submit(time.sleep, 0.2) for _ in range(2)]:
+    for name, pool in (("this process", InProcess()), ("two processes", Processes(2))):
+        for future in [pool.submit(time.sleep, 0.2) for _ in range(2)]:
             future.result()  # the workers are there
         warm = sweep(folder, "warm", {}, **trivial | {"seeds": 20})
-        warm.run(executor=crew)
+        warm.run(executor=pool)
         asked = sweep(folder, "trivial", {}, **trivial)
-        spent = seconds(lambda: asked.run(executor=crew))  # noqa: B023
-        crew.close()
+        spent = seconds(lambda: asked.run(executor=pool))  # noqa: B023
+        pool.close()
         print(
-            f"trivial cells in {name}: {1e3 * spent / cells:.2f} ms a cell, of which "
+            f"trivial cells in {name}: {1e3 * spent / cells:.2f} ms per cell, of which "
             f"{1e3 * bare / cells:.2f} ms is the simulation itself"
         )
 
@@ -73,13 +72,13 @@ def speed_up(folder: str, d: int, seeds: int) -> None:
     """One process against two at d = 500; the start of the workers is not counted."""
     times = {}
     for workers in (1, 2):
-        crew = LocalPool(workers)
-        for future in [crew.submit(time.sleep, 0.2) for _ in range(workers)]:
+        pool = Processes(workers)
+        for future in [pool.submit(time.sleep, 0.2) for _ in range(workers)]:
             future.result()
-        sweep(folder, "warm", {"steps.0.rate": [0.5, 1.0]}, d=20, seeds=4).run(executor=crew)
+        sweep(folder, "warm", {"steps.0.rate": [0.5, 1.0]}, d=20, seeds=4).run(executor=pool)
         asked = sweep(folder, "large", {"steps.0.rate": [0.5, 1.0]}, d=d, seeds=seeds)
-        times[workers] = seconds(lambda: asked.run(executor=crew))  # noqa: B023
-        crew.close()
+        times[workers] = seconds(lambda: asked.run(executor=pool))  # noqa: B023
+        pool.close()
     print(
         f"{2 * seeds} networks at d = {d}: {times[1]:.1f} s on one process, {times[2]:.1f} s on "
         f"two, {times[1] / times[2]:.2f} times faster"
@@ -113,8 +112,8 @@ def large_store(folder: str) -> None:
                         provenance="{}",
                     ),
                 )
-                for unit in plan(asked, ())
-                for cell in unit.cells()
+                for job in plan(asked.cells, ())
+                for cell in job.rows()
             )
         for kind in ("nc", "parquet", "csv"):
 

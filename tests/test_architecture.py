@@ -19,7 +19,8 @@ FILES = sorted(SOURCE.rglob("*.py"))
 PACKAGES = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
 
 _CORE = {"errors", "functions", "gaussian", "laws", "problem", "answers"}
-_BOTH = _CORE | {"theory", "simulation"}
+_MODULES = ("errors", "questions")  # of one file
+_BOTH = _CORE | {"theory", "simulation", "questions"}
 #: Package → packages that it may import.
 ALLOWED = {
     "errors": set(),
@@ -28,13 +29,15 @@ ALLOWED = {
     "laws": {"errors"},
     "problem": {"errors", "functions", "gaussian"},
     "answers": {"errors", "laws", "problem"},
+    "questions": {"errors"},
     "theory": _CORE,
     "simulation": _CORE,
+    "campaign": _CORE | {"simulation", "questions"},
     "displays": _CORE | {"theory", "comparison"},
-    "comparison": _BOTH | {"displays"},
-    "sweeps": _BOTH | {"comparison", "displays"},
-    "figures": _BOTH | {"comparison", "displays", "sweeps"},
-    "cli": _BOTH | {"comparison", "displays", "sweeps", "figures"},
+    "comparison": _BOTH | {"campaign", "displays"},
+    "sweeps": _BOTH | {"campaign", "comparison", "displays"},
+    "figures": _BOTH | {"campaign", "displays"},
+    "cli": _BOTH | {"campaign", "comparison", "displays", "sweeps", "figures"},
 }
 #: Libraries of the extras, and the packages whose modules may load them on import.
 EDGES = {"click": {"cli"}}
@@ -94,7 +97,7 @@ IMPORTS = [found for file in FILES for found in imports(file)]
 
 
 def test_every_package_is_in_the_table() -> None:
-    assert {*PACKAGES, "errors"} == set(ALLOWED)
+    assert {*PACKAGES, *_MODULES} == set(ALLOWED)
 
 
 @pytest.mark.parametrize("package", sorted(ALLOWED))
@@ -107,6 +110,23 @@ def test_a_package_imports_what_it_may(package: str) -> None:
         and found.target not in ALLOWED[package] | {package}
     ]
     assert not wrong
+
+
+#: Packages that use of others only what those show in their ``__init__``.
+_OPEN = ("campaign", "cli", "comparison", "figures", "questions", "sweeps")
+
+
+@pytest.mark.parametrize("package", _OPEN)
+def test_a_package_leaves_the_private_modules_of_others_alone(package: str) -> None:
+    private = [
+        str(found)
+        for found in IMPORTS
+        if found.package == package
+        and found.target in ALLOWED
+        and found.target != package
+        and any(part.startswith("_") for part in found.name.split(".")[2:])
+    ]
+    assert not private
 
 
 def test_theory_and_simulation_do_not_know_each_other() -> None:
@@ -139,7 +159,7 @@ def test_libraries_of_the_extras_are_loaded_late() -> None:
 
 def test_modules_are_private_and_packages_say_what_is_public() -> None:
     open_ones = [
-        file for file in FILES if not file.stem.startswith("_") and file.stem not in ("errors",)
+        file for file in FILES if not file.stem.startswith("_") and file.stem not in _MODULES
     ]
     assert not open_ones
     for package in PACKAGES:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-__all__ = ["GiantstepsError", "InvalidProblem", "NotConverged", "NotCovered", "StoreError"]
+__all__ = [
+    "GiantstepsError",
+    "InvalidProblem",
+    "MissingDependency",
+    "NotConverged",
+    "NotCovered",
+    "StoreError",
+]
 
 
 class GiantstepsError(Exception):
@@ -122,12 +129,24 @@ class NotConverged(GiantstepsError):
         return type(self), (self.setting, self.residual, self.iterations, self.advice)
 
 
+class MissingDependency(GiantstepsError, ImportError):
+    """A library is missing that an extra of this package installs.
+
+    Examples
+    --------
+    >>> raise MissingDependency('a figure needs matplotlib: pip install "giantsteps[plot]"')
+    Traceback (most recent call last):
+        ...
+    giantsteps.errors.MissingDependency: a figure needs matplotlib: pip install "giantsteps[plot]"
+    """
+
+
 class StoreError(GiantstepsError):
     """A results store cannot be read or written; nothing in it was changed.
 
     Examples
     --------
-    >>> from giantsteps.sweeps import Store
+    >>> from giantsteps.campaign import Store
     >>> try:
     ...     Store("no-such-folder/store.sqlite")
     ... except StoreError as error:

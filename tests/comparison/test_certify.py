@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from collections.abc import Callable
@@ -26,7 +27,6 @@ from giantsteps.comparison.certify import (
     design,
     recertify,
 )
-from giantsteps.comparison.certify import _finding as finding_module
 from giantsteps.errors import InvalidProblem, StoreError
 from giantsteps.problem import Problem
 
@@ -242,7 +242,7 @@ def test_a_certificate_is_written_and_read_again(tmp_path: Path) -> None:
     assert data["passed"] is True
     assert [group["name"] for group in data["groups"]] == list(CHEAP)
     text = page.read_text(encoding="utf-8")
-    assert all(group.name in text.replace("&#x27;", "'") for group in found.groups)
+    assert all(group.name in html.unescape(text) for group in found.groups)
     assert "src=" not in text  # nothing to load
     assert "href=" not in text
     again = recertify(report)
@@ -250,37 +250,30 @@ def test_a_certificate_is_written_and_read_again(tmp_path: Path) -> None:
 
 
 def test_what_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = tmp_path / "networks.jsonl"
+    store = tmp_path / "networks.sqlite"
+    monkeypatch.setattr("giantsteps.campaign._run.SAVE", 0.0)
+    whole = certify(TINY, families=CHEAP)
 
-    def stop(done: int, total: int) -> None:
-        if done == 4:
+    def stop(done: int, failed: int, total: int) -> None:
+        if total == whole.networks and done >= 20:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         certify(TINY, families=CHEAP, store=store, progress=stop)
-    with store.open("a", encoding="utf-8") as file:
-        file.write('["5 0 cut off')
-    simulated: list[int] = []
-    right = finding_module.simulate
-
-    def counted(setting: Setting, plan: Plan) -> np.ndarray:
-        simulated.append(setting.number)
-        return right(setting, plan)
-
-    monkeypatch.setattr(finding_module, "simulate", counted)
-    resumed = certify(TINY, families=CHEAP, store=store)
-    assert simulated == [4, 5]
-    whole = certify(TINY, families=CHEAP)
+    seen: list[tuple[int, int, int]] = []
+    resumed = certify(TINY, families=CHEAP, store=store, progress=lambda *n: seen.append(n))
+    networks = [done for done, _, total in seen if total == whole.networks]
+    assert 20 <= networks[0] < networks[-1] == whole.networks
     assert resumed.uniform == pytest.approx(whole.uniform, rel=1e-6)
-    simulated.clear()
-    certify(TINY, families=CHEAP, store=store)
-    assert simulated == []
+    seen.clear()
+    certify(TINY, families=CHEAP, store=store, progress=lambda *n: seen.append(n))
+    assert [done for done, _, total in seen if total == whole.networks] == [whole.networks]
 
 
 def test_a_file_that_is_no_store_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a store", encoding="utf-8")
-    with pytest.raises(StoreError, match="no store"):
+    with pytest.raises(StoreError, match="a file of another kind"):
         certify(TINY, families=CHEAP, store=file)
     assert file.read_text(encoding="utf-8") == "not a store"
 
@@ -314,5 +307,9 @@ def test_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert (tmp_path / "certificate.html").exists()
     again = ["-o", str(tmp_path), "--again", str(tmp_path / "certificate.json")]
     result = CliRunner().invoke(command, again, standalone_mode=False)
+    assert "add --overwrite" in str(result.exception)
+    both = CliRunner().invoke(command, ["--short", "--full"], standalone_mode=False)
+    assert "--short and --full exclude each other" in str(both.exception)
+    result = CliRunner().invoke(command, [*again, "--overwrite"], standalone_mode=False)
     assert result.return_value == 0
     assert "found from" in result.output

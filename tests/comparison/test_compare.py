@@ -181,11 +181,11 @@ def test_seeds_sizes_options_and_progress_reach_the_simulation():
         seeds=[5, 3],
         theory=theory,
         simulation=recording,
-        progress=lambda done, total: progress.append((done, total)),
+        progress=lambda *counts: progress.append(counts),
         device="here",
     )
     assert calls == [(10, 5, "here"), (10, 3, "here"), (20, 5, "here"), (20, 3, "here")]
-    assert progress == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert progress == [(1, 0, 4), (2, 0, 4), (3, 0, 4), (4, 0, 4)]
     assert comparison.seeds == (5, 3)
 
 

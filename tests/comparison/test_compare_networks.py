@@ -39,7 +39,7 @@ def test_a_wrong_theory_disagrees():
 
 
 def test_the_spike_of_the_weights():
-    comparison = gs.compare(PROBLEM, 300, seeds=20, question="weights", theory_d=None)
+    comparison = gs.compare(PROBLEM, 300, seeds=24, question="weights", theory_d=None)
     assert comparison.quantities == ("spikes.0.value", "spikes.0.overlap")
     assert comparison["spikes.0.value"].largest.resolution <= 0.02
     assert comparison["spikes.0.value"].verdict == "agree"

@@ -125,6 +125,27 @@ def test_several_sizes_of_one_problem():
     plt.close("all")
 
 
+def test_several_sizes_of_a_grid_are_all_drawn():
+    comparison = gs.compare(GRID, [50, 100], seeds=3, theory=theory, simulation=simulation)
+    after = [series for series in comparison.plot().series if not series.before]
+    batches = GRID.coords["steps.0.samples"]
+    assert len(after) == 2 * len(batches)
+    found = {series.label: series for series in after}
+    for size, d in enumerate((50, 100)):
+        label = f"steps.0.samples = {batches[0]:g}, d = {d}"
+        assert_allclose(found[label].mean, comparison["test"].by_size[size].mean[:, 0])
+    plt.close("all")
+
+
+def test_a_learned_function_is_drawn_along_its_axis():
+    comparison = gs.compare(PROBLEM, 30, seeds=2, question="learned_function")
+    display = comparison.plot()
+    assert_allclose(display.series[0].x, comparison.theory[0].x)
+    assert_allclose(display.series[0].curve, comparison.theory[0].mean)
+    assert display.ax_.get_ylabel() == "learned function, mean"
+    plt.close("all")
+
+
 @pytest.mark.parametrize("options", [{"x": "width"}, {"x": "d"}, {"quantity": "loss"}])
 def test_what_cannot_be_drawn_is_named(comparison, options):
     with pytest.raises(gs.InvalidProblem, match=next(iter(options))):

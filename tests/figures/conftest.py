@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from giantsteps import simulation
 from giantsteps.figures import _networks
-from giantsteps.simulation import _run
 
 
 class Spy:
@@ -19,8 +19,8 @@ class Spy:
     def __init__(self, patch: pytest.MonkeyPatch, most: float = np.inf) -> None:
         self.devices: list[object] = []
         self._most = most
-        self._watch(patch, _run.Run, "__init__", lambda *_, device=None, **__: device)
-        self._watch(patch, _networks, "resolve", lambda device: device)
+        self._watch(patch, simulation.Run, "__init__", lambda *_, device=None, **__: device)
+        self._watch(patch, _networks, "_spiked_features", lambda device, *_: device)
 
     def _watch(
         self, patch: pytest.MonkeyPatch, owner: Any, name: str, device: Callable[..., object]

@@ -98,13 +98,13 @@ def test_smoke(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy_o
     assert made.settings.get("d", 0) <= 200
 
 
-def check_progress(reports: list[tuple[int, int]], simulated: bool) -> None:
+def check_progress(reports: list[tuple[int, int, int]], simulated: bool) -> None:
     """All is asked before anything runs, so that the total stands; what is done only grows."""
     assert bool(reports) == simulated
-    assert len({total for _, total in reports}) <= 1
-    counts = [done for done, _ in reports]
+    assert len({total for *_, total in reports}) <= 1
+    counts = [done for done, *_ in reports]
     assert counts == sorted(counts)
-    assert all(done == total for done, total in reports[-1:])
+    assert all((done, failed) == (total, 0) for done, failed, total in reports[-1:])
 
 
 def _plain(value: object) -> object:
@@ -114,8 +114,8 @@ def _plain(value: object) -> object:
 def test_all_formats_and_the_store_of_the_paper_form(tmp_path: Path) -> None:
     small = {"d": 30, "seeds": 2, "rates": (1.0,), "widths": (0.5, 1.0), "fine": 3}
     made = published("cui2024-5").make("paper", tmp_path, **small)
-    assert made.draft.memory.store == tmp_path / "cui2024-5.sqlite"
-    assert made.draft.memory.store.exists()
+    assert made.draft.simulations.store == tmp_path / "cui2024-5.sqlite"
+    assert made.draft.simulations.store.exists()
     assert all((tmp_path / f"cui2024-5.{kind}").stat().st_size > 1000 for kind in ("pdf", "png"))
 
 
@@ -175,10 +175,10 @@ def test_adding_a_figure_takes_one_function(
 @pytest.mark.parametrize(
     ("gpu", "given", "device", "workers"),
     [
-        (None, [], None, 16),
-        ("cuda", [], "cuda", 4),
-        ("cuda", ["--device", "cpu"], "cpu", 16),
-        ("cuda", ["--workers", "2"], "cuda", 2),
+        (None, ["--paper"], None, None),  # one per processor
+        ("cuda", ["--paper"], "cuda", None),  # one per GPU
+        ("cuda", ["--paper", "--device", "cpu"], "cpu", None),
+        ("cuda", ["--paper", "--workers", "2"], "cuda", 2),
         ("cuda", ["--quick"], None, 1),
     ],
 )
@@ -186,8 +186,9 @@ def test_the_paper_form_uses_what_the_machine_has(
     gpu: str | None,
     given: list[str],
     device: str | None,
-    workers: int,
+    workers: int | None,
     monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     asked: dict[str, Any] = {}
 
@@ -196,9 +197,8 @@ def test_the_paper_form_uses_what_the_machine_has(
         return SimpleNamespace(caption="", files=[])
 
     monkeypatch.setattr("giantsteps.cli._figure._gpu", lambda: gpu)
-    monkeypatch.setattr("os.cpu_count", lambda: 16)
     monkeypatch.setattr(Figure, "make", make)
-    called = CliRunner().invoke(giantsteps, ["figure", "cui2024-1", "--paper", *given])
+    called = CliRunner().invoke(giantsteps, ["figure", "cui2024-1", *given, "-o", str(tmp_path)])
     assert called.exit_code == 0, called.output
     assert (asked["device"], asked["workers"]) == (device, workers)
 

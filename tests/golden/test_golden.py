@@ -1,6 +1,6 @@
 """A value that changes without the version of its question makes these tests red.
 
-If the change is meant: raise the version in ``src/giantsteps/_versions.py`` and run
+If the change is meant: raise the version in ``src/giantsteps/questions.py`` and run
 ``python tests/golden/golden.py``.
 """
 
@@ -39,7 +39,7 @@ def test_values_are_those_of_their_version(package: str, question: str) -> None:
     now = [golden.answer_now(package, question, cell) for cell in stored["cells"]]
     changed = [golden.differences(cell["values"], new) for cell, new in zip(stored["cells"], now)]
     changed = [found for found in changed if found]
-    assert not changed, f"raise the version of {package}.{question} in _versions.py, if meant"
+    assert not changed, f"raise the version of {package}.{question} in questions.py, if meant"
 
 
 def test_the_problems_are_of_all_kinds() -> None:

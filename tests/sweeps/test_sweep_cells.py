@@ -1,8 +1,9 @@
-"""Cells: addresses say what determines a result, and units cover what is missing."""
+"""Cells: addresses say what determines a result, and jobs cover what is missing."""
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 import giantsteps as gs
-from giantsteps import _versions
-from giantsteps.sweeps._cells import READOUTS, blocks, plan, problem_hashes
+from giantsteps.campaign._cells import problem_hashes
+from giantsteps.campaign._jobs import Job, blocks, plan
+from giantsteps.questions import QUESTIONS
 
 TOML = """
 d = [12, 20]
@@ -98,7 +100,8 @@ def test_where_it_is_computed_changes_no_address(make) -> None:
 
 def test_the_version_of_a_question_is_in_its_addresses(make, monkeypatch) -> None:
     before = {source: make(sources=[source]).addresses for source in ("limit", "simulation")}
-    monkeypatch.setitem(_versions.SIMULATION, "risk", 999)
+    raised = dict(QUESTIONS) | {"risk": replace(QUESTIONS["risk"], simulation_version=999)}
+    monkeypatch.setattr("giantsteps.sweeps._sweep.QUESTIONS", raised)
     assert make(sources=["limit"]).addresses == before["limit"]
     assert not make(sources=["simulation"]).addresses & before["simulation"]
 
@@ -111,7 +114,7 @@ def test_problems_that_a_question_does_not_tell_apart_are_one_cell(make) -> None
     assert len(make(questions="risk", **one | {"initial": True}).addresses) == 8 + 4
 
 
-# Units ----------------------------------------------------------------------------------------
+# Jobs -----------------------------------------------------------------------------------------
 
 
 @given(
@@ -136,35 +139,73 @@ def test_blocks_of_a_product_is_the_product() -> None:
 
 def test_a_plan_has_every_cell_once_and_knows_what_is_done(make) -> None:
     sweep = make(questions=["risk", "weights", "gradient"], d=[12, 20])
-    units = plan(sweep, ())
-    planned = [address for unit in units for address in unit.addresses]
+    planned = [address for job in plan(sweep.cells, ()) for address in job.addresses]
     assert len(planned) == len(set(planned))
     assert set(planned) == sweep.addresses
     known = set(planned[::3])
-    rest = [address for unit in plan(sweep, known) for address in unit.addresses]
+    rest = [address for job in plan(sweep.cells, known) for address in job.addresses]
     assert sorted(rest) == sorted(sweep.addresses - known)
 
 
-def test_cells_of_a_unit_belong_to_its_problems(make) -> None:
+def test_rows_of_a_job_belong_to_its_problems(make) -> None:
     sweep = make(questions=["risk", "weights"])
-    for unit in plan(sweep, ()):
-        cells = unit.cells()
-        assert tuple(cell.address for cell in cells) == unit.addresses
-        target = [unit.target] if isinstance(unit.target, gs.Problem) else list(unit.target)
-        assert [cell.problem for cell in cells] == [problem.content_hash for problem in target]
-        for cell in cells:
-            assert gs.Problem.from_json(cell.content).content_hash == cell.problem
+    for job in plan(sweep.cells, ()):
+        rows = job.rows()
+        assert tuple(row.address for row in rows) == job.addresses
+        assert len(rows) == job.task(1).size
+        expected = []
+        for part in job.parts:
+            target = part.target(job.place)
+            problems = [target] if isinstance(target, gs.Problem) else list(target)
+            expected += [(seed, p.content_hash) for seed in job.seeds for p in problems]
+        assert [(row.seed, row.problem) for row in rows] == expected
+        for row in rows:
+            assert gs.Problem.from_json(row.content).content_hash == row.problem
 
 
-def test_readouts_share_a_run_only_if_asked(make) -> None:
+def test_halves_of_a_job_have_its_cells(make) -> None:
+    def leaves(job: Job) -> list[Job]:
+        halves = job.halves()
+        return [leaf for half in halves for leaf in leaves(half)] if halves else [job]
+
+    vary = {"steps.0.rate": [0.5, 1.0], "readout.samples": [1.0, 2.0, 3.0]}
+    for job in plan(make(vary=vary, seeds=5).cells, ()):
+        found = leaves(job)
+        assert all(len(leaf.addresses) == 1 for leaf in found)
+        assert sorted(leaf.addresses[0] for leaf in found) == sorted(job.addresses)
+
+
+def test_readouts_and_seeds_are_together_only_if_asked(make) -> None:
     vary = {"steps.0.rate": [0.5, 1.0], "readout.samples": [1.0, 2.0], "readout.penalty": [0.1, 1]}
-    only = {"vary": vary, "sources": ["simulation"], "initial": False}
-    assert {len(unit.addresses) for unit in plan(make(**only), ())} == {4}
-    assert {len(unit.addresses) for unit in plan(make(**only, share=False), ())} == {1}
-    assert READOUTS < 32766 / 2  # the most parameters that SQLite takes in one query
+    only = {"vary": vary, "sources": ["simulation"], "initial": False, "seeds": 20}
+    sizes = [len(job.seeds) for job in plan(make(**only).cells, ())]
+    assert sorted(sizes) == [4, 4, 16, 16]  # small networks: at most so many at once
+    assert {len(job.addresses) // len(job.seeds) for job in plan(make(**only).cells, ())} == {4}
+    assert {len(job.addresses) for job in plan(make(**only, share=False).cells, ())} == {1}
+    large = [len(job.seeds) for job in plan(make(**only, d=700).cells, ())]
+    assert set(large) == {1}
+
+
+def test_what_is_together_depends_on_no_earlier_run(make) -> None:
+    """A chunk that was done is left out as a whole, so the others have the same members."""
+    cells = make(sources=["simulation"], initial=False, seeds=40).cells
+    jobs = plan(cells, ())
+    done = {address for job in jobs[::2] for address in job.addresses}
+    assert [job.addresses for job in plan(cells, done)] == [job.addresses for job in jobs[1::2]]
+
+
+def test_networks_before_their_steps_come_with_those_after(make) -> None:
+    cells = make(sources=["simulation"], seeds=2).cells
+    jobs = plan(cells, ())
+    assert [job.initial for job in jobs] == [True, False]  # two rates start alike
+    before, after = cells
+    assert set(jobs[0].addresses) & set(jobs[1].addresses) == set()
+    assert before.distinct < set(jobs[0].addresses)
+    assert [job.cells for job in plan(cells, after.distinct)] == [before]
+    assert not any(job.initial for job in plan(make(share=False).cells, ()))
 
 
 def test_a_sweep_of_one_problem(problem: gs.Problem, tmp_path: Path) -> None:
     sweep = gs.Sweep(grid=problem, d=12, seeds=2, store=tmp_path / "one.sqlite")
-    assert [len(unit.addresses) for unit in plan(sweep, ())] == [1] * 5
+    assert [len(job.addresses) for job in plan(sweep.cells, ())] == [1, 4]
     assert "5 cells (d: 1, seeds: 2)" in repr(sweep)

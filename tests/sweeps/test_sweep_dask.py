@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
 from giantsteps import cli
+from giantsteps.campaign import DaskWorkers, TimeLimit, _dask, _run, dask_workers, slurm_script
 from giantsteps.errors import GiantstepsError
-from giantsteps.sweeps import DaskCrew, _run, dask_crew, slurm_script
 
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask_jobqueue")
@@ -39,8 +43,8 @@ def test_a_cluster_of_processes_loses_one(make, bits, monkeypatch) -> None:
     serial = make(store="serial.sqlite", **fields)
     serial.run(executor="serial")
     sweep = make(**fields)
-    with dask_crew("local", workers=2) as crew:
-        victims = list(crew._client.run(os.getpid).values())
+    with dask_workers("local", workers=2) as workers:
+        victims = list(workers._client.run(os.getpid).values())
         assert len(set(victims)) == 2
         killed = []
 
@@ -50,14 +54,14 @@ def test_a_cluster_of_processes_loses_one(make, bits, monkeypatch) -> None:
                 killed.append(victims[0])
                 os.kill(victims[0], signal.SIGKILL)
 
-        status = sweep.run(executor=crew, progress=kill_one)
+        status = sweep.run(executor=workers, progress=kill_one)
         assert killed
         assert status.complete, status.errors
-        address = crew._client.scheduler.address
-        with dask_crew(address) as again:  # a scheduler that runs already, and stays
-            assert isinstance(again, DaskCrew)
+        address = workers._client.scheduler.address
+        with dask_workers(address) as again:  # a scheduler that runs already, and stays
+            assert isinstance(again, DaskWorkers)
             assert make(store="again.sqlite", **fields, d=[13]).run(executor=again).complete
-        assert crew._client.status == "running"
+        assert workers._client.status == "running"
     assert bits(sweep.store) == bits(serial.store)
 
 
@@ -80,12 +84,68 @@ def test_slurm_script(capsys: pytest.CaptureFixture[str], make) -> None:
 
 
 def test_bad_addresses_and_jobs() -> None:
-    with pytest.raises(GiantstepsError, match="tcp://host:8786"), dask_crew("nowhere"):
+    with pytest.raises(GiantstepsError, match="tcp://host:8786"), dask_workers("nowhere"):
         pass
     import dask
 
     soon = dask.config.set({"distributed.comm.timeouts.connect": "0.2s"})
-    with soon, pytest.raises(GiantstepsError, match="no Dask"), dask_crew("tcp://127.0.0.1:9"):
+    with soon, pytest.raises(GiantstepsError, match="no Dask"), dask_workers("tcp://127.0.0.1:9"):
         pass
     with pytest.raises(GiantstepsError, match="SLURMCluster"):
         slurm_script({"memory": "8GB"})
+
+
+def test_a_call_that_takes_too_long_ends_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(_dask.os, "_exit", lambda code: ended.set())
+    monkeypatch.setattr(_dask, "_FAREWELL", 0.01)
+    with pytest.raises(TimeLimit, match=r"after 0\.1 s"):
+        _dask._within(0.1, time.sleep, 1.0)
+    assert ended.wait(10)
+    assert _dask._within(10.0, pow, 2, 3) == 8
+    with pytest.raises(ZeroDivisionError):
+        _dask._within(10.0, divmod, 1, 0)
+    with pytest.raises(TimeoutError, match="its own"):
+        _dask._within(10.0, _raise, TimeoutError("its own"))
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_a_lost_scheduler_ends_the_run_with_one_line(make, tmp_path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(make(seeds=400, d=100).to_toml())
+    address = "tcp://127.0.0.1:8797"
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    python = [sys.executable, "-m"]
+    scheduler = subprocess.Popen(
+        [*python, "distributed.cli.dask_scheduler", "--port", "8797", "--no-dashboard"], **quiet
+    )
+    worker = subprocess.Popen(
+        [*python, "distributed.cli.dask_worker", address, "--nthreads", "1"], **quiet
+    )
+    run = subprocess.Popen(
+        [*python, "giantsteps", "sweep", "run", str(file), "--dask", address],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        patience = time.monotonic() + 60
+        while make(seeds=400, d=100).status().done < 5:
+            assert run.poll() is None, run.communicate()
+            assert time.monotonic() < patience
+            time.sleep(0.1)
+        scheduler.kill()
+        _, error = run.communicate(timeout=60)
+    finally:
+        for process in (scheduler, worker, run):
+            process.kill()
+            process.wait()
+    assert run.returncode == 1
+    assert error.count("\n") == 1, error
+    assert "scheduler has gone" in error
+    assert f"resume with: giantsteps sweep run {file}" in error

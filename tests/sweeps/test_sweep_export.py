@@ -11,8 +11,8 @@ import pytest
 import xarray as xr
 
 import giantsteps as gs
+from giantsteps.campaign import Store
 from giantsteps.errors import InvalidProblem
-from giantsteps.sweeps import Store
 
 SOURCES = ["limit", "finite width", "simulation"]
 
@@ -100,18 +100,18 @@ def test_tidy_tables(done: gs.Sweep) -> None:
     here = {"readout.samples": 2.0, "steps.0.rate": 0.5, "d": 20}
     assert row["risk.test"] == data["risk.test"].sel(here | {"seed": 8})
     assert (
-        row["weights.overlap.teacher.1"]
+        row["weights.spikes.1.overlaps.teacher"]
         == data["weights.overlap.teacher"].sel(here | {"seed": 8})[1]
     )
     assert list(summary.columns) == [
         "readout.samples", "steps.0.rate", "d", "quantity", "mean", "standard_error", "seeds",
-        "theory", "limit", "t",
+        "theory", "limit", "t", "verdict",
     ]  # fmt: skip
     mask = (summary["readout.samples"] == 2) & (summary["steps.0.rate"] == 0.5)
     for quantity, name, place in (
         ("risk.test", "risk.test", {}),
         ("risk.initial.train", "risk.initial.train", {}),
-        ("weights.value.0", "weights.value", {"spike": 0}),
+        ("weights.spikes.0.value", "weights.value", {"spike": 0}),
     ):
         row = summary[mask & (summary["d"] == 20) & (summary["quantity"] == quantity)].squeeze()
         for part in ("mean", "standard_error", "theory", "t"):

@@ -160,7 +160,7 @@ def test_a_grid_is_needed() -> None:
 def test_weights_need_no_readout() -> None:
     bare = {key: value for key, value in PROBLEM.items() if key != "readout"}
     sweep = gs.Sweep.from_data(data(problem=bare, questions=["weights", "gradient"]))
-    names = [(layer.source, layer.name) for layer in sweep.layers]
+    names = [(part.source, part.name) for part in sweep.cells]
     assert ("simulation", "weights.initial") in names
     assert ("simulation", "gradient") in names
 
@@ -168,7 +168,7 @@ def test_weights_need_no_readout() -> None:
 def test_theory_is_not_asked_what_it_would_take_for_something_else() -> None:
     def sources(options: dict[str, Any]) -> set[str]:
         sweep = gs.Sweep.from_data(data(questions={"risk": options}))
-        return {layer.source for layer in sweep.layers}
+        return {part.source for part in sweep.cells}
 
     assert sources({"degrees": 2}) == {"finite width", "simulation"}
     assert sources({"kind": "tangent"}) == {"simulation"}

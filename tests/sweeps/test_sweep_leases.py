@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from giantsteps.campaign import Store, _leases
+from giantsteps.campaign._jobs import plan
+from giantsteps.campaign._leases import Runner, at_work, is_gone, process_mark
 from giantsteps.errors import StoreError
-from giantsteps.sweeps import Store, _leases
-from giantsteps.sweeps._cells import plan
-from giantsteps.sweeps._leases import Runner, at_work, is_gone, process_mark
 
 
 @pytest.fixture
@@ -23,49 +23,49 @@ def store(make) -> Iterator[Store]:
 
 
 @pytest.fixture
-def units(make):
-    return plan(make(), ())
+def jobs(make):
+    return plan(make().cells, ())
 
 
 def ended_process() -> str:
     """The mark of a process that has ended."""
-    code = "from giantsteps.sweeps._leases import process_mark; print(process_mark())"
+    code = "from giantsteps.campaign._leases import process_mark; print(process_mark())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
-def test_runners_of_one_machine_share_the_work(store: Store, units) -> None:
+def test_runners_of_one_machine_share_the_work(store: Store, jobs) -> None:
     with Runner(store) as first, Runner(store) as second:
-        assert first.claim(units[:3]) == units[:3]
-        assert second.claim(units) == units[3:]
-        assert first.claim(units) == []
-        claimed = {address for unit in units for address in unit.addresses}
+        assert first.claim(jobs[:3]) == jobs[:3]
+        assert second.claim(jobs) == jobs[3:]
+        assert first.claim(jobs) == []
+        claimed = {address for job in jobs for address in job.addresses}
         assert at_work(store) == claimed
     assert at_work(store) == set()
     assert store.runners() == []
 
 
-def test_what_a_dead_runner_claimed_is_free(store: Store, units) -> None:
+def test_what_a_dead_runner_claimed_is_free(store: Store, jobs) -> None:
     dead = Runner(store)
     dead.process = ended_process()
     dead._renew(store)
-    dead.claim(units)
+    dead.claim(jobs)
     assert at_work(store) == set()
     with Runner(store) as alive:
-        assert alive.claim(units) == units
+        assert alive.claim(jobs) == jobs
 
 
-def test_a_lease_that_ran_out_is_free(store: Store, units, monkeypatch) -> None:
+def test_a_lease_that_ran_out_is_free(store: Store, jobs, monkeypatch) -> None:
     stuck = Runner(store)
     stuck._renew(store)
-    stuck.claim(units)
+    stuck.claim(jobs)
     with Runner(store) as other:
-        assert other.claim(units) == []
+        assert other.claim(jobs) == []
         now = time.time()
         monkeypatch.setattr(time, "time", lambda: now + _leases.LEASE + 1)
-        assert other.claim(units) == units
+        assert other.claim(jobs) == jobs
     stuck._renew(store)  # it wakes up: it may go on, but its claims are gone
-    assert stuck.claim(units) == units
+    assert stuck.claim(jobs) == jobs
 
 
 def test_another_machine_is_refused_until_the_lease_ends(store: Store, monkeypatch) -> None:

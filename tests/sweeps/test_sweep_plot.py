@@ -57,17 +57,20 @@ def test_lines_of_the_grid_itself(done: gs.Sweep) -> None:
 
 
 def test_other_axes_and_quantities(done: gs.Sweep) -> None:
-    along_d = done.plot("d", quantity="risk.gain", at={"readout.samples": 1.9})
+    along_d = done.plot("d", quantity="risk.gain", at={"readout.samples": 2.0})
     data = done.to_xarray()
     np.testing.assert_array_equal(along_d.series[0].x, [12, 20])
     expected = data["risk.gain.mean"].sel({"readout.samples": 2.0, "steps.0.rate": 0.5})
     np.testing.assert_array_equal(along_d.series[0].mean, expected)
-    spikes = done.plot("steps.0.rate", quantity="weights.value.0", at={"d": 20})
+    spikes = done.plot("steps.0.rate", quantity="weights.spikes.0.value", at={"d": 20})
     after = [one for one in spikes.series if not one.before]
     assert len(after) == 1  # weights do not see the readout
     np.testing.assert_array_equal(after[0].mean, data["weights.value.mean"].sel(d=20)[0, :, 0])
     assert np.nanmax(after[0].curve) > 2
-    assert "spike" in spikes.y_label
+    assert spikes.y_label == "largest singular value $s_{1}(W)$"
+    assert spikes.ax_.get_title() == "d = 20"
+    with pytest.raises(InvalidProblem, match="one of the values of d: 12, 20"):
+        done.plot("steps.0.rate", at={"d": 300})
 
 
 def test_maps_have_theory_beside_simulation(done: gs.Sweep, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -15,12 +13,11 @@ from threadpoolctl import threadpool_info
 
 import giantsteps as gs
 from giantsteps import simulation, theory
+from giantsteps.campaign import Store, WorkerLost, Workers, WorkersGone, _run, capped, read_answer
+from giantsteps.campaign._work import Task, work
+from giantsteps.campaign._workers import InProcess
 from giantsteps.errors import GiantstepsError, InvalidProblem
-from giantsteps.sweeps import Crew, Store, WorkerLost, _run
-from giantsteps.sweeps._executors import InProcess, LocalPool
-from giantsteps.sweeps._leases import Runner
-from giantsteps.sweeps._values import read_answer
-from giantsteps.sweeps._work import Task, capped, work
+from giantsteps.questions import QUESTIONS as REGISTRY
 
 QUESTIONS = ["risk", "weights", "kernel", "features", "gradient", "learned_function"]
 
@@ -139,13 +136,13 @@ def test_an_exception_of_any_kind_is_an_outcome(make, monkeypatch) -> None:
     def fails(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("by zero")
 
-    monkeypatch.setattr(simulation, "risk", fails)
-    status = make(sources=["simulation"]).run(executor="serial")
+    monkeypatch.setattr(simulation.Run, "risk", fails)
+    status = make(sources=["simulation"], share=False).run(executor="serial")
     assert status.errors == {"ZeroDivisionError: by zero": status.total}
 
 
 def test_ctrl_c_keeps_what_is_finished(make, monkeypatch) -> None:
-    sweep, calls, risk = make(seeds=5, share=False, initial=False), [], simulation.risk
+    sweep, calls, risk = make(seeds=5, share=False, initial=False), [], simulation.Run.risk
 
     def interrupted(*arguments: Any, **options: Any) -> Any:
         if len(calls) == 7:
@@ -153,11 +150,11 @@ def test_ctrl_c_keeps_what_is_finished(make, monkeypatch) -> None:
         calls.append(arguments)
         return risk(*arguments, **options)
 
-    monkeypatch.setattr(simulation, "risk", interrupted)
+    monkeypatch.setattr(simulation.Run, "risk", interrupted)
     with pytest.raises(KeyboardInterrupt):
         sweep.run(executor="serial")
     status = sweep.status()
-    assert (status.layers[1].done, status.running) == (7, 0)
+    assert (status.parts["simulation", "risk"].done, status.running) == (7, 0)
     monkeypatch.undo()
     assert sweep.run(executor="serial").complete
 
@@ -179,61 +176,47 @@ def test_ctrl_c_ends_the_workers_at_once(make) -> None:
 
 
 class Mortal(InProcess):
-    """A crew whose workers die of some units: all that is handed out is lost with them."""
+    """Workers that die of some tasks."""
 
-    def __init__(self, deadly: Any, capacity: int = 3) -> None:
-        self.deadly, self.size, self.restarts = deadly, capacity, 0
-        self.pending: list[tuple[Future[Any], Any, Task]] = []
+    def __init__(self, deadly: Any) -> None:
+        self.deadly, self.deaths = deadly, 0
 
-    @property
-    def capacity(self) -> int:
-        return self.size
-
-    def submit(self, function: Any, *arguments: Any) -> Future[Any]:
+    def submit(self, function: Any, *arguments: Any, limit: float | None = None) -> Future[Any]:
+        (task,) = arguments
+        if not self.deadly(task):
+            return super().submit(function, task)
+        self.deaths += 1
         future: Future[Any] = Future()
-        self.pending.append((future, function, *arguments))
-        alone = len(self.pending) == 1
-        if any(self.deadly(task, alone) for _, _, task in self.pending):
-            for lost, *_ in self.pending:
-                lost.set_exception(BrokenProcessPool("a process died"))
-            self.pending.clear()
-        elif len(self.pending) == self.size or alone:
-            for done, call, task in self.pending:
-                done.set_result(call(task))
-            self.pending.clear()
+        future.set_exception(WorkerLost("its process was killed"))
         return future
 
-    def restart(self) -> bool:
-        self.restarts += 1
-        return True
 
-
-def test_cells_of_a_lost_worker_run_elsewhere(make, bits) -> None:
+def test_cells_of_a_lost_worker_run_again(make, bits) -> None:
     calm = make(store="calm.sqlite")
     calm.run(executor="serial")
-    deaths = iter([False, True, False, True, True] + [False] * 1000)
-    sweep, crew = make(), Mortal(lambda task, alone: next(deaths))
-    assert sweep.run(executor=crew).complete
-    assert crew.restarts >= 2
+    deaths = iter([False, True, False, True] + [False] * 1000)
+    sweep, workers = make(), Mortal(lambda task: next(deaths))
+    assert sweep.run(executor=workers).complete
+    assert workers.deaths == 2
     assert bits(sweep.store) == bits(calm.store)
 
 
 def test_a_cell_that_kills_its_worker_fails_alone(make) -> None:
-    def deadly(task: Task, alone: bool) -> bool:
-        return task.source == "simulation" and task.seed == 1 and bool(task.target.steps)
+    def deadly(task: Task) -> bool:
+        return task.source == "simulation" and 1 in task.seeds and bool(task.target.steps)
 
     sweep = make(vary={"steps.0.rate": [0.5, 1.0]}, seeds=4)
     status = sweep.run(executor=Mortal(deadly))
     assert (status.failed, status.left) == (2, 0)
-    assert list(status.errors) == ["WorkerLost: its worker died 3 times (killed, or out of memory)"]
+    assert list(status.errors) == ["WorkerLost: its process was killed (3 times)"]
     assert sweep.retry(executor="serial").complete
 
 
 def test_workers_that_never_finish_anything_stop_the_run(make) -> None:
-    crew = Mortal(lambda task, alone: True)
-    with pytest.raises(WorkerLost, match='if __name__ == "__main__"'):
-        make(seeds=20).run(executor=crew)
-    assert 9 <= crew.restarts <= 12
+    workers = Mortal(lambda task: task.source == "simulation")
+    with pytest.raises(WorkersGone, match="die before they finish anything"):
+        make(seeds=20).run(executor=workers)
+    assert make(seeds=20).status().parts["finite width", "risk"].done == 4
 
 
 def test_an_executor_that_is_not_ours_is_not_restarted(make) -> None:
@@ -254,37 +237,33 @@ def test_an_executor_that_is_not_ours_is_not_restarted(make) -> None:
     assert make().status().running == 0
 
 
-def test_a_pool_survives_the_death_of_its_workers() -> None:
-    def use() -> None:
-        while True:
-            pool.submit(os.getpid).result(60)
-
-    pool = LocalPool(1)
-    try:
-        first = pool.submit(os.getpid).result(60)
-        os.kill(first, signal.SIGKILL)
-        with pytest.raises(BrokenProcessPool):
-            use()
-        assert pool.restart()
-        assert pool.submit(os.getpid).result(60) != first
-    finally:
-        pool.close(now=True)
-
-
 # Two at once, threads, arguments ----------------------------------------------------------------
+
+
+class Counting(InProcess):
+    """Workers that count the cells of their tasks."""
+
+    def __init__(self, counts: list[int]) -> None:
+        self.counts = counts
+
+    def submit(self, function: Any, *arguments: Any, limit: float | None = None) -> Future[Any]:
+        self.counts.append(arguments[0].size)
+        return super().submit(function, *arguments)
 
 
 def test_two_runners_share_the_work(make, bits, monkeypatch) -> None:
     calm = make(store="calm.sqlite", seeds=20)
     calm.run(executor="serial")
-    monkeypatch.setattr(_run, "AHEAD", 4)
+    monkeypatch.setattr(_run, "AHEAD", 1)
+    monkeypatch.setattr("giantsteps.campaign._jobs.NETWORKS", {"cpu": 2, "gpu": 2})
     monkeypatch.setattr(_run, "LOOK", 0.02)
     worked: list[int] = []
 
     def run() -> None:
-        sweep = make(seeds=20)
-        with Store(sweep.store, write=True) as store, Runner(store) as runner:
-            worked.append(_run.run(sweep, runner, InProcess(), 1))
+        counts: list[int] = []
+        workers = Counting(counts)
+        make(seeds=20).run(executor=workers)
+        worked.append(sum(counts))
 
     runners = [threading.Thread(target=run) for _ in range(2)]
     for runner in runners:
@@ -311,14 +290,22 @@ def test_threads_are_capped_while_it_works_and_given_back() -> None:
 
 
 def test_a_worker_is_capped(problem, monkeypatch) -> None:
-    seen = []
+    seen, gradient = [], simulation.Run.gradient
 
-    def spy(target: Any, d: int, seed: int, **options: Any) -> Any:
+    def spy(run: simulation.Run) -> Any:
         seen.append(blas_threads())
-        return simulation.run(target, d, seed).gradient()
+        return gradient(run)
 
-    monkeypatch.setattr(simulation, "gradient", spy)
-    (outcome,) = work(Task("simulation", "gradient", problem, 12, 0, {}, 1))
+    monkeypatch.setattr(simulation.Run, "gradient", spy)
+    task = Task(
+        question=REGISTRY["gradient"],
+        source="simulation",
+        target=problem,
+        d=12,
+        seeds=(0,),
+        options={},
+    )
+    (outcome,) = work(task)
     assert outcome.error is None
     assert seen == [{1}]
 
@@ -336,21 +323,30 @@ def test_provenance_stands_beside_a_cell(make) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"executor": "fast"}, {"workers": 0}, {"workers": 1.5}, {"threads": 0}]
+    "arguments",
+    [
+        {"executor": "fast"},
+        {"workers": 0},
+        {"workers": 1.5},
+        {"threads": 0},
+        {"time_limit": 0},
+        {"time_limit": "1s"},
+        {"time_limit": 1.0, "executor": "serial"},
+    ],
 )
 def test_bad_arguments_are_refused(make, arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidProblem, match=next(iter(arguments))):
         make().run(**arguments)
 
 
-def test_a_given_crew_is_left_open(make) -> None:
-    class Watched(Crew):
+def test_given_workers_are_left_open(make) -> None:
+    class Watched(Workers):
         closed = False
 
         def close(self, now: bool = False) -> None:
             self.closed = True
 
     with ThreadPoolExecutor(1) as executor:
-        crew = Watched(executor, 1)
-        assert make().run(executor=crew).complete
-        assert not crew.closed
+        workers = Watched(executor, 1)
+        assert make().run(executor=workers).complete
+        assert not workers.closed

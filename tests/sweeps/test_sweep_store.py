@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +17,10 @@ import numpy as np
 import pytest
 
 import giantsteps as gs
+from giantsteps.campaign import Store, _disk, _store
+from giantsteps.campaign._cells import Cell
+from giantsteps.campaign._values import Outcome
 from giantsteps.errors import StoreError
-from giantsteps.sweeps import Store, _disk, _store
-from giantsteps.sweeps._values import Cell, Outcome
 
 
 def cell(number: int) -> Cell:
@@ -60,7 +62,7 @@ def test_numbers_and_arrays_keep_their_bits(tmp_path: Path) -> None:
     with Store(tmp_path / "s.sqlite", write=True) as store:
         store.save((cell(number), outcome(value)) for number, value in enumerate(values))
     with Store(tmp_path / "s.sqlite") as store:
-        numbers = store.numbers("simulation", "risk")
+        numbers = store.numbers(store.status())
         for number, value in enumerate(values):
             found = numbers[cell(number).address]
             assert struct.pack("d", found["test"]) == struct.pack("d", value)
@@ -76,7 +78,7 @@ def test_what_is_done_stays_and_what_failed_is_replaced(tmp_path: Path) -> None:
     with Store(tmp_path / "s.sqlite", write=True) as store:
         store.save([(cell(0), outcome(0.1)), (cell(1), outcome(error="ValueError: no"))])
         store.save([(cell(0), outcome(0.2)), (cell(1), outcome(0.3))])
-        numbers = store.numbers("simulation", "risk")
+        numbers = store.numbers(store.status())
         assert [numbers[cell(number).address]["test"] for number in (0, 1)] == [0.1, 0.3]
         assert store.arrays_of(cell(0).address)["by_degree"][1][0] == 0.1
         store.save([(cell(0), outcome(error="ValueError: no"))])
@@ -155,8 +157,8 @@ def test_a_bad_file_is_named_and_left_alone(
 ) -> None:
     def use() -> None:
         with Store(filled, write=write) as store:
-            store.numbers("simulation", "risk")
-            store.arrays("simulation", "risk", "by_degree")
+            store.numbers(store.status())
+            store.arrays(store.status(), "by_degree")
 
     spoil(filled)
     before = filled.read_bytes()
@@ -207,7 +209,7 @@ def test_a_read_only_store_is_read_but_not_written(locked_away: Path) -> None:
     with pytest.raises(StoreError, match=r"read-only|cannot be opened"):
         Store(locked_away, write=True)
     with Store(locked_away) as store:
-        assert len(store.numbers("simulation", "risk")) == 200
+        assert len(store.numbers(store.status())) == 200
     with pytest.raises(StoreError, match="cannot be opened"):
         Store(locked_away.with_name("other.sqlite"), write=True)
 
@@ -274,6 +276,21 @@ def test_a_new_store_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch) ->
     assert {file.name for file in tmp_path.iterdir()} == {"s.sqlite", "t"}
 
 
+def test_threads_that_create_one_store_find_it_whole(tmp_path: Path) -> None:
+    def create(path: Path) -> None:
+        for number in range(20):
+            with Store(path.with_name(f"{number}.sqlite"), write=True, check=False) as store:
+                found.append(len(store.status()))
+
+    found: list[int] = []
+    threads = [threading.Thread(target=create, args=(tmp_path / "s",)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [0] * 80
+
+
 def test_what_a_killed_process_left_is_read(filled: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.sqlite"
     with Store(filled, write=True) as store:
@@ -282,7 +299,7 @@ def test_what_a_killed_process_left_is_read(filled: Path, tmp_path: Path) -> Non
             shutil.copy(f"{filled}{end}", f"{copy}{end}")
     assert Path(f"{copy}-wal").stat().st_size > 0
     with Store(copy) as store:
-        assert store.numbers("simulation", "risk")[cell(500).address]["test"] == 0.25
+        assert store.numbers(store.status())[cell(500).address]["test"] == 0.25
 
 
 def test_opening_a_store_twice_keeps_the_locks_of_the_first(filled: Path) -> None:
@@ -296,7 +313,7 @@ def test_opening_a_store_twice_keeps_the_locks_of_the_first(filled: Path) -> Non
         subprocess.run([sys.executable, "-c", other], check=True)
         assert log.exists()
     with Store(filled) as store:
-        assert store.numbers("simulation", "risk")[cell(501).address]["test"] == 0.5
+        assert store.numbers(store.status())[cell(501).address]["test"] == 0.5
 
 
 def test_errors_of_a_store_reach_the_caller_of_a_sweep(make) -> None:

@@ -238,6 +238,34 @@ class Answer(Record):
             }
         return values
 
+    @classmethod
+    def from_variables(
+        cls, problem: Problem | Grid, d: int | None, variables: Mapping[str, Any], **fields: Any
+    ) -> Self:
+        """An answer from its numbers, by the names under which they are exported."""
+        initial = {
+            name.removeprefix("initial."): value
+            for name, value in variables.items()
+            if name.startswith("initial.")
+        }
+        if initial:
+            fields["initial"] = cls.from_variables(problem, d, initial, **fields)
+        values = cls._from_variables(variables) | fields
+        return cls(problem=problem, d=d, **values)
+
+    @classmethod
+    def _from_variables(cls, variables: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of this type for ``from_variables``; types with other fields extend it."""
+        values = {name: variables[name] for name in cls._leaves if name in variables}
+        for name in cls._mappings:
+            start = f"{name}."
+            values[name] = {
+                key.removeprefix(start): value
+                for key, value in variables.items()
+                if key.startswith(start)
+            }
+        return values
+
     # Exports ----------------------------------------------------------------------------------
 
     @property

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from giantsteps.errors import MissingDependency
+
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
@@ -37,8 +39,8 @@ def require(module: str, purpose: str, extra: str = "sweep") -> Any:
 
     Raises
     ------
-    ImportError
-        If it is not installed.
+    MissingDependency
+        If it is not installed; an ImportError as well.
 
     Examples
     --------
@@ -53,8 +55,9 @@ def require(module: str, purpose: str, extra: str = "sweep") -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise ImportError(
-            f'{purpose} needs {module}: pip install "giantsteps[{extra}]"', name=module
+        package = module.partition(".")[0]
+        raise MissingDependency(
+            f'{purpose} needs {package}: pip install "giantsteps[{extra}]"'
         ) from error
 
 

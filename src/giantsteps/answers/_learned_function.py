@@ -94,3 +94,8 @@ class LearnedFunction(Answer):
         if any(c.along != first.along or not np.array_equal(c.x, first.x) for c in cells):
             raise ValueError("cells of a grid need one direction and the same points x")
         return super()._stack_fields(shape, cells) | {"x": first.x, "along": first.along}
+
+    @classmethod
+    def _from_variables(cls, variables: Mapping[str, Any]) -> dict[str, Any]:
+        points = np.asarray(variables["x"])
+        return super()._from_variables(variables) | {"x": points.reshape(-1, points.shape[-1])[0]}

@@ -200,6 +200,42 @@ class Spectrum(Answer):
             "spikes": tuple(_stack_spikes(shape, cells, number) for number in range(most)),
         }
 
+    @classmethod
+    def _from_variables(cls, variables: Mapping[str, Any]) -> dict[str, Any]:
+        values = np.asarray(variables["value"])
+        degrees = np.asarray(variables.get("degree", np.full(values.shape, np.nan)))
+        overlaps = {
+            name.removeprefix("overlap."): np.asarray(overlap)
+            for name, overlap in variables.items()
+            if name.startswith("overlap.")
+        }
+        spikes = tuple(
+            Spike(
+                value=values[..., number],
+                overlaps={name: overlap[..., number] for name, overlap in overlaps.items()},
+                degree=_one(degrees[..., number]),
+            )
+            for number in range(values.shape[-1])
+        )
+        bulk = variables.get("bulk")
+        return {"spikes": spikes, "bulk": None if bulk is None else _laws(np.asarray(bulk))}
+
+
+def _one(degrees: NDArray[np.float64]) -> int | None:
+    """The degree, if all cells have the same."""
+    found = set(np.ravel(degrees).tolist())
+    return int(found.pop()) if len(found) == 1 and np.isfinite(degrees).all() else None
+
+
+def _laws(values: NDArray[np.float64]) -> Any:
+    """The empirical law of the last axis, NaN left out; over a grid an array of them."""
+    from giantsteps.laws import EmpiricalLaw
+
+    laws = np.empty(values.shape[:-1], dtype=object)
+    for index in np.ndindex(laws.shape):
+        laws[index] = EmpiricalLaw(values[index][~np.isnan(values[index])])
+    return laws if laws.ndim else laws.item()
+
 
 def _stack_spikes(shape: tuple[int, ...], cells: list[Spectrum], number: int) -> Spike:
     """The spike of this number over all cells, NaN where a cell has fewer."""

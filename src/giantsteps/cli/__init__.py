@@ -32,11 +32,9 @@ def main(arguments: list[str] | None = None) -> None:
     >>> round(json.loads(printed.getvalue())["values"]["test"][0], 6)
     0.192405
     """
-    try:
-        import click
-    except ImportError:
-        sys.exit('giantsteps: the command line needs: pip install "giantsteps[cli]"')
-    from giantsteps.errors import GiantstepsError, NotConverged
+    import click
+
+    from giantsteps.errors import GiantstepsError, MissingDependency, NotConverged
 
     from ._group import giantsteps
 
@@ -46,15 +44,30 @@ def main(arguments: list[str] | None = None) -> None:
         context = getattr(error, "ctx", None)
         place = context.command_path if context else "giantsteps"
         fail(f"{error.format_message()}  (see '{place} --help')", BAD_INPUT)
-    except NotConverged as error:
+    except (NotConverged, MissingDependency) as error:
         fail(str(error), FAILED)
     except GiantstepsError as error:
-        fail(str(error), BAD_INPUT)
+        fail(_as_flags(str(error)), BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
         fail("stopped", INTERRUPTED)
-    except (OSError, ModuleNotFoundError, MemoryError) as error:
+    except (OSError, ImportError, MemoryError) as error:
         fail(str(error) or type(error).__name__, FAILED)
     sys.exit(code or OK)
+
+
+#: What an error advises in Python → the same on the command line.
+_FLAGS = {
+    "gs.centered(activation)": '--activation "centered(NAME)"',
+    "or give d": "or give -d",
+    "or pass d": "or give -d",
+    "gs.Ridge": "--samples and --penalty",
+}
+
+
+def _as_flags(message: str) -> str:
+    for python, flags in _FLAGS.items():
+        message = message.replace(python, flags)
+    return message
 
 
 def fail(message: str, code: int) -> None:

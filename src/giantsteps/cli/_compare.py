@@ -8,14 +8,15 @@ from typing import Any
 import click
 
 from . import DISAGREEMENT
-from ._options import build, device_option, problem_options
-from ._output import output_options, progress_bar, table, write_json
+from ._options import build, campaign_options, device_option, problem_options, question_option
+from ._output import DRAWINGS, check_file, output_options, table, write_json
 
 __all__ = ["command"]
 
 #: Column of the comparison → heading of the table; the axes of a grid stand before them.
 SHOWN = {
     "quantity": "quantity",
+    "x": "x",
     "d": "d",
     "theory": "theory",
     "simulation": "simulation",
@@ -24,6 +25,8 @@ SHOWN = {
     "resolution": "resolution",
     "verdict": "verdict",
 }
+#: Operations below which it is not worth starting workers.
+SHORT = 5e10
 
 
 @click.command(
@@ -35,7 +38,8 @@ SHOWN = {
       giantsteps compare problem.toml -d 500 --seeds 20
       giantsteps compare problem.toml -d 400 --seeds 10 \\
           --vary readout.samples=0.5:3:6 -o curve.png --csv curve.csv
-      giantsteps compare problem.toml -d 250,500,1000 --quantity test
+      giantsteps compare problem.toml -d 250,500,1000 --quantity test \\
+          --workers 4 --store networks.sqlite
     """,
 )
 @problem_options
@@ -47,20 +51,17 @@ SHOWN = {
     metavar="D[,D...]",
     help="Input dimension; several show whether a gap shrinks with d.",
 )
-@click.option("--seeds", type=int, default=20, show_default=True, help="How many networks.")
 @click.option(
-    "--question",
-    type=click.Choice(("risk", "weights", "kernel", "features")),
-    default="risk",
-    show_default=True,
-    help="What of.",
+    "--seeds", type=int, default=20, show_default=True, help="Number of networks per point."
 )
+@question_option("theory", "simulation")
 @click.option(
     "--quantity",
     "quantities",
     multiple=True,
     metavar="NAME",
-    help="What to compare, such as test, train, initial.test, gain; repeatable.",
+    help="Number to compare, such as test, train, initial.test, gain or spikes.0.value; "
+    "repeatable.",
 )
 @click.option(
     "-o",
@@ -68,7 +69,14 @@ SHOWN = {
     type=click.Path(path_type=Path),
     help="Draw the comparison along the first --vary (or d): .png, .pdf or .svg.",
 )
+@click.option(
+    "--store",
+    type=click.Path(path_type=Path),
+    help="Cache networks in FILE (SQLite) so that an interrupted comparison can resume.",
+)
+@campaign_options
 @device_option
+@click.option("--dry-run", is_flag=True, help="Only estimate what the simulation would take.")
 @output_options
 def command(
     sizes: str,
@@ -76,34 +84,57 @@ def command(
     question: str,
     quantities: tuple[str, ...],
     output: Path | None,
+    store: Path | None,
+    workers: int | None,
+    time_limit: float | None,
     device: str | None,
+    dry_run: bool,
     as_json: bool,
     csv: Path | None,
+    overwrite: bool,
     **stated: Any,
 ) -> int:
     """Simulate several networks and compare their mean with theory, in standard errors.
 
-    Verdicts: agree (|t| ≤ 3 and resolved to 2 %, overlaps to 5 %), unresolved (too few seeds or
-    too small a d to tell), finite size (the gap shrinks with d), disagree. The exit code is 3 if
-    theory and simulation disagree.
+    Verdicts: agree (within chance and resolved to 2 %, overlaps to 5 %), unresolved (too few
+    seeds or too small a d to tell), finite size (the gap shrinks with d), disagree. The chance
+    that the whole comparison disagrees somewhere though the theory is right is 1 %. The exit code
+    is 3 if theory and simulation disagree.
     """
-    target = build(**stated)
-    from giantsteps import compare
-
-    with progress_bar("simulating") as report:
-        comparison = compare(
-            target,
-            d=_sizes(sizes),
-            seeds=seeds,
-            question=question,
-            quantities=quantities or None,
-            progress=report,
-            device=device,
+    target, dimensions = build(**stated), _sizes(sizes)
+    if store is not None and not store.parent.is_dir():
+        raise click.UsageError(
+            f"there is no folder '{store.parent}' for the store: create it first"
         )
-    if csv is not None:
-        comparison.to_csv(csv)
-    if output is not None:
-        comparison.plot().save(output)
+    check_file(csv, overwrite)
+    _check_drawing(output, overwrite, target, dimensions, question)
+    from giantsteps import campaign, compare
+    from giantsteps.comparison import comparison_cells
+
+    cells = comparison_cells(target, dimensions, seeds=seeds, question=question, device=device)
+    if workers is None:
+        short = campaign.operations(cells) < SHORT
+        workers = 1 if short else None if campaign.gpus(device) else campaign.processors()
+    if dry_run:
+        known: dict[str, str] = {}
+        if store is not None and store.exists():
+            with campaign.Store(store) as opened:
+                known = opened.status()
+        count = workers or len(campaign.gpus(device))
+        click.echo(campaign.in_words(*campaign.forecast(cells, known), count), err=True)
+        return 0
+    comparison = compare(
+        target,
+        d=dimensions,
+        seeds=seeds,
+        question=question,
+        quantities=quantities or None,
+        workers=workers,
+        store=store,
+        device=device,
+        time_limit=time_limit,
+        progress=True,
+    )
     columns = comparison.to_columns()
     if as_json:
         write_json(
@@ -117,11 +148,34 @@ def command(
         )
     else:
         axes = {name: name for name in getattr(target, "dims", ())}
-        shown = {heading: columns[name] for name, heading in (axes | SHOWN).items()}
+        shown = {
+            heading: columns[name] for name, heading in (axes | SHOWN).items() if name in columns
+        }
         table(shown, f"{question}: {comparison.verdict}")
         for note in comparison.notes:
             click.echo(note)
+    if csv is not None:
+        comparison.to_csv(csv)
+    if output is not None:
+        comparison.plot().save(output)
     return DISAGREEMENT if comparison.verdict == "disagree" else 0
+
+
+def _check_drawing(
+    output: Path | None, overwrite: bool, target: Any, sizes: list[int], question: str
+) -> None:
+    if output is None:
+        return
+    from giantsteps.answers import require
+
+    require("matplotlib", "--output", "plot")
+    check_file(output, overwrite, *DRAWINGS)
+    coords = getattr(target, "coords", {})
+    numeric = any(values.dtype.kind == "f" for values in coords.values())
+    if not numeric and len(sizes) == 1 and question != "learned_function":
+        raise click.UsageError(
+            "--output needs an axis to draw along: --vary a field with numbers, or give several -d"
+        )
 
 
 def _sizes(text: str) -> list[int]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from ._output import progress_bar, table
+from ._options import campaign_options
+from ._output import DRAWINGS, check_file, overwrite_option, table
 
 __all__ = ["command"]
 
@@ -21,26 +22,38 @@ __all__ = ["command"]
     show_default=True,
     help="Input dimension of the simulated networks.",
 )
-@click.option("--seeds", type=int, default=8, show_default=True, help="Networks a point.")
+@click.option(
+    "--seeds", type=int, default=8, show_default=True, help="Number of networks per point."
+)
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
     default=Path("giantsteps-demo.png"),
     show_default=True,
-    help="The figure; the table goes beside it as CSV.",
+    help="Figure to write; the table is written beside it as CSV.",
 )
-def command(d: int, seeds: int, output: Path) -> None:
+@campaign_options
+@overwrite_option
+def command(
+    d: int, seeds: int, output: Path, workers: int | None, time_limit: float | None, overwrite: bool
+) -> None:
     """Learning curves of a tanh network with a sine teacher after one giant step.
 
     Test error against the samples of the readout, for three batch sizes of the step: theory as
-    lines, simulation as points with three standard errors, and the floor below which no kernel
-    can go, dashed. Writes a figure and a CSV file.
+    lines, simulation as points with three standard errors, and the lower bound for any kernel
+    method, dashed. Writes a figure and a CSV file.
     """
+    from giantsteps.answers import require
+
+    require("matplotlib", "the figure of the demo", "plot")
+    csv = output.with_suffix(".csv")
+    check_file(output, overwrite, *DRAWINGS)
+    check_file(csv, overwrite)
     import numpy as np
 
     import giantsteps as gs
-    from giantsteps import theory
+    from giantsteps import campaign, theory
 
     problem = gs.Problem(
         activation="tanh",
@@ -53,36 +66,35 @@ def command(d: int, seeds: int, output: Path) -> None:
     batches = {"steps.0.samples": [1.0, 5.0, 20.0]}
     grid = gs.Grid(problem, {"readout.samples": [0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0], **batches})
     smooth = gs.Grid(problem, {"readout.samples": np.geomspace(0.45, 8.5, 60), **batches})
-    with progress_bar("simulating") as report:
-        comparison = gs.compare(
-            grid,
-            d=d,
-            seeds=seeds,
-            quantities=("test", "initial.test"),
-            test_samples="exact",
-            progress=report,
-        )
+    comparison = gs.compare(
+        grid,
+        d=d,
+        seeds=seeds,
+        quantities=("test", "initial.test"),
+        test_samples="exact",
+        workers=campaign.processors() if workers is None else workers,
+        time_limit=time_limit,
+        progress=True,
+    )
+    columns = comparison.to_columns()
+    rows = [i for i, name in enumerate(columns["quantity"]) if name == "test"]
+    table(
+        {title: [columns[name][i] for i in rows] for title, name in _TITLES.items()},
+        f"test error after one step, d = {d}, {seeds} networks per point: {comparison.verdict}",
+    )
+    for note in comparison.notes:
+        click.echo(note)
+    comparison.to_csv(csv)
     display = comparison.plot(
         x="readout.samples",
         curve=theory.risk(smooth, d=d),
         floor=theory.bounds(problem)["linear"],
-        floor_label="kernel floor",
+        floor_label="kernel bound",
     )
     display.ax_.set_yscale("log")
     display.ax_.set_yticks([0.06, 0.1, 0.2, 0.4], labels=["0.06", "0.1", "0.2", "0.4"], minor=False)
     display.ax_.tick_params(which="minor", labelleft=False)
     display.save(output)
-    csv = output.with_suffix(".csv")
-    comparison.to_csv(csv)
-
-    columns = comparison.to_columns()
-    rows = [i for i, name in enumerate(columns["quantity"]) if name == "test"]
-    table(
-        {title: [columns[name][i] for i in rows] for title, name in _TITLES.items()},
-        f"test error after one step, d = {d}, {seeds} networks a point",
-    )
-    beyond = sum(abs(t) > 3 for t in columns["t"])
-    click.echo(f"cells beyond three standard errors: {beyond} of {len(columns['t'])}")
     click.echo(f"figure: {output.resolve()}\ntable:  {csv.resolve()}")
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
-from ._output import progress_bar, table
+from ._options import campaign_options, device_option
+from ._output import check_folder, exclusive, overwrite_option, table
 
 __all__ = ["command"]
-
-#: Processes that keep one GPU busy: with twice as many it is little faster.
-GPU_WORKERS = 4
 
 
 @click.command(
@@ -27,63 +24,62 @@ GPU_WORKERS = 4
     """,
 )
 @click.argument("name")
-@click.option("--smoke", "size", flag_value="smoke", help="Tiny, to see that it works: seconds.")
-@click.option("--quick", "size", flag_value="quick", help="Under a minute (default).")
-@click.option("--paper", "size", flag_value="paper", help="The published sizes; can be resumed.")
+@click.option("--smoke", is_flag=True, help="Tiny networks, as a test: seconds.")
+@click.option("--quick", is_flag=True, help="Small networks: under a minute (default).")
+@click.option("--paper", is_flag=True, help="The published sizes; can be resumed.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("."),
-    help="Folder of the files; default: here.",
+    help="Folder for the files; default: the current folder.",
 )
-@click.option(
-    "--device", help="Where to simulate: cpu, cuda …; with --paper a GPU if there is one."
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    help="Processes that simulate; with --paper one a processor, or four for a GPU.",
-)
+@device_option
+@campaign_options
+@overwrite_option
 def command(
-    name: str, size: str | None, output: Path, device: str | None, workers: int | None
+    name: str,
+    smoke: bool,
+    quick: bool,
+    paper: bool,
+    output: Path,
+    device: str | None,
+    workers: int | None,
+    time_limit: float | None,
+    overwrite: bool,
 ) -> None:
     """Draw the figure NAME of a paper, or 'list' all names.
 
     Writes the figure as PDF, SVG and PNG, every plotted point as CSV, and its caption, citation
     and settings as TOML. With --paper every network is kept in NAME.sqlite beside them as soon as
-    it is simulated: run it again after an interruption and it goes on, on whatever device.
+    it is simulated, on a GPU if there is one: run the same command after an interruption to
+    resume, on any device.
     """
+    exclusive(smoke=smoke, quick=quick, paper=paper)
+    from giantsteps.answers import require
     from giantsteps.figures import FIGURES, published
 
     if name == "list":
-        table(
-            {"name": list(FIGURES), "title": [f.title for f in FIGURES.values()]},
-            f"{len(FIGURES)} figures",
-        )
+        titles = [figure.title for figure in FIGURES.values()]
+        table({"name": list(FIGURES), "title": titles}, f"{len(FIGURES)} figures")
         return
     figure = published(name)
-    chosen = size or "quick"
-    if chosen == "paper":
+    require("matplotlib", "a figure", "plot")
+    endings = ("pdf", "svg", "png", "csv", "toml")
+    check_folder(output, [f"{name}.{ending}" for ending in endings], overwrite)
+    if paper:
         device = device or _gpu()
-        workers = workers or _workers(device)
-    with progress_bar("simulating") as report:
-        made = figure.make(
-            chosen,  # type: ignore[arg-type]
-            output,
-            device=device,
-            workers=workers or 1,
-            progress=report,
-        )
+    made = figure.make(
+        "paper" if paper else "smoke" if smoke else "quick",
+        output,
+        device=device,
+        workers=workers if paper or workers else 1,
+        time_limit=time_limit,
+        progress=True,
+    )
     click.echo(made.caption)
     for file in made.files:
         click.echo(f"  {file}")
-
-
-def _workers(device: str | None) -> int:
-    """One a processor; on a GPU a few, which draw the random numbers for it."""
-    processors = os.cpu_count() or 1
-    return processors if device in (None, "cpu", "torch") else min(processors, GPU_WORKERS)
 
 
 def _gpu() -> str | None:

@@ -7,7 +7,7 @@ import importlib
 
 import click
 
-__all__ = ["COMMANDS", "giantsteps"]
+__all__ = ["COMMANDS", "HelpfulGroup", "giantsteps"]
 
 #: Command → the line that ``giantsteps --help`` shows; ``predict`` lives in ``cli/_predict.py``.
 COMMANDS = {
@@ -21,7 +21,17 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class HelpfulGroup(click.Group):
+    """A group that prints its help when it is called without a command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+
+class LazyGroup(HelpfulGroup):
     """A group that knows its commands by name and imports one only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

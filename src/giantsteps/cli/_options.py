@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from giantsteps.errors import InvalidProblem
+from giantsteps.questions import Side, names, question
 
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
 
-__all__ = ["build", "device_option", "problem_options"]
+__all__ = [
+    "assignment",
+    "build",
+    "campaign_options",
+    "device_option",
+    "problem_options",
+    "question_option",
+    "read_toml",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -32,8 +42,48 @@ FIELDS = {
 
 
 device_option = click.option(
-    "--device", help="Where to simulate: cpu, or a device of PyTorch such as cuda."
+    "--device", help="Device to simulate on: cpu, or one of PyTorch such as cuda."
 )
+
+
+def campaign_options(command: Command) -> Command:
+    """``--workers`` and ``--time-limit``."""
+    for decorator in (
+        click.option(
+            "--time-limit",
+            type=click.FloatRange(0, min_open=True),
+            metavar="SECONDS",
+            help="Stop a network that takes longer.",
+        ),
+        click.option(
+            "--workers",
+            type=click.IntRange(1),
+            help="Number of processes; default: one per processor or GPU, one for short runs.",
+        ),
+    ):
+        command = decorator(command)
+    return command
+
+
+def question_option(*sides: Side) -> Callable[[Command], Command]:
+    """``--question``, with the names of those that all the sides answer."""
+    return click.option(
+        "--question",
+        metavar="NAME",
+        default="risk",
+        show_default=True,
+        callback=partial(_check_question, sides),
+        help=f"Quantity to compute: {', '.join(names(*sides))}.",
+    )
+
+
+def _check_question(
+    sides: tuple[Side, ...], ctx: click.Context, option: click.Parameter, name: str
+) -> str:
+    asked = question(name)
+    for side in sides:
+        asked.function(side)
+    return name
 
 
 def problem_options(command: Command) -> Command:
@@ -55,7 +105,7 @@ def problem_options(command: Command) -> Command:
             "assignments",
             multiple=True,
             metavar="PATH=VALUE",
-            help="Change any field, such as steps.0.rate=2; repeatable.",
+            help="Set any field, such as steps.0.rate=2; repeatable.",
         ),
         click.option(
             "--vary",
@@ -83,21 +133,28 @@ def build(
     """
     from giantsteps.problem import Grid, Problem
 
-    data = _read(file) if file else {}
+    data = read_toml(file) if file else {}
     for name, text in fields.items():
         if text is not None:
             _put(data, FIELDS[name][0], _value(text))
     if steps:
         data["steps"] = [_step(text) for text in steps]
+    changes: dict[str, Any] = {}
+    for path, value in map(assignment, assignments):
+        if path.split(".")[0] in data:
+            changes[path] = value
+        else:  # nothing to change yet
+            _put(data, path, value)
     if not data:
         raise click.UsageError("no problem given: a TOML file, or flags such as --activation tanh")
     problem = Problem.from_data(data)
-    if assignments:
-        problem = problem.replace(dict(_assignment(text) for text in assignments))
+    if changes:
+        problem = problem.replace(changes)
     return Grid(problem, dict(_axis(text) for text in axes)) if axes else problem
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_toml(file: Path) -> dict[str, Any]:
+    """The content of a file, or one line that says what is wrong with it."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -123,7 +180,8 @@ def _put(data: dict[str, Any], path: str, value: Any) -> None:
     data[leaf] = value
 
 
-def _assignment(text: str, option: str = "--set") -> tuple[str, Any]:
+def assignment(text: str, option: str = "--set") -> tuple[str, Any]:
+    """``PATH=VALUE``."""
     path, equals, value = text.partition("=")
     if not equals or not path.strip() or not value.strip():
         raise InvalidProblem(option, text, "PATH=VALUE, such as steps.0.rate=2")
@@ -131,7 +189,7 @@ def _assignment(text: str, option: str = "--set") -> tuple[str, Any]:
 
 
 def _step(text: str) -> dict[str, Any]:
-    return dict(_assignment(part, "--step") for part in text.split(","))
+    return dict(assignment(part, "--step") for part in text.split(","))
 
 
 def _axis(text: str) -> tuple[str, list[Any]]:

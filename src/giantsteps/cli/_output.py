@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import os
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,19 +15,80 @@ import click
 if TYPE_CHECKING:
     from giantsteps.answers import Answer
 
-__all__ = ["emit", "output_options", "progress_bar", "table", "write_json"]
+__all__ = [
+    "DRAWINGS",
+    "check_file",
+    "check_folder",
+    "emit",
+    "exclusive",
+    "output_options",
+    "overwrite_option",
+    "table",
+    "write_json",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+#: Endings of a drawing.
+DRAWINGS = (".png", ".pdf", ".svg")
+
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace output files that exist."
+)
+
 
 def output_options(command: Command) -> Command:
-    """``--json`` and ``--csv``."""
+    """``--json``, ``--csv`` and ``--overwrite``."""
     for decorator in (
+        overwrite_option,
         click.option("--csv", "csv", type=click.Path(path_type=Path), help="Also write a CSV."),
         click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
     ):
         command = decorator(command)
     return command
+
+
+# Before the work ------------------------------------------------------------------------------
+
+
+def check_file(path: Path | None, overwrite: bool, *endings: str) -> None:
+    """Refuse an output that could not be written, or would replace a file unasked."""
+    if path is None:
+        return
+    if endings and path.suffix.lower() not in endings:
+        raise click.UsageError(f"'{path}' must end in {', '.join(endings)}")
+    if path.is_dir():
+        raise click.UsageError(f"'{path}' is a folder, not a file")
+    folder = path.parent
+    if not folder.is_dir():
+        raise click.UsageError(f"there is no folder '{folder}' for '{path.name}': create it first")
+    if not os.access(folder, os.W_OK):
+        raise click.UsageError(f"the folder '{folder}' cannot be written")
+    if path.exists() and not overwrite:
+        if sys.stdin.isatty() and sys.stderr.isatty():
+            click.confirm(f"'{path}' exists. Replace it?", abort=True, err=True)
+        else:
+            raise click.UsageError(f"'{path}' exists: add --overwrite, or choose another name")
+
+
+def check_folder(folder: Path, names: list[str], overwrite: bool) -> None:
+    """The same for files of a folder, which is made if it is not there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"cannot create the folder '{folder}': {error.strerror}") from None
+    for name in names:
+        check_file(folder / name, overwrite)
+
+
+def exclusive(**flags: object) -> None:
+    """Refuse flags that contradict each other."""
+    given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value]
+    if len(given) > 1:
+        raise click.UsageError(f"{' and '.join(given)} exclude each other: give one of them")
+
+
+# Answers --------------------------------------------------------------------------------------
 
 
 def emit(answer: Answer, as_json: bool, csv: Path | None, title: str) -> None:
@@ -64,20 +126,32 @@ _IN_TITLE = ("d", "source")
 
 
 def table(columns: Mapping[str, list[Any]], title: str) -> None:
-    """A plain table, numbers to six digits, nothing cut off; a single row stands upright."""
+    """A table, numbers to six digits, nothing cut off; a single row stands upright."""
+    from rich.console import Console
+    from rich.table import Table
+
     rows = [[_cell(value) for value in row] for row in zip(*columns.values(), strict=True)]
     click.echo(title)
     if not rows:
         click.echo("  none")
-    elif len(rows) == 1:
-        longest = max(map(len, columns))
-        for name, cell in zip(columns, rows[0], strict=True):
-            click.echo(f"  {name:<{longest}}  {cell}")
+        return
+    upright = len(rows) == 1
+    drawn = Table(box=None, show_header=not upright, pad_edge=True, padding=(0, 1), highlight=False)
+    if upright:
+        drawn.add_column(no_wrap=True)
+        drawn.add_column(no_wrap=True)
+        rows = [[name, cell] for name, cell in zip(columns, rows[0], strict=True)]
     else:
-        rows.insert(0, list(columns))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            click.echo("  " + "  ".join(map(str.rjust, row, widths)))
+        for name, values in columns.items():
+            text = any(isinstance(value, str) for value in values)
+            drawn.add_column(name, justify="left" if text else "right", no_wrap=True)
+    for row in rows:
+        drawn.add_row(*row)
+    console = Console(width=10_000, markup=False, highlight=False, emoji=False)
+    with console.capture() as printed:
+        console.print(drawn)
+    for line in printed.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def _cell(value: Any) -> str:
@@ -101,15 +175,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value
-
-
-@contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """``report(done, total)``: a bar on standard error if it is a terminal, else silence."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
-        task = progress.add_task(label, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -7,14 +7,10 @@ from typing import Any
 
 import click
 
-from ._options import build, problem_options
-from ._output import emit, output_options
+from ._options import build, problem_options, question_option
+from ._output import check_file, emit, output_options
 
-__all__ = ["QUESTIONS", "command"]
-
-QUESTIONS = ("risk", "weights", "kernel", "features", "gradient", "learned_function")
-#: Those that only the limit answers.
-LIMITS = ("bounds",)
+__all__ = ["command"]
 
 
 @click.command(
@@ -30,25 +26,23 @@ LIMITS = ("bounds",)
     """,
 )
 @problem_options
-@click.option(
-    "--question",
-    type=click.Choice((*QUESTIONS, *LIMITS)),
-    default="risk",
-    show_default=True,
-    help="What of.",
-)
+@question_option("theory")
 @click.option("-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit.")
 @output_options
-def command(question: str, d: int | None, as_json: bool, csv: Path | None, **stated: Any) -> None:
+def command(
+    question: str, d: int | None, as_json: bool, csv: Path | None, overwrite: bool, **stated: Any
+) -> None:
     """Answer by theory, in the limit or, with -d, at a finite size.
 
     FILE is a problem in TOML; flags, --set and --vary change it. The risk is the error on
     noiseless labels, before ("initial") and after the steps.
     """
-    target = build(**stated)
-    from giantsteps import theory
+    from giantsteps.questions import question as registered
 
-    if question in LIMITS and d is not None:
-        raise click.UsageError(f"{question} are those of the limit: leave out -d {d}")
-    answer = getattr(theory, question)(target, **({} if d is None else {"d": d}))
+    target = build(**stated)
+    check_file(csv, overwrite)
+    asked = registered(question)
+    if not asked.finite and d is not None:
+        raise click.UsageError(f"theory answers '{question}' in the limit alone: leave out -d {d}")
+    answer = asked.function("theory")(target, **({} if d is None else {"d": d}))
     emit(answer, as_json, csv, question)

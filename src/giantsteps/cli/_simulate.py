@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from ._options import build, device_option, problem_options
-from ._output import emit, output_options
-from ._predict import QUESTIONS
+from ._options import build, device_option, problem_options, question_option
+from ._output import check_file, emit, output_options
 
 __all__ = ["command"]
 
@@ -26,9 +25,7 @@ __all__ = ["command"]
     """,
 )
 @problem_options
-@click.option(
-    "--question", type=click.Choice(QUESTIONS), default="risk", show_default=True, help="What of."
-)
+@question_option("simulation")
 @click.option("-d", "--dimension", "d", type=int, required=True, help="Input dimension.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same network.")
 @device_option
@@ -40,6 +37,7 @@ def command(
     device: str | None,
     as_json: bool,
     csv: Path | None,
+    overwrite: bool,
     **stated: Any,
 ) -> None:
     """Draw one network of input dimension d, take its steps, and measure.
@@ -47,8 +45,9 @@ def command(
     standard_error is that of the test points, for this one network; for error bars over networks
     use 'giantsteps compare'.
     """
-    target = build(**stated)
-    from giantsteps import simulation
+    from giantsteps.questions import question as registered
 
-    answer = getattr(simulation, question)(target, d=d, seed=seed, device=device)
+    check_file(csv, overwrite)
+    ask = registered(question).function("simulation")
+    answer = ask(build(**stated), d=d, seed=seed, device=device)
     emit(answer, as_json, csv, question)

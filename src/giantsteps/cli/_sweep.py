@@ -1,7 +1,8 @@
-"""``giantsteps sweep``: thousands of cells from one file, resumed after anything."""
+"""``giantsteps sweep``: thousands of cells from one file, resumed after any interruption."""
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from . import FAILED, INTERRUPTED, OK
-from ._options import _assignment, _read
-from ._output import table
+from ._group import HelpfulGroup
+from ._options import assignment, read_toml
+from ._output import DRAWINGS, check_file, exclusive, overwrite_option, table
 
 if TYPE_CHECKING:
-    from giantsteps.sweeps import Status, Sweep
+    from giantsteps.campaign import Status
+    from giantsteps.sweeps import Sweep
 
 __all__ = ["command"]
 
@@ -24,12 +27,13 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
 _STORE = click.option(
-    "--store", type=click.Path(path_type=Path), help="Another store than the file's own."
+    "--store", type=click.Path(path_type=Path), help="Store to use in place of the file's own."
 )
 
 
 @click.group(
     "sweep",
+    cls=HelpfulGroup,
     short_help="Run, resume, export and draw a grid of problems, sizes and seeds.",
     epilog="""
     \b
@@ -63,7 +67,9 @@ def _run_options(command: Command) -> Command:
     for decorator in reversed(
         [
             click.option(
-                "--workers", type=click.IntRange(1), help="Processes (or SLURM jobs); default all."
+                "--workers",
+                type=click.IntRange(1),
+                help="Number of processes (or SLURM jobs); default: one per processor or GPU.",
             ),
             click.option(
                 "--threads",
@@ -72,20 +78,29 @@ def _run_options(command: Command) -> Command:
                 show_default=True,
                 help="Threads of the linear algebra in each worker.",
             ),
-            click.option("--serial", is_flag=True, help="Work in this process."),
+            click.option("--serial", is_flag=True, help="Work in this process alone."),
+            click.option(
+                "--time-limit",
+                type=click.FloatRange(0, min_open=True),
+                metavar="SECONDS",
+                help="End a cell that takes longer; it counts as failed.",
+            ),
             click.option(
                 "--dask",
                 metavar="ADDRESS",
-                help="Work on a Dask cluster: a scheduler's address, 'local' or 'slurm'.",
+                help="Work on a Dask cluster: the address of a scheduler, 'local' or 'slurm'.",
             ),
             click.option(
                 "--job",
                 multiple=True,
                 metavar="KEY=VALUE",
-                help="Of a SLURM job, such as cores=8, memory=16GB, walltime=02:00:00; repeatable.",
+                help="Option of a SLURM job, such as cores=8, memory=16GB, walltime=02:00:00; "
+                "repeatable.",
             ),
             click.option(
-                "--dry-run", is_flag=True, help="Say what would be run; print the SLURM script."
+                "--dry-run",
+                is_flag=True,
+                help="Only count the cells to run and estimate their time; print the SLURM script.",
             ),
         ]
     ):
@@ -103,7 +118,7 @@ def run(file: Path, store: Path | None, **options: Any) -> int:
     Cells that failed keep their error and are left out: see 'status' and 'retry'. Two runs on
     one machine share the work.
     """
-    return _run(_sweep(file, store), f"giantsteps sweep run {file}", again=False, **options)
+    return _run(_sweep(file, store), _resume(file, store), again=False, **options)
 
 
 @command.command("retry", short_help="Run the cells that failed, and what is not done yet.")
@@ -112,7 +127,7 @@ def run(file: Path, store: Path | None, **options: Any) -> int:
 @_run_options
 def retry(file: Path, store: Path | None, **options: Any) -> int:
     """Forget errors and run those cells again, with all that is not done yet."""
-    return _run(_sweep(file, store), f"giantsteps sweep run {file}", again=True, **options)
+    return _run(_sweep(file, store), _resume(file, store), again=True, **options)
 
 
 def _run(
@@ -122,48 +137,77 @@ def _run(
     workers: int | None,
     threads: int,
     serial: bool,
+    time_limit: float | None,
     dask: str | None,
     job: tuple[str, ...],
     dry_run: bool,
 ) -> int:
-    if serial and dask:
-        raise click.UsageError("--serial and --dask exclude each other")
+    exclusive(serial=serial, dask=dask)
+    exclusive(serial=serial, workers=workers)
+    exclusive(serial=serial, time_limit=time_limit)
     if job and dask != "slurm":
         raise click.UsageError("--job is for --dask slurm")
     keywords = dict(_job(text) for text in job)
+    from giantsteps.campaign import WorkersGone
+
     if dry_run:
-        return _dry_run(sweep, again, dask, keywords)
+        return _dry_run(sweep, again, dask, keywords, 1 if serial else workers)
     with ExitStack() as stack:
         stack.enter_context(_terminated_as_interrupted())
         try:
             executor: Any = "serial" if serial else "processes"
             if dask:
-                from giantsteps.sweeps import dask_crew
+                from giantsteps.campaign import dask_workers
 
-                executor = stack.enter_context(dask_crew(dask, workers, keywords))
-            report = stack.enter_context(_bar())
-            work = sweep.retry if again else sweep.run
-            status = work(executor=executor, workers=workers, threads=threads, progress=report)
-        except KeyboardInterrupt:
-            found = sweep.status()
-            click.echo(
-                f"stopped: {found.done} of {found.total} cells are done and saved in "
-                f"{sweep.store}; resume with: {resume}",
-                err=True,
+                executor = stack.enter_context(dask_workers(dask, workers, keywords))
+            status = sweep.run(
+                executor=executor,
+                workers=workers,
+                threads=threads,
+                time_limit=time_limit,
+                progress=True,
+                retry=again,
             )
+        except KeyboardInterrupt:
+            _say_stopped(sweep, resume, "stopped")
             return INTERRUPTED
+        except WorkersGone as error:
+            _say_stopped(sweep, resume, f"giantsteps: error: {error}")
+            return FAILED
     _show(status, sweep, resume)
     return FAILED if status.failed else OK
 
 
-def _dry_run(sweep: Sweep, again: bool, dask: str | None, job: dict[str, Any]) -> int:
+def _resume(file: Path, store: Path | None) -> str:
+    """The command that goes on from here."""
+    where = [] if store is None else ["--store", str(store)]
+    return shlex.join(["giantsteps", "sweep", "run", str(file), *where])
+
+
+def _say_stopped(sweep: Sweep, resume: str, why: str) -> None:
+    found = sweep.status()
+    click.echo(
+        f"{why}: {found.done} of {found.total} cells are done and saved in {sweep.store}; "
+        f"resume with: {resume}",
+        err=True,
+    )
+
+
+def _dry_run(
+    sweep: Sweep, again: bool, dask: str | None, job: dict[str, Any], workers: int | None
+) -> int:
+    from giantsteps.campaign import in_words, processors
+
     if dask == "slurm":
-        from giantsteps.sweeps import slurm_script
+        from giantsteps.campaign import slurm_script
 
         click.echo(slurm_script(job))
     found = sweep.status()
     count = found.left + found.running + (found.failed if again else 0)
     click.echo(f"{count} of {found.total} cells to run, into {sweep.store}", err=dask == "slurm")
+    networks, cost = sweep.cost()
+    if networks:
+        click.echo(in_words(networks, cost, workers or processors()), err=True)
     return OK
 
 
@@ -173,7 +217,7 @@ def _dry_run(sweep: Sweep, again: bool, dask: str | None, job: dict[str, Any]) -
 def status(file: Path, store: Path | None) -> None:
     """Count cells by source and question, and list the errors."""
     sweep = _sweep(file, store)
-    _show(sweep.status(), sweep, f"giantsteps sweep run {file}")
+    _show(sweep.status(), sweep, _resume(file, store))
 
 
 @command.command("export", short_help="Write all results to one file.")
@@ -186,10 +230,22 @@ def status(file: Path, store: Path | None) -> None:
     type=click.Path(path_type=Path),
     help="A file that ends in .nc (NetCDF), .parquet or .csv.",
 )
-@click.option("--summary", is_flag=True, help="Tables: means and theory, not one row a seed.")
-@click.option("--spectra", is_flag=True, help="NetCDF: with all simulated eigenvalues.")
-def export(file: Path, store: Path | None, output: Path, summary: bool, spectra: bool) -> None:
+@click.option(
+    "--summary",
+    is_flag=True,
+    help="Tables: means, theory and verdicts in place of one row per seed.",
+)
+@click.option("--spectra", is_flag=True, help="NetCDF: include all simulated eigenvalues.")
+@overwrite_option
+def export(
+    file: Path, store: Path | None, output: Path, summary: bool, spectra: bool, overwrite: bool
+) -> None:
     """Write the results as NetCDF, Parquet or CSV; cells that are not done are NaN."""
+    exclusive(summary=summary, spectra=spectra)
+    from giantsteps.answers import require
+
+    check_file(output, overwrite, ".nc", ".parquet", ".csv")
+    require("xarray" if output.suffix == ".nc" else "pandas", f"a {output.suffix} file")
     sweep = _sweep(file, store)
     sweep.export(output, summary=summary, spectra=spectra)
     click.echo(f"results: {output.resolve()}")
@@ -200,9 +256,21 @@ def export(file: Path, store: Path | None, output: Path, summary: bool, spectra:
 @_STORE
 @click.option("-x", metavar="PATH", help="Horizontal axis: a path that varies, or d.")
 @click.option("-y", metavar="PATH", help="Vertical axis: draws a heat map.")
-@click.option("--quantity", metavar="NAME", help="Such as risk.test (default) or risk.gain.")
-@click.option("--at", multiple=True, metavar="PATH=VALUE", help="Hold an axis fixed; repeatable.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: FILE.png.")
+@click.option(
+    "--quantity",
+    metavar="NAME",
+    help="Quantity to draw, such as risk.test (default), risk.gain or weights.spikes.0.value.",
+)
+@click.option(
+    "--at",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="Hold an axis fixed at one of its values; repeatable.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Figure to write; default: FILE.png."
+)
+@overwrite_option
 def plot(
     file: Path,
     store: Path | None,
@@ -211,10 +279,15 @@ def plot(
     quantity: str | None,
     at: tuple[str, ...],
     output: Path | None,
+    overwrite: bool,
 ) -> None:
     """Draw theory as lines and simulation with three standard errors; with -y, a heat map."""
+    from giantsteps.answers import require
+
+    require("matplotlib", "a figure", "plot")
     output = file.with_suffix(".png") if output is None else output
-    held = dict(_assignment(text, "--at") for text in at)
+    check_file(output, overwrite, *DRAWINGS)
+    held = dict(assignment(text, "--at") for text in at)
     _sweep(file, store).plot(x, y, quantity=quantity, at=held).save(output)
     click.echo(f"figure: {output.resolve()}")
 
@@ -233,7 +306,7 @@ def _sweep(file: Path, store: Path | None) -> Sweep:
 
     if is_store:
         return Sweep.from_store(file)
-    _read(file)  # names the file in errors of TOML
+    read_toml(file)  # names the file in errors of TOML
     return Sweep.from_toml(file, store=store)
 
 
@@ -245,14 +318,7 @@ def _job(text: str) -> tuple[str, Any]:
 
 
 def _show(status: Status, sweep: Sweep, resume: str) -> None:
-    rows = [*status.layers, status] if len(status.layers) > 1 else list(status.layers)
-    columns: dict[str, list[Any]] = {
-        "source": [getattr(row, "source", "all") for row in rows],
-        "question": [getattr(row, "question", "") for row in rows],
-    }
-    for name in ("total", "done", "failed", "running", "left"):
-        columns[name] = [getattr(row, name) for row in rows]
-    table(columns, f"{sweep.store}")
+    table(status.to_columns(), f"{sweep.store}")
     for error, count in list(status.errors.items())[:10]:
         click.echo(f"{count} × {error}")
     if len(status.errors) > 10:
@@ -261,46 +327,6 @@ def _show(status: Status, sweep: Sweep, resume: str) -> None:
         click.echo(f"try them again with: {resume.replace('sweep run', 'sweep retry')}")
     if status.left:
         click.echo(f"run what is left with: {resume}")
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[int, int, int], None]]:
-    """``report(done, failed, total)``: a bar with rate, time left and failures on a terminal."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(f"{task.speed:.3g}/s" if task.speed else "–/s")
-
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        Rate(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[failed]}"),
-        console=console,
-        disable=not console.is_terminal,
-        transient=True,
-    ) as progress:
-        task = progress.add_task("cells", total=None, failed="")
-
-        def report(done: int, failed: int, total: int) -> None:
-            shown = f"[red]{failed} failed" if failed else ""
-            progress.update(task, completed=done + failed, total=total, failed=shown)
-
-        yield report
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from giantsteps.comparison._compare import compare
+from giantsteps.comparison._compare import comparison_cells as comparison_cells
 from giantsteps.comparison._comparison import Comparison
-from giantsteps.comparison._stats import Agreement, Estimate, Verdict
+from giantsteps.comparison._quantities import Quantity as Quantity  # shared with other packages
+from giantsteps.comparison._quantities import resolution_limit as resolution_limit
 
-__all__ = ["Agreement", "Comparison", "Estimate", "Verdict", "compare"]
+__all__ = ["Comparison", "compare"]

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+import os
+import pickle
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from operator import index
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-import giantsteps.simulation
-import giantsteps.theory
+from giantsteps import campaign
 from giantsteps.answers import Answer
+from giantsteps.campaign import Cells, Progress, Store, decide, measure, read_answers
 from giantsteps.comparison._comparison import Comparison
-from giantsteps.comparison._quantities import Quantity, default_quantities
-from giantsteps.comparison._stats import judge
-from giantsteps.errors import InvalidProblem
+from giantsteps.comparison._quantities import Quantity, resolution_limit
+from giantsteps.errors import GiantstepsError, InvalidProblem
+from giantsteps.problem import Grid, Problem
+from giantsteps.questions import Question
+from giantsteps.questions import question as registered
+from giantsteps.simulation import run as draw
 
-if TYPE_CHECKING:
-    from giantsteps.problem import Grid, Problem
-
-__all__ = ["compare"]
-
-#: Questions that theory and simulation both answer.
-QUESTIONS = ("risk", "weights", "kernel", "features")
+__all__ = ["compare", "comparison_cells"]
 
 
 def compare(
@@ -31,29 +33,36 @@ def compare(
     *,
     seeds: int | Sequence[int] = 20,
     question: str = "risk",
-    quantities: Sequence[str] | None = None,
+    quantities: str | Sequence[str] | None = None,
     theory_d: int | Literal["finite"] | None = "finite",
     theory: Callable[..., Answer] | None = None,
     simulation: Callable[..., Answer] | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    device: Any = None,
+    time_limit: float | None = None,
+    progress: Progress | bool | None = None,
     **options: Any,
 ) -> Comparison:
     r"""Compare theory with the mean of simulations, with error bars and a verdict.
 
-    .. math:: t = (\bar x - \tau)/se, \qquad resolution = 3\,se/|\tau|
+    .. math:: t = (\bar x - \tau)/se, \qquad resolution = c_S\,se/|\tau|
 
-    over independent seeds. A quantity *agrees* if |t| ≤ 3 and the resolution is at most 2 %
-    (overlaps: 5 %), is *unresolved* if |t| ≤ 3 but the resolution is worse (take more seeds or a
-    larger d), *disagrees* if |t| > 3; with several sizes, a gap that shrinks towards zero, as
-    1/d or d^{-1/2}, is an effect of the *finite size*.
+    over S independent seeds. A number *disagrees* if its gap is too large for chance: Student's
+    t with S − 1 degrees of freedom and Holm's method keep the chance that any number of the
+    comparison is said to disagree, though the theory is right, at 1 %. Otherwise it *agrees* if
+    its resolution is at most 2 % (overlaps: 5 %), and is *unresolved* if not (take more seeds or
+    a larger d). With several sizes, a gap that shrinks towards zero, as 1/d or d^{-1/2}, is an
+    effect of the *finite size*.
 
-    ======  ============  ==============================
+    ======  ============  ==============================================
     symbol  argument      meaning
-    ======  ============  ==============================
+    ======  ============  ==============================================
     x̄       ``seeds``     mean over independent networks
     se                    its standard error
     τ       ``theory_d``  what theory says
-    ======  ============  ==============================
+    c_S                   quantile of Student's t, 3 for many seeds
+    ======  ============  ==============================================
 
     Parameters
     ----------
@@ -63,21 +72,34 @@ def compare(
         Input dimension of the simulated networks; several sizes show the trend.
     seeds : int or sequence of int
         How many seeds (0, 1, …), or which; at least two.
-    question : {"risk", "weights", "kernel", "features"}
-        What is asked of both.
-    quantities : sequence of str, optional
+    question : str
+        What is asked of both: any name of `giantsteps.questions.QUESTIONS` that theory and
+        simulation both answer.
+    quantities : str or sequence of str, optional
         Paths of numbers in the answer. For the risk ``"test"``, ``"train"``, ``"initial.test"``
         and ``"gain"`` (initial.test − test, paired on the same draws); for spectra the values
-        and overlaps of the predicted spikes.
+        and overlaps of the predicted spikes, such as ``"spikes.0.value"``; an array, such as the
+        ``"mean"`` of a learned function, is compared entry by entry.
     theory_d : "finite", int or None
         The d given to theory: that of the simulation, another one, or None for the limit.
     theory, simulation : callable, optional
         Other answers to compare: ``theory(problem, d=...)``, ``simulation(problem, d=...,
         seed=..., **options)``.
-    progress : callable, optional
-        Called as ``progress(done, total)`` after each simulation.
+    workers : int, optional
+        Processes that simulate. 1, the default, works in this process; with a device ``"cuda"``
+        and several GPUs the default is one process per GPU.
+    store : path-like, optional
+        SQLite file that keeps every network, so that an interrupted comparison resumes and a
+        larger one simulates only what is new. None keeps nothing.
+    device : str, optional
+        Where to simulate, as in `simulation.run`.
+    time_limit : float, optional
+        Seconds per network, after which the comparison stops with an error.
+    progress : callable or bool, optional
+        Called as ``progress(done, failed, total)``; True shows a bar on the terminal.
     **options
-        For the simulation: ``device``, ``dtype``, ``test_samples``, …
+        Of the question (``along``, ``top``, …) and of the simulation (``dtype``,
+        ``test_samples``, …).
 
     Returns
     -------
@@ -103,53 +125,197 @@ def compare(
     >>> print(comparison.verdict)
     unresolved
     """
-    sizes, seeds = _sizes(d), _seeds(seeds)
-    ask_theory = theory or _answerer(giantsteps.theory, question)
-    ask_simulation = simulation or _answerer(giantsteps.simulation, question)
-
-    predicted = [
-        ask_theory(problem, d=size if theory_d == "finite" else theory_d) for size in sizes
-    ]
-    names = default_quantities(predicted[-1]) if quantities is None else tuple(quantities)
-    measured = [Quantity(name) for name in names]
+    sizes, chosen, asked = _sizes(d), _seeds(seeds), registered(question)
+    if simulation is None:
+        asked.function("simulation")
+        _check_options(asked, options)
+    known = {name: value for name, value in options.items() if name in asked.takes("theory")}
+    ask = theory or partial(asked.function("theory"), **known)
+    predicted = [ask(problem, d=size if theory_d == "finite" else theory_d) for size in sizes]
+    measured = _quantities(quantities, asked, predicted[-1])
+    plan = _Plan(problem, asked, sizes, chosen, measured, {"device": device, **options})
     expected = {
         q.path: [(q.read(answer), q.scale(answer)) for answer in predicted] for q in measured
     }
-
-    samples: dict[str, list[list[Any]]] = {q.path: [[] for _ in sizes] for q in measured}
-    total = len(sizes) * len(seeds)
-    for done in range(total):
-        size, seed = divmod(done, len(seeds))
-        run = ask_simulation(problem, d=sizes[size], seed=seeds[seed], **options)
-        for q in measured:
-            samples[q.path][size].append(q.read(run))
-        if progress is not None:
-            progress(done + 1, total)
-
+    if simulation is None:
+        answers = plan.simulate(store, workers, time_limit, progress)
+    else:
+        answers = plan.ask(simulation, store, workers, time_limit, progress)
     agreements = {}
     for q in measured:
         values, scales = map(np.stack, zip(*expected[q.path]))
-        agreements[q.path] = judge(
-            np.array(samples[q.path]), values, sizes, limit=q.limit, scale=scales
-        )
+        samples = np.array([[q.read(answer) for answer in row] for row in answers])
+        limit = resolution_limit(q.path)
+        agreements[q.path] = measure(samples, values, sizes, limit=limit, scale=scales)
     return Comparison(
         problem=problem,
         question=question,
         sizes=sizes,
-        seeds=seeds,
-        agreements=agreements,
+        seeds=chosen,
+        agreements=decide(agreements),
         theory=tuple(predicted),
         refinable=theory is None,
     )
 
 
-def _answerer(package: Any, question: str) -> Callable[..., Answer]:
-    """The function of ``theory`` or ``simulation`` that answers ``question``."""
-    known = [name for name in QUESTIONS if hasattr(package, name)]
-    if question not in known:
-        raise InvalidProblem("question", question, f"one of {known} for {package.__name__}")
-    answerer: Callable[..., Answer] = getattr(package, question)
-    return answerer
+def comparison_cells(
+    problem: Problem | Grid,
+    d: int | Sequence[int],
+    *,
+    seeds: int | Sequence[int] = 20,
+    question: str = "risk",
+    **options: Any,
+) -> list[Cells]:
+    """The networks that `compare` would simulate."""
+    asked = registered(question)
+    gain = (Quantity("gain"),) if asked.initial else ()
+    return _Plan(problem, asked, _sizes(d), _seeds(seeds), gain, options).cells
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The networks of a comparison."""
+
+    problem: Problem | Grid
+    asked: Question
+    sizes: tuple[int, ...]
+    seeds: tuple[int, ...]
+    quantities: Sequence[Quantity]
+    options: Mapping[str, Any]
+
+    @property
+    def cells(self) -> list[Cells]:
+        """Networks after their steps, and before them where that is compared."""
+        known = self.asked.takes("simulation")
+        theirs = self.asked.options.keys() - known
+        options = {k: v for k, v in self.options.items() if k not in theirs}
+        if "bulk" in known:
+            options.setdefault("bulk", False)
+        if "top" in known:
+            options.setdefault("top", max(4, 1 + max(map(_spike, self.quantities), default=0)))
+        initial = self.asked.initial and any(q.needs_initial for q in self.quantities)
+        return Cells.of_networks(
+            self.problem, self.asked, self.sizes, self.seeds, options, initial=initial
+        )
+
+    def simulate(
+        self,
+        store: str | os.PathLike[str] | None,
+        workers: int | None,
+        time_limit: float | None,
+        progress: Progress | bool | None,
+    ) -> list[list[Answer]]:
+        """Answers of all networks, per size and seed."""
+        self._check_store(store)
+        self._check_networks()
+        cells = self.cells
+        executor, workers = _executor(workers, time_limit, self.options.get("device"))
+        with Store(store, write=True) as opened:
+            status = campaign.run(
+                cells,
+                opened,
+                executor=executor,
+                workers=workers,
+                time_limit=time_limit,
+                progress=progress,
+                retry=True,
+            )
+            if status.failed:
+                error, *_ = status.errors
+                raise GiantstepsError(f"{status.failed} networks failed: {error}")
+            return read_answers(cells[-1], opened)
+
+    def _check_networks(self) -> None:
+        """Refuse options that no network takes, before any is drawn."""
+        problem = next(iter(self.problem)) if isinstance(self.problem, Grid) else self.problem
+        options = {k: v for k, v in self.options.items() if k not in self.asked.options}
+        for d in self.sizes:
+            draw(problem, d, self.seeds[0], **options)
+
+    def _check_store(self, store: Any) -> None:
+        if store is None:
+            return
+        for name, value in self.options.items():
+            try:
+                json.dumps(value)
+            except (TypeError, ValueError):
+                allowed = f"None with this {name}: only numbers, texts and lists can be kept"
+                raise InvalidProblem("store", str(store), allowed) from None
+
+    def ask(
+        self,
+        simulation: Callable[..., Answer],
+        store: Any,
+        workers: int | None,
+        time_limit: float | None,
+        progress: Progress | bool | None,
+    ) -> list[list[Answer]]:
+        """The same of a function of the caller's own, of which nothing is kept."""
+        if store is not None:
+            allowed = "None with a simulation of your own: nobody could tell when it changes"
+            raise InvalidProblem("store", str(store), allowed)
+        given = {name: value for name, value in self.options.items() if value is not None}
+        call = partial(simulation, self.problem, **given)
+        executor, workers = _executor(workers, time_limit, None)
+        if executor != "serial":
+            _check_portable(simulation)
+        crew, _ = campaign.as_workers(executor, workers)
+        calls = [(_call, call, d, seed) for d in self.sizes for seed in self.seeds]
+        finished = False
+        try:
+            with campaign.shown(progress) as report:
+                found = campaign.each(crew, calls, report, time_limit)
+            finished = True
+        finally:
+            crew.close(now=not finished)
+        count = len(self.seeds)
+        return [found[start : start + count] for start in range(0, len(found), count)]
+
+
+def _call(function: Callable[..., Answer], d: int, seed: int) -> Answer:
+    return function(d=d, seed=seed)
+
+
+def _executor(workers: int | None, time_limit: float | None, device: Any) -> tuple[str, int | None]:
+    """This process for one worker, unless it has to be stopped in time or there are many GPUs."""
+    if workers is None and len(campaign.gpus(device)) > 1:
+        return "processes", None
+    alone = workers in (None, 1) and time_limit is None
+    return ("serial", 1) if alone else ("processes", 1 if workers is None else workers)
+
+
+def _check_portable(simulation: Callable[..., Answer]) -> None:
+    try:
+        pickle.dumps(simulation)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        allowed = "a function of a module, which workers can import; or workers=1"
+        raise InvalidProblem("simulation", simulation, allowed) from None
+
+
+def _check_options(asked: Question, given: Mapping[str, Any]) -> None:
+    """Refuse unknown options, and those that make one side answer another question."""
+    asked.check_options(given)
+    for name, value in given.items():
+        option = asked.options.get(name)
+        if option is not None and not option.detail and len(option.sides) == 1:
+            allowed = f"left out: only {option.sides[0]} takes it, so the answers would differ"
+            raise InvalidProblem(name, value, allowed)
+
+
+def _quantities(given: Any, asked: Question, answer: Answer) -> list[Quantity]:
+    if given is None:
+        names = tuple(asked.quantities(answer))
+    else:
+        names = (given,) if isinstance(given, str) else tuple(given)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidProblem("quantities", given, "names of numbers, such as 'test'")
+    return [Quantity(name) for name in dict.fromkeys(names)]
+
+
+def _spike(quantity: Quantity) -> int:
+    """Number of the spike that a path speaks of."""
+    parts = quantity.path.removeprefix("initial.").split(".")
+    return int(parts[1]) if parts[0] == "spikes" and parts[1].isdigit() else 0
 
 
 def _sizes(d: int | Sequence[int]) -> tuple[int, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -13,18 +12,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps.answers import Answer, require, to_csv
-from giantsteps.answers._export import plain
-from giantsteps.answers._leaves import Record
-from giantsteps.comparison._stats import (
-    BEYOND,
+from giantsteps.answers import Answer, Record, plain, require, to_csv
+from giantsteps.campaign import (
     VERDICTS,
     Agreement,
     Estimate,
     Verdict,
-    chance,
-    combined_p_value,
+    holm,
+    html_table,
+    seeds_to_resolve,
 )
+from giantsteps.comparison._quantities import Quantity
 from giantsteps.errors import NotCovered
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ class Comparison(Record):
     agreements : mapping of str to Agreement
         By quantity.
     theory : tuple of Answer
-        The answers of theory, one a size.
+        The answers of theory, one per size.
     refinable : bool
         Whether theory is that of the package, so that `plot` can ask it for more points.
 
@@ -93,22 +91,16 @@ class Comparison(Record):
 
     @cached_property
     def p_value(self) -> float:
-        """Of all cells and quantities together: how surprising the gaps are if theory is right."""
+        """How surprising the largest gap is if theory is right, among all that were compared."""
         cells = [np.ravel(agreement.p_value) for agreement in self.agreements.values()]
-        return combined_p_value(np.concatenate(cells))
+        adjusted = holm(np.concatenate(cells))
+        return float(np.nanmin(adjusted)) if np.isfinite(adjusted).any() else 1.0
 
     @cached_property
     def verdict(self) -> Verdict:
-        """The worst verdict, with allowance for the number of cells.
-
-        Of many cells some are beyond |t| = 3 by chance. The comparison as a whole disagrees
-        where all gaps together are as surprising as |t| > 3 is in a single cell; else it is the
-        worst of the other verdicts.
-        """
-        if self.p_value < chance(len(self.seeds)):
-            return "disagree"
+        """The worst of all verdicts; each of them allows for the number of cells."""
         found = {str(verdict) for a in self.agreements.values() for verdict in np.ravel(a.verdict)}
-        return max((v for v in VERDICTS[:3] if v in found), key=VERDICTS.index, default="agree")
+        return max((v for v in VERDICTS if v in found), key=VERDICTS.index, default="agree")
 
     @property
     def passed(self) -> bool:
@@ -118,9 +110,10 @@ class Comparison(Record):
     # Tables -----------------------------------------------------------------------------------
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """The tidy table as columns: one row for each cell, quantity and size."""
+        """The tidy table as columns: one row for each cell, quantity, entry of it, and size."""
         rows = list(self._rows())
-        return {name: [row[name] for row in rows] for name in rows[0]}
+        names = dict.fromkeys(name for row in rows for name in row)
+        return {name: [row.get(name) for row in rows] for name in names}
 
     def _rows(self) -> Iterable[dict[str, Any]]:
         first = self.theory[0]
@@ -128,18 +121,21 @@ class Comparison(Record):
         for cell in np.ndindex(first.shape):
             where = {dim: labels[dim][index] for dim, index in zip(first.dims, cell)}
             for name, agreement in self.agreements.items():
-                for d, estimate in zip(self.sizes, agreement.by_size):
-                    row = where | {"quantity": name, "d": d} | _numbers(estimate, cell)
-                    row["seeds"] = len(self.seeds)
-                    if agreement.extrapolated is not None:
-                        limit = _numbers(agreement.extrapolated, cell)
-                        row["extrapolated"] = limit["simulation"]
-                        row["extrapolated_standard_error"] = limit["standard_error"]
-                    row["verdict"] = str(np.asarray(agreement.verdict)[cell])
-                    yield row
+                axes = Quantity(name).axes(first)
+                for entry in np.ndindex(tuple(len(points) for points in axes.values())):
+                    at = {dim: float(axes[dim][n]) for dim, n in zip(axes, entry)}
+                    for d, estimate in zip(self.sizes, agreement.by_size):
+                        place = (*cell, *entry)
+                        row = where | {"quantity": name} | at | {"d": d} | _numbers(estimate, place)
+                        if agreement.extrapolated is not None:
+                            limit = _numbers(agreement.extrapolated, place)
+                            row["extrapolated"] = limit["simulation"]
+                            row["extrapolated_standard_error"] = limit["standard_error"]
+                        row["verdict"] = str(np.asarray(agreement.verdict)[place])
+                        yield row
 
     def to_frame(self) -> pd.DataFrame:
-        """A tidy data frame: one row for each cell, quantity and size (needs pandas)."""
+        """The table as a data frame (needs pandas)."""
         return require("pandas", "to_frame()").DataFrame(self.to_columns())
 
     def to_csv(self, path: str | PathLike[str]) -> None:
@@ -152,25 +148,26 @@ class Comparison(Record):
         Parameters
         ----------
         x : str, optional
-            Path of the horizontal axis, or ``"d"``; the first axis with numbers unless given.
+            Path of the horizontal axis, ``"d"``, or an axis of the quantity such as the ``"x"``
+            of a learned function; the first axis with numbers unless given.
         points : int
             Points of a line of theory, for which it is asked again; 0: those of the grid.
         **options
             For `giantsteps.displays.ComparisonDisplay.from_comparison`: ``quantity``, ``floor``,
             ``curve``, ``ax``, ``width``, …
         """
-        from giantsteps.displays import ComparisonDisplay
-        from giantsteps.displays._comparison import horizontal_axis
+        from giantsteps.displays import ComparisonDisplay, horizontal_axis
 
-        x = horizontal_axis(self, x)
-        if "curve" not in options and self.refinable and x != "d":
-            options["curve"] = self._curve(x, points)
+        x = horizontal_axis(self, x, options.get("quantity"))
+        if "curve" not in options and self.refinable and x in self.theory[-1].dims:
+            options["curve"] = self._curves(x, points)
         return ComparisonDisplay.from_comparison(self, x=x, **options)
 
-    def _curve(self, x: str, points: int) -> Answer | None:
-        """Theory on a finer grid along ``x``; None where it does not cover what lies between."""
-        from giantsteps import theory
+    def _curves(self, x: str, points: int) -> list[Answer] | None:
+        """Theory on a finer grid along ``x``, one answer per size; None where it does not cover
+        what lies between."""
         from giantsteps.problem import Grid
+        from giantsteps.questions import question
 
         assert isinstance(self.problem, Grid)
         coarse = self.theory[-1].coords[x]
@@ -179,16 +176,16 @@ class Comparison(Record):
         low, high = coarse.min(), coarse.max()
         space = np.geomspace if low > 0 and high / low >= 50 else np.linspace
         grid = Grid(self.problem.problem, self.problem.axes | {x: space(low, high, points)})
+        ask = question(self.question).function("theory")
         try:
-            answer: Answer = getattr(theory, self.question)(grid, d=self.theory[-1].d)
+            return [ask(grid, d=answer.d) for answer in self.theory]
         except NotCovered:
             return None
-        return answer
 
     # Display ----------------------------------------------------------------------------------
 
     def _summary(self) -> list[list[str]]:
-        if not self.theory[0].shape:
+        if not self.theory[0].shape and not any(np.shape(a.p_value) for a in self._judged):
             head = ["quantity", "d", "theory", "simulation", "t", "resolution", "verdict"]
             return [head, *(_cells(row) for row in self._rows())]
         head = ["quantity", "cells", "largest |t|", "worst resolution", *VERDICTS]
@@ -201,41 +198,35 @@ class Comparison(Record):
         )
 
     @property
+    def _judged(self) -> list[Agreement]:
+        return list(self.agreements.values())
+
+    @property
     def notes(self) -> list[str]:
-        """What to know of the verdict: chance, assumptions that are left, what would decide it."""
+        """What to know of the verdict: chance, assumptions that do not hold, what would decide."""
         notes = []
-        if self.theory[0].shape:
-            t = np.concatenate([np.ravel(a.largest.t) for a in self.agreements.values()])
-            t = np.abs(t[~np.isnan(t)])
-            beyond, expected = np.sum(t > BEYOND), t.size * chance(len(self.seeds))
+        t = np.abs(np.concatenate([np.ravel(a.largest.t) for a in self._judged]))
+        count = int(np.sum(~np.isnan(t)))
+        if count > len(self._judged):
             notes.append(
-                f"{beyond} of {t.size} beyond |t| = {BEYOND:g}, {expected:.1f} expected by chance; "
-                f"together p = {self.p_value:.2g}"
+                f"largest |t| = {np.nanmax(t):.2f} among {count} numbers (p = {self.p_value:.2g} "
+                "with allowance for their number)"
             )
         violated = dict.fromkeys(text for answer in self.theory for text in answer.violated)
         if violated:
-            notes.append(f"theory is approximate here, it assumes: {'; '.join(violated)}")
+            notes.append(f"the theory is approximate here, as it assumes: {'; '.join(violated)}")
         if self.verdict == "disagree" and len(self.sizes) == 1:
             (d,) = self.sizes
             notes.append(
                 "one size does not tell a finite-size gap from an error: give several, such as "
                 f"d = {d}, {2 * d}, {4 * d}"
             )
-        if self.verdict == "unresolved":
-            notes.append(f"about {self._seeds_to_resolve()} seeds, or a larger d, would resolve it")
+        seeds = max(map(seeds_to_resolve, self._judged), default=0.0)
+        if self.verdict == "unresolved" and seeds > len(self.seeds):
+            notes.append(
+                f"about {float(f'{seeds:.2g}'):.0f} seeds, or a larger d, would resolve it"
+            )
         return notes
-
-    def _seeds_to_resolve(self) -> int:
-        """How many seeds bring the worst resolution down to its limit, to two digits."""
-        worst = 1.0
-        for agreement in self.agreements.values():
-            at, beyond = agreement.largest, agreement.extrapolated
-            wide = np.asarray(at.resolution)
-            if beyond is not None:
-                wide = np.where(np.abs(at.t) > BEYOND, beyond.resolution, wide)
-            wide = wide[np.asarray(agreement.verdict) == "unresolved"]
-            worst = max(worst, float(wide.max(initial=0.0)) / agreement.limit)
-        return int(float(f"{worst**2 * len(self.seeds):.2g}"))
 
     def __repr__(self) -> str:
         rows = self._summary()
@@ -245,15 +236,7 @@ class Comparison(Record):
 
     def _repr_html_(self) -> str:
         head, *rows = self._summary()
-        top = "".join(f"<th>{escape(name)}</th>" for name in head)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-        )
-        return (
-            f"<table><caption>{escape(self._title())}</caption>"
-            f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-            + "".join(f"<p>{escape(note)}</p>" for note in self.notes)
-        )
+        return html_table(self._title(), dict(zip(head, zip(*rows))), self.notes)
 
 
 def _numbers(estimate: Estimate, cell: tuple[int, ...]) -> dict[str, float]:
@@ -272,7 +255,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
         f"{row['theory']:.6g}",
         simulated,
         f"{row['t']:+.2f}",
-        f"{100 * row['resolution']:.2g} %",
+        _percent(row["resolution"]),
         row["verdict"],
     ]
 
@@ -287,6 +270,11 @@ def _totals(name: str, agreement: Agreement) -> list[str]:
         name,
         str(int(compared.sum())),
         f"{t.max(initial=0.0):.2f}",
-        f"{100 * resolution.max(initial=0.0):.2g} %",
+        _percent(np.max(resolution, initial=0.0, where=~np.isnan(resolution))),
         *counts,
     ]
+
+
+def _percent(value: float) -> str:
+    """A resolution; that of zero is none."""
+    return "–" if np.isnan(value) else f"{100 * value:.2g} %"

@@ -2,80 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers import Answer, Risk, Spectrum
-from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem import suggest
 
-__all__ = ["OVERLAP_RESOLUTION", "RESOLUTION", "Quantity", "default_quantities"]
+__all__ = ["Quantity", "resolution_limit"]
 
-#: A number is resolved when three standard errors are within this part of it …
+#: A number is resolved when its resolution is at most this part of it …
 RESOLUTION = 0.02
-#: … and an overlap within this one.
+#: … and an overlap when it is at most this one.
 OVERLAP_RESOLUTION = 0.05
+
+
+def resolution_limit(path: str) -> float:
+    """Largest resolution that counts as resolved."""
+    return OVERLAP_RESOLUTION if "overlap" in path else RESOLUTION
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of an answer, named by the path of attributes that leads to it."""
+    """A number of an answer, or an array, named by the path of attributes that leads to it."""
 
     path: str
 
     @property
-    def limit(self) -> float:
-        """Largest resolution that counts as resolved."""
-        return OVERLAP_RESOLUTION if "overlap" in self.path else RESOLUTION
+    def needs_initial(self) -> bool:
+        """Whether it also looks at the network before the steps."""
+        return self.path == "gain" or self.path.split(".")[0] == "initial"
 
     def read(self, answer: Answer) -> NDArray[np.float64]:
-        """The number, or the array over the grid."""
+        """The number, of the shape of the grid; an array has its own axes after those."""
         value: Any = answer
         for part in self.path.split("."):
             try:
-                if isinstance(value, tuple):
-                    value = value[int(part)]
-                else:
-                    value = value[part] if isinstance(value, Mapping) else getattr(value, part)
+                value = _step(value, part)
             except (AttributeError, KeyError, IndexError, ValueError):
                 value = None
             if value is None:
-                kind = f"{type(answer).__name__} ({answer.source})"
-                raise InvalidProblem("quantities", self.path, f"a number that {kind} has")
+                self._refuse(answer)
         try:
-            return np.broadcast_to(np.asarray(value, dtype=float), answer.shape)
+            array = np.asarray(value, dtype=float)
+            if array.shape[: len(answer.shape)] == answer.shape:
+                return array
+            return np.broadcast_to(array, answer.shape)
         except (TypeError, ValueError):
-            raise InvalidProblem("quantities", self.path, "the path of one number") from None
+            self._refuse(answer)
+
+    def axes(self, answer: Answer) -> dict[str, Any]:
+        """Further axes of an array and the points along them, which are the rows of a table."""
+        shape = self.read(answer).shape[len(answer.shape) :]
+        dims, _ = answer._variables().get(self.path, ((), None))
+        names = dims[len(answer.dims) :] or tuple(f"axis {n}" for n in range(len(shape)))
+        points = answer._axes()
+        return {name: points.get(name, np.arange(n)) for name, n in zip(names, shape)}
 
     def scale(self, answer: Answer) -> NDArray[np.float64]:
         """What a resolution is relative to: the number itself.
 
-        A gain that vanishes is resolved relative to the error before the steps.
+        A gain that vanishes is resolved relative to the error before the steps, a function
+        relative to its largest value.
         """
         value = np.abs(self.read(answer))
         if self.path == "gain" and isinstance(answer, Risk) and answer.initial is not None:
             whole = np.abs(np.asarray(answer.initial.test))
             return np.where(value > 1e-9 * whole, value, whole)
-        return value
+        extra = tuple(range(len(answer.shape), value.ndim))
+        if not extra:
+            return value
+        return np.broadcast_to(value.max(axis=extra, keepdims=True), value.shape)
+
+    def _refuse(self, answer: Answer) -> NoReturn:
+        kind = f"{answer._kind()} ({answer.source})"
+        raise InvalidProblem(
+            "quantities", self.path, f"{suggest(self.path, _paths(answer))} in a {kind}"
+        )
 
 
-def default_quantities(answer: Answer) -> Sequence[str]:
-    """What is compared unless asked otherwise: all that theory predicts."""
-    if isinstance(answer, Risk):
-        compares = answer.field("steps") and answer.initial is not None
-        before = ("initial.test", "gain") if compares else ()
-        return ("test", "train", *before)
+def _step(value: Any, part: str) -> Any:
+    if isinstance(value, tuple):
+        return value[int(part)]
+    if isinstance(value, Mapping):
+        return value[part]
+    if isinstance(value, np.ndarray):
+        return value[..., int(part)]
+    return getattr(value, part)
+
+
+def _paths(answer: Answer) -> list[str]:
+    """Names of the numbers of an answer."""
+    names = list(answer._variables())
     if isinstance(answer, Spectrum):
-        if np.all(np.asarray(answer.count) == 0):
-            raise NotCovered(
-                "a comparison of spikes",
-                "theory predicts none for this problem",
-                "problems beyond the threshold (a larger rate or more samples), or the bulk "
-                "through its law",
-            )
-        known = range(len(answer.spikes))
-        return [f"spikes.{number}.{part}" for number in known for part in ("value", "overlap")]
-    raise InvalidProblem("quantities", None, f"paths of numbers of {type(answer).__name__}")
+        parts = ["value", "overlap", *(f"overlaps.{n}" for n in _overlaps(answer))]
+        names = [f"spikes.{n}.{part}" for n in range(len(answer.spikes)) for part in parts]
+    derived = ("gain", "ratio", "test_noisy")
+    return names + [name for name in derived if getattr(answer, name, None) is not None]
+
+
+def _overlaps(answer: Spectrum) -> list[str]:
+    return list(dict.fromkeys(name for spike in answer.spikes for name in spike.overlaps))

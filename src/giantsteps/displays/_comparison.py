@@ -78,6 +78,8 @@ class ComparisonDisplay(AxesDisplay):
         Its name.
     steps : str
         "step" or "steps", for the legend.
+    title : str
+        Above the axes, such as the slice that is shown.
 
     Attributes
     ----------
@@ -107,8 +109,9 @@ class ComparisonDisplay(AxesDisplay):
         floor: float | None = None,
         floor_label: str = "linear floor",
         steps: str = "step",
+        title: str = "",
     ) -> None:
-        self.series, self.steps = tuple(series), steps
+        self.series, self.steps, self.title = tuple(series), steps, title
         self.x_label, self.y_label, self.legend_title = x_label, y_label, legend_title
         self.floor, self.floor_label = floor, floor_label
 
@@ -120,47 +123,51 @@ class ComparisonDisplay(AxesDisplay):
         x: str | None = None,
         quantity: str | None = None,
         before: bool = True,
-        curve: Answer | None = None,
+        curve: Answer | Sequence[Answer] | None = None,
         floor: float | None = None,
         floor_label: str = "linear floor",
+        title: str = "",
         **options: Any,
     ) -> ComparisonDisplay:
-        """Draw a comparison.
+        """Draw a comparison, at every size that was simulated.
 
         Parameters
         ----------
         comparison : Comparison
         x : str, optional
-            Path of the horizontal axis, or ``"d"`` where there are several sizes; the first
-            axis of the grid with numbers unless given.
+            Path of the horizontal axis, an axis of the quantity (the ``"x"`` of a learned
+            function), or ``"d"`` where there are several sizes; the first of these with numbers
+            unless given.
         quantity : str, optional
             What to draw, the first that was compared (``"test"``) unless given.
         before : bool
             Draw ``"initial.test"`` beside ``"test"`` if it was compared.
-        curve : Answer, optional
-            An answer of theory over the same axes, finer along ``x``: for smooth lines.
+        curve : Answer or sequence of Answer, optional
+            Answers of theory over the same axes, finer along ``x``, one per size: for smooth
+            lines.
         floor, floor_label
             A dashed horizontal line and its name.
+        title : str
+            Above the axes.
         **options
             For `plot`: ``ax``, ``width``, ``height``.
         """
+        x = horizontal_axis(comparison, x, quantity)
         quantity = comparison.quantities[0] if quantity is None else quantity
-        if quantity not in comparison.quantities:
-            raise InvalidProblem("quantity", quantity, f"one of {comparison.quantities}")
-        x = horizontal_axis(comparison, x)
         series = _series(comparison, quantity, x, curve)
         earlier = f"initial.{quantity}"
         if before and earlier in comparison.quantities:
             series += _series(comparison, earlier, x, curve, before=True)
-        others = [dim for dim in comparison.theory[0].dims if dim != x]
+        others = _others(comparison, quantity, x)
         display = cls(
             series=series,
             x_label=_style.label(x),
-            y_label=_style.label(quantity),
+            y_label=_style.label(quantity, comparison.question),
             legend_title=_style.label(others[0]) if len(others) == 1 else "",
             floor=floor,
             floor_label=floor_label,
             steps="steps" if len(comparison.theory[0].field("steps")) > 1 else "step",
+            title=title,
         )
         return display.plot(**options)
 
@@ -174,6 +181,8 @@ class ComparisonDisplay(AxesDisplay):
             self.ax_.set_xscale("log")
         self.ax_.set_xlabel(self.x_label)
         self.ax_.set_ylabel(self.y_label)
+        if self.title:
+            self.ax_.set_title(self.title)
         self._legend(looks)
 
     def _looks(self) -> list[dict[str, Any]]:
@@ -225,10 +234,13 @@ class ComparisonDisplay(AxesDisplay):
         )
 
 
-def horizontal_axis(comparison: Comparison, x: str | None) -> str:
+def horizontal_axis(comparison: Comparison, x: str | None, quantity: str | None = None) -> str:
     """The path of the horizontal axis, checked."""
-    coords = comparison.theory[0].coords
-    numeric = [dim for dim, values in coords.items() if values.dtype.kind in "fiu"]
+    quantity = comparison.quantities[0] if quantity is None else quantity
+    if quantity not in comparison.quantities:
+        raise InvalidProblem("quantity", quantity, f"one of {comparison.quantities}")
+    axes = _axes(comparison, quantity)
+    numeric = [dim for dim, values in axes.items() if values.dtype.kind in "fiu"]
     if len(comparison.sizes) > 1:
         numeric.append("d")
     if not numeric:
@@ -240,34 +252,49 @@ def horizontal_axis(comparison: Comparison, x: str | None) -> str:
     return x
 
 
-def _series(
-    comparison: Comparison, quantity: str, x: str, curve: Answer | None, before: bool = False
-) -> list[Series]:
-    from giantsteps.comparison._quantities import Quantity
+def _axes(comparison: Comparison, quantity: str) -> dict[str, Any]:
+    """Axes of a quantity: those of the grid, then its own."""
+    from giantsteps.comparison import Quantity
 
-    answer, agreement = comparison.theory[-1], comparison[quantity]
-    others = [dim for dim in answer.dims if dim != x]
-    if x == "d":
-        points = np.asarray(comparison.sizes, dtype=float)
-        estimates = agreement.by_size
-        mean, error, theory = (
-            _rows(np.stack([np.asarray(getattr(e, name)) for e in estimates], axis=-1), -1)
-            for name in ("mean", "standard_error", "theory")
-        )
-        fine_x, fine = points, theory
-    else:
-        axis, points = answer.dims.index(x), answer.coords[x]
-        mean, error, theory = (
-            _rows(getattr(agreement.largest, name), axis)
-            for name in ("mean", "standard_error", "theory")
-        )
-        fine_x, fine = points, theory
-        if curve is not None:
-            fine_x = np.asarray(curve.coords[x])
-            fine = _rows(Quantity(quantity).read(curve), curve.dims.index(x))
+    answer = comparison.theory[-1]
+    return {**answer.coords, **Quantity(quantity).axes(answer)}
+
+
+def _others(comparison: Comparison, quantity: str, x: str) -> list[str]:
+    """Axes along which there are several curves."""
+    names = [dim for dim in _axes(comparison, quantity) if dim != x]
+    return [*names, "d"] if x != "d" and len(comparison.sizes) > 1 else names
+
+
+def _series(
+    comparison: Comparison,
+    quantity: str,
+    x: str,
+    curve: Answer | Sequence[Answer] | None,
+    before: bool = False,
+) -> list[Series]:
+    from giantsteps.comparison import Quantity
+
+    axes, estimates = _axes(comparison, quantity), comparison[quantity].by_size
+    sizes = np.asarray(comparison.sizes, dtype=float)
+    points = sizes if x == "d" else np.asarray(axes[x])
+    place = list(axes).index(x) if x != "d" else -1
+    found = {
+        name: np.stack([np.asarray(getattr(e, name)) for e in estimates], axis=-1)
+        for name in ("mean", "standard_error", "theory")
+    }
+    mean, error, theory = (_rows(values, place) for values in found.values())
+    fine_x, fine = points, theory
+    if curve is not None:
+        curves = curve if isinstance(curve, Sequence) else [curve]
+        fine_x = np.asarray(curves[-1].coords[x])
+        refined = [Quantity(quantity).read(answer) for answer in curves]
+        fine = _rows(np.stack(refined, axis=-1), place)
     if before and len(fine) > 1 and np.ptp(theory, axis=0).max() == 0:
         mean, error, fine = mean[:1], error[:1], fine[:1]
-    combinations = itertools.product(*(answer.coords[dim] for dim in others))
+    others = _others(comparison, quantity, x)
+    labels = {**axes, "d": [f"{size:.0f}" for size in sizes]}
+    combinations = itertools.product(*(labels[dim] for dim in others))
     return [
         Series(
             label=_name(others, values),

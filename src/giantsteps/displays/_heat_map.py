@@ -32,6 +32,8 @@ class HeatMapDisplay(Display):
         Title → values of shape (y, x); NaN is left white.
     x_label, y_label, label : str
         Of the axes and of the colour bar.
+    title : str
+        Above all panels.
 
     Attributes
     ----------
@@ -59,8 +61,9 @@ class HeatMapDisplay(Display):
         x_label: str,
         y_label: str,
         label: str,
+        title: str = "",
     ) -> None:
-        self.x, self.y, self.panels = x, y, dict(panels)
+        self.x, self.y, self.panels, self.title = x, y, dict(panels), title
         self.x_label, self.y_label, self.label = x_label, y_label, label
 
     def plot(
@@ -92,6 +95,8 @@ class HeatMapDisplay(Display):
                 if _spans_decades([self.y]):
                     place.set_yscale("log")
             axes[0].set_ylabel(self.y_label)
+            if self.title and ax is None:
+                self.figure_.suptitle(self.title)
             self.figure_.colorbar(mesh, ax=axes, label=self.label)
         return self
 

@@ -84,10 +84,25 @@ _LABELS = {
     r"train": r"training error",
     r"gain": r"gain $R_0 - R_1$",
     r"initial\.test": r"test error $R_0$",
-    r"initial\.train": r"training error before the step",
-    r"spikes\.(\d+)\.value": r"spike",
-    r"spikes\.(\d+)\.overlap": r"squared overlap",
+    r"x": r"input $x$ along the direction",
+    r"mean": r"learned function, mean",
+    r"band": r"learned function, standard deviation",
+    r"kappa": r"effective penalty $\kappa$",
+    r"df1": r"degrees of freedom $\mathrm{df}_1$",
+    r"df2": r"degrees of freedom $\mathrm{df}_2$",
+    r"loss": r"penalised training loss",
+    r"spike_norm": r"norm of the gradient's spike",
+    r"residual_operator_norm": r"operator norm of the gradient's residual",
+    r"residual_frobenius_norm": r"Frobenius norm of the gradient's residual",
 }
+#: Values outside the bulk: singular values of weights and features, eigenvalues of kernels.
+_VALUES = {
+    "weights": ("singular value", "s_{%d}(W)"),
+    "features": ("singular value", r"s_{%d}(\Phi)"),
+    "kernel": ("eigenvalue", r"\lambda_{%d}(K)"),
+    "tangent_kernel": ("eigenvalue", r"\lambda_{%d}(K_\mathrm{NT})"),
+}
+_ORDINALS = ("largest", "second", "third", "fourth", "fifth")
 
 
 @contextmanager
@@ -148,14 +163,38 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
         figure.savefig(path)
 
 
-def label(path: str) -> str:
-    """The axis label of a field or quantity; a path without one stands for itself."""
+def label(path: str, question: str = "") -> str:
+    """The axis label of a field or of a question's quantity, in words.
+
+    Examples
+    --------
+    >>> label("spikes.0.value", "weights")
+    'largest singular value $s_{1}(W)$'
+    >>> label("initial.train")
+    'training error before the steps'
+    """
     for pattern, text in _LABELS.items():
         match = re.fullmatch(pattern, path)
         if match:
             number = int(match[1]) if match.groups() else 0
             return text if number == 0 else f"{text} ({number + 1})"
-    return path
+    if path.startswith("initial."):
+        return f"{label(path.removeprefix('initial.'), question)} before the steps"
+    if match := re.fullmatch(r"spikes\.(\d+)\.value", path):
+        number = int(match[1])
+        name, symbol = _VALUES.get(question, ("value", r"\lambda_{%d}"))
+        return f"{_ordinal(number)} {name} ${symbol % (number + 1)}$"
+    if match := re.fullmatch(r"(?:spikes\.(\d+)\.)?overlaps?(?:\.(\w+))?", path):
+        of = f" of the {_ordinal(int(match[1]))} value" if match[1] else ""
+        other = f" with the {match[2].replace('_', ' ')}" if match[2] else ""
+        return f"squared overlap{of}{other}"
+    if match := re.fullmatch(r"by_degree\.(\d+)", path):
+        return f"test error of degree {match[1]}"
+    return path.replace("_", " ")
+
+
+def _ordinal(number: int) -> str:
+    return _ORDINALS[number] if number < len(_ORDINALS) else f"{number + 1}th"
 
 
 def colours(count: int) -> list[Any]:

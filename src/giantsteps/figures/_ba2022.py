@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from giantsteps import theory
-from giantsteps.displays._style import GREY, PALETTE
+from giantsteps.displays import GREY, PALETTE
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
@@ -16,7 +16,6 @@ from giantsteps.figures._networks import leading_vectors, risk_of_its_weights
 from giantsteps.functions import centered
 from giantsteps.gaussian import moments
 from giantsteps.problem import Grid, Problem, Ridge, Step
-from giantsteps.theory.steps.first import link_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -84,7 +83,7 @@ def kernel(draft: Draft, d: int, seeds: int, rates: Sequence[float]) -> Drawing:
         for rate in rates
     ]
     runs = [draft.spectra("kernel", p, d=d, seeds=seeds, top=1) for p in problems]
-    last = draft.memory.kept(leading_vectors, problems[-1], d=d, seeds=1, top=1)
+    last = draft.simulations.computed(leading_vectors, problems[-1], d=d, seeds=1, top=1)
     panels = [("eigenvalue of $K$", "density")] * len(rates)
     drawing, axes = draft.axes(*panels, (r"label $\tilde{y}_i$", r"$\sqrt{n}\,u_i$"), height=2.2)
     for ax, rate, problem, found in zip(axes, rates, problems, runs):
@@ -96,7 +95,8 @@ def kernel(draft: Draft, d: int, seeds: int, rates: Sequence[float]) -> Drawing:
     ax = axes[-1]
     draft.cloud(ax, labels, vector, "eigenvector")
     if answer.spikes:
-        slope = np.sqrt(answer.spikes[0].overlap / moments(link_of(problem)).second_moment)
+        link = problem.teacher.link  # type: ignore[attr-defined]
+        slope = np.sqrt(answer.spikes[0].overlap / moments(link).second_moment)
         ends = np.array([labels.min(), labels.max()])
         draft.line(ax, ends, slope * ends, "theory", color=PALETTE[0], zorder=4, label="theory")
         aligned = float((vector @ labels) ** 2 / (len(vector) * (labels @ labels)))
@@ -280,7 +280,7 @@ def steps(
         for p in problems
     ]
     equivalent = [
-        draft.memory.kept(risk_of_its_weights, p, d=d, seeds=seeds, samples=list(samples))
+        draft.simulations.computed(risk_of_its_weights, p, d=d, seeds=seeds, samples=list(samples))
         for p in problems
     ]
     drawing, (ax,) = draft.axes((r"readout samples $\alpha = n/d$", _RISK))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from giantsteps import theory
-from giantsteps.displays._style import GREY, colours
+from giantsteps.displays import GREY, colours
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
@@ -214,7 +214,7 @@ def spiked(
     def drawn(functions: tuple[str, str], spike: float) -> Measured:
         features = Problem(activation=functions[0], teacher=functions[1], width=1.0)
         readouts = [(r.samples, r.penalty) for r in (_sum_loss(a, 0.1) for a in samples)]
-        networks = draft.memory.kept(
+        networks = draft.simulations.computed(
             spiked_ridge, features, d=d, seeds=seeds, spike=spike, readouts=readouts
         )
         return Measured(lambda: np.stack([one["test"] for one in networks.value], axis=-1))

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 
 from giantsteps.answers import Answer, Spectrum, require
-from giantsteps.displays import DOUBLE, SINGLE, SpectrumDisplay
-from giantsteps.displays._style import GREY, MARKERS, colours
+from giantsteps.displays import DOUBLE, GREY, MARKERS, SINGLE, SpectrumDisplay, colours
 from giantsteps.figures._measured import Measured
-from giantsteps.figures._memory import Later, Memory
+from giantsteps.figures._simulations import Pending, Simulations
 from giantsteps.problem import Grid, Problem
 
 if TYPE_CHECKING:
@@ -39,8 +38,8 @@ class Draft:
 
     Attributes
     ----------
-    memory : Memory
-        What was simulated.
+    simulations : Simulations
+        What was asked of networks.
     rows : list of dict
         Every plotted point: panel, series, source, x, y, standard error.
     problems : dict
@@ -51,7 +50,7 @@ class Draft:
         Name of a panel → labels of its axes.
     """
 
-    memory: Memory
+    simulations: Simulations
     rows: list[dict[str, Any]] = field(default_factory=list)
     problems: dict[str, Problem | Grid] = field(default_factory=dict)
     violated: dict[str, None] = field(default_factory=dict)
@@ -87,15 +86,15 @@ class Draft:
             Of the question, such as ``top``.
         """
         self.noted(problem)
-        found = self.memory.samples(problem, quantity, d=d, seeds=seeds, **options)
+        found = self.simulations.samples(problem, quantity, d=d, seeds=seeds, **options)
         return Measured(lambda: found.value)
 
     def spectra(
         self, question: str, problem: Problem, *, d: int, seeds: int, **options: Any
-    ) -> Later[list[Spectrum]]:
-        """Whole spectra, one a seed: ``"weights"``, ``"kernel"`` or ``"features"``."""
+    ) -> Pending[list[Spectrum]]:
+        """Whole spectra, one per seed: ``"weights"``, ``"kernel"`` or ``"features"``."""
         self.noted(problem)
-        return self.memory.spectra(question, problem, d=d, seeds=seeds, **options)
+        return self.simulations.spectra(question, problem, d=d, seeds=seeds, **options)
 
     # Drawing ----------------------------------------------------------------------------------
 
@@ -178,7 +177,7 @@ class Draft:
         ax.axvline(place, **shown, label=label or None, zorder=0)
 
     def spectrum(
-        self, ax: Axes, answer: Spectrum, runs: Later[list[Spectrum]], **options: Any
+        self, ax: Axes, answer: Spectrum, runs: Pending[list[Spectrum]], **options: Any
     ) -> SpectrumDisplay:
         """A spectrum by theory over the histogram of the simulated one."""
         self.stated(answer)

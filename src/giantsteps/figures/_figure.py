@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import tomli_w
 
 from giantsteps.answers import bibtex, require, to_csv
+from giantsteps.campaign import Progress
 from giantsteps.displays import save, style
 from giantsteps.errors import InvalidProblem
 from giantsteps.figures._draft import Draft
-from giantsteps.figures._memory import Memory
-from giantsteps.problem._checks import suggest
+from giantsteps.figures._simulations import Simulations
+from giantsteps.problem import suggest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -75,8 +76,9 @@ class Figure:
         folder: str | Path = ".",
         *,
         device: str | None = None,
-        workers: int = 1,
-        progress: Callable[[int, int], None] | None = None,
+        workers: int | None = 1,
+        time_limit: float | None = None,
+        progress: Progress | bool | None = None,
         formats: Sequence[str] = FORMATS,
         **changes: Any,
     ) -> Made:
@@ -84,7 +86,7 @@ class Figure:
 
         Writes ``NAME.pdf``, ``.svg``, ``.png``, every plotted point as ``NAME.csv``, and caption,
         citation and settings as ``NAME.toml``. In paper form the simulations are kept in
-        ``NAME.sqlite``, and one that was stopped goes on where it was.
+        ``NAME.sqlite``, and an interrupted run can be resumed.
 
         Parameters
         ----------
@@ -93,10 +95,8 @@ class Figure:
             Made if it is not there.
         device : str, optional
             Where the simulations run, as in `simulation.run`.
-        workers : int
-            Processes that simulate.
-        progress : callable, optional
-            Called as ``progress(done, total)``, with the networks of the whole figure.
+        workers, time_limit, progress
+            As in `giantsteps.compare`; ``workers=None`` takes one process per processor or GPU.
         formats : sequence of str
             Suffixes of the drawing.
         **changes
@@ -113,14 +113,15 @@ class Figure:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as scratch, style():
             place = folder if size == "paper" else Path(scratch)
-            with Memory(
+            simulations = Simulations(
                 store=place / f"{self.name}.sqlite",
                 device=device,
                 workers=workers,
+                time_limit=time_limit,
                 progress=progress,
-            ) as memory:
-                draft = Draft(memory=memory)
-                drawing = self.draw(draft, **settings)
+            )
+            draft = Draft(simulations=simulations)
+            drawing = self.draw(draft, **settings)
             made = Made(figure=self, size=size, settings=settings, draft=draft, folder=folder)
             made.save(drawing, formats)
         require("matplotlib.pyplot", "a figure", "plot").close(drawing)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from giantsteps.campaign import mean_and_error
+
 __all__ = ["Measured"]
 
 Array = NDArray[np.float64]
@@ -51,12 +53,10 @@ class Measured:
     @cached_property
     def mean(self) -> Array:
         """Over seeds."""
-        return np.asarray(self.samples.mean(axis=-1))
+        return mean_and_error(self.samples, axis=-1)[0]
 
     @cached_property
     def standard_error(self) -> Array:
         """Of the mean; 0 for a single seed."""
-        seeds = self.samples.shape[-1]
-        if seeds == 1:
-            return np.zeros(self.samples.shape[:-1])
-        return np.asarray(self.samples.std(axis=-1, ddof=1) / np.sqrt(seeds))
+        _, error, count = mean_and_error(self.samples, axis=-1)
+        return np.where(count == 1, 0.0, error)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from giantsteps import theory
-from giantsteps.displays import PhaseDiagramDisplay
-from giantsteps.displays._style import GREY
+from giantsteps.displays import GREY, PhaseDiagramDisplay
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.problem import Grid, Init, Problem, Ridge, Step

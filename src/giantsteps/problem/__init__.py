@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+# Checks and plain data are shared with other packages; they are not part of the interface.
+from giantsteps.problem._checks import choice as choice
+from giantsteps.problem._checks import integer as integer
+from giantsteps.problem._checks import suggest as suggest
 from giantsteps.problem._convention import Convention
 from giantsteps.problem._conventions import CONVENTIONS, conventions_table
 from giantsteps.problem._covariance import Covariance, SpikedCovariance
@@ -18,6 +22,10 @@ from giantsteps.problem._second_layer import (
     as_second_layer,
 )
 from giantsteps.problem._step import Step
+from giantsteps.problem._serialize import content_hash as content_hash
+from giantsteps.problem._serialize import read_toml as read_toml
+from giantsteps.problem._serialize import to_data as to_data
+from giantsteps.problem._serialize import to_toml as to_toml
 
 __all__ = [
     "CONVENTIONS",

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import Source, require
+from giantsteps.campaign import (
+    Agreement,
+    Array,
+    Store,
+    Table,
+    decide,
+    mean_and_error,
+    measure,
+    read_table,
+)
+from giantsteps.comparison import resolution_limit
 from giantsteps.errors import InvalidProblem, StoreError
-from giantsteps.sweeps._cells import Layer, cell_address
-from giantsteps.sweeps._store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,24 +34,25 @@ if TYPE_CHECKING:
     from giantsteps.sweeps._sweep import Sweep
 
 __all__ = [
+    "PARTS",
     "Results",
-    "Table",
     "address",
+    "check_output",
     "export",
     "opened",
+    "quantity",
     "read",
+    "spread",
     "summarise",
     "to_frame",
     "to_xarray",
     "values",
 ]
 
-Array: TypeAlias = NDArray[np.float64]
-#: Name → (names of the axes, numbers).
-Table: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]
-
 #: What theory is called beside a simulated quantity.
 _BESIDE = {"finite width": "theory", "limit": "limit"}
+#: Parts of a quantity in a summary.
+PARTS = ("mean", "standard_error", "seeds", "theory", "limit", "t")
 #: Not quantities but facts about one cell: no statistics over seeds.
 _SINGLE = ("standard_error", "bulk", "degree")
 
@@ -52,15 +62,8 @@ _SINGLE = ("standard_error", "bulk", "degree")
 
 @dataclass(frozen=True)
 class Results:
-    """What is done.
-
-    Attributes
-    ----------
-    tables : dict of str to Table
-        By source: every number and array over the grid, d and seeds; NaN elsewhere.
-    points : dict of str to ndarray
-        Coordinates of further axes, such as those of learned functions.
-    """
+    """What is done: by source every number and array over the grid, d and seeds, NaN elsewhere;
+    and coordinates of further axes, such as those of learned functions."""
 
     tables: dict[str, Table]
     points: dict[str, Array]
@@ -74,13 +77,13 @@ def read(sweep: Sweep, store: Store, spectra: bool = False) -> Results:
     """
     found: dict[str, Table] = {source: {} for source in sweep.sources}
     points: dict[str, Array] = {}
-    for layer in sweep.layers:
-        for name, (dims, numbers) in _read_layer(layer, store, spectra).items():
-            if name.rpartition(".")[2] == dims[-1]:  # the same in all cells
+    for part in sweep.cells:
+        for name, (dims, numbers) in read_table(part, store, bulk=spectra).items():
+            if name == dims[-1]:  # the same in all cells
                 rows = numbers.reshape(-1, numbers.shape[-1])
-                points[dims[-1]] = rows[~np.isnan(rows).any(axis=1)][0]
+                points[name] = rows[~np.isnan(rows).any(axis=1)][0]
             else:
-                found[layer.source][name] = (dims, numbers)
+                found[part.source][f"{part.name}.{name}"] = (dims, numbers)
     for table in found.values():
         if {"risk.test", "risk.initial.test"} <= table.keys():
             dims, after = table["risk.test"]
@@ -101,86 +104,65 @@ def _fill(tables: Iterable[Table]) -> None:
                 table[name] = (dims, np.pad(numbers, room, constant_values=np.nan))
 
 
-def _read_layer(layer: Layer, store: Store, spectra: bool) -> Table:
-    dims = (*layer.sweep.grid.dims, "d", "seed")[: layer.addresses.ndim]
-    places = layer.addresses.ravel()
-    table: Table = {}
-    numbers = store.numbers(layer.source, layer.question)
-    here = [numbers.get(address, {}) for address in places]
-    for name in dict.fromkeys(name for cell in here for name in cell):
-        column = np.array([cell.get(name, np.nan) for cell in here])
-        table[f"{layer.name}.{name}"] = (dims, column.reshape(layer.addresses.shape))
-    for name in store.array_names(layer.source, layer.question):
-        if name == "support" or (name == "bulk" and not spectra):
-            continue
-        arrays = store.arrays(layer.source, layer.question, name)
-        cells = [arrays.get(address) for address in places]
-        own = next((cell[0] for cell in cells if cell is not None), None)
-        if own is not None:
-            stacked = _stack([None if cell is None else cell[1] for cell in cells], len(own))
-            shape = layer.addresses.shape + stacked.shape[1:]
-            table[f"{layer.name}.{name}"] = (dims + own, stacked.reshape(shape))
-    return table
-
-
-def _stack(cells: list[Array | None], ndim: int) -> Array:
-    """Arrays of several sizes as one, filled up with NaN."""
-    shapes = [cell.shape for cell in cells if cell is not None]
-    largest = tuple(max(shape[axis] for shape in shapes) for axis in range(ndim))
-    full = np.full((len(cells), *largest), np.nan)
-    for number, cell in enumerate(cells):
-        if cell is not None:
-            full[number][tuple(slice(size) for size in cell.shape)] = cell
-    return full
-
-
 # Statistics -----------------------------------------------------------------------------------
 
 
-def summarise(found: Mapping[str, Table]) -> Table:
-    """Means over the seeds that are done, standard errors, and theory beside them.
+def summarise(
+    found: Mapping[str, Table], sizes: Sequence[int]
+) -> tuple[Table, dict[str, Agreement]]:
+    """Means over the seeds that are done, standard errors, theory beside them, and verdicts.
 
     ``name.mean``, ``.standard_error``, ``.seeds``, and where theory answers ``.theory`` (at the
     same d), ``.limit``, and ``.t`` = (mean − theory)/standard error; against the limit where
     theory was not asked at d.
     """
     table: Table = {}
+    judged: dict[str, Agreement] = {}
     simulated = found.get("simulation", {})
     for name, (dims, samples) in simulated.items():
-        if "seed" in dims and name.rpartition(".")[2] not in _SINGLE:
-            kept = tuple(dim for dim in dims if dim != "seed")
-            for part, numbers in _moments(samples, dims.index("seed")).items():
-                table[f"{name}.{part}"] = (kept, numbers)
+        if "seed" not in dims or name.rpartition(".")[2] in _SINGLE:
+            continue
+        kept = tuple(dim for dim in dims if dim != "seed")
+        parts = mean_and_error(samples, dims.index("seed"))
+        for part, numbers in zip(("mean", "standard_error", "seeds"), parts):
+            table[f"{name}.{part}"] = (kept, numbers)
+        source = next((s for s in _BESIDE if name in found.get(s, {})), None)
+        if source is not None:
+            judged[name] = _measured(name, sizes, dims, samples, *found[source][name])
+            t = [np.asarray(judged[name].by_size[at].t) for at in np.argsort(np.argsort(sizes))]
+            table[f"{name}.t"] = (kept, np.stack(t, axis=kept.index("d")))
     for source, beside in _BESIDE.items():
         for name, variable in found.get(source, {}).items():
             table[f"{name}.{beside}"] = variable
-    for name in simulated:
-        if f"{name}.mean" not in table:
-            continue
-        beside = f"{name}.theory" if f"{name}.theory" in table else f"{name}.limit"
-        if beside in table:
-            table[f"{name}.t"] = _student(table, name, beside)
-    return table
+    return table, decide(judged)
 
 
-def _moments(samples: Array, axis: int) -> dict[str, Array]:
-    done = ~np.isnan(samples)
-    count = done.sum(axis=axis)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.where(done, samples, 0.0).sum(axis=axis) / count
-        gaps = np.where(done, samples - np.expand_dims(mean, axis), 0.0)
-        error = np.sqrt((gaps**2).sum(axis=axis) / (count - 1) / count)
-    error = np.where(count > 1, error, np.nan)
-    return {"mean": mean, "standard_error": error, "seeds": count.astype(float)}
-
-
-def _student(table: Table, name: str, beside: str) -> tuple[tuple[str, ...], Array]:
-    dims, mean = table[f"{name}.mean"]
-    own, theory = table[beside]
-    if "d" in dims and "d" not in own:
-        theory = np.expand_dims(theory, dims.index("d"))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return dims, (mean - theory) / table[f"{name}.standard_error"][1]
+def _measured(
+    name: str,
+    sizes: Sequence[int],
+    dims: tuple[str, ...],
+    samples: Array,
+    own: tuple[str, ...],
+    theory: Array,
+) -> Agreement:
+    """A simulated quantity beside theory, for all sizes at once."""
+    order = np.argsort(sizes)
+    moved = np.moveaxis(samples, (dims.index("d"), dims.index("seed")), (0, 1))
+    if "d" in own:
+        expected = np.moveaxis(theory, own.index("d"), 0)
+    else:
+        expected = np.broadcast_to(theory, (len(sizes), *theory.shape))
+    scale = np.abs(expected)
+    if dims[-1] == "x":  # a function is resolved relative to its size
+        largest = np.max(scale, axis=-1, keepdims=True, initial=0.0, where=np.isfinite(scale))
+        scale = np.broadcast_to(largest, scale.shape)
+    return measure(
+        moved[order],
+        expected[order],
+        [sizes[at] for at in order],
+        limit=resolution_limit(name),
+        scale=scale[order],
+    )
 
 
 # Data sets and tables -------------------------------------------------------------------------
@@ -192,7 +174,7 @@ def to_xarray(sweep: Sweep, spectra: bool = False) -> xr.Dataset:
     with opened(sweep) as store:
         results = read(sweep, store, spectra)
         notes = store.notes()
-    table = {**results.tables.get("simulation", {}), **summarise(results.tables)}
+    table = {**results.tables.get("simulation", {}), **summarise(results.tables, sweep.d)[0]}
     coords: dict[str, Any] = {**sweep.grid.coords, "d": list(sweep.d), "seed": list(sweep.seeds)}
     attributes = {
         "questions": ", ".join(sweep.questions),
@@ -210,47 +192,70 @@ def to_frame(sweep: Sweep, summary: bool) -> pd.DataFrame:
     with opened(sweep) as store:
         found = read(sweep, store).tables
     if summary or "simulation" not in sweep.sources:
-        rows = _summary_columns(sweep, summarise(found))
-    else:
-        dims = (*sweep.grid.dims, "d", "seed")
-        rows = _coordinates(sweep, dims)
-        for name, _, numbers in _spread(found["simulation"], dims):
-            rows[name] = numbers.ravel()
+        return pandas.DataFrame(_summary_columns(sweep, *summarise(found, sweep.d)))
+    dims = (*sweep.grid.dims, "d", "seed")
+    rows = _coordinates(sweep, dims)
+    for name, variable in found["simulation"].items():
+        for title, numbers in spread(name, variable, dims):
+            rows[title] = numbers.ravel()
     return pandas.DataFrame(rows)
 
 
-def _summary_columns(sweep: Sweep, table: Table) -> dict[str, Any]:
+def _summary_columns(sweep: Sweep, table: Table, judged: Mapping[str, Agreement]) -> dict[str, Any]:
     """One row for each problem, d and quantity; parts of a quantity are columns."""
-    parts = ("mean", "standard_error", "seeds", "theory", "limit", "t")
     dims = (*sweep.grid.dims, "d")
     shape = (*sweep.grid.shape, len(sweep.d))
-    quantities: dict[str, dict[str, Array]] = {}
-    for name, index, numbers in _spread(table, dims):
-        quantity, _, part = name.removesuffix(index).rpartition(".")
-        quantities.setdefault(quantity + index, {})[part] = np.broadcast_to(numbers, shape)
-    where = _coordinates(sweep, dims)
-    count = int(np.prod(shape))
-    names = list(quantities)
+    quantities: dict[str, dict[str, Any]] = {}
+    for name, variable in table.items():
+        base, _, part = name.rpartition(".")
+        for title, numbers in spread(base, variable, dims):
+            quantities.setdefault(title, {})[part] = np.broadcast_to(numbers, shape)
+    for name, agreement in judged.items():
+        own = tuple(dim for dim in table[f"{name}.mean"][0] if dim != "d")
+        verdict = np.asarray(agreement.verdict, dtype=object)
+        verdict = np.where(verdict == "", None, verdict)  # type: ignore[call-overload]
+        for title, verdicts in spread(name, (own, verdict), dims):
+            quantities[title]["verdict"] = np.broadcast_to(verdicts, shape)
     columns: dict[str, Any] = {
-        dim: np.repeat(np.asarray(labels), len(names)) for dim, labels in where.items()
+        dim: np.repeat(np.asarray(labels), len(quantities))
+        for dim, labels in _coordinates(sweep, dims).items()
     }
-    columns["quantity"] = np.tile(names, count)
-    absent = np.full(shape, np.nan)
-    for part in parts:
+    columns["quantity"] = np.tile(list(quantities), int(np.prod(shape)))
+    absent = {part: np.full(shape, np.nan) for part in PARTS} | {"verdict": np.full(shape, None)}
+    for part, nothing in absent.items():
         if any(part in found for found in quantities.values()):
-            stacked = [found.get(part, absent) for found in quantities.values()]
+            stacked = [found.get(part, nothing) for found in quantities.values()]
             columns[part] = np.stack(stacked, axis=-1).ravel()
     return columns
 
 
-def _spread(table: Table, row_dims: tuple[str, ...]) -> Iterator[tuple[str, str, Array]]:
-    """Numbers over the rows: a further axis is spread over names that end in ``.0``, ``.1``, …"""
-    for name, (dims, numbers) in table.items():
-        extra = len([dim for dim in dims if dim not in row_dims])
-        missing = [axis for axis, dim in enumerate(row_dims) if dim not in dims]
-        for index in np.ndindex(numbers.shape[numbers.ndim - extra :]):
-            ending = "".join(f".{number}" for number in index)
-            yield name + ending, ending, np.expand_dims(numbers[(..., *index)], missing)
+def spread(
+    name: str, variable: tuple[tuple[str, ...], Any], row_dims: tuple[str, ...]
+) -> Iterator[tuple[str, Any]]:
+    """A variable over the rows, for each entry of its further axes, named as in `compare`."""
+    dims, numbers = variable
+    extra = tuple(dim for dim in dims if dim not in row_dims)
+    missing = [axis for axis, dim in enumerate(row_dims) if dim not in dims]
+    for index in np.ndindex(numbers.shape[numbers.ndim - len(extra) :]):
+        yield quantity(name, extra, index), np.expand_dims(numbers[(..., *index)], missing)
+
+
+def quantity(name: str, extra: tuple[str, ...], index: tuple[int, ...]) -> str:
+    """The name that `compare` has for an entry of an array.
+
+    Examples
+    --------
+    >>> quantity("weights.overlap.teacher", ("spike",), (0,))
+    'weights.spikes.0.overlaps.teacher'
+    >>> quantity("risk.by_degree", ("degree",), (2,))
+    'risk.by_degree.2'
+    """
+    if extra == ("spike",):
+        found = re.fullmatch(r"(\w+\.(?:initial\.)?)(value|degree|overlap)(\.\w+)?", name)
+        if found is not None:
+            part = f"overlaps{found[3]}" if found[3] else found[2]
+            return f"{found[1]}spikes.{index[0]}.{part}"
+    return ".".join([name, *map(str, index)])
 
 
 def _coordinates(sweep: Sweep, dims: tuple[str, ...]) -> dict[str, Any]:
@@ -259,20 +264,28 @@ def _coordinates(sweep: Sweep, dims: tuple[str, ...]) -> dict[str, Any]:
     return {dim: labels[dim][grid.ravel()] for dim, grid in zip(dims, grids)}
 
 
+def check_output(path: Path) -> None:
+    """Refuse a file that cannot be written, or whose ending says nothing, before any work."""
+    kind = path.suffix.lower()
+    if kind not in (".nc", ".parquet", ".csv"):
+        raise InvalidProblem("output", str(path), "a file that ends in .nc, .parquet or .csv")
+    require("xarray" if kind == ".nc" else "pandas", f"{kind} files")
+    if kind == ".parquet":
+        require("pyarrow", "Parquet files")
+
+
 def export(sweep: Sweep, path: Path, summary: bool, spectra: bool) -> None:
     """See `Sweep.export`."""
+    check_output(path)
     kind = path.suffix.lower()
     if kind == ".nc":
         # NetCDF 4 where its libraries are installed, else NetCDF 3, which SciPy writes.
         modern = all(find_spec(name) for name in ("h5netcdf", "h5py"))
         to_xarray(sweep, spectra).to_netcdf(path, engine="h5netcdf" if modern else "scipy")
     elif kind == ".parquet":
-        require("pyarrow", "Parquet")
         to_frame(sweep, summary).to_parquet(path, index=False)
-    elif kind == ".csv":
-        to_frame(sweep, summary).to_csv(path, index=False)
     else:
-        raise InvalidProblem("output", str(path), "a file that ends in .nc, .parquet or .csv")
+        to_frame(sweep, summary).to_csv(path, index=False)
 
 
 # Single cells ---------------------------------------------------------------------------------
@@ -281,12 +294,11 @@ def export(sweep: Sweep, path: Path, summary: bool, spectra: bool) -> None:
 def address(sweep: Sweep, question: str, problem: Problem, d: int | None, seed: int | None) -> str:
     """The address of one cell of the sweep."""
     source = _source(d, seed)
-    for layer in sweep.layers:
-        asked = (layer.source, layer.question, layer.untrained and bool(problem.steps))
+    for part in sweep.cells:
+        asked = (part.source, part.question.name, part.untrained and bool(problem.steps))
         if asked == (source, question, False):
-            seen = problem.replace(layer.unseen).content_hash
-            found = cell_address(source, question, layer.options, seen, d, seed)
-            if found in layer.distinct:
+            found = part.address(problem.replace(part.unseen).content_hash, d, seed)
+            if found in part.distinct:
                 return found
     raise InvalidProblem(
         "cell", (question, problem, d, seed), f"one of the sweep's cells ({source})"
@@ -302,9 +314,8 @@ def values(
 ) -> dict[str, Any]:
     """See `Sweep.values`."""
     where = address(sweep, question, problem, d, seed)
-    source = _source(d, seed)
     with opened(sweep) as store:
-        numbers = store.numbers(source, question)
+        numbers = store.numbers([where])
         if where not in numbers:
             raise StoreError(f"this cell is not done: {store.errors().get(where, 'run the sweep')}")
         arrays = {name: array for name, (_, array) in store.arrays_of(where).items()}

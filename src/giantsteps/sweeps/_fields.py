@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,11 +10,10 @@ from typing import Any, get_args
 
 import numpy as np
 
-from giantsteps._versions import SIMULATION, THEORY
 from giantsteps.answers import Source
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Grid
-from giantsteps.problem._checks import choice, integer, suggest
+from giantsteps.problem import Grid, choice, integer, suggest
+from giantsteps.questions import QUESTIONS, RUN_OPTIONS
 
 __all__ = [
     "as_axes",
@@ -25,11 +23,7 @@ __all__ = [
     "as_questions",
     "as_sources",
     "check_problems",
-    "question_options",
 ]
-
-#: Questions about the readout, or about its samples.
-_READOUT = ("risk", "kernel", "features", "learned_function")
 
 
 def as_integers(given: Any, name: str, lower: int, count: bool = False) -> tuple[int, ...]:
@@ -54,7 +48,7 @@ def as_sources(given: Any) -> tuple[Source, ...]:
 
 
 def as_questions(given: Any) -> dict[str, dict[str, Any]]:
-    known = sorted(THEORY.keys() | SIMULATION.keys())
+    known = tuple(QUESTIONS)
     if isinstance(given, str):
         given = (given,)
     if not isinstance(given, Sequence | Mapping) or not given:
@@ -65,11 +59,10 @@ def as_questions(given: Any) -> dict[str, dict[str, Any]]:
         path = f"questions.{question}"
         if not isinstance(options, Mapping):
             raise InvalidProblem(path, options, "a table of options")
-        taken = (question_options(source, question) or () for source in get_args(Source))
-        own = {name for names in taken for name in names} - {*_run_options(), "dtype"}
+        own = QUESTIONS[question].options
         for name, value in options.items():
             if name not in own:
-                hint = suggest(name, sorted(own)) if own else "nothing: it has no options"
+                hint = suggest(name, own) if own else "nothing: it has no options"
                 raise InvalidProblem(f"{path}.{name}", value, f"left out: options are {hint}")
             _plain(value, f"{path}.{name}")
     return {question: dict(options) for question, options in questions.items()}
@@ -78,33 +71,13 @@ def as_questions(given: Any) -> dict[str, dict[str, Any]]:
 def as_options(given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise InvalidProblem("options", given, "a table of options of the simulation")
+    known = [name for name in RUN_OPTIONS if name != "dtype"]
     for name, value in given.items():
-        if name not in _run_options():
-            hint = suggest(name, _run_options())
+        if name not in known:
+            hint = suggest(name, known)
             raise InvalidProblem(f"options.{name}", value, f"left out: the key must be {hint}")
         _plain(value, f"options.{name}")
     return {name: value for name, value in given.items() if value is not None}
-
-
-def _run_options() -> list[str]:
-    from giantsteps import simulation
-
-    taken = ("problem", "d", "seed", "dtype")
-    return [name for name in inspect.signature(simulation.Run).parameters if name not in taken]
-
-
-def question_options(source: Source, question: str) -> frozenset[str] | None:
-    """Names of the options of a question; None if the source does not answer it."""
-    from giantsteps import simulation, theory
-
-    package: Any = simulation if source == "simulation" else theory
-    versions = SIMULATION if source == "simulation" else THEORY
-    if question not in versions or not hasattr(package, question):
-        return None
-    names = inspect.signature(getattr(package, question)).parameters
-    if source == "finite width" and "d" not in names:
-        return None
-    return frozenset(names) - {"problem", "d", "seed", "options"}
 
 
 def _plain(value: Any, name: str) -> None:
@@ -128,7 +101,9 @@ def check_problems(grid: Grid, sizes: Iterable[int], questions: Iterable[str]) -
     problem = grid.problem.replace(smallest)
     for d in sizes:
         problem.at(d)
-    if "readout" not in grid.axes and any(question in _READOUT for question in questions):
+    if "readout" not in grid.axes and any(
+        QUESTIONS[question].needs_readout for question in questions
+    ):
         problem.require_readout()
 
 

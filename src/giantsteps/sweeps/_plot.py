@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from giantsteps import theory
-from giantsteps.comparison._quantities import Quantity
-from giantsteps.displays import ComparisonDisplay, HeatMapDisplay, Series, _style
-from giantsteps.errors import GiantstepsError, InvalidProblem
-from giantsteps.problem import Grid
-from giantsteps.problem._checks import suggest
-from giantsteps.sweeps._cells import is_below
-from giantsteps.sweeps._export import Array, Table, opened, read, summarise
+from giantsteps.answers import Answer
+from giantsteps.campaign import Store, decide, is_below, measure, read_answers
+from giantsteps.comparison import Comparison, Quantity, resolution_limit
+from giantsteps.displays import ComparisonDisplay, HeatMapDisplay, label
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem import Grid, suggest
+from giantsteps.questions import QUESTIONS
+from giantsteps.sweeps._export import opened
 
 if TYPE_CHECKING:
     from giantsteps.sweeps._sweep import Sweep
@@ -26,8 +24,6 @@ __all__ = ["plot"]
 
 #: Most points at which theory is asked for lines finer than the grid.
 FINE = 1000
-#: Parts of a quantity that are drawn.
-_PARTS = ("mean", "standard_error", "theory", "limit")
 
 
 def plot(
@@ -40,262 +36,129 @@ def plot(
     options: Mapping[str, Any],
 ) -> ComparisonDisplay | HeatMapDisplay:
     """See `Sweep.plot`."""
+    question, _, path = (quantity or "").partition(".")
+    if quantity is None:
+        question = "risk" if "risk" in sweep.questions else next(iter(sweep.questions))
+    elif question not in sweep.questions:
+        raise InvalidProblem("quantity", quantity, f"a quantity of {', '.join(sweep.questions)}")
+    held = {name: _find(sweep, name, value) for name, value in at.items()}
+    title = ", ".join(f"{name} = {_points(sweep)[name][n]}" for name, n in held.items())
     with opened(sweep) as store:
-        table = _spread(summarise(read(sweep, store).tables))
-    names = _quantities(table)
-    quantity = names[0] if quantity is None else quantity
-    if quantity not in names:
-        raise InvalidProblem("quantity", quantity, suggest(quantity, names))
-    axes = _Axes(sweep, at)
-    axes.hold(layer.unseen for layer in sweep.layers if layer.name == quantity.split(".")[0])
-    x = axes.choose(x, "x")
-    if y is None:
-        return _curves(sweep, table, quantity, axes, x, points).plot(**options)
-    if axes.choose(y, "y") == x:
-        raise InvalidProblem("y", y, f"another axis than x = {x}")
-    return _map(table, quantity, axes, x, y).plot(**options)
+        found = _comparison(_slice(sweep, held, question), question, path, store)
+    if y is not None:
+        return _map(found, x, y, title).plot(**options)
+    curves = np.size(found.agreements[found.quantities[0]].p_value) * len(found.sizes)
+    cheap = curves * points <= FINE * max(found.theory[0].shape, default=1)
+    return found.plot(x, points=points if cheap else 0, title=title, **options)
 
 
-class _Axes:
-    """The axes of a sweep, and where they are held fixed.
-
-    Parameters
-    ----------
-    at : mapping
-        Path (or ``"d"``) → value; the nearest value of the axis is taken.
-    """
-
-    def __init__(self, sweep: Sweep, at: Mapping[str, Any]) -> None:
-        self.points: dict[str, Any] = {**sweep.grid.coords, "d": np.array(sweep.d, dtype=float)}
-        self.held: dict[str, int] = {}
-        for path, value in at.items():
-            if path not in self.points:
-                raise InvalidProblem("at", path, suggest(path, self.points))
-            self.held[path] = _nearest(path, self.points[path], value)
-
-    def hold(self, unseen: Iterable[Mapping[str, Any]]) -> None:
-        """Hold what the question does not see."""
-        for path in [path for paths in unseen for path in self.points if is_below(path, paths)]:
-            self.held.setdefault(path, 0)
-
-    @property
-    def numeric(self) -> list[str]:
-        """Axes with more than one number that are not held fixed."""
-        return [
-            path
-            for path, points in self.points.items()
-            if points.dtype.kind == "f" and points.size > 1 and path not in self.held
-        ]
-
-    def choose(self, path: str | None, name: str) -> str:
-        """``path`` if it can be an axis of a figure, the first such axis if it is None."""
-        if path in self.numeric:
-            return path
-        if path is None and self.numeric:
-            return self.numeric[0]
-        allowed = f"one of {self.numeric}" if self.numeric else "an axis with several numbers"
-        raise InvalidProblem(name, path, allowed)
-
-    def rows(self, dims: tuple[str, ...], values: Array, *last: str) -> Array:
-        """Values with the axes ``last`` at the end and held ones gone; a row for all others."""
-        missing = [path for path in self.points if path not in dims]
-        room = tuple(len(self.points[path]) for path in missing)
-        spare = values.reshape(values.shape + (1,) * len(room))
-        values = np.broadcast_to(spare, values.shape + room)
-        dims = (*dims, *missing)
-        order = [path for path in self.points if path not in last] + list(last)
-        values = values.transpose([dims.index(path) for path in order])
-        index = tuple(self.held.get(path, slice(None)) for path in order)
-        values = values[index]
-        return values.reshape(-1, *values.shape[values.ndim - len(last) :])
-
-    def grid(self, sweep: Sweep, axes: Mapping[str, Any]) -> Grid:
-        """The grid of the sweep without what is held, with other ``axes``."""
-        given = sweep.grid.axes
-        held = {path: given[path][at] for path, at in self.held.items() if path in given}
-        free = {path: values for path, values in given.items() if path not in self.held}
-        return Grid(sweep.grid.problem.replace(held), {**free, **axes})
-
-    def sizes(self, sweep: Sweep) -> Sequence[int]:
-        """Every d, or the one that is held."""
-        return sweep.d if "d" not in self.held else [sweep.d[self.held["d"]]]
-
-    def others(self, *last: str) -> dict[str, Any]:
-        """Points of the axes that make rows."""
-        return {
-            path: points
-            for path, points in self.points.items()
-            if path not in last and path not in self.held
-        }
+def _points(sweep: Sweep) -> dict[str, Any]:
+    return {**sweep.grid.coords, "d": np.array(sweep.d)}
 
 
-def _nearest(path: str, points: Any, value: Any) -> int:
-    if points.dtype.kind == "f":
-        try:
-            return int(np.argmin(np.abs(points - float(value))))
-        except (TypeError, ValueError):
-            raise InvalidProblem("at", {path: value}, "a number for this axis") from None
-    found = np.flatnonzero(points == str(value))
+def _find(sweep: Sweep, path: str, value: Any) -> int:
+    """The place of a value on an axis; a number may be rounded to six digits."""
+    if path not in _points(sweep):
+        raise InvalidProblem("at", path, suggest(path, _points(sweep)))
+    points = _points(sweep)[path]
+    try:
+        if points.dtype.kind in "fiu":
+            found = np.flatnonzero(np.isclose(points, float(value), rtol=1e-5, atol=0.0))
+        else:
+            found = np.flatnonzero(points == str(value))
+    except (TypeError, ValueError):
+        raise InvalidProblem("at", {path: value}, "a number for this axis") from None
     if not found.size:
-        raise InvalidProblem("at", {path: value}, suggest(str(value), points.tolist()))
+        known = ", ".join(map(str, points.tolist()))
+        raise InvalidProblem("at", {path: value}, f"one of the values of {path}: {known}")
     return int(found[0])
 
 
-def _spread(table: Table) -> Table:
-    """A quantity with a further axis (spikes, degrees) as several: ``weights.value.0``, …"""
-    spread: Table = {}
-    for name, (dims, values) in table.items():
-        if dims and dims[-1] in ("spike", "degree"):
-            base, _, part = name.rpartition(".")
-            for number in range(values.shape[-1]):
-                spread[f"{base}.{number}.{part}"] = (dims[:-1], values[..., number])
-        else:
-            spread[name] = (dims, values)
-    return spread
-
-
-def _quantities(table: Table) -> list[str]:
-    """What can be drawn, the test error first."""
-    names = dict.fromkeys(
-        name.rpartition(".")[0] for name in table if name.rpartition(".")[2] in _PARTS
+def _slice(sweep: Sweep, held: Mapping[str, int], question: str) -> Sweep:
+    """The sweep with some axes held, and those that the question does not see."""
+    unseen = [path for path in sweep.grid.axes if is_below(path, QUESTIONS[question].unseen)]
+    places = {**dict.fromkeys(unseen, 0), **held}
+    fixed = {p: sweep.grid.axes[p][n] for p, n in places.items() if p in sweep.grid.axes}
+    free = {p: values for p, values in sweep.grid.axes.items() if p not in fixed}
+    return dataclasses.replace(
+        sweep,
+        grid=Grid(sweep.grid.problem.replace(fixed), free),
+        d=(sweep.d[places["d"]],) if "d" in places else tuple(sorted(sweep.d)),
+        questions={question: sweep.questions[question]},
     )
-    if not names:
+
+
+def _comparison(sweep: Sweep, question: str, path: str, store: Store) -> Comparison:
+    """Theory and simulation of a sweep as `compare` has them; NaN where nothing is done."""
+    asked = QUESTIONS[question]
+    parts = {part.source: part for part in sweep.cells}  # the last one is after the steps
+    answers: dict[str, list[list[Answer]]] = {}
+    for source, part in parts.items():
+        if set(store.numbers(part.distinct)):
+            answers[source] = read_answers(part, store)
+    if not answers:
         raise InvalidProblem("store", "no results", "run before it is drawn")
-    return sorted(names, key=lambda name: (name != "risk.test", list(names).index(name)))
-
-
-def _curves(
-    sweep: Sweep, table: Table, quantity: str, axes: _Axes, x: str, points: int
-) -> ComparisonDisplay:
-    others = axes.others(x)
-    named = [path for path, values in others.items() if len(values) > 1]
-    labels = [
-        _label({path: value for path, value in zip(others, values) if path in named})
-        for values in itertools.product(*others.values())
-    ]
-    question, _, rest = quantity.partition(".")
-    series = _series(table, quantity, axes, x, labels)
-    before = f"{question}.initial.{rest}"
-    if f"{before}.mean" in table or f"{before}.theory" in table:
-        series += [
-            dataclasses.replace(one, before=True)
-            for one in _distinct(_series(table, before, axes, x, labels))
-        ]
-    return ComparisonDisplay(
-        series=_refined(sweep, series, labels, question, rest, axes, x, points),
-        x_label=_style.label(x),
-        y_label=_style.label(_path(rest)),
-        legend_title=_style.label(named[0]) if len(named) == 1 else "",
-        steps="steps" if len(sweep.grid.problem.steps) > 1 else "step",
+    theory = answers.get("finite width") or answers.get("limit", []) * len(sweep.d)
+    networks = answers.get("simulation")
+    shown = [row[0] for row in theory or networks or []]
+    names = [path] if path else list(asked.quantities(shown[-1]))[:1]
+    agreements = {}
+    for name in (names[0], f"initial.{names[0]}"):
+        quantity = Quantity(name)
+        try:
+            example = quantity.read(shown[-1])
+            simulated = [[quantity.read(one) for one in row] for row in networks or []]
+        except InvalidProblem as error:
+            if name != names[0]:
+                continue
+            allowed = f"'{question}.' and {error.allowed}"
+            raise InvalidProblem("quantity", f"{question}.{name}", allowed) from None
+        nothing = np.full((len(sweep.d), *example.shape), np.nan)
+        samples = np.array(simulated) if networks else nothing[:, None]
+        expected = np.stack([quantity.read(one) for one in shown]) if theory else nothing
+        limit = resolution_limit(name)
+        agreements[name] = measure(samples, expected, sweep.d, limit=limit)
+    return Comparison(
+        problem=sweep.grid if sweep.grid.dims else sweep.grid.problem,
+        question=question,
+        sizes=sweep.d,
+        seeds=sweep.seeds,
+        agreements=decide(agreements),
+        theory=tuple(shown),
+        refinable=bool(theory),
     )
 
 
-def _series(table: Table, quantity: str, axes: _Axes, x: str, labels: list[str]) -> list[Series]:
-    points = axes.points[x]
-    parts = {
-        part: axes.rows(*table[f"{quantity}.{part}"], x)
-        for part in _PARTS
-        if f"{quantity}.{part}" in table
-    }
-    absent = np.full((len(labels), points.size), np.nan)
-    line = parts.get("theory", parts.get("limit", absent))
-    mean, error = parts.get("mean", absent), parts.get("standard_error", absent)
-    return [
-        Series(
-            label=label,
-            x=points,
-            mean=mean[row],
-            standard_error=np.nan_to_num(error[row]),
-            curve_x=points,
-            curve=line[row],
-        )
-        for row, label in enumerate(labels)
-    ]
-
-
-def _distinct(series: list[Series]) -> list[Series]:
-    """Each curve once: networks that differ in their steps start alike."""
-    found = {(one.mean.tobytes(), one.curve.tobytes()): one for one in reversed(series)}
-    return list(reversed(found.values()))
-
-
-def _refined(
-    sweep: Sweep,
-    series: list[Series],
-    labels: list[str],
-    question: str,
-    rest: str,
-    axes: _Axes,
-    x: str,
-    points: int,
-) -> list[Series]:
-    """The same with finer lines: theory is asked at more points, where that is quickly done."""
-    coarse = axes.points[x]
-    cheap = len(labels) * points <= FINE and points > coarse.size
-    source = next((name for name in ("finite width", "limit") if name in sweep.sources), None)
-    if x == "d" or not cheap or source is None:
-        return series
-    low, high = coarse.min(), coarse.max()
-    space = np.geomspace if low > 0 and high / low >= 50 else np.linspace
-    grid = axes.grid(sweep, {x: space(low, high, points)})
-    lines = {}
-    try:
-        answers = [
-            getattr(theory, question)(grid, d=d)
-            for d in ([None] if source == "limit" else axes.sizes(sweep))
-        ]
-        for path in dict.fromkeys(("initial." * one.before) + rest for one in series):
-            read = Quantity(_path(path)).read
-            values = np.stack([read(answer) for answer in answers], axis=-1)
-            dims = (*grid.dims, "d") if "d" not in axes.held else grid.dims
-            values = values if "d" not in axes.held else values[..., 0]
-            lines[path] = axes.rows(dims, values, x)
-    except GiantstepsError:
-        return series
-    return [
-        dataclasses.replace(
-            one,
-            curve_x=grid.coords[x],
-            curve=lines[("initial." * one.before) + rest][labels.index(one.label)],
-        )
-        for one in series
-    ]
-
-
-def _path(rest: str) -> str:
-    """``value.0`` of a table as the path in the answer, ``spikes.0.value``."""
-    found = re.fullmatch(r"(value|overlap)(\.\w+)?\.(\d+)", rest.removeprefix("initial."))
-    if found is None:
-        return rest
-    name = f"overlaps{found[2]}" if found[2] else found[1]
-    return f"{'initial.' * rest.startswith('initial.')}spikes.{found[3]}.{name}"
-
-
-def _label(values: Mapping[str, Any]) -> str:
-    texts = {
-        path: f"{value:g}" if isinstance(value, float) else str(value)
-        for path, value in values.items()
-    }
-    if len(texts) == 1:
-        return next(iter(texts.values()))
-    return ", ".join(f"{path} = {text}" for path, text in texts.items())
-
-
-def _map(table: Table, quantity: str, axes: _Axes, x: str, y: str) -> HeatMapDisplay:
-    loose = [path for path, points in axes.others(x, y).items() if len(points) > 1]
+def _map(found: Comparison, x: str | None, y: str, title: str) -> HeatMapDisplay:
+    coords: dict[str, Any] = {**found.theory[0].coords}
+    if len(found.sizes) > 1:
+        coords["d"] = np.array(found.sizes, dtype=float)
+    numeric = [name for name, points in coords.items() if points.dtype.kind in "fiu"]
+    for name, path in (("x", x), ("y", y)):
+        if path is not None and path not in numeric:
+            raise InvalidProblem(name, path, f"one of {numeric}")
+    x = next((name for name in numeric if name != y), y) if x is None else x
+    if x == y:
+        raise InvalidProblem("y", y, f"another axis than x = {x}")
+    loose = [name for name in coords if name not in (x, y) and coords[name].size > 1]
     if loose:
         raise InvalidProblem("at", None, f"given for {', '.join(loose)}: a map shows two axes")
+    order = [name for name in coords if name not in (x, y)] + [y, x]
+    across, up = np.argsort(coords[x]), np.argsort(coords[y])
     panels = {}
-    predicted = "theory" if f"{quantity}.theory" in table else "limit"
-    for title, part in (("theory", predicted), ("simulation", "mean")):
-        if f"{quantity}.{part}" in table:
-            (panels[title],) = axes.rows(*table[f"{quantity}.{part}"], y, x)
-    across, up = np.argsort(axes.points[x]), np.argsort(axes.points[y])
+    (name, *_), names = found.quantities, list(coords)
+    for panel, part in (("theory", "theory"), ("simulation", "mean")):
+        values = np.stack([np.asarray(getattr(e, part)) for e in found[name].by_size], axis=-1)
+        values = values if "d" in coords else values[..., 0]
+        values = values.transpose([names.index(path) for path in order])
+        if np.isfinite(values).any():
+            panels[panel] = values.reshape(values.shape[-2:])[np.ix_(up, across)]
     return HeatMapDisplay(
-        x=axes.points[x][across],
-        y=axes.points[y][up],
-        panels={title: values[np.ix_(up, across)] for title, values in panels.items()},
-        x_label=_style.label(x),
-        y_label=_style.label(y),
-        label=_style.label(_path(quantity.partition(".")[2])),
+        x=coords[x][across],
+        y=coords[y][up],
+        panels=panels,
+        x_label=label(x),
+        y_label=label(y),
+        label=label(name, found.question),
+        title=title,
     )

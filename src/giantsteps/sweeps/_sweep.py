@@ -10,17 +10,17 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from giantsteps import campaign
 from giantsteps.answers import Source
+from giantsteps.campaign import Cells, Progress, Status, Store, Workers, html_table, read_status
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Grid, Problem
-from giantsteps.problem._checks import choice, integer, suggest
-from giantsteps.problem._serialize import content_hash, read_toml, to_toml
-from giantsteps.sweeps import _cells, _export, _run
-from giantsteps.sweeps._executors import Crew, as_crew
+from giantsteps.problem import Grid, Problem, choice, content_hash, read_toml, suggest, to_toml
+from giantsteps.questions import QUESTIONS, Question, Side
+from giantsteps.simulation import Cost
+from giantsteps.sweeps import _export
 from giantsteps.sweeps._fields import (
     as_axes,
     as_integers,
@@ -29,11 +29,7 @@ from giantsteps.sweeps._fields import (
     as_questions,
     as_sources,
     check_problems,
-    question_options,
 )
-from giantsteps.sweeps._leases import Runner
-from giantsteps.sweeps._status import Status, read_status
-from giantsteps.sweeps._store import Store
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,10 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Sweep"]
 
-#: Options that say how much is kept of a simulation: theory answers the same question without.
-DETAILS = ("bulk", "degrees", "top")
-#: Questions that are also asked of the network before its steps.
-BEFORE = ("risk", "weights", "kernel", "features")
 _DTYPES = ("float64", "float32")
 
 
@@ -67,9 +59,8 @@ class Sweep:
     seeds : int or sequence of int
         How many seeds (0, 1, …), or which.
     questions : str, sequence of str, or mapping of str to mapping
-        What is asked: ``"risk"``, ``"weights"``, ``"kernel"``, ``"features"``, ``"gradient"``,
-        ``"learned_function"``, ``"bounds"``; as a mapping, with the options of each question
-        (``{"weights": {"top": 2}}``).
+        What is asked: names of `giantsteps.questions.QUESTIONS`; as a mapping, with the options
+        of each question (``{"weights": {"top": 2}}``).
     sources : sequence of {"limit", "finite width", "simulation"}
         Who is asked: theory in the limit, theory at the same d, simulation.
     store : path-like
@@ -150,41 +141,61 @@ class Sweep:
     # Cells ------------------------------------------------------------------------------------
 
     @cached_property
-    def layers(self) -> list[_cells.Layer]:
-        """The cells, by source and question."""
-        return _cells.layers(self)
+    def cells(self) -> list[Cells]:
+        """The cells, by source and question: theory first, then networks before their steps."""
+        return [
+            part
+            for source in self.sources
+            for question in self.questions
+            for part in self._cells_of(source, QUESTIONS[question])
+        ]
+
+    def _cells_of(self, source: Source, asked: Question) -> list[Cells]:
+        side: Side = "simulation" if source == "simulation" else "theory"
+        options = self.questions[asked.name]
+        if side not in asked.sides or (source == "finite width" and not asked.finite):
+            return []
+        if side == "simulation":
+            initial = self.initial and asked.initial and self._takes_steps
+            keywords = {"dtype": self.dtype, **self.options, **options}
+            return Cells.of_networks(
+                self.grid, asked, self.d, self.seeds, keywords, initial=initial, share=self.share
+            )
+        known = asked.takes("theory")
+        if any(name not in known and not asked.options[name].detail for name in options):
+            return []  # it would answer another question
+        sizes: tuple[int | None, ...] = (None,) if source == "limit" else self.d
+        return [
+            Cells(
+                grid=self.grid,
+                question=asked,
+                source=source,
+                sizes=sizes,
+                seeds=(None,),
+                options={name: value for name, value in options.items() if name in known},
+            )
+        ]
+
+    @property
+    def _takes_steps(self) -> bool:
+        return bool(self.grid.problem.steps) or "steps" in self.grid.axes
 
     @cached_property
     def addresses(self) -> frozenset[str]:
         """The address of every cell, each once."""
-        return frozenset().union(*(layer.distinct for layer in self.layers))
-
-    def keywords(self, source: Source, question: str) -> dict[str, Any] | None:
-        """The options that a question gets from this sweep; None if the source has no answer."""
-        known = question_options(source, question)
-        if known is None:
-            return None
-        asked = self.questions[question]
-        if source == "simulation":
-            return {"dtype": self.dtype, **self.options, **asked}
-        if any(name not in known and name not in DETAILS for name in asked):
-            return None  # it would answer another question
-        return {name: value for name, value in asked.items() if name in known}
-
-    def asks_before(self, source: Source, question: str) -> bool:
-        """Whether the question is also asked of the networks before their steps."""
-        steps = self.grid.problem.steps or "steps" in self.grid.axes
-        return bool(self.initial and steps and source == "simulation" and question in BEFORE)
+        return frozenset().union(*(part.distinct for part in self.cells))
 
     # Work -------------------------------------------------------------------------------------
 
     def run(
         self,
         *,
-        executor: str | Executor | Crew = "processes",
+        executor: str | Executor | Workers = "processes",
         workers: int | None = None,
         threads: int = 1,
-        progress: _run.Progress | None = None,
+        time_limit: float | None = None,
+        progress: Progress | bool | None = None,
+        retry: bool = False,
     ) -> Status:
         """Run all cells that are neither done nor failed, and say how the sweep stands then.
 
@@ -193,43 +204,57 @@ class Sweep:
 
         Parameters
         ----------
-        executor : {"processes", "serial"} or Executor
+        executor : {"processes", "serial"}, Executor or Workers
             Worker processes of this machine, this process, or any executor of
             ``concurrent.futures``, such as that of a Dask client.
         workers : int, optional
-            How many processes; all processors by default.
+            How many processes; by default one per processor, or one per GPU for a device
+            ``"cuda"``.
         threads : int
             Threads of the linear algebra in each worker. The last bits of a result depend on
             them, but on neither the executor nor the number of workers.
-        progress : callable, optional
-            Called as ``progress(done, failed, total)``.
+        time_limit : float, optional
+            Seconds per cell; one that takes longer is ended and has failed.
+        progress : callable or bool, optional
+            Called as ``progress(done, failed, total)``; True shows a bar on the terminal.
+        retry : bool
+            Also run the cells that failed before.
         """
-        threads = integer(threads, "threads", "an integer >= 1")
         with Store(self.store, write=True) as store:
-            with Runner(store) as runner:
-                self._remember(store)
-                crew, ours = as_crew(executor, workers)
-                finished = False
-                try:
-                    _run.run(self, runner, crew, threads, progress)
-                    finished = True
-                finally:
-                    if ours:
-                        crew.close(now=not finished)
-            return read_status(self, store)
+            self._remember(store)
+            return campaign.run(
+                self.cells,
+                store,
+                executor=executor,
+                workers=workers,
+                threads=threads,
+                time_limit=time_limit,
+                progress=progress,
+                retry=retry,
+            )
 
     def retry(self, **options: Any) -> Status:
         """Forget the failures of this sweep, then `run` (which takes the options)."""
-        with Store(self.store, write=True) as store, Runner(store):
-            store.forget_failures(self.addresses)
-        return self.run(**options)
+        return self.run(**options, retry=True)
 
     def status(self) -> Status:
         """How many cells are done, failed, at work and left."""
         if not self.store.exists():
-            return read_status(self, None)
+            return read_status(self.cells, None)
         with Store(self.store) as store:
-            return read_status(self, store)
+            return read_status(self.cells, store)
+
+    def cost(self) -> tuple[int, Cost]:
+        """How many networks are left, and what they take one after the other, estimated.
+
+        ``cost.seconds`` is the time of one worker, from small trials on the device;
+        ``cost.memory`` is that of the largest network.
+        """
+        known: dict[str, str] = {}
+        if self.store.exists():
+            with Store(self.store) as store:
+                known = store.status()
+        return campaign.forecast(self.cells, known)
 
     def _remember(self, store: Store) -> None:
         data = {key: value for key, value in self.to_data().items() if key != "store"}
@@ -257,7 +282,11 @@ class Sweep:
         return _export.to_frame(self, summary=False)
 
     def summary(self) -> pd.DataFrame:
-        """A tidy table over the seeds: one row for each problem, d and quantity."""
+        """A tidy table over the seeds: one row for each problem, d and quantity.
+
+        The verdicts are those of `compare`, over all rows together and for all sizes of a
+        problem at once.
+        """
         return _export.to_frame(self, summary=True)
 
     def export(
@@ -269,7 +298,7 @@ class Sweep:
         ----------
         path : path-like
         summary : bool
-            For tables: means, standard errors and theory, in place of one row a seed.
+            For tables: means, standard errors, theory and verdicts, not one row per seed.
         spectra : bool
             For NetCDF: also all simulated eigenvalues and singular values.
         """
@@ -311,10 +340,11 @@ class Sweep:
         x, y : str, optional
             Paths of axes of the grid, or ``"d"``; the first axis with numbers unless given.
         quantity : str, optional
-            Such as ``"risk.test"`` (default), ``"risk.gain"`` or ``"weights.value.0"``.
+            Such as ``"risk.test"`` (default), ``"risk.gain"`` or ``"weights.spikes.0.value"``:
+            the question, then the name that `compare` uses.
         at : mapping, optional
-            Axes that are held fixed: path (or ``"d"``) → value. Of the others, each combination
-            makes a curve; a map needs all but two of them fixed.
+            Axes that are held fixed: path (or ``"d"``) → one of its values. Of the others, each
+            combination makes a curve; a map needs all but two of them fixed.
         points : int
             Points of a line of theory, for which it is asked again; 0: those of the grid.
         **options
@@ -401,11 +431,11 @@ class Sweep:
         """The grid, and what is asked of it, for notebooks."""
         fields = {
             "d": ", ".join(map(str, self.d)),
-            "seeds": len(self.seeds),
+            "seeds": str(len(self.seeds)),
             "questions": ", ".join(self.questions),
             "sources": ", ".join(self.sources),
-            "cells": len(self.addresses),
-            "store": escape(str(self.store)),
+            "cells": str(len(self.addresses)),
+            "store": str(self.store),
         }
-        rows = "".join(f"<tr><th>{key}</th><td>{value}</td></tr>" for key, value in fields.items())
-        return f"{self.grid._repr_html_()}<table><caption>Sweep</caption>{rows}</table>"
+        columns = {"field": list(fields), "value": list(fields.values())}
+        return self.grid._repr_html_() + html_table("Sweep", columns)

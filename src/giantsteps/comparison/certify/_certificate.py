@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from giantsteps.campaign import html_table
 from giantsteps.comparison.certify._finding import Finding
 from giantsteps.comparison.certify._group import Group
 
@@ -145,7 +146,7 @@ class Certificate:
             left = f"{_percent(group.error)} ± {_percent(group.standard_error, False)}"
             lines.append(
                 f"{_capital(group.name)}: "
-                + ("kept apart" if apart else "approximate by its own account")
+                + ("kept apart" if apart else "stated to be approximate")
                 + f", as it assumes: “{texts}”. "
                 f"Gap {_percent(group.gap)} at d = {self.sizes[1]}, in single settings "
                 f"from {_percent(gaps[0])} to {_percent(gaps[-1])}; "
@@ -227,6 +228,21 @@ class Certificate:
             f"d = {self.sizes[0]} and {self.sizes[1]}"
         )
 
+    def to_columns(self) -> dict[str, list[Any]]:
+        """A table as columns: one row for each family where the theory claims to be exact."""
+        groups = self.groups
+        return {
+            "family": [group.name for group in groups],
+            "settings": [len(group.findings) for group in groups],
+            "left at d = ∞": [
+                f"{100 * group.error:+.2f} ± {100 * group.standard_error:.2f} %" for group in groups
+            ],
+            "found from": [f"{100 * group.detectable:.1f} %" for group in groups],
+            "p-value": [f"{group.p_value():.2g}" for group in groups],
+            "KS": [f"{group.kolmogorov:.2g}" for group in groups],
+            "verdict": ["passed" if group.passed else "failed" for group in groups],
+        }
+
     def __repr__(self) -> str:
         lines = [
             f"  {group.name}: {_percent(group.error)} ± {_percent(group.standard_error, False)} "
@@ -238,9 +254,7 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         """The families and the exceptions, for notebooks."""
-        from giantsteps.comparison.certify._report import summary
-
-        return summary(self, self._title())
+        return html_table(self._title(), self.to_columns(), self.exceptions)
 
 
 def _row(f: Finding, t: float | None, u: float | None) -> dict[str, Any]:

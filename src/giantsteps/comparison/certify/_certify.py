@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from giantsteps import campaign
+from giantsteps.campaign import Progress, Store
 from giantsteps.comparison.certify._certificate import Certificate
 from giantsteps.comparison.certify._design import Setting, draw
 from giantsteps.comparison.certify._families import FAMILIES
-from giantsteps.comparison.certify._finding import Array, Finding, Plan, examine
-from giantsteps.comparison.certify._store import Store, key_of
-from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Problem
-from giantsteps.problem._checks import suggest
+from giantsteps.comparison.certify._finding import (
+    Array,
+    Finding,
+    Plan,
+    Prediction,
+    found,
+    networks,
+    predict,
+)
+from giantsteps.errors import GiantstepsError, InvalidProblem
+from giantsteps.problem import Problem, suggest
 
 __all__ = ["SCALES", "Scale", "certify", "recertify"]
 
@@ -31,15 +38,15 @@ class Scale:
     Attributes
     ----------
     settings : int
-        A family.
+        Settings per family.
     sizes : tuple of int
         d₁ < d₂.
     blocks : int
-        Of networks a setting, for a family of effort one.
+        Blocks of networks per setting, for a family of effort one.
     small : int
-        Networks with d₁ a block, beside one with d₂.
+        Networks with d₁ per block, beside one with d₂.
     families : tuple of str
-        Which.
+        Names of the families.
     most : int
         Effort above which a family gets no more blocks.
 
@@ -101,9 +108,10 @@ def certify(
     *,
     seed: int = 0,
     families: Sequence[str] | None = None,
-    store: str | Path | None = None,
-    workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    store: str | os.PathLike[str] | None = None,
+    workers: int | None = 1,
+    time_limit: float | None = None,
+    progress: Progress | bool | None = None,
 ) -> Certificate:
     r"""Compare theory with simulation over a seeded design and test whether the gaps vanish.
 
@@ -116,16 +124,12 @@ def certify(
     scale : {"short", "default", "full"} or Scale
         How much is run.
     seed : int
-        Of the design.
+        Random seed of the design.
     families : sequence of str, optional
-        Of `FAMILIES`; those of the scale unless given.
-    store : path, optional
-        A file that keeps every setting's simulations as they are done. What it holds is not
-        simulated again, so a certificate that was stopped goes on where it was.
-    workers : int
-        Processes; 1 works in this one.
-    progress : callable, optional
-        Called as ``progress(done, total)``.
+        Names of `FAMILIES`; those of the scale unless given.
+    store, workers, time_limit, progress
+        As in `giantsteps.compare`; the progress is first that of the settings, then that of the
+        networks. ``workers=None`` takes one process per processor.
 
     Returns
     -------
@@ -146,28 +150,29 @@ def certify(
     for family in names:
         if family not in FAMILIES:
             raise InvalidProblem("families", family, suggest(family, FAMILIES))
-    kept = Store(store)
-    jobs = [
-        _Job(number, names[number % len(names)], seed, chosen, kept.of(number))
+    draws = [
+        _Draw(number, names[number % len(names)], seed, chosen)
         for number in range(chosen.settings * len(names))
     ]
-    return Certificate(_findings(jobs, kept, workers, progress), name, seed)
+    with Store(store, write=True) as opened:
+        findings = _findings(draws, opened, workers, time_limit, progress)
+    return Certificate(findings, name, seed)
 
 
 def recertify(
-    file: str | Path,
+    file: str | os.PathLike[str],
     *,
     families: Sequence[str] | None = None,
-    workers: int = 1,
-    progress: Callable[[int, int], None] | None = None,
+    workers: int | None = 1,
+    progress: Progress | bool | None = None,
 ) -> Certificate:
-    """The simulations of a saved certificate beside the theory as it is now.
+    """Compare the simulations of a saved certificate with the theory as it is now.
 
     Nothing is simulated but for families whose theory takes the weights of the network.
 
     Parameters
     ----------
-    file : path
+    file : path-like
         A ``certificate.json``.
     families : sequence of str, optional
         Those of the certificate unless given.
@@ -188,72 +193,98 @@ def recertify(
     if not isinstance(data, dict) or "settings" not in data:
         raise InvalidProblem("file", str(file), "a certificate.json")
     rows = [row for row in data["settings"] if families is None or row["family"] in families]
-    jobs = [_Again(row, data["design_seed"]) for row in rows]
-    found = _findings(jobs, Store(None), workers, progress)
-    return Certificate(found, data["scale"], data["design_seed"])
+    for row in rows:
+        if row["family"] not in FAMILIES:
+            raise InvalidProblem("family", row["family"], suggest(row["family"], FAMILIES))
+    saved = [_Saved(row, data["design_seed"]) for row in rows]
+    with Store(None) as memory:
+        findings = _findings(saved, memory, workers, None, progress)
+    return Certificate(findings, data["scale"], data["design_seed"])
 
 
 @dataclass(frozen=True)
-class _Job:
-    """A setting yet to be drawn and examined."""
+class _Examined:
+    """A setting, what theory says of it, and its simulations if they are known."""
+
+    setting: Setting
+    plan: Plan
+    prediction: Prediction
+    simulated: Array | None = None
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """A setting yet to be drawn."""
 
     number: int
     family: str
     seed: int
     scale: Scale
-    known: Mapping[str, Array]
 
-    def __call__(self) -> Finding:
+    def __call__(self) -> _Examined:
         plan = self.scale.plan(self.family)
         setting, answers = draw(self.number, self.family, seed=self.seed, sizes=self.scale.sizes)
-        return examine(setting, plan, self.known.get(key_of(setting, plan)), answers)
+        return _Examined(setting, plan, predict(setting, plan, answers))
 
 
 @dataclass(frozen=True)
-class _Again:
+class _Saved:
     """A setting of a saved certificate."""
 
     row: Mapping[str, Any]
     seed: int
 
-    def __call__(self) -> Finding:
+    def __call__(self) -> _Examined:
         row = self.row
-        if row["family"] not in FAMILIES:
-            raise InvalidProblem("family", row["family"], suggest(row["family"], FAMILIES))
-        problem = Problem.from_data(row["problem"])
-        setting = Setting(row["number"], row["family"], problem, self.seed)
+        setting = Setting(
+            row["number"], row["family"], Problem.from_data(row["problem"]), self.seed
+        )
         lower, upper, blocks, small = row["plan"]
+        plan = Plan((lower, upper), blocks, small)
         anew = setting.kind.asked.paired or row["failure"]
         known = None if anew else np.array(row["simulation"], dtype=float)
-        return examine(setting, Plan((lower, upper), blocks, small), known)
+        return _Examined(setting, plan, predict(setting, plan), known)
 
 
 def _findings(
-    jobs: Sequence[Callable[[], Finding]],
+    settings: Sequence[Callable[[], _Examined]],
     store: Store,
-    workers: int,
-    progress: Callable[[int, int], None] | None,
+    workers: int | None,
+    time_limit: float | None,
+    progress: Progress | bool | None,
 ) -> tuple[Finding, ...]:
-    """Of all jobs, in their order; kept as they come."""
-    found: dict[int, Finding] = {}
-    for place, finding in _as_they_come(jobs, workers):
-        store.add(finding)
-        found[place] = finding
-        if progress is not None:
-            progress(len(found), len(jobs))
-    return tuple(found[place] for place in range(len(jobs)))
+    """Theory for every setting, then the networks that are not known, then both side by side."""
+    alone = workers == 1 and time_limit is None
+    crew, _ = campaign.as_workers("serial" if alone else "processes", workers)
+    finished = False
+    try:
+        with campaign.shown(progress) as report:
+            examined = campaign.each(crew, [(_examine, one) for one in settings], report)
+            cells = [
+                part
+                for one in examined
+                if one.simulated is None and not one.prediction.failure
+                for parts in networks(one.setting, one.plan)
+                for part in parts
+            ]
+            if cells:
+                status = campaign.run(
+                    cells, store, executor=crew, time_limit=time_limit, progress=report, retry=True
+                )
+                if status.failed:
+                    error, *_ = status.errors
+                    raise GiantstepsError(f"{status.failed} networks failed: {error}")
+        finished = True
+    finally:
+        crew.close(now=not finished)
+    return tuple(
+        found(
+            one.setting, one.plan, one.prediction, store if one.simulated is None else one.simulated
+        )
+        for one in examined
+    )
 
 
-def _as_they_come(
-    jobs: Sequence[Callable[[], Finding]], workers: int
-) -> Iterator[tuple[int, Finding]]:
-    if workers == 1:
-        yield from ((place, job()) for place, job in enumerate(jobs))
-        return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        places = {pool.submit(job): place for place, job in enumerate(jobs)}
-        try:
-            for future in as_completed(places):
-                yield places[future], future.result()
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+def _examine(setting: Callable[[], _Examined]) -> _Examined:
+    with campaign.capped(1):
+        return setting()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from giantsteps.comparison.certify._question import QUESTIONS, Question
+from giantsteps.comparison.certify._asked import ASKED, Asked
 from giantsteps.functions import centered
 
 __all__ = ["FAMILIES", "Family"]
@@ -32,7 +32,7 @@ class Family:
     Attributes
     ----------
     question : str
-        Of `QUESTIONS`.
+        Of what a certificate asks.
     quantity : str
         The number in the answer.
     exponents : callable
@@ -73,9 +73,9 @@ class Family:
     slow: str = ""
 
     @property
-    def asked(self) -> Question:
+    def asked(self) -> Asked:
         """How theory and simulation are asked."""
-        return QUESTIONS[self.question]
+        return ASKED[self.question]
 
     @property
     def spike(self) -> bool:

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps import theory
+from giantsteps.campaign import Cells, Store, mean_and_error
 from giantsteps.comparison.certify._design import Setting
 from giantsteps.errors import NotConverged
 from giantsteps.gaussian import Rule, coordinate_rule
 from giantsteps.theory import SpikedFeatures
 
-__all__ = ["Finding", "Plan", "examine", "simulate"]
+__all__ = ["Finding", "Plan", "Prediction", "found", "networks", "predict"]
 
 Array = NDArray[np.float64]
 
@@ -33,13 +34,7 @@ class Plan:
         d₁ < d₂.
     blocks : int
     small : int
-        Networks with d₁ a block.
-
-    Examples
-    --------
-    >>> from giantsteps.comparison.certify import Plan
-    >>> Plan(sizes=(100, 600), blocks=8, small=4).networks
-    40
+        Networks with d₁ per block.
     """
 
     sizes: tuple[int, int]
@@ -83,22 +78,13 @@ class Finding:
         Relative change when the nodes of the spike coordinates are doubled; NaN where there are
         none.
     violated : tuple of str
-        Assumptions of the theory that the setting leaves.
+        Assumptions of the theory that the setting does not satisfy.
     failure : str
         What the theory raised, if it failed on a problem that it covers; nothing was compared.
 
     References
     ----------
     theory §2 and §6, on finite sizes.
-
-    Examples
-    --------
-    >>> from giantsteps.comparison.certify import Finding, Plan, design, examine
-    >>> plan = Plan(sizes=(20, 80), blocks=3, small=2)
-    >>> (setting,) = design(1, sizes=plan.sizes)
-    >>> finding = examine(setting, plan)
-    >>> isinstance(finding, Finding), finding.gaps.shape, finding.exact
-    (True, (2, 3), True)
     """
 
     setting: Setting
@@ -129,74 +115,71 @@ class Finding:
     @property
     def resolution(self) -> float:
         """Three standard errors of that gap."""
-        return 3 * float(self.gaps[1].std(ddof=1)) / math.sqrt(self.plan.blocks)
+        return 3 * float(mean_and_error(self.gaps[1])[1])
 
 
-def simulate(setting: Setting, plan: Plan) -> Array:
-    """The means of all blocks, of shape (2, blocks)."""
-    question, quantity = setting.kind.asked, setting.kind.quantity
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What theory says of a setting at the two sizes; the fields are those of `Finding`."""
 
-    def measured(d: int, seed: int) -> float:
-        return question.number(question.measure(setting.problem, d, seed), quantity)
-
-    lower, upper = plan.sizes
-    seeds = np.array(setting.seeds(plan.blocks * (plan.small + 1))).reshape(plan.blocks, -1)
-    means = [
-        [np.mean([measured(lower, int(seed)) for seed in row[1:]]), measured(upper, int(row[0]))]
-        for row in seeds
-    ]
-    return np.array(means).T
+    theory: Array
+    residual: float = math.nan
+    quadrature: float = math.nan
+    violated: tuple[str, ...] = ()
+    failure: str = ""
 
 
-def examine(
-    setting: Setting,
-    plan: Plan,
-    simulated: Array | None = None,
-    answers: Mapping[int, Any] | None = None,
-) -> Finding:
-    """Ask theory, and simulation unless its numbers are there already.
-
-    Parameters
-    ----------
-    setting : Setting
-        What is asked.
-    plan : Plan
-        At which sizes, of how many networks.
-    simulated : ndarray of shape (2, blocks), optional
-        The numbers of the simulation.
-    answers : mapping, optional
-        What theory says, by size.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps.comparison.certify import Plan, design, examine
-    >>> plan = Plan(sizes=(20, 80), blocks=3, small=2)
-    >>> (setting,) = design(1, sizes=plan.sizes)
-    >>> finding = examine(setting, plan, np.ones((2, 3)))
-    >>> bool(np.allclose(finding.gaps, 1 / finding.theory[:, None] - 1))
-    True
-    """
-    family = setting.kind
+def predict(setting: Setting, plan: Plan, answers: Mapping[int, Any] | None = None) -> Prediction:
+    """Ask theory; ``answers`` are those that it gave already, by size."""
+    family, known = setting.kind, answers or {}
     try:
-        known = answers or {}
         said = [known.get(d) or family.asked.predict(setting.problem, d) for d in plan.sizes]
         quadrature = _quadrature(setting, plan.sizes[1])
     except (NotConverged, np.linalg.LinAlgError) as error:
-        nothing = np.full((2, plan.blocks), np.nan)
-        text = f"{type(error).__name__}: {error}"
-        return Finding(setting, plan, nothing[:, 0], nothing, np.nan, np.nan, (), text)
-    if simulated is None:
-        simulated = simulate(setting, plan)
+        return Prediction(np.full(2, np.nan), failure=f"{type(error).__name__}: {error}")
     solution = getattr(said[1], "solution", None)
-    return Finding(
-        setting=setting,
-        plan=plan,
+    return Prediction(
         theory=np.array([family.asked.number(answer, family.quantity) for answer in said]),
-        simulated=simulated,
         residual=0.0 if solution is None else float(np.max(solution.residual)),
         quadrature=quadrature,
         violated=(family.slow,) if family.slow else getattr(said[1], "violated", ()),
+    )
+
+
+def networks(setting: Setting, plan: Plan) -> list[list[Cells]]:
+    """The networks of a setting: those with d₁, and those with d₂."""
+    family = setting.kind
+    seeds = np.array(setting.seeds(plan.networks)).reshape(plan.blocks, -1)
+    lower, upper = plan.sizes
+    groups = ((lower, seeds[:, 1:].ravel()), (upper, seeds[:, 0]))
+    return [
+        family.asked.cells(setting.problem, family.quantity, d, [int(seed) for seed in chosen])
+        for d, chosen in groups
+    ]
+
+
+def found(
+    setting: Setting, plan: Plan, prediction: Prediction, simulated: Array | Store
+) -> Finding:
+    """Theory and simulation side by side; the numbers, or the store that holds the networks."""
+    if prediction.failure:
+        simulated = np.full((2, plan.blocks), np.nan)
+    elif isinstance(simulated, Store):
+        family, store = setting.kind, simulated
+        small, large = (
+            np.reshape(family.asked.measured(cells[-1], family.quantity, store), (plan.blocks, -1))
+            for cells in networks(setting, plan)
+        )
+        simulated = np.stack([small.mean(axis=1), large.mean(axis=1)])
+    return Finding(
+        setting=setting,
+        plan=plan,
+        theory=prediction.theory,
+        simulated=simulated,
+        residual=prediction.residual,
+        quadrature=prediction.quadrature,
+        violated=prediction.violated,
+        failure=prediction.failure,
     )
 
 

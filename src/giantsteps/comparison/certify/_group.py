@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 from scipy.optimize import brentq, minimize_scalar
 
+from giantsteps.campaign import mean_and_error
 from giantsteps.comparison.certify._finding import Finding
 
 __all__ = ["Group"]
@@ -58,16 +59,6 @@ class Group:
     References
     ----------
     theory §2 and §6, on finite sizes.
-
-    Examples
-    --------
-    >>> from giantsteps.comparison.certify import Group, Scale, certify
-    >>> scale = Scale(settings=3, sizes=(20, 80), blocks=4, small=2)
-    >>> (group,) = certify(scale, families=["weights and second layer, small step"]).groups
-    >>> isinstance(group, Group), group.passed
-    (True, True)
-    >>> group.allowed[0] < group.error < group.allowed[1]
-    True
     """
 
     name: str
@@ -90,8 +81,8 @@ class Group:
         return growth * (self._gaps[1] - error) - (self._gaps[0] - error)
 
     def _student(self, x: Array) -> Array:
-        t: Array = x.mean(axis=2) / x.std(axis=2, ddof=1) * math.sqrt(self._blocks)
-        return t
+        mean, error, _ = mean_and_error(x, axis=2)
+        return mean / error
 
     def _sums(self, powers: Array, error: float) -> tuple[Array, Array]:
         """Z and Σz² for each power."""
@@ -211,16 +202,14 @@ class Group:
     @property
     def gap(self) -> float:
         """Mean relative gap at the larger size, each finding by its precision."""
-        gaps = self._gaps[1]
-        weight = 1 / gaps.var(axis=1, ddof=1)
-        return float(weight @ gaps.mean(axis=1) / weight.sum())
+        mean, error, _ = mean_and_error(self._gaps[1], axis=1)
+        return float(error**-2 @ mean / np.sum(error**-2))
 
     @property
     def gap_error(self) -> float:
         """Standard error of `gap`."""
-        return float(np.sum(1 / self._gaps[1].var(axis=1, ddof=1))) ** -0.5 / math.sqrt(
-            self._blocks
-        )
+        _, error, _ = mean_and_error(self._gaps[1], axis=1)
+        return float(np.sum(error**-2)) ** -0.5
 
     def to_data(self) -> dict[str, Any]:
         """As plain data."""

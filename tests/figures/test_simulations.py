@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from giantsteps import simulation
+from giantsteps.campaign import Store
 from giantsteps.errors import InvalidProblem, StoreError
 from giantsteps.figures import published
 from giantsteps.figures._measured import Measured
-from giantsteps.figures._memory import Memory
 from giantsteps.figures._networks import leading_vectors, risk_of_its_weights, spiked_ridge
+from giantsteps.figures._simulations import Simulations
 from giantsteps.problem import Grid, Problem, Ridge, Step
-from giantsteps.simulation import _questions
-from giantsteps.sweeps import Store
 from giantsteps.theory import risk_of_weights
 
 pytest.importorskip("matplotlib")
@@ -59,6 +58,7 @@ def test_one_that_was_interrupted_goes_on(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy_on: Any
 ) -> None:
     make = published(name).make
+    monkeypatch.setattr("giantsteps.campaign._jobs.NETWORKS", {"cpu": 1, "gpu": 1})
     with monkeypatch.context() as patch:
         spy = spy_on(patch)
         make("paper", tmp_path / "whole", formats=(), **SMALL[name])
@@ -73,8 +73,9 @@ def test_one_that_was_interrupted_goes_on(
     with monkeypatch.context() as patch:
         spy = spy_on(patch)
         make("paper", tmp_path, formats=(), **SMALL[name])
-    # A network that was at work when it was stopped may be drawn once more.
-    assert len(spy.devices) <= whole - stop + 1
+    # A network that was at work when it was stopped, or one that had not been asked about before
+    # its steps, may be drawn once more.
+    assert len(spy.devices) <= whole - stop + 2
     csv = f"{name}.csv"
     assert (tmp_path / csv).read_bytes() == (tmp_path / "whole" / csv).read_bytes()
 
@@ -108,13 +109,13 @@ def test_workers_give_the_same_numbers(tmp_path: Path) -> None:
 
 
 def test_leaves_over_a_grid_and_spectra(tmp_path: Path) -> None:
-    with Memory(store=tmp_path / "figure.sqlite") as memory:
-        grid = Grid(PROBLEM, {"steps.0.rate": [1.0, 4.0]})
-        options = {"top": 2, "bulk": False}
-        overlaps = memory.samples(grid, "weights.overlap.teacher", d=40, seeds=3, **options)
-        spectra = memory.spectra("features", PROBLEM, d=40, seeds=2, top=3)
-        assert not memory.store.exists(), "nothing runs before it is read"
-        assert overlaps.value.shape == (2, 2, 3)
+    simulations = Simulations(store=tmp_path / "figure.sqlite")
+    grid = Grid(PROBLEM, {"steps.0.rate": [1.0, 4.0]})
+    options = {"top": 2, "bulk": False}
+    overlaps = simulations.samples(grid, "weights.overlap.teacher", d=40, seeds=3, **options)
+    spectra = simulations.spectra("features", PROBLEM, d=40, seeds=2, top=3)
+    assert not simulations.store.exists(), "nothing runs before it is read"
+    assert overlaps.value.shape == (2, 2, 3)
     for index, cell in enumerate(grid):
         for seed in range(3):
             spikes = simulation.weights(cell, d=40, seed=seed, top=2).spikes
@@ -185,11 +186,11 @@ def test_a_failed_network_is_an_error_and_is_tried_again(
         raise InvalidProblem("weights", None, "better luck")
 
     def ask() -> Any:
-        with Memory(store=tmp_path / "figure.sqlite") as memory:
-            return memory.samples(PROBLEM, "risk.test", d=30, seeds=2).value
+        simulations = Simulations(store=tmp_path / "figure.sqlite")
+        return simulations.samples(PROBLEM, "risk.test", d=30, seeds=2).value
 
     with monkeypatch.context() as patch:
-        patch.setattr(_questions.Run, "risk", broken)
+        patch.setattr(simulation.Run, "risk", broken)
         with pytest.raises(StoreError, match=r"2 simulations failed.*better luck"):
             ask()
     assert np.all(ask() > 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,8 +35,8 @@ def is_network_disk(path: Path, mounts: Path = Path("/proc/self/mounts")) -> boo
 
 
 def write_once(path: Path, content: bytes) -> None:
-    """Create a file with its content at once; one that another process created first stays."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    """Create a file with its content at once; one that others created first stays."""
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
         with open(draft, "wb") as file:
             file.write(content)

@@ -1,4 +1,4 @@
-"""The store of a sweep: one SQLite file, written by runners, never by their workers.
+"""The store: one SQLite file (or none, in memory), written by runners, never by their workers.
 
 Every finished cell is one row under its address. A row is written once: whatever is killed,
 results that were committed stay, and none is doubled. Failures are rows too, and are replaced
@@ -19,9 +19,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from giantsteps.errors import StoreError
-from giantsteps.sweeps._disk import is_network_disk, write_once
-from giantsteps.sweeps._sqlite import (
+from giantsteps.campaign._cells import Cell
+from giantsteps.campaign._disk import is_network_disk, write_once
+from giantsteps.campaign._sqlite import (
     check_not_empty,
     check_whole,
     connect,
@@ -29,7 +29,8 @@ from giantsteps.sweeps._sqlite import (
     damaged,
     explain,
 )
-from giantsteps.sweeps._values import Cell, Named, Outcome, from_json, to_json
+from giantsteps.campaign._values import Named, Outcome, from_json, to_json
+from giantsteps.errors import StoreError
 
 __all__ = ["Store"]
 
@@ -83,6 +84,8 @@ INSERT INTO cells VALUES (
     finished = excluded.finished, provenance = excluded.provenance
 WHERE cells.status = 'failed'
 """
+#: Rows of a list of addresses, given as JSON.
+_THESE = "address IN (SELECT value FROM json_each(?))"
 
 
 class Store:
@@ -90,8 +93,8 @@ class Store:
 
     Parameters
     ----------
-    path : path-like
-        The SQLite file.
+    path : path-like or None
+        The SQLite file; None keeps everything in memory until it is closed.
     write : bool
         Open to write: the file is created if there is none.
     check : bool
@@ -118,9 +121,13 @@ class Store:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, write: bool = False, check: bool = True
+        self, path: str | os.PathLike[str] | None, *, write: bool = False, check: bool = True
     ) -> None:
-        self.path = Path(path)
+        self.path = None if path is None else Path(path)
+        if self.path is None:
+            self._db = sqlite3.connect(":memory:", isolation_level=None)
+            self._db.executescript(_SCHEMA)
+            return
         with self._errors():
             if write and not self.path.exists():
                 write_once(self.path, _empty_store())
@@ -164,6 +171,7 @@ class Store:
             )
 
     def _prepare_to_write(self, check: bool) -> None:
+        assert self.path is not None
         if check:
             (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
@@ -181,7 +189,7 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
-            raise StoreError(explain(self.path, error)) from error
+            raise StoreError(explain(self.path or Path("memory"), error)) from error
         except OSError as error:
             raise StoreError(f"{self.path} cannot be opened: {error.strerror}") from error
 
@@ -241,30 +249,27 @@ class Store:
             )
             return found.rowcount
 
-    def numbers(self, source: str, question: str) -> dict[str, dict[str, float]]:
-        """Address → the numbers of the cells that are done."""
+    def numbers(self, addresses: Iterable[str]) -> dict[str, dict[str, float]]:
+        """Address → the numbers, of those cells that are done."""
         rows = self._rows(
-            "SELECT address, numbers FROM cells "
-            "WHERE source = ? AND question = ? AND status = 'done'",
-            (source, question),
+            f"SELECT address, numbers FROM cells WHERE {_THESE} AND status = 'done'",
+            (json.dumps(list(addresses)),),
         )
         return {address: from_json(text) for address, text in rows}
 
-    def array_names(self, source: str, question: str) -> list[str]:
-        """Names of the arrays that the cells of a question have."""
+    def array_names(self, addresses: Iterable[str]) -> list[str]:
+        """Names of the arrays that these cells have, in the order of the answer."""
         rows = self._rows(
-            "SELECT DISTINCT name FROM arrays JOIN cells USING (address) "
-            "WHERE source = ? AND question = ? ORDER BY name",
-            (source, question),
+            f"SELECT name FROM arrays WHERE {_THESE} GROUP BY name ORDER BY min(rowid)",
+            (json.dumps(list(addresses)),),
         )
         return [name for (name,) in rows]
 
-    def arrays(self, source: str, question: str, name: str) -> dict[str, Named]:
+    def arrays(self, addresses: Iterable[str], name: str) -> dict[str, Named]:
         """Address → the array of this name."""
         rows = self._rows(
-            "SELECT address, axes, content FROM arrays JOIN cells USING (address) "
-            "WHERE source = ? AND question = ? AND name = ? AND status = 'done'",
-            (source, question, name),
+            f"SELECT address, axes, content FROM arrays WHERE {_THESE} AND name = ?",
+            (json.dumps(list(addresses)), name),
         )
         return {address: _array(axes, content) for address, axes, content in rows}
 

@@ -38,10 +38,7 @@ def check_whole(path: Path, db: sqlite3.Connection) -> None:
 def connect(path: Path, options: str = "mode=rw") -> sqlite3.Connection:
     """A connection to a file that exists; transactions begin where they are told to."""
     db = sqlite3.connect(
-        f"{path.absolute().as_uri()}?{options}",
-        uri=True,
-        timeout=PATIENCE,
-        isolation_level=None,
+        f"{path.absolute().as_uri()}?{options}", uri=True, timeout=PATIENCE, isolation_level=None
     )
     try:
         db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -71,7 +68,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 def damaged(path: Path, how: str) -> str:
     return (
         f"{path} is damaged ({how}). It was left as it is; restore a copy, or move it away and "
-        "run the sweep again"
+        "run again"
     )
 
 

@@ -13,39 +13,12 @@ from numpy.typing import NDArray
 
 from giantsteps.answers import Answer, Spectrum
 
-__all__ = ["Cell", "Named", "Outcome", "Values", "from_json", "read_answer", "to_json"]
+__all__ = ["Named", "Outcome", "Values", "from_json", "read_answer", "to_json"]
 
 #: An array and the names of its axes.
 Named: TypeAlias = tuple[tuple[str, ...], NDArray[np.float64]]
 #: Numbers and arrays of one cell, by name.
 Values: TypeAlias = tuple[dict[str, float], dict[str, Named]]
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One question about one problem, as it is stored.
-
-    Attributes
-    ----------
-    address : str
-        Hash of all that determines the result.
-    source, question, version, d, seed
-        As in the address; d is None in the limit, the seed is None for theory.
-    problem, content : str
-        Hash of the problem, and the problem as JSON.
-    options : str
-        Those that change the result, as JSON.
-    """
-
-    address: str
-    source: str
-    question: str
-    version: int
-    d: int | None
-    seed: int | None
-    problem: str
-    content: str
-    options: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,17 +47,24 @@ def from_json(text: str) -> dict[str, float]:
     return {name: float(value) for name, value in json.loads(text).items()}
 
 
-def read_answer(answer: Answer) -> list[Values]:
-    """The values of every cell of an answer, in row-major order."""
+def read_answer(answer: Answer | Mapping[str, Any]) -> list[Values]:
+    """The values of every cell of an answer, in row-major order.
+
+    Of a simulation ``initial`` is left out: the network before the steps is a cell of its own,
+    which other cells share.
+    """
+    if isinstance(answer, Mapping):
+        known = {name: np.asarray(value, dtype=float) for name, value in answer.items()}
+        axes = {k: tuple(f"{k}.{axis}" for axis in range(v.ndim)) for k, v in known.items()}
+        arrays = {name: _named(axes[name], value) for name, value in known.items() if value.ndim}
+        return [({k: float(v) for k, v in known.items() if not v.ndim}, arrays)]
     if answer.source == "simulation" and "initial" in answer.__dataclass_fields__:
-        # The network before the steps is a cell of its own, which other cells share.
         vars(answer)["initial"] = None
     variables = answer._variables()
-    axes = {name: (name,) for name in answer._axes()}
     found = []
     for index in np.ndindex(answer.shape):
         numbers: dict[str, float] = {}
-        arrays: dict[str, Named] = {}
+        arrays = {}
         for name, (dims, values) in variables.items():
             if index and dims[: len(index)] == answer.dims:
                 dims, values = dims[len(index) :], values[index]
@@ -92,8 +72,8 @@ def read_answer(answer: Answer) -> list[Values]:
                 arrays[name] = _named(dims, values)
             else:
                 numbers[name] = float(values)
-        for name, dims in axes.items():
-            arrays[name] = _named(dims, answer._axes()[name])
+        for name, points in answer._axes().items():
+            arrays[name] = _named((name,), points)
         if isinstance(answer, Spectrum):
             bulk: Any = answer.bulk
             _read_bulk(bulk[index] if isinstance(bulk, np.ndarray) else bulk, numbers, arrays)

@@ -8,6 +8,7 @@ locks are not to be trusted there.
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sqlite3
@@ -21,9 +22,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from giantsteps.campaign._jobs import Job
+from giantsteps.campaign._store import Store
 from giantsteps.errors import StoreError
-from giantsteps.sweeps._cells import Unit
-from giantsteps.sweeps._store import Store
 
 __all__ = ["Runner", "at_work", "is_gone", "process_mark"]
 
@@ -32,20 +33,15 @@ LEASE = 60.0
 #: … and between renewals.
 RENEWAL = 15.0
 
+_TAKEN = """
+SELECT (SELECT count(*) FROM claims WHERE address IN (SELECT value FROM json_each(:addresses)))
+     + (SELECT count(*) FROM cells WHERE address IN (SELECT value FROM json_each(:addresses)))
+"""
+
 
 class Runner:
-    """This process at work on a store; a context manager that holds its lease.
-
-    Parameters
-    ----------
-    store : Store
-        Open to write.
-
-    Raises
-    ------
-    StoreError
-        On entry, if a runner on another machine holds a lease.
-    """
+    """This process at work on a store that is open to write; a context manager that holds its
+    lease. Refuses to start while a runner on another machine holds one."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -58,7 +54,8 @@ class Runner:
 
     def __enter__(self) -> Self:
         self._renew(self.store)
-        self._thread.start()
+        if self.store.path is not None:  # no one else sees a store in memory
+            self._thread.start()
         return self
 
     def __exit__(
@@ -68,7 +65,8 @@ class Runner:
         trace: TracebackType | None,
     ) -> None:
         self._stop.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         try:
             with self.store.transaction() as db:
                 _dismiss(db, self.name)
@@ -81,27 +79,24 @@ class Runner:
         if self._failure is not None:
             raise self._failure
 
-    def claim(self, units: Iterable[Unit]) -> list[Unit]:
-        """Those of the units that no one has claimed or finished; they are ours from now on."""
+    def claim(self, jobs: Iterable[Job]) -> list[Job]:
+        """Those of the jobs of which nothing is claimed or finished; they are ours from now on."""
         granted = []
         with self.store.transaction() as db:
             self._settle(db)
-            for unit in units:
-                marks = ",".join("?" * len(unit.addresses))
-                (taken,) = db.execute(
-                    f"SELECT (SELECT count(*) FROM claims WHERE address IN ({marks})) + "
-                    f"(SELECT count(*) FROM cells WHERE address IN ({marks}))",
-                    unit.addresses * 2,
-                ).fetchone()
+            for job in jobs:
+                addresses = job.addresses
+                (taken,) = db.execute(_TAKEN, {"addresses": json.dumps(addresses)}).fetchone()
                 if not taken:
-                    rows = ((address, self.name) for address in unit.addresses)
+                    rows = ((address, self.name) for address in addresses)
                     db.executemany("INSERT INTO claims VALUES (?, ?)", rows)
-                    granted.append(unit)
+                    granted.append(job)
         return granted
 
     # The lease --------------------------------------------------------------------------------
 
     def _keep(self) -> None:
+        assert self.store.path is not None
         try:
             with Store(self.store.path, write=True, check=False) as store:
                 while not self._stop.wait(RENEWAL):
@@ -125,7 +120,7 @@ class Runner:
                 raise StoreError(
                     f"{self.store.path} is in use on {host} (this is {self.host}). One machine "
                     "runs a sweep, others can be its workers (--dask); stop the run there, or "
-                    f"wait {expires - now:.0f} s if it has stopped without a word"
+                    f"wait {expires - now:.0f} s if it was killed"
                 )
         db.execute(
             "INSERT INTO runners VALUES (?, ?, ?, ?) "

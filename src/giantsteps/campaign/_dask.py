@@ -1,36 +1,30 @@
-"""Crews on a cluster, through Dask: a given scheduler, processes of this machine, or SLURM."""
+"""Workers on a cluster, through Dask: a given scheduler, processes of this machine, or SLURM."""
 
 from __future__ import annotations
 
+import logging
+import os
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from giantsteps.answers import require
+from giantsteps.campaign._workers import TimeLimit, Workers, without_interrupts
 from giantsteps.errors import GiantstepsError, InvalidProblem
-from giantsteps.sweeps._executors import Crew
 
-__all__ = ["DaskCrew", "dask_crew", "slurm_script"]
+__all__ = ["DaskWorkers", "dask_workers", "slurm_script"]
+
+#: Seconds between the answer that a call took too long and the end of its worker.
+_FAREWELL = 2.0
 
 
-class DaskCrew(Crew):
-    """The workers of a Dask cluster.
+class DaskWorkers(Workers):
+    """The workers of a Dask cluster; one that is lost has its calls done by another."""
 
-    Parameters
-    ----------
-    client : distributed.Client
-        Connected to the scheduler. A worker that is lost has its calls done by another.
-
-    Examples
-    --------
-    >>> from distributed import Client
-    >>> with Client(processes=False, n_workers=1, threads_per_worker=1,
-    ...             dashboard_address=None, set_as_default=False) as client:
-    ...     crew = DaskCrew(client)
-    ...     crew.submit(pow, 2, 10).result(), crew.capacity
-    (1024, 4)
-    """
+    can_stop = True
 
     def __init__(self, client: Any) -> None:
         super().__init__(client.get_executor(pure=False), 1)
@@ -38,23 +32,60 @@ class DaskCrew(Crew):
         self._counted = 0.0
 
     @property
-    def capacity(self) -> int:
+    def count(self) -> int:
         """Workers may come and go: they are counted once a second."""
         now = time.monotonic()
         if now > self._counted + 1:
             self._counted = now
             self._workers = max(1, sum(self._client.nthreads().values()))
-        return 4 * self._workers
+        return self._workers
+
+    @property
+    def capacity(self) -> int:
+        return 4 * self.count
+
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, limit: float | None = None
+    ) -> Future[Any]:
+        if limit is None:
+            return self._executor.submit(function, *arguments)
+        return self._executor.submit(_within, limit, function, *arguments)
 
     def close(self, now: bool = False) -> None:
         self._executor.shutdown(wait=False)  # Dask cancels what has not been done
 
 
+def _within(limit: float, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Of a worker: a call that may take ``limit`` seconds.
+
+    What goes on after that can only be ended with the process: the worker says that the call
+    failed and leaves soon after, and Dask starts another in its place.
+    """
+    result: Future[Any] = Future()
+
+    def call() -> None:
+        try:
+            result.set_result(function(*arguments))
+        except BaseException as error:
+            result.set_exception(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    try:
+        return result.result(limit)
+    except TimeoutError:
+        if result.done():
+            raise
+        leave = threading.Timer(_FAREWELL, os._exit, (1,))
+        leave.daemon = True
+        leave.start()
+        raise TimeLimit(f"not finished after {limit:g} s") from None
+
+
 @contextmanager
-def dask_crew(
+def dask_workers(
     where: str, workers: int | None = None, job: Mapping[str, Any] | None = None
-) -> Iterator[DaskCrew]:
-    """A crew on a Dask cluster, which is left (or ended, if it was started here) at the end.
+) -> Iterator[DaskWorkers]:
+    """Workers on a Dask cluster, which is left (or ended, if it was started here) at the end.
 
     Parameters
     ----------
@@ -73,21 +104,27 @@ def dask_crew(
     --------
     >>> from distributed import LocalCluster
     >>> with LocalCluster(1, processes=False, dashboard_address=None) as cluster:
-    ...     with dask_crew(cluster.scheduler_address) as crew:
-    ...         crew.submit(pow, 2, 10).result()
+    ...     with dask_workers(cluster.scheduler_address) as workers:
+    ...         workers.submit(pow, 2, 10).result()
     1024
     """
     distributed = require("distributed", "--dask", "cluster")
     with ExitStack() as stack:
+        stack.enter_context(_quiet())
         if where == "local":
-            cluster = distributed.LocalCluster(
-                n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
-            )
+            with without_interrupts():
+                cluster: Any = distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=None,
+                    silence_logs=logging.CRITICAL,
+                )
             stack.enter_context(cluster)
         elif where == "slurm":
             cluster = stack.enter_context(_slurm_cluster(job or {}))
             cluster.scale(jobs=workers or 1)
-        elif "://" in where or ":" in where:
+        elif ":" in where:
             cluster = where
         else:
             raise InvalidProblem(
@@ -97,13 +134,29 @@ def dask_crew(
             client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
         except OSError as error:
             raise GiantstepsError(f"no Dask scheduler at {where}: {error}") from error
-        crew = DaskCrew(client)
-        stack.callback(crew.close)
-        yield crew
+        found = DaskWorkers(client)
+        stack.callback(found.close)
+        yield found
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No log of Dask's own on the terminal: what matters is said once, by the run."""
+    logger = logging.getLogger("distributed")
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    loggers = [logger, *map(logging.getLogger, names)]
+    levels = [one.level for one in loggers]
+    for one in loggers:
+        one.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for one, level in zip(loggers, levels):
+            one.setLevel(level)
 
 
 def slurm_script(job: Mapping[str, Any]) -> str:
-    """The script of one SLURM job, as ``dask_crew("slurm", job=job)`` would submit it.
+    """The script of one SLURM job, as ``dask_workers("slurm", job=job)`` would submit it.
 
     Parameters
     ----------
@@ -139,5 +192,5 @@ def _slurm_cluster(job: Mapping[str, Any]) -> Any:
 
 
 def _complete(job: Mapping[str, Any]) -> dict[str, Any]:
-    """One process a core: the linear algebra is capped for each process, not for each thread."""
+    """One process per core: the linear algebra is capped for each process, not each thread."""
     return {"processes": job["cores"], **job} if "cores" in job else dict(job)

@@ -1,0 +1,306 @@
+"""Cells: one question about one problem, by theory or of one network, under an address.
+
+The address of a cell is the hash of all that determines its result: source, question and its
+version, problem, d, seed, precision and options. Addresses are made from the data of the
+problems, without building them: ten thousand take a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import Source
+from giantsteps.problem import Grid, Problem, content_hash, to_data
+from giantsteps.questions import Question
+
+__all__ = ["Cell", "Cells", "Place", "cell_address", "is_below", "problem_hashes"]
+
+#: Indices along every axis of a grid, whose product is a block of it.
+Place: TypeAlias = tuple[tuple[int, ...], ...]
+#: Options of the simulation that say where and how, not what: results agree to rounding.
+WHERE = ("device", "memory")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One question about one problem, as it is stored: problem and options are JSON, d is None in
+    the limit and the seed None for theory."""
+
+    address: str
+    source: str
+    question: str
+    version: int
+    d: int | None
+    seed: int | None
+    problem: str
+    content: str
+    options: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Cells:
+    """All cells of one question and source: every problem of a grid × every d × every seed.
+
+    Attributes
+    ----------
+    grid : Grid
+        The problems.
+    question : Question
+        What is asked; of the registry, or one whose function returns a mapping of numbers.
+    source : Source
+        Who answers.
+    sizes, seeds : tuple
+        Every d, ``(None,)`` in the limit; every seed, ``(None,)`` for theory.
+    options : mapping
+        Keywords for the question.
+    untrained : bool
+        Whether the problems are asked about without their steps.
+    share : bool
+        Whether networks that differ in readout or seed alone may be computed together, which
+        can change the last bits of a result.
+    initial : Cells or None
+        The same before the steps: computed in one go with these where both are missing.
+    """
+
+    grid: Grid
+    question: Question
+    source: Source
+    sizes: tuple[int | None, ...]
+    seeds: tuple[int | None, ...]
+    options: Mapping[str, Any]
+    untrained: bool = False
+    share: bool = True
+    initial: Cells | None = None
+    _targets: dict[Place, Problem | Grid] = field(default_factory=dict, repr=False)
+    _problems: dict[Place, list[tuple[str, str]]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of_networks(
+        cls,
+        target: Problem | Grid,
+        question: Question,
+        sizes: Sequence[int],
+        seeds: Sequence[int],
+        options: Mapping[str, Any],
+        *,
+        initial: bool = False,
+        share: bool = True,
+    ) -> list[Cells]:
+        """Cells of simulated networks; with ``initial``, those before their steps come first."""
+        given = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in options.items()
+            if value is not None
+        }
+        after = cls(
+            grid=target if isinstance(target, Grid) else Grid(target, {}),
+            question=question,
+            source="simulation",
+            sizes=tuple(sizes),
+            seeds=tuple(seeds),
+            options={"dtype": "float64", **given} if question.answer else given,
+            share=share,
+        )
+        if not initial:
+            return [after]
+        before = replace(after, untrained=True, _targets={}, _problems={})
+        return [before, replace(after, initial=before, _targets={}, _problems={})]
+
+    @property
+    def name(self) -> str:
+        """The question, and whether it is asked before the steps."""
+        return f"{self.question.name}.initial" if self.untrained else self.question.name
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the axes of a result: paths of the grid, then d and the seed where they vary."""
+        size = ("d",) if self.sizes != (None,) else ()
+        seed = ("seed",) if self.seeds != (None,) else ()
+        return (*self.grid.dims, *size, *seed)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of those axes."""
+        lengths = {"d": len(self.sizes), "seed": len(self.seeds)}
+        lengths |= dict(zip(self.grid.dims, self.grid.shape))
+        return tuple(lengths[dim] for dim in self.dims)
+
+    @property
+    def unseen(self) -> dict[str, Any]:
+        """Paths that play no part in the question, and what stands there instead."""
+        return dict(self.question.unseen) | ({"steps": ()} if self.untrained else {})
+
+    @cached_property
+    def addresses(self) -> NDArray[np.object_]:
+        """Of shape (grid, d, seeds).
+
+        An address may occur more than once: problems that differ only in what the question does
+        not see are one cell.
+        """
+        hashes = problem_hashes(self.grid, self.unseen)
+        found = np.empty((*hashes.shape, len(self.sizes), len(self.seeds)), dtype=object)
+        for *index, size, seed in np.ndindex(found.shape):
+            problem, d = hashes[tuple(index)], self.sizes[size]
+            found[(*index, size, seed)] = self.address(problem, d, self.seeds[seed])
+        return found
+
+    @cached_property
+    def distinct(self) -> frozenset[str]:
+        """Every address once."""
+        return frozenset(self.addresses.ravel())
+
+    def address(self, problem: str, d: int | None, seed: int | None) -> str:
+        """The address of the problem with this hash."""
+        return cell_address(self.source, self.question, self.options, problem, d, seed)
+
+    def target(self, place: Place) -> Problem | Grid:
+        """What is asked at a place: one problem, or the grid of a block."""
+        if place not in self._targets:
+            self._targets[place] = self._target(place)
+        return self._targets[place]
+
+    def _target(self, place: Place) -> Problem | Grid:
+        fixed: dict[str, Any] = {}
+        varied: dict[str, list[Any]] = {}
+        for (path, values), chosen in zip(self.grid.axes.items(), place, strict=True):
+            if len(chosen) == 1:
+                fixed[path] = values[chosen[0]]
+            else:
+                varied[path] = [values[number] for number in chosen]
+        problem = self.grid.problem.replace(fixed).replace(self.unseen)
+        return Grid(problem, varied) if varied else problem
+
+    def rows(
+        self, place: Place, d: int | None, seeds: Iterable[int | None], addresses: Sequence[str]
+    ) -> list[Cell]:
+        """Cells as they are stored: of every seed the block at a place, row-major."""
+        if place not in self._problems:
+            target = self._target(place)  # another one: the first stays small, to be sent
+            asked = [target] if isinstance(target, Problem) else list(target)
+            self._problems[place] = [
+                (problem.content_hash, json.dumps(problem.to_data())) for problem in asked
+            ]
+        options = json.dumps(_identity(self.source, self.options), sort_keys=True)
+        places = [(seed, *problem) for seed in seeds for problem in self._problems[place]]
+        return [
+            Cell(
+                address=address,
+                source=self.source,
+                question=self.question.name,
+                version=self.question.version(self.source),
+                d=d,
+                seed=seed,
+                problem=problem,
+                content=content,
+                options=options,
+            )
+            for address, (seed, problem, content) in zip(addresses, places, strict=True)
+        ]
+
+
+def cell_address(
+    source: Source,
+    question: Question,
+    options: Mapping[str, Any],
+    problem: str,
+    d: int | None,
+    seed: int | None,
+) -> str:
+    """The address of a cell: the hash of all that determines its result."""
+    return content_hash(
+        "cell",
+        {
+            "source": source,
+            "question": question.name,
+            "version": question.version(source),
+            "options": _identity(source, options),
+            "problem": problem,
+            "d": d,
+            "seed": seed,
+        },
+    )
+
+
+def _identity(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that change a result; the precision is one of them."""
+    where = () if source != "simulation" or options.get("rng") == "device" else WHERE
+    return {name: _plain(value) for name, value in options.items() if name not in where}
+
+
+def _plain(value: Any) -> Any:
+    """Plain data as it is; an object, which no file can hold, by its identity in this process."""
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError):
+        return f"{type(value).__name__} {id(value)}"
+    return value
+
+
+def problem_hashes(grid: Grid, unseen: Mapping[str, Any]) -> NDArray[np.object_]:
+    """``content_hash`` of every problem of a grid, with what is ``unseen`` replaced."""
+    hidden = [is_below(path, unseen) for path in grid.axes]
+    shape = tuple(1 if same else size for same, size in zip(hidden, grid.shape))
+    base = grid.problem.replace(unseen)
+    axes = [
+        (path, values, to_data(values))
+        for (path, values), same in zip(grid.axes.items(), hidden)
+        if not same
+    ]
+    hashes = np.empty([len(values) for _, values, _ in axes], dtype=object)
+    whole = not _fields_are_independent(base, axes)
+    for index in np.ndindex(hashes.shape):
+        chosen = {path: values[at] for (path, values, _), at in zip(axes, index)}
+        data = {path: plain[at] for (path, _, plain), at in zip(axes, index)}
+        hashes[index] = base.replace(chosen).content_hash if whole else _hash(base, data)
+    return np.broadcast_to(hashes.reshape(shape), grid.shape)
+
+
+def _hash(base: Problem, changes: Mapping[str, Any]) -> str:
+    """The hash of a problem with other data at some paths, without building it."""
+    data = copy.deepcopy(base.to_data())
+    for path, value in changes.items():
+        _put(data, path.split("."), value)
+    return content_hash("problem", data)
+
+
+def _fields_are_independent(base: Problem, axes: Sequence[tuple[str, Any, Any]]) -> bool:
+    """Whether a problem's data change at the paths of the axes alone.
+
+    They do not where a step reuses the batch of another, nor where a value is a default, which
+    plain data may leave out.
+    """
+    if "previous" in json.dumps(base.to_data()):
+        return False
+    try:
+        return all(
+            base.replace({path: value}).content_hash == _hash(base, {path: data})
+            for path, values, plain in axes
+            for value, data in zip(values, plain)
+        )
+    except (KeyError, IndexError):
+        return False
+
+
+def is_below(path: str, others: Iterable[str]) -> bool:
+    """Whether a path is one of others, or inside of one."""
+    return any(path == other or path.startswith(f"{other}.") for other in others)
+
+
+def _put(data: Any, path: Sequence[str], value: Any) -> None:
+    *parents, leaf = path
+    for name in parents:
+        data = data[int(name)] if isinstance(data, list) else data[name]
+    if value is None:
+        data.pop(leaf, None)
+    elif isinstance(data, list):
+        data[int(leaf)] = value
+    else:
+        data[leaf] = value

@@ -1,0 +1,154 @@
+"""What a worker does: ask one question about some problems, and keep the values."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+from giantsteps import simulation
+from giantsteps.answers import Answer, Source
+from giantsteps.campaign._provenance import provenance
+from giantsteps.campaign._values import Outcome, read_answer
+from giantsteps.problem import Grid, Problem
+from giantsteps.questions import Question
+
+__all__ = ["Task", "capped", "failure", "simulate", "work"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A question to be answered: about a problem or a block of them, by theory (seeds
+    ``(None,)``) or for networks with these seeds, also before their steps if ``initial``. The
+    ``threads`` of the linear algebra decide, with the machine, the last bits."""
+
+    question: Question
+    source: Source
+    target: Problem | Grid
+    d: int | None
+    seeds: tuple[int | None, ...]
+    options: Mapping[str, Any]
+    initial: bool = False
+    threads: int = 1
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        block = 1 if isinstance(self.target, Problem) else self.target.size
+        return block * len(self.seeds) * (1 + self.initial)
+
+
+def work(task: Task) -> list[Outcome]:
+    """Answer a task: for each seed the cells of the block, row-major; then before the steps.
+
+    A task that raises has one outcome, the error, however many cells it has.
+    """
+    torch = task.options.get("device") not in (None, "cpu")
+    if torch:
+        import_module("torch")  # its threads are capped below, if it is there by then
+    with capped(task.threads):
+        origin = provenance(task.threads, torch)
+        started = time.perf_counter()
+        try:
+            answers = _answers(task)
+            values = [(cell, _notes(one)) for one in answers for cell in read_answer(one)]
+        except Exception as error:
+            return [failure(error, time.perf_counter() - started, task)]
+    seconds = (time.perf_counter() - started) / task.size
+    return [
+        Outcome(
+            numbers=numbers,
+            arrays=arrays,
+            notes=notes,
+            seconds=seconds,
+            finished=time.time(),
+            provenance=origin,
+        )
+        for (numbers, arrays), notes in values
+    ]
+
+
+def _answers(task: Task) -> list[Any]:
+    if task.source != "simulation":
+        where = {} if task.d is None else {"d": task.d}
+        return [task.question.function("theory")(task.target, **where, **task.options)]
+    assert task.d is not None
+    options = dict(task.options)
+    if task.initial and "initial" in task.question.options:
+        options["initial"] = True  # in the same pass over the samples
+    after = simulate(task.question, task.target, task.d, task.seeds, **options)
+    return [*after, *(one.initial for one in after)] if task.initial else after
+
+
+def simulate(
+    question: Question, problem: Problem | Grid, d: int, seeds: Sequence[Any], **options: Any
+) -> list[Any]:
+    """Networks that differ in the seed alone, and what the question finds in each of them."""
+    package, _, name = str(question.simulation).partition(":")
+    if package == "giantsteps.simulation":
+        return list(simulation.batch(name, problem, d, seeds, **question.fixed, **options))
+    ask = question.function("simulation")
+    return [ask(problem, d=d, seed=seed, **options) for seed in seeds]
+
+
+def failure(error: BaseException, seconds: float, task: Task) -> Outcome:
+    """The outcome of a cell whose computation ended with an error."""
+    return Outcome(
+        error=f"{type(error).__name__}: {error}",
+        traceback="".join(traceback.format_exception(error)),
+        seconds=seconds,
+        finished=time.time(),
+        provenance=provenance(task.threads, False),
+    )
+
+
+def _notes(answer: Any) -> str | None:
+    """What a theory says of itself; a simulation has nothing to say."""
+    if not isinstance(answer, Answer) or answer.source == "simulation":
+        return None
+    return json.dumps({"violated": answer.violated, "references": answer.references})
+
+
+@cache
+def _controller(torch: bool) -> ThreadpoolController:
+    """The libraries with threads in this process; PyTorch, if it is there, among them."""
+    return ThreadpoolController()
+
+
+class _Cap:
+    """A limit on the threads of this process, which threads of it enter and leave."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit: AbstractContextManager[Any] | None = None
+
+    @contextmanager
+    def __call__(self, threads: int) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = _controller("torch" in sys.modules).limit(limits=threads)
+                self._limit.__enter__()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0 and self._limit is not None:
+                    self._limit.__exit__(None, None, None)
+
+
+#: ``with capped(threads):`` the linear algebra of the process uses no more threads. The first
+#: to enter sets the limit, the last to leave lifts it.
+capped = _Cap()

@@ -1,0 +1,142 @@
+"""What a figure has simulated: asked first, computed together, and kept as soon as it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps import campaign
+from giantsteps.answers import Spectrum
+from giantsteps.campaign import Cells, Progress, Store, read_answers, read_table
+from giantsteps.errors import StoreError
+from giantsteps.problem import Grid, Problem
+from giantsteps.questions import QUESTIONS, Question
+
+__all__ = ["Pending", "Simulations"]
+
+Array = NDArray[np.float64]
+T = TypeVar("T")
+#: ``compute(problem, d, seed, device=…, **options)``: numbers of one network by name. A function
+#: of a module, so that workers find it; its options are plain data.
+Compute: TypeAlias = Callable[..., Mapping[str, Any]]
+
+#: Of these functions; raised when a number of one of them changes.
+VERSION = 2
+
+
+class Pending(Generic[T]):
+    """Something that is simulated when it is first read, with all else that was asked by then."""
+
+    def __init__(self, simulations: Simulations, reader: Callable[[Store], T]) -> None:
+        self._simulations, self._reader = simulations, reader
+
+    @cached_property
+    def value(self) -> T:
+        """The numbers."""
+        self._simulations.run()
+        with Store(self._simulations.store) as store:
+            return self._reader(store)
+
+
+@dataclass(kw_only=True)
+class Simulations:
+    """The simulations of a figure, kept in a store: what is done is not done again, on whatever
+    device (results agree to rounding). The other fields are those of `giantsteps.compare`."""
+
+    store: Path
+    device: str | None = None
+    workers: int | None = 1
+    time_limit: float | None = None
+    progress: Progress | bool | None = None
+    _cells: list[Cells] = field(default_factory=list, repr=False)
+    _done: int = field(default=0, repr=False)
+
+    def samples(
+        self, problem: Problem | Grid, quantity: str, *, d: int, seeds: int, **options: Any
+    ) -> Pending[Array]:
+        """A simulated leaf, such as ``"risk.test"``, of the shape of the grid, its own axes if it
+        has any, and the seeds; ``options`` of the question, such as ``top``."""
+        question, _, name = quantity.partition(".")
+        before = name.startswith("initial.")
+        exact = {"test_samples": "exact"} if question == "risk" else {}
+        cells = self._ask(problem, QUESTIONS[question], d, seeds, exact | options, before)
+
+        def reader(store: Store) -> Array:
+            part = cells[0] if before else cells[-1]
+            dims, values = read_table(part, store)[name.removeprefix("initial.")]
+            size, seed = dims.index("d"), dims.index("seed")
+            return np.moveaxis(values, (size, seed), (0, -1))[0]
+
+        return Pending(self, reader)
+
+    def spectra(
+        self, question: str, problem: Problem, *, d: int, seeds: int, **options: Any
+    ) -> Pending[list[Spectrum]]:
+        """Simulated spectra with all their values, one per seed."""
+        (cells,) = self._ask(problem, QUESTIONS[question], d, seeds, options)
+
+        def reader(store: Store) -> list[Spectrum]:
+            (found,) = read_answers(cells, store, bulk=True)
+            return [answer for answer in found if isinstance(answer, Spectrum)]
+
+        return Pending(self, reader)
+
+    def computed(
+        self, compute: Compute, problem: Problem, *, d: int, seeds: int, **options: Any
+    ) -> Pending[list[dict[str, Array]]]:
+        """What ``compute(problem, d, seed, device=…, **options)`` returns, a mapping per seed."""
+        asked = Question(
+            name=f"figures.{compute.__name__}",
+            summary="numbers that a figure computes from a network",
+            answer="",
+            simulation=f"{compute.__module__}:{compute.__name__}",
+            # A change of any answer of the library may matter to them.
+            simulation_version=VERSION
+            + sum(q.theory_version + q.simulation_version for q in QUESTIONS.values()),
+        )
+        (cells,) = self._ask(problem, asked, d, seeds, options)
+
+        def reader(store: Store) -> list[dict[str, Array]]:
+            found = [store.arrays_of(address) for address in cells.addresses.ravel()]
+            return [{name: array for name, (_, array) in cell.items()} for cell in found]
+
+        return Pending(self, reader)
+
+    def _ask(
+        self,
+        problem: Problem | Grid,
+        question: Question,
+        d: int,
+        seeds: int,
+        options: Mapping[str, Any],
+        initial: bool = False,
+    ) -> list[Cells]:
+        keywords = {"device": self.device, **options}
+        cells = Cells.of_networks(problem, question, [d], range(seeds), keywords, initial=initial)
+        self._cells += cells
+        return cells
+
+    def run(self) -> None:
+        """Simulate all that was asked and is not in the store."""
+        if self._done == len(self._cells):
+            return
+        alone = self.workers == 1 and self.time_limit is None
+        with Store(self.store, write=True) as store:
+            status = campaign.run(
+                self._cells,
+                store,
+                executor="serial" if alone else "processes",
+                workers=self.workers,
+                time_limit=self.time_limit,
+                progress=self.progress,
+                retry=True,
+            )
+        if status.failed:
+            raise StoreError(f"{status.failed} simulations failed: {list(status.errors)[:1]}")
+        self._done = len(self._cells)
