@@ -55,6 +55,7 @@ _PACKAGES = (
     "functions",
     "gaussian",
     "laws",
+    "practice",
     "problem",
     "simulation",
     "sweeps",

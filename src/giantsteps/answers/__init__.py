@@ -14,6 +14,7 @@ from giantsteps.answers._learned_function import LearnedFunction
 from giantsteps.answers._leaves import Leaf
 from giantsteps.answers._optimum import Optimum
 from giantsteps.answers._outlier_count import OutlierCount
+from giantsteps.answers._probe_curve import ProbeCurve
 from giantsteps.answers._risk import Risk
 from giantsteps.answers._spectrum import Matrix, Spectrum, Spike
 from giantsteps.answers._training_loss import TrainingLoss
@@ -30,6 +31,7 @@ __all__ = [
     "Matrix",
     "Optimum",
     "OutlierCount",
+    "ProbeCurve",
     "Risk",
     "Solution",
     "Source",

@@ -21,6 +21,7 @@ from ._spiked_features import SpikedFeatures
 from ._staircase import Staircase, StaircaseSpike, staircase, staircase_exponents
 from ._training_loss import linear_loss_drop, quadratic_loss_drop, training_loss
 from ._weights import weights
+from .questions.risk_of_features import risk_of_features
 
 __all__ = [
     "Directions",
@@ -46,6 +47,7 @@ __all__ = [
     "quadratic_loss_drop",
     "reuse_exponent",
     "risk",
+    "risk_of_features",
     "risk_of_weights",
     "scope_table",
     "staircase",
