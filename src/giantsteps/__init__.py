@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from giantsteps.functions import Function as Function
     from giantsteps.functions import MultiIndex as MultiIndex
     from giantsteps.functions import centered as centered
+    from giantsteps.practice import inspect as inspect
     from giantsteps.problem import Constant as Constant
     from giantsteps.problem import Gaussian as Gaussian
     from giantsteps.problem import Grid as Grid
@@ -49,6 +50,7 @@ _LAZY = {
     "Vocabulary": "giantsteps.problem",
     "centered": "giantsteps.functions",
     "compare": "giantsteps.comparison",
+    "inspect": "giantsteps.practice",
 }
 _PACKAGES = (
     "answers",

@@ -153,7 +153,7 @@ def _solve(operator: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray
     residual = operator @ x
     direction = residual.copy()
     square = float(residual @ residual)
-    target = 1e-24 * float(right @ right)
+    target = 1e-20 * float(right @ right)
     for _ in range(500):
         if square <= target:
             break

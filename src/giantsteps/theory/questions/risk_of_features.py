@@ -167,7 +167,7 @@ def _curve(
         )
     leverages = Leverages(pool.sample, pool.sample_labels, pool.intercept)
     if penalties is None:
-        thin = slice(None, None, max(1, len(pool.sample) // _SEARCH_ROWS))
+        thin = slice(None, None, -(-len(pool.sample) // _SEARCH_ROWS))
         search = Leverages(pool.sample[thin], pool.sample_labels[thin], pool.intercept)
         penalties = _best_penalties(pool, search, sizes)
     cells = [_Transfer.to(pool, n, lam) for n, lam in zip(sizes.ravel(), penalties.ravel())]
@@ -346,12 +346,11 @@ def _best_penalties(
         usable = (penalties > 0) & (second < n)
         curve = smooth[usable] + np.log1p(-second[usable] / pool.rows)
         curve -= np.log1p(-second[usable] / n)
-        best[i] = _lowest(pool, leverages, float(n), np.log(penalties[usable]), curve)
+        best[i] = _lowest(leverages, float(n), np.log(penalties[usable]), curve)
     return best.reshape(sizes.shape)
 
 
 def _lowest(
-    pool: FeaturePool,
     leverages: Leverages,
     samples: float,
     logs: NDArray[np.float64],
@@ -360,16 +359,16 @@ def _lowest(
     """Minimum of a curve over log λ once the leverages have moved it."""
     center = float(logs[np.argmin(curve)])
     for _ in range(4):
-        places = np.clip(center + np.log(3.0) * np.arange(-2, 3), logs[0], logs[-1])
+        places = np.clip(center + np.log(4.0) * np.arange(-1, 2), logs[0], logs[-1])
         places = np.unique(places)
-        moved = [
-            np.log(_factors(leverages, pool.rows, _Transfer.to(pool, samples, np.exp(at)))[0])
-            for at in places
-        ]
-        factor = np.polynomial.Polynomial.fit(places, moved, min(2, len(places) - 1))
+        moved = []
+        for at in places:
+            here = leverages.errors(samples, float(np.exp(at)))
+            moved.append(np.log(here.test / here.even_test))
+        factor = np.polynomial.Polynomial.fit(places, moved, len(places) - 1)
         near = (logs >= places[0]) & (logs <= places[-1])
         found = float(logs[near][np.argmin(curve[near] + factor(logs[near]))])
-        if places[0] < found < places[-1] or len(places) < 5:
+        if places[0] < found < places[-1] or len(places) < 3:
             break
         center = found
     return float(np.exp(found))
