@@ -8,6 +8,8 @@ from giantsteps.practice._inspect import inspect
 from giantsteps.practice._inspection import TABLES, Change, Inspection
 from giantsteps.practice._layer import Layer
 from giantsteps.practice._measure import measure_probe
+from giantsteps.practice._module import TwoLayer, problem_of_module, two_layer
+from giantsteps.practice._teacher import TeacherFit, fit_teacher
 
 __all__ = [
     "TABLES",
@@ -15,7 +17,12 @@ __all__ = [
     "FirstGradient",
     "Inspection",
     "Layer",
+    "TeacherFit",
+    "TwoLayer",
     "WeightSpike",
+    "fit_teacher",
     "inspect",
     "measure_probe",
+    "problem_of_module",
+    "two_layer",
 ]

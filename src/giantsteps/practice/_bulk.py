@@ -207,7 +207,7 @@ def fit_bulk(
     distance = float(max(np.max(steps[1:] - below), np.max(below - steps[:-1])))
     return Bulk(
         scale=scale,
-        edge=scale * float(np.sqrt(rows) + np.sqrt(columns)),
+        edge=scale * float(np.sqrt(rows - count) + np.sqrt(columns - count)),
         margin=float(np.sqrt(variance * (centre + margin_units * unit))),
         distance=distance,
         fits=distance <= (1.4 + 0.37 * np.log(size)) / size,

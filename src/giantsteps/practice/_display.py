@@ -162,6 +162,8 @@ class ProbeCurveDisplay(_Drawing):
                 label=None if label else "measured",
             )
         ax.set_xscale("log")
+        ax.set_xticks(np.unique(n), [f"{size:.0f}" for size in np.unique(n)])
+        ax.minorticks_off()
         ax.set_xlabel("labelled samples $n$")
         ax.set_ylabel("test error" if self.quantity == "test" else "wrong classes")
         ax.legend()
