@@ -251,7 +251,7 @@ def test_no_penalty_on_both_sides_of_interpolation() -> None:
     assert curve.test[1] == pytest.approx(measured.test[1], rel=0.05)
     assert curve.test[0] == pytest.approx(measured.test[0], rel=0.15)
     assert curve.train[0] == pytest.approx(0.0, abs=1e-6)
-    assert curve.violated == ("at least 30 training samples",)
+    assert curve.violated == ("at least 50 training samples",)
     at_the_peak = theory.risk_of_features(x, y, samples=21, penalty=0.0)
     assert at_the_peak.test == np.inf
     assert "inf" in repr(at_the_peak)

@@ -9,6 +9,8 @@ from giantsteps.practice._inspection import TABLES, Change, Inspection
 from giantsteps.practice._layer import Layer
 from giantsteps.practice._measure import measure_probe
 from giantsteps.practice._module import TwoLayer, problem_of_module, two_layer
+from giantsteps.practice._record import Record
+from giantsteps.practice._recorder import Recorder
 from giantsteps.practice._teacher import TeacherFit, fit_teacher
 
 __all__ = [
@@ -17,6 +19,8 @@ __all__ = [
     "FirstGradient",
     "Inspection",
     "Layer",
+    "Record",
+    "Recorder",
     "TeacherFit",
     "TwoLayer",
     "WeightSpike",

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from giantsteps.practice._inspection import Inspection
     from giantsteps.practice._layer import Layer
 
-__all__ = ["InspectionDisplay", "LayerDisplay", "ProbeCurveDisplay"]
+__all__ = ["Drawing", "InspectionDisplay", "LayerDisplay", "ProbeCurveDisplay", "subplots"]
 
 _THEORY, _FOUND, _THIRD = PALETTE[0], PALETTE[1], PALETTE[2]
 _HISTOGRAM = "#C9D3DB"
 
 
-class _Drawing:
+class Drawing:
     """A drawing that can be saved once ``plot`` has set ``figure_``."""
 
     figure_: Figure
@@ -34,7 +34,8 @@ class _Drawing:
         save(self.figure_, path)
 
 
-def _subplots(columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+def subplots(columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with panels side by side; call it inside ``style``."""
     pyplot = require("matplotlib.pyplot", "a figure", "plot")
     figure, axes = pyplot.subplots(
         1, columns, figsize=(width, height), layout="constrained", squeeze=False
@@ -42,7 +43,7 @@ def _subplots(columns: int, width: float, height: float) -> tuple[Figure, list[A
     return figure, list(axes[0])
 
 
-class LayerDisplay(_Drawing):
+class LayerDisplay(Drawing):
     """Singular values of one layer: histogram, law of the bulk, edge and spikes.
 
     Parameters
@@ -68,7 +69,7 @@ class LayerDisplay(_Drawing):
         """Draw on ``ax``, or on a new figure."""
         with style():
             if ax is None:
-                self.figure_, (self.ax_,) = _subplots(1, SINGLE, 0.66 * SINGLE)
+                self.figure_, (self.ax_,) = subplots(1, SINGLE, 0.66 * SINGLE)
             else:
                 self.ax_, self.figure_ = ax, ax.get_figure(root=True)  # type: ignore[assignment]
             self._draw()
@@ -97,7 +98,7 @@ class LayerDisplay(_Drawing):
         ax.legend()
 
 
-class ProbeCurveDisplay(_Drawing):
+class ProbeCurveDisplay(Drawing):
     """Learning curves of a probe: predictions as lines with their bands, measurements as markers.
 
     Parameters
@@ -133,7 +134,7 @@ class ProbeCurveDisplay(_Drawing):
         """Draw on ``ax``, or on a new figure."""
         with style():
             if ax is None:
-                self.figure_, (self.ax_,) = _subplots(1, SINGLE, 0.74 * SINGLE)
+                self.figure_, (self.ax_,) = subplots(1, SINGLE, 0.74 * SINGLE)
             else:
                 self.ax_, self.figure_ = ax, ax.get_figure(root=True)  # type: ignore[assignment]
             self._draw(label, color)
@@ -169,7 +170,7 @@ class ProbeCurveDisplay(_Drawing):
         ax.legend()
 
 
-class InspectionDisplay(_Drawing):
+class InspectionDisplay(Drawing):
     """All layers at a glance: singular values in units of the edge, probe curves beside them.
 
     Parameters
@@ -202,7 +203,7 @@ class InspectionDisplay(_Drawing):
         with style():
             height = max(1.6, 0.22 * len(self.inspection.layers) + 0.8)
             width = SINGLE if panels == 1 else DOUBLE
-            self.figure_, self.axes_ = _subplots(panels, width, height)
+            self.figure_, self.axes_ = subplots(panels, width, height)
             remaining = iter(self.axes_)
             self._draw_values(next(remaining), self.inspection.layers, "weights")
             if self.inspection.changes:

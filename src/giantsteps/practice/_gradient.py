@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from giantsteps.practice._bulk import largest_value, spike_strength
 from giantsteps.practice._layer import Layer, layer_of_matrix
-from giantsteps.practice._torch import default_loss, evaluating, linear_layers, torch_library
+from giantsteps.practice._torch import (
+    default_loss,
+    evaluating,
+    linear_layers,
+    torch_library,
+    unfolded,
+)
 
 #: Relative accuracy of a critical rate.
 _TOLERANCE = 0.01
@@ -149,7 +155,7 @@ def first_gradients(
                 cost(outputs, target), weights, retain_graph=True, allow_unused=True
             )
             return [
-                _unfolded(part, torch.zeros_like(part.weight) if grad is None else grad)
+                unfolded(part, torch.zeros_like(part.weight) if grad is None else grad)
                 for part, grad in zip(trained.values(), found)
             ]
 
@@ -161,7 +167,7 @@ def first_gradients(
     results = []
     for place, (name, matrix) in enumerate(zip(trained, true)):
         value, size = float(np.linalg.norm(matrix, 2)), float(np.linalg.norm(matrix))
-        weight = _unfolded(parts[name], parts[name].weight)
+        weight = unfolded(parts[name], parts[name].weight)
         results.append(
             FirstGradient(
                 name=name,
@@ -224,11 +230,3 @@ def _spike_and_noise(update: NDArray[np.float64]) -> tuple[float, float]:
         return float(layer.values[0]), 0.0
     strength, _, _ = spike_strength(float(layer.values[0]), layer.scale, layer.rows, layer.columns)
     return (strength if layer.values[0] > layer.margin else 0.0), layer.scale
-
-
-def _unfolded(part: Any, gradient: Any) -> NDArray[np.float64]:
-    """A gradient as the matrix of its layer."""
-    values = gradient.detach().double().cpu().numpy()
-    if getattr(part, "transposed", False):
-        values = values.swapaxes(0, 1)
-    return np.asarray(values.reshape(values.shape[0], -1))

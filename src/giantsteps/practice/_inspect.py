@@ -235,7 +235,7 @@ def _probes(
         classes, places = np.unique(labels, return_inverse=True)
         targets = 2.0 * places - 1 if len(classes) == 2 else np.eye(len(classes))[places]
     rows = len(targets)
-    sizes = sorted({max(30, rows // 4), max(30, rows // 2), rows, 4 * rows})
+    sizes = sorted({max(50, rows // 4), max(50, rows // 2), rows, 4 * rows})
     curves: dict[str, ProbeCurve | str] = {}
     for name, values in features.items():
         if len(values) != rows:

@@ -21,6 +21,7 @@ __all__ = [
     "hidden_features",
     "linear_layers",
     "mlp_of_weights",
+    "unfolded",
 ]
 
 #: Name → class of torch.nn.
@@ -51,6 +52,14 @@ def linear_layers(module: Any) -> dict[str, Any]:
         for name, part in module.named_modules()
         if isinstance(part, kinds)
     }
+
+
+def unfolded(part: Any, tensor: Any) -> NDArray[np.float64]:
+    """A weight or gradient of a layer as a new matrix (outputs, inputs × kernel)."""
+    values = tensor.detach().double().cpu().numpy()
+    if getattr(part, "transposed", False):
+        values = values.swapaxes(0, 1)
+    return np.array(values.reshape(values.shape[0], -1))
 
 
 @contextmanager
