@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from giantsteps.practice._bulk import WeightSpike
+from giantsteps.practice._display import InspectionDisplay, LayerDisplay, ProbeCurveDisplay
 from giantsteps.practice._gradient import FirstGradient
 from giantsteps.practice._inspect import inspect
 from giantsteps.practice._inspection import TABLES, Change, Inspection
@@ -10,6 +11,7 @@ from giantsteps.practice._layer import Layer
 from giantsteps.practice._measure import measure_probe
 from giantsteps.practice._module import TwoLayer, problem_of_module, two_layer
 from giantsteps.practice._record import Record
+from giantsteps.practice._record_display import RecordDisplay
 from giantsteps.practice._recorder import Recorder
 from giantsteps.practice._teacher import TeacherFit, fit_teacher
 
@@ -18,8 +20,12 @@ __all__ = [
     "Change",
     "FirstGradient",
     "Inspection",
+    "InspectionDisplay",
     "Layer",
+    "LayerDisplay",
+    "ProbeCurveDisplay",
     "Record",
+    "RecordDisplay",
     "Recorder",
     "TeacherFit",
     "TwoLayer",

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.theory.questions.feature_pool import FeaturePool
 
 __all__ = ["Classes", "classes_of", "classification_error", "wrong_fraction"]
 
@@ -27,6 +26,12 @@ class Classes:
 
     truth: NDArray[np.int64]
     threshold: float | None
+
+    def of_sample(self, labels: NDArray[np.float64]) -> Classes:
+        """The same classes for other rows."""
+        if self.threshold is None:
+            return Classes(labels.argmax(axis=1), None)
+        return Classes((labels[:, 0] > self.threshold).astype(np.int64), self.threshold)
 
 
 def classes_of(labels: NDArray[np.float64], threshold: float | None) -> Classes | None:
@@ -59,57 +64,45 @@ def wrong_fraction(classes: Classes, predicted: NDArray[np.float64]) -> float:
 
 
 def classification_error(
-    pool: FeaturePool,
     classes: Classes,
-    penalty: float,
-    kappa: float,
-    freedom: float,
-    added: float,
+    predicted: NDArray[np.float64],
+    residual: NDArray[np.float64],
+    weights: NDArray[np.float64],
 ) -> float:
-    """Fraction wrong when the predictions of the pool's probe get ``added`` more variance.
+    """Fraction wrong when the predictions of the pool's probe get more noise, or less.
 
-    A probe trained on n rows predicts what the pool's own probe predicts for a row left out, plus
-    Gaussian noise of variance ``added`` times the row's share.
-    For n > m there is less noise, not more: the fraction is extrapolated from one and two times
-    the noise added, by a parabola.
+    A probe trained on n rows predicts for a row what the pool's own probe predicts when the row is
+    left out, plus Gaussian noise Σ_j √w_ij ξ_j r_j of the residuals r_j of the rows that it was
+    trained on.
+    Negative weights (n > m) mean less noise: the fraction is extrapolated by a parabola from one
+    and two times the noise added.
     """
-    levels = np.array([added]) if added >= 0 else -added * np.arange(3.0)
-    plug_in = float(np.sum((pool.values / (pool.values + kappa)) ** 2)) + pool.intercept
-    scale = freedom / plug_in
-    covariance, total = np.zeros((pool.outputs, pool.outputs)), np.zeros(len(levels))
-    for _, residual, _, _ in pool.predictions(penalty, kappa):
-        covariance += residual.T @ residual
-    covariance /= covariance.trace() / pool.outputs
-    for predicted, _, share, place in pool.predictions(penalty, kappa):
-        truth = classes.truth[place]
-        for i, level in enumerate(levels):
-            variance = level * scale * share
-            total[i] += _wrong(predicted, truth, classes.threshold, variance, covariance)
-    fraction = total / pool.rows
-    if len(levels) == 1:
-        return float(fraction[0])
-    return float(np.clip(3 * fraction[0] - 3 * fraction[1] + fraction[2], 0.0, 1.0))
+    if weights.sum() >= 0:
+        return _wrong(classes, predicted, residual, np.maximum(weights, 0.0))
+    added = np.maximum(-weights, 0.0)
+    levels = [_wrong(classes, predicted, residual, level * added) for level in (0.0, 1.0, 2.0)]
+    return float(np.clip(3 * levels[0] - 3 * levels[1] + levels[2], 0.0, 1.0))
 
 
 def _wrong(
+    classes: Classes,
     predicted: NDArray[np.float64],
-    truth: NDArray[np.int64],
-    threshold: float | None,
-    variance: NDArray[np.float64],
-    covariance: NDArray[np.float64],
+    residual: NDArray[np.float64],
+    weights: NDArray[np.float64],
 ) -> float:
-    """Expected number of wrong rows under Gaussian noise of the given variances."""
-    if threshold is not None:
-        margin = np.where(truth == 1, 1.0, -1.0) * (predicted[:, 0] - threshold)
-        if not np.any(variance):
-            return float(np.sum(margin <= 0))
-        return float(np.sum(ndtr(-margin / np.sqrt(variance))))
-    if not np.any(variance):
-        return float(np.sum(predicted.argmax(axis=1) != truth))
-    values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    draws = np.random.default_rng(0).standard_normal((_DRAWS // 2, len(root))) @ root.T
-    spread, wrong = np.sqrt(variance)[:, None], 0
-    for draw in np.concatenate([draws, -draws]):
-        wrong += int(np.sum((predicted + spread * draw).argmax(axis=1) != truth))
+    """Expected fraction of wrong rows under the noise of given weights."""
+    if not np.any(weights):
+        return wrong_fraction(classes, predicted)
+    if classes.threshold is not None:
+        sign = np.where(classes.truth == 1, 1.0, -1.0)
+        margin = sign * (predicted[:, 0] - classes.threshold)
+        spread = np.sqrt(weights @ residual[:, 0] ** 2)
+        return float(np.mean(ndtr(-margin / np.maximum(spread, 1e-300))))
+    root = np.sqrt(weights)
+    draws = np.random.default_rng(0).standard_normal((_DRAWS // 2, len(residual)))
+    wrong = 0.0
+    for draw in draws:
+        noise = root @ (draw[:, None] * residual)
+        wrong += wrong_fraction(classes, predicted + noise)
+        wrong += wrong_fraction(classes, predicted - noise)
     return wrong / _DRAWS

@@ -211,23 +211,13 @@ class FeaturePool:
         spread = np.sqrt(np.maximum(fourth / m - mean**2, 0.0) / (m - 1))
         return LeaveOneOut(loss=loss / m, spread=spread, train=train / m)
 
-    def predictions(
-        self, penalty: float, kappa: float
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], slice]]:
-        """Leave-one-out predictions and residuals, and each row's share of the noise of a probe.
-
-        The share of a row is zᵀ(E + κ)⁻²E z, whose mean is the second degrees of freedom.
-        """
+    def sample_predictions(self, penalty: float) -> NDArray[np.float64]:
+        """Leave-one-out predictions for the sample of rows."""
         shrunk = 1.0 / (self.values + penalty)
-        fit = self.cross * shrunk[:, None]
-        share = self.values / (self.values + kappa) ** 2
-        for z, place in self._blocks(2 * self.features + 2 * self.outputs):
-            square = z * z
-            left = 1.0 - (self.intercept + square @ shrunk) / self.rows
-            y = self.labels[place] - self.label_mean
-            residual = (y - z @ fit) / left[:, None]
-            predicted = self.labels[place] - residual
-            yield predicted, residual, square @ share + self.intercept, place
+        left = 1.0 - (self.intercept + self.sample**2 @ shrunk) / self.rows
+        fit = self.sample @ (self.cross * shrunk[:, None])
+        residual = (self.sample_labels - fit) / left[:, None]
+        return self.sample_labels - residual + self.label_mean
 
 
 def _reservoir(

@@ -25,12 +25,17 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Errors:
-    """Test and training error: with the leverages of the rows, and with their mean alone."""
+    """Test and training error: with the leverages of the rows, and with their mean alone.
+
+    ``noise`` (q, q) says how the squared error of one row in the training set becomes variance of
+    the prediction for another: K of the equation e = r² + K e.
+    """
 
     test: float
     train: float
     even_test: float
     even_train: float
+    noise: NDArray[np.float64]
 
 
 class Leverages:
@@ -73,10 +78,12 @@ class Leverages:
         second = (float(freedom @ freedom) + self.intercept) / samples
         even = float((residual**2).mean()) / (1.0 - second)
         ratio = penalty / kappa  # 1/(1 + h) for even leverages
-        test, train = self._uneven(samples, penalty, kappa)
-        return Errors(test=test, train=train, even_test=even, even_train=ratio**2 * even)
+        test, train, noise = self._uneven(samples, penalty, kappa)
+        return Errors(test, train, even, ratio**2 * even, noise)
 
-    def _uneven(self, samples: float, penalty: float, kappa: float) -> tuple[float, float]:
+    def _uneven(
+        self, samples: float, penalty: float, kappa: float
+    ) -> tuple[float, float, NDArray[np.float64]]:
         """h_i = g_iᵀA⁻¹g_i/n with A = λ + E g gᵀ/(1 + h), then e = r² + K e.
 
         One matrix, K_ij = (g_iᵀA⁻¹g_j)²/((1 + h_j)² n q), is the slope of the first equation,
@@ -109,7 +116,9 @@ class Leverages:
         residual = self.labels - half.T @ moment
         square = (residual**2).mean(axis=1)
         error = _solve(operator, weights * square) / weights
-        return float(error.mean()), float((error * weights**2).mean())
+        operator *= weights
+        operator /= weights[:, None]
+        return float(error.mean()), float((error * weights**2).mean()), operator
 
     def _half_inverse(self, weights: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
         """B with BᵀB = G A⁻¹ Gᵀ, columns of G the rows with their constant."""

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import CubicSpline
-from scipy.optimize import brentq
 
 from giantsteps.answers import ProbeCurve
 from giantsteps.errors import InvalidProblem
@@ -18,16 +15,16 @@ from giantsteps.theory.questions.classification import (
     Classes,
     classes_of,
     classification_error,
+    wrong_fraction,
 )
 from giantsteps.theory.questions.feature_pool import FeaturePool, LeaveOneOut
-from giantsteps.theory.questions.leverages import Leverages
+from giantsteps.theory.questions.leverages import Errors, Leverages
+from giantsteps.theory.questions.transfer import Transfer, best_penalties
 
 __all__ = ["risk_of_features"]
 
 #: Rows per feature that a pool must have.
 _ROWS_PER_FEATURE = 2
-#: Rows that the search for the best penalty works with; the answer has all of the sample.
-_SEARCH_ROWS = 1024
 #: Rows of the smallest training set.
 _FEWEST = 3
 #: Training sets below this size are predicted, and marked.
@@ -167,20 +164,28 @@ def _curve(
         )
     leverages = Leverages(pool.sample, pool.sample_labels, pool.intercept)
     if penalties is None:
-        thin = slice(None, None, -(-len(pool.sample) // _SEARCH_ROWS))
-        search = Leverages(pool.sample[thin], pool.sample_labels[thin], pool.intercept)
-        penalties = _best_penalties(pool, search, sizes)
-    cells = [_Transfer.to(pool, n, lam) for n, lam in zip(sizes.ravel(), penalties.ravel())]
+        penalties = best_penalties(pool, sizes)
+    cells = [Transfer.to(pool, n, lam) for n, lam in zip(sizes.ravel(), penalties.ravel())]
     own = pool.leave_one_out(np.array([cell.mu for cell in cells]))
     shape = sizes.shape
-    factors = np.array([_factors(leverages, pool.rows, cell) for cell in cells])
-    bridge = np.array([cell.price for cell in cells]) * factors[:, 0]
-    by_output = own.loss * bridge[:, None]
-    test = by_output.mean(axis=1)
     # The residuals of m rows have m − df₁ degrees of freedom.
     lost = np.array([1.0 - cell.first / pool.rows for cell in cells])
     classes = classes_of(pool.labels, threshold)
-    wrong = None if classes is None else _classification(pool, cells, own, test, classes)
+    factors, wrong = np.ones((len(cells), 2)), np.full(len(cells), np.nan)
+    for i, cell in enumerate(cells):
+        if not np.isfinite(cell.price):
+            continue
+        here = leverages.errors(cell.samples, cell.penalty)
+        there = leverages.errors(pool.rows, cell.mu)
+        factors[i] = _factors(here, there)
+        if classes is not None:
+            loss = float(own.loss[i].mean())
+            test = loss * cell.price * factors[i, 0]
+            wrong[i] = _classification(pool, cell, classes, here, there, test, loss)
+    bridge = np.array([cell.price for cell in cells]) * factors[:, 0]
+    by_output = own.loss * bridge[:, None]
+    test = by_output.mean(axis=1)
+    spread = np.sqrt(wrong * (1.0 - wrong) / len(pool.sample))
     few = bool(np.any(sizes < _FEW))
     return ProbeCurve(
         samples=sizes,
@@ -189,8 +194,8 @@ def _curve(
         train=_train(pool.rows, cells, own, factors, test).reshape(shape),
         standard_error=(own.spread * bridge / np.sqrt(lost)).reshape(shape),
         by_output=by_output.reshape(*shape, pool.outputs),
-        classification_error=None if wrong is None else wrong[0].reshape(shape),
-        classification_standard_error=None if wrong is None else wrong[1].reshape(shape),
+        classification_error=None if classes is None else wrong.reshape(shape),
+        classification_standard_error=None if classes is None else spread.reshape(shape),
         effective_penalty=np.array([cell.kappa for cell in cells]).reshape(shape),
         degrees_of_freedom=np.array([cell.first for cell in cells]).reshape(shape),
         rows=pool.rows,
@@ -256,64 +261,16 @@ def _numbers(value: Any, field: str, allowed: str) -> NDArray[np.float64]:
     return numbers
 
 
-@dataclass(frozen=True)
-class _Transfer:
-    """How the pool's own probe with penalty μ speaks for n samples with penalty λ."""
-
-    samples: float
-    penalty: float
-    mu: float
-    kappa: float
-    first: float
-    second: float
-    price: float
-
-    @classmethod
-    def to(cls, pool: FeaturePool, samples: float, penalty: float) -> _Transfer:
-        """μ with the same κ on m rows as λ on n."""
-        lowest = 1e-13 * float(pool.values.max())
-        parameters = len(pool.values) + pool.intercept
-        if penalty == 0.0 and samples >= parameters:
-            mu = lowest
-        else:
-            high = np.log(
-                3.0 * (penalty + 2.0 * float(pool.values.sum()) / min(samples, pool.rows))
-            )
-
-            def gap(log: float) -> float:
-                kappa, first = _population(pool, np.exp(log))
-                return kappa * (1.0 - first / samples) - penalty
-
-            mu = float(np.exp(brentq(gap, np.log(lowest) - 5.0, high + 2.0, xtol=1e-13)))
-        kappa, first = _population(pool, mu)
-        slope = kappa * float(np.sum(pool.values / (pool.values + mu) ** 2))
-        second = (first - slope) / (1.0 - slope / pool.rows)
-        left = 1.0 - second / samples
-        diverges = left <= 0 or (penalty == 0.0 and samples == parameters)
-        price = np.inf if diverges else (1.0 - second / pool.rows) / left
-        return cls(samples, penalty, mu, kappa, first, second, price)
-
-
-def _population(pool: FeaturePool, mu: float) -> tuple[float, float]:
-    """κ and df₁ of the population, as the pool's penalty μ sees them."""
-    first = float(np.sum(pool.values / (pool.values + mu))) + pool.intercept
-    return mu / (1.0 - first / pool.rows), first
-
-
-def _factors(leverages: Leverages, rows: int, cell: _Transfer) -> tuple[float, float]:
+def _factors(here: Errors, there: Errors) -> tuple[float, float]:
     """What uneven leverages change in the test and training error, from m rows to n."""
-    if not np.isfinite(cell.price):
-        return 1.0, 1.0
-    here = leverages.errors(cell.samples, cell.penalty)
-    pool = leverages.errors(rows, cell.mu)
-    test = (here.test / here.even_test) / (pool.test / pool.even_test)
-    train = (here.train / here.even_train) / (pool.train / pool.even_train)
+    test = (here.test / here.even_test) / (there.test / there.even_test)
+    train = (here.train / here.even_train) / (there.train / there.even_train)
     return test, train
 
 
 def _train(
     rows: int,
-    cells: Sequence[_Transfer],
+    cells: Sequence[Transfer],
     own: LeaveOneOut,
     factors: NDArray[np.float64],
     test: NDArray[np.float64],
@@ -328,67 +285,25 @@ def _train(
     return result
 
 
-def _best_penalties(
-    pool: FeaturePool, leverages: Leverages, sizes: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """λ with the smallest predicted test error for each n."""
-    values = pool.values
-    logs = np.linspace(np.log(1e-9 * values.mean()), np.log(1e3 * values.max()), 61)
-    loss = CubicSpline(logs, np.log(pool.leave_one_out(np.exp(logs)).loss.mean(axis=1)))
-    dense = np.linspace(logs[0], logs[-1], 1201)
-    smooth = loss(dense)
-    kappa, first = np.array([_population(pool, mu) for mu in np.exp(dense)]).T
-    slope = kappa * (values / (values + np.exp(dense)[:, None]) ** 2).sum(axis=1)
-    second = (first - slope) / (1.0 - slope / pool.rows)
-    best = np.empty(sizes.size)
-    for i, n in enumerate(sizes.ravel()):
-        penalties = kappa * (1.0 - first / n)
-        usable = (penalties > 0) & (second < n)
-        curve = smooth[usable] + np.log1p(-second[usable] / pool.rows)
-        curve -= np.log1p(-second[usable] / n)
-        best[i] = _lowest(leverages, float(n), np.log(penalties[usable]), curve)
-    return best.reshape(sizes.shape)
-
-
-def _lowest(
-    leverages: Leverages,
-    samples: float,
-    logs: NDArray[np.float64],
-    curve: NDArray[np.float64],
-) -> float:
-    """Minimum of a curve over log λ once the leverages have moved it."""
-    center = float(logs[np.argmin(curve)])
-    for _ in range(4):
-        places = np.clip(center + np.log(4.0) * np.arange(-1, 2), logs[0], logs[-1])
-        places = np.unique(places)
-        moved = []
-        for at in places:
-            here = leverages.errors(samples, float(np.exp(at)))
-            moved.append(np.log(here.test / here.even_test))
-        factor = np.polynomial.Polynomial.fit(places, moved, len(places) - 1)
-        near = (logs >= places[0]) & (logs <= places[-1])
-        found = float(logs[near][np.argmin(curve[near] + factor(logs[near]))])
-        if places[0] < found < places[-1] or len(places) < 3:
-            break
-        center = found
-    return float(np.exp(found))
-
-
 def _classification(
     pool: FeaturePool,
-    cells: Sequence[_Transfer],
-    own: LeaveOneOut,
-    test: NDArray[np.float64],
+    cell: Transfer,
     classes: Classes,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Fraction of wrong classes and its standard error."""
-    wrong = np.empty(len(cells))
-    for i, cell in enumerate(cells):
-        # Variance of a prediction that n samples add to that of the pool's own probe.
-        added = test[i] / cell.samples - float(own.loss[i].mean()) / pool.rows
-        wrong[i] = (
-            classification_error(pool, classes, cell.mu, cell.kappa, cell.second, added)
-            if np.isfinite(added)
-            else np.nan
-        )
-    return wrong, np.sqrt(wrong * (1.0 - wrong) / pool.rows)
+    here: Errors,
+    there: Errors,
+    test: float,
+    loss: float,
+) -> float:
+    """Fraction of wrong classes: the pool's own predictions with the noise of n samples."""
+    predicted = pool.sample_predictions(cell.mu)
+    labels = pool.sample_labels + pool.label_mean
+    residual = labels - predicted
+    # Errors grow with the noise; the sum of what is added is known from the squared errors.
+    weights = here.noise * (test / loss) - there.noise
+    wanted = cell.second * (test / cell.samples - loss / pool.rows)
+    found = float((weights @ (residual**2).mean(axis=1)).mean())
+    if wanted * found <= 0:
+        return float(wrong_fraction(classes.of_sample(labels), predicted))
+    return classification_error(
+        classes.of_sample(labels), predicted, residual, weights * (wanted / found)
+    )
