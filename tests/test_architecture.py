@@ -40,7 +40,8 @@ ALLOWED = {
 #: Libraries of the extras, and the packages whose modules may load them on import.
 EDGES = {"click": {"cli"}}
 EXTRAS = ("matplotlib", "pandas", "xarray", "pyarrow", "h5netcdf", "torch", "cupy", "rich", "dask",
-          "distributed", "dask_jobqueue", "click", "jinja2", "safetensors", "sklearn", "lightning")  # fmt: skip
+          "distributed", "dask_jobqueue", "click", "jinja2", "safetensors", "sklearn",
+          "lightning")  # fmt: skip
 
 
 @dataclass(frozen=True)
