@@ -222,13 +222,12 @@ def test_each_correction_is_needed() -> None:
 
 
 def _without_leverages(features: Array, labels: Array, samples: int, penalty: float) -> float:
-    from giantsteps.theory.questions import risk_of_features as module
+    from giantsteps.theory.questions.feature_pool import FeaturePool
+    from giantsteps.theory.questions.transfer import Transfer
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_factors", lambda *_: (1.0, 1.0))
-        return float(
-            module.risk_of_features(features, labels, samples=samples, penalty=penalty).test
-        )
+    pool = FeaturePool(features, labels, True)
+    even = Transfer.to(pool, samples, penalty)
+    return float(pool.leave_one_out(np.array([even.mu])).loss.mean()) * even.price
 
 
 def test_the_best_penalty_is_the_best_measured() -> None:

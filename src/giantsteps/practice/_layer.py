@@ -44,11 +44,11 @@ class Layer:
     The law is that of a matrix with independent entries of one variance (Marchenko–Pastur).
     A network is initialised like that; training adds spikes first, and changes the bulk later.
 
-    ====================  ====================================================================
+    ====================  ==================================================================
     verdict               meaning
     ====================  ==================================================================
     random                nothing tells it from independent entries
-    random with spikes    a random bulk, and directions, rows or columns that stand out of it
+    random with spikes    a random bulk, and directions, rows or columns above it
     large entries         most of what stands out is due to few large entries
     not random            the bulk does not follow the law
     low rank              more than half of the singular values are zero: there is no bulk

@@ -43,7 +43,7 @@ class TwoLayer:
     weights : ndarray (d, N)
         Of root mean square norm one.
     second_layer : ndarray (N,)
-        Of mean square ``output_scale``².
+        Of root mean square ``output_scale``.
     activation : Function
         For weights of norm one.
     scale : float

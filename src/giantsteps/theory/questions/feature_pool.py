@@ -16,8 +16,9 @@ __all__ = ["FeaturePool", "LeaveOneOut"]
 
 #: Numbers of a block that is worked on at once.
 _BLOCK = 1 << 22
-#: Rows that are kept in memory for the law of the leverages.
-_SAMPLE = 2048
+#: Rows that are kept in memory for the law of the leverages: at least so many, and so many per
+#: feature.
+_SAMPLE, _PER_FEATURE = 2048, 3
 _CHUNKS = "an array (rows, features), a list of such arrays, or a function that returns them"
 
 
@@ -145,7 +146,8 @@ class FeaturePool:
                 shift = x.mean(axis=0) if self.intercept else np.zeros(p)
                 offset = y.mean(axis=0) if self.intercept else np.zeros(k)
                 total, gram, cross = np.zeros(p), np.zeros((p, p)), np.zeros((p, k))
-                kept = np.empty((_SAMPLE, p)), np.empty((_SAMPLE, k))
+                size = max(_SAMPLE, _PER_FEATURE * p)
+                kept = np.empty((size, p)), np.empty((size, k))
             z = x - shift
             total += z.sum(axis=0)
             gram += z.T @ z
@@ -170,7 +172,8 @@ class FeaturePool:
             raise InvalidProblem("features", "the same in all rows", "features that vary")
         self.values, self.vectors = values[alive][::-1], vectors[:, alive][:, ::-1]
         self.cross = self.vectors.T @ cross
-        count = min(rows, _SAMPLE)
+        count = min(rows, len(kept[0]))
+        self._kept = kept[0][:count], kept[1][:count]
         self.sample = (kept[0][:count] - self.mean) @ self.vectors
         self.sample_labels = kept[1][:count] - self.label_mean
 
@@ -211,13 +214,12 @@ class FeaturePool:
         spread = np.sqrt(np.maximum(fourth / m - mean**2, 0.0) / (m - 1))
         return LeaveOneOut(loss=loss / m, spread=spread, train=train / m)
 
-    def sample_predictions(self, penalty: float) -> NDArray[np.float64]:
-        """Leave-one-out predictions for the sample of rows."""
-        shrunk = 1.0 / (self.values + penalty)
-        left = 1.0 - (self.intercept + self.sample**2 @ shrunk) / self.rows
-        fit = self.sample @ (self.cross * shrunk[:, None])
-        residual = (self.sample_labels - fit) / left[:, None]
-        return self.sample_labels - residual + self.label_mean
+    def thinned(self, rows: int | None = None) -> FeaturePool:
+        """A pool of the rows that are kept in memory, or of some of them; itself if it has all."""
+        step = 1 if rows is None else -(-len(self.sample) // max(rows, 2 * self.features + 2))
+        if step == 1 and len(self.sample) == self.rows:
+            return self
+        return FeaturePool(self._kept[0][::step], self._kept[1][::step], self.intercept)
 
 
 def _reservoir(

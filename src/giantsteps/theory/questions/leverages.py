@@ -1,4 +1,4 @@
-"""Ridge regression whose rows have uneven leverages: the law of the rows, not of Gaussians (§8)."""
+"""Probes on n rows from the rows of a pool, whose leverages are uneven (§8)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
-from scipy.optimize import brentq
 
 from giantsteps.errors import NotConverged
+from giantsteps.theory.questions.feature_pool import FeaturePool
+from giantsteps.theory.questions.transfer import Transfer
 
-__all__ = ["Errors", "Leverages", "effective_penalty"]
+__all__ = ["RowErrors", "row_errors"]
 
-#: Directions that are treated with all their correlations; further ones by their variances.
-_DIRECTIONS = 512
 #: λ/κ below which a probe interpolates; the limit is reached well before.
 _INTERPOLATES = 1e-6
 #: Penalty, in units of the mean variance, that stands for none.
@@ -24,136 +23,142 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
-class Errors:
-    """Test and training error: with the leverages of the rows, and with their mean alone.
+class RowErrors:
+    """What a pool says of a probe trained on n rows, row by row.
 
-    ``noise`` (q, q) says how the squared error of one row in the training set becomes variance of
-    the prediction for another: K of the equation e = r² + K e.
+    Attributes
+    ----------
+    predicted : ndarray (m, outputs)
+        For each row, by the pool without it.
+    residual : ndarray (m, outputs)
+        Labels less ``predicted``.
+    error : ndarray (m,)
+        Mean squared error of a probe with n samples, averaged over the outputs.
+    train : float
+        Mean squared error of such a probe on its own rows.
+    influence : ndarray (m,)
+        Weight of each row's squared residual in the mean error; one each for n = m.
+    noise : ndarray (m, m)
+        Variance that n samples add to a prediction, per squared residual; negative for n > m.
     """
 
-    test: float
+    predicted: NDArray[np.float64]
+    residual: NDArray[np.float64]
+    error: NDArray[np.float64]
     train: float
-    even_test: float
-    even_train: float
+    influence: NDArray[np.float64]
     noise: NDArray[np.float64]
 
 
-class Leverages:
-    """Errors of probes trained on n draws from a finite set of rows.
+def row_errors(pool: FeaturePool, samples: float, penalty: float) -> RowErrors:
+    """Solve h_i = q_i/(n(1 − H_i)), then e = ε + (1 − n/m) K e.
 
-    Parameters
-    ----------
-    rows : array (q, p)
-        Features without their means.
-    labels : array (q, outputs)
-        Labels without their means.
-    intercept : bool
-        Whether the probe has a free intercept.
+    ==================================  =====================================================
+    symbol                              meaning
+    ==================================  =====================================================
+    A = λ + m⁻¹Σ ω_i g_i g_iᵀ           rows g_i with their constant
+    ω_i = 1/(1 + (1 − n/m) h_i)         weight of a row
+    q_i = g_iᵀA⁻¹g_i, H_i = ω_i q_i/m   leverage, and that of the row in the pool's own fit
+    ε_i                                 squared residual of the pool's fit without row i
+    K_ij = (g_iᵀA⁻¹g_j)² ω_j²           noise from row j in the prediction for row i ≠ j
+    / ((1 − H_i)² n (m − 1))
+    ==================================  =====================================================
+
+    K is the slope of the first equation, for Newton's method, and the kernel of the second.
+    For n > m all rows keep one weight, that of even leverages: a pool cannot say how the heaviest
+    of its rows, which fit themselves, would share their weight with others like them.
     """
-
-    def __init__(
-        self, rows: NDArray[np.float64], labels: NDArray[np.float64], intercept: bool
-    ) -> None:
-        q = len(rows)
-        self.intercept = intercept
-        if intercept:
-            rows, labels = rows - rows.mean(axis=0), labels - labels.mean(axis=0)
-        top, tail = rows[:, :_DIRECTIONS], rows[:, _DIRECTIONS:]
-        values, vectors = np.linalg.eigh(top.T @ top / q)
-        self.values = np.concatenate([np.maximum(values, 0.0), (tail**2).mean(axis=0)])
-        self.rows = np.hstack([top @ vectors, tail])
-        self.top = top.shape[1]
-        self.labels = labels
-        self.cross = self.rows.T @ labels / q
-
-    def errors(self, samples: float, penalty: float) -> Errors:
-        """Errors of a probe trained on ``samples`` rows, with labels averaged over outputs."""
-        kappa = effective_penalty(self.values, samples, penalty, self.intercept)
-        floor = _INTERPOLATES * kappa if kappa else _UNPENALISED * float(self.values.mean())
-        if penalty < floor:
-            penalty = floor
-            kappa = effective_penalty(self.values, samples, penalty, self.intercept)
-        freedom = self.values / (self.values + kappa)
-        residual = self.labels - self.rows @ (self.cross / (self.values + kappa)[:, None])
-        second = (float(freedom @ freedom) + self.intercept) / samples
-        even = float((residual**2).mean()) / (1.0 - second)
-        ratio = penalty / kappa  # 1/(1 + h) for even leverages
-        test, train, noise = self._uneven(samples, penalty, kappa)
-        return Errors(test, train, even, ratio**2 * even, noise)
-
-    def _uneven(
-        self, samples: float, penalty: float, kappa: float
-    ) -> tuple[float, float, NDArray[np.float64]]:
-        """h_i = g_iᵀA⁻¹g_i/n with A = λ + E g gᵀ/(1 + h), then e = r² + K e.
-
-        One matrix, K_ij = (g_iᵀA⁻¹g_j)²/((1 + h_j)² n q), is the slope of the first equation,
-        for Newton's method, and the whole of the second.
-        """
-        q = len(self.rows)
-        h = np.full(q, kappa / penalty - 1.0)
-        for _ in range(_ROUNDS):
-            weights = 1.0 / (1.0 + h)
-            half = self._half_inverse(weights, penalty)
-            fresh = (half**2).sum(axis=0) / samples
-            root = weights / np.sqrt(samples * q)
-            operator = half.T @ half
-            operator *= operator
-            operator *= root[:, None]
-            operator *= root
-            # (1 + h)⁻¹ makes the operator symmetric, with eigenvalues below one.
-            step = _solve(operator, weights * (fresh - h)) / weights
-            if float(np.max(np.abs(step) * weights)) < _TOLERANCE:
-                break
-            h = np.maximum(h + step, 0.1 * h)
-        else:
-            raise NotConverged(
-                f"leverages for {samples:g} samples, penalty {penalty:.3g}",
-                float(np.max(np.abs(step) * weights)),
-                _ROUNDS,
-                "a larger penalty, or a number of samples further from that of the features",
-            )
-        moment = half @ (self.labels * weights[:, None]) / q
-        residual = self.labels - half.T @ moment
-        square = (residual**2).mean(axis=1)
-        error = _solve(operator, weights * square) / weights
-        operator *= weights
-        operator /= weights[:, None]
-        return float(error.mean()), float((error * weights**2).mean()), operator
-
-    def _half_inverse(self, weights: NDArray[np.float64], penalty: float) -> NDArray[np.float64]:
-        """B with BᵀB = G A⁻¹ Gᵀ, columns of G the rows with their constant."""
-        q = len(self.rows)
-        top = self.rows[:, : self.top]
-        diagonal = np.full(self.top, penalty)
-        if self.intercept:
-            top = np.hstack([top, np.ones((q, 1))])
-            diagonal = np.append(diagonal, 0.0)
-        matrix = (top * weights[:, None]).T @ top / q
-        matrix[np.diag_indices_from(matrix)] += diagonal
-        half = solve_triangular(cholesky(matrix, lower=True), top.T, lower=True)
-        if self.top == self.rows.shape[1]:
-            return np.asarray(half)
-        tail = self.rows[:, self.top :]
-        variance = penalty + weights @ tail**2 / q
-        return np.vstack([half, (tail / np.sqrt(variance)).T])
+    even = Transfer.to(pool, samples, penalty)
+    if samples >= pool.rows:
+        fit = _Fit.of(pool, samples, even.mu, np.ones(pool.rows))
+        ratio = (1.0 - even.first / samples) / (1.0 - even.first / pool.rows)
+        return fit.errors(pool, ratio * fit.left)
+    floor = _INTERPOLATES * even.kappa if samples <= even.parameters else 0.0
+    penalty = max(penalty, floor, _UNPENALISED * float(pool.values.mean()))
+    kappa = Transfer.to(pool, samples, penalty).kappa
+    h = np.full(pool.rows, max(kappa / penalty - 1.0, 1e-12))
+    for _ in range(_ROUNDS):
+        fit = _Fit.of(pool, samples, penalty, 1.0 / (1.0 + (1.0 - samples / pool.rows) * h))
+        fresh = fit.leverage / (samples * fit.left)
+        step = fit.solve(fresh - h)
+        if float(np.max(np.abs(step) / (1.0 + h))) < _TOLERANCE:
+            return fit.errors(pool, 1.0 / (1.0 + h))
+        h = np.maximum(h + step, 0.1 * h)
+    raise NotConverged(
+        f"leverages for {samples:g} samples, penalty {penalty:.3g}",
+        float(np.max(np.abs(step) / (1.0 + h))),
+        _ROUNDS,
+        "a larger penalty, or a number of samples further from that of the features",
+    )
 
 
-def effective_penalty(
-    values: NDArray[np.float64], samples: float, penalty: float, intercept: bool
-) -> float:
-    """κ with κ(1 − n⁻¹(Σ e/(e + κ) + intercept)) = λ; 0 if λ = 0 and n exceeds the parameters."""
-    alive = values[values > 0]
-    if penalty == 0.0 and samples > len(alive) + intercept:
-        return 0.0
+@dataclass(frozen=True)
+class _Fit:
+    """A weighted ridge fit of the pool: A, q, 1 − H, and (1 − n/m) K in a symmetric form."""
 
-    def gap(log: float) -> float:
-        kappa = np.exp(log)
-        freedom = float(np.sum(alive / (alive + kappa))) + intercept
-        return float(kappa * (1.0 - freedom / samples) - penalty)
+    half: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    leverage: NDArray[np.float64]
+    left: NDArray[np.float64]
+    operator: NDArray[np.float64]
 
-    low = np.log(float(alive.max())) - 40.0
-    high = np.log(2.0 * (penalty + float(alive.sum()) / samples)) + 1.0
-    return float(np.exp(brentq(gap, low, high, xtol=1e-13, rtol=1e-14)))
+    @classmethod
+    def of(
+        cls, pool: FeaturePool, samples: float, penalty: float, weights: NDArray[np.float64]
+    ) -> _Fit:
+        m = pool.rows
+        half = _half_inverse(pool, weights, penalty)
+        leverage = (half**2).sum(axis=0)
+        left = np.maximum(1.0 - weights * leverage / m, 1e-12)
+        operator = half.T @ half
+        operator *= operator
+        np.fill_diagonal(operator, 0.0)
+        root = weights / left / np.sqrt(samples * (m - 1.0))
+        operator *= root[:, None]
+        operator *= root
+        operator *= 1.0 - samples / m
+        return cls(half, weights, leverage, left, operator)
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """x = scale · e turns e = ε + (1 − n/m) K e into an equation with a symmetric operator."""
+        return self.weights * self.left
+
+    def solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
+        """e = right + (1 − n/m) K e."""
+        return _solve(self.operator, self.scale * right) / self.scale
+
+    def errors(self, pool: FeaturePool, shrinkage: NDArray[np.float64]) -> RowErrors:
+        """Residuals without each row, errors with n samples; training residuals are shrunk."""
+        labels = pool.sample_labels
+        fit = self.half.T @ (self.half @ (labels * self.weights[:, None]) / pool.rows)
+        residual = (labels - fit) / self.left[:, None]
+        error = self.solve((residual**2).mean(axis=1))
+        influence = self.scale * _solve(self.operator, 1.0 / self.scale)
+        noise = self.operator * self.scale
+        noise /= self.scale[:, None]
+        return RowErrors(
+            predicted=labels - residual + pool.label_mean,
+            residual=residual,
+            error=error,
+            train=float(np.mean(error * shrinkage**2)),
+            influence=influence,
+            noise=noise,
+        )
+
+
+def _half_inverse(
+    pool: FeaturePool, weights: NDArray[np.float64], penalty: float
+) -> NDArray[np.float64]:
+    """B with BᵀB = G A⁻¹ Gᵀ, columns of G the rows with their constant."""
+    rows = pool.sample
+    diagonal = np.full(rows.shape[1], penalty)
+    if pool.intercept:
+        rows = np.hstack([rows, np.ones((len(rows), 1))])
+        diagonal = np.append(diagonal, 0.0)
+    matrix = (rows * weights[:, None]).T @ rows / len(rows)
+    matrix[np.diag_indices_from(matrix)] += diagonal
+    return np.asarray(solve_triangular(cholesky(matrix, lower=True), rows.T, lower=True))
 
 
 def _solve(operator: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:

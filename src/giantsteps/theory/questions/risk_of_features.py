@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -11,20 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 from giantsteps.answers import ProbeCurve
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Ridge
+from giantsteps.theory.questions.best_penalty import best_penalties
 from giantsteps.theory.questions.classification import (
     Classes,
     classes_of,
     classification_error,
-    wrong_fraction,
 )
 from giantsteps.theory.questions.feature_pool import FeaturePool, LeaveOneOut
-from giantsteps.theory.questions.leverages import Errors, Leverages
-from giantsteps.theory.questions.transfer import Transfer, best_penalties
+from giantsteps.theory.questions.leverages import row_errors
+from giantsteps.theory.questions.transfer import Transfer
 
 __all__ = ["risk_of_features"]
 
 #: Rows per feature that a pool must have.
 _ROWS_PER_FEATURE = 2
+#: Rows that the search for the best penalty works with; the answer has all of the sample.
+_SEARCH_ROWS = 1024
 #: Rows of the smallest training set.
 _FEWEST = 3
 #: Training sets below this size are predicted, and marked.
@@ -162,40 +165,26 @@ def _curve(
             f"{_ROWS_PER_FEATURE * pool.features} rows, or keep fewer features "
             "(their leading principal components)",
         )
-    leverages = Leverages(pool.sample, pool.sample_labels, pool.intercept)
     if penalties is None:
-        penalties = best_penalties(pool, sizes)
+        penalties = best_penalties(pool, pool.thinned(_SEARCH_ROWS), sizes)
     cells = [Transfer.to(pool, n, lam) for n, lam in zip(sizes.ravel(), penalties.ravel())]
     own = pool.leave_one_out(np.array([cell.mu for cell in cells]))
-    shape = sizes.shape
-    # The residuals of m rows have m − df₁ degrees of freedom.
-    lost = np.array([1.0 - cell.first / pool.rows for cell in cells])
     classes = classes_of(pool.labels, threshold)
-    factors, wrong = np.ones((len(cells), 2)), np.full(len(cells), np.nan)
-    for i, cell in enumerate(cells):
-        if not np.isfinite(cell.price):
-            continue
-        here = leverages.errors(cell.samples, cell.penalty)
-        there = leverages.errors(pool.rows, cell.mu)
-        factors[i] = _factors(here, there)
-        if classes is not None:
-            loss = float(own.loss[i].mean())
-            test = loss * cell.price * factors[i, 0]
-            wrong[i] = _classification(pool, cell, classes, here, there, test, loss)
-    bridge = np.array([cell.price for cell in cells]) * factors[:, 0]
-    by_output = own.loss * bridge[:, None]
-    test = by_output.mean(axis=1)
-    spread = np.sqrt(wrong * (1.0 - wrong) / len(pool.sample))
+    sample = pool.thinned()
+    found = [_Point.of(pool, sample, cell, own, i, classes) for i, cell in enumerate(cells)]
+    shape = sizes.shape
+    wrong = np.array([point.wrong for point in found]).reshape(shape)
+    spread = np.sqrt(wrong * (1.0 - wrong) / sample.rows)
     few = bool(np.any(sizes < _FEW))
     return ProbeCurve(
         samples=sizes,
         penalty=penalties,
-        test=test.reshape(shape),
-        train=_train(pool.rows, cells, own, factors, test).reshape(shape),
-        standard_error=(own.spread * bridge / np.sqrt(lost)).reshape(shape),
-        by_output=by_output.reshape(*shape, pool.outputs),
-        classification_error=None if classes is None else wrong.reshape(shape),
-        classification_standard_error=None if classes is None else spread.reshape(shape),
+        test=np.array([point.by_output.mean() for point in found]).reshape(shape),
+        train=np.array([point.train for point in found]).reshape(shape),
+        standard_error=np.array([point.spread for point in found]).reshape(shape),
+        by_output=np.array([point.by_output for point in found]).reshape(*shape, pool.outputs),
+        classification_error=None if classes is None else wrong,
+        classification_standard_error=None if classes is None else spread,
         effective_penalty=np.array([cell.kappa for cell in cells]).reshape(shape),
         degrees_of_freedom=np.array([cell.first for cell in cells]).reshape(shape),
         rows=pool.rows,
@@ -261,49 +250,43 @@ def _numbers(value: Any, field: str, allowed: str) -> NDArray[np.float64]:
     return numbers
 
 
-def _factors(here: Errors, there: Errors) -> tuple[float, float]:
-    """What uneven leverages change in the test and training error, from m rows to n."""
-    test = (here.test / here.even_test) / (there.test / there.even_test)
-    train = (here.train / here.even_train) / (there.train / there.even_train)
-    return test, train
+@dataclass(frozen=True)
+class _Point:
+    """The answer for one training set."""
 
+    by_output: NDArray[np.float64]
+    train: float
+    spread: float
+    wrong: float
 
-def _train(
-    rows: int,
-    cells: Sequence[Transfer],
-    own: LeaveOneOut,
-    factors: NDArray[np.float64],
-    test: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """The pool's training error, moved by the law train = (1 − df₁/n)² test."""
-    loss = own.loss.mean(axis=1)
-    result = np.zeros(len(cells))
-    for i, cell in enumerate(cells):
-        here = max(1.0 - cell.first / cell.samples, 0.0) ** 2 * test[i] / factors[i, 0]
-        pool = (1.0 - cell.first / rows) ** 2 * loss[i]
-        result[i] = own.train[i] * here / pool * factors[i, 1] if np.isfinite(here) else 0.0
-    return result
-
-
-def _classification(
-    pool: FeaturePool,
-    cell: Transfer,
-    classes: Classes,
-    here: Errors,
-    there: Errors,
-    test: float,
-    loss: float,
-) -> float:
-    """Fraction of wrong classes: the pool's own predictions with the noise of n samples."""
-    predicted = pool.sample_predictions(cell.mu)
-    labels = pool.sample_labels + pool.label_mean
-    residual = labels - predicted
-    # Errors grow with the noise; the sum of what is added is known from the squared errors.
-    weights = here.noise * (test / loss) - there.noise
-    wanted = cell.second * (test / cell.samples - loss / pool.rows)
-    found = float((weights @ (residual**2).mean(axis=1)).mean())
-    if wanted * found <= 0:
-        return float(wrong_fraction(classes.of_sample(labels), predicted))
-    return classification_error(
-        classes.of_sample(labels), predicted, residual, weights * (wanted / found)
-    )
+    @classmethod
+    def of(
+        cls,
+        pool: FeaturePool,
+        sample: FeaturePool,
+        cell: Transfer,
+        own: LeaveOneOut,
+        place: int,
+        classes: Classes | None,
+    ) -> _Point:
+        """By the rows of the sample; a larger pool corrects what even leverages say of it."""
+        if not np.isfinite(cell.price):
+            return cls(np.full(pool.outputs, np.inf), 0.0, np.inf, np.nan)
+        rows = row_errors(sample, cell.samples, cell.penalty)
+        by_output = rows.influence @ rows.residual**2 / sample.rows
+        train = rows.train
+        if sample is not pool:
+            even = Transfer.to(sample, cell.samples, cell.penalty)
+            loss = sample.leave_one_out(np.array([even.mu])).loss[0]
+            ratio = own.loss[place] * cell.price / (loss * even.price)
+            by_output, train = by_output * ratio, train * float(ratio.mean())
+        parts = rows.influence * (rows.residual**2).mean(axis=1)
+        relative = float(np.std(parts) / np.mean(parts)) / np.sqrt(pool.rows)
+        # The residuals of m rows have m − df₁ degrees of freedom.
+        relative /= np.sqrt(1.0 - cell.first / pool.rows)
+        wrong = np.nan
+        if classes is not None:
+            growth = float(rows.error.mean() / (rows.residual**2).mean())
+            known = classes.of_sample(rows.predicted + rows.residual)
+            wrong = classification_error(known, rows.predicted, rows.residual, growth * rows.noise)
+        return cls(by_output, train, relative * float(by_output.mean()), wrong)
