@@ -14,6 +14,8 @@ __all__ = ["Classes", "classes_of", "classification_error", "wrong_fraction"]
 
 #: Draws of the noise per row, for more than two classes.
 _DRAWS = 32
+#: Amounts of noise from which less noise is extrapolated.
+_LEVELS = (0.25, 1.0, 2.0)
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,15 @@ def classification_error(
     A probe trained on n rows predicts for a row what the pool's own probe predicts when the row is
     left out, plus Gaussian noise Σ_j √w_ij ξ_j r_j of the residuals r_j of the rows that it was
     trained on.
-    Negative weights (n > m) mean less noise: the fraction is extrapolated by a parabola from one
-    and two times the noise added.
+    Negative weights (n > m) mean less noise: the fraction is extrapolated by a parabola from
+    what some, as much and twice as much noise would give.
     """
     if weights.sum() >= 0:
         return _wrong(classes, predicted, residual, np.maximum(weights, 0.0))
     added = np.maximum(-weights, 0.0)
-    levels = [_wrong(classes, predicted, residual, level * added) for level in (0.0, 1.0, 2.0)]
-    return float(np.clip(3 * levels[0] - 3 * levels[1] + levels[2], 0.0, 1.0))
+    found = [_wrong(classes, predicted, residual, level * added) for level in _LEVELS]
+    curve = np.polynomial.Polynomial.fit(_LEVELS, found, 2)
+    return float(np.clip(curve(-1.0), 0.0, found[0]))
 
 
 def _wrong(

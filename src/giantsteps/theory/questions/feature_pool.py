@@ -216,10 +216,12 @@ class FeaturePool:
 
     def thinned(self, rows: int | None = None) -> FeaturePool:
         """A pool of the rows that are kept in memory, or of some of them; itself if it has all."""
-        step = 1 if rows is None else -(-len(self.sample) // max(rows, 2 * self.features + 2))
-        if step == 1 and len(self.sample) == self.rows:
+        kept = len(self.sample)
+        count = kept if rows is None else min(kept, max(rows, 4 * self.features))
+        if count == self.rows:
             return self
-        return FeaturePool(self._kept[0][::step], self._kept[1][::step], self.intercept)
+        chosen = np.linspace(0, kept - 1, count).round().astype(int)
+        return FeaturePool(self._kept[0][chosen], self._kept[1][chosen], self.intercept)
 
 
 def _reservoir(

@@ -62,11 +62,11 @@ def risk_of_features(
     Its leave-one-out error at a penalty μ obeys the same law with m samples: with μ chosen to
     have the same κ,
 
-    .. math:: E(n, λ) = L_{loo}(μ)\, \frac{1 - df_2/m}{1 - df_2/n}\; c.
+    .. math:: E(n, λ) = L_{loo}(μ)\, \frac{1 - df_2/m}{1 - df_2/n}.
 
-    The last factor, c, is one if all rows have the same leverage, as for Gaussian features.
-    For real rows it is computed from their leverages, by a self-consistent equation over a sample
-    of the pool (section 8 of the theory).
+    This is for rows that all have the same leverage, as for Gaussian features.
+    For the rows of the pool as they are, it becomes one equation per row, which is solved
+    (section 8 of the theory); for n = m its answer is the leave-one-out error itself.
 
     ======  =============  ==================================================================
     symbol  argument       meaning
