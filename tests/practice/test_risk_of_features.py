@@ -250,7 +250,7 @@ def test_no_penalty_on_both_sides_of_interpolation() -> None:
     assert curve.test[1] == pytest.approx(measured.test[1], rel=0.05)
     assert curve.test[0] == pytest.approx(measured.test[0], rel=0.15)
     assert curve.train[0] == pytest.approx(0.0, abs=1e-6)
-    assert curve.violated == ("at least 50 training samples",)
+    assert curve.violated == ("at least 100 training samples",)
     at_the_peak = theory.risk_of_features(x, y, samples=21, penalty=0.0)
     assert at_the_peak.test == np.inf
     assert "inf" in repr(at_the_peak)
@@ -262,6 +262,40 @@ def test_without_an_intercept() -> None:
     measured = measure_probe(x, y + 1, curve, splits=300)
     assert curve.test == pytest.approx(measured.test, rel=0.03)
     assert curve.test > 1.02 * theory.risk_of_features(x, y + 1, samples=80, penalty=0.1).test
+
+
+FEATURE_KINDS: dict[str, Callable[[np.random.Generator, int, int], Array]] = {
+    "gaussian": lambda rng, m, p: rng.standard_normal((m, p)),
+    "cauchy": lambda rng, m, p: rng.standard_cauchy((m, p)),
+    "rare": lambda rng, m, p: (rng.random((m, p)) < 0.03).astype(float),
+    "one-hot": lambda rng, m, p: np.eye(p)[rng.integers(0, p, m)],
+    "columns twice": lambda rng, m, p: np.repeat(rng.standard_normal((m, p)), 2, axis=1)[:, :p],
+    "rows twice": lambda rng, m, p: np.repeat(rng.standard_normal((m, p)), 2, axis=0)[:m],
+    "scales": lambda rng, m, p: rng.standard_normal((m, p)) * 10.0 ** rng.uniform(-6, 6, p),
+    "lognormal": lambda rng, m, p: np.exp(2 * rng.standard_normal((m, p))),
+}
+
+
+@pytest.mark.parametrize("kind", list(FEATURE_KINDS))
+def test_every_pool_has_an_answer(kind: str) -> None:
+    """Any rows, any penalty, any size, at interpolation and beside it: no failure, no nonsense."""
+    rng = np.random.default_rng(12)
+    for trial in range(25):
+        p = int(rng.integers(2, 30))
+        m = int(rng.integers(2 * p, 8 * p + 20))
+        x = FEATURE_KINDS[kind](rng, m, p)
+        y = [rng.standard_normal(m), rng.standard_cauchy(m), np.eye(3)[rng.integers(0, 3, m)]][
+            trial % 3
+        ]
+        sizes = [3, max(3, p), p + 1, m, *rng.integers(3, 10 * m, 2).tolist()]
+        penalty: Any = [0.0, 10 ** rng.uniform(-8, 2), "best"][trial % 3 if trial % 2 else 1]
+        if not np.any(x.std(axis=0)):
+            continue
+        curve = theory.risk_of_features(x, y, samples=sizes, penalty=penalty)
+        assert np.all(curve.test > 0)
+        assert np.all(curve.train >= 0)
+        low, high = curve.band
+        assert np.all((low <= curve.test) & (curve.test <= high))
 
 
 # Reading --------------------------------------------------------------------------------------

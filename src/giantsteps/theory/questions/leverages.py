@@ -18,8 +18,11 @@ __all__ = ["RowErrors", "row_errors"]
 _INTERPOLATES = 1e-6
 #: Penalty, in units of the mean variance, that stands for none.
 _UNPENALISED = 1e-9
-_ROUNDS = 60
-_TOLERANCE = 1e-9
+_ROUNDS = 100
+#: Relative change of the leverages at the end; rounding may stop it earlier, at most here.
+_TOLERANCE, _STALLED = 1e-9, 1e-6
+#: Where the slope is above one, start again from leverages so many times larger.
+_LARGER = 3.0
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ def row_errors(pool: FeaturePool, samples: float, penalty: float) -> RowErrors:
     q_i = g_iᵀA⁻¹g_i, H_i = ω_i q_i/m   leverage, and that of the row in the pool's own fit
     ε_i                                 squared residual of the pool's fit without row i
     K_ij = (g_iᵀA⁻¹g_j)² ω_j²           noise from row j in the prediction for row i ≠ j
-    / ((1 − H_i)² n (m − 1))
+    / ((1 − H_i)² n m)
     ==================================  =====================================================
 
     K is the slope of the first equation, for Newton's method, and the kernel of the second.
@@ -72,21 +75,28 @@ def row_errors(pool: FeaturePool, samples: float, penalty: float) -> RowErrors:
     if samples >= pool.rows:
         fit = _Fit.of(pool, samples, even.mu, np.ones(pool.rows))
         ratio = (1.0 - even.first / samples) / (1.0 - even.first / pool.rows)
-        return fit.errors(pool, ratio * fit.left)
+        return fit.errors(pool, samples, ratio * fit.left)
     floor = _INTERPOLATES * even.kappa if samples <= even.parameters else 0.0
     penalty = max(penalty, floor, _UNPENALISED * float(pool.values.mean()))
     kappa = Transfer.to(pool, samples, penalty).kappa
-    h = np.full(pool.rows, max(kappa / penalty - 1.0, 1e-12))
-    for _ in range(_ROUNDS):
+    h = np.full(pool.rows, max(kappa / penalty - 1.0, 1e-6))
+    # The right-hand side is concave in h: Newton's method comes down to the solution once it is
+    # above it, and it is after one step from where the slope K is below one.
+    before = np.inf
+    for round_ in range(_ROUNDS):
         fit = _Fit.of(pool, samples, penalty, 1.0 / (1.0 + (1.0 - samples / pool.rows) * h))
         fresh = fit.leverage / (samples * fit.left)
         step = fit.solve(fresh - h)
-        if float(np.max(np.abs(step) / (1.0 + h))) < _TOLERANCE:
-            return fit.errors(pool, 1.0 / (1.0 + h))
-        h = np.maximum(h + step, 0.1 * h)
+        if step is None:
+            h = _LARGER * np.maximum(h, fresh)
+            continue
+        change = float(np.max(np.abs(step) / (1.0 + h)))
+        if change < _TOLERANCE or (round_ > 9 and _STALLED > change > before / 2):
+            return fit.errors(pool, samples, 1.0 / (1.0 + h))
+        h, before = np.maximum(h + step, 0.1 * h), change
     raise NotConverged(
         f"leverages for {samples:g} samples, penalty {penalty:.3g}",
-        float(np.max(np.abs(step) / (1.0 + h))),
+        before,
         _ROUNDS,
         "a larger penalty, or a number of samples further from that of the features",
     )
@@ -113,7 +123,7 @@ class _Fit:
         operator = half.T @ half
         operator *= operator
         np.fill_diagonal(operator, 0.0)
-        root = weights / left / np.sqrt(samples * (m - 1.0))
+        root = weights / left / np.sqrt(samples * m)
         operator *= root[:, None]
         operator *= root
         operator *= 1.0 - samples / m
@@ -124,17 +134,28 @@ class _Fit:
         """x = scale · e turns e = ε + (1 − n/m) K e into an equation with a symmetric operator."""
         return self.weights * self.left
 
-    def solve(self, right: NDArray[np.float64]) -> NDArray[np.float64]:
-        """e = right + (1 − n/m) K e."""
-        return _solve(self.operator, self.scale * right) / self.scale
+    def solve(self, right: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """e = right + (1 − n/m) K e; None if K has eigenvalues above one."""
+        found = _solve(self.operator, self.scale * right)
+        return None if found is None else found / self.scale
 
-    def errors(self, pool: FeaturePool, shrinkage: NDArray[np.float64]) -> RowErrors:
+    def errors(
+        self, pool: FeaturePool, samples: float, shrinkage: NDArray[np.float64]
+    ) -> RowErrors:
         """Residuals without each row, errors with n samples; training residuals are shrunk."""
         labels = pool.sample_labels
         fit = self.half.T @ (self.half @ (labels * self.weights[:, None]) / pool.rows)
         residual = (labels - fit) / self.left[:, None]
-        error = self.solve((residual**2).mean(axis=1))
-        influence = self.scale * _solve(self.operator, 1.0 / self.scale)
+        square = (residual**2).mean(axis=1)
+        found = _solve(self.operator, 1.0 / self.scale)
+        error = self.solve(square)
+        assert found is not None  # K is below one at the solution
+        assert error is not None
+        influence = self.scale * found
+        if samples > pool.rows:
+            # More samples than rows take noise away: at most all of it, and no row's own fit.
+            influence = np.clip(influence, self.left**2, 1.0)
+            error = influence * square
         noise = self.operator * self.scale
         noise /= self.scale[:, None]
         return RowErrors(
@@ -161,8 +182,8 @@ def _half_inverse(
     return np.asarray(solve_triangular(cholesky(matrix, lower=True), rows.T, lower=True))
 
 
-def _solve(operator: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """x = right + operator x, by conjugate gradients; the operator is symmetric."""
+def _solve(operator: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """x = right + operator x, by conjugate gradients; None if 1 − operator is not positive."""
     x = right.copy()
     residual = operator @ x
     direction = residual.copy()
@@ -173,8 +194,8 @@ def _solve(operator: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray
             break
         image = direction - operator @ direction
         curvature = float(direction @ image)
-        if curvature <= 0.0:  # far from the solution: a step of the plain iteration
-            return right
+        if curvature <= 0.0:
+            return None
         rate = square / curvature
         x = x + rate * direction
         residual = residual - rate * image

@@ -31,7 +31,7 @@ _SEARCH_ROWS = 1024
 #: Rows of the smallest training set.
 _FEWEST = 3
 #: Training sets below this size are predicted, and marked.
-_FEW = 50
+_FEW = 100
 _FEW_SAMPLES = f"at least {_FEW} training samples"
 _FINITE = "a finite number >= 0, or 'best'"
 
@@ -118,7 +118,7 @@ def risk_of_features(
     The rows of the pool must be independent draws from the law of the new data.
     If a network was trained on the rows of the pool, its features fit their labels better than
     those of new rows, and the prediction is about such fitted rows.
-    Below 50 training samples fluctuations that are neglected reach several percent;
+    Below 100 training samples fluctuations that are neglected reach several percent;
     the answer then lists this in ``violated``.
 
     References

@@ -44,7 +44,7 @@ class Transfer:
                 kappa, first = population(pool, np.exp(log))
                 return kappa * (1.0 - first / samples) - penalty
 
-            mu = float(np.exp(brentq(gap, np.log(lowest) - 5.0, high + 2.0, xtol=1e-13)))
+            mu = float(np.exp(brentq(gap, np.log(lowest) - 80.0, high + 2.0, xtol=1e-13)))
         kappa, first = population(pool, mu)
         slope = kappa * float(np.sum(pool.values / (pool.values + mu) ** 2))
         second = (first - slope) / (1.0 - slope / pool.rows)
