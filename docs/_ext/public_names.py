@@ -23,7 +23,8 @@ logger = logging.getLogger(__name__)
 def public_names(package: str = "giantsteps") -> Iterator[tuple[str, str]]:
     """(package, name) for every public package below ``package``, each with its ``__all__``."""
     for info in iter_modules(import_module(package).__path__, f"{package}."):
-        if not info.name.rpartition(".")[2].startswith("_"):
+        inner = package == "giantsteps.theory"  # its folders are layers, not packages
+        if not inner and not info.name.rpartition(".")[2].startswith("_"):
             yield from ((info.name, name) for name in import_module(info.name).__all__)
             if info.ispkg:
                 yield from public_names(info.name)

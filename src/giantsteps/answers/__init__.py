@@ -18,6 +18,7 @@ from giantsteps.answers._leaves import as_leaf as as_leaf
 from giantsteps.answers._movement import Movement
 from giantsteps.answers._optimum import Optimum
 from giantsteps.answers._outlier_count import OutlierCount
+from giantsteps.answers._probe_curve import ProbeCurve
 from giantsteps.answers._risk import Risk
 from giantsteps.answers._spectrum import Matrix, Spectrum, Spike
 from giantsteps.answers._training_loss import TrainingLoss
@@ -36,6 +37,7 @@ __all__ = [
     "Movement",
     "Optimum",
     "OutlierCount",
+    "ProbeCurve",
     "Risk",
     "Solution",
     "Source",
