@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from giantsteps.theory.model.build import risk_batch
 
 import giantsteps as gs
 from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import moments, smoothed
 from giantsteps.problem import Ridge
-from giantsteps.theory.model.build import risk_batch
 from giantsteps.theory.model.from_weights import risk_of_weights
-from giantsteps.theory.steps.small import risk_small_step
 from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory.steps.small import risk_small_step
 
 D, NEURONS = 400, 500
 

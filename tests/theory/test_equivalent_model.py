@@ -7,16 +7,16 @@ import math
 
 import numpy as np
 import pytest
+from giantsteps.theory._directions import Directions
+from giantsteps.theory._readout import regress
+from giantsteps.theory.model.build import equivalent, risk_batch
 
 import giantsteps as gs
 from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.problem import Ridge, Vocabulary
 from giantsteps.theory import _one_step
-from giantsteps.theory._directions import Directions
-from giantsteps.theory.model.build import equivalent, risk_batch
-from giantsteps.theory._readout import regress
-from giantsteps.theory.steps.small import risk_small_step
 from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory.steps.small import risk_small_step
 
 
 def problem(

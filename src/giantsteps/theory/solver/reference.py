@@ -1,4 +1,4 @@
-r"""The model of one step by its equations alone: slow, plain, and independent of the solver (theory §5).
+r"""The model of one step by its equations alone: slow, plain and independent (theory §5).
 
 `risk` solves the equations by damped iteration and differentiates the minimum by a complex step; nothing
 of it is shared with the package's solver, which is tested against it. Symbols are those of theory §0:
