@@ -151,20 +151,18 @@ class ImplicitLaw(Law):
             state, gap = settle(self._branch, self._branch.near(outside[todo]), outside[todo])
             found, _ = follow_to_fold(self._branch, state, outside[todo], within[todo])
             edges[todo] = np.where(gap <= _SOLVED, found, np.nan)
+            close = np.abs(outside - within) <= _EDGE_TOLERANCE * outside
+            edges = np.where(np.isnan(edges) & close, outside, edges)
             todo = np.flatnonzero(np.isnan(edges))
             if not todo.size:
-                break
+                return edges
             middle = np.sqrt(outside[todo] * within[todo])
             hit = self._inside(middle)
             within[todo] = np.where(hit, middle, within[todo])
             outside[todo] = np.where(hit, outside[todo], middle)
-            close = np.abs(outside - within) <= _EDGE_TOLERANCE * outside
-            edges = np.where(np.isnan(edges) & close, outside, edges)
-        if np.isnan(edges).any():
-            raise NotConverged(
-                "the edges of a law", float(np.isnan(edges).mean()), _BISECTIONS, "another rate"
-            )
-        return edges
+        raise NotConverged(
+            "the edges of a law", float(np.isnan(edges).mean()), _BISECTIONS, "another rate"
+        )
 
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:

@@ -167,8 +167,14 @@ class WeightSpectrum:
 
     @cached_property
     def law(self) -> ImplicitLaw:
-        """Law of the d eigenvalues of W Wᵀ without outliers; an atom at zero if d > N."""
-        atoms = ((0.0, 1.0 - self.width),) if self.width < 1 else ()
+        """Law of the d eigenvalues of W Wᵀ without outliers; an atom at zero if d > N.
+
+        The same if W is made from fewer than d samples alone, as a gradient is.
+        """
+        one, rank = self._one, self.width
+        if not np.any(one.coefficients[:, :, : one.diagonal.shape[1]]):
+            rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
+        atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
         return ImplicitLaw(self.transform, self, self.scale, atoms)
 
     # -- outside the bulk -----------------------------------------------------------------------

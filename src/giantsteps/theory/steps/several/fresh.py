@@ -196,7 +196,7 @@ class _View:
     def slopes(self, spikes: FloatArray, totals: FloatArray) -> Smoothed:
         """The same for neurons with other leans and norms."""
         scale = np.sqrt(totals)[:, None]
-        return smoothed(self.task.activation.derivative, spikes @ self.points.T, scale)
+        return smoothed_by_symmetry(self.task.activation.derivative, spikes @ self.points.T, scale)
 
     @cached_property
     def _hidden(self) -> tuple[FloatArray, FloatArray, FloatArray]:
