@@ -1,7 +1,7 @@
 """Small matrices in stacks, and symmetric ones as vectors of their entries.
 
-Every result of a cell is the same, to the last bit, whatever stands beside it in the stack: products
-go matrix by matrix through one memory layout.
+Every result of a cell is the same, to the last bit, whatever stands beside it in the stack:
+products go matrix by matrix through one memory layout.
 """
 
 from __future__ import annotations

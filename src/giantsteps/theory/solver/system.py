@@ -1,4 +1,6 @@
-"""The equations of the equivalent model as arrays: what the solver sees of a problem (theory §5)."""
+"""The equations of the equivalent model as arrays: what the solver sees of a problem (theory
+§5).
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,8 @@ class System:
 
     Every array has the cells on its first axis (B of them).
     T types, K nodes of the r spike coordinates, M modes of the norm of the input, F special vectors
-    of the bulk: the r spikes, the teacher's remainder, and what the norms of neurons go with; C independent
-    fluctuations of the norms, of each type.
+    of the bulk: the r spikes, the teacher's remainder, and what the norms of neurons go with; C
+    independent fluctuations of the norms, of each type.
 
     ==========================  ========================  ==================================
     symbol                      attribute                 shape
@@ -145,8 +147,8 @@ class System:
 
     @cached_property
     def decomposed(self) -> tuple[Array, Array, Array]:
-        r"""√(πₜ w_k) μ₁ₜ(k) by singular vectors of the types, (B, T, S), values (B, S), and how many of
-        them a cell needs, (B,).
+        r"""√(πₜ w_k) μ₁ₜ(k) by singular vectors of the types, (B, T, S), values (B, S), and how
+        many of them a cell needs, (B,).
 
         The T × T matrices of theory §5c live on the span of μ₁ₜ(·), which has few dimensions; those
         below ``tolerance`` relative to the largest are left out.
