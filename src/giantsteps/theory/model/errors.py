@@ -199,7 +199,7 @@ def refine(cells: Sequence[Cell]) -> Refined:
         model, readout = cells[cell]
         raise NotConverged(
             f"the quadratures of {model.describe()} with {readout}",
-            float(error[i]),
+            float(error[cell]),
             LEVELS,
             "a smaller rate, a larger penalty, or smoother functions",
         )

@@ -16,21 +16,6 @@ from giantsteps.types import Array
 
 __all__ = ["System"]
 
-#: What has one entry for each node k.
-_OVER_NODES = frozenset(
-    [
-        "coordinates",
-        "weights",
-        "mean",
-        "target",
-        "linear",
-        "residual",
-        "target_linear",
-        "target_square",
-        "norms",
-    ]
-)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class System:
@@ -100,9 +85,9 @@ class System:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Cells of one shape, but for their numbers of nodes, are solved in one stack."""
+        """Cells of one shape are solved in one stack."""
         return (
-            self.mean.shape[1:3],
+            self.mean.shape[1:],
             self.rank,
             self.norms.shape[1],
             self.bulk.shape,
@@ -117,9 +102,7 @@ class System:
 
     @classmethod
     def stack(cls, systems: Sequence[System]) -> System:
-        """One system from several of one shape; nodes of no weight fill up the shorter ones."""
-        nodes = max(system.weights.shape[1] for system in systems)
-        systems = [system.filled(nodes) for system in systems]
+        """One system from several of one shape."""
         return systems[0]._map(
             lambda name: np.concatenate([getattr(system, name) for system in systems]),
             Bulk.stack([system.bulk for system in systems]),
@@ -128,22 +111,6 @@ class System:
     def _map(self, change: Any, bulk: Bulk) -> System:
         named = {f.name: change(f.name) for f in fields(self) if f.name != "bulk"}
         return System(bulk=bulk, **named)
-
-    def filled(self, nodes: int) -> System:
-        """The same system with more nodes k, copies of the last one without weight."""
-        more = nodes - self.weights.shape[1]
-        if not more:
-            return self
-
-        def change(name: str) -> Array:
-            array: Array = getattr(self, name)
-            if name not in _OVER_NODES:
-                return array
-            axis = 1 if name == "coordinates" else array.ndim - 1
-            last = np.take(array, [-1] * more, axis=axis)
-            return np.concatenate([array, 0.0 * last if name == "weights" else last], axis=axis)
-
-        return self._map(change, self.bulk)
 
     @cached_property
     def decomposed(self) -> tuple[Array, Array, Array]:
