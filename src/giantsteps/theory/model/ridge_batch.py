@@ -17,7 +17,9 @@ DEGREES = 5
 
 @dataclass(frozen=True, eq=False)
 class RidgeBatch:
-    """Errors of many readouts, one entry each, and how far they may be off (relative); ``by_degree`` has the degree on its last axis."""
+    """Errors of many readouts, one entry each, and how far they may be off (relative);
+    ``by_degree`` has the degree on its last axis.
+    """
 
     test: FloatArray
     train: FloatArray
