@@ -57,6 +57,8 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawi
     drawing, axes = draft.axes(*labels, height=2.1, sharey=True)
     for ax, alpha0, problem, found in zip(axes, batches, problems, runs):
         draft.function(ax, theory.learned_function(problem, d=d, along="teacher"), found)
+        if ax is not axes[0]:
+            ax.get_legend().remove()
         ax.set_title(rf"$\alpha_0 = {alpha0:g}$" + ("" if alpha0 else ", no step"))
     return drawing
 
@@ -65,7 +67,8 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawi
     "cui2024-2",
     "Learning curves after one giant step",
     caption="Constant second layer, N = d, η̃ = 1: tanh network, (a) tanh teacher, λ_s = 0.01, (b) "
-    "sin teacher, λ_s = 0.1, d = {d}, {seeds} networks a point; batches n₀/d = {batches}. Dashed: "
+    "sin teacher, λ_s = 0.1, d = {d}, {seeds} "
+    "networks per point; batches n₀/d = {batches}. Dashed: "
     "the floor of all kernels, E σ*² − μ₁*².",
     chosen="N = d, d, and the batches.",
     references=_PAPER,
@@ -145,7 +148,7 @@ def _sum_loss(alpha: float, lam: float) -> Ridge:
     chosen="the functions and the spikes.",
     references=_PAPER,
     smoke={"fine": 9, "spikes": (0.9,)},
-    quick={"fine": 161, "spikes": (0.9, 2.0)},
+    quick={"fine": 161, "spikes": (0.5, 0.9)},
     paper={"fine": 401},
 )
 def bounds(draft: Draft, fine: int, spikes: Sequence[float]) -> Drawing:
@@ -197,7 +200,7 @@ def _closest(model: SpikedFeatures, x: NDArray[np.float64]) -> dict[str, NDArray
     "Spiked random features: error against samples for several spikes",
     caption="Spiked random features with c = 1, overlap γ = 1 and spike r, weights on the sphere, "
     "N = d, λ_s = 0.1: (a) sin activation, sign teacher; (b) tanh, tanh. Points: direct draws of "
-    "the model, d = {d}, {seeds} draws a point; lines: theory at the same d.",
+    "the model, d = {d}, {seeds} draws per point; lines: theory at the same d.",
     chosen="N = d, the overlap γ = 1, the spikes r = {spikes} and d.",
     references=_PAPER,
     smoke={"d": 60, "seeds": 2, "spikes": (0.0, 1.0), "samples": (0.5, 2.0), "fine": 4},
@@ -237,7 +240,7 @@ def spiked(
     "cui2024-5",
     "Test error against width after one giant step",
     caption="tanh network, sin teacher, n₀/d = 1.5, n/d = 1.2, λ_s = 0.1, constant second layer, "
-    "d = {d}, {seeds} networks a point; η̃ = {rates}.",
+    "d = {d}, {seeds} networks per point; η̃ = {rates}.",
     chosen="the rates η̃ and d.",
     references=_PAPER,
     smoke={"d": 50, "seeds": 2, "rates": (1.0,), "widths": (0.5, 1.5), "fine": 5},
