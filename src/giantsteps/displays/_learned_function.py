@@ -24,9 +24,9 @@ _X_LABELS = {
     "spike": r"$\langle x, b\rangle/\Vert b\Vert$, along the spike",
     "teacher": r"$\langle x, \beta_*\rangle$, along the teacher",
 }
-(_THEORY,)  #: About so many points of the simulation are drawn.
+#: About so many points of the simulation are drawn.
 _SHOWN = 13
-_FOUND = _style.PALETTE[0], _style.PALETTE[1]
+_THEORY, _FOUND = _style.PALETTE[0], _style.PALETTE[1]
 
 
 class LearnedFunctionDisplay(AxesDisplay):
