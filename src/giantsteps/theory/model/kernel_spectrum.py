@@ -84,7 +84,7 @@ class KernelSpectrum:
     # -- bulk -----------------------------------------------------------------------------------
 
     def resolvent(self, z: Array) -> State:
-        """The solution at complex z (Z,), Im z > 0, by continuation from large Im z."""
+        """The solution at complex z (Z,), Im z > 0, by continuation from negative z."""
         size = self.equations.features[0].size * 6 + 4 * self.equations.features.shape[1] ** 2
         for batch in self.equations.system.bulk.batches:
             blocks = (1 + batch.factors.shape[1]) * self.equations.rank
@@ -125,7 +125,28 @@ class KernelSpectrum:
         """Law of the n eigenvalues without the outliers, with its atom at zero if n > N."""
         ratio = float(self.system.ratio[0])
         atoms = ((0.0, 1.0 - 1.0 / ratio),) if ratio > 1 else ()
-        return ImplicitLaw(self.transform, self.scale, atoms)
+        return ImplicitLaw(self.transform, self, self.scale, atoms)
+
+    # -- outside the bulk -----------------------------------------------------------------------
+
+    def near(self, x: FloatArray) -> tuple[Array, ...]:
+        """(V₁, τ, 𝔤) close to a real solution at x outside the bulk."""
+        near = self.resolvent(x * (1 + 1e-7j))
+        parts = (near.v1, near.tau, near.active)
+        return tuple(np.ascontiguousarray(part.real) for part in parts)
+
+    def linearised(
+        self, state: tuple[Array, ...], x: FloatArray
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...], FloatArray]:
+        """Newton's step at real x, the derivatives in x, and the residual."""
+        v1, tau, active = state
+        point = self._repeat(len(x)).at(v1, tau, -x, active)
+        step = tuple(new - old for new, old in zip(point.newton(), state))
+        return step, tuple(-part for part in point.tangent()), point.gap
+
+    def parameter(self, state: tuple[Array, ...]) -> FloatArray:
+        """−Σ π_tτ_t, which grows with x outside the bulk."""
+        return np.asarray(-state[1] @ self.equations.system.probabilities[0])
 
     # -- outliers -------------------------------------------------------------------------------
 
