@@ -148,7 +148,9 @@ def spike_rule(
     scale, rank = np.sqrt(totals)[:, None], len(overlap)
     size = math.sqrt(float(overlap @ overlap))
     rest = math.sqrt(max(1.0 - size * size, 0.0))
-    kinks = link.breakpoints(-8.5 * size, 8.5 * size) if link is not None and size else []
+    kinks: FloatArray = np.zeros(0)
+    if link is not None and size:
+        kinks = link.breakpoints(-8.5 * size, 8.5 * size)
     steep = len(kinks) > 0 and rest < size
     frame = _frame(overlap / size) if steep and rank > 1 else np.eye(rank)
     steepness = (np.abs(spikes @ frame.T) / scale).max(axis=0)
