@@ -26,6 +26,7 @@ from giantsteps.problem._serialize import read_toml as read_toml
 from giantsteps.problem._serialize import to_data as to_data
 from giantsteps.problem._serialize import to_toml as to_toml
 from giantsteps.problem._step import Step
+from giantsteps.problem._validation import is_binary as is_binary
 
 __all__ = [
     "CONVENTIONS",
