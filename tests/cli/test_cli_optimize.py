@@ -135,6 +135,6 @@ def test_rate_says_how_to_state_the_problem(run):
     code, out, _ = run("rate", "--lr", "1e-3", "--width", "4096", "--dimension", "784",
                        "--optimizer", "adam", "--weight-decay", "0.1")  # fmt: skip
     assert code == 0
-    assert "--step samples=n0/784,rate=0.0484974,exponent=0.5,rule=sign,decay=0.0001" in out
+    assert "--step samples=n0/784,rate=3.10384,exponent=0,rule=sign,decay=0.0001" in out
     assert '--activation "tanh(0.5774*x)"' in out
     assert "--set init.output=unscaled, 0.5774 times its size" in out

@@ -102,7 +102,9 @@ def command(
 
         require("matplotlib", "--output", "plot")
         check_file(output, overwrite, *DRAWINGS)
-    example = target if hasattr(target, "steps") else target.problem
+    from giantsteps.problem import Grid
+
+    example = target.problem if isinstance(target, Grid) else target
     paths = [_path(name, example) for name in over or ("penalty",)]
     bounds = dict(_interval(text, example) for text in intervals)
     if reach is not None:
@@ -111,7 +113,7 @@ def command(
         from giantsteps import theory
 
         answer = theory.optimize(target, paths, bounds or None, budget, d)
-    if hasattr(target, "dims"):
+    if isinstance(target, Grid):
         _many(answer, target, paths, output, as_json, csv)
         return
     where = "limit" if d is None else f"d = {d}"
@@ -192,7 +194,7 @@ def _print(answer: Any, problem: Problem, where: str, d: int | None) -> None:
         click.echo(f"{answer.statement} ({where})")
         return
     try:
-        now: float | None = theory.risk(problem, d=d).test
+        now: Any = theory.risk(problem, d=d).test
     except GiantstepsError:  # outside the theory's scope, while the optimum is inside
         now = None
     names = [*answer.arguments, "test error"]

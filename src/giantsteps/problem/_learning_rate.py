@@ -272,13 +272,21 @@ def learning_rate_of_rate(
     .. math:: \mathrm{lr} = \mathtt{rate} · N^{\mathtt{exponent}} \Big/
               \bigl(κ\, \sqrt N\, m\, s\, c^2/q^2\bigr)
 
-    The inverse of `rate_of_learning_rate`, with the same symbols and arguments.
+    The inverse of `rate_of_learning_rate`, which states κ, m, s, c and q.
+
+    ======  ============  ==========================
+    symbol  argument      meaning
+    ======  ============  ==========================
+    rate    ``rate``      as in `Step`
+    \       ``exponent``  as in `Step`
+    N       ``neurons``   width of the hidden layer
+    ======  ============  ==========================
 
     Parameters
     ----------
-    rate, exponent : float
-        As in `Step`.
-    neurons, d, parametrization, optimizer, loss, base_width
+    rate, exponent, neurons
+        As above.
+    d, parametrization, optimizer, loss, base_width
         As in `rate_of_learning_rate`.
 
     Returns
