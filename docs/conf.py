@@ -30,6 +30,7 @@ extensions = [
     "plain_maths",
     "docstring_references",
     "public_names",
+    "source_links",
     "check_links",
     "sphinx_gallery.gen_gallery",
 ]
