@@ -37,12 +37,14 @@ ALLOWED = {
     "comparison": _BOTH | {"campaign", "displays"},
     "sweeps": _BOTH | {"campaign", "comparison", "displays"},
     "figures": _BOTH | {"campaign", "displays"},
-    "cli": _BOTH | {"campaign", "comparison", "displays", "sweeps", "figures"},
+    "practice": _CORE | {"theory", "displays"},
+    "cli": _BOTH | {"campaign", "comparison", "displays", "sweeps", "figures", "practice"},
 }
 #: Libraries of the extras, and the packages whose modules may load them on import.
 EDGES = {"click": {"cli"}}
 EXTRAS = ("matplotlib", "pandas", "xarray", "pyarrow", "h5netcdf", "torch", "cupy", "rich", "dask",
-          "distributed", "dask_jobqueue", "click")  # fmt: skip
+          "distributed", "dask_jobqueue", "click", "jinja2", "safetensors", "sklearn",
+          "lightning")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,11 @@ def public_names(package: str = "giantsteps") -> Iterator[tuple[str, str]]:
     A package without ``__all__`` is a folder of the one around it, which exports what is public.
     """
     for info in iter_modules(import_module(package).__path__, f"{package}."):
+        inner = package == "giantsteps.theory"  # its folders are layers, not packages
+        if inner or info.name.rpartition(".")[2].startswith("_"):
+            continue
         module = import_module(info.name)
-        if info.name.rpartition(".")[2].startswith("_") or not hasattr(module, "__all__"):
+        if not hasattr(module, "__all__"):
             continue
         yield from ((info.name, name) for name in module.__all__)
         if info.ispkg:

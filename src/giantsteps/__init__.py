@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from giantsteps.functions import Function as Function
     from giantsteps.functions import MultiIndex as MultiIndex
     from giantsteps.functions import centered as centered
+    from giantsteps.practice import inspect as inspect
     from giantsteps.problem import Constant as Constant
     from giantsteps.problem import Covariance as Covariance
     from giantsteps.problem import Gaussian as Gaussian
@@ -57,12 +58,14 @@ _LAZY = {
     "Vocabulary": "giantsteps.problem",
     "centered": "giantsteps.functions",
     "compare": "giantsteps.comparison",
+    "inspect": "giantsteps.practice",
 }
 _PACKAGES = (
     "answers",
     "functions",
     "gaussian",
     "laws",
+    "practice",
     "problem",
     "simulation",
     "sweeps",

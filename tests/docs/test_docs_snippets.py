@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from textwrap import dedent
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +37,8 @@ def small(code: str) -> str:
 PAGES = [
     page
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!_]*.rst")),
-                 *sorted((ROOT / "docs" / "guides").glob("*.rst"))]
+                 *sorted((ROOT / "docs" / "guides").glob("*.rst")),
+                 *sorted((ROOT / "docs" / "practice").glob("*.rst"))]
     if (page := path.relative_to(ROOT).as_posix()) not in _ELSEWHERE and blocks(page, "python")
 ]  # fmt: skip
 COMMANDS = [page for page in PAGES if "$ giantsteps" in "".join(blocks(page, "console"))]
@@ -90,6 +92,18 @@ def test_quick_start_file_is_its_problem() -> None:
     assert Problem.from_toml(file) == namespace["problem"]
 
 
+def write_networks() -> None:
+    """The files that the pages on trained networks name."""
+    torch = pytest.importorskip("torch")
+    save_file = pytest.importorskip("safetensors.torch").save_file
+    rng = np.random.default_rng(0)
+    for name in ("model", "base", "tuned"):
+        save_file({"fc.weight": torch.tensor(rng.standard_normal((20, 30)))}, f"{name}.safetensors")
+    module = torch.nn.Sequential(torch.nn.Linear(6, 9), torch.nn.ReLU(), torch.nn.Linear(9, 1))
+    torch.save(module.state_dict(), "mlp.pt")
+    np.savez("batch.npz", X=rng.standard_normal((60, 6)), y=rng.standard_normal(60))
+
+
 @pytest.mark.parametrize("page", COMMANDS)
 def test_commands_run(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -99,6 +113,8 @@ def test_commands_run(
     monkeypatch.chdir(tmp_path)
     for file in blocks(page, "toml"):
         Path("problem.toml").write_text(file, encoding="utf-8")
+    if page.startswith("docs/practice"):
+        write_networks()
     text = "".join(blocks(page, "console")).replace("\\\n", "")
     commands = re.findall(r"^\$ giantsteps (.*)$", text, re.MULTILINE)
     assert commands, f"{page} has no commands"

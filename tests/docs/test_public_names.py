@@ -43,6 +43,7 @@ def packages() -> list[ModuleType]:
         info.name
         for info in pkgutil.walk_packages(giantsteps.__path__, "giantsteps.")
         if not any(part.startswith("_") for part in info.name.split("."))
+        and not info.name.startswith("giantsteps.theory.")  # its folders are inner layers
     ]
     return [giantsteps, *(importlib.import_module(name) for name in sorted(found))]
 

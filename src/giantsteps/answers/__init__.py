@@ -13,11 +13,12 @@ from giantsteps.answers._export import require, to_csv
 from giantsteps.answers._gradient import Gradient
 from giantsteps.answers._learned_function import LearnedFunction
 from giantsteps.answers._leaves import Leaf
-from giantsteps.answers._movement import Movement
 from giantsteps.answers._leaves import Record as Record
 from giantsteps.answers._leaves import as_leaf as as_leaf
+from giantsteps.answers._movement import Movement
 from giantsteps.answers._optimum import Optimum
 from giantsteps.answers._outlier_count import OutlierCount
+from giantsteps.answers._probe_curve import ProbeCurve
 from giantsteps.answers._risk import Risk
 from giantsteps.answers._spectrum import Matrix, Spectrum, Spike
 from giantsteps.answers._training_loss import TrainingLoss
@@ -36,6 +37,7 @@ __all__ = [
     "Movement",
     "Optimum",
     "OutlierCount",
+    "ProbeCurve",
     "Risk",
     "Solution",
     "Source",

@@ -38,7 +38,6 @@ from giantsteps.campaign._status import html_table as html_table
 from giantsteps.campaign._status import read_status as read_status
 from giantsteps.campaign._store import Store
 from giantsteps.campaign._values import read_answer as read_answer
-from giantsteps.campaign._work import capped as capped
 from giantsteps.campaign._workers import TimeLimit as TimeLimit
 from giantsteps.campaign._workers import WorkerLost as WorkerLost
 from giantsteps.campaign._workers import Workers
@@ -46,6 +45,7 @@ from giantsteps.campaign._workers import WorkersGone as WorkersGone
 from giantsteps.campaign._workers import as_workers as as_workers
 from giantsteps.campaign._workers import gpus as gpus
 from giantsteps.campaign._workers import processors as processors
+from giantsteps.threads import capped as capped
 
 __all__ = [
     "Agreement",

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
-import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import Any
-
-from threadpoolctl import ThreadpoolController
 
 from giantsteps import simulation
 from giantsteps.answers import Answer, Source
@@ -22,8 +16,9 @@ from giantsteps.campaign._provenance import provenance
 from giantsteps.campaign._values import Outcome, read_answer
 from giantsteps.problem import Grid, Problem
 from giantsteps.questions import Question
+from giantsteps.threads import capped
 
-__all__ = ["Task", "capped", "failure", "simulate", "work"]
+__all__ = ["Task", "failure", "simulate", "work"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,38 +112,3 @@ def _notes(answer: Any) -> str | None:
     if not isinstance(answer, Answer) or answer.source == "simulation":
         return None
     return json.dumps({"violated": answer.violated, "references": answer.references})
-
-
-@cache
-def _controller(torch: bool) -> ThreadpoolController:
-    """The libraries with threads in this process; PyTorch, if it is there, among them."""
-    return ThreadpoolController()
-
-
-class _Cap:
-    """A limit on the threads of this process, which threads of it enter and leave."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
-        self._limit: AbstractContextManager[Any] | None = None
-
-    @contextmanager
-    def __call__(self, threads: int) -> Iterator[None]:
-        with self._lock:
-            if self._inside == 0:
-                self._limit = _controller("torch" in sys.modules).limit(limits=threads)
-                self._limit.__enter__()
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._inside -= 1
-                if self._inside == 0 and self._limit is not None:
-                    self._limit.__exit__(None, None, None)
-
-
-#: ``with capped(threads):`` the linear algebra of the process uses no more threads. The first
-#: to enter sets the limit, the last to leave lifts it.
-capped = _Cap()

@@ -16,6 +16,7 @@ COMMANDS = {
     "compare": "Put theory and simulation side by side, with a verdict.",
     "sweep": "Run, resume, export and draw a grid of problems, sizes and seeds.",
     "figure": "Draw a published figure by name, or list them.",
+    "inspect": "Inspect the weights of a trained network: bulk, spikes, gradients, probes.",
     "certify": "Run the agreement matrix and write a certificate.",
     "demo": "Draw learning curves before and after the step, theory over simulation.",
 }

@@ -21,11 +21,11 @@ from giantsteps.problem._second_layer import (
     Vocabulary,
     as_second_layer,
 )
-from giantsteps.problem._step import Step
 from giantsteps.problem._serialize import content_hash as content_hash
 from giantsteps.problem._serialize import read_toml as read_toml
 from giantsteps.problem._serialize import to_data as to_data
 from giantsteps.problem._serialize import to_toml as to_toml
+from giantsteps.problem._step import Step
 
 __all__ = [
     "CONVENTIONS",

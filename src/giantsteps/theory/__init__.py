@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from giantsteps.theory.model.from_weights import risk_of_weights as risk_of_weights
     from giantsteps.theory.model.norms import Norms as Norms
     from giantsteps.theory.model.spiked_features import SpikedFeatures as SpikedFeatures
+    from giantsteps.theory.probe.risk_of_features import (
+        risk_of_features as risk_of_features,
+    )
     from giantsteps.theory.questions.bounds import bounds as bounds
     from giantsteps.theory.questions.degrees_of_freedom import (
         degrees_of_freedom as degrees_of_freedom,
@@ -68,6 +71,7 @@ _LAZY = {
     "quadratic_loss_drop": "questions.training_loss",
     "reuse_exponent": "steps.several.reuse",
     "risk": "questions.risk",
+    "risk_of_features": "probe.risk_of_features",
     "risk_of_weights": "model.from_weights",
     "scope_table": "scope.page",
     "staircase": "steps.staircase.staircase",

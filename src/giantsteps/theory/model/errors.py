@@ -33,6 +33,8 @@ _MEMORY = 6_000_000
 #: of several steps, whose equations are approximate, and of one.
 _GOOD, _BAD = (1e-3, 1e-9), (3e-3, 1e-6)
 _ROUNDING = 1e-13
+#: Channels that a continuous second layer has, for the memory.
+_RANK = 6
 
 #: A model and a readout of it.
 Cell = tuple[SpikedFeatures, Ridge]
@@ -65,17 +67,20 @@ def _solve(cells: Sequence[Cell], systems: Sequence[System]) -> Solved:
     readouts: list[Readout | None] = [None] * len(cells)
     residual, iterations = np.zeros(len(cells)), np.zeros(len(cells))
     for members in _stacks(systems):
-        stack = System.stack([systems[i] for i in members])
-        solved = solve_state(Equations(stack), stack.penalty)
-        for position, i in enumerate(members):
-            if not solved.converged[position]:
-                raise _not_converged(
-                    *cells[i], solved.residual[position], solved.iterations[position]
-                )
-        found = read_out(solved.state)
-        for position, i in enumerate(members):
-            readouts[i] = found.take(slice(position, position + 1))
-            residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
+        whole = System.stack([systems[i] for i in members])
+        ranks = whole.decomposed[2]
+        for rank in np.unique(ranks):
+            some = np.flatnonzero(ranks == rank)
+            stack = whole if len(some) == len(members) else whole.take(some)
+            solved = solve_state(Equations(stack), stack.penalty)
+            places = [members[position] for position in some]
+            for position, i in enumerate(places):
+                residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
+                if not solved.converged[position]:
+                    raise _not_converged(*cells[i], residual[i], int(iterations[i]))
+            found = read_out(solved.state)
+            for position, i in enumerate(places):
+                readouts[i] = found.take(slice(position, position + 1))
     known = [readout for readout in readouts if readout is not None]
     for (model, readout), found in zip(cells, known, strict=True):
         if found.far[0] > _FAR_SHARE:
@@ -103,13 +108,13 @@ def _systems(cells: Sequence[Cell], levels: Sequence[int]) -> list[System]:
 
 
 def _stacks(systems: Sequence[System]) -> Iterator[list[int]]:
-    """Indices of systems that are solved together: of one shape, rank and size in memory."""
+    """Indices of systems that are solved together: of one shape, and as many as the memory holds."""
     groups: dict[object, list[int]] = {}
     for i, system in enumerate(systems):
-        rank = int(system.channels()[2][0])
-        groups.setdefault((system.shape, rank), []).append(i)
-    for (_, rank), members in groups.items():  # type: ignore[misc]
+        groups.setdefault(system.shape, []).append(i)
+    for members in groups.values():
         system = systems[members[0]]
+        rank = min(system.probabilities.shape[1], _RANK)
         types, modes, nodes = system.mean.shape[1:]
         packed = rank * (rank + 1) // 2
         size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes

@@ -147,12 +147,15 @@ class KernelSpectrum:
         """Γ(p Σ π E[μ₀ₜ²] + the part of χ): no outlier is above it and the bulk together."""
         system = self.system
         power = (system.mean[0] ** 2).sum(axis=1) @ system.weights[0]
-        power = power + system.norms[0] ** 2 @ system.weights[0] if system.norms.shape[1] else power
         neurons = 1.0 / float(system.inverse_neurons[0])
         squares = (system.coordinates[0] ** 2).sum(axis=1) * system.weights[0]
         spread = self.equations.totals.max() * float(system.width[0])
         linear = spread * float(system.probabilities[0] @ (system.linear[0] ** 2 @ squares))
-        return float(system.ratio[0]) * (neurons * float(system.probabilities[0] @ power) + linear)
+        norms = (system.norms[0] ** 2 @ system.weights[0]) * system.spread[0]
+        more = float(system.width[0]) * float(norms.sum())
+        return float(system.ratio[0]) * (
+            neurons * float(system.probabilities[0] @ power) + linear + more
+        )
 
     def _roots(self, lower: float, upper: float) -> list[float]:
         """Where eigenvalues of 𝓜 change sign strictly between two points outside the bulk."""

@@ -24,6 +24,7 @@ from giantsteps.theory.model.functions_of_spike import (
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.rules import CHANNELS, LEVELS, axes_rule, graded_rule, width_of
 from giantsteps.theory.solver.system import System
+from giantsteps.threads import capped
 from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class SpikedFeatures:
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
+    \       regressors          at p = ∞, functions (M, K) of points (K, r) in place of the μ₀ₜ(k), with
+                                the same span (or its closure)
     \       problem             where the model comes from
     \       finer               the same model at another resolution of its types and labels
     \       bounded             the same model with labels and second layer cut at the largest of
@@ -114,6 +117,7 @@ class SpikedFeatures:
     step_directions: FloatArray | None = None
     norms: Norms | None = None
     pull: FloatArray | None = None
+    regressors: Callable[[FloatArray], FloatArray] | None = None
     problem: Problem | None = None
     finer: Callable[[int], SpikedFeatures] | None = None
     bounded: Callable[[], SpikedFeatures] | None = None
@@ -139,6 +143,7 @@ class SpikedFeatures:
             step_directions: FloatArray | None = None,
             norms: Norms | None = None,
             pull: FloatArray | None = None,
+            regressors: Callable[[FloatArray], FloatArray] | None = None,
             problem: Problem | None = None,
             finer: Callable[[int], SpikedFeatures] | None = None,
             bounded: Callable[[], SpikedFeatures] | None = None,
@@ -327,6 +332,8 @@ class SpikedFeatures:
         wanted = self._wanted(points)
         by_norm = seen.quadratic / totals[:, None]
         mean, target = [seen.mean], [wanted.mean]
+        if self.regressors is not None:
+            mean = [self.regressors(points)]
         if math.isfinite(self.neurons):
             # The norm of the input: its own coordinates along the spikes, and further modes.
             inverse = 1.0 / self.dimension
@@ -417,6 +424,7 @@ class SpikedFeatures:
         sized = self.problem.realised(round(self.dimension)) if finite else self.problem
         return sized.require_readout()
 
+    @capped(1)
     def risk(self, readout: Ridge | None = None) -> Risk:
         """Errors of ridge regression on these features (theory §5c)."""
         from giantsteps.theory.model.errors import risk_of_models
@@ -428,6 +436,7 @@ class SpikedFeatures:
         """The answer before the steps, if it is known."""
         return None if self.before is None else self.before(question)
 
+    @capped(1)
     def learned_function(
         self,
         readout: Ridge | None = None,
@@ -439,12 +448,14 @@ class SpikedFeatures:
 
         return learned_function_of_model(self, self.readout_of(readout), x, along)
 
+    @capped(1)
     def degrees_of_freedom(self, readout: Ridge | None = None) -> DegreesOfFreedom:
         """Effective penalty and degrees of freedom of the readout (theory §5c)."""
         from giantsteps.theory.model.degrees_of_freedom import degrees_of_freedom_of_model
 
         return degrees_of_freedom_of_model(self, self.readout_of(readout))
 
+    @capped(1)
     def kernel(self, samples: float | None = None) -> Spectrum:
         """Eigenvalues of K = ΦΦᵀ with n = samples · d: bulk and outliers (theory §5d)."""
         from giantsteps.theory.model.spectra import kernel_of_model
@@ -452,6 +463,7 @@ class SpikedFeatures:
         found = kernel_of_model(self, self._samples(samples))
         return found if samples is not None else replace(found, initial=self.initial("kernel"))
 
+    @capped(1)
     def features(self, samples: float | None = None) -> Spectrum:
         """Singular values of Φ = N^{-1/2}σ(X̃W) with n = samples · d (theory §5d)."""
         from giantsteps.theory.model.spectra import features_of_model
@@ -462,12 +474,14 @@ class SpikedFeatures:
     def _samples(self, samples: float | None) -> float:
         return self.readout_of(None).samples if samples is None else samples
 
+    @capped(1)
     def weights(self) -> Spectrum:
         """Singular values of the weights (theory §2, last remark)."""
         from giantsteps.theory.model.spectra import weights_of_model
 
         return weights_of_model(self)
 
+    @capped(1)
     def bounds(self) -> Bounds:
         """Floor and ceiling of the test error at the best penalty, for one type (theory §4)."""
         from giantsteps.theory.model.bounds import bounds_of_model

@@ -21,7 +21,7 @@ from giantsteps.types import Array, FloatArray
 __all__ = ["WeightSpectrum"]
 
 _ROUNDS = 200
-_TOLERANCE = 1e-13
+_TOLERANCE, _ENOUGH = 1e-13, 1e-11
 _WARM_UP = 3
 _GRID = 40
 
@@ -77,7 +77,10 @@ class WeightSpectrum:
     def _solve(
         self, z: Array, start: tuple[Array, ...] | None, rounds: int | None
     ) -> tuple[tuple[Array, ...], Array]:
-        """(H, 𝔤) by Newton's method inside the upper half-plane, else by damped steps."""
+        """(H, 𝔤) by Newton's method inside the upper half-plane, else by damped steps.
+
+        A point is left alone when it has converged, or is as close as rounding allows.
+        """
         types = len(self.probabilities)
         if start is None:
             h = -1.0 / np.repeat(z[:, None], types, axis=1)
@@ -85,22 +88,31 @@ class WeightSpectrum:
         else:
             h, dyson = start[0], self._dyson(start[0], start[1])
         image, gap = self._step(z, h, dyson)
+        best, left = [h.copy(), dyson.active.copy(), gap.copy()], np.arange(len(z))
         for count in range(rounds or _ROUNDS):
-            if np.all(gap <= _TOLERANCE):
-                break
             warm = start is None and count < _WARM_UP
-            bold_h, bold_active = (image, dyson.image) if warm else self._newton(z, h, dyson)
-            bold = self._dyson(bold_h, bold_active)
-            bold_image, bold_gap = self._step(z, bold_h, bold)
-            good = warm | (np.all(bold_h.imag > 0, axis=1) & (bold_gap < gap))
-            if np.all(good):
-                h, dyson, image, gap = bold_h, bold, bold_image, bold_gap
-                continue
-            h = np.where(good[:, None], bold_h, 0.5 * (h + image))
-            plain = 0.5 * (dyson.active + dyson.image)
-            dyson = self._dyson(h, np.where(good[:, None, None], bold_active, plain))
-            image, gap = self._step(z, h, dyson)
-        return (h, dyson.active), gap
+            new_h, new_active = (image, dyson.image) if warm else self._newton(z, h, dyson)
+            new = self._dyson(new_h, new_active)
+            new_image, new_gap = self._step(z, new_h, new)
+            good = np.full(len(z), warm) | (np.all(new_h.imag > 0, axis=1) & (new_gap < gap))
+            stalled = ~good & (gap <= _ENOUGH)
+            if not np.all(good | stalled):
+                new_h = np.where(good[:, None], new_h, 0.5 * (h + image))
+                plain = 0.5 * (dyson.active + dyson.image)
+                new = self._dyson(new_h, np.where(good[:, None, None], new.active, plain))
+                new_image, new_gap = self._step(z, new_h, new)
+            h, dyson, image, gap = new_h, new, new_image, new_gap
+            better = gap < best[2][left]
+            for kept, found in zip(best, (h, dyson.active, gap)):
+                kept[left[better]] = found[better]
+            go = ~(stalled | (gap <= _TOLERANCE))
+            if not go.any():
+                break
+            if not go.all():
+                left, z, h = left[go], z[go], h[go]
+                dyson = self._dyson(h, dyson.active[go])
+                image, gap = image[go], gap[go]
+        return (best[0], best[1]), best[2]
 
     def _step(self, z: Array, h: Array, dyson: Dyson) -> tuple[Array, Array]:
         with np.errstate(all="ignore"):

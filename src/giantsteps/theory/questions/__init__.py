@@ -1,0 +1,1 @@
+"""The questions that the theory answers, one module per question."""

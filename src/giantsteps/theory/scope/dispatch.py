@@ -12,6 +12,7 @@ from giantsteps.theory.scope.conditions import CONDITIONS
 from giantsteps.theory.scope.rule import Absent, Rule
 from giantsteps.theory.scope.table import rule_of
 from giantsteps.theory.steps.kinds import kind_of
+from giantsteps.threads import capped
 
 __all__ = ["answer", "answers", "resolve"]
 
@@ -39,7 +40,8 @@ def answers(
     for method in dict.fromkeys(rule.method for rule in rules):
         members = [i for i, rule in enumerate(rules) if rule.method is method]
         claims = [rules[i].stated(problems[i], d) for i in members]
-        solved = method([problems[i] for i in members], claims, d, **options)
+        with capped(1):
+            solved = method([problems[i] for i in members], claims, d, **options)
         found.update(zip(members, solved, strict=True))
     return [found[i] for i in range(len(problems))]
 

@@ -209,7 +209,7 @@ def _learn(state: State, prior: Prior) -> _Learned:
     Families of functions (one for each type) are replaced by a few that span them.
     """
     equations, system = state.equations, state.equations.system
-    cells, types, modes, nodes = system.mean.shape
+    cells, count, modes, nodes = system.mean.shape
     channels, measure = equations.channels, state.measure
     psi_hat = product(channels, (measure * system.target_linear)[:, :, None])
     offset = product(prior.with_teacher, psi_hat)  # (B, rR + T, 1)
@@ -219,7 +219,7 @@ def _learn(state: State, prior: Prior) -> _Learned:
 
     # Columns that are penalised, whitened: what multiplies them has variance one under the penalty.
     columns = [_main(product(transposed(_root(prior.covariance)), own), modes)]
-    flat = system.mean.reshape(cells, types, modes * nodes)
+    flat = system.mean.reshape(cells, count, modes * nodes)
     finite = bool(np.all(system.inverse_neurons > 0))
     if finite:
         inverse_root = np.linalg.inv(np.linalg.cholesky(prior.precision))
@@ -242,7 +242,7 @@ def _learn(state: State, prior: Prior) -> _Learned:
     force = product(own, rest[:, 0, :, None])
     theta = offset + product(prior.covariance, force)
     fit[:, 0] += product(transposed(offset), own)[:, 0]
-    m = np.zeros((cells, types))
+    m = np.zeros_like(system.probabilities)
     if finite:
         pulled = product(flat, residual[:, :, None])[:, :, 0]
         m = solve(prior.precision, pulled) / system.inverse_neurons[:, None]
@@ -266,10 +266,16 @@ def _main(functions: Array, modes: int) -> Array:
 
 
 def _root(covariance: Array) -> Array:
-    """F with FFᵀ = covariance, by eigenvectors of the correlations: it may be singular."""
+    """F with FFᵀ = covariance: triangular, or where it is singular by eigenvectors of the correlations."""
     diagonal = np.einsum("bii->bi", covariance)
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    values, vectors = np.linalg.eigh(covariance / (scale[:, :, None] * scale[:, None]))
+    matrix = covariance / (scale[:, :, None] * scale[:, None])
+    try:
+        return np.asarray(scale[:, :, None] * np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        if len(matrix) > 1:  # no cell sees its neighbours
+            return np.concatenate([_root(one[None]) for one in covariance])
+    values, vectors = np.linalg.eigh(matrix)
     return np.asarray(scale[:, :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None])
 
 
@@ -381,7 +387,7 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
     -------
     ndarray of shapes (B, P), (B, T)
     """
-    equations, system, dyson = state.equations, state.equations.system, state.dyson
+    equations, system = state.equations, state.equations.system
     cells, rank, count = system.cells, equations.rank, system.rank
     size = count * rank
     chi, l_hat = found.chi, found.force[:, size:]

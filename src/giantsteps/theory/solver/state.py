@@ -49,13 +49,11 @@ class Equations:
 
     def __init__(self, system: System) -> None:
         self.system = system
-        self.mixing, self.channels, rank = system.channels()
-        if np.any(rank != rank[0]):
-            raise ValueError("cells of different rank in one stack")
-        self.rank = int(rank[0])
+        self.mixing, self.channels = system.channels()
+        self.rank = self.mixing.shape[2]
         self.packing = packing(self.rank)
         rows, columns = self.packing.rows, self.packing.columns
-        self.counted = np.concatenate([self.packing.count, np.ones(system.mean.shape[1])])
+        self.counted = np.concatenate([self.packing.count, np.ones(system.probabilities.shape[1])])
         pairs = self.channels.take(rows, 1) * self.channels.take(columns, 1)  # (B, P, K)
         #: F(k): V = Σ counted · (V₁ packed, πτ) · F.
         self.features = np.concatenate([pairs, system.residual], axis=1)
@@ -314,7 +312,7 @@ class State:
 
     def newton(self) -> tuple[Array, Array, Array]:
         """(V₁, τ, 𝔤) that solve the linearised equations."""
-        equations, system = self.equations, self.equations.system
+        system = self.equations.system
         v1, tau = self._image(self.dyson.corrected())
         missing = np.concatenate([v1 - self.v1, (tau - self.tau) / (self.image[1] * tau)], axis=1)
         step = solve(self.jacobian[0], missing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,10 @@ class System:
 
     def take(self, cells: Array) -> System:
         """The system of some of the cells."""
-        return self._map(lambda name: getattr(self, name)[cells], self.bulk.take(cells))
+        taken = self._map(lambda name: getattr(self, name)[cells], self.bulk.take(cells))
+        if "decomposed" in self.__dict__:
+            taken.__dict__["decomposed"] = tuple(part[cells] for part in self.decomposed)
+        return taken
 
     @classmethod
     def stack(cls, systems: Sequence[System]) -> System:
@@ -139,33 +143,35 @@ class System:
 
         return self._map(change, self.bulk)
 
-    def channels(self) -> tuple[Array, Array, Array]:
-        r"""μ₁ₜ(k) = Σ_a U_ta C_a(k) with as few channels a as needed, E_k[C_aC_b] = δ_ab.
+    @cached_property
+    def decomposed(self) -> tuple[Array, Array, Array]:
+        r"""√(πₜ w_k) μ₁ₜ(k) by singular vectors of the types, (B, T, S), values (B, S), and how many of
+        them a cell needs, (B,).
 
-        The T × T matrices of theory §5c live on the span of μ₁ₜ(·), which has few dimensions: the
-        singular vectors of √(πₜ w_k) μ₁ₜ(k), to the ``tolerance`` relative to the largest.
-
-        Returns
-        -------
-        U : ndarray of shape (B, T, R)
-        C : ndarray of shape (B, R, K)
-        rank : ndarray of shape (B,)
-            Channels that a cell needs; a stack with unequal ranks must be split first.
+        The T × T matrices of theory §5c live on the span of μ₁ₜ(·), which has few dimensions; those
+        below ``tolerance`` relative to the largest are left out.
         """
-        types = np.sqrt(self.probabilities)[:, :, None]
-        if self.mean.shape[1] == 1:
+        if self.probabilities.shape[1] == 1:
             weights = self.weights[:, None]
-            norm = np.sqrt((self.linear**2 * weights).sum(axis=-1, keepdims=True))
-            norm = np.where(norm > 0, norm, 1.0)
-            return norm, self.linear / norm, np.ones(self.cells, dtype=int)
+            size = np.sqrt((self.linear**2 * weights).sum(axis=-1) * self.probabilities)
+            return np.ones((self.cells, 1, 1)), size, np.ones(self.cells, dtype=int)
+        types = np.sqrt(self.probabilities)[:, :, None]
         scaled = types * self.linear * np.sqrt(self.weights)[:, None]
         left, values, _ = np.linalg.svd(scaled, full_matrices=False)
         kept = values > self.tolerance[:, None] * values[:, :1]
-        rank = np.maximum(kept.sum(axis=1), 1)
-        most = int(rank.max())
+        return left, values, np.maximum(kept.sum(axis=1), 1)
+
+    def channels(self) -> tuple[Array, Array]:
+        r"""U (B, T, R) and C (B, R, K) with μ₁ₜ(k) = Σ_a U_ta C_a(k) and E_k[C_aC_b] = δ_ab.
+
+        All cells must need the same number R of channels.
+        """
+        left, values, rank = self.decomposed
+        if np.any(rank != rank[0]):
+            raise ValueError("cells of different rank in one stack")
         # One memory layout whatever the stack, so that every product has one order of sums.
-        left = np.ascontiguousarray(left[:, :, :most])
-        size = np.where(values[:, :most] > 0, values[:, :most], 1.0)
+        left = np.ascontiguousarray(left[:, :, : rank[0]])
+        size = np.where(values[:, : rank[0]] > 0, values[:, : rank[0]], 1.0)
+        types = np.sqrt(self.probabilities)[:, :, None]
         right = np.ascontiguousarray(np.swapaxes(left * types, 1, 2))
-        channels = right @ self.linear / size[:, :, None]
-        return left / types * size[:, None], channels, rank
+        return left / types * size[:, None], right @ self.linear / size[:, :, None]

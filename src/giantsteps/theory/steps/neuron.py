@@ -132,6 +132,16 @@ class NeuronLaw:
         """ε_t = s²v_h/α₀."""
         return self.moved**2 * self.slope.noise / self.samples
 
+    @property
+    def lengthening(self) -> float | None:
+        """κ₀ = (c_t − 1)/S_t², the same for all types where E r = 0 and nothing decays; else None."""
+        linear, tilt = self.slope.hermite[:2]
+        mean, square = self.labels.moment(1), self.labels.moment(2)
+        if self.kept != 1 or abs(tilt * mean) > 1e-13 * math.sqrt(square) or not linear:
+            return None
+        noise = (self.slope.noise + tilt**2) * square / self.samples
+        return noise / (linear * self.length) ** 2
+
     def covariance(self) -> NeuronCovariance:
         """Σ_t through I, 2M, M² and 𝐒 (without the two in the middle where κ = 0)."""
         r, alpha, tilt = self.labels.nodes, self.samples, self.tilt

@@ -15,6 +15,7 @@ from giantsteps.problem import Problem, SecondLayer
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.rules import graded_rule
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.steps.closure import closure_of_continuous, closure_of_few
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes
@@ -23,7 +24,7 @@ from giantsteps.types import FloatArray
 __all__ = ["first_movement", "movement", "neuron_law", "one_step", "types_of"]
 
 #: Nodes of a panel of the second layer, by resolution, and where they end.
-_TYPES, _TYPES_REACH = (10, 16, 22, 30, 40), 7.5
+_TYPES, _TYPES_REACH = (10, 14, 19, 26, 36), 7.5
 #: Resolution of the spectra, and draws whose largest bounds labels and second layer in the limit.
 _SPECTRA, _LIMIT = 1, 1e9
 _slopes = lru_cache(maxsize=256)(slopes)
@@ -180,6 +181,13 @@ def _at_level(
     fits_all = math.isinf(neurons) and math.isinf(law.distinct_nonzero)
     if (rate or neuron.kept < 1) and not simplify and not fits_all:
         norms = neuron.norms(problem.init.weights == "gaussian")
+    regressors = None
+    if math.isinf(neurons) and problem.init.output == "scaled":
+        regressors = (
+            closure_of_continuous(problem.activation, neuron, level)
+            if fits_all
+            else closure_of_few(problem.activation, neuron)
+        )
     return SpikedFeatures(
         spikes=spike[:, None],
         overlap=overlap,
@@ -187,6 +195,7 @@ def _at_level(
         bulk=bulk,
         norms=norms,
         pull=pull,
+        regressors=regressors,
         second_layer=values,
         **shared,
     )

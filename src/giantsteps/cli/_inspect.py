@@ -1,0 +1,94 @@
+"""``giantsteps inspect``: the weights of a trained network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from . import OK
+from ._output import table, write_json
+
+__all__ = ["command"]
+
+_EXISTING = click.Path(path_type=Path, exists=True)
+
+
+@click.command(
+    "inspect",
+    short_help="Inspect the weights of a trained network: bulk, spikes, gradients, probes.",
+    epilog="""
+    \b
+    Examples
+      giantsteps inspect model.safetensors
+      giantsteps inspect finetuned.safetensors --base base.safetensors --html report.html
+      giantsteps inspect mlp.pt --data batch.npz --activation relu
+    """,
+)
+@click.argument("source", type=_EXISTING)
+@click.option("--base", type=_EXISTING, help="Weights to compare with: initialisation or base.")
+@click.option(
+    "--data",
+    type=_EXISTING,
+    help="Batch of inputs X and labels y (.npz or .safetensors): adds the first gradient and the "
+    "probe curve of each layer. Needs --activation.",
+)
+@click.option(
+    "--activation",
+    help="Activation between the layers of an MLP, such as relu, tanh or gelu; used with --data.",
+)
+@click.option(
+    "--false-alarms",
+    type=click.FloatRange(1e-12, 0.5),
+    default=0.01,
+    show_default=True,
+    help="Probability that a random matrix is reported to have a spike.",
+)
+@click.option(
+    "--permutations",
+    type=click.IntRange(2),
+    default=40,
+    show_default=True,
+    help="Number of permuted labels that the gradients are compared with.",
+)
+@click.option(
+    "--no-probes", "probes", is_flag=True, default=True, flag_value=False,
+    help="Do not predict the probe curves.",
+)  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+@click.option("--html", type=click.Path(path_type=Path), help="Write a report to FILE.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+@click.option("--csv", type=click.Path(path_type=Path), help="Also write the layers as CSV.")
+def command(
+    source: Path,
+    base: Path | None,
+    data: Path | None,
+    html: Path | None,
+    as_json: bool,
+    csv: Path | None,
+    **options: Any,
+) -> int:
+    """Compare each weight matrix of SOURCE with a random matrix of its shape.
+
+    SOURCE is a .safetensors file or a folder of them, an .npz or .npy file, or a PyTorch
+    checkpoint that holds tensors only. No code from a file is executed.
+    """
+    from giantsteps.practice import TABLES, inspect
+
+    found = inspect(source, base, data, **options)
+    if csv is not None:
+        found.to_csv(csv)
+    if html is not None:
+        found.to_html(html)
+    if as_json:
+        tables = {name: found.to_columns(name) for name in TABLES}
+        write_json({"title": found.title, "skipped": dict(found.skipped), **tables})
+        return OK
+    click.echo(repr(found))
+    spikes = found.to_columns("spikes")
+    if spikes:
+        table(spikes, "Spikes")
+    if html is not None:
+        click.echo(f"Report: {html}")
+    return OK

@@ -1,0 +1,38 @@
+"""In practice: inspect trained networks, predict the curves of their probes, record training."""
+
+from __future__ import annotations
+
+from giantsteps.practice._bulk import WeightSpike
+from giantsteps.practice._display import InspectionDisplay, LayerDisplay, ProbeCurveDisplay
+from giantsteps.practice._gradient import FirstGradient
+from giantsteps.practice._inspect import inspect
+from giantsteps.practice._inspection import TABLES, Change, Inspection
+from giantsteps.practice._layer import Layer
+from giantsteps.practice._measure import measure_probe
+from giantsteps.practice._module import TwoLayer, problem_of_module, two_layer
+from giantsteps.practice._record import Record
+from giantsteps.practice._record_display import RecordDisplay
+from giantsteps.practice._recorder import Recorder
+from giantsteps.practice._teacher import TeacherFit, fit_teacher
+
+__all__ = [
+    "TABLES",
+    "Change",
+    "FirstGradient",
+    "Inspection",
+    "InspectionDisplay",
+    "Layer",
+    "LayerDisplay",
+    "ProbeCurveDisplay",
+    "Record",
+    "RecordDisplay",
+    "Recorder",
+    "TeacherFit",
+    "TwoLayer",
+    "WeightSpike",
+    "fit_teacher",
+    "inspect",
+    "measure_probe",
+    "problem_of_module",
+    "two_layer",
+]

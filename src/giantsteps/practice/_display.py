@@ -1,0 +1,240 @@
+"""Figures of an inspection: one layer against its law, and all layers at a glance."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from giantsteps.answers import ProbeCurve, require
+from giantsteps.displays import DOUBLE, PALETTE, SINGLE, save, style
+from giantsteps.practice._bulk import law_of_shape
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from giantsteps.practice._inspection import Inspection
+    from giantsteps.practice._layer import Layer
+
+__all__ = ["Drawing", "InspectionDisplay", "LayerDisplay", "ProbeCurveDisplay", "subplots"]
+
+_THEORY, _FOUND, _THIRD = PALETTE[0], PALETTE[1], PALETTE[2]
+_HISTOGRAM = "#C9D3DB"
+
+
+class Drawing:
+    """A drawing that can be saved once ``plot`` has set ``figure_``."""
+
+    figure_: Figure
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Save the figure at its exact width, with embedded fonts."""
+        save(self.figure_, path)
+
+
+def subplots(columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with panels side by side; call it inside ``style``."""
+    pyplot = require("matplotlib.pyplot", "a figure", "plot")
+    figure, axes = pyplot.subplots(
+        1, columns, figsize=(width, height), layout="constrained", squeeze=False
+    )
+    return figure, list(axes[0])
+
+
+class LayerDisplay(Drawing):
+    """Singular values of one layer: histogram, law of the bulk, edge and spikes.
+
+    Parameters
+    ----------
+    layer : Layer
+        What to draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from giantsteps.practice import inspect
+    >>> layer, = inspect(np.random.default_rng(0).standard_normal((50, 80))).layers
+    >>> LayerDisplay(layer).plot().ax_.get_xlabel()
+    'singular value'
+    """
+
+    ax_: Axes
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw on ``ax``, or on a new figure."""
+        with style():
+            if ax is None:
+                self.figure_, (self.ax_,) = subplots(1, SINGLE, 0.66 * SINGLE)
+            else:
+                self.ax_, self.figure_ = ax, ax.get_figure(root=True)  # type: ignore[assignment]
+            self._draw()
+        return self
+
+    def _draw(self) -> None:
+        layer, ax = self.layer, self.ax_
+        values = layer.values[: max(layer.rank, 1)] if len(layer.values) else np.zeros(1)
+        bins = int(np.clip(len(values) // 5, 12, 60))
+        ax.hist(values, bins=bins, density=True, color=_HISTOGRAM, label="weights")
+        if np.isfinite(layer.scale):
+            unit = layer.scale * np.sqrt(min(layer.rows, layer.columns))
+            law = law_of_shape(layer.rows, layer.columns)
+            ((low, high),) = law.support
+            # the density may have a pole at a hard edge
+            x = np.linspace(low + 1e-3 * (high - low), high, 300)
+            bulk = 1 - len(layer.spikes) / len(layer.values)
+            ax.plot(unit * x, bulk * law.density(x) / unit, color=_THEORY, label="random matrix")
+            ax.axvline(layer.margin, color=_THEORY, linewidth=0.7, linestyle=":")
+        spikes = [spike.value for spike in layer.spikes]
+        if spikes:
+            ax.plot(spikes, np.zeros(len(spikes)), "v", color=_FOUND, clip_on=False, label="spikes")
+        ax.set_xlabel("singular value")
+        ax.set_ylabel("density")
+        ax.set_title(f"{layer.name}: {layer.verdict}")
+        ax.legend()
+
+
+class ProbeCurveDisplay(Drawing):
+    """Learning curves of a probe: predictions as lines with their bands, measurements as markers.
+
+    Parameters
+    ----------
+    curve : ProbeCurve
+        A prediction over several numbers of samples.
+    measured : ProbeCurve, optional
+        The same, measured.
+    quantity : {"test", "classification_error"}
+        What to draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from giantsteps import theory
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.standard_normal((200, 10))
+    >>> curve = theory.risk_of_features(x, x[:, 0] ** 3, samples=[40, 80, 160], penalty=0.1)
+    >>> ProbeCurveDisplay(curve).plot().ax_.get_xscale()
+    'log'
+    """
+
+    ax_: Axes
+
+    def __init__(
+        self, curve: ProbeCurve, measured: ProbeCurve | None = None, quantity: str = "test"
+    ) -> None:
+        self.curve, self.measured, self.quantity = curve, measured, quantity
+
+    def plot(
+        self, *, ax: Axes | None = None, label: str | None = None, color: str = _THEORY
+    ) -> Self:
+        """Draw on ``ax``, or on a new figure."""
+        with style():
+            if ax is None:
+                self.figure_, (self.ax_,) = subplots(1, SINGLE, 0.74 * SINGLE)
+            else:
+                self.ax_, self.figure_ = ax, ax.get_figure(root=True)  # type: ignore[assignment]
+            self._draw(label, color)
+        return self
+
+    def _draw(self, label: str | None, color: str) -> None:
+        ax, n = self.ax_, np.ravel(self.curve.samples)
+        order = np.argsort(n)
+        values = np.ravel(getattr(self.curve, self.quantity))
+        ax.plot(n[order], values[order], color=color, label=label or "predicted")
+        if self.quantity == "test":
+            low, high = (np.ravel(side)[order] for side in self.curve.band)
+            ax.fill_between(n[order], low, high, color=color, alpha=0.15, linewidth=0)
+        if self.measured is not None:
+            error = (
+                self.measured.standard_error
+                if self.quantity == "test"
+                else self.measured.classification_standard_error
+            )
+            ax.errorbar(
+                np.ravel(self.measured.samples),
+                np.ravel(getattr(self.measured, self.quantity)),
+                np.ravel(error),  # type: ignore[arg-type]
+                fmt="o",
+                color=color,
+                label=None if label else "measured",
+            )
+        ax.set_xscale("log")
+        ax.set_xticks(np.unique(n), [f"{size:.0f}" for size in np.unique(n)])
+        ax.minorticks_off()
+        ax.set_xlabel("labelled samples $n$")
+        ax.set_ylabel("test error" if self.quantity == "test" else "wrong classes")
+        ax.legend()
+
+
+class InspectionDisplay(Drawing):
+    """All layers at a glance: singular values in units of the edge, probe curves beside them.
+
+    Parameters
+    ----------
+    inspection : Inspection
+        What to draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from giantsteps.practice import inspect
+    >>> found = inspect(np.random.default_rng(0).standard_normal((50, 80)))
+    >>> len(InspectionDisplay(found).plot().axes_)
+    1
+    """
+
+    axes_: list[Axes]
+
+    def __init__(self, inspection: Inspection) -> None:
+        self.inspection = inspection
+
+    def plot(self) -> Self:
+        """Draw on a new figure."""
+        curves = {
+            name: curve
+            for name, curve in self.inspection.probes.items()
+            if isinstance(curve, ProbeCurve)
+        }
+        panels = 1 + bool(self.inspection.changes) + bool(curves)
+        with style():
+            height = max(1.6, 0.22 * len(self.inspection.layers) + 0.8)
+            width = SINGLE if panels == 1 else DOUBLE
+            self.figure_, self.axes_ = subplots(panels, width, height)
+            remaining = iter(self.axes_)
+            self._draw_values(next(remaining), self.inspection.layers, "weights")
+            if self.inspection.changes:
+                changes = tuple(change.layer for change in self.inspection.changes)
+                self._draw_values(next(remaining), changes, "change from the base")
+            if curves:
+                self._draw_curves(next(remaining), curves)
+        return self
+
+    @staticmethod
+    def _draw_values(ax: Axes, layers: tuple[Layer, ...], title: str) -> None:
+        for place, layer in enumerate(layers):
+            if not len(layer.values) or layer.values[0] == 0:
+                continue
+            unit = layer.edge if np.isfinite(layer.edge) else float(layer.values[0])
+            values = layer.values[: layer.rank] / unit
+            ax.plot(values, np.full(len(values), place), "|", color="#8899A6", markersize=5)
+            spikes = [spike.value / unit for spike in layer.spikes]
+            ax.plot(spikes, [place] * len(spikes), "o", color=_FOUND)
+        ax.axvline(1.0, color=_THEORY, linewidth=0.8)
+        ax.set_yticks(range(len(layers)), [layer.name for layer in layers])
+        ax.set_ylim(len(layers) - 0.5, -0.5)
+        ax.set_xlabel("singular value / edge of the bulk")
+        ax.set_title(title)
+
+    @staticmethod
+    def _draw_curves(ax: Axes, curves: dict[str, Any]) -> None:
+        quantity = "test"
+        if all(curve.classification_error is not None for curve in curves.values()):
+            quantity = "classification_error"
+        for place, (name, curve) in enumerate(curves.items()):
+            drawn = ProbeCurveDisplay(curve, quantity=quantity)
+            drawn.plot(ax=ax, label=name, color=PALETTE[place % len(PALETTE)])
+        ax.set_title("linear probe on the inputs of")

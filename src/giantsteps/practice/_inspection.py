@@ -1,0 +1,242 @@
+"""What an inspection found: tables, figures, a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import ProbeCurve, require, to_csv
+from giantsteps.errors import InvalidProblem
+from giantsteps.practice._gradient import FirstGradient
+from giantsteps.practice._layer import Layer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from giantsteps.practice._display import InspectionDisplay, LayerDisplay
+
+__all__ = ["TABLES", "Change", "Inspection"]
+
+#: Tables of an inspection, for `Inspection.to_frame`.
+TABLES = ("layers", "spikes", "changes", "gradients", "probes")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Change:
+    """What training or fine-tuning changed in one matrix.
+
+    Attributes
+    ----------
+    layer : Layer
+        ΔW, inspected like a weight matrix.
+    relative_norm : float
+        ‖ΔW‖_F over that of the base.
+    cosines : dict
+        ``"weights-base"``, ``"change-base"``, ``"change-weights"``: |cosines| between the three
+        leading left vectors of the two matrices, and between the right ones, as two arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from giantsteps.practice import inspect
+    >>> rng = np.random.default_rng(0)
+    >>> before = rng.standard_normal((40, 60))
+    >>> change, = inspect(1.1 * before, base=before).changes
+    >>> isinstance(change, Change), round(change.relative_norm, 3)
+    (True, 0.1)
+    """
+
+    layer: Layer
+    relative_norm: float
+    cosines: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+
+    def to_row(self) -> dict[str, Any]:
+        """The numbers of the table."""
+        row = {"layer": self.layer.name, "relative_norm": self.relative_norm}
+        row |= {key: value for key, value in self.layer.to_row().items() if key != "layer"}
+        for pair, (left, right) in self.cosines.items():
+            row[f"cosine.{pair}.left"] = float(left[0, 0])
+            row[f"cosine.{pair}.right"] = float(right[0, 0])
+        return row
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Inspection:
+    """What :func:`giantsteps.inspect` found.
+
+    Attributes
+    ----------
+    title : str
+        Of the source.
+    layers : tuple of Layer
+        One per weight matrix.
+    changes : tuple of Change
+        One per matrix that the base has too.
+    gradients : tuple of FirstGradient
+        One per linear or convolution layer, with data.
+    probes : dict
+        Name of a layer → learning curve of a linear probe on its inputs, or why there is none.
+    skipped : dict
+        Name of a tensor → why it was left out.
+    false_alarms : float
+        Probability that a random matrix is said to have a spike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from giantsteps.practice import inspect
+    >>> found = inspect([np.random.default_rng(0).standard_normal((30, 40)), np.zeros((3, 4))])
+    >>> isinstance(found, Inspection), [layer.verdict for layer in found.layers]
+    (True, ['random', 'zero'])
+    >>> found.to_columns()["shape"]
+    ['30×40', '3×4']
+    >>> {table: len(found.to_columns(table)) > 0 for table in TABLES}
+    {'layers': True, 'spikes': False, 'changes': False, 'gradients': False, 'probes': False}
+    """
+
+    title: str
+    layers: tuple[Layer, ...]
+    changes: tuple[Change, ...] = ()
+    gradients: tuple[FirstGradient, ...] = ()
+    probes: Mapping[str, ProbeCurve | str] = ()  # type: ignore[assignment]
+    skipped: Mapping[str, str] = ()  # type: ignore[assignment]
+    false_alarms: float = 0.01
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "probes", dict(self.probes))
+        object.__setattr__(self, "skipped", dict(self.skipped))
+
+    def __getitem__(self, name: str) -> Layer:
+        """The layer of a name."""
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        names = ", ".join(layer.name for layer in self.layers)
+        raise InvalidProblem("layer", name, f"one of {names}")
+
+    # Tables -----------------------------------------------------------------------------------
+
+    def to_columns(self, table: str = "layers") -> dict[str, list[Any]]:
+        """One of the tables, ``"layers"`` or another of ``TABLES``, as columns."""
+        if table not in TABLES:
+            raise InvalidProblem("table", table, f"one of {', '.join(TABLES)}")
+        rows = {
+            "layers": lambda: [layer.to_row() for layer in self.layers],
+            "spikes": self._spike_rows,
+            "changes": lambda: [change.to_row() for change in self.changes],
+            "gradients": lambda: [gradient.to_row() for gradient in self.gradients],
+            "probes": self._probe_rows,
+        }[table]()
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        return {name: [row.get(name) for row in rows] for name in names}
+
+    def to_frame(self, table: str = "layers") -> pd.DataFrame:
+        """One of the tables as a data frame (needs pandas)."""
+        frame: pd.DataFrame = require("pandas", "to_frame").DataFrame(self.to_columns(table))
+        return frame
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """Write the table of the layers as CSV."""
+        to_csv(self.to_columns(), path)
+
+    def _spike_rows(self) -> list[dict[str, Any]]:
+        matrices = [("weights", layer) for layer in self.layers]
+        matrices += [("change", change.layer) for change in self.changes]
+        return [
+            {
+                "layer": layer.name,
+                "matrix": matrix,
+                "spike": place,
+                "kind": spike.kind if spike.place is None else f"{spike.kind} {spike.place}",
+                "value": spike.value,
+                "edge": layer.edge,
+                "significance": spike.significance,
+                "strength": spike.strength,
+                "left_overlap": spike.left_overlap,
+                "right_overlap": spike.right_overlap,
+            }
+            for matrix, layer in matrices
+            for place, spike in enumerate(layer.spikes)
+        ]
+
+    def _probe_rows(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        for name, curve in self.probes.items():
+            if isinstance(curve, str):
+                rows.append({"layer": name, "note": curve})
+                continue
+            columns = curve.to_columns()
+            kept = [key for key in columns if not key.startswith(("by_output", "source"))]
+            rows += [
+                {"layer": name, **{key: columns[key][i] for key in kept}}
+                for i in range(len(columns["samples"]))
+            ]
+        return rows
+
+    # Display ----------------------------------------------------------------------------------
+
+    def plot(self) -> InspectionDisplay:
+        """One overview of all layers (needs matplotlib)."""
+        from giantsteps.practice._display import InspectionDisplay
+
+        return InspectionDisplay(self).plot()
+
+    def plot_layer(self, name: str) -> LayerDisplay:
+        """Singular values of one layer against the law of its bulk (needs matplotlib)."""
+        from giantsteps.practice._display import LayerDisplay
+
+        return LayerDisplay(self[name]).plot()
+
+    def to_html(self, path: str | PathLike[str]) -> None:
+        """Write everything as one page that needs no other file (needs jinja2 and matplotlib)."""
+        from giantsteps.practice._report import write_report
+
+        write_report(self, path)
+
+    def __repr__(self) -> str:
+        count = len(self.layers)
+        lines = [f"Inspection of {self.title}: {count} matri{'x' if count == 1 else 'ces'}"]
+        width = max(len(layer.name) for layer in self.layers)
+        sizes = ["×".join(map(str, layer.shape)) for layer in self.layers]
+        size = max(map(len, sizes))
+        for layer, shape in zip(self.layers, sizes):
+            lines.append(
+                f"  {layer.name:<{width}}  {shape:<{size}}  {layer.verdict}: {layer.sentence()}"
+            )
+        if self.changes:
+            lines.append("Against the base")
+        for change in self.changes:
+            lines.append(
+                f"  {change.layer.name:<{width}}  change {change.relative_norm:.2g} of the norm, "
+                f"{change.layer.verdict}: {change.layer.sentence()}"
+            )
+        if self.gradients:
+            lines.append("First gradient (critical rates: SGD, signs or Adam)")
+        for gradient in self.gradients:
+            lines.append(
+                f"  {gradient.name:<{width}}  {gradient.sentence()}; critical rates "
+                f"{gradient.critical_rate:.2g}, {gradient.critical_rate_sign:.2g}"
+            )
+        if self.probes:
+            lines.append("Linear probe on the inputs of each layer")
+        for name, curve in self.probes.items():
+            lines.append(f"  {name:<{width}}  {probe_sentence(curve)}")
+        return "\n".join(lines)
+
+
+def probe_sentence(curve: ProbeCurve | str) -> str:
+    """The first and last point of a curve, or why there is none."""
+    if isinstance(curve, str):
+        return curve
+    wrong = curve.classification_error
+    what = "squared error" if wrong is None else "wrong classes"
+    values = np.atleast_1d(curve.test if wrong is None else wrong)
+    sizes = np.atleast_1d(curve.samples)
+    shown = [f"{v:.3g}" if wrong is None else f"{100 * v:.1f} %" for v in values]
+    points = ", ".join(f"{v} at n = {n:.0f}" for v, n in zip(shown, sizes))
+    return f"{what}: {points}"

@@ -1,0 +1,195 @@
+"""What a recorder has kept: tables, and figures against the theory of the first steps."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import require, to_csv
+from giantsteps.errors import InvalidProblem
+from giantsteps.practice._record_file import RecordFile
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from giantsteps.practice._record_display import RecordDisplay
+
+__all__ = ["Record"]
+
+_ARRAYS = ("values", "shape")
+#: The prediction ends where this part of the first gradient is left in the gradient.
+_KEPT = 0.75
+
+
+class Record:
+    r"""A training run as a recorder saw it.
+
+    Parameters
+    ----------
+    source : path-like or RecordFile
+        The file of a :class:`Recorder`.
+
+    Notes
+    -----
+    As long as the gradient stays what it was, t steps of SGD add −ηtG to the weights, and t steps
+    of Adam about −ηt sign(G).
+    With the largest singular value θ of what was added, and the bulk of the first layer as it was
+    (standard deviation σ, r rows, c columns), the weights then have the largest singular value
+
+    .. math:: s = \frac{\sqrt{(θ^2 + rσ^2)(θ^2 + cσ^2)}}{θ} \quad (θ^4 > rcσ^4),
+
+    and none above the bulk before.
+
+    ==========  ===========================================================
+    symbol      meaning
+    ==========  ===========================================================
+    η, t        learning rate, number of steps
+    G           first gradient
+    θ           ηt times the largest singular value of G or sign(G)
+    σ, r, c     standard deviation and shape of the weights at the start
+    ==========  ===========================================================
+
+    References
+    ----------
+    theory §2.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from giantsteps.practice import Record, Recorder
+    >>> module = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.ReLU(),
+    ...                              torch.nn.Linear(30, 1))
+    >>> optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    >>> with Recorder(module, optimizer) as recorder:
+    ...     x = torch.randn(50, 20)
+    ...     ((module(x)[:, 0] - x[:, 0]) ** 2).mean().backward()
+    ...     optimizer.step()
+    ...     record = recorder.record
+    ...     steps, movement = record.get("0.weight", "movement")
+    >>> isinstance(record, Record), steps.tolist(), bool(movement[1] > 0)
+    (True, [0, 1], True)
+    """
+
+    def __init__(self, source: str | PathLike[str] | RecordFile) -> None:
+        if isinstance(source, RecordFile):
+            self._file = source
+        else:
+            from pathlib import Path
+
+            if not Path(source).is_file():
+                raise InvalidProblem("source", str(source), "a file that exists")
+            self._file = RecordFile(source)
+        self.about = self._file.about
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """Names of the layers."""
+        return tuple(self.about["layers"])
+
+    def steps(self, layer: str) -> NDArray[np.int64]:
+        """Steps that were recorded."""
+        return self.get(layer, "movement")[0]
+
+    def get(self, layer: str, name: str) -> tuple[NDArray[np.int64], Any]:
+        """Steps and values of one quantity: an array of numbers, or a list of arrays.
+
+        Quantities of a layer: values, scale, edge, margin, distance, spikes, stable_rank, movement,
+        gradient, gradient_share, gradient_cosine, gradient_projection, movement_cosine,
+        left_alignment, right_alignment; of the layer ``"training"``: loss.
+        """
+        if (layer, name) not in self._file.names():
+            known = sorted({f"{a}: {b}" for a, b in self._file.names() if layer in (a, "")})
+            raise InvalidProblem("name", f"{layer}: {name}", f"one of {known or self.layers}")
+        steps, values = self._file.read(layer, name)
+        return steps, (values if name in _ARRAYS else np.array([float(v) for v in values]))
+
+    def names(self) -> list[tuple[str, str]]:
+        """Layers and quantities that were recorded."""
+        return self._file.names()
+
+    def predicted_spike(self, layer: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Steps, and the largest singular value that theory predicts for the first ones.
+
+        NaN before the spike leaves the bulk, and from the step on at which the gradient has less
+        than three quarters of the first one, or as much too much.
+        Needs a recorder with an optimizer: SGD, Adam, AdamW, RMSprop or Adagrad.
+        """
+        if "rule" not in self.about:
+            raise InvalidProblem(
+                "optimizer",
+                self.about.get("optimizer"),
+                "one of SGD, Adam, AdamW, RMSprop, Adagrad",
+            )
+        steps = self.steps(layer)
+        result = np.full(len(steps), np.nan)
+        name = "gradient" if self.about["rule"] == "gradient" else "gradient_signs"
+        if (layer, name) not in self._file.names():
+            return steps, result
+        size = float(self.get(layer, name)[1][0])
+        scale = float(self.get(layer, "scale")[1][0])
+        rows, columns = self.get(layer, "shape")[1][0]
+        seen, left = self.get(layer, "gradient_projection")
+        changed = seen[np.abs(left - 1) > 1 - _KEPT]
+        last = int(changed[0]) if len(changed) else int(steps[-1]) + 1
+        theta = self.about["learning_rate"] * self._time(steps) * size
+        visible = (theta**4 > rows * columns * scale**4) & (steps < last)
+        square = theta[visible] ** 2
+        result[visible] = np.sqrt(
+            (square + rows * scale**2) * (square + columns * scale**2) / square
+        )
+        return steps, result
+
+    def _time(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Number of steps, counted with the momentum that they gather."""
+        momentum = self.about["momentum"] if self.about["rule"] == "gradient" else 0.0
+        if momentum == 0.0:
+            return steps.astype(np.float64)
+        gathered = np.cumsum((1 - momentum ** np.arange(1, steps[-1] + 1)) / (1 - momentum))
+        return np.concatenate([[0.0], gathered])[steps]
+
+    # Tables and figures -----------------------------------------------------------------------
+
+    def to_columns(self) -> dict[str, list[Any]]:
+        """One row per layer and step."""
+        pairs = self._file.names()
+        rows = []
+        for layer in self.layers:
+            names = [name for found, name in pairs if found == layer and name not in _ARRAYS]
+            series = {name: _by_step(*self.get(layer, name)) for name in names}
+            values = dict(zip(self.steps(layer).tolist(), self.get(layer, "values")[1]))
+            for step in self.steps(layer).tolist():
+                row = {"layer": layer, "step": step, "largest": float(values[step][0])}
+                rows.append(row | {name: found.get(step) for name, found in series.items()})
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        return {name: [row.get(name) for row in rows] for name in names}
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per layer and step (needs pandas)."""
+        frame: pd.DataFrame = require("pandas", "to_frame").DataFrame(self.to_columns())
+        return frame
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """Write the table as CSV."""
+        to_csv(self.to_columns(), path)
+
+    def plot(self, layer: str | None = None) -> RecordDisplay:
+        """Singular values, alignments and movement of one layer over the steps."""
+        from giantsteps.practice._record_display import RecordDisplay
+
+        return RecordDisplay(self, layer or self.layers[0]).plot()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __repr__(self) -> str:
+        steps = self._file.last_step()
+        rule = self.about.get("optimizer", "unknown optimizer")
+        return f"Record of {len(self.layers)} layers, {steps} steps of {rule}"
+
+
+def _by_step(steps: NDArray[np.int64], values: NDArray[np.float64]) -> dict[int, float]:
+    return dict(zip(steps.tolist(), values.tolist()))

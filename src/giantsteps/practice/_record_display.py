@@ -1,0 +1,92 @@
+"""The figure of a training record: spectrum and alignments over the steps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from giantsteps.displays import DOUBLE, PALETTE, style
+from giantsteps.practice._display import Drawing, subplots
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from giantsteps.practice._record import Record
+
+__all__ = ["RecordDisplay"]
+
+#: Singular values that are drawn.
+_LINES = 12
+
+
+class RecordDisplay(Drawing):
+    """One layer over the steps: singular values against theory, alignments, movement.
+
+    Parameters
+    ----------
+    record : Record
+        What to draw.
+    layer : str
+        Of which layer.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from giantsteps.practice import Recorder
+    >>> module = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.ReLU(),
+    ...                              torch.nn.Linear(30, 1))
+    >>> with Recorder(module) as recorder:
+    ...     recorder.step()
+    ...     display = RecordDisplay(recorder.record, "0.weight").plot()
+    >>> len(display.axes_)
+    2
+    """
+
+    axes_: list[Axes]
+
+    def __init__(self, record: Record, layer: str) -> None:
+        self.record, self.layer = record, layer
+
+    def plot(self) -> Self:
+        """Draw on a new figure."""
+        with style():
+            self.figure_, self.axes_ = subplots(2, DOUBLE, 2.4)
+            self._draw_values(self.axes_[0])
+            self._draw_alignments(self.axes_[1])
+            for ax in self.axes_:
+                ax.set_xlabel("step")
+            self.axes_[0].set_title(self.layer)
+        return self
+
+    def _draw_values(self, ax: Axes) -> None:
+        steps, values = self.record.get(self.layer, "values")
+        for place in range(min(_LINES, min(map(len, values)))):
+            label = "largest singular values" if place == 0 else None
+            line = [found[place] for found in values]
+            ax.plot(steps, line, "o-", color="#8899A6", markersize=2, linewidth=0.6, label=label)
+        _, edges = self.record.get(self.layer, "edge")
+        ax.plot(steps, edges, color=PALETTE[0], linestyle=":", label="edge of the bulk")
+        if "rule" in self.record.about:
+            steps, predicted = self.record.predicted_spike(self.layer)
+            if np.any(np.isfinite(predicted)):
+                ax.plot(steps, predicted, color=PALETTE[1], label="theory, first steps")
+        ax.set_ylabel("singular value")
+        ax.legend()
+
+    def _draw_alignments(self, ax: Axes) -> None:
+        labels = {
+            "gradient_cosine": "gradient with the first",
+            "movement_cosine": "movement with the first gradient",
+            "right_alignment": "top input direction, squared",
+            "left_alignment": "top output direction, squared",
+        }
+        known = {name for layer, name in self.record.names() if layer == self.layer}
+        for place, (name, label) in enumerate(labels.items()):
+            if name in known:
+                steps, values = self.record.get(self.layer, name)
+                ax.plot(steps, values, color=PALETTE[place], label=label)
+        ax.set_ylabel("cosine")
+        ax.set_ylim(-0.05, 1.05)
+        if known & set(labels):
+            ax.legend()

@@ -1,0 +1,249 @@
+"""Record a training loop: spectra, spikes, alignments and gradients of every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import require
+from giantsteps.errors import InvalidProblem
+from giantsteps.practice._bulk import FALSE_ALARMS, top_vectors
+from giantsteps.practice._layer import layer_of_matrix
+from giantsteps.practice._record import Record
+from giantsteps.practice._record_file import RecordFile
+from giantsteps.practice._torch import linear_layers, torch_library, unfolded
+
+__all__ = ["Recorder"]
+
+#: Singular values that are kept per layer and step.
+_VALUES = 256
+
+
+@dataclass
+class _Start:
+    """What later steps of one layer are compared with."""
+
+    weights: NDArray[np.float64]
+    gradient: NDArray[np.float64] | None = None
+    left: NDArray[np.float64] | None = None
+    right: NDArray[np.float64] | None = None
+
+
+class Recorder:
+    """Follow the linear and convolution layers of a module through a training loop.
+
+    Every ``every`` steps it keeps, for each layer, the singular values of the weights, the bulk
+    and the spikes, how far the weights have moved, how the movement aligns with the first gradient,
+    and the cosine of the gradient with the first one.
+
+    Parameters
+    ----------
+    module : nn.Module
+        What is trained.
+    optimizer : torch.optim.Optimizer, optional
+        With it, steps are counted by themselves, and its rate and rule are kept for the
+        comparison with theory.
+        Without it, call :meth:`step` after each step of the optimizer.
+    every : int
+        Steps between records; the first step is always recorded.
+    path : path-like, optional
+        An SQLite file that :class:`Record` opens later; in memory unless given.
+        A file that has records already is refused.
+    layers : sequence of str, optional
+        Names of weights; all linear and convolution layers unless given.
+
+    Notes
+    -----
+    A record costs one singular value decomposition per layer.
+    Gradients are those that the optimizer saw, the batch of that step.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from giantsteps.practice import Recorder
+    >>> module = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.ReLU(),
+    ...                              torch.nn.Linear(30, 1))
+    >>> optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    >>> x = torch.randn(100, 20)
+    >>> with Recorder(module, optimizer, every=2) as recorder:
+    ...     for _ in range(6):
+    ...         optimizer.zero_grad()
+    ...         loss = ((module(x)[:, 0] - x[:, 0]) ** 2).mean()
+    ...         loss.backward()
+    ...         optimizer.step()
+    ...     record = recorder.record
+    ...     print(record.layers, record.steps("0.weight").tolist())
+    ('0.weight', '2.weight') [0, 1, 2, 4, 6]
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        optimizer: Any = None,
+        *,
+        every: int = 1,
+        path: str | PathLike[str] | None = None,
+        layers: Sequence[str] | None = None,
+    ) -> None:
+        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+            raise InvalidProblem("every", every, "a positive integer")
+        found = linear_layers(module)
+        chosen = list(found) if layers is None else list(layers)
+        unknown = [name for name in chosen if name not in found]
+        if unknown or not chosen:
+            raise InvalidProblem("layers", unknown or layers, f"some of {', '.join(found)}")
+        self._parts = {name: found[name] for name in chosen}
+        self._every = every
+        self._count = 0
+        self._start = {name: _Start(self._matrix(name)) for name in chosen}
+        self._file = RecordFile(path)
+        if self._file.last_step() is not None:
+            self._file.close()
+            raise InvalidProblem("path", str(path), "a new file: this one has records already")
+        self._file.describe({"layers": chosen, "every": every} | _rule(optimizer))
+        self._handle: Any = None
+        if optimizer is not None:
+            self._handle = optimizer.register_step_post_hook(lambda *_: self.step())
+        self._write()
+
+    @property
+    def record(self) -> Record:
+        """What was recorded so far."""
+        return Record(self._file)
+
+    def step(self, loss: float | None = None) -> None:
+        """Count one step of the optimizer, and record it if it is its turn.
+
+        Parameters
+        ----------
+        loss : float, optional
+            Kept beside the record.
+        """
+        self._count += 1
+        if self._count == 1:
+            for name, start in self._start.items():
+                gradient = self._gradient(name)
+                if gradient is not None and np.any(gradient):
+                    left, _, right = top_vectors(gradient, 1)
+                    start.gradient, start.left, start.right = gradient, left[:, 0], right[:, 0]
+        if self._count == 1 or self._count % self._every == 0:
+            self._write(loss)
+
+    def close(self) -> None:
+        """Stop following the optimizer and close the file."""
+        if self._handle is not None:
+            self._handle.remove()
+            self._handle = None
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def lightning_callback(self) -> Any:
+        """A callback of Lightning that counts its training steps (needs lightning).
+
+        Make the recorder without an optimizer, and pass the callback to the ``Trainer``.
+        """
+        lightning = require("lightning.pytorch", "a Lightning callback", "practice")
+        recorder = self
+
+        class RecorderCallback(lightning.Callback):  # type: ignore[name-defined]
+            """Counts a step of the recorder after each training batch."""
+
+            def on_train_batch_end(
+                self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
+            ) -> None:
+                loss = outputs.get("loss") if isinstance(outputs, dict) else outputs
+                recorder.step(None if loss is None else float(loss))
+
+        return RecorderCallback()
+
+    # What is recorded -------------------------------------------------------------------------
+
+    def _write(self, loss: float | None = None) -> None:
+        records: dict[str, dict[str, Any]] = {name: self._layer(name) for name in self._parts}
+        if loss is not None:
+            records["training"] = {"loss": float(loss)}
+        self._file.write(self._count, records)
+
+    def _layer(self, name: str) -> dict[str, Any]:
+        start = self._start[name]
+        weights = self._matrix(name)
+        layer = layer_of_matrix(
+            name, weights.shape, "float32", weights, false_alarms=FALSE_ALARMS, seed=0
+        )
+        moved = weights - start.weights
+        size = float(np.linalg.norm(start.weights))
+        kept: dict[str, Any] = {
+            "values": layer.values[:_VALUES],
+            "scale": layer.scale,
+            "edge": layer.edge,
+            "margin": layer.margin,
+            "distance": layer.distance,
+            "spikes": len(layer.spikes),
+            "stable_rank": layer.stable_rank,
+            "shape": [layer.rows, layer.columns],
+            "movement": float(np.linalg.norm(moved)) / size if size > 0 else np.nan,
+        }
+        gradient = self._gradient(name)
+        if start.gradient is None or start.left is None or start.right is None:
+            return kept
+        if gradient is None or not np.all(np.isfinite(weights)):
+            return kept
+        values = np.linalg.svd(gradient, compute_uv=False)
+        kept["gradient"] = float(values[0])
+        total = float(values @ values)
+        kept["gradient_share"] = float(values[0]) ** 2 / total if total > 0 else 0.0
+        kept["gradient_cosine"] = _cosine(gradient, start.gradient)
+        first = float(np.sum(start.gradient**2))
+        kept["gradient_projection"] = float(np.sum(gradient * start.gradient)) / first
+        if self._count == 1:
+            signs = np.sign(gradient)
+            kept["gradient_signs"] = float(np.linalg.norm(signs, 2))
+        if np.any(moved):
+            kept["movement_cosine"] = -_cosine(moved, start.gradient)
+        left, _, right = top_vectors(weights, 1)
+        kept["left_alignment"] = float(left[:, 0] @ start.left) ** 2
+        kept["right_alignment"] = float(right[:, 0] @ start.right) ** 2
+        return kept
+
+    def _matrix(self, name: str) -> NDArray[np.float64]:
+        return unfolded(self._parts[name], self._parts[name].weight)
+
+    def _gradient(self, name: str) -> NDArray[np.float64] | None:
+        gradient = self._parts[name].weight.grad
+        return None if gradient is None else unfolded(self._parts[name], gradient)
+
+
+def _cosine(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    sizes = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
+    return float(np.sum(a * b)) / sizes if sizes > 0 else 0.0
+
+
+def _rule(optimizer: Any) -> dict[str, Any]:
+    """What the comparison with theory needs of an optimizer."""
+    if optimizer is None:
+        return {}
+    torch = torch_library()
+    group = optimizer.param_groups[0]
+    adaptive = (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad)
+    if isinstance(optimizer, torch.optim.SGD):
+        rule = "gradient"
+    elif isinstance(optimizer, adaptive):
+        rule = "sign"
+    else:
+        return {"optimizer": type(optimizer).__name__}
+    return {
+        "optimizer": type(optimizer).__name__,
+        "rule": rule,
+        "learning_rate": float(group["lr"]),
+        "momentum": float(group.get("momentum", 0.0) or 0.0),
+    }

@@ -1,0 +1,299 @@
+"""Where weights come from: modules, state dicts, arrays, and files that are never executed."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.answers import require
+from giantsteps.errors import InvalidProblem
+from giantsteps.practice._torch_file import TorchTensor, read_torch_file
+
+__all__ = ["Tensor", "Weights", "open_data", "open_weights", "tensor_to_numpy"]
+
+#: Bytes of one array that a file may declare.
+_LARGEST = 1 << 34
+#: Where checkpoints keep the state dict.
+_STATE_DICTS = ("state_dict", "model_state_dict", "model")
+_DEEPEST = 16
+_SAFETENSORS_FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+_SOURCES = (
+    "an nn.Module, a state dict, an array, a list or dict of arrays, or a file that ends in "
+    ".safetensors, .npz, .npy, .pt, .pth, .bin or .ckpt"
+)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A named tensor that is read when asked for.
+
+    ``dtype`` is the type it is stored in; ``transposed`` says that the first two axes are
+    (in, out) instead of (out, in), as in transposed convolutions.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    read: Callable[[], NDArray[Any]]
+    transposed: bool = False
+
+    @property
+    def matrix_shape(self) -> tuple[int, int]:
+        """Outputs, and inputs times the kernel's size."""
+        shape = (self.shape[1], self.shape[0], *self.shape[2:]) if self.transposed else self.shape
+        return shape[0], int(np.prod(shape[1:]))
+
+    def matrix(self) -> NDArray[np.float64]:
+        """The tensor unfolded: one row per output, one column per input and kernel position."""
+        values = np.asarray(self.read(), dtype=np.float64)
+        if self.transposed:
+            values = values.swapaxes(0, 1)
+        return values.reshape(values.shape[0], -1)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The tensors of one source, with the module if there is one."""
+
+    title: str
+    tensors: tuple[Tensor, ...]
+    module: Any = None
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter(self.tensors)
+
+    def get(self, name: str) -> Tensor | None:
+        """The tensor of a name, or None."""
+        return next((tensor for tensor in self.tensors if tensor.name == name), None)
+
+
+def open_weights(source: Any, field: str = "source") -> Weights:
+    """The tensors of whatever was given; nothing in a file is executed."""
+    if isinstance(source, str | PathLike):
+        return _open_file(Path(fspath(source)), field)
+    if hasattr(source, "state_dict") and hasattr(source, "named_modules"):
+        return _of_module(source)
+    if isinstance(source, Mapping):
+        return Weights("state dict", tuple(_of_mapping(source, field)))
+    if isinstance(source, list | tuple):
+        if not source or not all(hasattr(item, "shape") for item in source):
+            raise InvalidProblem(field, type(source).__name__, _SOURCES)
+        return Weights("arrays", tuple(_of_mapping(dict(enumerate(source)), field)))
+    if hasattr(source, "shape") and hasattr(source, "dtype"):
+        return Weights("array", tuple(_of_mapping({"array": source}, field)))
+    raise InvalidProblem(field, type(source).__name__, _SOURCES)
+
+
+def tensor_to_numpy(array: Any) -> NDArray[Any]:
+    """NumPy or PyTorch, on any device and of any float type, as NumPy."""
+    if isinstance(array, TorchTensor):
+        return array.read()
+    if hasattr(array, "detach"):
+        array = array.detach().cpu()
+        if "bfloat16" in str(array.dtype) or "float8" in str(array.dtype):
+            array = array.float()
+        return np.asarray(array.numpy())
+    return np.asarray(array)
+
+
+def _of_module(module: Any) -> Weights:
+    """Parameters of a module; the weights of transposed convolutions are known as such."""
+    transposed = {
+        f"{name}.weight" if name else "weight"
+        for name, part in module.named_modules()
+        if getattr(part, "transposed", False)
+    }
+    found = tuple(
+        Tensor(
+            name,
+            tuple(parameter.shape),
+            str(parameter.dtype).removeprefix("torch."),
+            partial(tensor_to_numpy, parameter),
+            name in transposed,
+        )
+        for name, parameter in module.named_parameters()
+    )
+    return Weights(type(module).__name__, found, module)
+
+
+def _of_mapping(mapping: Mapping[Any, Any], field: str) -> Iterator[Tensor]:
+    """Tensors of a state dict, or of the one that a checkpoint keeps beside its optimizer."""
+    for key in _STATE_DICTS:
+        if isinstance(mapping.get(key), Mapping):
+            mapping = mapping[key]
+    yield from _walk(mapping, field, "", 0)
+
+
+def _walk(mapping: Mapping[Any, Any], field: str, prefix: str, depth: int) -> Iterator[Tensor]:
+    if depth > _DEEPEST:
+        raise InvalidProblem(field, f"dicts inside dicts, {depth} deep", "a state dict")
+    for key, value in mapping.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _walk(value, field, f"{name}.", depth + 1)
+        elif hasattr(value, "shape") and hasattr(value, "dtype"):
+            dtype = str(value.dtype).removeprefix("torch.")
+            yield Tensor(name, tuple(value.shape), dtype, partial(tensor_to_numpy, value))
+
+
+# Files ----------------------------------------------------------------------------------------
+
+
+def _open_file(path: Path, field: str) -> Weights:
+    """Weights of a file by its ending."""
+    if path.is_dir():
+        parts = sorted(path.glob("*.safetensors"))
+        if not parts:
+            raise InvalidProblem(field, str(path), "a folder with .safetensors files, or a file")
+        tensors = [tensor for part in parts for tensor in _safetensors(part, field)]
+        return Weights(path.name, tuple(tensors))
+    if not path.is_file():
+        raise InvalidProblem(field, str(path), "a file that exists")
+    ending = path.suffix.lower()
+    if ending == ".safetensors":
+        return Weights(path.name, tuple(_safetensors(path, field)))
+    if ending in (".npz", ".npy"):
+        return Weights(path.name, tuple(_numpy_file(path, field)))
+    if ending in (".pt", ".pth", ".bin", ".ckpt"):
+        return Weights(path.name, tuple(_torch_file(path, field)))
+    raise InvalidProblem(field, str(path), _SOURCES)
+
+
+def _safetensors(path: Path, field: str) -> Iterator[Tensor]:
+    """Tensors of a .safetensors file; the library checks header and offsets."""
+    safetensors = require("safetensors", "a .safetensors file", "practice")
+    try:
+        file = safetensors.safe_open(path, framework="np")
+        names = list(file.keys())
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise InvalidProblem(field, str(path), f"a valid .safetensors file ({error})") from None
+    offsets = _bfloat16_places(path)
+    for name in names:
+        part = file.get_slice(name)
+        dtype, shape = part.get_dtype(), tuple(part.get_shape())
+        known = _SAFETENSORS_FLOATS.get(dtype, dtype.lower())
+        if dtype == "BF16":
+            place = offsets[name]
+            yield Tensor(name, shape, known, partial(_bfloat16, path, shape, place))
+        else:
+            yield Tensor(name, shape, known, partial(file.get_tensor, name))
+
+
+def _bfloat16_places(path: Path) -> dict[str, int]:
+    """Where the bfloat16 tensors of a checked file begin; NumPy has no such type."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+    return {
+        name: 8 + length + entry["data_offsets"][0]
+        for name, entry in header.items()
+        if name != "__metadata__" and entry["dtype"] == "BF16"
+    }
+
+
+def _bfloat16(path: Path, shape: tuple[int, ...], place: int) -> NDArray[np.float32]:
+    """The upper halves of 32-bit floats."""
+    size = int(np.prod(shape))
+    halves = np.fromfile(path, dtype="<u2", count=size, offset=place)
+    return (halves.astype(np.uint32) << 16).view(np.float32).reshape(shape)
+
+
+def _numpy_file(path: Path, field: str) -> Iterator[Tensor]:
+    """Arrays of .npz and .npy; headers are checked before anything is read, pickles refused."""
+    try:
+        if path.suffix.lower() == ".npy":
+            with path.open("rb") as stream:
+                shape, dtype = _npy_header(stream, path.stat().st_size)
+            yield Tensor(path.stem, shape, str(dtype), lambda: np.load(path, allow_pickle=False))
+            return
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.infolist():
+                if not entry.filename.endswith(".npy"):
+                    continue
+                with archive.open(entry) as stream:
+                    shape, dtype = _npy_header(stream, entry.file_size)
+                name = entry.filename.removesuffix(".npy")
+                yield Tensor(name, shape, str(dtype), partial(_read_npz, path, name))
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+        allowed = f"a valid {path.suffix} file of numbers, without pickled objects ({error})"
+        raise InvalidProblem(field, str(path), allowed) from None
+
+
+def _npy_header(stream: Any, size: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type that a stream declares, if the stream is long enough for them."""
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    elif version == (2, 0):
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    else:
+        raise ValueError(f"version {version} of the .npy format")
+    if dtype.hasobject:
+        raise ValueError("it holds pickled Python objects")
+    count = dtype.itemsize
+    for side in shape:
+        count *= int(side)
+    left = size - int(stream.tell())
+    if any(side < 0 for side in shape) or count > min(left, _LARGEST):
+        raise ValueError(f"an array of shape {shape} does not fit in {left} bytes")
+    return shape, dtype
+
+
+def _read_npz(path: Path, name: str) -> NDArray[Any]:
+    with np.load(path, allow_pickle=False) as arrays:
+        return np.asarray(arrays[name])
+
+
+def _torch_file(path: Path, field: str) -> Iterator[Tensor]:
+    """A PyTorch checkpoint, read by an interpreter that can build tensors only."""
+    try:
+        loaded = read_torch_file(path)
+    except ValueError as error:
+        raise InvalidProblem(
+            field,
+            str(path),
+            "a checkpoint of tensors only, as torch.save(model.state_dict(), path) writes it; "
+            f"nothing in it was executed ({error})",
+        ) from None
+    yield from _of_mapping(loaded, field)
+
+
+_INPUTS = ("X", "x", "inputs", "features", "data")
+_LABELS = ("y", "Y", "labels", "targets", "target")
+
+
+def open_data(data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Inputs and labels of a batch: a pair, a mapping, ``gs.Data``, or an .npz file."""
+    if isinstance(data, str | PathLike):
+        path = Path(fspath(data))
+        if path.suffix.lower() not in (".npz", ".safetensors"):
+            raise InvalidProblem("data", str(path), "an .npz or .safetensors file with X and y")
+        data = {tensor.name: tensor.read() for tensor in _open_file(path, "data")}
+    elif hasattr(data, "X") and hasattr(data, "y"):
+        data = {"X": data.X, "y": data.y}
+    if isinstance(data, Mapping):
+        names = [next((n for n in names if n in data), None) for names in (_INPUTS, _LABELS)]
+        if None in names:
+            raise InvalidProblem(
+                "data", sorted(map(str, data)), "inputs named X and labels named y"
+            )
+        data = (data[names[0]], data[names[1]])
+    if not isinstance(data, list | tuple) or len(data) != 2:
+        raise InvalidProblem("data", type(data).__name__, "a pair (inputs, labels), or a file")
+    x, y = tensor_to_numpy(data[0]), tensor_to_numpy(data[1])
+    if x.ndim < 2 or x.dtype.kind not in "fiu" or not np.all(np.isfinite(x)):
+        raise InvalidProblem("data", x.shape, "finite inputs of shape (rows, ...)")
+    if y.ndim not in (1, 2) or len(y) != len(x) or y.dtype.kind not in "fiub":
+        raise InvalidProblem("data", y.shape, f"numeric labels, one per row of inputs ({len(x)})")
+    if not np.all(np.isfinite(y)):
+        raise InvalidProblem("data", "NaN or infinite labels", "finite labels")
+    return x, y

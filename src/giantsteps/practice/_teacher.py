@@ -1,0 +1,175 @@
+"""A single-index teacher fitted to data: direction, Hermite coefficients, and the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.functions import Function, as_function
+from giantsteps.practice._sources import open_data
+
+__all__ = ["TeacherFit", "fit_teacher"]
+
+_DEGREES = 3
+#: Excess of the mean squared eigenvalue of Σ − 1 that still counts as white.
+_WHITE = 0.05
+#: Standard deviations of a coefficient that is not noise.
+_SEEN = 3.0
+
+
+@dataclass(frozen=True, eq=False)
+class TeacherFit:
+    r"""Labels as a function of one direction: y = Σ_k c_k He_k(⟨x, β⟩) + rest.
+
+    Attributes
+    ----------
+    direction : ndarray
+        β, of norm one, from all rows.
+    cosine : float
+        Estimated cosine of ``direction`` with the true direction.
+    coefficients : tuple of float
+        c₁, c₂, c₃; those that cannot be told from noise are zero.
+    standard_errors : tuple of float
+        Of the coefficients.
+    noise_variance : float
+        Variance of the labels that the fit does not explain: noise, and every other direction.
+    label_mean : float
+        Mean of the labels, which the teacher does not have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).standard_normal((4000, 30))
+    >>> fit = fit_teacher(x, x[:, 0] + 0.5 * (x[:, 0] ** 2 - 1))
+    >>> isinstance(fit, TeacherFit), np.round(fit.coefficients, 1)
+    (True, array([1. , 0.5, 0. ]))
+    """
+
+    direction: NDArray[np.float64]
+    cosine: float
+    coefficients: tuple[float, ...]
+    standard_errors: tuple[float, ...]
+    noise_variance: float
+    label_mean: float
+
+    @property
+    def teacher(self) -> Function:
+        """The link function."""
+        terms = [f"{c!r}*he{k}(x)" for k, c in enumerate(self.coefficients, start=1) if c]
+        return as_function(" + ".join(terms))
+
+
+def fit_teacher(inputs: Any, labels: Any) -> TeacherFit:
+    """Fit a single-index teacher to white inputs and one output.
+
+    The direction is that of E[xy] or, if the labels have no linear part, the leading one of
+    E[y(xxᵀ − 1)].
+    Each half of the rows gives a direction for the coefficients of the other half; the cosine
+    between that direction and the true one, which shrinks them, is estimated and divided out.
+
+    Parameters
+    ----------
+    inputs : array (rows, d)
+        Of mean zero and covariance one.
+    labels : array (rows,)
+        One output.
+
+    Raises
+    ------
+    InvalidProblem
+        If the inputs are not white.
+    NotCovered
+        If no direction can be seen in the labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).standard_normal((4000, 30))
+    >>> fit = fit_teacher(x, np.tanh(2 * x[:, 3]))
+    >>> int(np.argmax(np.abs(fit.direction))), bool(fit.cosine > 0.99)
+    (3, True)
+    """
+    x, y = open_data((inputs, labels))
+    x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    if x.ndim != 2:
+        raise InvalidProblem("inputs", x.shape, "of shape (rows, d)")
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    if y.ndim != 1:
+        raise InvalidProblem("labels", y.shape, "one output: the theory has scalar labels")
+    _check_white(x)
+    mean = float(y.mean())
+    y = y - mean
+    power = float(np.mean(y**2))
+    if power == 0.0:
+        raise InvalidProblem("labels", "the same in all rows", "labels that vary")
+    direction, cosine = _direction(x, y)
+    halves = np.arange(len(x)) % 2 == 0
+    found = np.zeros((2, _DEGREES))
+    for place, half in enumerate((halves, ~halves)):
+        along, overlap = _direction(x[half], y[half])
+        along = along * np.sign(along @ direction)
+        values = x[~half] @ along
+        for k in range(1, _DEGREES + 1):
+            he = np.polynomial.hermite_e.hermeval(values, np.eye(k + 1)[k])
+            found[place, k - 1] = np.mean(y[~half] * he) / factorial(k) / overlap**k
+    coefficients = found.mean(axis=0)
+    errors = [
+        float(np.sqrt(power / (factorial(k) * len(x)))) / cosine**k for k in range(1, _DEGREES + 1)
+    ]
+    kept = tuple(float(c) if abs(c) > _SEEN * e else 0.0 for c, e in zip(coefficients, errors))
+    if not any(kept):
+        raise _nothing_seen()
+    explained = sum(factorial(k) * c**2 for k, c in enumerate(kept, start=1))
+    return TeacherFit(direction, cosine, kept, tuple(errors), max(power - explained, 0.0), mean)
+
+
+def _check_white(x: NDArray[np.float64]) -> None:
+    rows, d = x.shape
+    if rows < 4 * d:
+        raise InvalidProblem(
+            "inputs", x.shape, f"at least {4 * d} rows, four per dimension, to see a direction"
+        )
+    mean = x.mean(axis=0)
+    covariance = x.T @ x / rows
+    drift = float(mean @ mean) / d - 1 / rows
+    excess = float(np.mean(np.sum((covariance - np.eye(d)) ** 2, axis=1))) - (d + 1) / rows
+    if drift > _WHITE or excess > _WHITE:
+        raise InvalidProblem(
+            "inputs",
+            f"mean square of the means {drift:.2g}, of covariance − 1 {excess:.2g}",
+            "white: subtract the means and multiply by the inverse root of the covariance",
+        )
+
+
+def _direction(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """The direction of the labels and its cosine with the true one."""
+    rows, d = x.shape
+    power = float(np.mean(y**2))
+    linear = x.T @ y / rows
+    size = float(linear @ linear)
+    # Without the terms of one row with itself: an unbiased estimate of c₁².
+    signal = (rows * size - float(np.mean(y**2 * np.sum(x**2, axis=1)))) / (rows - 1)
+    if signal > _SEEN * np.sqrt(2 * d) * power / rows:
+        return linear / np.sqrt(size), float(np.sqrt(min(signal / size, 1.0)))
+    quadratic = (x * y[:, None]).T @ x / rows
+    values, vectors = np.linalg.eigh(quadratic)
+    place = int(np.argmax(np.abs(values)))
+    noise = np.sqrt(power / rows)  # of an entry: a symmetric matrix of edge 2√d noise
+    value = abs(float(values[place]))
+    if value < 2.2 * np.sqrt(d) * noise:
+        raise _nothing_seen()
+    strength = (value + np.sqrt(max(value**2 - 4 * d * noise**2, 0.0))) / 2
+    return vectors[:, place], float(np.sqrt(max(1 - d * noise**2 / strength**2, 0.01)))
+
+
+def _nothing_seen() -> NotCovered:
+    return NotCovered(
+        "a single-index teacher for these data",
+        "no direction stands out in the labels, neither in E[xy] nor in E[y(xxᵀ − 1)]",
+        "labels that depend on one direction, with more rows or less noise",
+    )

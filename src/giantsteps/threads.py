@@ -1,0 +1,52 @@
+"""A limit on the threads of the linear algebra, for this process.
+
+Theory works with one thread: its matrices are small, and results do not depend on the number.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["capped"]
+
+
+@cache
+def _controller(torch: bool) -> ThreadpoolController:
+    """The libraries with threads in this process; PyTorch, if it is there, among them."""
+    return ThreadpoolController()
+
+
+class _Cap:
+    """A limit on the threads of this process, which threads of it enter and leave."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._limit: AbstractContextManager[Any] | None = None
+
+    @contextmanager
+    def __call__(self, threads: int) -> Iterator[None]:
+        with self._lock:
+            if self._inside == 0:
+                self._limit = _controller("torch" in sys.modules).limit(limits=threads)
+                self._limit.__enter__()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0 and self._limit is not None:
+                    self._limit.__exit__(None, None, None)
+
+
+#: ``with capped(threads):`` the linear algebra of the process uses no more threads. The first
+#: to enter sets the limit, the last to leave lifts it.
+capped = _Cap()
