@@ -17,6 +17,7 @@ COMMANDS = {
     "sweep": "Run, resume, export and draw a grid of problems, sizes and seeds.",
     "figure": "Draw a published figure by name, or list them.",
     "inspect": "Inspect the weights of a trained network: bulk, spikes, gradients, probes.",
+    "explore": "Explore problems in the browser: every field a control, all answers live.",
     "certify": "Run the agreement matrix and write a certificate.",
     "demo": "Draw learning curves before and after the step, theory over simulation.",
 }
