@@ -21,7 +21,7 @@ __all__ = ["features_of_model", "kernel_of_model", "weights_of_model"]
 #: Highest monomial that a spike of the features is compared with.
 _MONOMIALS = 4
 #: Resolution of the spike coordinates.
-_LEVEL = 2
+_LEVEL = 0
 #: In the limit every direction is infinitely strong: those weaker than this, relative to the
 #: strongest, are not listed.
 _LISTED = 1e-6

@@ -6,6 +6,7 @@ go matrix by matrix through one memory layout.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
 import numpy as np
@@ -44,12 +45,21 @@ def inverse(matrix: Array) -> Array:
         det = out[..., 0, 0] * out[..., 1, 1] - out[..., 0, 1] * out[..., 1, 0]
         out /= det[..., None, None]
         return out
-    return np.linalg.inv(matrix)
+    return solve(matrix, np.broadcast_to(np.eye(size), matrix.shape))
 
 
-def solve(matrix: Array, vector: Array) -> Array:
-    """Solve stacked linear systems (B, P, P) x = (B, P)."""
-    return np.asarray(np.linalg.solve(matrix, vector[..., None])[..., 0])
+def solve(matrix: Array, right: Array) -> Array:
+    """Solve stacked linear systems (…, P, P) x = (…, P) or (…, P, Q); NaN where one is singular."""
+    vector = right.ndim < matrix.ndim
+    right = right[..., None] if vector else right
+    try:
+        found = np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        found = np.full(right.shape, np.nan, dtype=np.result_type(matrix, right))
+        for place in np.ndindex(matrix.shape[:-2]):
+            with suppress(np.linalg.LinAlgError):
+                found[place] = np.linalg.solve(matrix[place], right[place])
+    return found[..., 0] if vector else found
 
 
 class Packing:

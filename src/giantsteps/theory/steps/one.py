@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, SecondLayer
@@ -47,7 +47,7 @@ def types_of(
     """
     if math.isfinite(law.distinct_nonzero):
         return law.types()
-    reach = float(norm.isf(tail / 2)) if tail else _TYPES_REACH
+    reach = float(-ndtri(tail / 2)) if tail else _TYPES_REACH
     width = 2.0 ** math.floor(math.log2(6.0 / steepness)) if steepness > 1.0 else reach
     rule = graded_rule(level, width, (0.0,), reach, _TYPES, reach)
     return rule.nodes, rule.weights

@@ -196,7 +196,7 @@ class _View:
     def slopes(self, spikes: FloatArray, totals: FloatArray) -> Smoothed:
         """The same for neurons with other leans and norms."""
         scale = np.sqrt(totals)[:, None]
-        return smoothed(self.task.activation.derivative, spikes @ self.points.T, scale)
+        return smoothed_by_symmetry(self.task.activation.derivative, spikes @ self.points.T, scale)
 
     @cached_property
     def _hidden(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -291,7 +291,12 @@ class _Pace:
 
 
 def take_step(
-    task: Task, trained: Trained, step: Step, rate: float, level: int, norms: bool
+    task: Task,
+    trained: Trained,
+    step: Step,
+    rate: float,
+    level: int,
+    components: FloatArray | None = None,
 ) -> Trained:
     r"""The law of a neuron after one more step with η̃ = ``rate`` on α fresh samples.
 
@@ -300,6 +305,9 @@ def take_step(
 
     Two directions are kept as spikes: the strongest, and the form of the other leans applied to the
     teacher. What is dropped counts as bulk.
+
+    Fluctuations of the norms are followed if the ``components`` of the vectors that they go with are given,
+    on the spikes and the teacher's remainder, (V, r + 1).
     """
     rule, values, samples = _rule(trained, level), trained.values, step.samples
     view = _View(task, trained, step, rule.nodes, rule.weights)
@@ -329,8 +337,9 @@ def take_step(
             [trained.multipliers * moved.gain**2, np.ones((1, len(values)))]
         ),
     )
-    if norms:
-        after = _with_fluctuations(view, trained, after, basis, pace, moved.gain)
+    norms = components is not None
+    if components is not None:
+        after = _with_fluctuations(view, trained, after, basis, pace, moved.gain, components)
     remembered = _View(task, trained, step, *_sample_nodes(trained.rank, level))
     record = _record(remembered, combination, pace, moved.gain, norms, _RESIDUALS[level])
     return replace(after, records=(*trained.records, record))
@@ -380,9 +389,16 @@ def _with_fluctuations(
     basis: FloatArray,
     step: _Pace,
     gain: FloatArray,
+    components: FloatArray,
 ) -> Trained:
-    """The fluctuations of the neurons after the step: those before, and a new one of the norms."""
+    """The fluctuations of the neurons after the step: those before, and a new one of the norms.
+
+    The new one goes with the weights along λ, and so with those before: ϖ = ϖ' + Σ_c ρ_cϖ_c with
+    ρ_c = ⟨λ, ℓ_c⟩/v_c, and ϖ' independent of them.
+    """
     types = len(trained.values)
+    new = _fluctuation(view, trained, after.rank, step, gain)
+    along = _along(view, trained, step, gain) @ components.T  # ⟨λ_A, f_a⟩, (T, V)
     found = []
     for old in trained.fluctuations:
         size = _STEP * float(trained.totals.min())
@@ -392,27 +408,47 @@ def _with_fluctuations(
             spikes = trained.spikes + sign * size * old.stretch
             totals = trained.totals + sign * size * old.growth
             ends.append(_moved(view, view.slopes(spikes, totals), spikes, totals, step))
-        loadings = np.zeros((types, old.loadings.shape[1] + types))
+        both = (old.loadings * along[:, : old.loadings.shape[1]]).sum(axis=1)
+        share = np.where(old.spread > 0, both / np.where(old.spread > 0, old.spread, 1.0), 0.0)
+        loadings = np.zeros_like(new.loadings)
         loadings[:, : old.loadings.shape[1]] = gain[:, None] * old.loadings
+        new = replace(
+            new,
+            spread=np.maximum(new.spread - share * both, 0.0),
+            loadings=new.loadings - share[:, None] * loadings,
+        )
         found.append(
             Fluctuation(
                 spread=old.spread,
-                growth=(ends[0].totals - ends[1].totals) / (2 * size),
+                growth=(ends[0].totals - ends[1].totals) / (2 * size) + share,
                 stretch=(ends[0].lean - ends[1].lean) @ basis / (2 * size),
                 loadings=loadings,
             )
         )
+    others = (*trained.others, *(0,) * types)
+    return replace(after, fluctuations=(*found, new), others=others)
+
+
+def _fluctuation(
+    view: _View, trained: Trained, rank: int, step: _Pace, gain: FloatArray
+) -> Fluctuation:
+    """What the step itself adds to the norms."""
+    types = len(trained.values)
     loadings = np.zeros((types, len(trained.others) + types))
-    loadings[:, len(trained.others) :] = np.diag(trained.totals)
-    found.append(
-        Fluctuation(
-            spread=_spread(view, trained, step, gain),
-            growth=np.ones(types),
-            stretch=np.zeros((types, after.rank)),
-            loadings=loadings,
-        )
+    loadings[:, len(trained.others) :] = np.diag(trained.totals * gain)
+    return Fluctuation(
+        spread=_spread(view, trained, step, gain),
+        growth=np.ones(types),
+        stretch=np.zeros((types, rank)),
+        loadings=loadings,
     )
-    return replace(after, fluctuations=tuple(found), others=(*trained.others, *(0,) * types))
+
+
+def _along(view: _View, trained: Trained, step: _Pace, gain: FloatArray) -> FloatArray:
+    """λ_A, the part of ‖w‖² that is linear in w, on the spikes and the teacher's remainder."""
+    linear = 2 * (2 * view.slope.quadratic) * (step.moved * gain)[:, None]
+    sources = [view.residual * view.points[:, j] for j in range(trained.rank)]
+    return np.asarray(linear @ (view.weights * np.stack([*sources, view.beside])).T)
 
 
 def _spread(view: _View, trained: Trained, step: _Pace, gain: FloatArray) -> FloatArray:
@@ -440,10 +476,8 @@ def _spread(view: _View, trained: Trained, step: _Pace, gain: FloatArray) -> Flo
     n2 = k2 + k1**2
     n4 = k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
     new = second @ (w * r2)  # E[r² φ²]
-    linear = 2 * (2 * slope.quadratic) * (s * gain)[:, None]  # λ, the part of ‖w‖² linear in w
-    seen = [linear @ (w * view.residual * view.points[:, j]) for j in range(trained.rank)]
-    seen.append(linear @ (w * view.beside))
-    total = 2 * c**2 * (n4 - n2**2) + c * sum(part**2 for part in seen)
+    seen = _along(view, trained, step, gain)
+    total = 2 * c**2 * (n4 - n2**2) + c * (seen**2).sum(axis=1)
     total = total + 4 * c * s**2 / alpha * (gain**2 * (product @ (w * r2)) + k2 * new)
     total = total + s**4 / alpha**3 * ((fourth - second**2) @ (w * 3 * r2**2))
     return np.asarray(np.maximum(total + 2 * s**4 / alpha**2 * new**2, 0.0))

@@ -14,6 +14,8 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
+from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.special import Forms
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import first_movement, movement, neuron_law, types_of
@@ -72,8 +74,18 @@ def trained_by(
     task = Task(problem.activation, link_of(problem), problem.noise_variance)
     for number, step in enumerate(problem.steps[1:], start=1):
         rate = movement(problem, number, neurons)
-        trained = take_step(task, trained, step, rate, level, norms)
+        known = _components(first, trained) if norms else None
+        trained = take_step(task, trained, step, rate, level, known)
     return first, trained
+
+
+def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
+    """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + 1)."""
+    bulk = _covariance(law, trained, 1.0).bulk()
+    unit = np.ones((1, 1, 1))
+    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
+    gram = Forms(replace(bare, active=bare.alone())).values[0, :, 0, :, 0]
+    return np.asarray(gram[trained.rank + 1 :, : trained.rank + 1])
 
 
 def _first(problem: Problem, neurons: float, level: int, norms: bool) -> tuple[NeuronLaw, Trained]:
