@@ -55,7 +55,8 @@ def stages_of_steps(
 ) -> list[SpikedFeatures]:
     """The equivalent models after the last steps, one for each of ``others``, from one recursion.
 
-    ``others`` are further fields of each model; ``problem`` among them is the one that it stands for.
+    ``others`` are further fields of each model; ``problem`` among them is the one that it stands
+    for.
     """
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
