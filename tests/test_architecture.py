@@ -128,8 +128,7 @@ def test_a_package_leaves_the_private_modules_of_others_alone(package: str) -> N
         and found.target in ALLOWED
         and found.target != package
         and (
-            any(part.startswith("_") for part in found.name.split(".")[2:])
-            or _inside_theory(found)
+            any(part.startswith("_") for part in found.name.split(".")[2:]) or _inside_theory(found)
         )
     ]
     assert not private
