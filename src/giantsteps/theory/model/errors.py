@@ -13,7 +13,8 @@ from scipy.special import gammaln
 from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.gaussian import hermite_coefficients, hermite_functions
-from giantsteps.problem import Ridge
+from giantsteps.problem import Ridge, is_binary
+from giantsteps.theory.model.classification import Predicted, wrong_sign
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.model.rules import LEVELS
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -195,7 +196,8 @@ def refine(cells: Sequence[Cell]) -> Refined:
             found[i] = solved.readouts[position]
             residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
     error = np.maximum(error, np.maximum(_ROUNDING, 10.0 * residual))
-    for cell in np.flatnonzero(error > [_BAD[model.levels[0] > 0] for model, _ in cells]):
+    bad = np.flatnonzero(error > [_BAD[model.levels[0] > 0] for model, _ in cells])
+    for cell in bad.tolist():
         model, readout = cells[cell]
         raise NotConverged(
             f"the quadratures of {model.describe()} with {readout}",
@@ -222,6 +224,10 @@ def ridge_batch(cells: Sequence[Cell]) -> RidgeBatch:
         by_degree(model.at_level(level), found, level)
         for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True)
     ]
+    wrong = [
+        wrong_sign_of_model(model.at_level(level), found, level)
+        for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True)
+    ]
     return RidgeBatch(
         test=error - np.array([model.noise_variance for model, _ in cells]),
         train=np.array([float(found.train[0]) for found in refined.readouts]),
@@ -229,6 +235,22 @@ def ridge_batch(cells: Sequence[Cell]) -> RidgeBatch:
         residual=refined.residual,
         iterations=refined.iterations,
         error=refined.error,
+        classification_error=np.array(wrong),
+    )
+
+
+def wrong_sign_of_model(model: SpikedFeatures, readout: Readout, level: int) -> float:
+    """The probability of a wrong sign; NaN unless the teacher takes the values ±1."""
+    if not is_binary(model.teacher):
+        return math.nan
+    rule = model.coordinates(level)
+    count = len(rule.weights)
+    fit, slope, bend, variance = (
+        getattr(readout, name)[0, :count] for name in ("fit", "slope", "bend", "variance")
+    )
+    predicted = Predicted(rule.weights, fit, slope, bend, variance)
+    return wrong_sign(
+        predicted, lambda z: model.labels(rule.nodes, z), model.label_jumps(rule.nodes)
     )
 
 

@@ -15,6 +15,7 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
 from giantsteps.gaussian import Rule
 from giantsteps.problem import Ridge
+from giantsteps.theory.model.classification import jumps_of_link
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import (
     Wanted,
@@ -22,7 +23,7 @@ from giantsteps.theory.model.functions_of_spike import (
     teacher_given,
 )
 from giantsteps.theory.model.norms import Norms
-from giantsteps.theory.model.rules import CHANNELS, LEVELS, axes_rule, graded_rule, width_of
+from giantsteps.theory.model.rules import CHANNELS, LEVELS, spike_rule
 from giantsteps.theory.solver.system import System
 from giantsteps.threads import capped
 from giantsteps.types import FloatArray
@@ -298,24 +299,8 @@ class SpikedFeatures:
 
     def coordinates(self, level: int) -> Rule:
         """Quadrature of the spike coordinates k, nodes (K, r)."""
-        steepness = np.abs(self.spikes) / np.sqrt(self.bulk.totals)[:, None]
-        widths = tuple(width_of(float(steep)) for steep in steepness.max(axis=0))
-        if self.rank > 1:
-            return axes_rule(level, widths)
-        width = widths[0]
-        places: tuple[float, ...] = (0.0,)
-        if isinstance(self.teacher, SingleIndex):
-            overlap = abs(float(self.overlap[0]))
-            kinks: Any = self.link.breakpoints(-8.5 * overlap, 8.5 * overlap) if overlap else []
-            if len(kinks) and self.remainder < overlap:
-                width = min(width, max(2.0 * self.remainder / overlap, 1e-3))
-                places = tuple(
-                    sorted({0.0, *(float(kink) / float(self.overlap[0]) for kink in kinks)})
-                )
-        # Octaves, so that close problems share their nodes.
-        width = 2.0 ** math.floor(math.log2(width)) if width < widths[0] else width
-        rule = graded_rule(level, width, places)
-        return Rule(rule.nodes[:, None], rule.weights)
+        link = self.link if isinstance(self.teacher, SingleIndex) else None
+        return spike_rule(level, self.spikes, self.bulk.totals, self.overlap, link)
 
     def target(self, points: FloatArray) -> FloatArray:
         """h(k) = E[f* | k] at points (K, r)."""
@@ -324,6 +309,17 @@ class SpikedFeatures:
     def _wanted(self, points: FloatArray) -> Wanted:
         """The teacher at points (K, r)."""
         return teacher_given(self.link, tuple((points @ self.overlap).tolist()), self.remainder)
+
+    def labels(self, points: FloatArray, z: FloatArray) -> FloatArray:
+        """f* at points k (K, r) and values z (K, Q) of the teacher's coordinate beside the
+        spikes.
+        """
+        along = (points @ self.overlap)[:, None]
+        return np.asarray(self.link(along + self.remainder * z), dtype=float)
+
+    def label_jumps(self, points: FloatArray) -> FloatArray:
+        """Values of z at which f* jumps at points k (K, r), shape (K, J)."""
+        return jumps_of_link(self.link, points @ self.overlap, self.remainder)
 
     def _functions(self, points: FloatArray) -> dict[str, FloatArray]:
         """What `System` needs of types and teacher at points (K, r)."""

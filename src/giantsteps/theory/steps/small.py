@@ -17,14 +17,20 @@ from numpy.typing import ArrayLike
 from giantsteps.answers import DegreesOfFreedom, LearnedFunction, Risk, Solution
 from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.functions import SingleIndex, Teacher
-from giantsteps.gaussian import hermite_coefficients, moments, smoothed
+from giantsteps.gaussian import coordinate_rule, hermite_coefficients, moments, smoothed
 from giantsteps.laws import g1, g1_prime, g2, g2_prime
 from giantsteps.problem import Problem
+from giantsteps.theory.model.classification import (
+    Predicted,
+    jumps_by_scan,
+    jumps_of_link,
+    wrong_sign,
+)
 from giantsteps.theory.model.learned import points_of
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.steps.several.batches import summed
-from giantsteps.theory.steps.teacher import teacher_moments
+from giantsteps.theory.steps.teacher import linear_frame, teacher_moments
 from giantsteps.types import FloatArray as Array
 
 __all__ = [
@@ -252,9 +258,42 @@ def small_errors(problems: Sequence[Problem], d: int | None = None) -> RidgeBatc
     )
     by_degree[:, 1] *= errors.unlearned**2
     error = np.maximum(errors.residual, _ROUNDING)
+    wrong = [
+        _wrong_sign(problem, test, unlearned)
+        for problem, test, unlearned in zip(problems, errors.test, errors.unlearned, strict=True)
+    ]
     return RidgeBatch(
-        errors.test, errors.train, by_degree, errors.residual, errors.iterations, error
+        errors.test,
+        errors.train,
+        by_degree,
+        errors.residual,
+        errors.iterations,
+        error,
+        np.array(wrong, dtype=float),
     )
+
+
+def _wrong_sign(problem: Problem, test: float, unlearned: float) -> float:
+    """P(f̂ f* < 0): f̂ is linear in the teacher's linear direction, and noise beside it."""
+    if not problem.binary or not np.isfinite(test):
+        return math.nan
+    teacher = teacher_moments(problem.teacher)
+    slope = teacher.linear * (1.0 - unlearned)
+    power = test + 2.0 * teacher.linear * slope - teacher.second_moment  # E f̂²
+    if isinstance(problem.teacher, SingleIndex):
+        link, zero = problem.teacher.link, np.zeros(1)
+        predicted = Predicted(np.ones(1), zero, np.array([slope]), zero, np.array([power]))
+        return wrong_sign(predicted, link, jumps_of_link(link, zero, 1.0))
+    frame = linear_frame(problem.teacher)
+    rule = coordinate_rule(problem.teacher.rank - 1)
+    same = np.ones(len(rule.weights))
+    predicted = Predicted(rule.weights, 0 * same, slope * same, 0 * same, power * same)
+
+    def labels(z: Array) -> Array:
+        u = (rule.nodes @ frame[1:])[:, None] + z[:, :, None] * frame[0]
+        return np.asarray(problem.teacher(u), dtype=float)
+
+    return wrong_sign(predicted, labels, jumps_by_scan(labels, len(same)))
 
 
 def _hermite(teacher: Teacher) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -22,7 +23,7 @@ from giantsteps.theory.steps.one import first_movement, movement, neuron_law, ty
 from giantsteps.theory.steps.several.fresh import Fluctuation, Task, Trained, take_step
 from giantsteps.types import FloatArray
 
-__all__ = ["few_functions", "gram_of", "several_steps", "trained_by"]
+__all__ = ["few_functions", "gram_of", "several_steps", "stages_of_steps", "trained_by"]
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.
 _RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
@@ -41,8 +42,25 @@ def several_steps(
     The bulk is Σ_A = a_A I + Σ_b (batch b): what a batch adds to the covariance, with the bulk that
     it finds replaced by its trace. Traces are exact.
     """
+    return stages_of_steps(problem, d, [others], simplify=simplify, level=level)[0]
+
+
+def stages_of_steps(
+    problem: Problem,
+    d: int | None,
+    others: Sequence[Mapping[str, Any]],
+    *,
+    simplify: tuple[str, ...] = (),
+    level: int = USUAL,
+) -> list[SpikedFeatures]:
+    """The equivalent models after the last steps, one for each of ``others``, from one recursion.
+
+    ``others`` are further fields of each model; ``problem`` among them is the one that it stands
+    for.
+    """
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
+    continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
     shared: dict[str, Any] = {
         "activation": sized.activation,
         "teacher": link_of(sized),
@@ -50,33 +68,38 @@ def several_steps(
         "width": sized.width,
         "neurons": neurons,
         "problem": problem,
-        **others,
+        "levels": (0, 2) if continuous else (0, 3),
     }
-
-    continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
-    shared["levels"] = (0, 2) if continuous else (0, 3)
     # A continuous second layer fits every function that norms could add.
     norms = not simplify and not continuous
 
     @lru_cache(maxsize=8)
-    def finer(level: int) -> SpikedFeatures:
-        law, trained = trained_by(sized, neurons, level, norms=norms)
-        return _model(law, trained, simplify, shared, _RESOLVED[level])
+    def states(level: int) -> tuple[NeuronLaw, list[Trained]]:
+        return trained_by(sized, neurons, level, norms=norms)
 
-    return replace(finer(min(level, 1)), finer=finer)
+    def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
+        @lru_cache(maxsize=8)
+        def finer(level: int) -> SpikedFeatures:
+            law, trained = states(level)
+            return _model(law, trained[number], simplify, {**shared, **fields}, _RESOLVED[level])
+
+        return replace(finer(min(level, 1)), finer=finer)
+
+    return [stage(number - len(others), fields) for number, fields in enumerate(others)]
 
 
 def trained_by(
     problem: Problem, neurons: float, level: int, norms: bool = True
-) -> tuple[NeuronLaw, Trained]:
-    """The law of a neuron after all steps, and that of the first step."""
+) -> tuple[NeuronLaw, list[Trained]]:
+    """The law of the first step, and that of a neuron after each of the steps."""
     first, trained = _first(problem, neurons, level, norms)
     task = Task(problem.activation, link_of(problem), problem.noise_variance)
+    states = [trained]
     for number, step in enumerate(problem.steps[1:], start=1):
         rate = movement(problem, number, neurons)
-        known = _components(first, trained) if norms else None
-        trained = take_step(task, trained, step, rate, level, known)
-    return first, trained
+        known = _components(first, states[-1]) if norms else None
+        states.append(take_step(task, states[-1], step, rate, level, known))
+    return first, states
 
 
 def _components(law: NeuronLaw, trained: Trained) -> FloatArray:

@@ -17,6 +17,7 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.problem import Problem
+from giantsteps.theory.model.classification import jumps_by_scan
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import Wanted
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -64,6 +65,13 @@ class SeveralDirections(SpikedFeatures):
         """The teacher's directions, (R, r + 1), whose squared cosines add up, and the gradient."""
         teacher = np.concatenate([self.directions, self.last[:, None]], axis=1)
         return {"teacher": teacher, "gradient": np.eye(1, self.rank + 1)[0]}
+
+    def labels(self, points: FloatArray, z: FloatArray) -> FloatArray:
+        u = (points @ self.directions.T)[:, None, :] + z[:, :, None] * self.last
+        return np.asarray(self.teacher(u), dtype=float)
+
+    def label_jumps(self, points: FloatArray) -> FloatArray:
+        return jumps_by_scan(lambda z: self.labels(points, z), len(points))
 
     def _wanted(self, points: FloatArray) -> Wanted:
         rule = coordinate_rule(1, nodes=_NODES)

@@ -258,7 +258,8 @@ def _bent(
 def _norms(problem: Problem, neurons: float, kept: _Kept) -> Norms:
     """Fluctuations of the norms: those of two steps on fresh batches, with weights of this one."""
     fresh = problem.replace({"steps": [replace(step, batch="fresh") for step in problem.steps]})
-    _, trained = trained_by(fresh, neurons, 1)
+    _, states = trained_by(fresh, neurons, 1)
+    trained = states[-1]
     rank, types = len(kept.overlap), len(trained.values)
     found = trained.fluctuations
     loadings = np.zeros((len(found), types, rank + 2 + types))
