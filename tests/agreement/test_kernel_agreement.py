@@ -180,7 +180,10 @@ def test_a_term_that_is_five_per_cent_off_is_seen(drawn, monkeypatch, mutate, qu
     ],
 )
 def test_outlier_of_a_mean(activation, init):
-    """Right to o(1) at order n, what the step adds to it included."""
+    """Right to o(1) at order n, what the step adds to it included.
+
+    0.2 % of the outlier are left for what the initial output pulls, N^{-1/2}, and for 1/d.
+    """
     d, seeds = 200, 24
     p = gs.Problem(
         activation=activation,
@@ -202,4 +205,4 @@ def test_outlier_of_a_mean(activation, init):
     ):
         error = measured.std(ddof=1) / math.sqrt(seeds)
         assert 3 * error <= resolution
-        assert abs(measured.mean() - expected) <= 3 * error
+        assert abs(measured.mean() - expected) <= 3 * error + 0.002 * before
