@@ -80,6 +80,22 @@ class Spike(Record):
         return next(iter(self.overlaps.values()), nothing)
 
 
+class Spikes(tuple[Spike, ...]):
+    """A tuple of spikes that says how many there are when one is asked for that there is not."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            return super().__getitem__(index)
+        except IndexError:
+            there = f"{len(self)} spikes" if len(self) > 1 else "one spike" if self else "no spike"
+            raise IndexError(
+                f"no spike number {index}: this spectrum has {there} outside its bulk "
+                "(spectrum.count)"
+            ) from None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Spectrum(Answer):
     """The law of a bulk and the spikes outside, largest first.
@@ -127,7 +143,7 @@ class Spectrum(Answer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "spikes", tuple(self.spikes))
+        object.__setattr__(self, "spikes", Spikes(self.spikes))
         if self.shape and self.bulk is not None:
             bulk = np.asarray(self.bulk, dtype=object)
             if bulk.shape != self.shape:
