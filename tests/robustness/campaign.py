@@ -152,6 +152,13 @@ def of_line(text: str) -> list[dict[str, Any]]:
     return isolated(problem, line["d"], [name])
 
 
+def in_the_limit(seed: int) -> list[dict[str, Any]]:
+    """What is asked in the limit of the problem of a seed."""
+    names = [name for name in calls.CALLS if "@" not in name]
+    lines = isolated(generator.problem(seed), generator.SIZES[0], names)
+    return [{"seed": seed, **line} for line in lines]
+
+
 def of_seed(seed: int) -> list[dict[str, Any]]:
     """Everything about the problem of a seed."""
     d = generator.SIZES[seed % len(generator.SIZES)]
@@ -165,11 +172,13 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--replay", type=argparse.FileType())
+    parser.add_argument("--limit", action="store_true", help="leave out what is asked at a size")
     options = parser.parse_args()
     import concurrent.futures
     import multiprocessing
 
-    work: tuple[Any, Any] = (of_seed, range(options.first, options.first + options.count))
+    seeds = range(options.first, options.first + options.count)
+    work: tuple[Any, Any] = (in_the_limit if options.limit else of_seed, seeds)
     if options.replay is not None:
         work = (of_line, options.replay.read().splitlines())
     counts: collections.Counter[str] = collections.Counter()

@@ -57,8 +57,8 @@ def test_parts_by_degree_add_up_and_have_no_noise():
 @pytest.mark.parametrize("question", ["kernel", "learned_function", "bounds"])
 def test_a_teacher_of_several_directions_is_not_told_to_give_d(question):
     several = PROBLEM.replace(teacher=gs.MultiIndex("relu(x0)*x1", rank=2), activation="relu")
+    size = {} if question == "bounds" else {"d": 100}
     with pytest.raises(gs.NotCovered) as caught:
-        size = {} if question == "bounds" else {"d": 100}
         getattr(theory, question)(several, **size)
     assert "pass d" not in str(caught.value)
     assert "give d" not in str(caught.value)
