@@ -110,7 +110,7 @@ def test_a_few_random_problems() -> None:
 
 
 #: First seed and number of problems of the default tier, which asks in the limit alone.
-FEW = (1_000_000, 8)
+FEW = (1_000_000, 5)
 
 
 @pytest.mark.slow

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from giantsteps.answers import _export
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf, Record, as_leaf, frozen
+from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
+    from giantsteps.displays import Display
     from giantsteps.laws import Law
 
 __all__ = ["Matrix", "Spectrum", "Spike"]
@@ -192,6 +194,20 @@ class Spectrum(Answer):
             name: [entry for entry, kept in zip(entries, keep) if kept]
             for name, entries in table.items()
         }
+
+    def plot(self, x: str | None = None, quantity: str | None = None, **options: Any) -> Display:
+        """Draw the density and the spikes, or over a grid a spike along an axis."""
+        from giantsteps.displays import SpectrumDisplay
+
+        if self.shape or x is not None or quantity is not None:
+            return super().plot(x, quantity, **options)
+        if self.source == "simulation":
+            raise InvalidProblem(
+                "spectrum",
+                "a simulated one",
+                "drawn with its theory: SpectrumDisplay.from_spectra(theory, simulation)",
+            )
+        return SpectrumDisplay.from_spectra(self, **options)
 
     def _summary(self) -> list[tuple[str, str]]:
         rows = super()._summary()
