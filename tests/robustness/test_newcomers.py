@@ -94,3 +94,35 @@ def test_data_of_ones_own_are_not_exact():
     answer = simulation.risk(problem, d=40, seed=0, data=data)
     assert not answer.exact
     assert re.search(r"exact +no", repr(answer))
+
+
+MISTAKES = {
+    "a module of PyTorch": (lambda: PROBLEM.replace(activation=_relu()), 'such as "relu"'),
+    "an attribute": (lambda: PROBLEM.replace(activation="np.tanh(x)"), "by their name alone"),
+    "a path as text": (lambda: gs.Problem.from_toml("problem.toml"), "pathlib.Path"),
+    "sgd": (lambda: gs.Step(samples=1, rate=1, rule="sgd"), 'did you mean "gradient"?'),
+    "mse": (lambda: gs.Step(samples=1, rate=1, loss="mse"), 'did you mean "squared"?'),
+    "init": (lambda: PROBLEM.replace(init="gaussian"), "an Init(...)"),
+    "bounds": (lambda: theory.optimize(PROBLEM, bounds=(0, 1)), "a mapping such as"),
+    "quantity": (lambda: theory.crossing(PROBLEM, quantity="tests"), "quantity = 'tests'"),
+    "points": (lambda: theory.learned_function(PROBLEM, d=100, x="a"), "finite numbers"),
+    "one step": (lambda: PROBLEM.replace(steps=gs.Step(samples=1, rate=1)), "[Step(...)]"),
+    "a list": (lambda: theory.risk([PROBLEM]), "a Problem or a Grid"),
+    "a float": (lambda: theory.risk(PROBLEM, d=100.0), "a positive whole number"),
+    "no step": (lambda: theory.linear_loss_drop(PROBLEM.untrained()), "one step"),
+    "probabilities": (
+        lambda: gs.Vocabulary(values=(1, -1), probabilities=(1,)), "2 numbers, one per value"
+    ),
+}  # fmt: skip
+
+
+def _relu():
+    return pytest.importorskip("torch").nn.ReLU()
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_are_explained(mistake):
+    call, needle = MISTAKES[mistake]
+    with pytest.raises(gs.InvalidProblem) as caught:
+        call()
+    assert needle in str(caught.value)

@@ -155,6 +155,8 @@ class _Parser:
                 return Call(_BINARY[type(op)], args)
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
                 return self.call(name, args, depth + 1)
+            case ast.Call(func=ast.Attribute(attr=name)) | ast.Attribute(attr=name):
+                raise self.refuse(f"functions are written by their name alone: {name}(x)")
         kind = syntax.op if isinstance(syntax, ast.BinOp | ast.UnaryOp) else syntax
         raise self.refuse(f"{type(kind).__name__} is not part of it")
 
