@@ -31,7 +31,7 @@ _PAPER = ("ba2022",)
     chosen="everything but what is shown.",
     references=_PAPER,
     smoke={"d": 40, "steps": 3},
-    quick={"d": 300, "steps": 40},
+    quick={"d": 200, "steps": 30},
     paper={"d": 1000, "steps": 60},
 )
 def aligned(draft: Draft, d: int, steps: int) -> Drawing:
@@ -68,10 +68,11 @@ def aligned(draft: Draft, d: int, steps: int) -> Drawing:
     caption="erf teacher, noise of standard deviation 0.1, d = {d}, {seeds} draws per point: test "
     "error against samples of ridge regression with three kernels, each at its best penalty: "
     "Gaussian, exponential of the inner product, and the tangent kernel of an untrained erf "
-    "network (both layers, N/d = 2); and of that network's features (conjugate kernel), λ = 1e-3, "
-    "before and after one step with η̃ = 1. Dashed: the floor of all rotation-invariant kernels, "
+    "network (both layers, N/d = 2); and of that network's features (conjugate kernel), λ = 0.1, "
+    "before and after one step with η̃ = 2 and n₀/d = 8. Dashed: the floor of all "
+    "rotation-invariant kernels, "
     "E σ*² − μ₁*².",
-    chosen="the kernels, d and the rate.",
+    chosen="the kernels, d, λ and the step.",
     references=_PAPER,
     smoke={"d": 30, "seeds": 2, "samples": (1.0, 3.0), "fine": 3},
     quick={"d": 150, "seeds": 4, "samples": (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), "fine": 40},
@@ -83,8 +84,8 @@ def kernels(draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: in
         teacher="erf",
         noise_variance=0.01,
         width=2.0,
-        steps=[Step(samples=4.0, rate=1.0, exponent=0.5)],
-        readout=Ridge(samples=1.0, penalty=1e-3),
+        steps=[Step(samples=8.0, rate=2.0, exponent=0.5)],
+        readout=Ridge(samples=1.0, penalty=0.1),
     )
     grid = Grid(problem, {"readout.samples": samples})
     after = draft.measure(grid, "risk.test", d=d, seeds=seeds)

@@ -89,9 +89,10 @@ def rules(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int) -
     draft.floor(left, theory.bounds(_problem())["linear"], "kernel floor")
     for ax in (left, right):
         logarithmic(ax, "x")
-        ax.legend()
-    left.set_ylim(bottom=0.0)
-    right.set_ylim(-0.03, 1.03)
+        ax.legend(loc="upper left", ncols=2)
+    top = max(row["y"] for row in draft.rows if row["panel"] == "a" and row["y"] == row["y"])
+    left.set_ylim(0.0, 1.35 * top)
+    right.set_ylim(-0.03, 1.2)
     return drawing
 
 
@@ -127,7 +128,13 @@ def inputs(
         [
             Measured.stack(
                 [
-                    draft.measure(_problem(law, precondition=p), "risk.test", d=d, seeds=seeds)
+                    draft.measure(
+                        _problem(law, precondition=p),
+                        "risk.test",
+                        d=d,
+                        seeds=seeds,
+                        test_samples=10_000,
+                    )
                     for law in laws(at)
                 ]
             )
