@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from giantsteps import theory
-from giantsteps.errors import NotCovered
 from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 _BATCHES = {"fresh": "fresh batches", "previous": "one batch"}
 _TIME = "number of steps $t$"
+#: So many steps on one batch have a theory.
+_REUSED = 2
 
 
 def _steps(count: int, batch: str, samples: float, rate: float) -> list[Step]:
@@ -72,14 +73,15 @@ def time(draft: Draft, d: int, seeds: int, longest: int) -> Drawing:
     drawing, axes = draft.axes(*panels, height=2.3)
     for place, law in enumerate(laws):
         for number, (batch, name) in enumerate(_BATCHES.items()):
-            known = [problem(law, batch, int(count)) for count in t]
-            points = (t, errors[law, batch])
-            draft.pair(axes[place], name, number, _followed(draft, known, d, _error), points)
+            covered = longest if batch == "fresh" else min(longest, _REUSED)
+            path = draft.stated(theory.trajectory(problem(law, batch, covered), d=d))
+            assert path.test is not None
+            x = np.arange(covered + 1)
+            draft.pair(axes[place], name, number, (x, path.test), (t, errors[law, batch]))
             found = overlaps[law, batch].map(lambda samples: samples.reshape(len(t), -1))
-            curve = _followed(draft, known, d, _overlap)
+            curve = (x, path.overlap[:, 0])
             draft.pair(axes[2 + place], name, number, curve, (t, found))
-        floor = theory.bounds(known[0])["linear"]
-        draft.floor(axes[place], floor, "kernel floor")
+        draft.floor(axes[place], theory.bounds(problem(law, "fresh", 1))["linear"], "kernel floor")
         for ax in (axes[place], axes[2 + place]):
             ax.set_title(law)
             ax.set_xticks(t)
@@ -88,28 +90,6 @@ def time(draft: Draft, d: int, seeds: int, longest: int) -> Drawing:
     axes[0].legend(loc="upper right")
     axes[2].legend(loc="lower right")
     return drawing
-
-
-def _error(draft: Draft, problem: Problem, d: int) -> float:
-    return float(draft.stated(theory.risk(problem, d=d)).test)
-
-
-def _overlap(draft: Draft, problem: Problem, d: int) -> float:
-    spikes = draft.stated(theory.weights(problem, d=d)).spikes
-    return float(spikes[0].overlaps["teacher"]) if spikes else 0.0
-
-
-def _followed(
-    draft: Draft, problems: list[Problem], d: int, ask: Any
-) -> tuple[list[int], list[float]]:
-    """What theory says after 0, 1, … steps, as far as it goes."""
-    values: list[float] = []
-    for problem in problems:
-        try:
-            values.append(ask(draft, problem, d))
-        except NotCovered:
-            break
-    return list(range(len(values))), values
 
 
 @figure(
@@ -150,9 +130,8 @@ def directions(
     for number in range(2):
         points = (t, Measured.of(overlaps[:, number]))
         draft.pair(left, rf"direction $x_{number}$", number, None, points)
-    known = [problem(count) for count in range(followed + 1)]
-    curve = _followed(draft, known, d, _error)
-    draft.pair(right, "theory and networks", 0, curve, (t, errors))
+    known = [draft.stated(theory.risk(problem(count), d=d)).test for count in range(followed + 1)]
+    draft.pair(right, "theory and networks", 0, (np.arange(followed + 1), known), (t, errors))
     for ax in (left, right):
         ax.set_xticks(t)
         ax.legend()
