@@ -273,8 +273,9 @@ def _findings(
                 for part in parts
             ]
             # A GPU is kept busy by the batches of one process.
-            there = [part for part in cells if part.options.get("device") not in (None, "cpu")]
-            here = [part for part in cells if part not in there]
+            devices = [part.options.get("device") for part in cells]
+            there = [part for part, at in zip(cells, devices) if at not in (None, "cpu")]
+            here = [part for part, at in zip(cells, devices) if at in (None, "cpu")]
             for some, executor in ((here, crew), (there, "serial")):
                 if some:
                     status = campaign.run(
