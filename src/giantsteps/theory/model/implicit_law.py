@@ -74,9 +74,9 @@ class ImplicitLaw(Law):
     r"""The law with Stieltjes transform m(z) = ∫ dμ/(x − z) on (0, ∞), and atoms.
 
     The density is Im m(x + i0)/π. Its intervals are found by a scan, finer if mass is missing; an
-    edge is a fold of the real solutions outside (`giantsteps.theory.solver.fold`). On an interval the
-    mass in the angle θ, x = lower + (upper − lower)(1 − cos θ)/2 (or the same in log x), is smooth
-    at soft and hard edges alike and is kept as a cosine series.
+    edge is a fold of the real solutions outside (`giantsteps.theory.solver.fold`). On an interval
+    the mass in the angle θ, x = lower + (upper − lower)(1 − cos θ)/2 (or the same in log x), is
+    smooth at soft and hard edges alike and is kept as a cosine series.
 
     Parameters
     ----------
@@ -151,20 +151,18 @@ class ImplicitLaw(Law):
             state, gap = settle(self._branch, self._branch.near(outside[todo]), outside[todo])
             found, _ = follow_to_fold(self._branch, state, outside[todo], within[todo])
             edges[todo] = np.where(gap <= _SOLVED, found, np.nan)
+            close = np.abs(outside - within) <= _EDGE_TOLERANCE * outside
+            edges = np.where(np.isnan(edges) & close, outside, edges)
             todo = np.flatnonzero(np.isnan(edges))
             if not todo.size:
-                break
+                return edges
             middle = np.sqrt(outside[todo] * within[todo])
             hit = self._inside(middle)
             within[todo] = np.where(hit, middle, within[todo])
             outside[todo] = np.where(hit, outside[todo], middle)
-            close = np.abs(outside - within) <= _EDGE_TOLERANCE * outside
-            edges = np.where(np.isnan(edges) & close, outside, edges)
-        if np.isnan(edges).any():
-            raise NotConverged(
-                "the edges of a law", float(np.isnan(edges).mean()), _BISECTIONS, "another rate"
-            )
-        return edges
+        raise NotConverged(
+            "the edges of a law", float(np.isnan(edges).mean()), _BISECTIONS, "another rate"
+        )
 
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:

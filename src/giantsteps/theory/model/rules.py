@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -84,7 +85,7 @@ def _merged(edges: FloatArray, fixed: FloatArray, width: float) -> FloatArray:
 def _split(edges: FloatArray, widest: float) -> FloatArray:
     """Panels of at most the widest width."""
     parts = [edges[:1]]
-    for left, right in zip(edges[:-1], edges[1:]):
+    for left, right in pairwise(edges):
         count = int(np.ceil((right - left) / widest - 1e-9))
         parts.append(left + (right - left) * np.arange(1, count + 1) / count)
     return np.concatenate(parts)

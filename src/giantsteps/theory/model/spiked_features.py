@@ -56,8 +56,8 @@ class SpikedFeatures:
     .. math:: S_t · k + \sqrt{c_t}\; z, \qquad k ∼ N(0, I_r),\quad z ∼ N(0, 1), \qquad
               ⟨x, β^*⟩ = γ · k + \sqrt{1-|γ|^2}\; z',
 
-    k the coordinates of x along r orthonormal spike directions. Weights of type t have the covariance
-    Σ_t/d apart from their spike.
+    k the coordinates of x along r orthonormal spike directions. Weights of type t have the
+    covariance Σ_t/d apart from their spike.
 
     ======  ==================  ==============================================================
     symbol  argument            meaning
@@ -75,7 +75,8 @@ class SpikedFeatures:
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
-    \       regressors          at p = ∞, functions (M, K) of points (K, r) in place of the μ₀ₜ(k), with
+    \       regressors          at p = ∞, functions (M, K) of points (K, r) in place of the μ₀ₜ(k),
+    with
                                 the same span (or its closure)
     \       problem             where the model comes from
     \       finer               the same model at another resolution of its types and labels
@@ -86,9 +87,9 @@ class SpikedFeatures:
     \       before              a question's answer before the steps, by its name
     ======  ==================  ==============================================================
 
-    At finite p the norm of the input adds coordinates, with d = p/β (theory §5c). At p = ∞ the functions
-    μ₀ₜ(k) are regressors without penalty; a continuous second layer then fits the closure of
-    their span.
+    At finite p the norm of the input adds coordinates, with d = p/β (theory §5c). At p = ∞ the
+    functions μ₀ₜ(k) are regressors without penalty; a continuous second layer then fits the closure
+    of their span.
 
     References
     ----------
@@ -195,9 +196,9 @@ class SpikedFeatures:
         """The model of a trained network, from its arrays (NumPy or torch).
 
         Neurons with the same second-layer value are of one type (more than 16 values: bins of equal
-        counts). The spikes are the significant directions of W p(A), p polynomials of degree up to 3,
-        without the share of the noise in them; Σ_t is the covariance of what is left of the neurons of a
-        type, through its eigenvalues and its forms on spikes and teacher.
+        counts). The spikes are the significant directions of W p(A), p polynomials of degree up to
+        3, without the share of the noise in them; Σ_t is the covariance of what is left of the
+        neurons of a type, through its eigenvalues and its forms on spikes and teacher.
 
         Parameters
         ----------

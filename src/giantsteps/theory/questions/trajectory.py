@@ -9,6 +9,7 @@ import numpy as np
 
 from giantsteps.answers import Risk, Solution, Spectrum, Trajectory
 from giantsteps.errors import InvalidProblem
+from giantsteps.laws import Law
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.model.errors import risk_of_models
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -95,7 +96,7 @@ def _trajectory(problem: Problem, d: int | None, top: int) -> Trajectory:
         rule.method in (build.risk, build.weights) for rules in asked.values() for rule in rules
     ):
         models[:] = build.stages(problem, next(iter(claims.values())), d)
-    spectra = [start.method([untrained], [start.stated(untrained, d)], d)[0]]
+    spectra = [_weights(start, untrained, start.stated(untrained, d), d, None)]
     for rule, prefix, claim, found in zip(
         asked["weights"], prefixes, claims["weights"], models, strict=True
     ):
@@ -166,6 +167,7 @@ def _risks(
 def _leading(spectrum: Spectrum, top: int) -> tuple[FloatArray, FloatArray]:
     """The largest singular values and their squared overlaps with the teacher."""
     outliers = sorted(spectrum.spikes, key=lambda spike: -float(spike.value))[:top]
+    assert isinstance(spectrum.bulk, Law)
     values, overlaps = np.full(top, spectrum.bulk.edge), np.zeros(top)
     for place, spike in enumerate(outliers):
         values[place], overlaps[place] = spike.value, spike.overlaps["teacher"]

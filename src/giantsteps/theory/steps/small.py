@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -126,8 +126,8 @@ def effective_penalty(f: GaussianFeatures) -> tuple[Array, Array, Array]:
               q_1(κ) = N^{-1}\operatorname{tr}(Σ+κ)^{-1} = g_2(s)/μ_1^2
 
     κ df₁(κ) is concave with slope df₂ and at most E σ²/Γ, so Newton from λ + E σ²/Γ descends to the
-    root without ever crossing it. λ = 0 is the limit λ → 0⁺: κ = 0 for n > N, and found for n < N at
-    the penalty 1e-14 E σ², which moves it by no more than rounding.
+    root without ever crossing it. λ = 0 is the limit λ → 0⁺: κ = 0 for n > N, and found for n < N
+    at the penalty 1e-14 E σ², which moves it by no more than rounding.
 
     Returns
     -------
@@ -185,8 +185,8 @@ def freedom(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
 def _shares(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
     r"""∫h dH and ∫h²dH, h = t/(t+κ), by Gauss–Chebyshev nodes of the Marchenko–Pastur law.
 
-    With t = μ₁²x + μ₂² and the density √((x₊−x)(x−x₋))/(2πβx) of the N eigenvalues x of W₀ᵀW₀, zeros
-    included, ∫h dH = h₀ + ∫(h − h₀)/x · √(…)/(2πβ) dx, h₀ that of x = 0.
+    With t = μ₁²x + μ₂² and the density √((x₊−x)(x−x₋))/(2πβx) of the N eigenvalues x of W₀ᵀW₀,
+    zeros included, ∫h dH = h₀ + ∫(h − h₀)/x · √(…)/(2πβ) dx, h₀ that of x = 0.
     """
     angle = np.arange(1, _CHEBYSHEV + 1) * np.pi / (_CHEBYSHEV + 1)
     weights = 2 / (_CHEBYSHEV + 1) * np.sin(angle) ** 2
@@ -302,7 +302,7 @@ def _hermite(teacher: Teacher) -> Array:
     return np.full(DEGREES, np.nan)
 
 
-# -- answers ----------------------------------------------------------------------------------------
+# -- answers ------------------------------------------------------------------------------------
 
 
 def untrained_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
@@ -352,7 +352,7 @@ def learned_function(
     claims: Sequence[Any],
     d: int | None,
     *,
-    along: str = "spike",
+    along: Literal["spike", "teacher"] = "spike",
     x: ArrayLike | None = None,
 ) -> list[LearnedFunction]:
     r"""Everything is linear: with κ, s, K above,
@@ -367,7 +367,7 @@ def learned_function(
 
 
 def _learned(
-    problem: Problem, claim: Any, d: int | None, along: str, points: Array
+    problem: Problem, claim: Any, d: int | None, along: Literal["spike", "teacher"], points: Array
 ) -> LearnedFunction:
     if along == "spike" and not problem.steps:
         raise InvalidProblem("along", along, '"teacher": without a step there is no spike')

@@ -38,7 +38,8 @@ def conditional_rule(
     weights, z : ndarray of shape (K, Q), or (1, Q) for the same at each k
         Of that quadrature.
     count : int
-        Nodes for each k: polynomials in r up to degree 2·count − 1 are exact, and count − 1 beside z.
+        Nodes for each k: polynomials in r up to degree 2·count − 1 are exact, and count − 1 beside
+        z.
     """
     cells = len(values)
     scale = np.sqrt((values**2 * weights).sum(axis=1))[:, None]

@@ -1,9 +1,9 @@
 r"""Any number of large steps, each on a fresh batch: a recursion over the neurons' law (theory §7).
 
 After some steps a neuron of type A leans by S_A along r orthonormal directions e and has a bulk of
-squared norm c_A. On a fresh sample with coordinates k along e its slope has the mean ζ_A(k) = E σ'(h) and
-the curvature ξ_A(k) = E σ''(h), h = S_A·k + √c_A z, and the residual is r = y − f(k), f = E_A[A E σ(h)]. A step
-moves the neuron by
+squared norm c_A. On a fresh sample with coordinates k along e its slope has the mean ζ_A(k) = E
+σ'(h) and the curvature ξ_A(k) = E σ''(h), h = S_A·k + √c_A z, and the residual is r = y − f(k), f =
+E_A[A E σ(h)]. A step moves the neuron by
 
 .. math:: Δw = s\Bigl[n^{-1}Σ_i r_iζ_A(k_i)\,x_i + K_A w + \text{noise}\Bigr],\qquad
           K_A = n^{-1}Σ_i r_iξ_A(k_i)\,x_ix_i^⊤,\qquad s = η̃A :
@@ -21,7 +21,7 @@ from functools import cached_property
 import numpy as np
 
 from giantsteps.functions import Function
-from giantsteps.gaussian import Smoothed, coordinate_rule, smoothed
+from giantsteps.gaussian import Smoothed, coordinate_rule
 from giantsteps.problem import Step
 from giantsteps.theory.model.classification import jumps_of_link
 from giantsteps.theory.model.functions_of_spike import (
@@ -199,7 +199,7 @@ class _View:
     def slopes(self, spikes: FloatArray, totals: FloatArray) -> Smoothed:
         """The same for neurons with other leans and norms."""
         scale = np.sqrt(totals)[:, None]
-        return smoothed(self.task.activation.derivative, spikes @ self.points.T, scale)
+        return smoothed_by_symmetry(self.task.activation.derivative, spikes @ self.points.T, scale)
 
     @cached_property
     def _hidden(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -270,8 +270,8 @@ def _hidden_rule(link: Function, along: FloatArray, beside: float) -> tuple[Floa
 class _Moved:
     """Neurons after the step: their leans in the enlarged space, and their squared norms.
 
-    The space has the spikes before the step, the teacher's remainder, and functions of k (noise of the
-    batch).
+    The space has the spikes before the step, the teacher's remainder, and functions of k (noise of
+    the batch).
     """
 
     lean: FloatArray  # (T, space)
@@ -320,8 +320,8 @@ def take_step(
     Two directions are kept as spikes: the strongest, and the form of the other leans applied to the
     teacher. What is dropped counts as bulk.
 
-    Fluctuations of the norms are followed if the ``components`` of the vectors that they go with are given,
-    on the spikes and the teacher's remainder, (V, r + 1).
+    Fluctuations of the norms are followed if the ``components`` of the vectors that they go with
+    are given, on the spikes and the teacher's remainder, (V, r + 1).
     """
     values, samples = trained.values, step.samples
     rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap, task.link)
@@ -379,7 +379,9 @@ def _directions(view: _View, trained: Trained, samples: float) -> FloatArray:
 def kept_directions(
     lean: FloatArray, probabilities: FloatArray, teacher: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Directions that are kept as spikes, (space, ≤ 2), and as combinations of neurons, (T, ≤ 2)."""
+    """Directions that are kept as spikes, (space, ≤ 2), and as combinations of neurons, (T, ≤
+    2).
+    """
     root = np.sqrt(probabilities)[:, None]
     left, size, right = np.linalg.svd(root * lean, full_matrices=False)
     some = size > 1e-12 * size[0]

@@ -39,8 +39,8 @@ def several_steps(
 ) -> SpikedFeatures:
     """The equivalent model after several steps on fresh batches.
 
-    The bulk is Σ_A = a_A I + Σ_b (batch b): what a batch adds to the covariance, with the bulk that it finds
-    replaced by its trace. Traces are exact.
+    The bulk is Σ_A = a_A I + Σ_b (batch b): what a batch adds to the covariance, with the bulk that
+    it finds replaced by its trace. Traces are exact.
     """
     return stages_of_steps(problem, d, [others], simplify=simplify, level=level)[0]
 
@@ -55,7 +55,7 @@ def stages_of_steps(
 ) -> list[SpikedFeatures]:
     """The equivalent models after the last steps, one for each of ``others``, from one recursion.
 
-    ``others`` are further fields of each model; ``problem`` among them is the one that it stands for.
+    ``others`` are further fields of each model; ``problem`` among them is the one that it is of.
     """
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
@@ -247,7 +247,9 @@ def _place(trained: Trained, rank: int, count: int) -> tuple[int, ...]:
 
 
 def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
-    """The vectors after the first step: b̂, then b̂, b₂, b₃ (and M b, M b₂) for norms, the teacher."""
+    """The vectors after the first step: b̂, then b̂, b₂, b₃ (and M b, M b₂) for norms, the
+    teacher.
+    """
     r = law.labels.nodes
     unit = r / law.length
     powers = [unit, unit, r**2, r**3, r, r**2]
@@ -265,7 +267,9 @@ def few_functions(
     """Functions of all types as combinations (T, L) of few functions (L, Y)."""
     if len(functions) == 1:
         return np.ones((1, 1)), functions
-    left, size, right = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
+    left, size, _ = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
+    if not size[0] > 0:
+        return np.zeros((len(functions), 1)), functions[:1]
     count = max(1, int((size > tolerance * size[0]).sum()))
     mixing = left[:, :count] * size[:count]
     # At every node by the combination that makes it: weights may be tiny.
@@ -274,7 +278,9 @@ def few_functions(
 
 
 def gram_of(blocks: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
-    """d⁻¹tr Ω_cΩ_c' of the identity and of independent batches: their own, and products of means."""
+    """d⁻¹tr Ω_cΩ_c' of the identity and of independent batches: their own, and products of
+    means.
+    """
     means = np.concatenate([[1.0], *(mean for _, mean in blocks)])
     gram = np.outer(means, means)
     start = 1

@@ -18,6 +18,7 @@ from giantsteps.functions import Function
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.problem import Problem
 from giantsteps.theory.model.classification import jumps_by_scan
+from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import Wanted
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps.several.two import field_of, leading_modes
@@ -67,6 +68,11 @@ class SeveralDirections(SpikedFeatures):
     def label_jumps(self, points: FloatArray) -> FloatArray:
         return jumps_by_scan(lambda z: self.labels(points, z), len(points))
 
+    def directions_of_overlap(self) -> dict[str, FloatArray]:
+        """The teacher's directions, (R, r + 1), whose squared cosines add up, and the gradient."""
+        teacher = np.concatenate([self.directions, self.last[:, None]], axis=1)
+        return {"teacher": teacher, "gradient": np.eye(1, self.rank + 1)[0]}
+
     def _wanted(self, points: FloatArray) -> Wanted:
         rule = coordinate_rule(1, nodes=_NODES)
         u = (points @ self.directions.T)[:, None, :] + rule.nodes * self.last
@@ -113,7 +119,7 @@ def several_directions(problem: Problem, d: int | None = None, **others: Any) ->
         overlap=np.zeros(spikes.shape[1]),
         directions=np.concatenate([seen, rest[:, :-1]], axis=1),
         last=rest[:, -1],
-        bulk=field.variances,
+        bulk=NeuronCovariance.isotropic(field.variances, spikes.shape[1]),
         second_layer=field.values,
         problem=problem,
         **others,
