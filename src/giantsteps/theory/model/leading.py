@@ -12,12 +12,13 @@ from scipy.optimize import brentq
 
 from giantsteps.answers import Spectrum
 from giantsteps.laws import Law
+from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.solver.fold import settle
 from giantsteps.types import FloatArray
 
-__all__ = ["leading_of_model", "leading_of_spectrum"]
+__all__ = ["largest_value", "leading_of_model", "leading_of_spectrum"]
 
 #: Points of the scan above the bulk, and residual of a real solution that is good enough.
 _GRID, _SOLVED = 16, 1e-9
@@ -53,6 +54,28 @@ class _Outliers(WeightSpectrum):
                 ends = float(grid[i + 1]), float(grid[i])
                 found.append(brentq(self._excess, *ends, args=(rank,), xtol=1e-13 * ends[1]))
         return tuple(sorted(found, reverse=True))
+
+
+def largest_value(
+    width: float,
+    neurons: float,
+    probabilities: FloatArray,
+    spikes: FloatArray,
+    bulk: NeuronCovariance,
+) -> float:
+    """The largest singular value of weights with these leans and covariances."""
+    fields: dict[str, Any] = {
+        "width": width,
+        "neurons": neurons,
+        "probabilities": probabilities,
+        "spikes": spikes,
+        "bulk": bulk,
+    }
+    found = _Outliers(**fields).outliers if np.any(spikes) else ()
+    if not found:
+        whole = WeightSpectrum(**fields)
+        found = (whole.outliers if np.any(spikes) else ()) or (whole.law.edge,)
+    return math.sqrt(float(found[0]))
 
 
 def leading_of_model(model: SpikedFeatures, top: int) -> tuple[FloatArray, FloatArray]:
