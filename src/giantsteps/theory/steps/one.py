@@ -1,4 +1,4 @@
-"""From a problem with one step (or none) to its equivalent model (theory §5b)."""
+"""From a problem with one step (or none) to its equivalent model (theory §5b, §9)."""
 
 from __future__ import annotations
 

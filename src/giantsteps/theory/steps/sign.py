@@ -1,4 +1,4 @@
-r"""The sign step (signSGD, Adam's first step): its equivalent model (theory §8).
+r"""The sign step (signSGD, Adam's first step): its equivalent model (theory §9).
 
 Entry (i, j) of the gradient is A_j(μ₁b_i + noise), with noise of variance E r² Var σ'/n₀ that is
 independent from neuron to neuron. Over the neurons its sign has the mean sign(A)ψ(ζ_i), ζ = √d b̂

@@ -196,7 +196,8 @@ def _shares(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
     zero = f.residual / (f.residual + kappa)
     slope = (f.linear * kappa / (f.residual + kappa))[:, None] / (t + kappa[:, None])
     double = slope * (t / (t + kappa[:, None]) + zero[:, None])
-    return zero + slope @ weights, zero**2 + double @ weights
+    # Sums by rows: a product of matrices would let a cell see how many others there are.
+    return zero + (slope * weights).sum(axis=1), zero**2 + (double * weights).sum(axis=1)
 
 
 def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
@@ -217,7 +218,7 @@ def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
     noisy = (f.label_moment - explained + kappa * explained_slope) / (1 - df2)
     # Without penalty the error diverges at n = N, whatever the steps.
     noisy = np.where((f.penalty == 0) & (np.abs(f.samples - f.width) < 1e-12), np.inf, noisy)
-    train = np.where(np.isinf(noisy), 0.0, shrinkage(f, kappa) ** 2 * noisy)
+    train = shrinkage(f, kappa) ** 2 * np.where(np.isinf(noisy), 0.0, noisy)
     return RidgeErrors(noisy - f.noise, train, unlearned, residual, iterations)
 
 

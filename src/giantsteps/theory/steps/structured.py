@@ -1,4 +1,4 @@
-r"""One gradient step on inputs x ~ N(0, Σ): its equivalent model (theory §9).
+r"""One gradient step on inputs x ~ N(0, Σ): its equivalent model (theory §10).
 
 In the frame of z = Σ^{-1/2}x and w' = Σ^{1/2}w the network is that of isotropic inputs, with
 weights whose covariance has the eigenvalues λ_ι of Σ. A step with the preconditioner Σ^{-p} moves

@@ -280,7 +280,7 @@ def few_functions(
     count = max(1, int((size > tolerance * size[0]).sum()))
     mixing = left[:, :count] * size[:count]
     # At every node by the combination that makes it: weights may be tiny.
-    inverse = left[:, :count] / size[:count]
+    inverse = left[:, :count] / np.where(size[:count] > 0, size[:count], 1.0)
     return mixing, inverse.T @ functions
 
 

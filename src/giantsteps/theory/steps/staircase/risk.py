@@ -165,7 +165,7 @@ def staircase_errors(problems: Sequence[Problem], *, lengthening: bool = True) -
     noisy = (objective - kappa * slope) / (1 - df2)
     # Without penalty the error diverges at n = N, whatever the steps.
     noisy = np.where((f.penalty == 0) & (np.abs(f.samples - f.width) < 1e-12), np.inf, noisy)
-    train = np.where(np.isinf(noisy), 0.0, shrinkage(f, kappa) ** 2 * noisy)
+    train = shrinkage(f, kappa) ** 2 * np.where(np.isinf(noisy), 0.0, noisy)
     error = np.maximum(residual, 1e-14)
     wrong = [
         _wrong_sign(problem, fit, test)
