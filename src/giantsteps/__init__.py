@@ -30,12 +30,15 @@ if TYPE_CHECKING:
     from giantsteps.problem import Grid as Grid
     from giantsteps.problem import Init as Init
     from giantsteps.problem import Isotropic as Isotropic
+    from giantsteps.problem import LearningRate as LearningRate
     from giantsteps.problem import PowerLaw as PowerLaw
     from giantsteps.problem import Problem as Problem
     from giantsteps.problem import Ridge as Ridge
     from giantsteps.problem import SpikedCovariance as SpikedCovariance
     from giantsteps.problem import Step as Step
     from giantsteps.problem import Vocabulary as Vocabulary
+    from giantsteps.problem import learning_rate_of_rate as learning_rate_of_rate
+    from giantsteps.problem import rate_of_learning_rate as rate_of_learning_rate
     from giantsteps.simulation import Data as Data
     from giantsteps.sweeps import Sweep as Sweep
 
@@ -50,6 +53,7 @@ _LAZY = {
     "Gaussian": "giantsteps.problem",
     "Grid": "giantsteps.problem",
     "Init": "giantsteps.problem",
+    "LearningRate": "giantsteps.problem",
     "MultiIndex": "giantsteps.functions",
     "Problem": "giantsteps.problem",
     "Ridge": "giantsteps.problem",
@@ -59,6 +63,8 @@ _LAZY = {
     "centered": "giantsteps.functions",
     "compare": "giantsteps.comparison",
     "inspect": "giantsteps.practice",
+    "learning_rate_of_rate": "giantsteps.problem",
+    "rate_of_learning_rate": "giantsteps.problem",
 }
 _PACKAGES = (
     "answers",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from giantsteps.theory import _readout
 from giantsteps.theory._readout import regress
 from giantsteps.theory._resolvent import Equations, Resolvent
 from giantsteps.theory._solve import solve
 from giantsteps.theory._system import System
+
+from giantsteps.theory import _readout
 
 
 def random_system(types: int, rank: int, inverse_neurons: float, seed: int = 0) -> System:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from giantsteps.theory._directions import Directions
+from giantsteps.theory.model.weight_outliers import TypedWeights
 from numpy.polynomial.hermite_e import hermegauss
 from numpy.testing import assert_allclose
 
@@ -12,11 +14,9 @@ from giantsteps import theory
 from giantsteps.functions import as_function, as_teacher
 from giantsteps.laws import outlier
 from giantsteps.theory import _field
-from giantsteps.theory._directions import Directions
+from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.steps.several.field import two_step_field
 from giantsteps.theory.steps.several.two import field_of
-from giantsteps.theory.model.weight_outliers import TypedWeights
-from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 
 ONE = gs.Constant()
 BENT = gs.centered("tanh(x) + 0.5*tanh(x)**2")

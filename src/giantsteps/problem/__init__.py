@@ -11,6 +11,11 @@ from giantsteps.problem._conventions import CONVENTIONS, conventions_table
 from giantsteps.problem._covariance import Covariance, SpikedCovariance
 from giantsteps.problem._grid import Grid
 from giantsteps.problem._inputs import Inputs, Isotropic
+from giantsteps.problem._learning_rate import (
+    LearningRate,
+    learning_rate_of_rate,
+    rate_of_learning_rate,
+)
 from giantsteps.problem._parts import Init, Ridge, Sizes
 from giantsteps.problem._power_law import PowerLaw
 from giantsteps.problem._problem import Problem
@@ -26,6 +31,7 @@ from giantsteps.problem._serialize import read_toml as read_toml
 from giantsteps.problem._serialize import to_data as to_data
 from giantsteps.problem._serialize import to_toml as to_toml
 from giantsteps.problem._step import Step
+from giantsteps.problem._validation import is_binary as is_binary
 
 __all__ = [
     "CONVENTIONS",
@@ -37,6 +43,7 @@ __all__ = [
     "Init",
     "Inputs",
     "Isotropic",
+    "LearningRate",
     "PowerLaw",
     "Problem",
     "Ridge",
@@ -47,4 +54,6 @@ __all__ = [
     "Vocabulary",
     "as_second_layer",
     "conventions_table",
+    "learning_rate_of_rate",
+    "rate_of_learning_rate",
 ]

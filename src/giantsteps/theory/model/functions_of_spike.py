@@ -31,28 +31,83 @@ def teacher_given(link: Function, mean: tuple[float, ...], std: float) -> Wanted
     return Wanted(found.mean, found.linear, found.quadratic, found.second_moment)
 
 
+#: Nodes of a panel of width 2s: Gaussian smoothing on the scale s leaves nothing finer.
+_ORDER = 20
+
+
 def smoothed_by_symmetry(function: Function, mean: FloatArray, std: FloatArray) -> Smoothed:
-    """``smoothed`` at broadcast (mean, std), each distinct pair once and by parity in the mean."""
-    shape = np.broadcast_shapes(mean.shape, std.shape)
+    """``smoothed`` at means (T, K) and standard deviations (T, 1), equal rows once.
+
+    Odd and even functions are folded. Rows with many points are interpolated: a table of Chebyshev
+    panels is exact to rounding.
+    """
     parity = moments(function)
     folded = parity.is_odd or parity.is_even
-    pairs = np.stack(
-        [
-            np.broadcast_to(np.abs(mean) if folded else mean, shape).ravel(),
-            np.broadcast_to(std, shape).ravel(),
-        ],
-        axis=1,
-    )
-    distinct, index = np.unique(pairs, axis=0, return_inverse=True)
-    values = smoothed(function, distinct[:, 0], distinct[:, 1])
+    rows, index = _distinct(np.abs(mean) if folded else mean, std[:, 0])
+    table = np.stack([_row(function, m, s) for m, s in rows], axis=1)  # (5, rows, K)
     sign = np.where(mean < 0, -1.0, 1.0) if folded else 1.0
     outer, inner = (sign, 1.0) if parity.is_odd else (1.0, sign)
-    index = index.reshape(shape)
+    values = table[:, index]
     return Smoothed(
-        mean=values.mean[index] * outer,
-        linear=values.linear[index] * inner,
-        quadratic=values.quadratic[index] * outer,
-        second_moment=values.second_moment[index],
-        residual_variance=values.residual_variance[index],
-        std=values.std[index],
+        mean=values[0] * outer,
+        linear=values[1] * inner,
+        quadratic=values[2] * outer,
+        second_moment=values[3],
+        residual_variance=values[4],
+        std=np.broadcast_to(std, mean.shape),
     )
+
+
+def _distinct(
+    mean: FloatArray, std: FloatArray
+) -> tuple[list[tuple[FloatArray, float]], list[int]]:
+    """Rows (means, standard deviation) that differ, and which of them each row is."""
+    place: dict[bytes, int] = {}
+    rows: list[tuple[FloatArray, float]] = []
+    index: list[int] = []
+    for m, s in zip(mean, std):
+        key = np.append(m, s).tobytes()
+        if key not in place:
+            place[key] = len(rows)
+            rows.append((m, float(s)))
+        index.append(place[key])
+    return rows, index
+
+
+def _row(function: Function, mean: FloatArray, std: float) -> FloatArray:
+    """The five moments at means (K,) and one standard deviation, (5, K)."""
+    half = std if std > 0 else 1.0
+    panel = np.floor(mean / (2 * half))
+    present, which = np.unique(panel, return_inverse=True)
+    if not std > 0 or _ORDER * len(present) >= len(mean):
+        return _stacked(smoothed(function, mean, std))
+    nodes, transform = _chebyshev()
+    middle = (2 * present + 1) * half
+    found = _stacked(smoothed(function, middle[:, None] + half * nodes, std))
+    series = found @ transform.T  # (5, panels, order)
+    local = mean / half - 2 * panel - 1
+    values = np.polynomial.chebyshev.chebvander(local, _ORDER - 1)
+    moved = np.einsum("kj,pkj->pk", values, series[:, which])
+    moved[3:] = np.maximum(moved[3:], 0.0)
+    return moved
+
+
+def _stacked(found: Smoothed) -> FloatArray:
+    return np.stack(
+        [
+            found.mean,
+            found.linear,
+            found.quadratic,
+            found.second_moment,
+            found.residual_variance,
+        ]
+    )
+
+
+@lru_cache(maxsize=1)
+def _chebyshev() -> tuple[FloatArray, FloatArray]:
+    """Nodes on [−1, 1], and the matrix from values there to coefficients."""
+    angle = (np.arange(_ORDER) + 0.5) * np.pi / _ORDER
+    transform = 2.0 / _ORDER * np.cos(np.outer(np.arange(_ORDER), angle))
+    transform[0] /= 2
+    return np.cos(angle), transform

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -12,18 +12,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from giantsteps.errors import NotConverged
 from giantsteps.laws import Law
+from giantsteps.theory.solver.fold import Branch, State, follow_to_fold, settle
+from giantsteps.types import FloatArray
 
 __all__ = ["ImplicitLaw"]
 
-_SCAN = 91
-#: Im z over x, and x·Im m above which a point is inside: for the scan, and close to an edge.
-_SCAN_HEIGHT, _SCAN_INSIDE = 1e-7, 1e-4
-_HEIGHT, _INSIDE = 1e-9, 3e-5
-_EDGE_ROUNDS = 40
-_EDGE_TOLERANCE = 1e-9
-_SMALLEST, _LARGEST = 32, 256
+#: Points of the scan for intervals, more if some mass is missing.
+_SCANS = (47, 141, 423)
+_LOWEST, _HIGHEST = 1e-5, 1e2
+#: Im z over x, and x·Im m above which a point is inside.
+_HEIGHT, _INSIDE = 1e-7, 1e-4
+_BISECTIONS = 30
+#: How well an edge is known, and a residual that is good enough for a real solution.
+_EDGE_TOLERANCE, _SOLVED = 1e-9, 1e-10
+_SMALLEST, _LARGEST = 32, 128
 _SERIES_TOLERANCE = 1e-7
-_LOST, _SPECK = 0.05, 0.01
+#: Missing mass that calls for another scan, and that is not accepted; intervals left out.
+_MISSED, _LOST, _SPECK = 2e-3, 0.02, 1e-5
 
 
 class _Piece(NamedTuple):
@@ -58,19 +63,27 @@ class _Piece(NamedTuple):
         return (self.upper - self.lower) * np.sin(angle) / 2
 
 
+class OutsideBranch(Branch, Protocol):
+    """The equations of the transform at real points outside the support."""
+
+    def near(self, x: FloatArray) -> State:
+        """An approximate real solution at x (E,)."""
+
+
 class ImplicitLaw(Law):
     r"""The law with Stieltjes transform m(z) = ∫ dμ/(x − z) on (0, ∞), and atoms.
 
-    The density is Im m(x + i0)/π. Its intervals are found by a scan; an edge e from outside, where
-    m' diverges like (x − e)^{-1/2} and m'^{-2} is a straight line to zero. On an interval the
-    mass in the angle θ, x = lower + (upper − lower)(1 − cos θ)/2 (or the same in log x), is smooth
-    at soft and hard edges alike and is kept as a cosine series. Intervals with less than one per
-    cent of the mass (the far tail of the samples, close to zero) are counted with the rest.
+    The density is Im m(x + i0)/π. Its intervals are found by a scan, finer if mass is missing; an
+    edge is a fold of the real solutions outside (`giantsteps.theory.solver.fold`). On an interval
+    the mass in the angle θ, x = lower + (upper − lower)(1 − cos θ)/2 (or the same in log x), is
+    smooth at soft and hard edges alike and is kept as a cosine series.
 
     Parameters
     ----------
     transform : callable
         m at an array of complex z with Im z > 0.
+    branch : OutsideBranch
+        The same equations at real points outside the support.
     scale : float
         Mean of the continuous part: where to look for it.
     atoms : tuple of (location, mass)
@@ -79,10 +92,12 @@ class ImplicitLaw(Law):
     def __init__(
         self,
         transform: Callable[[NDArray], NDArray],
+        branch: OutsideBranch,
         scale: float,
         atoms: tuple[tuple[float, float], ...] = (),
     ) -> None:
         self._transform = transform
+        self._branch = branch
         self._scale = float(scale)
         self._atoms = atoms
 
@@ -103,67 +118,68 @@ class ImplicitLaw(Law):
         """Mass of each interval of the support."""
         return tuple(piece.mass for piece in self._pieces)
 
-    def _intervals(self) -> list[tuple[float, float]]:
-        """Where a scan over nine decades finds density, with exact edges; specks left out."""
-        x = self._scale * np.geomspace(1e-6, 1e3, _SCAN)
-        density = x * self._transform(x * (1 + 1j * _SCAN_HEIGHT)).imag / np.pi
-        inside = np.pi * density > _SCAN_INSIDE
-        mass = density * np.log(x[1] / x[0])
+    def _intervals(self, count: int) -> list[tuple[float, float]]:
+        """Where a scan over seven decades finds density, with exact edges."""
+        x = self._scale * np.geomspace(_LOWEST, _HIGHEST, count)
+        inside = self._inside(x)
+        if inside[-1]:  # a heavy tail
+            x = np.concatenate([x, x[-1] * np.geomspace(1.0, _HIGHEST, count)[1:]])
+            inside = self._inside(x)
+        if not inside.any() or inside[-1]:
+            raise NotConverged(
+                "the support of a law", float(np.mean(inside)), count, "another width or rate"
+            )
         starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))
         ends = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]]))
-        wanted = 1.0 - sum(share for _, share in self.atoms)
-        runs = [
-            (first, last)
-            for first, last in zip(starts, ends)
-            if mass[first : last + 1].sum() > _SPECK * wanted
-        ]
-        if not runs or inside[-1]:
-            raise NotConverged(
-                "the support of a law", float(np.mean(inside)), _SCAN, "another width or rate"
-            )
         # A run that starts with the scan reaches down to zero.
-        grounded = int(runs[0][0] == 0)
-        outer = [i for first, last in runs for i in (first - 1, last + 1)][grounded:]
-        inner = [i for pair in runs for i in pair][grounded:]
+        grounded = int(starts[0] == 0)
+        outer = np.stack([starts - 1, ends + 1], axis=1).ravel()[grounded:]
+        inner = np.stack([starts, ends], axis=1).ravel()[grounded:]
         edges = self._edges(x[outer], x[inner])
         if grounded:
             edges = np.concatenate([[0.0], edges])
         return [(float(lo), float(hi)) for lo, hi in edges.reshape(-1, 2)]
 
-    def _imaginary(self, x: NDArray) -> NDArray:
-        return self._transform(x * (1 + 1j * _HEIGHT)).imag
+    def _inside(self, x: NDArray) -> NDArray:
+        return np.asarray(x * self._transform(x * (1 + 1j * _HEIGHT)).imag > _INSIDE)
 
     def _edges(self, outside: NDArray, within: NDArray) -> NDArray:
-        """Where m'^{-2}, linear near an edge, vanishes; all edges side by side."""
-        before, line_before = np.full_like(outside, np.nan), np.full_like(outside, np.nan)
-        guess = within.copy()
-        line = (_HEIGHT * outside / self._imaginary(outside)) ** 2
-        for _ in range(_EDGE_ROUNDS):
-            with np.errstate(invalid="ignore", divide="ignore"):
-                zero = outside - line * (outside - before) / (line - line_before)
-            between = (zero - within) * (zero - outside) < 0
-            guess = np.where(between, zero, 0.5 * (outside + within))
-            if np.all(np.abs(guess - outside) <= _EDGE_TOLERANCE * outside):
-                break
-            trial = np.where(between, guess + 0.1 * (outside - guess), guess)
-            height = self._imaginary(trial)
-            hit = trial * height > _INSIDE
-            within = np.where(hit, trial, within)
-            before = np.where(hit, before, outside)
-            line_before = np.where(hit, line_before, line)
-            line = np.where(hit, line, (_HEIGHT * trial / height) ** 2)
-            outside = np.where(hit, outside, trial)
-        return guess
+        """Folds between points outside and inside; brackets are halved where a search fails."""
+        edges = np.full(len(outside), np.nan)
+        for _ in range(_BISECTIONS):
+            todo = np.flatnonzero(np.isnan(edges))
+            state, gap = settle(self._branch, self._branch.near(outside[todo]), outside[todo])
+            found, _ = follow_to_fold(self._branch, state, outside[todo], within[todo])
+            edges[todo] = np.where(gap <= _SOLVED, found, np.nan)
+            close = np.abs(outside - within) <= _EDGE_TOLERANCE * outside
+            edges = np.where(np.isnan(edges) & close, outside, edges)
+            todo = np.flatnonzero(np.isnan(edges))
+            if not todo.size:
+                return edges
+            middle = np.sqrt(outside[todo] * within[todo])
+            hit = self._inside(middle)
+            within[todo] = np.where(hit, middle, within[todo])
+            outside[todo] = np.where(hit, outside[todo], middle)
+        raise NotConverged(
+            "the edges of a law", float(np.isnan(edges).mean()), _BISECTIONS, "another rate"
+        )
 
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:
-        pieces = [self._resolve(lower, upper) for lower, upper in self._intervals()]
         wanted = 1.0 - sum(mass for _, mass in self.atoms)
+        best: tuple[float, list[_Piece]] = (np.inf, [])
+        for count in _SCANS:
+            pieces = [self._resolve(lower, upper) for lower, upper in self._intervals(count)]
+            lost = abs(sum(piece.mass for piece in pieces) / wanted - 1)
+            if lost < best[0]:
+                best = lost, pieces
+            if lost <= _MISSED:
+                break
+        lost, pieces = best
+        if lost > _LOST:
+            raise NotConverged("the mass of a law", lost, _SCANS[-1], "another width or rate")
+        pieces = [piece for piece in pieces if piece.mass > _SPECK * wanted]
         found = sum(piece.mass for piece in pieces)
-        if abs(found / wanted - 1) > _LOST:
-            raise NotConverged(
-                "the mass of a law", abs(found / wanted - 1), _SCAN, "another width or rate"
-            )
         return tuple(piece._replace(series=piece.series * (wanted / found)) for piece in pieces)
 
     def _resolve(self, lower: float, upper: float) -> _Piece:

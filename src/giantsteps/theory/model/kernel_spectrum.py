@@ -23,9 +23,10 @@ __all__ = ["KernelSpectrum", "Outlier"]
 _NEWTON = 12
 _MEMORY = 3_000_000
 _GRID = 16
-_GAP = 0.05
 #: An eigenvalue of 𝓜 that vanishes, and crossings too close to be two outliers.
 _ZERO, _POLE = 1e-3, 1e-5
+#: Variance of a coefficient, relative to the largest, that counts as none.
+_ZERO_VARIANCE = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +63,8 @@ class KernelSpectrum:
 
     .. math:: n^{-1}\mathrm{tr}(K - z)^{-1} = E_k[ω]/(-z),
 
-    and outliers at the real x outside the bulk where, at λ_s = −x, the matrix of the least-squares problem
-    of the readout is singular,
+    and outliers at the real x above the bulk where, at λ_s = −x, the matrix of the least-squares
+    problem of the readout is singular,
 
     .. math:: \mathcal M = ΓE\bigl[ωΣ_eφ_eφ_eᵀ\bigr] +
               \mathrm{diag}\bigl(\mathrm{Cov}_m^{-1},\ 𝒴^{-1}\bigr),
@@ -84,7 +85,7 @@ class KernelSpectrum:
     # -- bulk -----------------------------------------------------------------------------------
 
     def resolvent(self, z: Array) -> State:
-        """The solution at complex z (Z,), Im z > 0, by continuation from large Im z."""
+        """The solution at complex z (Z,), Im z > 0, by continuation from negative z."""
         size = self.equations.features[0].size * 6 + 4 * self.equations.features.shape[1] ** 2
         for batch in self.equations.system.bulk.batches:
             blocks = (1 + batch.factors.shape[1]) * self.equations.rank
@@ -125,21 +126,36 @@ class KernelSpectrum:
         """Law of the n eigenvalues without the outliers, with its atom at zero if n > N."""
         ratio = float(self.system.ratio[0])
         atoms = ((0.0, 1.0 - 1.0 / ratio),) if ratio > 1 else ()
-        return ImplicitLaw(self.transform, self.scale, atoms)
+        return ImplicitLaw(self.transform, self, self.scale, atoms)
+
+    # -- outside the bulk -----------------------------------------------------------------------
+
+    def near(self, x: FloatArray) -> tuple[Array, ...]:
+        """(V₁, τ, 𝔤) close to a real solution at x outside the bulk."""
+        near = self.resolvent(x * (1 + 1e-7j))
+        parts = (near.v1, near.tau, near.active)
+        return tuple(np.ascontiguousarray(part.real) for part in parts)
+
+    def linearised(
+        self, state: tuple[Array, ...], x: FloatArray
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...], FloatArray]:
+        """Newton's step at real x, the derivatives in x, and the residual."""
+        v1, tau, active = state
+        point = self._repeat(len(x)).at(v1, tau, -x, active)
+        step = tuple(new - old for new, old in zip(point.newton(), state))
+        return step, tuple(-part for part in point.tangent()), point.gap
+
+    def parameter(self, state: tuple[Array, ...]) -> FloatArray:
+        """−Σ π_tτ_t, which grows with x outside the bulk."""
+        return np.asarray(-state[1] @ self.equations.system.probabilities[0])
 
     # -- outliers -------------------------------------------------------------------------------
 
     @cached_property
     def outliers(self) -> tuple[Outlier, ...]:
-        """All outliers, largest first: above the bulk, and in gaps between parts of some mass."""
-        support = self.bulk.support
-        highest = 4.0 * (support[-1][1] + self._bound)
-        found: list[float] = []
-        for i, (_, lower) in enumerate(support):
-            if i + 1 == len(support):
-                found += self._roots(lower, highest)
-            elif min(self.bulk.masses[i], self.bulk.masses[i + 1]) > _GAP:
-                found += self._roots(lower, support[i + 1][0])
+        """Eigenvalues above the bulk, largest first."""
+        edge = self.bulk.edge
+        found = self._roots(edge, 4.0 * (edge + self._bound))
         return tuple(self._describe(x) for x in sorted(found, reverse=True))
 
     @cached_property
@@ -158,7 +174,7 @@ class KernelSpectrum:
         )
 
     def _roots(self, lower: float, upper: float) -> list[float]:
-        """Where eigenvalues of 𝓜 change sign strictly between two points outside the bulk."""
+        """Where eigenvalues of 𝓜 change sign strictly between two points above the bulk."""
         grid = np.geomspace(max(lower, 1e-4 * upper) * (1 + 1e-5), upper * (1 - 1e-5), _GRID)
         near = self.resolvent(grid * (1 + 1e-9j))
         points = [self._outside(x, near.take(np.array([i]))) for i, x in enumerate(grid)]
@@ -211,6 +227,10 @@ class KernelSpectrum:
         channels = state.equations.channels[0]
         spikes = system.coordinates[0].T[:, None] * channels
         own = np.concatenate([spikes.reshape(-1, nodes), system.norms[0]])
+        # Coefficients that cannot vary (a step of rate zero) are not regressors.
+        covariance, size = prior.covariance[0], np.abs(np.diag(prior.covariance[0]))
+        free = size > _ZERO_VARIANCE * size.max(initial=0.0)
+        own, covariance = own[free], covariance[np.ix_(free, free)]
         features = np.concatenate([system.mean[0, :, 0], own])
         matrix = (features * measure) @ features.T
         for mode in range(1, modes):
@@ -218,13 +238,13 @@ class KernelSpectrum:
             matrix[:types, :types] += (response * measure) @ response.T
         joint = slice(types, len(matrix))
         matrix[:types, :types] += system.inverse_neurons[0] * prior.precision[0]
-        inverse = _inverse(prior.covariance[0])
+        inverse = _inverse(covariance)
         matrix[joint, joint] += inverse
         target = (features * measure) @ system.target[0, 0]
         for mode in range(1, modes):
             target[:types] += (system.mean[0, :, mode] * measure) @ system.target[0, mode]
         psi_hat = channels @ (measure * system.target_linear[0])
-        target[joint] += inverse @ (prior.with_teacher[0] @ psi_hat)
+        target[joint] += inverse @ (prior.with_teacher[0] @ psi_hat)[free]
         scale = 1.0 / np.sqrt(np.abs(np.diag(matrix)))
         return matrix * np.outer(scale, scale), scale, features, target
 
@@ -289,11 +309,10 @@ def _root(eigenvalue: Callable[[float], float], a: float, b: float) -> list[floa
 
 
 def _inverse(covariance: FloatArray) -> FloatArray:
-    """Inverse of a symmetric matrix whose rows may be of very different size, or zero."""
+    """Inverse of a symmetric matrix whose rows may be of very different size."""
     size = np.sqrt(np.abs(np.diag(covariance)))
-    size = np.where(size > 1e-150, size, 1e-150)
     values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
-    floor = 1e-13 * np.abs(values).max()
+    floor = 1e-13 * np.abs(values).max(initial=0.0)
     values = np.where(np.abs(values) > floor, values, np.where(values < 0, -floor, floor))
     return np.asarray((vectors / values) @ vectors.T / np.outer(size, size))
 

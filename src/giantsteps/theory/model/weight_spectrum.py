@@ -14,7 +14,8 @@ from giantsteps.theory.model.implicit_law import ImplicitLaw
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.dyson import Dyson
-from giantsteps.theory.solver.packing import packing
+from giantsteps.theory.solver.fold import settle
+from giantsteps.theory.solver.packing import solve
 from giantsteps.theory.solver.special import Forms
 from giantsteps.types import Array, FloatArray
 
@@ -24,6 +25,8 @@ _ROUNDS = 200
 _TOLERANCE, _ENOUGH = 1e-13, 1e-11
 _WARM_UP = 3
 _GRID = 40
+#: Residual of a real solution above the bulk that is good enough.
+_OUTSIDE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +89,8 @@ class WeightSpectrum:
             h = -1.0 / np.repeat(z[:, None], types, axis=1)
             dyson = self._dyson(h, None)
         else:
-            h, dyson = start[0], self._dyson(start[0], start[1])
+            known = [np.asarray(part, dtype=z.dtype) for part in start]
+            h, dyson = known[0], self._dyson(*known)
         image, gap = self._step(z, h, dyson)
         best, left = [h.copy(), dyson.active.copy(), gap.copy()], np.arange(len(z))
         for count in range(rounds or _ROUNDS):
@@ -94,8 +98,11 @@ class WeightSpectrum:
             new_h, new_active = (image, dyson.image) if warm else self._newton(z, h, dyson)
             new = self._dyson(new_h, new_active)
             new_image, new_gap = self._step(z, new_h, new)
-            good = np.full(len(z), warm) | (np.all(new_h.imag > 0, axis=1) & (new_gap < gap))
-            stalled = ~good & (gap <= _ENOUGH)
+            better = new_gap < gap
+            stalled = ~better & (gap <= _ENOUGH) & (not warm)
+            if start is not None:  # near a hard edge the residual is small far from the solution
+                better = np.isfinite(new_gap)
+            good = warm | (_inside(new_h) & (better | _descends(h, new_h, new_image)))
             if not np.all(good | stalled):
                 new_h = np.where(good[:, None], new_h, 0.5 * (h + image))
                 plain = 0.5 * (dyson.active + dyson.image)
@@ -124,20 +131,25 @@ class WeightSpectrum:
         return image, np.where(np.isfinite(gap), gap, np.inf)
 
     def _newton(self, z: Array, h: Array, dyson: Dyson) -> tuple[Array, Array]:
-        coefficients, types = self.bulk.coefficients, len(self.probabilities)
         with np.errstate(all="ignore"):
             image = self._image(z, dyson, dyson.corrected())
-            weights = self.width * self.probabilities
-            change = coefficients @ dyson.hessian[:, 1:, 1:] @ coefficients.T * weights
-            matrix = np.eye(types) + (image * image)[:, :, None] * change
-            step = np.linalg.solve(matrix, (image - h)[..., None])[..., 0]
-            active = dyson.active
+            step, active = self._moved(image, dyson, image - h)
             if self._one.batches:
-                moved = (step * weights) @ coefficients
-                moved = np.concatenate([np.zeros((len(z), 1)), moved], axis=1)
-                packed = dyson.followed(moved)
-                active = active + packing(active.shape[1]).unpack(packed)
-        return h + step, active
+                active = active + dyson.layout.outer.unpack(dyson.settled())
+        return h + step, dyson.active + active
+
+    def _moved(self, image: Array, dyson: Dyson, source: Array) -> tuple[Array, Array]:
+        """How (H, 𝔤) move when the image of H is moved by ``source``."""
+        coefficients = self.bulk.coefficients
+        weights = self.width * self.probabilities
+        change = coefficients @ dyson.hessian[:, 1:, 1:] @ coefficients.T * weights
+        matrix = np.eye(len(weights)) + (image * image)[:, :, None] * change
+        step = solve(matrix, source)
+        if not self._one.batches:
+            return step, np.zeros_like(dyson.active)
+        moved = (step * weights) @ coefficients
+        moved = np.concatenate([np.zeros((len(step), 1)), moved], axis=1)
+        return step, dyson.layout.outer.unpack(dyson.followed(moved))
 
     def transform(self, z: Array) -> Array:
         """m(z) of the d eigenvalues of W Wᵀ."""
@@ -155,9 +167,37 @@ class WeightSpectrum:
 
     @cached_property
     def law(self) -> ImplicitLaw:
-        """Law of the d eigenvalues of W Wᵀ without outliers; an atom at zero if d > N."""
-        atoms = ((0.0, 1.0 - self.width),) if self.width < 1 else ()
-        return ImplicitLaw(self.transform, self.scale, atoms)
+        """Law of the d eigenvalues of W Wᵀ without outliers; an atom at zero if d > N.
+
+        The same if W is made from fewer than d samples alone, as a gradient is.
+        """
+        one, rank = self._one, self.width
+        if not np.any(one.coefficients[:, :, : one.diagonal.shape[1]]):
+            rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
+        atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
+        return ImplicitLaw(self.transform, self, self.scale, atoms)
+
+    # -- outside the bulk -----------------------------------------------------------------------
+
+    def near(self, x: FloatArray) -> tuple[Array, ...]:
+        """(H, 𝔤) close to a real solution at x outside the bulk."""
+        return tuple(np.ascontiguousarray(part.real) for part in self._follow(x * (1 + 1e-7j)))
+
+    def linearised(
+        self, state: tuple[Array, ...], x: FloatArray
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...], FloatArray]:
+        """Newton's step at real x, the derivatives in x, and the residual."""
+        h, dyson = state[0], self._dyson(*state)
+        _, gap = self._step(x, h, dyson)
+        image = self._image(x, dyson, dyson.corrected())
+        step, active = self._moved(image, dyson, image - h)
+        if self._one.batches:
+            active = active + dyson.layout.outer.unpack(dyson.settled())
+        return (step, active), self._moved(image, dyson, image * image), gap
+
+    def parameter(self, state: tuple[Array, ...]) -> FloatArray:
+        """Σ π_tH_t, which grows with x outside the bulk."""
+        return np.asarray(state[0] @ self.probabilities)
 
     # -- outliers -------------------------------------------------------------------------------
 
@@ -165,18 +205,37 @@ class WeightSpectrum:
     def _rank(self) -> int:
         return self.spikes.shape[1]
 
-    def _forms(self, x: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """At x above the bulk: 𝔊 on the special vectors, ℌ, and H."""
-        h, active = (part.real for part in self._follow(np.array([x * (1 + 1e-10j)])))
-        forms = Forms(self._dyson(h, active)).values[0, :, 0, :, 0]
-        weighted = (self.probabilities * h[0])[:, None] * self.spikes
-        return -forms / x, self.neurons * self.spikes.T @ weighted, h[0]
+    def _outside(self, x: FloatArray) -> tuple[Array, ...]:
+        """Real solutions at x (X,) above the bulk, from the nearest known ones."""
+        if not self._known:
+            state, gap = settle(self, self.near(x), x)
+        else:
+            known, states = self._known[-1]
+            nearest = np.abs(np.log(x[:, None] / known)).argmin(axis=1)
+            state, gap = settle(self, tuple(part[nearest] for part in states), x)
+        bad = np.flatnonzero(~(gap <= _OUTSIDE))
+        if bad.size:
+            for part, found in zip(state, self.near(x[bad])):
+                part[bad] = found
+        return state
 
-    def _strengths(self, x: float) -> FloatArray:
-        """Eigenvalues of x𝔊ℌ, descending; an outlier where one of them is one."""
+    @cached_property
+    def _known(self) -> list[tuple[FloatArray, tuple[Array, ...]]]:
+        """Solutions above the bulk to start from."""
+        return []
+
+    def _forms(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """At x (X,) above the bulk: 𝔊 on the special vectors, ℌ, and H."""
+        h, active = self._outside(x)
+        forms = Forms(self._dyson(h, active)).values[:, :, 0, :, 0]
+        weighted = (self.probabilities * h)[:, :, None] * self.spikes
+        return -forms / x[:, None, None], self.neurons * self.spikes.T @ weighted, h
+
+    def _strengths(self, x: FloatArray) -> FloatArray:
+        """Eigenvalues of x𝔊ℌ, descending, (X, r); an outlier where one of them is one."""
         left, right, _ = self._forms(x)
-        core = x * left[: self._rank, : self._rank] @ right
-        return np.sort(np.linalg.eigvals(core).real)[::-1]
+        core = x[:, None, None] * left[:, : self._rank, : self._rank] @ right
+        return np.asarray(np.sort(np.linalg.eigvals(core).real, axis=1)[:, ::-1])
 
     @cached_property
     def _highest(self) -> float:
@@ -196,7 +255,8 @@ class WeightSpectrum:
         low, high = self.law.edge * (1 + 1e-6), 16.0 * self.law.edge
 
         def inverse(x: float) -> float:
-            return 1.0 / float(self._forms(x)[0][self._rank, self._rank] * -x)
+            forms = self._forms(np.array([x]))[0][0]
+            return -1.0 / float(forms[self._rank, self._rank] * x)
 
         ends = inverse(low), inverse(high)
         if not ends[0] < 0 < ends[1]:
@@ -208,12 +268,14 @@ class WeightSpectrum:
         """Eigenvalues of W Wᵀ above the bulk, largest first.
 
         Above the bulk every eigenvalue of x𝔊ℌ falls continuously from its value at the edge to
-        zero, so that it passes one at most once, unless a special direction leaves the bulk by itself: a
-        pole of 𝔊, beside which a scan finds the outliers.
+        zero, so that it passes one at most once, unless a special direction leaves the bulk by
+        itself: a pole of 𝔊, beside which a scan finds the outliers.
         """
         low, high = self.law.edge * (1 + 1e-7), self._highest
         grid = low * (high / low) ** (np.linspace(0.0, 1.0, _GRID) ** 2)
-        values = np.array([self._strengths(x) for x in grid]) - 1.0
+        states = self._outside(grid)
+        self._known.append((grid, states))
+        values = self._strengths(grid) - 1.0
         found = []
         for rank in range(self._rank):
             for i in np.flatnonzero((values[:-1, rank] > 0) & (values[1:, rank] <= 0)):
@@ -223,7 +285,7 @@ class WeightSpectrum:
         return tuple(sorted(found, reverse=True))
 
     def _excess(self, x: float, rank: int) -> float:
-        return float(self._strengths(x)[rank]) - 1.0
+        return float(self._strengths(np.array([x]))[0, rank]) - 1.0
 
     def overlaps(
         self, value: float, left: Mapping[str, FloatArray], right: Mapping[str, FloatArray]
@@ -236,7 +298,7 @@ class WeightSpectrum:
             The eigenvalue.
         left : mapping
             Directions of the left vector in the frame of the special vectors (spikes, teacher's
-            remainder, …).
+            remainder, …), or several whose squared cosines are added.
         right : mapping
             Functions of the type, of shape (T,), for the right vector.
         """
@@ -245,12 +307,13 @@ class WeightSpectrum:
         found = dict.fromkeys([*left, *right], 0.0)
         for sign in (1.0, -1.0):
             x = value + sign * step
-            g, h, types = self._forms(x)
+            g, h, types = (part[0] for part in self._forms(np.array([x])))
             core = np.linalg.inv(np.eye(rank) - x * g[:rank, :rank] @ h)
-            for name, direction in left.items():
-                cross = (g[: len(direction), : len(direction)] @ direction)[:rank]
-                form = x * cross @ h @ core @ cross
-                found[name] -= sign * step * float(form) / 2
+            for name, given in left.items():
+                for direction in np.atleast_2d(given):
+                    cross = (g[: len(direction), : len(direction)] @ direction)[:rank]
+                    form = x * cross @ h @ core @ cross
+                    found[name] -= sign * step * float(form) / 2
             for name, values in right.items():
                 squares = self.probabilities @ values**2
                 cross = np.sqrt(self.neurons / squares) * (
@@ -259,3 +322,15 @@ class WeightSpectrum:
                 form = x * cross @ core @ g[:rank, :rank] @ cross
                 found[name] -= sign * step * float(form) / 2
         return found
+
+
+def _inside(h: Array) -> Array:
+    """Whether H is in the upper half-plane, or positive at real z."""
+    return np.all((h.imag if np.iscomplexobj(h) else h) > 0, axis=1)
+
+
+def _descends(h: Array, new: Array, image: Array) -> Array:
+    """Whether a step at negative z went down and stays above the solution."""
+    if np.iscomplexobj(h):
+        return np.zeros(len(h), dtype=bool)
+    return np.all((new <= h) & (image <= new), axis=1)

@@ -1,7 +1,8 @@
-"""Continuation from large Im z to the real axis, where resolvents are hard to solve for."""
+"""Continuation from negative z to the positive axis, where resolvents are hard to solve for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -11,10 +12,10 @@ from giantsteps.errors import NotConverged
 
 __all__ = ["Continuation", "Solver", "State"]
 
-#: Stages of the continuation, and Im z/|z| before the last one.
-_STAGES, _LAST = 7, 1e-2
-#: Rounds of a stage, and the factor of Im z where the stages do not suffice.
-_ATTEMPT, _SHRINK = 20, 0.1
+#: Arguments of z on the way from −|z|, as shares of π.
+_ANGLES = (0.7, 0.4, 0.2, 0.08, 0.02)
+#: Rounds on the way, rounds at the end, and the first factor of careful steps.
+_ON_THE_WAY, _ATTEMPT, _SHRINK = 5, 20, 0.3
 _ENOUGH = 1e-9
 _SHORTEST = 0.99
 #: Relative distance of a known point that is worth starting from, and how many are kept.
@@ -25,20 +26,21 @@ State = tuple[NDArray, ...]
 
 
 class Solver(Protocol):
-    """Solves for the state at points z in the upper half-plane."""
+    """Solves for the state at points z in the upper half-plane, or at negative real z."""
 
     def __call__(
         self, z: NDArray, start: State | None, rounds: int | None
     ) -> tuple[State, NDArray]:
-        """The state and its residual, one number a point."""
+        """The state and its residual, one number per point."""
 
 
 class Continuation:
-    """States at points z of the upper half-plane, each followed down from Im z ≫ |z| + scale.
+    """States at points z of the upper half-plane, each followed along a circle from −|z|.
 
-    Far from the real axis every start leads to the solution; on the way down Newton's method
-    follows it. Where a few big steps are too few (close to an edge), careful ones are taken. What
-    was solved before is remembered, and points close to it start there.
+    At z = −scale every start leads to the solution; from there it is followed to −|z|, and on the
+    way to the positive axis Newton's method follows it. Where a few big steps are too few (close to
+    an edge), careful ones are taken. What was solved before is remembered, and points close to it
+    start there.
 
     Parameters
     ----------
@@ -64,7 +66,7 @@ class Continuation:
         """
         state, missing = self._from_neighbours(z)
         if missing.size:
-            fresh = self._from_above(z[missing])
+            fresh = self._around(z[missing])
             if missing.size == len(z):
                 state = fresh
             else:
@@ -91,20 +93,59 @@ class Continuation:
             part[close[good]] = new[good]
         return state, np.setdiff1d(everything, close[good])
 
-    def _from_above(self, z: NDArray) -> State:
-        size = np.abs(z)
-        top = 10.0 * (size + self._scale)
-        state: State | None = None
-        for share in np.linspace(0.0, 1.0, _STAGES):
-            height = np.maximum(z.imag, top * (_LAST * size / top) ** share)
-            state, _ = self._solver(z.real + 1j * height, state, _ATTEMPT)
-        assert state is not None
+    def _around(self, z: NDArray) -> State:
+        """Solve along the circle, in a few big steps or in careful ones."""
+        size, angle = np.abs(z), np.angle(z)
+        here = np.maximum(size, self._scale)
+        state, _ = self._solver(-here, None, None)
+        left = state = self._walk(state, here, size, lambda x, which: -x)
+        for share in _ANGLES:
+            state, _ = self._solver(size * np.exp(1j * np.pi * share), state, _ON_THE_WAY)
         state, residual = self._solver(z, state, _ATTEMPT)
         late = np.flatnonzero(~(residual <= _ENOUGH))
         if late.size:
-            some = _descend(self._solver, z[late], top[late], self._what)
+
+            def point(turn: NDArray, which: NDArray) -> NDArray:
+                there = late[which]
+                turned = size[there] * np.exp(1j * turn)
+                return np.where(turn == angle[there], z[there], turned)
+
+            start = tuple(part[late].astype(complex) for part in left)
+            some = self._walk(start, np.full(len(late), np.pi), angle[late], point)
             for part, found in zip(state, some):
                 part[late] = found
+        return state
+
+    def _walk(
+        self,
+        state: State,
+        here: NDArray,
+        goal: NDArray,
+        point: Callable[[NDArray, NDArray], NDArray],
+    ) -> State:
+        """Follow states along paths whose parameter falls, in steps that shorten where they
+        fail.
+        """
+        here, factor = here.copy(), np.full(len(here), _SHRINK)
+        while np.any(here > goal):
+            todo = np.flatnonzero(here > goal)
+            trial = np.maximum(factor[todo] * here[todo], goal[todo])
+            z = point(trial, todo)
+            found, residual = self._solver(z, tuple(part[todo] for part in state), _ATTEMPT)
+            good = residual <= _ENOUGH
+            moved = todo[good]
+            for part, new in zip(state, found):
+                part[moved] = new[good]
+            here[moved] = trial[good]
+            factor[todo[~good]] **= 0.5
+            if np.any(factor > _SHORTEST):
+                worst = int(np.argmax(factor[todo]))
+                raise NotConverged(
+                    f"{self._what} at z = {z[worst]:.6g}",
+                    float(residual[worst]),
+                    _ATTEMPT,
+                    "another rate or width",
+                )
         return state
 
     def _remember(self, z: NDArray, state: State) -> None:
@@ -115,30 +156,3 @@ class Continuation:
         self._states = tuple(
             np.concatenate([old, new])[-_MEMORY:] for old, new in zip(self._states, state)
         )
-
-
-def _descend(solver: Solver, z: NDArray, height: NDArray, what: str) -> State:
-    """Come down to z from Re z + i height, in steps that shorten where they fail."""
-    height = height.copy()
-    state, _ = solver(z.real + 1j * height, None, None)
-    factor = np.full(len(z), _SHRINK)
-    while np.any(height > z.imag):
-        active = np.flatnonzero(height > z.imag)
-        trial = np.maximum(factor[active] * height[active], z.imag[active])
-        start = tuple(part[active] for part in state)
-        found, residual = solver(z.real[active] + 1j * trial, start, _ATTEMPT)
-        good = residual <= _ENOUGH
-        moved = active[good]
-        for part, new in zip(state, found):
-            part[moved] = new[good]
-        height[moved] = trial[good]
-        factor[active[~good]] **= 0.5
-        if np.any(factor > _SHORTEST):
-            worst = int(np.argmax(factor))
-            raise NotConverged(
-                f"{what} at z = {z[worst]:.6g}",
-                float(np.max(residual)),
-                _ATTEMPT,
-                "another rate, or bulk='isotropic'",
-            )
-    return state

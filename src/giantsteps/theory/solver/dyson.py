@@ -374,8 +374,8 @@ class Dyson:
         return product(self._settled, gap[:, :, None])[:, :, 0]
 
     def followed(self, parameters: Array) -> Array:
-        """The Newton step of 𝔤 when the packed parameters move by (B, D), packed."""
-        return self.settled() + product(self._change, parameters[:, :, None])[:, :, 0]
+        """How a solution 𝔤 moves when the packed parameters move by (B, D), packed."""
+        return product(self._change, parameters[:, :, None])[:, :, 0]
 
     def pushed(self, drive: Array) -> tuple[Array, Array]:
         """How W responds through 𝔤 when ∂W/∂𝔤 = ``drive``, (B, n, n), and 𝔤 follows its equation.

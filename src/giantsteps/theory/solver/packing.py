@@ -1,11 +1,12 @@
 """Small matrices in stacks, and symmetric ones as vectors of their entries.
 
-Every result of a cell is the same, to the last bit, whatever stands beside it in the stack: products
-go matrix by matrix through one memory layout.
+Every result of a cell is the same, to the last bit, whatever stands beside it in the stack:
+products go matrix by matrix through one memory layout.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
 import numpy as np
@@ -26,9 +27,17 @@ def symmetric(matrix: Array) -> Array:
 
 
 def product(left: Array, right: Array) -> Array:
-    """Stacked matrix product; where it is one of numbers, no call of BLAS is needed."""
+    """Stacked matrix product; where it is one of numbers, no call of BLAS is needed.
+
+    A row or a column is doubled: BLAS orders the sums of a matrix with a vector by the place of
+    the matrix in memory, and a cell would see its neighbours in the last digit.
+    """
     if left.shape[-1] == 1:
         return left * right
+    if left.shape[-2] == 1:
+        return (np.repeat(left, 2, axis=-2) @ np.ascontiguousarray(right))[..., :1, :]
+    if right.shape[-1] == 1:
+        return (np.ascontiguousarray(left) @ np.repeat(right, 2, axis=-1))[..., :1]
     return np.ascontiguousarray(left) @ np.ascontiguousarray(right)
 
 
@@ -44,12 +53,21 @@ def inverse(matrix: Array) -> Array:
         det = out[..., 0, 0] * out[..., 1, 1] - out[..., 0, 1] * out[..., 1, 0]
         out /= det[..., None, None]
         return out
-    return np.linalg.inv(matrix)
+    return solve(matrix, np.broadcast_to(np.eye(size), matrix.shape))
 
 
-def solve(matrix: Array, vector: Array) -> Array:
-    """Solve stacked linear systems (B, P, P) x = (B, P)."""
-    return np.asarray(np.linalg.solve(matrix, vector[..., None])[..., 0])
+def solve(matrix: Array, right: Array) -> Array:
+    """Solve stacked linear systems (…, P, P) x = (…, P) or (…, P, Q); NaN where one is singular."""
+    vector = right.ndim < matrix.ndim
+    right = right[..., None] if vector else right
+    try:
+        found = np.linalg.solve(matrix, right)
+    except np.linalg.LinAlgError:
+        found = np.full(right.shape, np.nan, dtype=np.result_type(matrix, right))
+        for place in np.ndindex(matrix.shape[:-2]):
+            with suppress(np.linalg.LinAlgError):
+                found[place] = np.linalg.solve(matrix[place], right[place])
+    return found[..., 0] if vector else found
 
 
 class Packing:

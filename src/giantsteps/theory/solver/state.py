@@ -244,13 +244,13 @@ class State:
         .. math:: δV_1 = -β^{-1} K δ\hat C + P^T π δτ, \qquad
                   Z δτ = -(δ\hat V_2 + P\,δ\hat C)
 
-        Z = τ'⁻² + β ∂force/∂p · π with τ' the image of τ: the map is concave in τ, and Newton's method
-        from above stays above.
+        Z = τ'⁻² + β ∂force/∂p · π with τ' the image of τ: the map is concave in τ, and Newton's
+        method from above stays above.
 
         Returns
         -------
-        K : (B, P, P) acting on packed matrices; P : (B, T, P), to be used with the multiplicity when it
-        acts on a packed matrix; Z : (B, T, T).
+        K : (B, P, P) acting on packed matrices; P : (B, T, P), to be used with the multiplicity
+        when it acts on a packed matrix; Z : (B, T, T).
         """
         equations, system = self.equations, self.equations.system
         packed, loads = equations.packing, self._loads
@@ -315,26 +315,32 @@ class State:
         system = self.equations.system
         v1, tau = self._image(self.dyson.corrected())
         missing = np.concatenate([v1 - self.v1, (tau - self.tau) / (self.image[1] * tau)], axis=1)
-        step = solve(self.jacobian[0], missing)
-        packed = self.v1.shape[1]
-        moved = step[:, packed:] / system.probabilities
-        active = self.active
+        v1, tau, active = self._moved(solve(self.jacobian[0], missing))
         if system.bulk.batches:
-            active = active + self._followed(step, moved)
-        return self.v1 + step[:, :packed], self.tau + moved, active
+            active = active + self.dyson.layout.outer.unpack(self.dyson.settled())
+        return self.v1 + v1, self.tau + tau, self.active + active
 
-    def _followed(self, step: Array, tau: Array) -> Array:
-        """How 𝔤 moves when (V₁, πτ) move by ``step``."""
+    def tangent(self) -> tuple[Array, Array, Array]:
+        """Derivatives of (V₁, τ, 𝔤) in λ_s where the equations hold."""
+        source = np.zeros_like(self.unknowns)
+        source[:, self.v1.shape[1] :] = -1.0
+        return self._moved(solve(self.jacobian[0], source))
+
+    def _moved(self, step: Array) -> tuple[Array, Array, Array]:
+        """How (V₁, τ, 𝔤) move when (V₁, πτ) move by ``step``."""
         equations = self.equations
         packed = equations.packing
+        tau = step[:, len(packed) :] / equations.system.probabilities
+        if not equations.system.bulk.batches:
+            return step[:, : len(packed)], tau, np.zeros_like(self.active)
         hats = product(self.curvature[:, : len(packed)], step[:, :, None])
         x = product(packed.squared(self.x), hats)[:, :, 0]  # δX = −X δĈ X, δĈ = −curvature step
         strengths = (equations.system.width[:, None] * equations.system.probabilities * tau)[
             :, None
         ]
         parameters = np.concatenate([x, product(strengths, self._loads)[:, 0]], axis=1)
-        size = self.active.shape[1]
-        return packing(size).unpack(self.dyson.followed(parameters))
+        active = self.dyson.layout.outer.unpack(self.dyson.followed(parameters))
+        return step[:, : len(packed)], tau, active
 
 
 def _congruence(matrix: Array, packed: Packing) -> Array:

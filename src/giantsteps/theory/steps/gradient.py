@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from giantsteps.answers import Gradient, Solution
 from giantsteps.gaussian import hermite_coefficients, moments
@@ -84,10 +84,10 @@ def _sizes(problem: Problem, neurons: int) -> tuple[FloatArray, FloatArray]:
     """|A| and its probabilities; an unbounded law up to the largest of N draws."""
     law = problem.init.second_layer
     if math.isinf(law.distinct_nonzero):
-        largest = float(norm.isf(0.5 / neurons))
+        largest = float(-ndtri(0.5 / neurons))
         nodes, weights = np.polynomial.legendre.leggauss(_SIZES)
         sizes = largest * (1 + nodes) / 2
-        probabilities = weights * norm.pdf(sizes)
+        probabilities = weights * np.exp(-sizes * sizes / 2) / math.sqrt(2 * math.pi)
         return sizes, probabilities / probabilities.sum()
     values, probabilities = law.types()
     return np.abs(values), probabilities

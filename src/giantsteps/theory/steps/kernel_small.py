@@ -140,7 +140,9 @@ def _spectrum(
 
 
 def _outliers(problem: Problem, bulk: KernelBulk, d: int | None) -> list[_Outlier]:
-    """All outliers of K, in no order; the ratios of ``problem`` are the realised ones."""
+    """The outliers of K above its bulk, in no order; the ratios of ``problem`` are the realised
+    ones.
+    """
     activation, law = moments(problem.activation), problem.init.second_layer
     centered, gaussian = activation.is_centered, problem.init.weights == "gaussian"
     norms = 2.0 * bulk.width * activation.quadratic**2
@@ -157,7 +159,7 @@ def _outliers(problem: Problem, bulk: KernelBulk, d: int | None) -> list[_Outlie
         found += [_image(problem, population, spike, mean) for spike in population.mirrored()]
     if math.isinf(mean):
         found.append(_Outlier(math.inf, 0.0, 1.0, 1.0, degree=0))
-    return found
+    return [one for one in found if one.value > bulk.edge]
 
 
 def _image(
