@@ -50,7 +50,7 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) --editable '.[plot,sweep,cluster,torch,practice,dev]'
+	$(PIP) --editable '.[plot,sweep,cluster,torch,practice,explore,dev]'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev

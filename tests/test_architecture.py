@@ -39,13 +39,15 @@ ALLOWED = {
     "sweeps": _BOTH | {"campaign", "comparison", "displays"},
     "figures": _BOTH | {"campaign", "displays"},
     "practice": _CORE | {"theory", "displays"},
-    "cli": _BOTH | {"campaign", "comparison", "displays", "sweeps", "figures", "practice"},
+    "explorer": _BOTH | {"campaign", "displays"},
+    "cli": _BOTH
+    | {"campaign", "comparison", "displays", "sweeps", "figures", "practice", "explorer"},
 }
 #: Libraries of the extras, and the packages whose modules may load them on import.
-EDGES = {"click": {"cli"}}
+EDGES = {"click": {"cli"}, "starlette": {"explorer"}}
 EXTRAS = ("matplotlib", "pandas", "xarray", "pyarrow", "h5netcdf", "torch", "cupy", "rich", "dask",
           "distributed", "dask_jobqueue", "click", "jinja2", "safetensors", "sklearn",
-          "lightning")  # fmt: skip
+          "lightning", "starlette", "uvicorn", "selenium")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,7 @@ def test_a_package_imports_what_it_may(package: str) -> None:
 
 
 #: Packages that use of others only what those show in their ``__init__``.
-_OPEN = ("campaign", "cli", "comparison", "figures", "questions", "sweeps")
+_OPEN = ("campaign", "cli", "comparison", "explorer", "figures", "questions", "sweeps")
 
 
 @pytest.mark.parametrize("package", _OPEN)
@@ -128,8 +130,7 @@ def test_a_package_leaves_the_private_modules_of_others_alone(package: str) -> N
         and found.target in ALLOWED
         and found.target != package
         and (
-            any(part.startswith("_") for part in found.name.split(".")[2:])
-            or _inside_theory(found)
+            any(part.startswith("_") for part in found.name.split(".")[2:]) or _inside_theory(found)
         )
     ]
     assert not private

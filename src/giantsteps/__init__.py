@@ -20,6 +20,7 @@ from giantsteps.errors import (
 
 if TYPE_CHECKING:
     from giantsteps.comparison import compare as compare
+    from giantsteps.explorer import explore as explore
     from giantsteps.functions import Function as Function
     from giantsteps.functions import MultiIndex as MultiIndex
     from giantsteps.functions import centered as centered
@@ -62,6 +63,7 @@ _LAZY = {
     "Vocabulary": "giantsteps.problem",
     "centered": "giantsteps.functions",
     "compare": "giantsteps.comparison",
+    "explore": "giantsteps.explorer",
     "inspect": "giantsteps.practice",
     "learning_rate_of_rate": "giantsteps.problem",
     "rate_of_learning_rate": "giantsteps.problem",

@@ -82,9 +82,7 @@ def drawn_model(norms: Norms | None) -> SpikedFeatures:
         **GIVEN,
         neurons=D,
         spikes=1.5,
-        bulk=NeuronCovariance.along_directions(
-            WEIGHTS, 1 + EXTRA[None], SPECIAL, 1 + EXTRA[None]
-        ),
+        bulk=NeuronCovariance.along_directions(WEIGHTS, 1 + EXTRA[None], SPECIAL, 1 + EXTRA[None]),
         norms=norms,
     )
 

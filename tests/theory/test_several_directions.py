@@ -47,7 +47,6 @@ def test_one_direction_in_disguise(teacher, rates, batch, law):
         assert found.by_degree is None
 
 
-@pytest.mark.xfail(strict=True, reason="the model of several directions knows no overlaps")
 @pytest.mark.parametrize("teacher", DISGUISED)
 @pytest.mark.parametrize("rates", [(1.5,), (1.5, 1.0)])
 @pytest.mark.parametrize(("exponent", "d"), [(0.5, None), (0.5, 800), (0.3, 800)])

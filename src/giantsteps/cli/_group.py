@@ -19,6 +19,7 @@ COMMANDS = {
     "rate": "Translate a PyTorch learning rate into rate and exponent, and back.",
     "figure": "Draw a published figure by name, or list them.",
     "inspect": "Inspect the weights of a trained network: bulk, spikes, gradients, probes.",
+    "explore": "Explore problems in the browser: every field a control, all answers live.",
     "certify": "Run the agreement matrix and write a certificate.",
     "demo": "Draw learning curves before and after the step, theory over simulation.",
 }

@@ -58,7 +58,9 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawi
     for ax, alpha0, problem, found in zip(axes, batches, problems, runs):
         draft.function(ax, theory.learned_function(problem, d=d, along="teacher"), found)
         if ax is not axes[0]:
-            ax.get_legend().remove()
+            legend = ax.get_legend()
+            if legend is not None:
+                legend.remove()
         ax.set_title(rf"$\alpha_0 = {alpha0:g}$" + ("" if alpha0 else ", no step"))
     return drawing
 

@@ -7,11 +7,15 @@ from giantsteps.problem._inputs import Inputs, Isotropic
 from giantsteps.problem._part import as_law
 from giantsteps.problem._power_law import PowerLaw
 
-__all__ = ["as_inputs"]
+__all__ = ["INPUTS", "as_inputs"]
 
 _LAWS: dict[str, type[Inputs]] = {
     law.law: law for law in (Isotropic, Covariance, PowerLaw, SpikedCovariance)
 }
+
+
+#: Names of the laws.
+INPUTS = tuple(_LAWS)
 
 
 def as_inputs(spec: object, field: str = "inputs") -> Inputs:

@@ -10,11 +10,11 @@ from giantsteps.problem._checks import choice, number
 from giantsteps.problem._part import LATER, Part, set_fields
 from giantsteps.problem._second_layer import Gaussian, SecondLayer, as_second_layer
 
-__all__ = ["BATCHES", "Init", "Ridge", "Sizes"]
+__all__ = ["BATCHES", "OUTPUTS", "WEIGHTS", "Init", "Ridge", "Sizes"]
 
 BATCHES = ("fresh", "previous")
-_WEIGHTS = ("gaussian", "sphere")
-_OUTPUTS = ("scaled", "unscaled")
+WEIGHTS = ("gaussian", "sphere")
+OUTPUTS = ("scaled", "unscaled")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -109,9 +109,9 @@ class Init(Part):
     def __post_init__(self) -> None:
         set_fields(
             self,
-            weights=choice(self.weights, "weights", _WEIGHTS),
+            weights=choice(self.weights, "weights", WEIGHTS),
             second_layer=as_second_layer(self.second_layer, "second_layer"),
-            output=choice(self.output, "output", _OUTPUTS),
+            output=choice(self.output, "output", OUTPUTS),
         )
 
     def output_scale(self, neurons: int) -> float:

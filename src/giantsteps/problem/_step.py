@@ -13,9 +13,9 @@ from giantsteps.problem._checks import choice, number
 from giantsteps.problem._part import LATER, Part, set_fields
 from giantsteps.problem._parts import BATCHES
 
-__all__ = ["Step"]
+__all__ = ["LOSSES", "RULES", "Step"]
 
-_RULES = ("gradient", "sign", "normalized", "muon", "adam")
+RULES = ("gradient", "sign", "normalized", "muon", "adam")
 _PRECONDITIONERS = (0.0, 0.5, 1.0)
 
 
@@ -44,6 +44,8 @@ _RESIDUALS: dict[str, Callable[[Any, Any], Any]] = {
     "hinge": _hinge,
     "huber": _huber,
 }
+#: Names of the losses.
+LOSSES = tuple(_RESIDUALS)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -142,7 +144,7 @@ class Step(Part):
                 upper=0.5,
             ),
             batch=choice(self.batch, "batch", BATCHES),
-            rule=choice(self.rule, "rule", _RULES),
+            rule=choice(self.rule, "rule", RULES),
             loss=choice(self.loss, "loss", _RESIDUALS),
             decay=decay,
             precondition=power,

@@ -196,7 +196,8 @@ def refine(cells: Sequence[Cell]) -> Refined:
             found[i] = solved.readouts[position]
             residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
     error = np.maximum(error, np.maximum(_ROUNDING, 10.0 * residual))
-    for cell in np.flatnonzero(error > [_BAD[model.levels[0] > 0] for model, _ in cells]):
+    bad = np.flatnonzero(error > [_BAD[model.levels[0] > 0] for model, _ in cells])
+    for cell in bad.tolist():
         model, readout = cells[cell]
         raise NotConverged(
             f"the quadratures of {model.describe()} with {readout}",

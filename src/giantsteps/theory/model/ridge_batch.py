@@ -21,8 +21,8 @@ DEGREES = 5
 class RidgeBatch:
     """Errors of many readouts, one entry each, and how far they may be off (relative).
 
-    ``by_degree`` has the degree on its last axis; ``classification_error`` is NaN unless the teacher
-    takes the values ±1.
+    ``by_degree`` has the degree on its last axis; ``classification_error`` is NaN unless the
+    teacher takes the values ±1.
     """
 
     test: FloatArray

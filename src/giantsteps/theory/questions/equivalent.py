@@ -84,5 +84,5 @@ def equivalent(
     claim = rule.stated(problem, d)
     if names:
         claim = {**claim, "exact": False, "violated": tuple(f"simplified: {n}" for n in names)}
-    model: SpikedFeatures = rule.method(problem, claim, d, names)  # type: ignore[assignment]
+    model: SpikedFeatures = rule.method(problem, claim, d, names)
     return model

@@ -9,6 +9,7 @@ import numpy as np
 
 from giantsteps.answers import Risk, Solution, Spectrum, Trajectory
 from giantsteps.errors import InvalidProblem
+from giantsteps.laws import Law
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.model.errors import risk_of_models
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -166,6 +167,7 @@ def _risks(
 def _leading(spectrum: Spectrum, top: int) -> tuple[FloatArray, FloatArray]:
     """The largest singular values and their squared overlaps with the teacher."""
     outliers = sorted(spectrum.spikes, key=lambda spike: -float(spike.value))[:top]
+    assert isinstance(spectrum.bulk, Law)
     values, overlaps = np.full(top, spectrum.bulk.edge), np.zeros(top)
     for place, spike in enumerate(outliers):
         values[place], overlaps[place] = spike.value, spike.overlaps["teacher"]

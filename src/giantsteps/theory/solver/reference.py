@@ -1,8 +1,9 @@
 r"""The model of one step by its equations alone: slow, plain and independent (theory §5).
 
-`risk` solves the equations by damped iteration and differentiates the minimum by a complex step; nothing
-of it is shared with the package's solver, which is tested against it. Symbols are those of theory §0:
-s = η̃A_t, r = y − c₀E A on a sample of the batch, u = ⟨x, β*⟩, τ(·) = d⁻¹tr, b_j = n₀⁻¹Σ_i r_i^j x_i.
+`risk` solves the equations by damped iteration and differentiates the minimum by a complex step;
+nothing of it is shared with the package's solver, which is tested against it. Symbols are those of
+theory §0: s = η̃A_t, r = y − c₀E A on a sample of the batch, u = ⟨x, β*⟩, τ(·) = d⁻¹tr, b_j =
+n₀⁻¹Σ_i r_i^j x_i.
 """
 
 from __future__ import annotations
@@ -179,7 +180,8 @@ def risk(
 ) -> tuple[float, float]:
     r"""Test and train error after one plain gradient step.
 
-    With sample weights c(k), the minimum of Σ c_i(y_i − f_i)² + λ_s‖a‖², over N, is F[c] of `_Minimum`, and
+    With sample weights c(k), the minimum of Σ c_i(y_i − f_i)² + λ_s‖a‖², over N, is F[c] of
+    `_Minimum`, and
 
     .. math:: R + Δ = Γ^{-1}\,\frac{dF}{dδ}\Big|_{c = 1 + δ/ω²}, \qquad
               \mathrm{train} = Γ^{-1}\,\frac{dF}{dδ}\Big|_{c = 1 + δ} ,
@@ -193,8 +195,8 @@ def risk(
     d : int, optional
         Dimension; None for the limit.
     leave_out : collection of str
-        Terms to leave out: ``"norms"``, ``"pull"``, ``"own norm"`` (the own coordinates of the norm of
-        the input), ``"norm"`` (its fluctuations).
+        Terms to leave out: ``"norms"``, ``"pull"``, ``"own norm"`` (the own coordinates of the norm
+        of the input), ``"norm"`` (its fluctuations).
     types, nodes, noise_nodes : int
         Nodes of the second layer, of the coordinate k, of the label noise.
     channels : float
@@ -239,7 +241,9 @@ class _Minimum:
         self._channels(channels)
 
     def _functions(self, problem: Problem, nodes: int) -> None:
-        """Functions of the coordinate k = ⟨x, b̂⟩: moments of σ(S_tk + √c_t z) and of the teacher."""
+        """Functions of the coordinate k = ⟨x, b̂⟩: moments of σ(S_tk + √c_t z) and of the
+        teacher.
+        """
         assert isinstance(problem.teacher, SingleIndex)
         rule = coordinate_rule(1, reach=8.5, nodes=nodes)
         self.k, self.w = rule.nodes[:, 0], rule.weights
@@ -286,8 +290,8 @@ class _Minimum:
         r"""F, the fixed point (V₁, τ, 𝔤) and ω at sample weights c(k).
 
         V = Σ V₁CC + Σ π_tτ_tμ₂ₜ², ω = c/(1 + cV), Ĉ = ΓE[ωCCᵀ], V̂₂ₜ = ΓE[ωμ₂ₜ²], p_t = βπ_tτ_t,
-        P_j = Σp_tκ_t^ju_tu_tᵀ, P_ε = Σp_tε_tu_tu_tᵀ, and with T_l = (I + 𝔤Q/α₀)⁻¹, T_r = (I + Q𝔤/α₀)⁻¹,
-        Ψ = 𝔤T_r
+        P_j = Σp_tκ_t^ju_tu_tᵀ, P_ε = Σp_tε_tu_tu_tᵀ, and with T_l = (I + 𝔤Q/α₀)⁻¹, T_r = (I +
+        Q𝔤/α₀)⁻¹, Ψ = 𝔤T_r
 
         .. math::
             𝔤 &= (Z + E[QT_l])^{-1}, \quad
@@ -342,7 +346,8 @@ class _Minimum:
     def _forms(self, z: Array, q: Array, left: Array, right: Array, psi: Array) -> Array:
         r"""G_ij of the vectors (β*, b, b₂, b₃), shape (4, 4, 3R, 3R).
 
-        G_** = (Z + E[u²QT_l])⁻¹, G_*j = G_**E[ur^jT_r], G_ij = E[r^{i+j}Ψ]/α₀ + E[ur^iT_l]G_**E[ur^jT_r].
+        G_** = (Z + E[u²QT_l])⁻¹, G_*j = G_**E[ur^jT_r], G_ij = E[r^{i+j}Ψ]/α₀ +
+        E[ur^iT_l]G_**E[ur^jT_r].
         """
         u, r = self.batch.along, self.batch.residual
         star = np.linalg.inv(z + self._mean(u * u, q @ left))

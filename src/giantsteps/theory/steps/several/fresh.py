@@ -252,7 +252,9 @@ class _View:
 
 
 def _hidden_rule(link: Function, along: FloatArray, beside: float) -> tuple[FloatArray, FloatArray]:
-    """z ~ N(0, 1) and its weights, (1, Q), or (K, Q) split where σ*(along + beside · z) is not smooth."""
+    """z ~ N(0, 1) and its weights, (1, Q), or (K, Q) split where σ*(along + beside · z) is not
+    smooth.
+    """
     jumps = jumps_of_link(link, along, beside)
     if not jumps.shape[1]:
         rule = coordinate_rule(1, nodes=_HIDDEN)

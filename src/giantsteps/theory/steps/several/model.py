@@ -55,7 +55,8 @@ def stages_of_steps(
 ) -> list[SpikedFeatures]:
     """The equivalent models after the last steps, one for each of ``others``, from one recursion.
 
-    ``others`` are further fields of each model; ``problem`` among them is the one that it stands for.
+    ``others`` are further fields of each model; ``problem`` among them is the one that it stands
+    for.
     """
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
@@ -273,7 +274,7 @@ def few_functions(
     count = max(1, int((size > tolerance * size[0]).sum()))
     mixing = left[:, :count] * size[:count]
     # At every node by the combination that makes it: weights may be tiny.
-    inverse = left[:, :count] / size[:count]
+    inverse = left[:, :count] / np.where(size[:count] > 0, size[:count], 1.0)
     return mixing, inverse.T @ functions
 
 
