@@ -65,6 +65,7 @@ def schema(time_limit: float) -> dict[str, Any]:
                 "d": {"type": ["integer", "null"], "minimum": 2, "maximum": limits.LARGEST_D},
                 "axes": {"type": ["object", "null"], "additionalProperties": {"type": "array"}},
                 "options": {"type": ["object", "null"]},
+                "partial": {"type": "boolean", "default": False},
             },
         },
     }

@@ -196,7 +196,9 @@ class _Server:
                 raise _Refused(499, "the client has gone")
             found = work.result()
             if "error" in found:
-                return JSONResponse(found, 422)
+                return JSONResponse(
+                    found, 500 if found["error"]["type"] == "InternalError" else 422
+                )
             return JSONResponse(found["ok"])
 
         return answer

@@ -3,7 +3,7 @@
 (() => {
   const giant = (changes = {}) => ({
     activation: "tanh", teacher: "sin", width: 1.5, noise_variance: 0.05,
-    steps: [{ samples: 4, rate: 2, exponent: 0.5, batch: "fresh" }],
+    steps: [{ samples: 8, rate: 3, exponent: 0.5, batch: "fresh" }],
     readout: { samples: 3, penalty: 0.1 }, init: { weights: "gaussian", second_layer: "constant" }, ...changes,
   });
   const small = (rate) => giant({ width: 2, teacher: "centered(relu)", steps: [{ samples: 4, rate, exponent: 0, batch: "fresh" }] });
@@ -23,7 +23,7 @@
     },
     {
       title: "Passing it", panel: "errors", problem: giant({ readout: { samples: 6, penalty: 0.03 } }), view: { x: "readout.samples", spectrum: "weights" },
-      text: "Now the rate grows with the width: $\\eta = 2\\sqrt N$, an exponent of 1/2. Each neuron moves by as much as it was long, the features become nonlinear functions of the spike, and the readout fits the teacher along it. The test error passes the floor. Slide the exponent back to 0 to lose it again, or give the step more samples to sharpen its direction.",
+      text: "Now the rate grows with the width: $\\eta = 3\\sqrt N$, an exponent of 1/2. Each neuron moves by more than its own norm, the features become nonlinear functions of the spike, and the readout fits the teacher along it. The test error passes the floor. Slide the exponent back to 0 to lose it again, or give the step more samples to sharpen its direction.",
     },
     {
       title: "The staircase", panel: "errors",
@@ -70,7 +70,7 @@
     document.querySelector("#tour h2").focus();
     const panel = document.getElementById(STEPS[at].panel);
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    panel.scrollIntoView({ block: "center", behavior: still ? "auto" : "smooth" });
+    panel.scrollIntoView({ block: innerWidth < 760 ? "end" : "center", behavior: still ? "auto" : "smooth" });
   };
 
   GS.TOUR = STEPS;
