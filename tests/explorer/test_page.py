@@ -16,6 +16,7 @@ import pytest
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.explorer._gallery import DEFAULT, GALLERY
+from giantsteps.explorer._tour import TOUR
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed")
 
@@ -274,12 +275,15 @@ def test_the_gallery_and_the_tour_are_states_of_the_page(page: Page) -> None:
     page.settle("errors", "numbers", "spectrum")
     assert page.state()["problem"] == GALLERY[1].problem.to_data()
     assert "spike at" in page.text("spectrum")
-    assert page.js("return GS.TOUR.length") == 8
+    assert page.js("return GS.tour.length") == len(TOUR) == 8
     page.click("tour-start")
     assert "1 of 8" in page.text("tour")
-    problems = page.js("return GS.TOUR.map((step) => step.problem)")
-    for problem in problems:
-        gs.Problem.from_data(problem)
+    page.settle("errors", "numbers", "spectrum")
+    assert page.state()["problem"] == TOUR[0].problem.to_data()
+    page.js("document.querySelector('#tour button:nth-of-type(2)').click()")
+    page.settle("errors", "numbers", "spectrum")
+    assert "2 of 8" in page.text("tour")
+    assert "no spike" in page.text("spectrum")
 
 
 def test_numbers_can_be_taken_as_csv(page: Page) -> None:

@@ -28,6 +28,7 @@ from giantsteps.explorer._pool import Busy, Pool, TooLong
 from giantsteps.explorer._requests import BODY, Simulation
 from giantsteps.explorer._schema import schema
 from giantsteps.explorer._simulations import AlreadyRunning, Jobs, default_store
+from giantsteps.explorer._tour import TOUR
 
 __all__ = ["Settings", "application"]
 
@@ -212,6 +213,7 @@ class _Server:
             {
                 "problem": problem or DEFAULT.to_data(),
                 "gallery": [entry.to_data() for entry in GALLERY],
+                "tour": [stop.to_data() for stop in TOUR],
                 "store": str(self.jobs.store),
             }
         )
