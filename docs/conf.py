@@ -30,6 +30,7 @@ extensions = [
     "plain_maths",
     "docstring_references",
     "public_names",
+    "explorer_page",  # before the links are checked
     "check_links",
     "sphinx_gallery.gen_gallery",
 ]

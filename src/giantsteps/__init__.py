@@ -64,6 +64,7 @@ _LAZY = {
 }
 _PACKAGES = (
     "answers",
+    "explorer",
     "functions",
     "gaussian",
     "laws",

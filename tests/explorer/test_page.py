@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,6 @@ import giantsteps as gs
 from giantsteps import theory
 from giantsteps.explorer._gallery import DEFAULT, GALLERY
 from giantsteps.explorer._tour import TOUR
-
-selenium = pytest.importorskip("selenium", reason="selenium is not installed")
-
-BROWSER = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-DRIVER = shutil.which("chromedriver")
-
-pytestmark = pytest.mark.skipif(
-    BROWSER is None or DRIVER is None,
-    reason="no browser: install chromium and chromedriver (Debian: chromium, chromium-driver)",
-)
 
 
 class Page:
@@ -98,29 +85,6 @@ class Page:
 
     def text(self, name: str) -> str:
         return str(self.js("return document.getElementById(arguments[0]).textContent", name))
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
-
-    options = Options()
-    options.binary_location = str(BROWSER)
-    for argument in (
-        "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync",
-        "--disable-dev-shm-usage", "--window-size=1400,1000",
-        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # nothing but this machine
-        f"--user-data-dir={tmp_path_factory.mktemp('browser')}",
-    ):  # fmt: skip
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    running = webdriver.Chrome(options=options, service=Service(DRIVER))
-    running.set_script_timeout(90)
-    yield running
-    running.quit()
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ def test_the_readout_peaks_at_as_many_samples_as_neurons() -> None:
     axes = {"readout.samples": [0.5 * width, width, 2 * width]}
     mild = theory.risk(gs.Grid(penalised, axes)).test
     assert mild[0] > mild[1] > mild[2]  # no peak
-    assert theory.risk(penalised.replace({"readout.penalty": 30.0})).test > 2 * mild[1]
+    assert theory.risk(penalised.replace({"readout.penalty": 30.0})).test > 1.2 * mild[1]
 
 
 def test_a_second_step_helps_and_a_large_one_overshoots() -> None:

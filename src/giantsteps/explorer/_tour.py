@@ -71,8 +71,8 @@ TOUR = (
         title="When it appears",
         text="The same step with a smaller rate: the bulk hides it, and the spectrum shows "
         "nothing. Between the two lies a sharp threshold. Move the slider of the rate slowly from "
-        "2 to 6 and watch the spike come out. A smaller batch lowers the threshold, for its noise makes the "
-        "gradient larger; but then the spike points less towards the teacher.",
+        "2 to 6 and watch the spike come out. A smaller batch lowers the threshold, for its noise "
+        "makes the gradient larger; but then the spike points less towards the teacher.",
         panel="spectrum",
         problem=_small(2.0),
         view={"spectrum": "weights", "x": "steps.0.rate"},
@@ -123,7 +123,7 @@ TOUR = (
         text="What the step has put into the features still has to be read out. With almost no "
         "penalty the test error peaks where the readout has about as many samples as neurons, "
         "$n \\approx N$: there it fits the noise. Raise the penalty and the peak goes away; raise "
-        "it much further and the readout ignores what it could learn.",
+        "it much further and the error grows again.",
         panel="errors",
         problem=DEFAULT.replace({"readout.samples": 1.5, "readout.penalty": 0.0001}),
         view={
