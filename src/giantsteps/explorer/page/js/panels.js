@@ -6,7 +6,7 @@
   //: Points of a curve while a slider moves, and when it rests.
   const COARSE = 11, FINE = 41;
   //: Cells of a side of the phase diagram.
-  const SIDE = 15;
+  const SIDE = 11;
   const panels = {};
 
   class Panel {
@@ -22,6 +22,8 @@
       this.tools = GS.el("div", { class: "tools" });
       this.figure.append(this.state, this.refusal, this.content, this.plot, this.key, this.caption, this.tools);
       this.latency = [];
+      this.visible = true;
+      new IntersectionObserver(([entry]) => { this.visible = entry.isIntersecting; if (this.waiting) this.go(); }, { rootMargin: "200px" }).observe(this.figure);
       panels[name] = this;
     }
 
@@ -35,6 +37,9 @@
     }
 
     go() {
+      // What nobody sees need not be computed: it is when it comes into view.
+      this.waiting = !this.visible && !GS.backend.isStatic;
+      if (this.waiting) return;
       if (this.running) {
         this.pending = true;
         // A short request is worth waiting for; a long one that nobody needs any more is not.
