@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint types unit docs bench clean
+.PHONY: demo test test-slow lint types unit coverage docs note bench clean
 
 demo: $(VENV)/.demo          ## learning curves by theory and simulation: a figure and a table
 	$(BIN)/giantsteps demo --overwrite
@@ -18,9 +18,25 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-# One worker a core, one BLAS thread a worker; a file's tests share its fixtures.
+# One worker per core, one BLAS thread per worker; a file's tests share its fixtures.
 unit: $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+
+test-slow: $(VENV)/.dev      ## the tests that take minutes
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m slow
+
+coverage: $(VENV)/.dev       ## the share of lines that the default tests reach
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m coverage run --source=giantsteps -m pytest
+	$(BIN)/python -m coverage report --skip-covered --sort=cover
+
+bench: $(VENV)/.dev          ## speed of theory and simulation; benchmarks/README.md has the others
+	$(BIN)/python benchmarks/equivalent.py
+	$(BIN)/python benchmarks/engine.py
+
+note: $(VENV)/.docs          ## the theory as a PDF, in docs/_build/note; needs LaTeX (Debian: texlive-xetex latexmk)
+	$(BIN)/sphinx-build -q -b latex -D plot_gallery=0 docs docs/_build/note
+	@if command -v latexmk > /dev/null; then $(MAKE) -C docs/_build/note; \
+	else echo "latexmk was not found: docs/_build/note has the LaTeX source, no PDF was made"; fi
 
 docs: $(VENV)/.docs          ## the documentation site, in docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -30,6 +30,7 @@ extensions = [
     "plain_maths",
     "docstring_references",
     "public_names",
+    "source_links",
     "explorer_page",  # before the links are checked
     "check_links",
     "sphinx_gallery.gen_gallery",
@@ -87,6 +88,25 @@ sphinx_gallery_conf = {
     "within_subsection_order": "gallery_order.GalleryOrder",
     "image_srcset": ["2x"],
     "capture_repr": (),  # figures and what is printed, not the last value
+}
+
+# `make note`: the theory as one PDF. XeLaTeX knows the signs that the pages use.
+latex_engine = "xelatex"
+latex_documents = [
+    (
+        "theory/index",
+        "giantsteps-theory.tex",
+        "The first gradient steps of two-layer networks: theory and numerical evidence",
+        author,
+        "howto",
+        True,
+    )
+]
+latex_elements = {
+    "papersize": "a4paper",
+    "preamble": r"\usepackage{amssymb}"
+    + "".join(rf"\providecommand{{{name}}}{{{text}}}" for name, text in mathml_macros.items())
+    + r"\renewcommand{\E}{\mathbb{E}}",
 }
 
 html_theme = "pydata_sphinx_theme"

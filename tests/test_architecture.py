@@ -20,6 +20,7 @@ PACKAGES = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
 
 _CORE = {"errors", "functions", "gaussian", "laws", "problem", "answers"}
 _MODULES = ("errors", "questions")  # of one file
+_SHARED = ("threads", "types")  # of every package
 _BOTH = _CORE | {"theory", "simulation", "questions"}
 #: Package → packages that it may import.
 ALLOWED = {
@@ -128,9 +129,41 @@ def test_a_package_leaves_the_private_modules_of_others_alone(package: str) -> N
         if found.package == package
         and found.target in ALLOWED
         and found.target != package
-        and any(part.startswith("_") for part in found.name.split(".")[2:])
+        and (
+            any(part.startswith("_") for part in found.name.split(".")[2:]) or _inside_theory(found)
+        )
     ]
     assert not private
+
+
+#: The folders of theory, each of which knows only itself and those before it.
+_LAYERS = ("solver", "model", "steps", "scope", "questions", "search")
+_OF_FEATURES = "probe"  # of the public functions alone: it knows none of the others
+
+
+def _inside_theory(found: Import) -> bool:
+    """Whether it is an import of a module of theory, whose folders show nothing themselves."""
+    return found.target == "theory" and found.name.split(".")[2:3] not in ([], ["theory"])
+
+
+def _layer(name: str) -> str:
+    return name.split(".")[2]
+
+
+def test_folders_of_theory_know_only_what_is_below_them() -> None:
+    folders = {path.parent.name for path in (SOURCE / "theory").glob("*/__init__.py")}
+    assert folders == {*_LAYERS, _OF_FEATURES}
+    wrong = []
+    for found in IMPORTS:
+        parts = found.file.relative_to(SOURCE).parts
+        if parts[0] != "theory" or len(parts) < 3 or found.target != "theory":
+            continue
+        below = (_OF_FEATURES,)
+        if parts[1] in _LAYERS:
+            below = _LAYERS[: _LAYERS.index(parts[1]) + 1]
+        if not found.name.startswith("giantsteps.theory.") or _layer(found.name) not in below:
+            wrong.append(str(found))
+    assert not wrong
 
 
 def test_theory_and_simulation_do_not_know_each_other() -> None:
@@ -163,7 +196,11 @@ def test_libraries_of_the_extras_are_loaded_late() -> None:
 
 def test_modules_are_private_and_packages_say_what_is_public() -> None:
     open_ones = [
-        file for file in FILES if not file.stem.startswith("_") and file.stem not in _MODULES
+        file
+        for file in FILES
+        if not file.stem.startswith("_")
+        and file.stem not in (*_MODULES, *_SHARED)
+        and file.relative_to(SOURCE).parts[0] != "theory"  # its folders are private as they stand
     ]
     assert not open_ones
     for package in PACKAGES:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-_ORDER = ("compare", "spike", "kernel", "rates", "staircase", "two_steps", "phases",
+_ORDER = ("compare", "spike", "kernel", "rates", "staircase", "two_steps", "many_steps",
+          "optimizers", "inputs", "phases",
           "own_function", "own_weights", "probe_digits", "train_mlp", "fine_tuning")  # fmt: skip
 
 

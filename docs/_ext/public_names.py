@@ -21,13 +21,20 @@ logger = logging.getLogger(__name__)
 
 
 def public_names(package: str = "giantsteps") -> Iterator[tuple[str, str]]:
-    """(package, name) for every public package below ``package``, each with its ``__all__``."""
+    """(package, name) for every public package below ``package``, each with its ``__all__``.
+
+    A package without ``__all__`` is a folder of the one around it, which exports what is public.
+    """
     for info in iter_modules(import_module(package).__path__, f"{package}."):
         inner = package == "giantsteps.theory"  # its folders are layers, not packages
-        if not inner and not info.name.rpartition(".")[2].startswith("_"):
-            yield from ((info.name, name) for name in import_module(info.name).__all__)
-            if info.ispkg:
-                yield from public_names(info.name)
+        if inner or info.name.rpartition(".")[2].startswith("_"):
+            continue
+        module = import_module(info.name)
+        if not hasattr(module, "__all__"):
+            continue
+        yield from ((info.name, name) for name in module.__all__)
+        if info.ispkg:
+            yield from public_names(info.name)
 
 
 def comment(package: str, name: str) -> list[str]:

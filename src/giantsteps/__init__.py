@@ -31,12 +31,15 @@ if TYPE_CHECKING:
     from giantsteps.problem import Grid as Grid
     from giantsteps.problem import Init as Init
     from giantsteps.problem import Isotropic as Isotropic
+    from giantsteps.problem import LearningRate as LearningRate
     from giantsteps.problem import PowerLaw as PowerLaw
     from giantsteps.problem import Problem as Problem
     from giantsteps.problem import Ridge as Ridge
     from giantsteps.problem import SpikedCovariance as SpikedCovariance
     from giantsteps.problem import Step as Step
     from giantsteps.problem import Vocabulary as Vocabulary
+    from giantsteps.problem import learning_rate_of_rate as learning_rate_of_rate
+    from giantsteps.problem import rate_of_learning_rate as rate_of_learning_rate
     from giantsteps.simulation import Data as Data
     from giantsteps.sweeps import Sweep as Sweep
 
@@ -51,6 +54,7 @@ _LAZY = {
     "Gaussian": "giantsteps.problem",
     "Grid": "giantsteps.problem",
     "Init": "giantsteps.problem",
+    "LearningRate": "giantsteps.problem",
     "MultiIndex": "giantsteps.functions",
     "Problem": "giantsteps.problem",
     "Ridge": "giantsteps.problem",
@@ -61,6 +65,8 @@ _LAZY = {
     "compare": "giantsteps.comparison",
     "explore": "giantsteps.explorer",
     "inspect": "giantsteps.practice",
+    "learning_rate_of_rate": "giantsteps.problem",
+    "rate_of_learning_rate": "giantsteps.problem",
 }
 _PACKAGES = (
     "answers",

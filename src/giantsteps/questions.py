@@ -241,6 +241,10 @@ def _function_quantities(answer: Any) -> Sequence[str]:
     return ("mean",)
 
 
+def _trajectory_quantities(answer: Any) -> Sequence[str]:
+    return ("value",) if answer.test is None else ("test", "train")
+
+
 def _penalty_quantities(answer: Any) -> Sequence[str]:
     return ("kappa", "df1", "df2")
 
@@ -266,6 +270,7 @@ RUN_OPTIONS: Mapping[str, Option] = MappingProxyType(
 
 _KIND = _simulated("conjugate", '"conjugate" or "tangent"', "Which kernel the readout uses.")
 _TOP = _simulated(4, "an integer >= 1", "How many of the largest values are kept.", True)
+_LEADING = Option(1, "an integer >= 1", "How many of the largest singular values are given.")
 _BULK = _simulated(True, "true or false", "Whether all values are kept.", True)
 _INITIAL = _simulated(
     False, "true or false", "Whether the errors before the steps are computed alongside.", True
@@ -342,8 +347,9 @@ _ROWS = (
         needs_step=True, simulation_version=1, **_NO_READOUT,
     ),
     _question(
-        "trajectory", "Trajectory", "errors, outliers and overlaps after each step", "s",
-        needs_step=True, simulation_version=1, options={"top": _TOP},
+        "trajectory", "Trajectory", "errors, outliers and overlaps after each step", "ts",
+        needs_step=True, theory_version=1, simulation_version=1, options={"top": _LEADING},
+        quantities=_trajectory_quantities,
     ),
     _question(
         "tangent_kernel", "Spectrum", "eigenvalues of the tangent kernel of the readout's samples",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from giantsteps.theory._directions import Directions
 
 from giantsteps.problem import Ridge
-from giantsteps.theory._directions import Directions
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 
 D, SEEDS, TEST = 220, 250, 1200

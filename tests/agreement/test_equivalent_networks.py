@@ -6,10 +6,10 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from giantsteps.theory.model.build import risk_batch
 
 import giantsteps as gs
 from giantsteps.gaussian import hermite_functions
-from giantsteps.theory.model.build import risk_batch
 
 VALUES = gs.Vocabulary((-1.0, 0.5, 2.0), (0.3, 0.4, 0.3))
 

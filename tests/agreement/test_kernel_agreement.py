@@ -12,6 +12,8 @@ import math
 
 import numpy as np
 import pytest
+from giantsteps.theory.model.kernel_small import features_small_step, kernel_small_step
+from giantsteps.theory.model.spiked_population import SpikedPopulation
 from numpy.polynomial import Chebyshev
 
 import giantsteps as gs
@@ -21,8 +23,6 @@ from giantsteps.laws import KernelBulk
 from giantsteps.problem import Vocabulary
 from giantsteps.theory import _kernel_small_step
 from giantsteps.theory.steps.first import first_step
-from giantsteps.theory.model.kernel_small import features_small_step, kernel_small_step
-from giantsteps.theory.model.spiked_population import SpikedPopulation
 
 pytestmark = pytest.mark.agreement
 

@@ -148,7 +148,7 @@ MISTAKES = {
     "missing field": (["predict", "--activation", "tanh", "--teacher", "sin"], "width"),
     "word for number": (["predict", *FLAGS, "--width", "wide"], "width = 'wide'"),
     "negative": (["predict", *FLAGS, "--set", "width=-1"], "width = -1"),
-    "unknown path": (["predict", *FLAGS, "--set", "readout.sample=2"], "readout.samples"),
+    "unknown path": (["predict", *FLAGS, "--set", "readout.sample=2"], 'did you mean "samples"'),
     "no equals sign": (["predict", *FLAGS, "--set", "width"], "PATH=VALUE"),
     "exponent": (["predict", *FLAGS, "--step", "samples=1,rate=1,exponent=0.7"], "0.7"),
     "bad range": (["predict", *FLAGS, "--vary", "width=1:2"], "a:b:n"),

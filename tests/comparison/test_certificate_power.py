@@ -24,7 +24,8 @@ from giantsteps.comparison.certify import (
     recertify,
 )
 from giantsteps.problem import Problem
-from giantsteps.theory import _equivalent, _gradient, _kernel_small_step, _small_step, _weights
+from giantsteps.theory.model import errors
+from giantsteps.theory.steps import first, gradient, kernel_small, small
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "docs" / "_static" / "certificate.json"
@@ -45,7 +46,7 @@ def saved(factor: dict[str, float]) -> Certificate:
                 theory=np.array(row["theory"]) * factor.get(row["family"], 1.0),
                 simulated=np.array(row["simulation"]),
                 residual=row["residual"],
-                quadrature=np.nan,
+                numerics=np.nan,
                 violated=tuple(row["violated"]),
                 failure=row["failure"],
             )
@@ -115,23 +116,23 @@ def moved(function: Callable[..., Any], place: int, factor: float) -> Callable[.
 #: Equation → (module, function, what wraps it, part, exponent of the factor, families that see it).
 EQUATIONS: dict[str, tuple[Any, str, Any, Any, float, tuple[str, ...]]] = {
     "§4, R": (
-        _small_step, "ridge_errors", replaced, "test", 1,
+        small, "ridge_errors", replaced, "test", 1,
         ("test error, no step", "test error, small step, limit"),
     ),
-    "§4, train": (_small_step, "ridge_errors", replaced, "train", 1, ("train error, no step",)),
-    "§2, s₁": (_weights, "outlier", moved, 0, 1, ("weights' spike, small step",)),
-    "§2, ⟨u₁, b⟩²": (_weights, "outlier", moved, 1, 1, ("weights and teacher, small step",)),
-    "§2, θ₁": (_weights, "first_step", replaced, "strength", 1, ("weights' spike, small step",)),
-    "§2, ‖b‖²": (_gradient, "first_step", replaced, "norm_squared", 2, ("gradient's spike",)),
+    "§4, train": (small, "ridge_errors", replaced, "train", 1, ("train error, no step",)),
+    "§2, s₁": (first, "outlier", moved, 0, 1, ("weights' spike, small step",)),
+    "§2, ⟨u₁, b⟩²": (first, "outlier", moved, 1, 1, ("weights and teacher, small step",)),
+    "§2, θ₁": (first, "first_step", replaced, "strength", 1, ("weights' spike, small step",)),
+    "§2, ‖b‖²": (gradient, "first_step", replaced, "norm_squared", 2, ("gradient's spike",)),
     "§3, Λ": (
-        _kernel_small_step, "_image", replaced, "value", 1, ("kernel's spike, small step",)
+        kernel_small, "_image", replaced, "value", 1, ("kernel's spike, small step",)
     ),
     "§5c, R": (
-        _equivalent, "ridge_batch", replaced, "test", 1,
+        errors, "ridge_batch", replaced, "test", 1,
         ("test error, small step", "test error, between", "test error, large step"),
     ),
     "§5c, train": (
-        _equivalent, "ridge_batch", replaced, "train", 1, ("train error, large step",)
+        errors, "ridge_batch", replaced, "train", 1, ("train error, large step",)
     ),
 }  # fmt: skip
 

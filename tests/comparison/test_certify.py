@@ -77,7 +77,7 @@ def made_up(
                 theory=np.ones(2),
                 simulated=simulated,
                 residual=0.0,
-                quadrature=math.nan,
+                numerics=math.nan,
             )
         )
     return findings
@@ -236,7 +236,7 @@ def test_a_certificate_is_written_and_read_again(tmp_path: Path) -> None:
     assert found.networks == sum(f.plan.networks for f in found.findings)
     for finding in found.findings:
         assert finding.residual < 1e-8
-        assert not finding.quadrature > 1e-6
+        assert not finding.numerics > 1e-6
     report, page = found.save(tmp_path)
     data = json.loads(report.read_text(encoding="utf-8"))
     assert data["passed"] is True

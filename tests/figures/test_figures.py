@@ -45,6 +45,7 @@ NAMES = [
     "moniri2026-exponents",
     "own-rates",
     "own-phases",
+    "own-bounds",
 ]
 
 
@@ -66,7 +67,7 @@ def test_the_guide_names_every_figure() -> None:
 
 
 #: Figures of theory alone.
-THEORY = ("cui2024-3", "moniri2026-count", "own-phases")
+THEORY = ("cui2024-3", "moniri2026-count", "own-phases", "own-bounds")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -7,13 +7,11 @@ import pytest
 import torch
 
 import giantsteps as gs
+from giantsteps import simulation, theory
 from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import moments, smoothed
 from giantsteps.problem import Ridge
-from giantsteps.theory.model.build import risk_batch
-from giantsteps.theory.model.from_weights import risk_of_weights
-from giantsteps.theory.steps.small import risk_small_step
-from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory import SpikedFeatures, risk_of_weights
 
 D, NEURONS = 400, 500
 
@@ -56,7 +54,7 @@ def test_unit_columns_are_theory_4_with_singular_triples() -> None:
     slope = -np.sum(signal * shrink / (total[: len(values)] + kappa))
     wanted = (teacher.second_moment + 0.1 - explained + kappa * slope) / (1 - second) - 0.1
     assert found.test == pytest.approx(wanted, rel=1e-8)
-    assert found.test == pytest.approx(risk_small_step([problem()]).test[0], rel=0.1)
+    assert found.test == pytest.approx(theory.risk(problem()).test, rel=0.1)
     assert found.exact
     assert found.d == D
 
@@ -134,8 +132,6 @@ def test_weights_of_a_problem_have_its_risk() -> None:
         steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.5)],
         init=gs.Init(second_layer="constant"),
     )
-    from giantsteps import simulation
-
     run = simulation.run(one, D, 0)
     model = SpikedFeatures.from_weights(
         run.arrays["W1"],
@@ -146,7 +142,7 @@ def test_weights_of_a_problem_have_its_risk() -> None:
         noise_variance=0.1,
     )
     readout = one.realised(D).require_readout()
-    assert model.risk(readout).test == pytest.approx(risk_batch([one], D).test[0], rel=0.06)
+    assert model.risk(readout).test == pytest.approx(theory.risk(one, d=D).test, rel=0.06)
 
 
 @pytest.mark.parametrize(

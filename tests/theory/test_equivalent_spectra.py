@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from giantsteps.theory._directions import Directions
+from giantsteps.theory._resolvent import Resolvent
+from giantsteps.theory.model.build import equivalent
 
 import giantsteps as gs
 from giantsteps import theory
@@ -11,14 +14,11 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.gaussian import moments
 from giantsteps.laws import KernelBulk, MarchenkoPastur, outlier
 from giantsteps.problem import Ridge
-from giantsteps.theory._directions import Directions
-from giantsteps.theory.model.build import equivalent
-from giantsteps.theory.steps.first import first_step
 from giantsteps.theory.model.implicit_law import ImplicitLaw
 from giantsteps.theory.model.kernel_spectrum import KernelSpectrum
-from giantsteps.theory._resolvent import Resolvent
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
+from giantsteps.theory.steps.first import first_step
 
 SAMPLES, D = 1.5, 10_000_000
 

@@ -25,10 +25,13 @@ X = np.array([-2.0, -0.5, 1.0, 2.5])
 @pytest.mark.parametrize("along", ["spike", "teacher"])
 @pytest.mark.parametrize("teacher", ["sin", "-sin(x)"])
 def test_small_step_is_the_limit_of_the_model(along, teacher):
-    """Closed form of theory §4 against the equivalent model of theory §5 at a huge size."""
+    """Closed form of theory §4 against the equivalent model of theory §5 at a huge size.
+
+    What the initial output pulls is of order η̃, here 1e-7.
+    """
     problem = SMALL.replace({"teacher": teacher})
     limit = theory.learned_function(problem, along=along, x=X)
-    model = theory.learned_function(problem, d=10**9, along=along, x=X)
+    model = theory.learned_function(problem, d=10**14, along=along, x=X)
     for name in ("mean", "band", "target"):
         np.testing.assert_allclose(getattr(model, name), getattr(limit, name), atol=2e-8)
     assert limit.source == "limit"
@@ -42,24 +45,25 @@ def test_small_step_is_the_limit_of_the_model(along, teacher):
      (CONSTANT, None), (CONSTANT, 500)],
 )  # fmt: skip
 def test_averages_along_the_teacher_are_the_risk(problem, d):
-    """E(m(u) − f*(u))² + E b² = R."""
-    rule = coordinate_rule(1)
+    """E(m(u) − f*(u))² + E b² = R, at finite d up to 1/d²: the norm of the input has no cross terms."""
+    rule = coordinate_rule(1, nodes=140)
     found = theory.learned_function(problem, d, "teacher", rule.nodes[:, 0])
     np.testing.assert_allclose(found.target, np.sin(rule.nodes[:, 0]), atol=1e-12)
     total = rule.mean((found.mean - found.target) ** 2 + found.band**2)
-    assert total == pytest.approx(theory.risk(problem, d).test, rel=1e-9)
+    rounding = 1e-9 if d is None else 1e-9 + 0.5 / d**2
+    assert total == pytest.approx(theory.risk(problem, d).test, rel=rounding)
 
 
 def test_averages_along_the_spike():
     """The mean over both directions is the same function: E f̂², E f̂f*."""
-    for problem, d in ((SMALL, None), (CONSTANT, 500)):
-        rule = coordinate_rule(1)
+    for problem, d in ((SMALL, None), (LARGE, None), (CONSTANT, None), (CONSTANT, 500)):
+        rule = coordinate_rule(1, nodes=140)
         spike, teacher = (
             theory.learned_function(problem, d, along, rule.nodes[:, 0])
             for along in ("spike", "teacher")
         )
         power = [rule.mean(f.mean**2 + f.band**2) for f in (spike, teacher)]
-        assert power[0] == pytest.approx(power[1], rel=1e-9)
+        assert power[0] == pytest.approx(power[1], rel=1e-9 if d is None else 0.2 / d**2)
 
 
 def test_linear_network_learns_a_line():

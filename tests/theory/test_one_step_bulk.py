@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from giantsteps.theory._bulk import label_law, labels
+from giantsteps.theory.model.build import equivalent, risk_batch
 from scipy.optimize import brentq
 
 import giantsteps as gs
 from giantsteps.functions import as_function
 from giantsteps.theory import _bulk
-from giantsteps.theory._bulk import label_law, labels
-from giantsteps.theory.model.build import equivalent, risk_batch
 
 SIN = as_function("sin")
 CASES = [(0.0, 4.0), (0.1, 1.0), (0.5, 0.3), (1.0, 8.0)]  # noise, α₀

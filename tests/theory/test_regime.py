@@ -4,7 +4,8 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.theory import _kind, _regime
+from giantsteps.theory.scope import table
+from giantsteps.theory.steps import kinds
 
 BASE = gs.Problem(
     activation="tanh",
@@ -31,7 +32,7 @@ BASE = gs.Problem(
     ],
 )
 def test_staircase_level(exponent, level, boundary):
-    assert _kind.staircase_level(exponent) == (level, boundary)
+    assert kinds.staircase_level(exponent) == (level, boundary)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_staircase_level(exponent, level, boundary):
         ({"teacher": "relu"}, "gs.centered(teacher)"),
         (
             {"activation": gs.centered("relu"), "init.second_layer": "constant"},
-            "odd or the second layer has mean zero",
+            "the activation must be odd, or the second layer must have mean zero",
         ),
     ],
 )
@@ -78,7 +79,7 @@ def test_a_risk_needs_a_readout():
 
 
 def test_every_kind_has_a_rule_for_every_question():
-    for question, rules in _regime.RULES.items():
-        for kind in _kind.Kind:
+    for question, rules in table.RULES.items():
+        for kind in kinds.Kind:
             for given in (False, True):
                 assert (kind, given) in rules, (question, kind, given)

@@ -10,7 +10,7 @@ import giantsteps as gs
 from giantsteps import theory
 from giantsteps.gaussian import moments
 from giantsteps.laws import MarchenkoPastur
-from giantsteps.theory import _small_step
+from giantsteps.theory.steps import small
 
 OPEN = gs.Problem(
     activation="tanh",
@@ -185,11 +185,11 @@ def test_a_cell_never_depends_on_its_batch():
 
 @pytest.mark.parametrize(
     ("field", "factor"),
-    [(field.name, 1.05) for field in dataclasses.fields(_small_step.GaussianFeatures)],
+    [(field.name, 1.05) for field in dataclasses.fields(small.GaussianFeatures)],
 )
 def test_every_scalar_matters(field, factor):
     """A 5 % error in any one scalar moves the open value far beyond its printed digits."""
-    features = _small_step.GaussianFeatures.of([OPEN])
+    features = small.GaussianFeatures.of([OPEN])
     changed = dataclasses.replace(features, **{field: factor * getattr(features, field)})
-    exact, wrong = _small_step.ridge_errors(features), _small_step.ridge_errors(changed)
+    exact, wrong = small.ridge_errors(features), small.ridge_errors(changed)
     assert abs(wrong.test[0] - exact.test[0]) > 1e-4

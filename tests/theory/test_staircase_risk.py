@@ -10,10 +10,15 @@ import giantsteps as gs
 from giantsteps import theory
 from giantsteps.gaussian import moments
 from giantsteps.laws import MarchenkoPastur
-from giantsteps.theory import _staircase_risk
+from giantsteps.theory import NeuronCovariance, SpikedFeatures
 from giantsteps.theory.steps.first import first_step
-from giantsteps.theory.steps.small import GaussianFeatures, ridge_errors
-from giantsteps.theory.model.spiked_features import Directions, SpikedFeatures
+from giantsteps.theory.steps.small import (
+    GaussianFeatures,
+    effective_penalty,
+    freedom,
+    ridge_errors,
+)
+from giantsteps.theory.steps.staircase import risk as staircase
 
 ODD = "x + 0.2*(x**3 - 3*x)"
 EVEN = "x + 0.5*(x**2 - 1)"
@@ -150,7 +155,8 @@ def test_independent_route(case, degrees, lengthening):
 def two_scales(case, rate, neurons):
     """Theory §5 with η̃ and p independent of each other: every limit of theory §6 is inside it.
 
-    Gaussian weights have neurons of length 1 ± (2/d)^½: two types for each value of A.
+    Gaussian weights have neurons of length 1 ± (2/d)^½: two types for each value of A. Beyond the
+    values of p below the model refuses: its functions of the spike differ by less than rounding.
     """
     sigma, step = moments(case.activation), first_step(case)
     law = case.init.second_layer
@@ -172,7 +178,7 @@ def two_scales(case, rate, neurons):
         spikes=spikes[:, None],
         overlap=moments(case.teacher.link).linear / math.sqrt(step.norm_squared),
         probabilities=probabilities,
-        bulk=Directions.isotropic(lengths, rank=1),
+        bulk=NeuronCovariance.isotropic(lengths, 1),
     )
     return model.risk(case.readout)
 
@@ -181,20 +187,20 @@ TWO_SCALES = [
     # (problem, η̃, p, relative accuracy): what is left is O(η̃²) or O(η̃ E A)
     (problem(EVEN, 2), 1e-3, 1e22, 1e-5),
     (problem(EVEN, 2, weights="gaussian"), 1e-2, 1e14, 1e-3),
-    (problem(MIXED, 3), 1e-3, 1e26, 2e-5),
-    (problem(ODD, 3, teacher=QUARTIC), 1e-3, 1e26, 2e-5),
-    (problem(RAW, 2), 1e-3, 1e22, 1e-5),
+    (problem(MIXED, 3), 1e-3, 1e22, 2e-5),
+    (problem(ODD, 3, teacher=QUARTIC), 1e-3, 1e22, 2e-5),
+    (problem(RAW, 2), 3e-3, 1e18, 9e-5),
     (problem(RAW, 2, second_layer="constant"), 1e-3, 1e22, 4e-3),
     (problem(MIXED, 3, second_layer="constant"), 1e-3, 1e22, 5e-3),
     (problem(MIXED, 3, second_layer=SIGNS), 1e-3, 1e26, 2e-5),
-    (problem(RAW, 2, second_layer=SIGNS), 1e-3, 1e26, 2e-5),
+    (problem(RAW, 2, second_layer=SIGNS), 1e-3, 1e20, 2e-5),
     (
         problem("0.4 + " + MIXED, 3, second_layer=gs.Vocabulary([-1, 0.5, 1], [0.2, 0.3, 0.5])),
-        1e-3,
-        1e26,
-        2e-3,
+        3e-3,
+        1e18,
+        6e-3,
     ),
-    (problem("x + 0.1*(x**4 - 6*x**2 + 3)", 4, second_layer=SIGNS), 1e-2, 1e24, 1e-3),
+    (problem("x + 0.1*(x**4 - 6*x**2 + 3)", 4, second_layer=SIGNS), 1e-2, 1e18, 1e-3),
 ]
 
 
@@ -211,19 +217,19 @@ def test_mutations_are_seen(monkeypatch, broken):
     """κ₀, and the price of a constant, each 5 % off: the equivalent model tells."""
     case, rate, neurons, _ = TWO_SCALES[1]
     reference = two_scales(case, rate, neurons).by_degree[0]
-    right = getattr(_staircase_risk, broken)
+    right = getattr(staircase, broken)
     assert theory.risk(case).by_degree[0] == pytest.approx(reference, rel=2e-3)
     if broken == "lengthening_of":
-        monkeypatch.setattr(_staircase_risk, broken, lambda p: 1.05 * right(p))
+        monkeypatch.setattr(staircase, broken, lambda p: 1.05 * right(p))
     else:
 
         def wrong(*args):
             price = right(*args)
-            return _staircase_risk.Prices(
+            return staircase.Prices(
                 price.linear, price.linear_slope, 1.05 * price.constant, price.constant_slope
             )
 
-        monkeypatch.setattr(_staircase_risk, broken, wrong)
+        monkeypatch.setattr(staircase, broken, wrong)
     assert theory.risk(case).by_degree[0] != pytest.approx(reference, rel=6e-3)
 
 
@@ -246,8 +252,8 @@ def test_second_level_in_closed_form():
     answer = theory.staircase(two)
     kappa0, rho2, c2 = answer.lengthening, answer.alignment, 0.7
     f = GaussianFeatures.of([two])
-    kappa, _, _ = _staircase_risk.effective_penalty(f)
-    _, df2 = _staircase_risk.degrees_of_freedom(f, kappa)
+    kappa, _, _ = effective_penalty(f)
+    _, df2 = freedom(f, kappa)
     for k0, with_it in ((kappa0, True), (0.0, False)):
         drop = 4 * c2**2 * rho2**2 / (3 + 2 * k0 + k0**2) / (1 - df2[0])
         gain = theory.risk(one).test - theory.staircase_risk(two, lengthening=with_it).test
@@ -369,7 +375,7 @@ def test_named_drops_of_the_training_loss(activation, weights, lengthening):
 def test_drop_of_moniri2023():
     """Weights on the sphere, κ₀ = 0: (λ/κ) 4c*₂²ρ⁴/3."""
     case = problem(EVEN, 2)
-    kappa, _, _ = _staircase_risk.effective_penalty(GaussianFeatures.of([case]))
+    kappa, _, _ = effective_penalty(GaussianFeatures.of([case]))
     rho2 = theory.staircase(case).alignment
     expected = case.readout.penalty / kappa[0] * 4 * 0.7**2 * rho2**2 / 3
     assert theory.quadratic_loss_drop(case, lengthening=False) == pytest.approx(expected, rel=1e-10)

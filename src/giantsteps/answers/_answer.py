@@ -96,9 +96,9 @@ class Answer(Record):
     references : tuple of str
         Keys of the bibliography; ``citation`` has them as BibTeX.
     evidence : str
-        What the equations rest on: ``"theorem"``, ``"replica"`` (a computation of statistical physics,
-        checked but not proved), ``"derived"`` (in docs/theory, checked against networks), followed by the
-        theorem or the section; empty for a simulation.
+        What the equations rest on: ``"theorem"``, ``"replica"`` (a computation of statistical
+        physics, checked but not proved), ``"derived"`` (in docs/theory, checked against networks),
+        followed by the theorem or the section; empty for a simulation.
     solution : Solution or None
         How the equations were solved.
 

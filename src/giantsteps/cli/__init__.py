@@ -1,4 +1,4 @@
-"""The command line: ``giantsteps predict | simulate | compare | sweep | figure | certify | demo``.
+"""The command line: ``giantsteps predict``, ``simulate``, ``compare``, ``sweep`` and others.
 
 Only click is imported here; each command's module is loaded when it runs, so that ``--help``
 answers at once.
@@ -37,6 +37,7 @@ def main(arguments: list[str] | None = None) -> None:
     from giantsteps.errors import GiantstepsError, MissingDependency, NotConverged
 
     from ._group import giantsteps
+    from ._remedies import as_flags
 
     try:
         code = giantsteps.main(arguments, prog_name="giantsteps", standalone_mode=False)
@@ -47,27 +48,12 @@ def main(arguments: list[str] | None = None) -> None:
     except (NotConverged, MissingDependency) as error:
         fail(str(error), FAILED)
     except GiantstepsError as error:
-        fail(_as_flags(str(error)), BAD_INPUT)
+        fail(as_flags(str(error)), BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
         fail("stopped", INTERRUPTED)
     except (OSError, ImportError, MemoryError) as error:
         fail(str(error) or type(error).__name__, FAILED)
     sys.exit(code or OK)
-
-
-#: What an error advises in Python → the same on the command line.
-_FLAGS = {
-    "gs.centered(activation)": '--activation "centered(NAME)"',
-    "or give d": "or give -d",
-    "or pass d": "or give -d",
-    "gs.Ridge": "--samples and --penalty",
-}
-
-
-def _as_flags(message: str) -> str:
-    for python, flags in _FLAGS.items():
-        message = message.replace(python, flags)
-    return message
 
 
 def fail(message: str, code: int) -> None:

@@ -15,6 +15,8 @@ COMMANDS = {
     "simulate": "Answer by simulating finite networks.",
     "compare": "Put theory and simulation side by side, with a verdict.",
     "sweep": "Run, resume, export and draw a grid of problems, sizes and seeds.",
+    "optimize": "Find the best rate, penalty or split of samples by theory, with the curve.",
+    "rate": "Translate a PyTorch learning rate into rate and exponent, and back.",
     "figure": "Draw a published figure by name, or list them.",
     "inspect": "Inspect the weights of a trained network: bulk, spikes, gradients, probes.",
     "explore": "Explore problems in the browser: every field a control, all answers live.",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -131,7 +133,7 @@ def build(
 
     Later sources win: file, flags, ``--set``.
     """
-    from giantsteps.problem import Grid, Problem
+    from giantsteps.problem import Grid
 
     data = read_toml(file) if file else {}
     for name, text in fields.items():
@@ -139,18 +141,31 @@ def build(
             _put(data, FIELDS[name][0], _value(text))
     if steps:
         data["steps"] = [_step(text) for text in steps]
-    changes: dict[str, Any] = {}
-    for path, value in map(assignment, assignments):
-        if path.split(".")[0] in data:
-            changes[path] = value
-        else:  # nothing to change yet
-            _put(data, path, value)
-    if not data:
+    changes = dict(map(assignment, assignments))
+    if not data and not changes:
         raise click.UsageError("no problem given: a TOML file, or flags such as --activation tanh")
-    problem = Problem.from_data(data)
-    if changes:
-        problem = problem.replace(changes)
+    problem = _changed(data, changes)
     return Grid(problem, dict(_axis(text) for text in axes)) if axes else problem
+
+
+def _changed(data: dict[str, Any], changes: dict[str, Any]) -> Problem:
+    """The problem that ``data`` states, with other values at some paths.
+
+    Paths that it has are replaced in it, so that what depends on them follows; the others, and all
+    of them while the problem is not complete, are written into the data.
+    """
+    from giantsteps.problem import Problem
+
+    try:
+        known = Problem.from_data(data).paths() if changes else ()
+    except InvalidProblem:
+        known = ()
+    for path, value in changes.items():
+        if path not in known:
+            _put(data, path, value)
+    problem = Problem.from_data(data)
+    later = {path: value for path, value in changes.items() if path in known}
+    return problem.replace(later) if later else problem
 
 
 def read_toml(file: Path) -> dict[str, Any]:
@@ -166,18 +181,50 @@ def read_toml(file: Path) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """A number, list, table or quoted string as TOML would read it; anything else as it stands."""
+    """A number, list, table or quoted string as TOML reads it; anything else as it stands.
+
+    Numbers such as ``.5`` and ``5.``, which TOML does not know, are numbers too.
+    """
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, KeyError):
-        return text
+        return float(text) if _NUMBER.fullmatch(text) else text
+
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def _put(data: dict[str, Any], path: str, value: Any) -> None:
-    *parents, leaf = path.split(".")
-    for key in parents:
-        data = data.setdefault(key, {})
-    data[leaf] = value
+    """Write a value at a dotted path; numbers count the entries of a list, such as ``steps.0``."""
+    keys = path.split(".")
+    place: Any = data
+    for key, below in pairwise(keys):
+        place = _entry(place, key, path, [] if below.isdigit() else {})
+    if isinstance(place, list):
+        _entry(place, keys[-1], path, value)
+        place[int(keys[-1])] = value
+    else:
+        place[keys[-1]] = value
+
+
+def _entries(count: int) -> str:
+    return f"0 to {count - 1}, or {count} for a new entry," if count else "0 for a first entry"
+
+
+def _entry(place: Any, key: str, path: str, empty: Any) -> Any:
+    """What stands at a key, ``empty`` if nothing; a law that is named becomes a table."""
+    if isinstance(place, list):
+        if not key.isdigit() or int(key) > len(place):
+            raise InvalidProblem("path", path, f"with {_entries(len(place))} in place of {key}")
+        if int(key) == len(place):
+            place.append(empty)
+        return place[int(key)]
+    if isinstance(place.get(key), str):
+        place[key] = {"law": place[key]}
+    found = place.setdefault(key, empty)
+    if not isinstance(found, dict | list):
+        raise InvalidProblem("path", path, f"a field: '{key}' has no parts")
+    return found
 
 
 def assignment(text: str, option: str = "--set") -> tuple[str, Any]:

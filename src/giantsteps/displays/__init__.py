@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from giantsteps.displays._comparison import ComparisonDisplay, Series
+from giantsteps.displays._comparison import draw_curve as draw_curve  # shared with figures
+from giantsteps.displays._comparison import draw_floor as draw_floor
+from giantsteps.displays._comparison import draw_points as draw_points
 from giantsteps.displays._comparison import horizontal_axis as horizontal_axis
 from giantsteps.displays._heat_map import HeatMapDisplay
 from giantsteps.displays._learned_function import LearnedFunctionDisplay

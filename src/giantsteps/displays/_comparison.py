@@ -15,14 +15,25 @@ from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from giantsteps.answers import Answer
     from giantsteps.comparison import Comparison
 
-__all__ = ["ComparisonDisplay", "Series", "horizontal_axis"]
+__all__ = [
+    "ComparisonDisplay",
+    "Series",
+    "draw_curve",
+    "draw_floor",
+    "draw_points",
+    "horizontal_axis",
+]
 
 Array = NDArray[np.float64]
 
 _DOTTED = (0, (1.2, 1))
+#: Error bars are so many standard errors.
+BARS = 3.0
 _FLOOR: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 0.8}
 
 
@@ -176,7 +187,7 @@ class ComparisonDisplay(AxesDisplay):
         for series, look in zip(self.series, looks):
             self._draw_series(series, look)
         if self.floor is not None:
-            self.ax_.axhline(self.floor, **_FLOOR)
+            draw_floor(self.ax_, self.floor)
         if _spans_decades([s.curve_x for s in self.series]):
             self.ax_.set_xscale("log")
         self.ax_.set_xlabel(self.x_label)
@@ -207,10 +218,8 @@ class ComparisonDisplay(AxesDisplay):
 
     def _draw_series(self, series: Series, look: dict[str, Any]) -> None:
         line = {"color": look["color"], "linestyle": look["linestyle"]}
-        self.ax_.plot(series.curve_x, series.curve, **line, zorder=2)
-        points = look | {"linestyle": "none"}
-        error = 3 * series.standard_error
-        self.ax_.errorbar(series.x, series.mean, yerr=error, elinewidth=0.8, zorder=3, **points)
+        draw_curve(self.ax_, series.curve_x, series.curve, **line)
+        draw_points(self.ax_, series.x, series.mean, series.standard_error, **look)
 
     def _legend(self, looks: Sequence[dict[str, Any]]) -> None:
         from matplotlib.lines import Line2D
@@ -232,6 +241,23 @@ class ComparisonDisplay(AxesDisplay):
         self.ax_.legend(
             handles=handles, title=self.legend_title or None, **place if crowded else {}
         )
+
+
+def draw_curve(ax: Axes, x: Any, y: Any, **look: Any) -> None:
+    """A line of theory, below the points of simulations."""
+    ax.plot(x, y, **({"zorder": 2} | look))
+
+
+def draw_points(ax: Axes, x: Any, mean: Any, standard_error: Any, **look: Any) -> None:
+    """Points of a simulation, with error bars of three standard errors."""
+    fixed: dict[str, Any] = {"linestyle": "none"}
+    shown = {"elinewidth": 0.8, "zorder": 3} | look | fixed
+    ax.errorbar(x, mean, yerr=BARS * np.asarray(standard_error), **shown)
+
+
+def draw_floor(ax: Axes, level: float, **look: Any) -> None:
+    """A dashed horizontal line."""
+    ax.axhline(level, **(_FLOOR | {"zorder": 1} | look))
 
 
 def horizontal_axis(comparison: Comparison, x: str | None, quantity: str | None = None) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.displays import _style
+from giantsteps.displays._comparison import draw_points
 from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
 
@@ -23,6 +24,8 @@ _X_LABELS = {
     "spike": r"$\langle x, b\rangle/\Vert b\Vert$, along the spike",
     "teacher": r"$\langle x, \beta_*\rangle$, along the teacher",
 }
+#: About so many points of the simulation are drawn.
+_SHOWN = 13
 _THEORY, _FOUND = _style.PALETTE[0], _style.PALETTE[1]
 
 
@@ -127,17 +130,16 @@ class LearnedFunctionDisplay(AxesDisplay):
             self.ax_.plot(self.x, self.target, color="black", linestyle="--", label="teacher")
         self.ax_.plot(self.x, self.mean, color=_THEORY, label="theory")
         if self.points is not None and self.found is not None:
-            error = None if self.found_error is None else 3 * self.found_error
-            self.ax_.errorbar(
-                self.points,
-                self.found,
-                yerr=error,
+            shown = slice(None, None, max(1, round(len(self.points) / _SHOWN)))
+            error = np.zeros_like(self.found) if self.found_error is None else self.found_error
+            draw_points(
+                self.ax_,
+                self.points[shown],
+                self.found[shown],
+                error[shown],
                 color=_FOUND,
                 marker="o",
-                linestyle="none",
-                elinewidth=0.8,
                 label="simulation",
-                zorder=3,
                 clip_on=False,
             )
         self.ax_.set_xlabel(_X_LABELS[self.along])

@@ -238,7 +238,7 @@ class SpectrumDisplay(AxesDisplay):
     # -- drawing -------------------------------------------------------------------------------
 
     def _bulk(self, ax: Axes) -> float:
-        """Histogram, density and edges; returns the top of the vertical axis."""
+        """Histogram and density; returns the top of the vertical axis."""
         heights = [self._histogram(ax)]
         for number, (lower, upper) in enumerate(self.law.support):
             # Chebyshev points: dense where the density starts like a square root.
@@ -247,8 +247,6 @@ class SpectrumDisplay(AxesDisplay):
             y = self.law.density(x)
             heights.append(float(y[(unit > _RIM) & (unit < 1 - _RIM)].max()))
             ax.plot(x, y, color=_THEORY, zorder=3, label="_" if number else "theory")
-            for edge in (lower, upper):
-                ax.axvline(edge, 0, 0.04, color=_THEORY, linewidth=0.8, zorder=3)
         return 1.2 * max(heights)
 
     def _histogram(self, ax: Axes) -> float:
@@ -305,17 +303,17 @@ class SpectrumDisplay(AxesDisplay):
         self.axes_[-1].legend(handles=handles, loc="upper right", title=title)
 
     def _overlap_text(self) -> str:
-        """The overlap of the first spike that has one, by theory and as found."""
+        """The overlap of the first spike that has one, by theory and by simulation."""
         known = [mark for mark in self.predicted if mark.overlap > 0]
         if not known or not self.overlap_name:
             return ""
-        text = f"${self.overlap_name} = {known[0].overlap:.3f}$"
         here = [
             mark.overlap
             for mark in self.found
             if np.isfinite(known[0].value) and abs(mark.value / known[0].value - 1) < 0.2
         ]
-        return text + (f" ({np.mean(here):.3f})" if here else "")
+        found = f",\nsimulation {np.mean(here):.3f}" if here else ""
+        return f"${self.overlap_name}$: theory {known[0].overlap:.3f}{found}"
 
 
 _PREDICTED: dict[str, Any] = {

@@ -12,9 +12,12 @@ from giantsteps.displays import GREY, PALETTE
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
-from giantsteps.figures._networks import leading_vectors, risk_of_its_weights
+from giantsteps.figures._networks import (
+    leading_direction,
+    leading_vectors,
+    risk_of_its_weights,
+)
 from giantsteps.functions import centered
-from giantsteps.gaussian import moments
 from giantsteps.problem import Grid, Problem, Ridge, Step
 
 if TYPE_CHECKING:
@@ -27,82 +30,89 @@ _RISK = r"test error $R$"
 _VALUE = r"singular value of $W_1$"
 
 
+#: The two readings of the published learning rate.
+_READINGS = (
+    "The published η = 2 is read for a loss without the factor 1/2, which is rate {rate:g} here: "
+    "θ₁ = {high} > {threshold}, and there is a spike as in the paper. For a loss with that factor "
+    "it would be rate 2, θ₁ = {low} < {threshold}, and there would be none."
+)
+
+
 @figure(
     "ba2022-weights",
     "The spike in the weights after one step",
-    caption="Singular values of W₁ for tanh and a ReLU teacher (centred), n₀/d = 4, N/d = 2, at "
-    "d = {d}; learning rates η = {rates}.",
-    chosen="d, no label noise. In the normalisation used here (update η√N G of the loss with "
-    "factor 1/2) the published η = 2 gives θ₁ = 0.70, below the threshold β^{{1/4}} = 1.19, so "
-    "no spike; the second panel shows the larger rate that has one.",
+    caption="tanh and a ReLU teacher (centred), n₀/d = 4, N/d = 2, d = {d}: (a) singular values of "
+    "W₁; (b) entries of its first left singular vector against those of the teacher's direction, "
+    "with the slope that theory predicts. "
+    + _READINGS.replace("{high}", "1.40").replace("{low}", "0.70").replace("{threshold}", "1.19"),
+    chosen="d, and no label noise.",
     references=_PAPER,
-    smoke={"d": 60, "seeds": 1, "rates": (2.0, 6.0)},
+    smoke={"d": 60, "seeds": 1, "rate": 4.0},
     quick={"d": 400, "seeds": 3},
     paper={"d": 2000, "seeds": 5},
 )
-def weights(draft: Draft, d: int, seeds: int, rates: Sequence[float]) -> Drawing:
-    problems = [
-        Problem(
-            activation="tanh",
-            teacher=centered("relu"),
-            width=2.0,
-            steps=[Step(samples=4.0, rate=rate)],
-        )
-        for rate in rates
-    ]
-    runs = [draft.spectra("weights", p, d=d, seeds=seeds, top=1) for p in problems]
-    drawing, axes = draft.axes(*[(_VALUE, "density")] * len(rates))
-    for ax, rate, problem, found in zip(axes, rates, problems, runs):
-        draft.spectrum(ax, theory.weights(problem), found)
-        ax.set_title(rf"$\eta = {rate:g}$")
+def weights(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
+    problem = Problem(
+        activation="tanh",
+        teacher=centered("relu"),
+        width=2.0,
+        steps=[Step(samples=4.0, rate=rate)],
+    )
+    runs = draft.spectra("weights", problem, d=d, seeds=seeds, top=1)
+    first = draft.simulations.computed(leading_direction, problem, d=d, seeds=1)
+    drawing, (left, right) = draft.axes(
+        (_VALUE, "density"), (r"teacher $\sqrt{d}\,\beta_{*i}$", r"$\sqrt{d}\,u_{1i}$")
+    )
+    answer = theory.weights(problem)
+    draft.spectrum(left, answer, runs)
+    found, overlap = first.value[0], answer.spikes[0].overlaps["teacher"]
+    _cloud(draft, right, found["teacher"], found["vector"], float(overlap), "teacher")
     return drawing
 
 
 @figure(
     "ba2022-kernel",
     "The spike in the conjugate kernel, and its eigenvector against the labels",
-    caption="Eigenvalues of K after one step, centred SoftPlus, tanh teacher, n/d = n₀/d = 3/2, "
-    "N/d = 5/4, d = {d}, for η = {rates}; right: entries of the top eigenvector at the last η "
-    "against the labels, with the line that theory predicts.",
-    chosen="d, no label noise, the centring of SoftPlus. In the normalisation used here the "
-    "published η = 2 is below the threshold (θ₁ = 0.68 < 1.06): no spike; a larger rate has one.",
+    caption="Centred SoftPlus, tanh teacher, n/d = n₀/d = 3/2, N/d = 5/4, d = {d}: (a) eigenvalues "
+    "of K after one step; (b) entries of its top eigenvector against the labels, with the slope "
+    "that theory predicts. "
+    + _READINGS.replace("{high}", "1.59").replace("{low}", "0.79").replace("{threshold}", "1.06"),
+    chosen="d, no label noise, and the centring of SoftPlus.",
     references=_PAPER,
-    smoke={"d": 60, "seeds": 1, "rates": (2.0, 6.0)},
+    smoke={"d": 60, "seeds": 1, "rate": 4.0},
     quick={"d": 400, "seeds": 3},
     paper={"d": 2000, "seeds": 3},
 )
-def kernel(draft: Draft, d: int, seeds: int, rates: Sequence[float]) -> Drawing:
-    problems = [
-        Problem(
-            activation=centered("softplus"),
-            teacher="tanh",
-            width=1.25,
-            steps=[Step(samples=1.5, rate=rate)],
-            readout=Ridge(samples=1.5, penalty=1e-3),
-        )
-        for rate in rates
-    ]
-    runs = [draft.spectra("kernel", p, d=d, seeds=seeds, top=1) for p in problems]
-    last = draft.simulations.computed(leading_vectors, problems[-1], d=d, seeds=1, top=1)
-    panels = [("eigenvalue of $K$", "density")] * len(rates)
-    drawing, axes = draft.axes(*panels, (r"label $\tilde{y}_i$", r"$\sqrt{n}\,u_i$"), height=2.2)
-    for ax, rate, problem, found in zip(axes, rates, problems, runs):
-        answer = theory.kernel(problem)
-        draft.spectrum(ax, answer, found)
-        ax.set_title(rf"$\eta = {rate:g}$")
-    labels, vector = last.value[0]["labels"], last.value[0]["vectors"][:, 0]
-    vector = vector * np.sign(vector @ labels)
-    ax = axes[-1]
-    draft.cloud(ax, labels, vector, "eigenvector")
-    if answer.spikes:
-        link = problem.teacher.link  # type: ignore[attr-defined]
-        slope = np.sqrt(answer.spikes[0].overlap / moments(link).second_moment)
-        ends = np.array([labels.min(), labels.max()])
-        draft.line(ax, ends, slope * ends, "theory", color=PALETTE[0], zorder=4, label="theory")
-        aligned = float((vector @ labels) ** 2 / (len(vector) * (labels @ labels)))
-        ax.set_ylim(top=1.4 * float(vector.max()))
-        ax.legend(title=f"squared overlap {answer.spikes[0].overlap:.3f} ({aligned:.3f})")
+def kernel(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
+    problem = Problem(
+        activation=centered("softplus"),
+        teacher="tanh",
+        width=1.25,
+        steps=[Step(samples=1.5, rate=rate)],
+        readout=Ridge(samples=1.5, penalty=1e-3),
+    )
+    runs = draft.spectra("kernel", problem, d=d, seeds=seeds, top=1)
+    last = draft.simulations.computed(leading_vectors, problem, d=d, seeds=1, top=1)
+    drawing, (left, right) = draft.axes(
+        ("eigenvalue of $K$", "density"), (r"label $\tilde{y}_i$", r"$\sqrt{n}\,u_{1i}$")
+    )
+    answer = theory.kernel(problem)
+    draft.spectrum(left, answer, runs)
+    found, overlap = last.value[0], answer.spikes[0].overlap
+    _cloud(draft, right, found["labels"], found["vectors"][:, 0], float(overlap), "labels")
     return drawing
+
+
+def _cloud(draft: Draft, ax: Any, x: Any, vector: Any, overlap: float, name: str) -> None:
+    """Entries of a singular vector of norm √n against x, and the line of that squared overlap."""
+    vector = vector * np.sign(vector @ x)
+    draft.cloud(ax, x, vector, f"singular vector against {name}")
+    slope = np.sqrt(overlap * len(x) / (x @ x))
+    ends = np.array([x.min(), x.max()])
+    draft.line(ax, ends, slope * ends, "theory", color=PALETTE[0], zorder=4, label="theory")
+    found = float((vector @ x) ** 2 / (len(vector) * (x @ x)))
+    ax.set_ylim(top=1.5 * float(vector.max()))
+    ax.legend(title=f"squared overlap:\ntheory {overlap:.3f}, simulation {found:.3f}")
 
 
 def _curves(
@@ -118,8 +128,12 @@ def _curves(
     d: int,
     seeds: int,
     before: bool = True,
+    gains: Any = None,
 ) -> None:
-    """Curves along x, a problem a point, for several values of one field; theory at the same d."""
+    """Curves along x, a problem per point, for several values of one field; theory at the same d.
+
+    On the axes ``gains``, what the step takes off the error.
+    """
     grids = [Grid(problem, {path: values}) for problem in problems]
 
     def measured(quantity: str) -> Measured:
@@ -132,15 +146,22 @@ def _curves(
         line = [np.ravel(answer.initial.test)[0] for answer in curve if answer.initial is not None]
         draft.pair(ax, "before the step", 5, (fine[1], line), (x, start), color=GREY)
     for number, value in enumerate(values):
-        line = [np.ravel(answer.test)[number] for answer in curve]
-        draft.pair(ax, name.format(value), number, (fine[1], line), (x, found[:, number]))
+        after = [np.ravel(answer.test)[number] for answer in curve]
+        points = found[:, number]
+        draft.pair(ax, name.format(value), number, (fine[1], after), (x, points))
+        if gains is not None and start is not None:
+            gained = Measured.of(start.samples - points.samples)
+            less = np.subtract(line, after)
+            draft.pair(gains, name.format(value), number, (fine[1], less), (x, gained))
 
 
 @figure(
     "ba2022-samples",
-    "Test error against samples after one step of order one",
+    "Test error and gain against samples after one step of order one",
     caption="tanh, SoftPlus teacher (centred), N/d = 2, λ = 1e-4, noise of standard deviation "
-    "0.25, d = {d}, {seeds} networks a point; the step and the readout have n samples each.",
+    "0.25, d = {d}, {seeds} "
+    "networks per point; the step and the readout have n samples each: (a) test "
+    "error, (b) what the step takes off it, network by network.",
     chosen="the rates η = {rates} and no bias (the teacher is centred).",
     references=_PAPER,
     smoke={"d": 40, "seeds": 2, "samples": (0.5, 1.0, 2.0), "fine": 7, "rates": (1.0, 3.0)},
@@ -161,14 +182,21 @@ def samples(
             readout=Ridge(samples=alpha, penalty=1e-4),
         )
 
-    drawing, (ax,) = draft.axes((_SAMPLES, _RISK))
+    drawing, (ax, right) = draft.axes(
+        (_SAMPLES, _RISK), (_SAMPLES, r"gain of the step $R_0 - R_1$")
+    )
     x = np.geomspace(min(samples), max(samples), fine)
     _curves(
         draft, ax, [problem(a) for a in samples], samples, ([problem(a) for a in x], x),
-        "steps.0.rate", list(rates), r"$\eta = {:g}$", d=d, seeds=seeds,
+        "steps.0.rate", list(rates), r"$\eta = {:g}$", d=d, seeds=seeds, gains=right,
     )  # fmt: skip
     logarithmic(ax)
+    logarithmic(right, "x")
+    right.axhline(0.0, color=GREY, linewidth=0.6, zorder=0)
+    top = max(row["y"] for row in draft.rows if row["panel"] == "b" and row["source"] == "theory")
+    right.set_ylim(-0.5 * top, 1.8 * top)  # the error bars at n = N are long
     ax.legend()
+    right.legend()
     return drawing
 
 
@@ -176,7 +204,7 @@ def samples(
     "ba2022-width",
     "Test error against width after one step of order one",
     caption="tanh, ReLU teacher (centred), n/d = n₀/d = 5, λ = 1e-2, noise of standard deviation "
-    "0.1, d = {d}, {seeds} networks a point.",
+    "0.1, d = {d}, {seeds} networks per point.",
     chosen="d and the rates η = {rates}.",
     references=_PAPER,
     smoke={"d": 40, "seeds": 2, "widths": (0.5, 1.0, 2.0), "fine": 7, "rates": (1.0, 3.0)},
@@ -211,8 +239,9 @@ def width(
     "ba2022-rate",
     "From small to large steps: below the floor of all kernels",
     caption="erf network and erf teacher, N/d = 2, λ = 1e-3, noise of standard deviation 0.1, "
-    "η = N^e, d = {d}, {seeds} networks a point; the step and the readout have n samples each. "
-    "Dashed: the floor of random features and rotation-invariant kernels.",
+    "η = N^e, d = {d}, {seeds} networks per point; the step and the readout have n samples each. "
+    "Dashed: the floor of random features and rotation-invariant kernels; dotted: the slope "
+    "Θ(d/n) of the paper's upper bound for e = 1/2.",
     chosen="d; theory is that of theory §5 at the same d, where the paper has bounds.",
     references=_PAPER,
     smoke={"d": 40, "seeds": 2, "samples": (1.0, 3.0), "fine": 5, "exponents": (0.0, 0.5)},
@@ -241,8 +270,11 @@ def rate(
         "steps.0.exponent", list(exponents), r"$e = {:g}$", d=d, seeds=seeds, before=False,
     )  # fmt: skip
     draft.floor(ax, theory.bounds(problem(1.0))["linear"], "kernel floor")
+    last = float(theory.risk(problem(x[-1]).replace({"steps.0.exponent": exponents[-1]}), d=d).test)
+    look: dict[str, Any] = {"color": GREY, "linestyle": ":", "linewidth": 0.9}
+    draft.line(ax, x, 0.6 * last * x[-1] / x, "slope d/n", **look, label=r"slope $d/n$")
     logarithmic(ax)
-    ax.legend(title=r"$\eta = N^e$")
+    ax.legend(title=r"$\eta = N^e$", loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return drawing
 
 
@@ -262,7 +294,8 @@ def _several(steps: int, rate: float, alpha: float = 2.0) -> Problem:
     "ba2022-steps",
     "Gaussian equivalence over several steps",
     caption="Centred ReLU, tanh teacher, t steps with η = {rate:g}, N/d = 1.5, n₀/d = 4 (fresh), "
-    "λ = 0.01, noise of standard deviation 0.1, d = {d}, {seeds} networks a point. Lines: Gaussian "
+    "λ = 0.01, noise of standard deviation 0.1, d = {d}, {seeds} "
+    "networks per point. Lines: Gaussian "
     "features with the covariance of the very weights that were simulated; points: the network.",
     chosen="d, proportions, λ, noise, the rate, fresh batches and the numbers of steps.",
     references=_PAPER,
@@ -299,7 +332,7 @@ def steps(
     "ba2022-time",
     "Test error and alignment against the number of steps",
     caption="Centred ReLU, tanh teacher, steps with η on fresh batches, N/d = 1.5, n₀/d = 4, "
-    "n/d = 2, λ = 0.01, noise of standard deviation 0.1, d = {d}, {seeds} networks a point. "
+    "n/d = 2, λ = 0.01, noise of standard deviation 0.1, d = {d}, {seeds} networks per point. "
     "Left: test error; right: squared overlap of the top singular vector of W_t with the teacher.",
     chosen="everything but the functions. Theory: the sum of small steps (theory §7) at the same "
     "d, in which the limit d → ∞ lets no step see the ones before.",

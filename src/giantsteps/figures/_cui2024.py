@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from giantsteps import theory
-from giantsteps.displays import GREY, colours
+from giantsteps.displays import GREY
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
 from giantsteps.figures._networks import spiked_ridge
+from giantsteps.gaussian import smoothed
 from giantsteps.problem import Grid, Problem, Ridge
 from giantsteps.theory import SpikedFeatures
 
@@ -33,49 +33,35 @@ def _problem(**values: Any) -> Problem:
 
 @figure(
     "cui2024-1",
-    "The function learned along the spike",
+    "The function learned along the teacher",
     caption="tanh network, tanh teacher, N = d, n = 2d, η̃ = 2.5 (η = 2.5 N in the paper's units), "
-    "λ_s = 0.01, d = {d}, {seeds} networks; the mean of the prediction given the projection on the "
-    "spike, with a band of one standard deviation (theory), and the teacher given the same "
-    "projection (dashed).",
-    chosen="the batches n₀/d = {batches}. Theory has the lengths of the neurons that a network has "
-    "(theory §5e).",
+    "λ_s = 0.01, d = {d}, {seeds} networks; the mean of the prediction given the projection of the "
+    "input on the teacher, with a band of one standard deviation (theory), and the teacher "
+    "(dashed), for batches n₀/d = {batches}; 0 is the network before its step.",
+    chosen="the batches above 0, and d.",
     references=_PAPER,
-    smoke={"d": 60, "seeds": 2, "batches": (0.5, 4.0)},
-    quick={"d": 400, "seeds": 5, "batches": (0.5, 2.0, 8.0)},
+    smoke={"d": 60, "seeds": 2, "batches": (0.0, 4.0)},
+    quick={"d": 400, "seeds": 5, "batches": (0.0, 0.5, 2.0, 8.0)},
     paper={"d": 2000, "seeds": 10},
 )
 def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawing:
+    step = {"activation": "tanh", "teacher": "tanh", "beta": 1.0, "alpha": 2.0,
+            "eta_tilde": 2.5, "lam": 0.01}  # fmt: skip
     problems = [
-        _problem(
-            activation="tanh", teacher="tanh", beta=1.0, alpha=2.0, alpha0=alpha0,
-            eta_tilde=2.5, lam=0.01,
-        )
+        _problem(**step, alpha0=alpha0) if alpha0 else _problem(**step, alpha0=1.0).untrained()
         for alpha0 in batches
-    ]  # fmt: skip
-    means = [draft.measure(p, "learned_function.mean", d=d, seeds=seeds) for p in problems]
-    labels = [(r"projection on the spike $k$", r"prediction" if i == 0 else "")
-              for i in range(len(batches))]  # fmt: skip
+    ]
+    runs = [draft.functions(p, d=d, seeds=seeds, along="teacher") for p in problems]
+    label = r"projection on the teacher $\langle x, \beta_*\rangle$"
+    labels = [(label, "prediction" if i == 0 else "") for i in range(len(batches))]
     drawing, axes = draft.axes(*labels, height=2.1, sharey=True)
-    x = np.linspace(-3.0, 3.0, 61)  # where the simulation is asked too
-    shown = slice(2, -1, 6)
-    for number, (ax, alpha0, problem) in enumerate(zip(axes, batches, problems)):
-        model = theory.equivalent(problem, d, lengths="drawn")
-        answer = model.learned_function(problem.require_readout(), x)
-        draft.stated(answer)
-        colour = colours(6)[number]
-        lower, upper = answer.mean - answer.band, answer.mean + answer.band
-        ax.fill_between(x, lower, upper, color=colour, alpha=0.18, linewidth=0, zorder=0)
-        draft.line(ax, x, lower, "mean - band", color=colour, linewidth=0)
-        draft.line(ax, x, upper, "mean + band", color=colour, linewidth=0)
-        draft.pair(
-            ax, r"learned $C(k)$", number, (x, answer.mean), (x[shown], means[number][shown])
-        )
-        if answer.target is not None:
-            draft.line(ax, x, answer.target, "teacher", color="black", linestyle="--",
-                       linewidth=0.8, label=r"$E[f_*\,|\,k]$")  # fmt: skip
-        ax.set_title(rf"$\alpha_0 = {alpha0:g}$")
-        ax.legend(loc="upper left")
+    for ax, alpha0, problem, found in zip(axes, batches, problems, runs):
+        draft.function(ax, theory.learned_function(problem, d=d, along="teacher"), found)
+        if ax is not axes[0]:
+            legend = ax.get_legend()
+            if legend is not None:
+                legend.remove()
+        ax.set_title(rf"$\alpha_0 = {alpha0:g}$" + ("" if alpha0 else ", no step"))
     return drawing
 
 
@@ -83,7 +69,8 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawi
     "cui2024-2",
     "Learning curves after one giant step",
     caption="Constant second layer, N = d, η̃ = 1: tanh network, (a) tanh teacher, λ_s = 0.01, (b) "
-    "sin teacher, λ_s = 0.1, d = {d}, {seeds} networks a point; batches n₀/d = {batches}. Dashed: "
+    "sin teacher, λ_s = 0.1, d = {d}, {seeds} "
+    "networks per point; batches n₀/d = {batches}. Dashed: "
     "the floor of all kernels, E σ*² − μ₁*².",
     chosen="N = d, d, and the batches.",
     references=_PAPER,
@@ -154,43 +141,60 @@ def _sum_loss(alpha: float, lam: float) -> Ridge:
 
 @figure(
     "cui2024-3",
-    "Bounds of the test error at the best penalty",
-    caption="Spiked random features with c = 1, spike r = 0.9 and overlap γ = 1 written down by "
-    "hand: tanh network, sin teacher, N = d, no noise. The risk at its best penalty lies between "
-    "the two bounds; thin lines: fixed penalties λ_s.",
-    chosen="N = d, and the fixed penalties.",
+    "The functions that realise the bounds at the best penalty",
+    caption="Spiked random features with c = 1 and overlap γ = 1 written down by hand, tanh "
+    "network, sin teacher, for spikes r = {spikes}: the teacher h(k) given the projection k on the "
+    "spike, the closest multiple of μ₀(k) = E σ(rk + z), whose distance is the upper bound of the "
+    "test error at the best penalty, and the closest ν₁μ₀(k) + ν₂kμ₁(k), whose distance is the "
+    "lower bound. The legends state both.",
+    chosen="the functions and the spikes.",
     references=_PAPER,
-    smoke={"fine": 3, "penalties": (0.1,), "largest": 8.0},
-    quick={"fine": 60, "penalties": (0.01, 0.1, 1.0), "largest": 500.0},
-    paper={"fine": 120},
+    smoke={"fine": 9, "spikes": (0.9,)},
+    quick={"fine": 161, "spikes": (0.5, 0.9)},
+    paper={"fine": 401},
 )
-def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) -> Drawing:
-    drawing, (ax,) = draft.axes((_SAMPLES, _RISK))
-    model = _model("tanh", "sin", 0.9)
-    lower, upper = theory.bounds_of_model(model)
-    x = np.geomspace(0.2, largest, fine)
-    for number, lam in enumerate(penalties):
-        line = [model.risk(_sum_loss(a, lam)).test for a in x]
-        label = rf"$\lambda_s = {lam:g}$"
-        look: dict[str, Any] = {"color": colours(6)[number + 1], "linewidth": 0.8, "zorder": 3}
-        draft.pair(ax, label, number, (x, line), None, **look)
-
-    def best(alpha: float) -> float:
-        found = minimize_scalar(
-            lambda log: float(model.risk(_sum_loss(alpha, 10.0**log)).test),
-            bounds=(-4.0, 4.0), method="bounded", options={"xatol": 1e-3},
-        )  # fmt: skip
-        return float(found.fun)
-
-    draft.pair(ax, r"best $\lambda_s$", 0, (x, [best(a) for a in x]), None, linewidth=2.4)
-    for level, name, style in ((upper, "upper bound", "--"), (lower, "lower bound", ":")):
-        look = {"color": "black", "linestyle": style, "linewidth": 0.8}
-        draft.line(ax, x[[0, -1]], [level, level], name, **look, label=name)
-    draft.references |= {"cui2024": None}
-    logarithmic(ax, "x")
-    ax.set_ylim(bottom=0.0)
-    ax.legend()
+def bounds(draft: Draft, fine: int, spikes: Sequence[float]) -> Drawing:
+    label = r"projection on the spike $k$"
+    drawing, axes = draft.axes(
+        *((label, "function of $k$" if i == 0 else "") for i in range(len(spikes))), sharey=True
+    )
+    x = np.linspace(-4.0, 4.0, fine)
+    for ax, spike in zip(axes, spikes):
+        model = _model("tanh", "sin", spike)
+        found = draft.stated(model.bounds())
+        shown = _closest(model, x)
+        draft.line(ax, x, shown["target"], "teacher", color="black", linestyle="--", linewidth=0.8,
+                   label="teacher $h(k)$")  # fmt: skip
+        upper, lower = found.ceilings["infinite penalty"], found.floors["optimal penalty"]
+        named = {
+            "infinite penalty": rf"upper bound, $R \leq {float(upper):.3f}$",
+            "optimal penalty": rf"lower bound, $R \geq {float(lower):.3f}$",
+        }
+        for number, (name, text) in enumerate(named.items()):
+            draft.pair(ax, text, number, (x, shown[name]), None)
+        ax.set_title(rf"$r = {spike:g}$")
+        ax.set_ylim(-1.6, 2.2)
+        ax.legend(loc="upper left")
     return drawing
+
+
+def _closest(model: SpikedFeatures, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """h(k) and its projections on μ₀(k), and on μ₀(k) and kμ₁(k), in mean square (theory §4)."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(101)
+    points, root = np.concatenate([nodes, x]), np.sqrt(weights)[:, None]
+    strength, scale = float(model.spikes[0, 0]), math.sqrt(float(model.bulk.totals[0]))
+    seen = smoothed(model.activation, strength * points, np.full_like(points, scale))
+    target = model.target(points[:, None])
+    bases = {
+        "infinite penalty": np.stack([seen.mean], axis=-1),
+        "optimal penalty": np.stack([seen.mean, points * seen.slope], axis=-1),
+    }
+    found = {"target": target[len(nodes) :]}
+    for name, basis in bases.items():
+        inside = slice(None, len(nodes))
+        fit = np.linalg.lstsq(basis[inside] * root, target[inside] * root[:, 0], rcond=None)[0]
+        found[name] = basis[len(nodes) :] @ fit
+    return found
 
 
 @figure(
@@ -198,7 +202,7 @@ def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) 
     "Spiked random features: error against samples for several spikes",
     caption="Spiked random features with c = 1, overlap γ = 1 and spike r, weights on the sphere, "
     "N = d, λ_s = 0.1: (a) sin activation, sign teacher; (b) tanh, tanh. Points: direct draws of "
-    "the model, d = {d}, {seeds} draws a point; lines: theory at the same d.",
+    "the model, d = {d}, {seeds} draws per point; lines: theory at the same d.",
     chosen="N = d, the overlap γ = 1, the spikes r = {spikes} and d.",
     references=_PAPER,
     smoke={"d": 60, "seeds": 2, "spikes": (0.0, 1.0), "samples": (0.5, 2.0), "fine": 4},
@@ -238,7 +242,7 @@ def spiked(
     "cui2024-5",
     "Test error against width after one giant step",
     caption="tanh network, sin teacher, n₀/d = 1.5, n/d = 1.2, λ_s = 0.1, constant second layer, "
-    "d = {d}, {seeds} networks a point; η̃ = {rates}.",
+    "d = {d}, {seeds} networks per point; η̃ = {rates}.",
     chosen="the rates η̃ and d.",
     references=_PAPER,
     smoke={"d": 50, "seeds": 2, "rates": (1.0,), "widths": (0.5, 1.5), "fine": 5},

@@ -7,8 +7,19 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from giantsteps.answers import Answer, Spectrum, require
-from giantsteps.displays import DOUBLE, GREY, MARKERS, SINGLE, SpectrumDisplay, colours
+from giantsteps.answers import Answer, LearnedFunction, Spectrum, require
+from giantsteps.displays import (
+    DOUBLE,
+    GREY,
+    MARKERS,
+    SINGLE,
+    LearnedFunctionDisplay,
+    SpectrumDisplay,
+    colours,
+    draw_curve,
+    draw_floor,
+    draw_points,
+)
 from giantsteps.figures._measured import Measured
 from giantsteps.figures._simulations import Pending, Simulations
 from giantsteps.problem import Grid, Problem
@@ -23,10 +34,6 @@ __all__ = ["Draft", "logarithmic"]
 Values: TypeAlias = Any
 
 Some = TypeVar("Some", bound=Answer)
-
-#: Error bars are so many standard errors.
-BARS = 3.0
-_FLOOR: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 0.8}
 
 
 @dataclass(kw_only=True)
@@ -94,7 +101,16 @@ class Draft:
     ) -> Pending[list[Spectrum]]:
         """Whole spectra, one per seed: ``"weights"``, ``"kernel"`` or ``"features"``."""
         self.noted(problem)
-        return self.simulations.spectra(question, problem, d=d, seeds=seeds, **options)
+        return self.simulations.answers(Spectrum, question, problem, d=d, seeds=seeds, **options)
+
+    def functions(
+        self, problem: Problem, *, d: int, seeds: int, **options: Any
+    ) -> Pending[list[LearnedFunction]]:
+        """Learned functions, one per seed."""
+        self.noted(problem)
+        return self.simulations.answers(
+            LearnedFunction, "learned_function", problem, d=d, seeds=seeds, **options
+        )
 
     # Drawing ----------------------------------------------------------------------------------
 
@@ -117,6 +133,8 @@ class Draft:
             ax.set_ylabel(y)
             ax.set_label(letter)
             self.panels[letter] = (x, y)
+            if count > 1:
+                ax.set_title(f"({letter})", loc="left")
         return drawing, list(grid[0])
 
     def record(
@@ -131,14 +149,13 @@ class Draft:
     def line(self, ax: Axes, x: Values, y: Values, series: str, **look: Any) -> None:
         """Theory."""
         self.record(ax, _plain(series), "theory", x, y, np.nan)
-        ax.plot(x, y, **({"zorder": 2} | look))
+        draw_curve(ax, x, y, **look)
 
     def points(self, ax: Axes, x: Values, measured: Measured, series: str, **look: Any) -> None:
         """Simulation, with error bars of three standard errors."""
         mean, error = measured.mean, measured.standard_error
         self.record(ax, _plain(series), "simulation", x, mean, error)
-        shown: dict[str, Any] = {"linestyle": "none", "elinewidth": 0.8, "zorder": 3} | look
-        ax.errorbar(x, mean, yerr=BARS * error, **shown)
+        draw_points(ax, x, mean, error, **look)
 
     def cloud(self, ax: Axes, x: Values, y: Values, series: str, **look: Any) -> None:
         """Many simulated points without error bars."""
@@ -168,7 +185,7 @@ class Draft:
     def floor(self, ax: Axes, level: float, label: str) -> None:
         """A dashed horizontal line."""
         self.record(ax, _plain(label), "reference", np.nan, level, np.nan)
-        ax.axhline(level, **_FLOOR, label=label, zorder=1)
+        draw_floor(ax, level, label=label)
 
     def mark(self, ax: Axes, place: float, label: str = "", **look: Any) -> None:
         """A thin vertical line."""
@@ -198,6 +215,26 @@ class Draft:
             self.record(ax, "spike (y: overlap)", "simulation", mark.value, mark.overlap, np.nan)
         if display.values is not None:
             self.record(ax, "values", "simulation", display.values, np.nan, np.nan)
+        return display
+
+    def function(
+        self, ax: Axes, answer: LearnedFunction, runs: Pending[list[LearnedFunction]]
+    ) -> LearnedFunctionDisplay:
+        """A learned function by theory with its band, over the mean of the simulated ones."""
+        self.stated(answer)
+        letter, labels = ax.get_label(), (ax.get_xlabel(), ax.get_ylabel())
+        display = LearnedFunctionDisplay.from_answers(answer, runs.value, ax=ax)
+        ax.set_xlabel(labels[0])
+        ax.set_ylabel(labels[1])
+        ax.set_label(letter)
+        curves = {"mean": display.mean, "mean - band": display.mean - display.band,
+                  "mean + band": display.mean + display.band}  # fmt: skip
+        if display.target is not None:
+            curves["teacher"] = display.target
+        for series, curve in curves.items():
+            self.record(ax, series, "theory", display.x, curve, np.nan)
+        error = np.nan if display.found_error is None else display.found_error
+        self.record(ax, "mean", "simulation", display.points, display.found, error)
         return display
 
 

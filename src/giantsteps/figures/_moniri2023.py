@@ -39,7 +39,7 @@ def _problem(teacher: Any, rate: float, exponent: float, penalty: float = 0.01) 
 
 @figure(
     "moniri2023-spectra",
-    "One and two polynomial spikes in the features",
+    "One and two polynomial spikes in the features (settings chosen here)",
     caption="Singular values of Φ = N^{{-1/2}} σ(X̃W₁) for η = {rate:g} N^e, e = {exponents}, "
     "σ = tanh + 0.6 tanh² centred, teacher sin, N = d, n₀ = 4d, n = 2d, d = {d}: below e = 1/4 one "
     "spike leaves the bulk, above it a second one.",
@@ -63,7 +63,7 @@ def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[f
 
 @figure(
     "moniri2023-vectors",
-    "The left singular vectors are monomials of the step's direction",
+    "The left singular vectors are monomials of the step's direction (settings chosen here)",
     caption="Entries of the first two left singular vectors of Φ against z = ⟨x, b⟩/‖b‖, "
     "η = {rate:g} N^{{{exponent:g}}}, σ = tanh + 0.6 tanh² centred, teacher sin, N = d, n₀ = 4d, "
     "n = 2d, d = {d}. Lines: the cosine that theory gives times z and z²/√3. At such d the neurons "
@@ -93,16 +93,18 @@ def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
         overlap = spike.overlap if spike is not None else 0.0
         y = np.sqrt(overlap) * basis(x)
         draft.line(ax, x, y, "theory", color=PALETTE[0], label="theory", zorder=4)
-        ax.legend(title=f"squared overlap {overlap:.3f} ({found:.3f})", loc="upper center")
+        title = f"squared overlap:\ntheory {overlap:.3f}, simulation {found:.3f}"
+        ax.legend(title=title, loc="upper center")
     return drawing
 
 
 @figure(
     "moniri2023-errors",
-    "Errors against the exponent of the rate: degree by degree",
+    "Errors against the exponent of the rate: degree by degree (settings chosen here)",
     caption="Test and training error against e, η = {rate:g} N^e, σ = tanh + 0.6 tanh² centred, "
     "N = d, n₀ = 4d, n = 2d, λ = 0.01; (a) teacher He₁, (b) teacher He₁ + He₂/√2 (a linear and a "
-    "quadratic part), {seeds} networks a point at d = {d}. Solid: theory §5 at that d; dashed: the "
+    "quadratic part), {seeds} "
+    "networks per point at d = {d}. Solid: theory §5 at that d; dashed: the "
     "limits of ℓ = 0, 1, 2 spikes; dotted verticals: where the limit has its stairs.",
     chosen="the activation, all proportions, the rate, λ and d. The limits include the "
     "lengthening κ₀ of the neurons, which the paper's quadratic term leaves out.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def _problem(
 
 @figure(
     "moniri2026-spectra",
-    "The spectrum of the weights after two steps",
+    "The spectrum of the weights after two steps (settings chosen here)",
     caption="Singular values of W₂, exponents {exponents} with rate 2, N = d, n₀ = 4d, d = {d}; "
     "σ = tanh + tanh², teacher sin x − cos 1.5x (both centred): fresh batches (left), one batch "
     "twice (right).",
@@ -75,10 +76,11 @@ def spectra(draft: Draft, d: int, seeds: int, exponents: tuple[float, float]) ->
 
 @figure(
     "moniri2026-count",
-    "The number of outliers over the two exponents",
-    caption="Terms of W₂ that do not vanish, over the exponents (e₁, e₂) of the two steps, in the "
-    "limit: the first outlier, and one more for each k = 1 … ⌊e₂/(1/2 − e₁)⌋ for "
-    "which the Hermite coefficient of order k + 1 is not zero. Lines: e₂ = k(1/2 − e₁).",
+    "The number of outliers over the two exponents (settings chosen here)",
+    caption="Over the exponents (e₁, e₂) of the two steps, in the limit: (a) all outliers of W₂, "
+    "(b) the formula ⌊e₂/(1/2 − e₁)⌋ of the paper's abstract. The formula counts what the second "
+    "step adds; all outliers are these, if the Hermite coefficient of order k + 1 does not vanish "
+    "for each k up to it, and the outlier along A that both steps share. Lines: e₂ = k(1/2 − e₁).",
     chosen=f"{_CHOSEN}.",
     references=_PAPER,
     smoke={"fine": 8},
@@ -86,23 +88,32 @@ def spectra(draft: Draft, d: int, seeds: int, exponents: tuple[float, float]) ->
     paper={"fine": 197},
 )
 def count(draft: Draft, fine: int) -> Drawing:
-    drawing, (ax,) = draft.axes((r"first exponent $e_1$", r"second exponent $e_2$"), height=2.7)
+    label = (r"first exponent $e_1$", r"second exponent $e_2$")
+    drawing, axes = draft.axes(label, label, height=2.6)
     first, second = np.linspace(0.0, 0.49, fine), np.linspace(0.0, 0.5, fine)
     problem = _problem("sin", (0.25, 0.25), "fresh")
     grid = Grid(problem, {"steps.0.exponent": first, "steps.1.exponent": second})
     answer = draft.stated(theory.outlier_count(grid))
-    OutlierMapDisplay(answer).plot(ax=ax)
-    for e2, row in zip(second, np.asarray(answer.count).T):
-        draft.record(ax, f"outliers at e2 = {e2:.4g}", "theory", first, row, np.nan)
+    formula = np.floor(second / (0.5 - first[:, None]) + 1e-9)
+    counts = {
+        "all outliers of $W_2$": answer,
+        "formula of the abstract": replace(answer, count=formula),
+    }
+    for ax, (title, shown) in zip(axes, counts.items()):
+        OutlierMapDisplay(shown).plot(ax=ax)
+        ax.set_title(title)
+        for e2, row in zip(second, np.asarray(shown.count).T):
+            draft.record(ax, f"outliers at e2 = {e2:.4g}", "theory", first, row, np.nan)
     return drawing
 
 
 @figure(
     "moniri2026-overlap",
-    "What a reused batch sees and a fresh one does not",
+    "What a reused batch sees and a fresh one does not (settings chosen here)",
     caption="Largest squared overlap with the teacher among the leading singular vectors of W₂ "
     "against the rate of both steps, e = (0.35, 0.45), teacher He₂/2 + He₃/√12, N = d, n₀ = 4d, "
-    "d = {d}, {seeds} networks a point: fresh batches or one batch twice. The overlap of a network "
+    "d = {d}, {seeds} "
+    "networks per point: fresh batches or one batch twice. The overlap of a network "
     "is summed over its two leading singular vectors.",
     chosen=f"{_CHOSEN} and d.",
     references=_PAPER,
@@ -146,10 +157,10 @@ def _found(draft: Draft, problems: Sequence[Problem], d: int, seeds: int) -> Mea
 
 @figure(
     "moniri2026-exponents",
-    "Information exponents one, two and three",
+    "Information exponents one, two and three (settings chosen here)",
     caption="Squared length of the teacher in the span of the two leading singular vectors of W₂, "
     "against the exponent e₂ of the second step (e₁ = 0.35, rates 2, N = d, n₀ = 4d, d = {d}, "
-    "{seeds} networks a point), for teachers of information exponent one (sin), two "
+    "{seeds} networks per point), for teachers of information exponent one (sin), two "
     "(He₂/2 + He₃/√12) and three (He₃/√6): (a) fresh batches, (b) one batch twice.",
     chosen=f"{_CHOSEN}, the teachers and d.",
     references=_PAPER,

@@ -14,7 +14,23 @@ from giantsteps import simulation
 from giantsteps.problem import Problem
 from giantsteps.theory import risk_of_weights
 
-__all__ = ["leading_vectors", "risk_of_its_weights", "spiked_ridge"]
+__all__ = ["leading_direction", "leading_vectors", "risk_of_its_weights", "spiked_ridge"]
+
+
+def leading_direction(
+    problem: Problem, d: int, seed: int, *, device: str | None = None
+) -> dict[str, Any]:
+    """The first left singular ``vector`` of the weights, and the ``teacher``'s direction, both
+    times √d."""
+    arrays = simulation.run(problem, d, seed, device=device).arrays
+    weights = arrays[f"W{len(problem.steps)}"]
+    xp = array_namespace(weights)
+    _, vectors = xp.linalg.eigh(weights @ xp.matrix_transpose(weights))
+    scale = math.sqrt(d)
+    return {
+        "vector": scale * _host(vectors[:, -1]),
+        "teacher": scale * _host(arrays["beta"])[:, 0],
+    }
 
 
 def leading_vectors(

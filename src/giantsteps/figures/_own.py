@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from giantsteps import theory
-from giantsteps.displays import GREY, PhaseDiagramDisplay
+from giantsteps.displays import GREY, PhaseDiagramDisplay, colours
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.problem import Grid, Init, Problem, Ridge, Step
@@ -23,7 +25,8 @@ _PAPERS = ("ba2022", "moniri2023", "cui2024")
     "own-rates",
     "One curve from no step to a giant step",
     caption="Test error against the learning rate η, tanh network, sin teacher, N = 1.5 d, "
-    "n₀ = 4d, n = 3d, λ = 0.1, Δ = 0.05, gaussian second layer, d = {d}, {seeds} networks a point. "
+    "n₀ = 4d, n = 3d, λ = 0.1, Δ = 0.05, gaussian second layer, d = {d}, {seeds} "
+    "networks per point. "
     "The equivalent model (theory §5) at that d over simulation, beside the limits it joins: a "
     "step of order one (theory §4) and of order √N (theory §5, N → ∞). Verticals: the rate at "
     "which the spike leaves the bulk, and the stairs N^{{1/4}}, N^{{1/3}} and √N.",
@@ -118,4 +121,52 @@ def phases(draft: Draft, d: int, fine: int) -> Drawing:
         for number, piece in enumerate(line.pieces):
             name = f"{line.label} {number}".replace("$", "")
             draft.record(ax, name, "theory", piece[:, 0], piece[:, 1], np.nan)
+    return drawing
+
+
+@figure(
+    "own-bounds",
+    "Bounds of the test error at the best penalty",
+    caption="Spiked random features with c = 1, spike r = 0.9 and overlap γ = 1 written down by "
+    "hand: tanh network, sin teacher, N = d, no noise. The risk at its best penalty lies between "
+    "the two bounds of cui2024; thin lines: fixed penalties λ_s.",
+    references=("cui2024",),
+    smoke={"fine": 3, "penalties": (0.1,), "largest": 8.0},
+    quick={"fine": 40, "penalties": (0.01, 0.1, 1.0), "largest": 500.0},
+    paper={"fine": 120},
+)
+def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) -> Drawing:
+    drawing, (ax,) = draft.axes((r"readout samples $\alpha = n/d$", r"test error $R$"))
+    model = theory.SpikedFeatures(
+        activation="tanh", teacher="sin", width=1.0, spikes=0.9, overlap=1.0, bulk=1.0
+    )
+    x = np.geomspace(0.2, largest, fine)
+
+    def error(alpha: float, lam: float) -> float:
+        readout = Ridge(samples=float(alpha), penalty=lam / float(alpha))
+        return float(draft.stated(model.risk(readout)).test)
+
+    def best(alpha: float) -> float:
+        found = minimize_scalar(
+            lambda log: error(alpha, 10.0**log),
+            bounds=(-4.0, 4.0), method="bounded", options={"xatol": 1e-3},
+        )  # fmt: skip
+        return float(found.fun)
+
+    for number, lam in enumerate(penalties):
+        look: dict[str, Any] = {"color": colours(6)[number + 1], "linewidth": 0.8, "zorder": 3}
+        curve = (x, [error(a, lam) for a in x])
+        draft.pair(ax, rf"$\lambda_s = {lam:g}$", number, curve, None, **look)
+    draft.pair(ax, r"best $\lambda_s$", 0, (x, [best(a) for a in x]), None, linewidth=2.4)
+    found = draft.stated(model.bounds())
+    levels = (
+        (found.ceilings["infinite penalty"], "upper bound", "--"),
+        (found.floors["optimal penalty"], "lower bound", ":"),
+    )
+    for level, name, style in levels:
+        look = {"color": "black", "linestyle": style, "linewidth": 0.8}
+        draft.line(ax, x[[0, -1]], [level, level], name, **look, label=name)
+    logarithmic(ax, "x")
+    ax.set_ylim(bottom=0.0)
+    ax.legend()
     return drawing

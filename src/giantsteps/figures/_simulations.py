@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps import campaign
-from giantsteps.answers import Spectrum
+from giantsteps.answers import Answer, Spectrum
 from giantsteps.campaign import Cells, Progress, Store, read_answers, read_table
 from giantsteps.errors import StoreError
 from giantsteps.problem import Grid, Problem
@@ -22,6 +22,7 @@ __all__ = ["Pending", "Simulations"]
 
 Array = NDArray[np.float64]
 T = TypeVar("T")
+Some = TypeVar("Some", bound=Answer)
 #: ``compute(problem, d, seed, device=…, **options)``: numbers of one network by name. A function
 #: of a module, so that workers find it; its options are plain data.
 Compute: TypeAlias = Callable[..., Mapping[str, Any]]
@@ -75,15 +76,22 @@ class Simulations:
 
         return Pending(self, reader)
 
-    def spectra(
-        self, question: str, problem: Problem, *, d: int, seeds: int, **options: Any
-    ) -> Pending[list[Spectrum]]:
-        """Simulated spectra with all their values, one per seed."""
+    def answers(
+        self,
+        kind: type[Some],
+        question: str,
+        problem: Problem,
+        *,
+        d: int,
+        seeds: int,
+        **options: Any,
+    ) -> Pending[list[Some]]:
+        """Simulated answers of that kind with all their values, one per seed."""
         (cells,) = self._ask(problem, QUESTIONS[question], d, seeds, options)
 
-        def reader(store: Store) -> list[Spectrum]:
-            (found,) = read_answers(cells, store, bulk=True)
-            return [answer for answer in found if isinstance(answer, Spectrum)]
+        def reader(store: Store) -> list[Some]:
+            (found,) = read_answers(cells, store, bulk=kind is Spectrum)
+            return [answer for answer in found if isinstance(answer, kind)]
 
         return Pending(self, reader)
 

@@ -13,6 +13,11 @@ from giantsteps.problem._covariance import Covariance, SpikedCovariance
 from giantsteps.problem._grid import Grid
 from giantsteps.problem._input_laws import INPUTS as INPUTS
 from giantsteps.problem._inputs import Inputs, Isotropic
+from giantsteps.problem._learning_rate import (
+    LearningRate,
+    learning_rate_of_rate,
+    rate_of_learning_rate,
+)
 from giantsteps.problem._parts import BATCHES as BATCHES
 from giantsteps.problem._parts import OUTPUTS as OUTPUTS
 from giantsteps.problem._parts import WEIGHTS as WEIGHTS
@@ -33,6 +38,7 @@ from giantsteps.problem._serialize import to_toml as to_toml
 from giantsteps.problem._step import LOSSES as LOSSES
 from giantsteps.problem._step import RULES as RULES
 from giantsteps.problem._step import Step
+from giantsteps.problem._validation import is_binary as is_binary
 
 __all__ = [
     "CONVENTIONS",
@@ -44,6 +50,7 @@ __all__ = [
     "Init",
     "Inputs",
     "Isotropic",
+    "LearningRate",
     "PowerLaw",
     "Problem",
     "Ridge",
@@ -54,4 +61,6 @@ __all__ = [
     "Vocabulary",
     "as_second_layer",
     "conventions_table",
+    "learning_rate_of_rate",
+    "rate_of_learning_rate",
 ]

@@ -240,7 +240,7 @@ class Problem(Part):
         """Return the readout, or raise :class:`InvalidProblem` if the problem has none."""
         if self.readout is None:
             raise InvalidProblem(
-                "readout", None, "a Ridge(samples=..., penalty=...) for this question"
+                "readout", None, "given for this question: Ridge(samples=..., penalty=...)"
             )
         return self.readout
 

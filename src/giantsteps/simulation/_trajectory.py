@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from giantsteps.answers import Trajectory
+from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._cost import fits_memory
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._engine._largest import largest_of
@@ -29,6 +30,8 @@ def trajectory(run: Run, top: int) -> Trajectory:
     ----------
     theory §0, §2.
     """
+    if not run.problem.steps:
+        raise InvalidProblem("steps", (), "at least one step for this question")
     top = as_top(top, 1)
     xp, count = run.backend.xp, len(run.problem.steps) + 1
     cells = None if run.problem.readout is None else cells_of(run.problem, run.d)

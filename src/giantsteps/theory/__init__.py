@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         quadratic_loss_drop as quadratic_loss_drop,
     )
     from giantsteps.theory.questions.training_loss import training_loss as training_loss
+    from giantsteps.theory.questions.trajectory import trajectory as trajectory
     from giantsteps.theory.questions.weights import weights as weights
     from giantsteps.theory.scope.page import scope_table as scope_table
     from giantsteps.theory.search.critical_rate import critical_rate as critical_rate
@@ -78,6 +79,7 @@ _LAZY = {
     "staircase_exponents": "steps.staircase.staircase",
     "staircase_risk": "questions.risk",
     "training_loss": "questions.training_loss",
+    "trajectory": "questions.trajectory",
     "weights": "questions.weights",
 }
 

@@ -273,7 +273,7 @@ def _row(f: Finding, t: float | None, u: float | None) -> dict[str, Any]:
         "t": t,
         "uniform": u,
         "residual": f.residual,
-        "quadrature": f.quadrature,
+        "numerics": f.numerics,
         "violated": list(f.violated),
         "failure": f.failure,
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,12 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps import theory
 from giantsteps.campaign import Cells, Store, mean_and_error
 from giantsteps.comparison.certify._design import Setting
 from giantsteps.errors import NotConverged
-from giantsteps.gaussian import Rule, coordinate_rule
-from giantsteps.theory import SpikedFeatures
 
 __all__ = ["Finding", "Plan", "Prediction", "found", "networks", "predict"]
 
@@ -74,9 +70,9 @@ class Finding:
         Means over a block's networks, which no other setting has.
     residual : float
         Of the solver; 0 for closed forms.
-    quadrature : float
-        Relative change when the nodes of the spike coordinates are doubled; NaN where there are
-        none.
+    numerics : float
+        The theory's own estimate of the relative error of its quadratures and linear systems, by a
+        second resolution; NaN where it gives none.
     violated : tuple of str
         Assumptions of the theory that the setting does not satisfy.
     failure : str
@@ -92,7 +88,7 @@ class Finding:
     theory: Array
     simulated: Array
     residual: float
-    quadrature: float
+    numerics: float
     violated: tuple[str, ...] = ()
     failure: str = ""
 
@@ -124,7 +120,7 @@ class Prediction:
 
     theory: Array
     residual: float = math.nan
-    quadrature: float = math.nan
+    numerics: float = math.nan
     violated: tuple[str, ...] = ()
     failure: str = ""
 
@@ -134,14 +130,13 @@ def predict(setting: Setting, plan: Plan, answers: Mapping[int, Any] | None = No
     family, known = setting.kind, answers or {}
     try:
         said = [known.get(d) or family.asked.predict(setting.problem, d) for d in plan.sizes]
-        quadrature = _quadrature(setting, plan.sizes[1])
     except (NotConverged, np.linalg.LinAlgError) as error:
         return Prediction(np.full(2, np.nan), failure=f"{type(error).__name__}: {error}")
     solution = getattr(said[1], "solution", None)
     return Prediction(
         theory=np.array([family.asked.number(answer, family.quantity) for answer in said]),
         residual=0.0 if solution is None else float(np.max(solution.residual)),
-        quadrature=quadrature,
+        numerics=math.nan if solution is None else float(np.max(solution.error)),
         violated=(family.slow,) if family.slow else getattr(said[1], "violated", ()),
     )
 
@@ -177,29 +172,7 @@ def found(
         theory=prediction.theory,
         simulated=simulated,
         residual=prediction.residual,
-        quadrature=prediction.quadrature,
+        numerics=prediction.numerics,
         violated=prediction.violated,
         failure=prediction.failure,
     )
-
-
-class _Doubled(SpikedFeatures):
-    """The equivalent model with twice the nodes along each spike coordinate."""
-
-    @property
-    def coordinates(self) -> Rule:
-        if self.rank > 1:
-            return coordinate_rule(self.rank, nodes=62)
-        return coordinate_rule(1, reach=8.5, nodes=160)
-
-
-def _quadrature(setting: Setting, d: int) -> float:
-    """Relative change of the test error when the nodes are doubled."""
-    problem = setting.problem
-    if setting.kind.question != "risk" or not problem.steps:
-        return math.nan
-    model = theory.equivalent(problem, d)
-    fields = {f.name: getattr(model, f.name) for f in dataclasses.fields(model)}
-    readout = problem.realised(d).require_readout()
-    once, twice = model.risk(readout).test, _Doubled(**fields).risk(readout).test
-    return abs(float(twice) / float(once) - 1)

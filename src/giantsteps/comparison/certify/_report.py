@@ -89,7 +89,7 @@ def _setting(c: Certificate, f: Finding) -> list[str]:
         str(f.setting.number), f.setting.family, f"{problem.activation.canonical} → {teacher}",
         steps or "none", _number(float(f.theory[1])), _number(float(f.simulated[1].mean())),
         _percent(f.gap, sign=True), _percent(f.resolution), f"{t:+.2f}", f"{u:.3f}",
-        _small(f.residual), _small(f.quadrature),
+        _small(f.residual), _small(f.numerics),
         "failed" if f.failure else "yes" if f.exact else "no",
     ]  # fmt: skip
 

@@ -20,9 +20,9 @@ __all__ = ["NeuronCovariance"]
 class NeuronCovariance:
     r"""Covariances Σ_t/d = d⁻¹Σ_c m_tc Ω_c of the neurons of each type, apart from their spikes.
 
-    Operators Ω_c are diagonal in given directions ι, or sums n₀⁻¹Σ_i ψ(i) x_ix_iᵀ over the samples of
-    a batch, or products of two such sums (`giantsteps.theory.solver.bulk`). Special vectors are the r
-    spikes, the teacher's remainder, and those that norms of neurons go with.
+    Operators Ω_c are diagonal in given directions ι, or sums n₀⁻¹Σ_i ψ(i) x_ix_iᵀ over the samples
+    of a batch, or products of two such sums (`giantsteps.theory.solver.bulk`). Special vectors are
+    the r spikes, the teacher's remainder, and those that norms of neurons go with.
 
     ======  ============  =========  =====================================================
     symbol  attribute     shape      meaning

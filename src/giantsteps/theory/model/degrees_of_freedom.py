@@ -18,8 +18,8 @@ __all__ = ["degrees_of_freedom_of_model"]
 def degrees_of_freedom_of_model(model: SpikedFeatures, readout: Ridge) -> DegreesOfFreedom:
     r"""κ, df₁ and df₂ from ω(k), without cancellation.
 
-    Labels of pure noise have the training error E[ω²(1 + s)], s(k) ≥ 0 the spread that the fit of noise
-    adds at new points, which is (E ω)² dκ/dλ. So
+    Labels of pure noise have the training error E[ω²(1 + s)], s(k) ≥ 0 the spread that the fit of
+    noise adds at new points, which is (E ω)² dκ/dλ. So
 
     .. math:: df_1 = E_k[ωV],\qquad κ = \frac{λ}{E_k[ω]},\qquad
               df_2 = 1 - \frac{dλ}{dκ} = \frac{\mathrm{Var}_k[ω] + E_k[ω²s]}{E_k[ω²(1 + s)]} .

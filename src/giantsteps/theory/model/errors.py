@@ -13,7 +13,8 @@ from scipy.special import gammaln
 from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.gaussian import hermite_coefficients, hermite_functions
-from giantsteps.problem import Ridge
+from giantsteps.problem import Ridge, is_binary
+from giantsteps.theory.model.classification import Predicted, wrong_sign
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.model.rules import LEVELS
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -29,8 +30,8 @@ __all__ = ["Cell", "Solved", "refine", "ridge_batch", "risk_of_models", "solve_c
 _FAR_SHARE = 1e-4
 #: Numbers that a stack of cells may hold at once.
 _MEMORY = 6_000_000
-#: Changes to the next resolution below which an answer is good, and above which it is none: of models
-#: of several steps, whose equations are approximate, and of one.
+#: Changes to the next resolution below which an answer is good, and above which it is none: of
+#: models of several steps, whose equations are approximate, and of one.
 _GOOD, _BAD = (1e-3, 1e-9), (3e-3, 1e-6)
 _ROUNDING = 1e-13
 #: Channels that a continuous second layer has, for the memory.
@@ -46,7 +47,7 @@ class Solved:
 
     readouts: list[Readout]
     residual: FloatArray
-    iterations: FloatArray
+    iterations: Array
 
 
 def solve_cells(
@@ -65,7 +66,7 @@ def solve_cells(
 def _solve(cells: Sequence[Cell], systems: Sequence[System]) -> Solved:
     """The readouts of systems that belong to the cells."""
     readouts: list[Readout | None] = [None] * len(cells)
-    residual, iterations = np.zeros(len(cells)), np.zeros(len(cells))
+    residual, iterations = np.zeros(len(cells)), np.zeros(len(cells), dtype=int)
     for members in _stacks(systems):
         whole = System.stack([systems[i] for i in members])
         ranks = whole.decomposed[2]
@@ -75,7 +76,10 @@ def _solve(cells: Sequence[Cell], systems: Sequence[System]) -> Solved:
             solved = solve_state(Equations(stack), stack.penalty)
             places = [members[position] for position in some]
             for position, i in enumerate(places):
-                residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
+                residual[i], iterations[i] = (
+                    solved.residual[position],
+                    solved.iterations[position],
+                )
                 if not solved.converged[position]:
                     raise _not_converged(*cells[i], residual[i], int(iterations[i]))
             found = read_out(solved.state)
@@ -86,8 +90,8 @@ def _solve(cells: Sequence[Cell], systems: Sequence[System]) -> Solved:
         if found.far[0] > _FAR_SHARE:
             raise NotCovered(
                 f"{readout} on {model.describe()}",
-                "σ saturates, so samples far along the spike have no feature variance and λ → 0 has "
-                "no limit",
+                "σ saturates, so samples far along the spike have no feature variance and λ → 0 "
+                "has no limit",
                 "a larger penalty",
             )
     return Solved(known, residual, iterations)
@@ -108,7 +112,7 @@ def _systems(cells: Sequence[Cell], levels: Sequence[int]) -> list[System]:
 
 
 def _stacks(systems: Sequence[System]) -> Iterator[list[int]]:
-    """Indices of systems that are solved together: of one shape, and as many as the memory holds."""
+    """Indices of systems solved together: of one shape, and as many as the memory holds."""
     groups: dict[object, list[int]] = {}
     for i, system in enumerate(systems):
         groups.setdefault(system.shape, []).append(i)
@@ -155,7 +159,7 @@ class Refined:
     levels: list[int]
     error: FloatArray
     residual: FloatArray
-    iterations: FloatArray
+    iterations: Array
 
 
 def refine(cells: Sequence[Cell]) -> Refined:
@@ -192,11 +196,12 @@ def refine(cells: Sequence[Cell]) -> Refined:
             found[i] = solved.readouts[position]
             residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
     error = np.maximum(error, np.maximum(_ROUNDING, 10.0 * residual))
-    for i in np.flatnonzero(error > [_BAD[model.levels[0] > 0] for model, _ in cells]):
-        model, readout = cells[i]
+    bad = np.flatnonzero(error > [_BAD[model.levels[0] > 0] for model, _ in cells])
+    for cell in bad.tolist():
+        model, readout = cells[cell]
         raise NotConverged(
             f"the quadratures of {model.describe()} with {readout}",
-            float(error[i]),
+            float(error[cell]),
             LEVELS,
             "a smaller rate, a larger penalty, or smoother functions",
         )
@@ -219,6 +224,10 @@ def ridge_batch(cells: Sequence[Cell]) -> RidgeBatch:
         by_degree(model.at_level(level), found, level)
         for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True)
     ]
+    wrong = [
+        wrong_sign_of_model(model.at_level(level), found, level)
+        for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True)
+    ]
     return RidgeBatch(
         test=error - np.array([model.noise_variance for model, _ in cells]),
         train=np.array([float(found.train[0]) for found in refined.readouts]),
@@ -226,6 +235,22 @@ def ridge_batch(cells: Sequence[Cell]) -> RidgeBatch:
         residual=refined.residual,
         iterations=refined.iterations,
         error=refined.error,
+        classification_error=np.array(wrong),
+    )
+
+
+def wrong_sign_of_model(model: SpikedFeatures, readout: Readout, level: int) -> float:
+    """The probability of a wrong sign; NaN unless the teacher takes the values ±1."""
+    if not is_binary(model.teacher):
+        return math.nan
+    rule = model.coordinates(level)
+    count = len(rule.weights)
+    fit, slope, bend, variance = (
+        getattr(readout, name)[0, :count] for name in ("fit", "slope", "bend", "variance")
+    )
+    predicted = Predicted(rule.weights, fit, slope, bend, variance)
+    return wrong_sign(
+        predicted, lambda z: model.labels(rule.nodes, z), model.label_jumps(rule.nodes)
     )
 
 
@@ -247,8 +272,8 @@ def by_degree(
 ) -> Array:
     r"""The part of E(f̂ − f*)² on He_j(⟨x, β*⟩), j = 0 … degree, shape (degree + 1,).
 
-    Given k, the prediction is C(k) + s(k) z + b(k)(z² − 1), z the teacher's coordinate orthogonal to the
-    spikes, and E_z He_j(γ·k + √(1−|γ|²) z) = |γ|^j He_j(γ̂·k).
+    Given k, the prediction is C(k) + s(k) z + b(k)(z² − 1), z the teacher's coordinate orthogonal
+    to the spikes, and E_z He_j(γ·k + √(1−|γ|²) z) = |γ|^j He_j(γ̂·k).
     """
     if model.teacher.rank > 1:
         return np.full(degree + 1, np.nan)

@@ -14,7 +14,6 @@ from giantsteps.functions import Function, Teacher
 from giantsteps.gaussian import hermite_coefficients, moments, smoothed
 from giantsteps.problem import Problem
 from giantsteps.theory.model.spiked_features import SpikedFeatures
-from giantsteps.theory.steps.first import link_of
 
 __all__ = ["model_of_weights", "risk_of_weights"]
 
@@ -94,7 +93,7 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
             "weights", w.shape, f"of shape ({d}, {sizes.neurons}), the width of the problem at d"
         )
     assert sizes.samples is not None
-    link = link_of(problem)
+    link: Function = problem.teacher.link  # type: ignore[attr-defined]
     norms = np.linalg.norm(w, axis=0)
     if not np.all(norms > 0):
         raise InvalidProblem("weights", "a column of zeros", "columns of positive norm")

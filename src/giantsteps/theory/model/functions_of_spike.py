@@ -63,7 +63,8 @@ def _distinct(
 ) -> tuple[list[tuple[FloatArray, float]], list[int]]:
     """Rows (means, standard deviation) that differ, and which of them each row is."""
     place: dict[bytes, int] = {}
-    rows, index = [], []
+    rows: list[tuple[FloatArray, float]] = []
+    index: list[int] = []
     for m, s in zip(mean, std):
         key = np.append(m, s).tobytes()
         if key not in place:

@@ -74,9 +74,9 @@ class ImplicitLaw(Law):
     r"""The law with Stieltjes transform m(z) = ∫ dμ/(x − z) on (0, ∞), and atoms.
 
     The density is Im m(x + i0)/π. Its intervals are found by a scan, finer if mass is missing; an
-    edge is a fold of the real solutions outside (`giantsteps.theory.solver.fold`). On an interval the
-    mass in the angle θ, x = lower + (upper − lower)(1 − cos θ)/2 (or the same in log x), is smooth
-    at soft and hard edges alike and is kept as a cosine series.
+    edge is a fold of the real solutions outside (`giantsteps.theory.solver.fold`). On an interval
+    the mass in the angle θ, x = lower + (upper − lower)(1 − cos θ)/2 (or the same in log x), is
+    smooth at soft and hard edges alike and is kept as a cosine series.
 
     Parameters
     ----------

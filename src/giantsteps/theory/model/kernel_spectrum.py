@@ -63,8 +63,8 @@ class KernelSpectrum:
 
     .. math:: n^{-1}\mathrm{tr}(K - z)^{-1} = E_k[ω]/(-z),
 
-    and outliers at the real x above the bulk where, at λ_s = −x, the matrix of the least-squares problem
-    of the readout is singular,
+    and outliers at the real x above the bulk where, at λ_s = −x, the matrix of the least-squares
+    problem of the readout is singular,
 
     .. math:: \mathcal M = ΓE\bigl[ωΣ_eφ_eφ_eᵀ\bigr] +
               \mathrm{diag}\bigl(\mathrm{Cov}_m^{-1},\ 𝒴^{-1}\bigr),

@@ -37,8 +37,8 @@ def learned_function_of_model(
 ) -> LearnedFunction:
     r"""Mean and spread of the prediction given one coordinate of the input.
 
-    Along the spike, turned towards the teacher, k₁ = x. Along the teacher, ⟨x, β*⟩ = u: k ~ N(γu, I − γγᵀ),
-    and with z the teacher's coordinate orthogonal to the spikes
+    Along the spike, turned towards the teacher, k₁ = x. Along the teacher, ⟨x, β*⟩ = u: k ~ N(γu, I
+    − γγᵀ), and with z the teacher's coordinate orthogonal to the spikes
 
     .. math:: E[\hat f | u] = E[C(k) + s(k) z + b(k)(z² - 1) | u].
 

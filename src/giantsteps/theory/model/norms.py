@@ -20,9 +20,9 @@ class Norms:
     .. math:: ‖w_j‖² = c_t + Σ_c f_{ct}\,ϖ_{cj},\qquad S_j = S_t + Σ_c e_{ct}\,ϖ_{cj},\qquad
               d\,\mathrm{Var}(ϖ_{cj}) = v_{ct},\qquad d\,\mathrm{Cov}(w_j, ϖ_{cj}) = Σ_a ℓ_{cta} f_a
 
-    apart from the spikes, with the special vectors f_a of the bulk. All of this is of order d^{-1/2}, and
-    so is the weight of a single neuron in what the readout sums over all of them: it changes the errors by
-    an amount that does not vanish.
+    apart from the spikes, with the special vectors f_a of the bulk. All of this is of order
+    d^{-1/2}, and so is the weight of a single neuron in what the readout sums over all of them: it
+    changes the errors by an amount that does not vanish.
 
     ======  ============  ===============  ================================================
     symbol  argument      shape            meaning

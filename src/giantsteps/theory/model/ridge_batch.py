@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from giantsteps.answers import Risk, Solution
 from giantsteps.types import FloatArray
 
@@ -17,7 +19,11 @@ DEGREES = 5
 
 @dataclass(frozen=True, eq=False)
 class RidgeBatch:
-    """Errors of many readouts, one entry each, and how far they may be off (relative); ``by_degree`` has the degree on its last axis."""
+    """Errors of many readouts, one entry each, and how far they may be off (relative).
+
+    ``by_degree`` has the degree on its last axis; ``classification_error`` is NaN unless the
+    teacher takes the values ±1.
+    """
 
     test: FloatArray
     train: FloatArray
@@ -25,6 +31,7 @@ class RidgeBatch:
     residual: FloatArray
     iterations: FloatArray
     error: FloatArray
+    classification_error: FloatArray
     status: str = "converged"
 
     def take(self, cells: FloatArray) -> RidgeBatch:
@@ -36,6 +43,7 @@ class RidgeBatch:
             self.residual[cells],
             self.iterations[cells],
             self.error[cells],
+            self.classification_error[cells],
             self.status,
         )
 
@@ -56,10 +64,15 @@ def risks_of(
             test=batch.test[i],
             train=batch.train[i],
             by_degree=batch.by_degree[i] if _one_direction(claim["problem"]) else None,
+            classification_error=_number(batch.classification_error[i]),
             initial=None if initial is None else initial[i],
         )
         for i, claim in enumerate(claims)
     ]
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
 
 
 def _one_direction(problem: Any) -> bool:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
+from giantsteps.functions import Function
 from giantsteps.gaussian import Rule
 from giantsteps.types import FloatArray
 
-__all__ = ["CHANNELS", "LEVELS", "axes_rule", "graded_rule", "width_of"]
+__all__ = ["CHANNELS", "LEVELS", "axes_rule", "graded_rule", "spike_rule", "width_of"]
 
 #: Resolutions, from 0: nodes of a panel, and Gauss–Hermite nodes of a smooth axis.
 _ORDERS = (8, 12, 17, 24, 34)
@@ -83,7 +85,7 @@ def _merged(edges: FloatArray, fixed: FloatArray, width: float) -> FloatArray:
 def _split(edges: FloatArray, widest: float) -> FloatArray:
     """Panels of at most the widest width."""
     parts = [edges[:1]]
-    for left, right in zip(edges[:-1], edges[1:]):
+    for left, right in pairwise(edges):
         count = int(np.ceil((right - left) / widest - 1e-9))
         parts.append(left + (right - left) * np.arange(1, count + 1) / count)
     return np.concatenate(parts)
@@ -120,3 +122,69 @@ def width_of(steepness: float) -> float:
     """The octave of the scale on which functions of S·k/√c vary, S/√c the steepness."""
     width = 3.0 / max(steepness, 0.25)
     return 2.0 ** math.floor(math.log2(width)) if width < _WIDEST else _WIDEST
+
+
+def spike_rule(
+    level: int,
+    spikes: FloatArray,
+    totals: FloatArray,
+    overlap: FloatArray,
+    link: Function | None = None,
+) -> Rule:
+    """k ~ N(0, I_r) for neurons with leans S_t and squared norms c_t, nodes of shape (K, r).
+
+    Where the spikes see most of the teacher, E[σ*(γ·k + √(1−|γ|²)z) | k] is steep beside kinks and
+    jumps of σ*: panels along γ narrow towards them.
+
+    Parameters
+    ----------
+    level : int
+        Resolution, from 0.
+    spikes, totals : ndarray of shapes (T, r), (T,)
+    overlap : ndarray of shape (r,)
+        γ.
+    link : Function, optional
+        σ*; without it the teacher is taken as smooth.
+    """
+    scale, rank = np.sqrt(totals)[:, None], len(overlap)
+    size = math.sqrt(float(overlap @ overlap))
+    rest = math.sqrt(max(1.0 - size * size, 0.0))
+    kinks: FloatArray = np.zeros(0)
+    if link is not None and size:
+        kinks = link.breakpoints(-8.5 * size, 8.5 * size)
+    steep = len(kinks) > 0 and rest < size
+    frame = _frame(overlap / size) if steep and rank > 1 else np.eye(rank)
+    steepness = (np.abs(spikes @ frame.T) / scale).max(axis=0)
+    widths = tuple(width_of(float(slope)) for slope in steepness)
+    if not steep:
+        return axes_rule(level, widths) if rank > 1 else _column(graded_rule(level, widths[0]))
+    length = float(overlap[0]) if rank == 1 else size
+    narrow = min(widths[0], max(2.0 * rest / size, 1e-3))
+    # Octaves, so that close problems share their nodes.
+    narrow = 2.0 ** math.floor(math.log2(narrow)) if narrow < widths[0] else narrow
+    places = tuple(sorted({0.0, *(float(kink) / length for kink in kinks)}))
+    first = graded_rule(level, narrow, places)
+    if rank == 1:
+        return _column(first)
+    others = axes_rule(level, widths[1:])
+    nodes = np.concatenate(
+        [
+            np.repeat(first.nodes[:, None], len(others.weights), axis=0),
+            np.tile(others.nodes, (len(first.nodes), 1)),
+        ],
+        axis=1,
+    )
+    weights = np.multiply.outer(first.weights, others.weights).ravel()
+    return Rule(nodes @ frame, weights).pruned(_NEGLIGIBLE)
+
+
+def _column(rule: Rule) -> Rule:
+    return Rule(rule.nodes[:, None], rule.weights)
+
+
+def _frame(direction: FloatArray) -> FloatArray:
+    """An orthonormal basis, rows, that begins with a direction."""
+    rank = len(direction)
+    frame = np.linalg.qr(np.column_stack([direction, np.eye(rank)]))[0].T
+    frame[0] = direction
+    return np.asarray(frame)

@@ -14,7 +14,7 @@ from giantsteps.problem import Ridge
 from giantsteps.theory.model.kernel_spectrum import KernelSpectrum, Outlier
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
-from giantsteps.types import FloatArray
+from giantsteps.types import Array, FloatArray
 
 __all__ = ["features_of_model", "kernel_of_model", "weights_of_model"]
 
@@ -105,7 +105,7 @@ def _infinite(model: SpikedFeatures) -> tuple[Spike, ...]:
         if not value > _LISTED * strength[-1]:
             continue
         overlaps = {
-            name: float(direction[: model.rank] @ vector) ** 2
+            name: float(((np.atleast_2d(direction)[:, : model.rank] @ vector) ** 2).sum())
             for name, direction in model.directions_of_overlap().items()
         }
         if model.second_layer is not None:
@@ -148,9 +148,7 @@ def _feature_spike(model: SpikedFeatures, spectrum: KernelSpectrum, found: Outli
     return Spike(value=value, overlaps=overlaps, degree=int(present[best]))
 
 
-def _components(
-    x: FloatArray, weights: FloatArray, pull: FloatArray, degrees: FloatArray
-) -> FloatArray:
+def _components(x: FloatArray, weights: FloatArray, pull: FloatArray, degrees: Array) -> FloatArray:
     """(Σ pull·e_k)² on the monomials x^k, orthogonalised in this order; 0 if there is none new."""
     basis: list[FloatArray] = []
     components = np.zeros(len(degrees))

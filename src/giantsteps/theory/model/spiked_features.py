@@ -15,6 +15,7 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
 from giantsteps.gaussian import Rule
 from giantsteps.problem import Ridge
+from giantsteps.theory.model.classification import jumps_of_link
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import (
     Wanted,
@@ -22,7 +23,7 @@ from giantsteps.theory.model.functions_of_spike import (
     teacher_given,
 )
 from giantsteps.theory.model.norms import Norms
-from giantsteps.theory.model.rules import CHANNELS, LEVELS, axes_rule, graded_rule, width_of
+from giantsteps.theory.model.rules import CHANNELS, LEVELS, spike_rule
 from giantsteps.theory.solver.system import System
 from giantsteps.threads import capped
 from giantsteps.types import FloatArray
@@ -55,8 +56,8 @@ class SpikedFeatures:
     .. math:: S_t · k + \sqrt{c_t}\; z, \qquad k ∼ N(0, I_r),\quad z ∼ N(0, 1), \qquad
               ⟨x, β^*⟩ = γ · k + \sqrt{1-|γ|^2}\; z',
 
-    k the coordinates of x along r orthonormal spike directions. Weights of type t have the covariance
-    Σ_t/d apart from their spike.
+    k the coordinates of x along r orthonormal spike directions. Weights of type t have the
+    covariance Σ_t/d apart from their spike.
 
     ======  ==================  ==============================================================
     symbol  argument            meaning
@@ -74,7 +75,8 @@ class SpikedFeatures:
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
-    \       regressors          at p = ∞, functions (M, K) of points (K, r) in place of the μ₀ₜ(k), with
+    \       regressors          at p = ∞, functions (M, K) of points (K, r) in place of the μ₀ₜ(k),
+    with
                                 the same span (or its closure)
     \       problem             where the model comes from
     \       finer               the same model at another resolution of its types and labels
@@ -85,9 +87,9 @@ class SpikedFeatures:
     \       before              a question's answer before the steps, by its name
     ======  ==================  ==============================================================
 
-    At finite p the norm of the input adds coordinates, with d = p/β (theory §5c). At p = ∞ the functions
-    μ₀ₜ(k) are regressors without penalty; a continuous second layer then fits the closure of
-    their span.
+    At finite p the norm of the input adds coordinates, with d = p/β (theory §5c). At p = ∞ the
+    functions μ₀ₜ(k) are regressors without penalty; a continuous second layer then fits the closure
+    of their span.
 
     References
     ----------
@@ -194,9 +196,9 @@ class SpikedFeatures:
         """The model of a trained network, from its arrays (NumPy or torch).
 
         Neurons with the same second-layer value are of one type (more than 16 values: bins of equal
-        counts). The spikes are the significant directions of W p(A), p polynomials of degree up to 3,
-        without the share of the noise in them; Σ_t is the covariance of what is left of the neurons of a
-        type, through its eigenvalues and its forms on spikes and teacher.
+        counts). The spikes are the significant directions of W p(A), p polynomials of degree up to
+        3, without the share of the noise in them; Σ_t is the covariance of what is left of the
+        neurons of a type, through its eigenvalues and its forms on spikes and teacher.
 
         Parameters
         ----------
@@ -297,24 +299,8 @@ class SpikedFeatures:
 
     def coordinates(self, level: int) -> Rule:
         """Quadrature of the spike coordinates k, nodes (K, r)."""
-        steepness = np.abs(self.spikes) / np.sqrt(self.bulk.totals)[:, None]
-        widths = tuple(width_of(float(steep)) for steep in steepness.max(axis=0))
-        if self.rank > 1:
-            return axes_rule(level, widths)
-        width = widths[0]
-        places = (0.0,)
-        if isinstance(self.teacher, SingleIndex):
-            overlap = abs(float(self.overlap[0]))
-            kinks = self.link.breakpoints(-8.5 * overlap, 8.5 * overlap) if overlap else []
-            if len(kinks) and self.remainder < overlap:
-                width = min(width, max(2.0 * self.remainder / overlap, 1e-3))
-                places = tuple(
-                    sorted({0.0, *(float(kink) / float(self.overlap[0]) for kink in kinks)})
-                )
-        # Octaves, so that close problems share their nodes.
-        width = 2.0 ** math.floor(math.log2(width)) if width < widths[0] else width
-        rule = graded_rule(level, width, places)
-        return Rule(rule.nodes[:, None], rule.weights)
+        link = self.link if isinstance(self.teacher, SingleIndex) else None
+        return spike_rule(level, self.spikes, self.bulk.totals, self.overlap, link)
 
     def target(self, points: FloatArray) -> FloatArray:
         """h(k) = E[f* | k] at points (K, r)."""
@@ -323,6 +309,17 @@ class SpikedFeatures:
     def _wanted(self, points: FloatArray) -> Wanted:
         """The teacher at points (K, r)."""
         return teacher_given(self.link, tuple((points @ self.overlap).tolist()), self.remainder)
+
+    def labels(self, points: FloatArray, z: FloatArray) -> FloatArray:
+        """f* at points k (K, r) and values z (K, Q) of the teacher's coordinate beside the
+        spikes.
+        """
+        along = (points @ self.overlap)[:, None]
+        return np.asarray(self.link(along + self.remainder * z), dtype=float)
+
+    def label_jumps(self, points: FloatArray) -> FloatArray:
+        """Values of z at which f* jumps at points k (K, r), shape (K, J)."""
+        return jumps_of_link(self.link, points @ self.overlap, self.remainder)
 
     def _functions(self, points: FloatArray) -> dict[str, FloatArray]:
         """What `System` needs of types and teacher at points (K, r)."""

@@ -268,8 +268,8 @@ class WeightSpectrum:
         """Eigenvalues of W Wᵀ above the bulk, largest first.
 
         Above the bulk every eigenvalue of x𝔊ℌ falls continuously from its value at the edge to
-        zero, so that it passes one at most once, unless a special direction leaves the bulk by itself: a
-        pole of 𝔊, beside which a scan finds the outliers.
+        zero, so that it passes one at most once, unless a special direction leaves the bulk by
+        itself: a pole of 𝔊, beside which a scan finds the outliers.
         """
         low, high = self.law.edge * (1 + 1e-7), self._highest
         grid = low * (high / low) ** (np.linspace(0.0, 1.0, _GRID) ** 2)
@@ -298,7 +298,7 @@ class WeightSpectrum:
             The eigenvalue.
         left : mapping
             Directions of the left vector in the frame of the special vectors (spikes, teacher's
-            remainder, …).
+            remainder, …), or several whose squared cosines are added.
         right : mapping
             Functions of the type, of shape (T,), for the right vector.
         """
@@ -309,10 +309,11 @@ class WeightSpectrum:
             x = value + sign * step
             g, h, types = (part[0] for part in self._forms(np.array([x])))
             core = np.linalg.inv(np.eye(rank) - x * g[:rank, :rank] @ h)
-            for name, direction in left.items():
-                cross = (g[: len(direction), : len(direction)] @ direction)[:rank]
-                form = x * cross @ h @ core @ cross
-                found[name] -= sign * step * float(form) / 2
+            for name, given in left.items():
+                for direction in np.atleast_2d(given):
+                    cross = (g[: len(direction), : len(direction)] @ direction)[:rank]
+                    form = x * cross @ h @ core @ cross
+                    found[name] -= sign * step * float(form) / 2
             for name, values in right.items():
                 squares = self.probabilities @ values**2
                 cross = np.sqrt(self.neurons / squares) * (

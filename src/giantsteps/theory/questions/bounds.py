@@ -61,4 +61,4 @@ def bounds(problem: Problem | Grid) -> Bounds:
     >>> round(found["linear"], 6), round(found["tau"], 6), round(found.arguments["tau"], 4)
     (0.064453, 0.009044, 1.7847)
     """
-    return answer("bounds", problem, None)  # type: ignore[no-any-return]
+    return answer("bounds", problem, None)

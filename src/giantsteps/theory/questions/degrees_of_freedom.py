@@ -50,4 +50,4 @@ def degrees_of_freedom(problem: Problem | Grid, d: int | None = None) -> Degrees
     >>> round(found.kappa * (1 - found.df1), 12)
     0.05
     """
-    return answer("degrees_of_freedom", problem, d)  # type: ignore[no-any-return]
+    return answer("degrees_of_freedom", problem, d)

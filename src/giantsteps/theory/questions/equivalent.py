@@ -45,14 +45,14 @@ def equivalent(
     d : int, optional
         Input dimension. Needed unless the exponents are 1/2, whose limit has p = N = ∞.
     simplify : {"equal norms", "isotropic bulk"} or both, optional
-        What papers leave out, for comparison: ``"equal norms"`` gives all neurons of a type one norm;
-        ``"isotropic bulk"`` replaces covariances by their traces besides (cui2024).
+        What papers leave out, for comparison: ``"equal norms"`` gives all neurons of a type one
+        norm; ``"isotropic bulk"`` replaces covariances by their traces besides (cui2024).
 
     Returns
     -------
     SpikedFeatures
-        ``model.risk()``, ``.learned_function()``, ``.kernel()``, ``.features()``, ``.weights()`` and
-        ``.degrees_of_freedom()`` are the answers of ``theory``; with a readout of your own,
+        ``model.risk()``, ``.learned_function()``, ``.kernel()``, ``.features()``, ``.weights()``
+        and ``.degrees_of_freedom()`` are the answers of ``theory``; with a readout of your own,
         ``model.risk(Ridge(...))``.
 
     References
@@ -84,5 +84,5 @@ def equivalent(
     claim = rule.stated(problem, d)
     if names:
         claim = {**claim, "exact": False, "violated": tuple(f"simplified: {n}" for n in names)}
-    model: SpikedFeatures = rule.method(problem, claim, d, names)  # type: ignore[assignment]
+    model: SpikedFeatures = rule.method(problem, claim, d, names)
     return model

@@ -48,10 +48,10 @@ def gradient(problem: Problem | Grid, d: int | None = None) -> Gradient:
 
     Notes
     -----
-    With an unbounded second layer or unbounded labels the bulk has no edge; it is then that of values
-    up to the largest of N and n₀ draws, and networks scatter about it. Gaussian weights differ in
-    norm, which adds 3c₃ b ((‖w_j‖² − 1) a_j)ᵀ to B; where that leaves the bulk, or where the batch has
-    an outlier along β*, ‖B‖_op is the outlier.
+    With an unbounded second layer or unbounded labels the bulk has no edge; it is then that of
+    values up to the largest of N and n₀ draws, and networks scatter about it. Gaussian weights
+    differ in norm, which adds 3c₃ b ((‖w_j‖² − 1) a_j)ᵀ to B; where that leaves the bulk, or where
+    the batch has an outlier along β*, ‖B‖_op is the outlier.
 
     References
     ----------
@@ -66,4 +66,4 @@ def gradient(problem: Problem | Grid, d: int | None = None) -> Gradient:
     >>> round(small.ratio / large.ratio, 1)
     1.9
     """
-    return answer("gradient", problem, d)  # type: ignore[no-any-return]
+    return answer("gradient", problem, d)

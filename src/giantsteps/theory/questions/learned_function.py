@@ -87,4 +87,4 @@ def learned_function(
     if along not in ("spike", "teacher"):
         raise InvalidProblem("along", along, '"spike" or "teacher"')
     points = points_of(x)
-    return answer("learned_function", problem, d, along=along, x=points)  # type: ignore[no-any-return]
+    return answer("learned_function", problem, d, along=along, x=points)

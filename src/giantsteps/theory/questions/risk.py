@@ -65,7 +65,7 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
     >>> round(answer.test, 6), round(answer.initial.test, 6)
     (0.121787, 0.158417)
     """
-    return answer("risk", problem, d)  # type: ignore[no-any-return]
+    return answer("risk", problem, d)
 
 
 def risks(problems: Sequence[Problem], d: int | None = None) -> list[Risk]:
@@ -105,4 +105,4 @@ def staircase_risk(problem: Problem | Grid, *, lengthening: bool = True) -> Risk
     >>> [round(staircase_risk(problem, lengthening=long).test, 4) for long in (True, False)]
     [0.7883, 0.7549]
     """
-    return answer("staircase_risk", problem, None, lengthening=lengthening)  # type: ignore[no-any-return]
+    return answer("staircase_risk", problem, None, lengthening=lengthening)

@@ -52,7 +52,7 @@ def kernel(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     >>> [round(edge, 4) for edge in spectrum.bulk.support[-1]], spectrum.count
     ([0.0007, 3.1279], 1)
     """
-    return answer("kernel", problem, d)  # type: ignore[no-any-return]
+    return answer("kernel", problem, d)
 
 
 def features(problem: Problem | Grid, d: int | None = None) -> Spectrum:
@@ -86,4 +86,4 @@ def features(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     >>> features(problem, d=1000).spikes[0].degree
     1
     """
-    return answer("features", problem, d)  # type: ignore[no-any-return]
+    return answer("features", problem, d)

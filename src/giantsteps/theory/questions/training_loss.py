@@ -62,7 +62,7 @@ def training_loss(problem: Problem | Grid, *, lengthening: bool = True) -> Train
     >>> abs(training_loss(problem).drop - linear_loss_drop(problem)) < 1e-12
     True
     """
-    return answer("training_loss", problem, None, lengthening=lengthening)  # type: ignore[no-any-return]
+    return answer("training_loss", problem, None, lengthening=lengthening)
 
 
 def linear_loss_drop(problem: Problem) -> float:

@@ -62,4 +62,4 @@ def weights(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     >>> round(spike.value, 6), round(spike.overlap, 6)
     (2.171984, 0.261306)
     """
-    return answer("weights", problem, d)  # type: ignore[no-any-return]
+    return answer("weights", problem, d)

@@ -52,7 +52,8 @@ def resolve(question: str, problem: Problem, d: int | None) -> Rule:
     Raises
     ------
     NotCovered
-        If the table has no answer, or the problem does not satisfy a condition that the answer needs.
+        If the table has no answer, or the problem does not satisfy a condition that the answer
+        needs.
     """
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", problem, "a Problem")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from giantsteps.answers import Answer
 from giantsteps.problem import Problem
 from giantsteps.theory.scope.conditions import CONDITIONS
 
 __all__ = ["Absent", "Claim", "Method", "Rule"]
 
-#: What an answer says of itself: problem, d, source, exact, assumptions, violated, evidence, references.
+#: What an answer says of itself: problem, d, source, exact, assumptions, violated, evidence,
+#: references.
 Claim = dict[str, Any]
 #: Answers many problems at once; one that is asked alone gets the same answer to the last bit.
-Method = Callable[..., Sequence[Answer]]
+Method = Callable[..., Any]
 
 
 @dataclass(frozen=True)

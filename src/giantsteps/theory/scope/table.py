@@ -1,9 +1,9 @@
 """Which equation answers which question: one table, the only place that decides (theory §0).
 
-A setting belongs to one :class:`~giantsteps.theory.steps.kinds.Kind`, by its number of steps and its
-exponents. ``RULES[question][kind, d is given]`` names the section and the function that answer, what
-they rest on, the conditions under which the answer is exact, and those without which it would be
-wrong. Everything else raises :class:`~giantsteps.errors.NotCovered`. The scope page of the
+A setting belongs to one :class:`~giantsteps.theory.steps.kinds.Kind`, by its number of steps and
+its exponents. ``RULES[question][kind, d is given]`` names the section and the function that answer,
+what they rest on, the conditions under which the answer is exact, and those without which it would
+be wrong. Everything else raises :class:`~giantsteps.errors.NotCovered`. The scope page of the
 documentation is printed from this table.
 """
 
@@ -251,6 +251,7 @@ RULES: dict[str, Cells] = {
 _MANY_DIRECTIONS = replace(
     _SEVEN,
     needs=("few directions", "centered teacher", "no initial output", "at most two steps", *_SEAMS),
+    exact_if=("one direction", "batches add up"),
 )
 
 

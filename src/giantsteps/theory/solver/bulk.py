@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -105,9 +105,9 @@ class Bulk:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Cells of one shape, but for their numbers of sample nodes, can be stacked."""
+        """Cells of one shape can be stacked."""
         sizes = [
-            (batch.linear.shape[1], batch.factors.shape[1], stage.carry.shape[1:], stage.place)
+            (batch.linear.shape[1:], batch.factors.shape[1], stage.carry.shape[1:], stage.place)
             for batch, stage in zip(self.batches, self.stages, strict=True)
         ]
         arrays = (self.diagonal, self.coefficients, self.external, self.special)
@@ -119,31 +119,8 @@ class Bulk:
 
     @classmethod
     def stack(cls, parts: Sequence[Bulk]) -> Bulk:
-        """One bulk from several of one shape; nodes of no weight fill up the shorter ones."""
-        for number in range(len(parts[0].batches)):
-            most = max(part.batches[number].weights.shape[1] for part in parts)
-            parts = [part.filled(number, most) for part in parts]
+        """One bulk from several of one shape."""
         return _each(parts, np.concatenate)
-
-    def filled(self, number: int, nodes: int) -> Bulk:
-        """The same bulk with more nodes, without weight, in one of its batches."""
-        batch = self.batches[number]
-        more = nodes - batch.weights.shape[1]
-        if not more:
-            return self
-
-        def wider(array: Array) -> Array:
-            gap = np.zeros((*array.shape[:-1], more), dtype=array.dtype)
-            return np.concatenate([array, gap], axis=-1)
-
-        named = {
-            f.name: getattr(batch, f.name) if f.name == "samples" else wider(getattr(batch, f.name))
-            for f in fields(batch)
-        }
-        batches, stages = list(self.batches), list(self.stages)
-        batches[number] = Batch(**named)
-        stages[number] = replace(stages[number], sums=wider(stages[number].sums))
-        return replace(self, batches=tuple(batches), stages=tuple(stages))
 
 
 def _each(parts: Sequence[Any], join: Callable[[Any], Array]) -> Any:

@@ -37,9 +37,10 @@ class Solver(Protocol):
 class Continuation:
     """States at points z of the upper half-plane, each followed along a circle from −|z|.
 
-    At z = −scale every start leads to the solution; from there it is followed to −|z|, and on the way to the positive axis Newton's method
-    follows it. Where a few big steps are too few (close to an edge), careful ones are taken. What
-    was solved before is remembered, and points close to it start there.
+    At z = −scale every start leads to the solution; from there it is followed to −|z|, and on the
+    way to the positive axis Newton's method follows it. Where a few big steps are too few (close to
+    an edge), careful ones are taken. What was solved before is remembered, and points close to it
+    start there.
 
     Parameters
     ----------
@@ -122,7 +123,9 @@ class Continuation:
         goal: NDArray,
         point: Callable[[NDArray, NDArray], NDArray],
     ) -> State:
-        """Follow states along paths whose parameter falls, in steps that shorten where they fail."""
+        """Follow states along paths whose parameter falls, in steps that shorten where they
+        fail.
+        """
         here, factor = here.copy(), np.full(len(here), _SHRINK)
         while np.any(here > goal):
             todo = np.flatnonzero(here > goal)

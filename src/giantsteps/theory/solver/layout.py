@@ -1,4 +1,6 @@
-"""Where the parameters of the Dyson equation stand: rows, blocks and packed entries (theory §5b)."""
+"""Where the parameters of the Dyson equation stand: rows, blocks and packed entries (theory
+§5b).
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ __all__ = ["Layout", "Operator", "layout_of"]
 class Operator(NamedTuple):
     """Where a parameter of the pencil stands.
 
-    ``"corner"``: in Z at the block x, times weights of the directions (``where`` is −1 for X, else the
-    number of a diagonal operator); ``"product"``: in Z at two blocks; ``"linear"``: in Q of a
+    ``"corner"``: in Z at the block x, times weights of the directions (``where`` is −1 for X, else
+    the number of a diagonal operator); ``"product"``: in Z at two blocks; ``"linear"``: in Q of a
     batch, (batch, number of its function).
     """
 

@@ -1,7 +1,7 @@
 """Small matrices in stacks, and symmetric ones as vectors of their entries.
 
-Every result of a cell is the same, to the last bit, whatever stands beside it in the stack: products
-go matrix by matrix through one memory layout.
+Every result of a cell is the same, to the last bit, whatever stands beside it in the stack:
+products go matrix by matrix through one memory layout.
 """
 
 from __future__ import annotations
@@ -27,9 +27,17 @@ def symmetric(matrix: Array) -> Array:
 
 
 def product(left: Array, right: Array) -> Array:
-    """Stacked matrix product; where it is one of numbers, no call of BLAS is needed."""
+    """Stacked matrix product; where it is one of numbers, no call of BLAS is needed.
+
+    A row or a column is doubled: BLAS orders the sums of a matrix with a vector by the place of
+    the matrix in memory, and a cell would see its neighbours in the last digit.
+    """
     if left.shape[-1] == 1:
         return left * right
+    if left.shape[-2] == 1:
+        return (np.repeat(left, 2, axis=-2) @ np.ascontiguousarray(right))[..., :1, :]
+    if right.shape[-1] == 1:
+        return (np.ascontiguousarray(left) @ np.repeat(right, 2, axis=-1))[..., :1]
     return np.ascontiguousarray(left) @ np.ascontiguousarray(right)
 
 

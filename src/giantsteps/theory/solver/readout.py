@@ -266,7 +266,9 @@ def _main(functions: Array, modes: int) -> Array:
 
 
 def _root(covariance: Array) -> Array:
-    """F with FFᵀ = covariance: triangular, or where it is singular by eigenvectors of the correlations."""
+    """F with FFᵀ = covariance: triangular, or where it is singular by eigenvectors of the
+    correlations.
+    """
     diagonal = np.einsum("bii->bi", covariance)
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     matrix = covariance / (scale[:, :, None] * scale[:, None])
@@ -322,21 +324,21 @@ def _by_rotations(penalised: Array, free: Array, target: Array, root: Array) -> 
     empty = scale == 0
     scale = np.where(empty, 1.0, scale)
     rows[:, :, :-1] /= scale[:, None]
-    triangle = np.linalg.qr(rows, mode="r")
+    triangle = np.asarray(np.linalg.qr(rows, mode="r"))
     square, right = triangle[:, : functions.shape[1], :-1], triangle[:, : functions.shape[1], -1]
     square = square + empty[:, :, None] * np.eye(square.shape[1])
     coefficients = solve(square, np.where(empty, 0.0, right)) / scale
     return product(coefficients[:, None], functions)[:, 0]
 
 
-# -- errors -----------------------------------------------------------------------------------------
+# -- errors -------------------------------------------------------------------------------------
 
 
 def read_out(state: State) -> Readout:
     """Errors and learned function at a solution of the nonlinear part.
 
-    err(k) = known(k) + Σ C_aC_b Q_ab + Σ μ₂ₜ² q₂ₜ, where (Q, q₂) is the derivative of the minimum in
-    (Ĉ, V̂₂): it solves the linear system of Newton's method with the sources below.
+    err(k) = known(k) + Σ C_aC_b Q_ab + Σ μ₂ₜ² q₂ₜ, where (Q, q₂) is the derivative of the minimum
+    in (Ĉ, V̂₂): it solves the linear system of Newton's method with the sources below.
     """
     equations, system = state.equations, state.equations.system
     prior = Prior(state)

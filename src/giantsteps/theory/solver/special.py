@@ -1,18 +1,19 @@
 r"""Forms of the vectors that are not generic in the bulk: spikes, teacher, norms (theory §5b, §7).
 
 Vectors are built batch by batch: v = Σ (earlier vectors) + n⁻¹Σ_i a_v(i) x_i, beginning with given
-ones (the teacher's). The weights of a batch depend on the coordinates κ of its samples on a frame of
-earlier vectors. Leaving one sample out, with T, S and Ψ = 𝔤T of the Dyson equation, a batch first changes
-the forms of what was there,
+ones (the teacher's). The weights of a batch depend on the coordinates κ of its samples on a frame
+of earlier vectors. Leaving one sample out, with T, S and Ψ = 𝔤T of the Dyson equation, a batch
+first changes the forms of what was there,
 
 .. math:: 𝒮 → \bigl(𝒮^{-1} + F^⊤ΔF\bigr)^{-1},\qquad Δ = E[(κκ^⊤ - I) ⊗ S],
 
 and then adds its sums,
 
-.. math:: v^⊤𝒢v' = (c_v + F^⊤z_v)^⊤𝒮(c_{v'} + F^⊤z_{v'}) + E[a_v^⊤ Ψ a_{v'}]/α,\qquad z_v = E[κ\,T a_v] .
+.. math:: v^⊤𝒢v' = (c_v + F^⊤z_v)^⊤𝒮(c_{v'} + F^⊤z_{v'}) + E[a_v^⊤ Ψ a_{v'}]/α,\qquad z_v = E[κ\,T
+a_v] .
 
-Their derivatives in the parameters of the equation need no more than what a sample of each batch sees of
-the vector ρ = 𝒢f, and the Dyson equation's own response.
+Their derivatives in the parameters of the equation need no more than what a sample of each batch
+sees of the vector ρ = 𝒢f, and the Dyson equation's own response.
 """
 
 from __future__ import annotations
@@ -126,8 +127,8 @@ class Forms:
         return np.asarray(np.linalg.inv(np.eye(extra.shape[-1]) + product(inner, extra)))
 
     def _columns(self, number: int, last: bool) -> list[tuple[int, int]]:
-        """Pairs (vector, row) for which forms are wanted after a batch: all of them if another batch
-        follows, else the channels of each vector in its own block."""
+        """Pairs (vector, row) for which forms are wanted after a batch: all of them if another
+        batch follows, else the channels of each vector in its own block."""
         place, rank = self.dyson.bulk.stages[number].place, self.dyson.rank
         if not last:
             return [(v, row) for v in range(len(place)) for row in range(self._size)]
@@ -180,7 +181,7 @@ class Forms:
         count = bulk.special.shape[1]
         return symmetric(found).reshape(self._cells, count, rank, count, rank)
 
-    # -- derivatives --------------------------------------------------------------------------------
+    # -- derivatives ----------------------------------------------------------------------------
 
     def slopes(self, force: Array) -> Array:
         r"""Minus the derivatives of W = Σ φ_aᵀ(f_aᵀ𝒢f_b)φ_b in X and every P_c.

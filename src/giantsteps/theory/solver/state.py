@@ -244,13 +244,13 @@ class State:
         .. math:: δV_1 = -β^{-1} K δ\hat C + P^T π δτ, \qquad
                   Z δτ = -(δ\hat V_2 + P\,δ\hat C)
 
-        Z = τ'⁻² + β ∂force/∂p · π with τ' the image of τ: the map is concave in τ, and Newton's method
-        from above stays above.
+        Z = τ'⁻² + β ∂force/∂p · π with τ' the image of τ: the map is concave in τ, and Newton's
+        method from above stays above.
 
         Returns
         -------
-        K : (B, P, P) acting on packed matrices; P : (B, T, P), to be used with the multiplicity when it
-        acts on a packed matrix; Z : (B, T, T).
+        K : (B, P, P) acting on packed matrices; P : (B, T, P), to be used with the multiplicity
+        when it acts on a packed matrix; Z : (B, T, T).
         """
         equations, system = self.equations, self.equations.system
         packed, loads = equations.packing, self._loads

@@ -1,4 +1,6 @@
-"""The equations of the equivalent model as arrays: what the solver sees of a problem (theory §5)."""
+"""The equations of the equivalent model as arrays: what the solver sees of a problem (theory
+§5).
+"""
 
 from __future__ import annotations
 
@@ -14,21 +16,6 @@ from giantsteps.types import Array
 
 __all__ = ["System"]
 
-#: What has one entry for each node k.
-_OVER_NODES = frozenset(
-    [
-        "coordinates",
-        "weights",
-        "mean",
-        "target",
-        "linear",
-        "residual",
-        "target_linear",
-        "target_square",
-        "norms",
-    ]
-)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class System:
@@ -36,8 +23,8 @@ class System:
 
     Every array has the cells on its first axis (B of them).
     T types, K nodes of the r spike coordinates, M modes of the norm of the input, F special vectors
-    of the bulk: the r spikes, the teacher's remainder, and what the norms of neurons go with; C independent
-    fluctuations of the norms, of each type.
+    of the bulk: the r spikes, the teacher's remainder, and what the norms of neurons go with; C
+    independent fluctuations of the norms, of each type.
 
     ==========================  ========================  ==================================
     symbol                      attribute                 shape
@@ -98,9 +85,9 @@ class System:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Cells of one shape, but for their numbers of nodes, are solved in one stack."""
+        """Cells of one shape are solved in one stack."""
         return (
-            self.mean.shape[1:3],
+            self.mean.shape[1:],
             self.rank,
             self.norms.shape[1],
             self.bulk.shape,
@@ -115,9 +102,7 @@ class System:
 
     @classmethod
     def stack(cls, systems: Sequence[System]) -> System:
-        """One system from several of one shape; nodes of no weight fill up the shorter ones."""
-        nodes = max(system.weights.shape[1] for system in systems)
-        systems = [system.filled(nodes) for system in systems]
+        """One system from several of one shape."""
         return systems[0]._map(
             lambda name: np.concatenate([getattr(system, name) for system in systems]),
             Bulk.stack([system.bulk for system in systems]),
@@ -127,26 +112,10 @@ class System:
         named = {f.name: change(f.name) for f in fields(self) if f.name != "bulk"}
         return System(bulk=bulk, **named)
 
-    def filled(self, nodes: int) -> System:
-        """The same system with more nodes k, copies of the last one without weight."""
-        more = nodes - self.weights.shape[1]
-        if not more:
-            return self
-
-        def change(name: str) -> Array:
-            array: Array = getattr(self, name)
-            if name not in _OVER_NODES:
-                return array
-            axis = 1 if name == "coordinates" else array.ndim - 1
-            last = np.take(array, [-1] * more, axis=axis)
-            return np.concatenate([array, 0.0 * last if name == "weights" else last], axis=axis)
-
-        return self._map(change, self.bulk)
-
     @cached_property
     def decomposed(self) -> tuple[Array, Array, Array]:
-        r"""√(πₜ w_k) μ₁ₜ(k) by singular vectors of the types, (B, T, S), values (B, S), and how many of
-        them a cell needs, (B,).
+        r"""√(πₜ w_k) μ₁ₜ(k) by singular vectors of the types, (B, T, S), values (B, S), and how
+        many of them a cell needs, (B,).
 
         The T × T matrices of theory §5c live on the span of μ₁ₜ(·), which has few dimensions; those
         below ``tolerance`` relative to the largest are left out.

@@ -22,7 +22,9 @@ __all__ = ["approximation_error", "bounds"]
 
 
 def bounds(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Bounds]:
-    """The linear floor, τ*, and after a large step with a constant second layer those of cui2024."""
+    """The linear floor, τ*, and after a large step with a constant second layer those of
+    cui2024.
+    """
     return [_bounds(problem, claim) for problem, claim in zip(problems, claims, strict=True)]
 
 

@@ -15,7 +15,7 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps import kernel_small, small
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import one_step
-from giantsteps.theory.steps.several.model import several_steps
+from giantsteps.theory.steps.several.model import several_steps, stages_of_steps
 from giantsteps.theory.steps.several.multi_index import several_directions
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
@@ -29,6 +29,7 @@ __all__ = [
     "learned_function",
     "model",
     "risk",
+    "stages",
     "weights",
 ]
 
@@ -53,6 +54,22 @@ def model(
     if reused:
         return reused_steps(problem, d, simplify=simplify, **others)
     return several_steps(problem, d, simplify=simplify, **others)
+
+
+def stages(problem: Problem, claims: Sequence[Any], d: int | None) -> list[SpikedFeatures]:
+    """The equivalent model after each of the steps, with one claim each; they share what they
+    can.
+    """
+    prefixes = [replace(problem, steps=problem.steps[: s + 1]) for s in range(len(problem.steps))]
+    plain = problem.teacher.rank == 1 and problem.inputs.isotropic
+    fresh = all(step.batch == "fresh" for step in problem.steps)
+    alone = prefixes[:1] if plain and fresh else prefixes
+    found = [model(prefix, claim, d) for prefix, claim in zip(alone, claims)]
+    others = [
+        {"problem": prefix, "claim": claim, "before": _before(prefix, claim, d)}
+        for prefix, claim in zip(prefixes[len(alone) :], claims[len(alone) :], strict=True)
+    ]
+    return [*found, *(stages_of_steps(problem, d, others) if others else ())]
 
 
 def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answer]:

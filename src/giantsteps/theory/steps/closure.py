@@ -1,12 +1,14 @@
 r"""What a readout can fit along the spike without penalty, N = ∞ (theory §5c, §6).
 
-Without penalty the readout fits the span of the functions μ₀_A(k) over the values of A. A continuous second
-layer has all A ∈ R: the span does not depend on the rate, and it is taken where it is easily resolved. Few
-values that hardly move have functions that are nearly the same; with c_A − 1 = κ₀S_A² and
+Without penalty the readout fits the span of the functions μ₀_A(k) over the values of A. A
+continuous second layer has all A ∈ R: the span does not depend on the rate, and it is taken where
+it is easily resolved. Few values that hardly move have functions that are nearly the same; with c_A
+− 1 = κ₀S_A² and
 
 .. math:: μ_{0A}(k) = Σ_j c_j S_A^j\, p_j(k),\qquad p_{j+1} = k p_j + jκ_0 p_{j-1},
 
-the span is that of p_m + Σ_{j>m} L_{mj}(c_j/c_m)s^{j−m}p_j over as many degrees m as the values can tell apart.
+the span is that of p_m + Σ_{j>m} L_{mj}(c_j/c_m)s^{j−m}p_j over as many degrees m as the values can
+tell apart.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ Regressors = Callable[[FloatArray], FloatArray]
 
 
 def closure_of_continuous(activation: Function, law: NeuronLaw, level: int) -> Regressors | None:
-    """Functions (M, K) of points (K, 1) that span those of all A ∈ R; None where there is no spike."""
+    """Functions (M, K) of points (K, 1) that span those of all A ∈ R; None where there is no
+    spike.
+    """
     unit = law.slope.hermite[0] * law.length
     if not unit:
         return None
@@ -51,7 +55,9 @@ def closure_of_continuous(activation: Function, law: NeuronLaw, level: int) -> R
 
 
 def closure_of_few(activation: Function, law: NeuronLaw) -> Regressors | None:
-    """Functions (T, K) that span those of few values with small spikes; None if they are not small."""
+    """Functions (T, K) that span those of few values with small spikes; None if they are not
+    small.
+    """
     spikes, growth = law.spikes, law.lengthening
     size = float(np.abs(spikes).max(initial=0.0))
     if growth is None or not 0 < size < _SMALL:

@@ -140,7 +140,9 @@ def _spectrum(
 
 
 def _outliers(problem: Problem, bulk: KernelBulk, d: int | None) -> list[_Outlier]:
-    """The outliers of K above its bulk, in no order; the ratios of ``problem`` are the realised ones."""
+    """The outliers of K above its bulk, in no order; the ratios of ``problem`` are the realised
+    ones.
+    """
     activation, law = moments(problem.activation), problem.init.second_layer
     centered, gaussian = activation.is_centered, problem.init.weights == "gaussian"
     norms = 2.0 * bulk.width * activation.quadratic**2

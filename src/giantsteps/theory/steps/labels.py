@@ -1,8 +1,8 @@
 r"""The labels of a batch as a quadrature (theory §5b).
 
-A sample enters the operators of the bulk through its residual r alone; its coordinate u = ⟨x, β*⟩ on
-the teacher matters through E[u f(r)] and E[u² f(r)]. A fine quadrature of (u, ε) is carried over, by
-interpolation, to panels of r that narrow towards zero, where functions of r may be steep.
+A sample enters the operators of the bulk through its residual r alone; its coordinate u = ⟨x, β*⟩
+on the teacher matters through E[u f(r)] and E[u² f(r)]. A fine quadrature of (u, ε) is carried
+over, by interpolation, to panels of r that narrow towards zero, where functions of r may be steep.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def labels(
     loss : str
         As in `Step`.
     tail : float
-        Share of the largest |r| that is cut off. The bulk of the weights has no edge where labels are
-        unbounded; that of n₀ samples is the one of labels up to the largest of n₀ draws,
+        Share of the largest |r| that is cut off. The bulk of the weights has no edge where labels
+        are unbounded; that of n₀ samples is the one of labels up to the largest of n₀ draws,
         tail = 1/(2n₀).
     """
     rule = gauss_rule(link, width=3.5).pruned(_NEGLIGIBLE)
@@ -94,8 +94,8 @@ def labels(
         u, r, w = _cut(u, r, w, tail)
     distinct, where = np.unique(r, return_inverse=True)
     if len(distinct) <= _FEW:
-        sums = [np.bincount(where, w * f) for f in (np.ones_like(u), u, u * u)]
-        return Labels(distinct, *sums)
+        few = [np.bincount(where, w * f) for f in (np.ones_like(u), u, u * u)]
+        return Labels(distinct, *(np.asarray(part, dtype=float) for part in few))
     grid = PanelGrid(_edges(r, finest), _ORDERS[level])
     sums = grid.spread(r, w, w * u, w * u * u)
     used = np.any(np.abs(sums) > _NEGLIGIBLE, axis=0)

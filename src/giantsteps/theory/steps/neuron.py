@@ -134,7 +134,9 @@ class NeuronLaw:
 
     @property
     def lengthening(self) -> float | None:
-        """κ₀ = (c_t − 1)/S_t², the same for all types where E r = 0 and nothing decays; else None."""
+        """κ₀ = (c_t − 1)/S_t², the same for all types where E r = 0 and nothing decays; else
+        None.
+        """
         linear, tilt = self.slope.hermite[:2]
         mean, square = self.labels.moment(1), self.labels.moment(2)
         if self.kept != 1 or abs(tilt * mean) > 1e-13 * math.sqrt(square) or not linear:
@@ -207,10 +209,11 @@ class NeuronLaw:
     # -- the norms ------------------------------------------------------------------------------
 
     def norms(self, gaussian: bool) -> Norms:
-        r"""Variance of the squared norms, and what they go with; initial norms of Gaussian weights apart.
+        r"""Variance of the squared norms, and what they go with; initial norms of Gaussian weights
+        apart.
 
-        λ_t = 4sh₂(ϱ + κm̄) b + (s²/α₀)E[gφ²] b₂ is the part of ‖w‖² linear in w₀; sample i moves ‖w‖² by
-        n₀⁻¹[2sr(ϱ + κm̄)gφ + (s²r²/α₀)φ²], which goes with its own srφ_h x/n₀:
+        λ_t = 4sh₂(ϱ + κm̄) b + (s²/α₀)E[gφ²] b₂ is the part of ‖w‖² linear in w₀; sample i moves
+        ‖w‖² by n₀⁻¹[2sr(ϱ + κm̄)gφ + (s²r²/α₀)φ²], which goes with its own srφ_h x/n₀:
         ζ_t = (2s²/α₀)(ϱ + κm̄)E[gφφ_h] b₂ + (s³/α₀²)E[φ²φ_h] b₃. Here b_j = n₀⁻¹Σ r^j x, m̄ = E r.
         """
         s, alpha, kappa, slope = self.moved, self.samples, self.tilt, self.slope

@@ -1,4 +1,4 @@
-"""From a problem with one step (or none) to its equivalent model (theory §5b)."""
+"""From a problem with one step (or none) to its equivalent model (theory §5b, §9)."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def first_movement(problem: Problem, neurons: float) -> float:
 def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> Labels:
     """The residuals of the first batch for neurons that move by at most ``moved``.
 
-    They are y − c₀E A for the squared loss; an unscaled network starts with an output of variance E A² Var σ,
-    which is noise to the gradient.
+    They are y − c₀E A for the squared loss; an unscaled network starts with an output of variance E
+    A² Var σ, which is noise to the gradient.
     """
     unscaled = problem.init.output == "unscaled"
     own = problem.init.second_layer.second_moment * moments(problem.activation).variance
@@ -118,9 +118,9 @@ def one_step(
     r"""The equivalent model after one gradient step, or none.
 
     One spike direction b̂ with overlap γ = ρ; types A_t of the second layer with S_t = η̃A_tμ₁‖b‖,
-    η̃ = η/√N, and the covariances and norms of :class:`NeuronLaw`. At finite N the initial output pulls on
-    the neurons: along the right vectors of the types W₀ becomes W₀(I − η̃μ₁²AAᵀ/N), which changes the
-    penalty on m_t by
+    η̃ = η/√N, and the covariances and norms of :class:`NeuronLaw`. At finite N the initial output
+    pulls on the neurons: along the right vectors of the types W₀ becomes W₀(I − η̃μ₁²AAᵀ/N), which
+    changes the penalty on m_t by
 
     .. math:: \frac{A_tA_s}{N}\bigl\{-η̃μ_1²[2ϱg̃^0_{ts} + (κ_t+κ_s)g̃^M_{ts}]
               + η̃²μ_1⁴(1 + 1/α_0)E A²\,g̃^0_{ts}\bigr\},\qquad
@@ -224,8 +224,8 @@ def _unscaled(
 ) -> tuple[NeuronCovariance, FloatArray, float]:
     r"""Bulk, leans and overlap of a network whose output starts at order one.
 
-    The gradient points against the initial output too, along ŵ = W₀a/‖W₀a‖, on which neurons lean from the
-    start: in the end by A(s₁b̂ + s₂ŵ),
+    The gradient points against the initial output too, along ŵ = W₀a/‖W₀a‖, on which neurons lean
+    from the start: in the end by A(s₁b̂ + s₂ŵ),
 
     .. math:: s_1 = η̃μ_1‖b‖,\qquad s_2 = \frac{1}{\sqrt{N E A²}} - η̃μ_1²\sqrt{E A²} ,
 

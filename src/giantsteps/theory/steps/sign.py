@@ -1,16 +1,18 @@
-r"""The sign step (signSGD, Adam's first step): its equivalent model (theory §8).
+r"""The sign step (signSGD, Adam's first step): its equivalent model (theory §9).
 
-Entry (i, j) of the gradient is A_j(μ₁b_i + noise), with noise of variance E r² Var σ'/n₀ that is independent from
-neuron to neuron. Over the neurons its sign has the mean sign(A)ψ(ζ_i), ζ = √d b̂ the coordinates of b̂:
+Entry (i, j) of the gradient is A_j(μ₁b_i + noise), with noise of variance E r² Var σ'/n₀ that is
+independent from neuron to neuron. Over the neurons its sign has the mean sign(A)ψ(ζ_i), ζ = √d b̂
+the coordinates of b̂:
 
-.. math:: ψ(ζ) = \operatorname{erf}(qζ/\sqrt2),\qquad q = \frac{μ_1‖b‖\sqrt{α_0}}{\sqrt{E r² \operatorname{Var}σ'}},
+.. math:: ψ(ζ) = \operatorname{erf}(qζ/\sqrt2),\qquad q = \frac{μ_1‖b‖\sqrt{α_0}}{\sqrt{E r²
+\operatorname{Var}σ'}},
 .. math:: S = η̃\sqrt{Eψ²}\,\operatorname{sign}(A),\qquad γ = \frac{ρ\,E[ζψ]}{\sqrt{Eψ²}},\qquad
           Σ = ϱ² + η̃²(1 - ψ²(ζ)) .
 
-The bulk is diagonal in the coordinates. Where σ' goes with the initial weights (c₂ ≠ 0), so does the sign,
-like a gradient step of the size η̃ĝ, ĝ = √(2/π)/√((1+q²)E r² Var σ'/α₀): then Σ has the operators of that step in
-place of as much of its trace. Only the sign of A is left: what a continuous second layer
-gives, the first step of Adam takes away.
+The bulk is diagonal in the coordinates. Where σ' goes with the initial weights (c₂ ≠ 0), so does
+the sign, like a gradient step of the size η̃ĝ, ĝ = √(2/π)/√((1+q²)E r² Var σ'/α₀): then Σ has the
+operators of that step in place of as much of its trace. Only the sign of A is left: what a
+continuous second layer gives, the first step of Adam takes away.
 """
 
 from __future__ import annotations
@@ -169,7 +171,8 @@ def _norms(
     psi: FloatArray,
     size: float,
 ) -> Norms:
-    r"""Norms vary by old weights times signs, 2ϱη̃⟨w₀, s − ψ⟩/√d, and by the signs' overlap with their mean.
+    r"""Norms vary by old weights times signs, 2ϱη̃⟨w₀, s − ψ⟩/√d, and by the signs' overlap with
+    their mean.
 
     Gaussian weights have norms of their own; a longer neuron has another mean slope and another q.
     """

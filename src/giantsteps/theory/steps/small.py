@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,14 +17,20 @@ from numpy.typing import ArrayLike
 from giantsteps.answers import DegreesOfFreedom, LearnedFunction, Risk, Solution
 from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.functions import SingleIndex, Teacher
-from giantsteps.gaussian import hermite_coefficients, moments, smoothed
+from giantsteps.gaussian import coordinate_rule, hermite_coefficients, moments, smoothed
 from giantsteps.laws import g1, g1_prime, g2, g2_prime
 from giantsteps.problem import Problem
+from giantsteps.theory.model.classification import (
+    Predicted,
+    jumps_by_scan,
+    jumps_of_link,
+    wrong_sign,
+)
 from giantsteps.theory.model.learned import points_of
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.steps.several.batches import summed
-from giantsteps.theory.steps.teacher import teacher_moments
+from giantsteps.theory.steps.teacher import linear_frame, teacher_moments
 from giantsteps.types import FloatArray as Array
 
 __all__ = [
@@ -120,8 +126,8 @@ def effective_penalty(f: GaussianFeatures) -> tuple[Array, Array, Array]:
               q_1(κ) = N^{-1}\operatorname{tr}(Σ+κ)^{-1} = g_2(s)/μ_1^2
 
     κ df₁(κ) is concave with slope df₂ and at most E σ²/Γ, so Newton from λ + E σ²/Γ descends to the
-    root without ever crossing it. λ = 0 is the limit λ → 0⁺: κ = 0 for n > N, and found for n < N at
-    the penalty 1e-14 E σ², which moves it by no more than rounding.
+    root without ever crossing it. λ = 0 is the limit λ → 0⁺: κ = 0 for n > N, and found for n < N
+    at the penalty 1e-14 E σ², which moves it by no more than rounding.
 
     Returns
     -------
@@ -179,8 +185,8 @@ def freedom(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
 def _shares(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
     r"""∫h dH and ∫h²dH, h = t/(t+κ), by Gauss–Chebyshev nodes of the Marchenko–Pastur law.
 
-    With t = μ₁²x + μ₂² and the density √((x₊−x)(x−x₋))/(2πβx) of the N eigenvalues x of W₀ᵀW₀, zeros
-    included, ∫h dH = h₀ + ∫(h − h₀)/x · √(…)/(2πβ) dx, h₀ that of x = 0.
+    With t = μ₁²x + μ₂² and the density √((x₊−x)(x−x₋))/(2πβx) of the N eigenvalues x of W₀ᵀW₀,
+    zeros included, ∫h dH = h₀ + ∫(h − h₀)/x · √(…)/(2πβ) dx, h₀ that of x = 0.
     """
     angle = np.arange(1, _CHEBYSHEV + 1) * np.pi / (_CHEBYSHEV + 1)
     weights = 2 / (_CHEBYSHEV + 1) * np.sin(angle) ** 2
@@ -190,7 +196,8 @@ def _shares(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
     zero = f.residual / (f.residual + kappa)
     slope = (f.linear * kappa / (f.residual + kappa))[:, None] / (t + kappa[:, None])
     double = slope * (t / (t + kappa[:, None]) + zero[:, None])
-    return zero + slope @ weights, zero**2 + double @ weights
+    # Sums by rows: a product of matrices would let a cell see how many others there are.
+    return zero + (slope * weights).sum(axis=1), zero**2 + (double * weights).sum(axis=1)
 
 
 def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
@@ -211,7 +218,7 @@ def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
     noisy = (f.label_moment - explained + kappa * explained_slope) / (1 - df2)
     # Without penalty the error diverges at n = N, whatever the steps.
     noisy = np.where((f.penalty == 0) & (np.abs(f.samples - f.width) < 1e-12), np.inf, noisy)
-    train = np.where(np.isinf(noisy), 0.0, shrinkage(f, kappa) ** 2 * noisy)
+    train = shrinkage(f, kappa) ** 2 * np.where(np.isinf(noisy), 0.0, noisy)
     return RidgeErrors(noisy - f.noise, train, unlearned, residual, iterations)
 
 
@@ -251,9 +258,42 @@ def small_errors(problems: Sequence[Problem], d: int | None = None) -> RidgeBatc
     )
     by_degree[:, 1] *= errors.unlearned**2
     error = np.maximum(errors.residual, _ROUNDING)
+    wrong = [
+        _wrong_sign(problem, test, unlearned)
+        for problem, test, unlearned in zip(problems, errors.test, errors.unlearned, strict=True)
+    ]
     return RidgeBatch(
-        errors.test, errors.train, by_degree, errors.residual, errors.iterations, error
+        errors.test,
+        errors.train,
+        by_degree,
+        errors.residual,
+        errors.iterations,
+        error,
+        np.array(wrong, dtype=float),
     )
+
+
+def _wrong_sign(problem: Problem, test: float, unlearned: float) -> float:
+    """P(f̂ f* < 0): f̂ is linear in the teacher's linear direction, and noise beside it."""
+    if not problem.binary or not np.isfinite(test):
+        return math.nan
+    teacher = teacher_moments(problem.teacher)
+    slope = teacher.linear * (1.0 - unlearned)
+    power = test + 2.0 * teacher.linear * slope - teacher.second_moment  # E f̂²
+    if isinstance(problem.teacher, SingleIndex):
+        link, zero = problem.teacher.link, np.zeros(1)
+        predicted = Predicted(np.ones(1), zero, np.array([slope]), zero, np.array([power]))
+        return wrong_sign(predicted, link, jumps_of_link(link, zero, 1.0))
+    frame = linear_frame(problem.teacher)
+    rule = coordinate_rule(problem.teacher.rank - 1)
+    same = np.ones(len(rule.weights))
+    predicted = Predicted(rule.weights, 0 * same, slope * same, 0 * same, power * same)
+
+    def labels(z: Array) -> Array:
+        u = (rule.nodes @ frame[1:])[:, None] + z[:, :, None] * frame[0]
+        return np.asarray(problem.teacher(u), dtype=float)
+
+    return wrong_sign(predicted, labels, jumps_by_scan(labels, len(same)))
 
 
 def _hermite(teacher: Teacher) -> Array:
@@ -263,7 +303,7 @@ def _hermite(teacher: Teacher) -> Array:
     return np.full(DEGREES, np.nan)
 
 
-# -- answers ----------------------------------------------------------------------------------------
+# -- answers ------------------------------------------------------------------------------------
 
 
 def untrained_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
@@ -313,7 +353,7 @@ def learned_function(
     claims: Sequence[Any],
     d: int | None,
     *,
-    along: str = "spike",
+    along: Literal["spike", "teacher"] = "spike",
     x: ArrayLike | None = None,
 ) -> list[LearnedFunction]:
     r"""Everything is linear: with κ, s, K above,
@@ -328,7 +368,7 @@ def learned_function(
 
 
 def _learned(
-    problem: Problem, claim: Any, d: int | None, along: str, points: Array
+    problem: Problem, claim: Any, d: int | None, along: Literal["spike", "teacher"], points: Array
 ) -> LearnedFunction:
     if along == "spike" and not problem.steps:
         raise InvalidProblem("along", along, '"teacher": without a step there is no spike')

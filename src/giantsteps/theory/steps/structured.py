@@ -1,8 +1,8 @@
-r"""One gradient step on inputs x ~ N(0, Σ): its equivalent model (theory §9).
+r"""One gradient step on inputs x ~ N(0, Σ): its equivalent model (theory §10).
 
-In the frame of z = Σ^{-1/2}x and w' = Σ^{1/2}w the network is that of isotropic inputs, with weights whose
-covariance has the eigenvalues λ_ι of Σ. A step with the preconditioner Σ^{-p} moves neurons along
-b = Σ^{-p}n₀⁻¹Xᵀr; with the shares τ_ι of Σ^{1/2}β*,
+In the frame of z = Σ^{-1/2}x and w' = Σ^{1/2}w the network is that of isotropic inputs, with
+weights whose covariance has the eigenvalues λ_ι of Σ. A step with the preconditioner Σ^{-p} moves
+neurons along b = Σ^{-p}n₀⁻¹Xᵀr; with the shares τ_ι of Σ^{1/2}β*,
 
 .. math:: ‖Σ^{1/2}b‖² = Σ_ι λ_ι^{2-2p}\Bigl(τ_ι E[ur]² + ν_ι\frac{E r²}{α_0}\Bigr),\qquad
           γ = \frac{E[ur]\,Σ_ι λ_ι^{1-p}τ_ι}{‖Σ^{1/2}b‖},\qquad
@@ -186,7 +186,9 @@ def _covariance(
 
 
 def _gram(means: FloatArray, spectrum: Spectrum, law: NeuronLaw, even: bool) -> FloatArray:
-    """d⁻¹tr ΣΩΣΩ' to leading order: products of means, and what Σ and the batch add on the diagonal."""
+    """d⁻¹tr ΣΩΣΩ' to leading order: products of means, and what Σ and the batch add on the
+    diagonal.
+    """
     gram = np.outer(means, means)
     gram[0, 0] = spectrum.mean(2)
     p, e, alpha = spectrum.power, law.labels.moment, law.samples
@@ -203,7 +205,9 @@ def _gram(means: FloatArray, spectrum: Spectrum, law: NeuronLaw, even: bool) -> 
 
 
 def _norms(law: NeuronLaw, spectrum: Spectrum, length: float, gaussian: bool) -> Norms:
-    """Norms Σ^{1/2}w: their initial spread is there for weights on the sphere too, as Σ is not I."""
+    """Norms Σ^{1/2}w: their initial spread is there for weights on the sphere too, as Σ is not
+    I.
+    """
     plain, square = law.norms(True), spectrum.mean(2)
     bent = 4 * law.moved * law.slope.hermite[2] * law.kept  # of b in the part of ‖w‖² linear in w₀
     seen, noise = law.labels.teacher(1) ** 2, law.labels.moment(2) / law.samples

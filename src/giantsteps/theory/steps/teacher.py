@@ -10,8 +10,9 @@ import numpy as np
 from giantsteps.functions import SingleIndex, Teacher
 from giantsteps.gaussian import moments
 from giantsteps.theory.steps.several.sample_law import teacher_rule
+from giantsteps.types import FloatArray
 
-__all__ = ["TeacherMoments", "teacher_moments"]
+__all__ = ["TeacherMoments", "linear_frame", "teacher_moments"]
 
 
 @dataclass(frozen=True)
@@ -51,3 +52,14 @@ def teacher_moments(teacher: Teacher) -> TeacherMoments:
         linear=float(np.linalg.norm(rule.mean(rule.nodes.T * values))),
         second_moment=float(rule.mean(values**2)),
     )
+
+
+def linear_frame(teacher: Teacher) -> FloatArray:
+    """An orthonormal basis of the teacher's directions, rows; the first is that of E[u f*]."""
+    rule = teacher_rule(teacher)
+    values = np.asarray(teacher(rule.nodes), dtype=float)
+    linear = rule.mean(rule.nodes.T * values)
+    size = float(np.linalg.norm(linear))
+    first = linear / size if size > 1e-12 else np.eye(teacher.rank)[0]
+    basis = np.linalg.qr(np.concatenate([first[:, None], np.eye(teacher.rank)], axis=1))[0].T
+    return np.asarray(basis * np.where(basis[0] @ first < 0, -1.0, 1.0))

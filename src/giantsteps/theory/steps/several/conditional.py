@@ -35,13 +35,14 @@ def conditional_rule(
     ----------
     values : ndarray of shape (K, Q)
         r at a fine quadrature of (z, noise), for each k.
-    weights, z : ndarray of shape (Q,)
+    weights, z : ndarray of shape (K, Q), or (1, Q) for the same at each k
         Of that quadrature.
     count : int
-        Nodes for each k: polynomials in r up to degree 2·count − 1 are exact, and count − 1 beside z.
+        Nodes for each k: polynomials in r up to degree 2·count − 1 are exact, and count − 1 beside
+        z.
     """
     cells = len(values)
-    scale = np.sqrt((values**2) @ weights)[:, None]
+    scale = np.sqrt((values**2 * weights).sum(axis=1))[:, None]
     scale = np.where(scale > 0, scale, 1.0)
     x = values / scale
     jacobi = np.zeros((cells, count, count))
@@ -49,14 +50,14 @@ def conditional_rule(
     beside = np.zeros(cells)
     along = np.zeros((2, cells, count))
     for j in range(count):
-        along[0, :, j] = current @ (weights * z)
-        along[1, :, j] = current @ (weights * z * z)
-        middle = (x * current * current) @ weights
+        along[0, :, j] = (current * (weights * z)).sum(axis=1)
+        along[1, :, j] = (current * (weights * z * z)).sum(axis=1)
+        middle = (x * current * current * weights).sum(axis=1)
         jacobi[:, j, j] = middle
         if j + 1 == count:
             break
         following = (x - middle[:, None]) * current - beside[:, None] * before
-        beside = np.sqrt((following**2) @ weights)
+        beside = np.sqrt((following**2 * weights).sum(axis=1))
         beside = np.where(beside > _BREAKDOWN, beside, 0.0)
         jacobi[:, j, j + 1] = jacobi[:, j + 1, j] = beside
         inverse = np.where(beside > 0, 1.0 / np.where(beside > 0, beside, 1.0), 0.0)

@@ -1,9 +1,9 @@
 r"""Any number of large steps, each on a fresh batch: a recursion over the neurons' law (theory §7).
 
 After some steps a neuron of type A leans by S_A along r orthonormal directions e and has a bulk of
-squared norm c_A. On a fresh sample with coordinates k along e its slope has the mean ζ_A(k) = E σ'(h) and
-the curvature ξ_A(k) = E σ''(h), h = S_A·k + √c_A z, and the residual is r = y − f(k), f = E_A[A E σ(h)]. A step
-moves the neuron by
+squared norm c_A. On a fresh sample with coordinates k along e its slope has the mean ζ_A(k) = E
+σ'(h) and the curvature ξ_A(k) = E σ''(h), h = S_A·k + √c_A z, and the residual is r = y − f(k), f =
+E_A[A E σ(h)]. A step moves the neuron by
 
 .. math:: Δw = s\Bigl[n^{-1}Σ_i r_iζ_A(k_i)\,x_i + K_A w + \text{noise}\Bigr],\qquad
           K_A = n^{-1}Σ_i r_iξ_A(k_i)\,x_ix_i^⊤,\qquad s = η̃A :
@@ -21,14 +21,15 @@ from functools import cached_property
 import numpy as np
 
 from giantsteps.functions import Function
-from giantsteps.gaussian import Rule, Smoothed, coordinate_rule, smoothed
+from giantsteps.gaussian import Smoothed, coordinate_rule
 from giantsteps.problem import Step
+from giantsteps.theory.model.classification import jumps_of_link
 from giantsteps.theory.model.functions_of_spike import (
     Wanted,
     smoothed_by_symmetry,
     teacher_given,
 )
-from giantsteps.theory.model.rules import axes_rule, width_of
+from giantsteps.theory.model.rules import spike_rule
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
 from giantsteps.types import FloatArray
 
@@ -40,6 +41,8 @@ _DIRECTIONS = 2
 _RESIDUALS = (4, 5, 6, 7, 8)
 #: Nodes of z and of the noise behind r.
 _HIDDEN, _NOISE = 24, 8
+#: Where z ends if its quadrature is split at jumps of the labels, and nodes of a part.
+_REACH, _SPLIT = 7.0, 16
 #: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution.
 _ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
 #: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
@@ -200,17 +203,18 @@ class _View:
 
     @cached_property
     def _hidden(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """r at a quadrature of (z, noise), (K, Q), its weights and z, (Q,)."""
+        """r at a quadrature of (z, noise), (K, Q), its weights and z, (K, Q) or (1, Q)."""
         trained, task = self.trained, self.task
-        hidden = coordinate_rule(1, nodes=_HIDDEN)
+        along = self.points @ trained.overlap
+        z, chances = _hidden_rule(task.link, along, trained.remainder)
         noise = coordinate_rule(1, nodes=_NOISE if task.noise_variance else 1)
-        z, e = hidden.nodes[:, 0], math.sqrt(task.noise_variance) * noise.nodes[:, 0]
-        u = (self.points @ trained.overlap)[:, None] + trained.remainder * z
+        e = math.sqrt(task.noise_variance) * noise.nodes[:, 0]
+        u = along[:, None] + trained.remainder * z
         labels = np.asarray(task.link(u), dtype=float)[:, :, None] + e
         output = np.broadcast_to(self.output[:, None, None], labels.shape)
         r = self.step.residual(output, labels).reshape(len(labels), -1)
-        weights = np.multiply.outer(hidden.weights, noise.weights).ravel()
-        return r, weights, np.repeat(z, len(e))
+        weights = (chances[:, :, None] * noise.weights).reshape(len(chances), -1)
+        return r, weights, np.repeat(z, len(e), axis=1)
 
     @cached_property
     def _plain(self) -> bool:
@@ -222,7 +226,7 @@ class _View:
         if self._plain:
             return np.asarray(self.wanted.mean - self.output)
         r, weights, _ = self._hidden
-        return np.asarray(r @ weights)
+        return np.asarray((r * weights).sum(axis=1))
 
     @cached_property
     def beside(self) -> FloatArray:
@@ -230,7 +234,7 @@ class _View:
         if self._plain:
             return self.wanted.linear
         r, weights, z = self._hidden
-        return np.asarray(r @ (weights * z))
+        return np.asarray((r * weights * z).sum(axis=1))
 
     @cached_property
     def square(self) -> FloatArray:
@@ -240,24 +244,36 @@ class _View:
             known = wanted.square + self.task.noise_variance
             return np.asarray(known - 2 * wanted.mean * f + f * f)
         r, weights, _ = self._hidden
-        return np.asarray(r**2 @ weights)
+        return np.asarray((r**2 * weights).sum(axis=1))
 
     def residuals(self, count: int) -> Conditional:
         """The law of r at each k, with so many nodes."""
         return conditional_rule(*self._hidden, count)
 
 
-def _rule(trained: Trained, level: int) -> Rule:
-    steepness = np.abs(trained.spikes) / np.sqrt(trained.totals)[:, None]
-    return axes_rule(level, tuple(width_of(float(steep)) for steep in steepness.max(axis=0)))
+def _hidden_rule(link: Function, along: FloatArray, beside: float) -> tuple[FloatArray, FloatArray]:
+    """z ~ N(0, 1) and its weights, (1, Q), or (K, Q) split where σ*(along + beside · z) is not
+    smooth.
+    """
+    jumps = jumps_of_link(link, along, beside)
+    if not jumps.shape[1]:
+        rule = coordinate_rule(1, nodes=_HIDDEN)
+        return rule.nodes.T, rule.weights[None]
+    ends = np.broadcast_to(np.array([-_REACH, 0.0, _REACH]), (len(along), 3))
+    edges = np.sort(np.clip(np.concatenate([ends, jumps], axis=1), -_REACH, _REACH), axis=1)
+    x, w = np.polynomial.legendre.leggauss(_SPLIT)
+    half = np.diff(edges, axis=1)[:, :, None] / 2
+    z = (edges[:, :-1, None] + half * (1 + x)).reshape(len(along), -1)
+    weights = (half * w).reshape(z.shape) * np.exp(-z * z / 2)
+    return z, weights / weights.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
 class _Moved:
     """Neurons after the step: their leans in the enlarged space, and their squared norms.
 
-    The space has the spikes before the step, the teacher's remainder, and functions of k (noise of the
-    batch).
+    The space has the spikes before the step, the teacher's remainder, and functions of k (noise of
+    the batch).
     """
 
     lean: FloatArray  # (T, space)
@@ -306,10 +322,11 @@ def take_step(
     Two directions are kept as spikes: the strongest, and the form of the other leans applied to the
     teacher. What is dropped counts as bulk.
 
-    Fluctuations of the norms are followed if the ``components`` of the vectors that they go with are given,
-    on the spikes and the teacher's remainder, (V, r + 1).
+    Fluctuations of the norms are followed if the ``components`` of the vectors that they go with
+    are given, on the spikes and the teacher's remainder, (V, r + 1).
     """
-    rule, values, samples = _rule(trained, level), trained.values, step.samples
+    values, samples = trained.values, step.samples
+    rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap, task.link)
     view = _View(task, trained, step, rule.nodes, rule.weights)
     if step.rule == "normalized":
         rate = rate / _gradient_norm(view, samples)
@@ -364,7 +381,9 @@ def _directions(view: _View, trained: Trained, samples: float) -> FloatArray:
 def kept_directions(
     lean: FloatArray, probabilities: FloatArray, teacher: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Directions that are kept as spikes, (space, ≤ 2), and as combinations of neurons, (T, ≤ 2)."""
+    """Directions that are kept as spikes, (space, ≤ 2), and as combinations of neurons, (T, ≤
+    2).
+    """
     root = np.sqrt(probabilities)[:, None]
     left, size, right = np.linalg.svd(root * lean, full_matrices=False)
     some = size > 1e-12 * size[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -22,7 +23,7 @@ from giantsteps.theory.steps.one import first_movement, movement, neuron_law, ty
 from giantsteps.theory.steps.several.fresh import Fluctuation, Task, Trained, take_step
 from giantsteps.types import FloatArray
 
-__all__ = ["few_functions", "gram_of", "several_steps", "trained_by"]
+__all__ = ["few_functions", "gram_of", "several_steps", "stages_of_steps", "trained_by"]
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.
 _RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
@@ -38,11 +39,28 @@ def several_steps(
 ) -> SpikedFeatures:
     """The equivalent model after several steps on fresh batches.
 
-    The bulk is Σ_A = a_A I + Σ_b (batch b): what a batch adds to the covariance, with the bulk that it finds
-    replaced by its trace. Traces are exact.
+    The bulk is Σ_A = a_A I + Σ_b (batch b): what a batch adds to the covariance, with the bulk that
+    it finds replaced by its trace. Traces are exact.
+    """
+    return stages_of_steps(problem, d, [others], simplify=simplify, level=level)[0]
+
+
+def stages_of_steps(
+    problem: Problem,
+    d: int | None,
+    others: Sequence[Mapping[str, Any]],
+    *,
+    simplify: tuple[str, ...] = (),
+    level: int = USUAL,
+) -> list[SpikedFeatures]:
+    """The equivalent models after the last steps, one for each of ``others``, from one recursion.
+
+    ``others`` are further fields of each model; ``problem`` among them is the one that it stands
+    for.
     """
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
+    continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
     shared: dict[str, Any] = {
         "activation": sized.activation,
         "teacher": link_of(sized),
@@ -50,33 +68,38 @@ def several_steps(
         "width": sized.width,
         "neurons": neurons,
         "problem": problem,
-        **others,
+        "levels": (0, 2) if continuous else (0, 3),
     }
-
-    continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
-    shared["levels"] = (0, 2) if continuous else (0, 3)
     # A continuous second layer fits every function that norms could add.
     norms = not simplify and not continuous
 
     @lru_cache(maxsize=8)
-    def finer(level: int) -> SpikedFeatures:
-        law, trained = trained_by(sized, neurons, level, norms=norms)
-        return _model(law, trained, simplify, shared, _RESOLVED[level])
+    def states(level: int) -> tuple[NeuronLaw, list[Trained]]:
+        return trained_by(sized, neurons, level, norms=norms)
 
-    return replace(finer(min(level, 1)), finer=finer)
+    def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
+        @lru_cache(maxsize=8)
+        def finer(level: int) -> SpikedFeatures:
+            law, trained = states(level)
+            return _model(law, trained[number], simplify, {**shared, **fields}, _RESOLVED[level])
+
+        return replace(finer(min(level, 1)), finer=finer)
+
+    return [stage(number - len(others), fields) for number, fields in enumerate(others)]
 
 
 def trained_by(
     problem: Problem, neurons: float, level: int, norms: bool = True
-) -> tuple[NeuronLaw, Trained]:
-    """The law of a neuron after all steps, and that of the first step."""
+) -> tuple[NeuronLaw, list[Trained]]:
+    """The law of the first step, and that of a neuron after each of the steps."""
     first, trained = _first(problem, neurons, level, norms)
     task = Task(problem.activation, link_of(problem), problem.noise_variance)
+    states = [trained]
     for number, step in enumerate(problem.steps[1:], start=1):
         rate = movement(problem, number, neurons)
-        known = _components(first, trained) if norms else None
-        trained = take_step(task, trained, step, rate, level, known)
-    return first, trained
+        known = _components(first, states[-1]) if norms else None
+        states.append(take_step(task, states[-1], step, rate, level, known))
+    return first, states
 
 
 def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
@@ -225,7 +248,9 @@ def _place(trained: Trained, rank: int, count: int) -> tuple[int, ...]:
 
 
 def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
-    """The vectors after the first step: b̂, then b̂, b₂, b₃ (and M b, M b₂) for norms, the teacher."""
+    """The vectors after the first step: b̂, then b̂, b₂, b₃ (and M b, M b₂) for norms, the
+    teacher.
+    """
     r = law.labels.nodes
     unit = r / law.length
     powers = [unit, unit, r**2, r**3, r, r**2]
@@ -243,16 +268,20 @@ def few_functions(
     """Functions of all types as combinations (T, L) of few functions (L, Y)."""
     if len(functions) == 1:
         return np.ones((1, 1)), functions
-    left, size, right = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
+    left, size, _ = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
+    if not size[0] > 0:
+        return np.zeros((len(functions), 1)), functions[:1]
     count = max(1, int((size > tolerance * size[0]).sum()))
     mixing = left[:, :count] * size[:count]
     # At every node by the combination that makes it: weights may be tiny.
-    inverse = left[:, :count] / size[:count]
+    inverse = left[:, :count] / np.where(size[:count] > 0, size[:count], 1.0)
     return mixing, inverse.T @ functions
 
 
 def gram_of(blocks: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
-    """d⁻¹tr Ω_cΩ_c' of the identity and of independent batches: their own, and products of means."""
+    """d⁻¹tr Ω_cΩ_c' of the identity and of independent batches: their own, and products of
+    means.
+    """
     means = np.concatenate([[1.0], *(mean for _, mean in blocks)])
     gram = np.outer(means, means)
     start = 1

@@ -17,6 +17,8 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.problem import Problem
+from giantsteps.theory.model.classification import jumps_by_scan
+from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import Wanted
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps.several.two import field_of, leading_modes
@@ -58,6 +60,18 @@ class SeveralDirections(SpikedFeatures):
             "it is about one direction",
             "risk and weights",
         )
+
+    def directions_of_overlap(self) -> dict[str, FloatArray]:
+        """The teacher's directions, (R, r + 1), whose squared cosines add up, and the gradient."""
+        teacher = np.concatenate([self.directions, self.last[:, None]], axis=1)
+        return {"teacher": teacher, "gradient": np.eye(1, self.rank + 1)[0]}
+
+    def labels(self, points: FloatArray, z: FloatArray) -> FloatArray:
+        u = (points @ self.directions.T)[:, None, :] + z[:, :, None] * self.last
+        return np.asarray(self.teacher(u), dtype=float)
+
+    def label_jumps(self, points: FloatArray) -> FloatArray:
+        return jumps_by_scan(lambda z: self.labels(points, z), len(points))
 
     def _wanted(self, points: FloatArray) -> Wanted:
         rule = coordinate_rule(1, nodes=_NODES)
@@ -105,7 +119,7 @@ def several_directions(problem: Problem, d: int | None = None, **others: Any) ->
         overlap=np.zeros(spikes.shape[1]),
         directions=np.concatenate([seen, rest[:, :-1]], axis=1),
         last=rest[:, -1],
-        bulk=field.variances,
+        bulk=NeuronCovariance.isotropic(field.variances, spikes.shape[1]),
         second_layer=field.values,
         problem=problem,
         **others,

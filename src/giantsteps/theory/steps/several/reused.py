@@ -1,7 +1,8 @@
 r"""Two steps on one batch: their equivalent model (theory §7).
 
-A neuron gains n₀⁻¹Σ_iθ_ix_i, θ = s₁y(σ'(g) − μ₁) + s₂r(σ'(h) − ζ) beside its leans. Given a sample, θ goes with
-the initial weights through E[gθ] and has the variance Var θ over neurons, so that the batch adds
+A neuron gains n₀⁻¹Σ_iθ_ix_i, θ = s₁y(σ'(g) − μ₁) + s₂r(σ'(h) − ζ) beside its leans. Given a sample,
+θ goes with the initial weights through E[gθ] and has the variance Var θ over neurons, so that the
+batch adds
 
 .. math:: n_0^{-1}Σ_iψ_A(i)\,x_ix_i^⊤,\qquad ψ_A = 2E[gθ] + \mathrm{Var}(θ)/α_0
 
@@ -139,7 +140,9 @@ def _pull(
     rates: tuple[float, float],
     slope: FloatArray | None,
 ) -> FloatArray:
-    """What the initial output does to the penalty of m: W₀ shrinks along the types' right vectors."""
+    """What the initial output does to the penalty of m: W₀ shrinks along the types' right
+    vectors.
+    """
     root = np.sqrt(field.probabilities) * field.values
     linear = moments(problem.activation).linear
     memory = np.eye(len(root)) - rates[0] * linear**2 * np.outer(root, root)
@@ -214,9 +217,9 @@ def _covariance(
 def _frame(overlap: FloatArray, seen: FloatArray, noise: FloatArray) -> FloatArray:
     """Spikes and teacher's remainder as combinations of sums over the batch and the teacher.
 
-    The sums have the overlaps ``seen`` with the teacher and, beside it, the Gram matrix ``noise``; on a batch
-    that is used twice spikes have another one, I − γγᵀ, as samples enter each other's weights. So the sums
-    are turned and scaled beside the teacher.
+    The sums have the overlaps ``seen`` with the teacher and, beside it, the Gram matrix ``noise``;
+    on a batch that is used twice spikes have another one, I − γγᵀ, as samples enter each other's
+    weights. So the sums are turned and scaled beside the teacher.
     """
     rank = len(overlap)
     rest = np.eye(rank) - np.outer(overlap, overlap)
@@ -243,7 +246,9 @@ def _bent(
     rates: tuple[float, float],
     r: FloatArray,
 ) -> FloatArray:
-    """What the norms of neurons go with: b̂, and for each type Σ_i r_iE[(z² − 1)σ'(h)]x_i, (1 + T, Y, V)."""
+    """What the norms of neurons go with: b̂, and for each type Σ_i r_iE[(z² − 1)σ'(h)]x_i, (1 +
+    T, Y, V).
+    """
     found = smoothed_slope(problem.activation, law, rates[0] * values)
     second = 2 * (rates[1] * values)[:, None, None] * r * 2 * found.quadratic[:, None]
     first = np.broadcast_to(law.label / math.sqrt(law.norm_squared), r.shape)
@@ -253,7 +258,8 @@ def _bent(
 def _norms(problem: Problem, neurons: float, kept: _Kept) -> Norms:
     """Fluctuations of the norms: those of two steps on fresh batches, with weights of this one."""
     fresh = problem.replace({"steps": [replace(step, batch="fresh") for step in problem.steps]})
-    law, trained = trained_by(fresh, neurons, 1)
+    _, states = trained_by(fresh, neurons, 1)
+    trained = states[-1]
     rank, types = len(kept.overlap), len(trained.values)
     found = trained.fluctuations
     loadings = np.zeros((len(found), types, rank + 2 + types))

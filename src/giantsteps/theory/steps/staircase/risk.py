@@ -19,10 +19,12 @@ import numpy as np
 from scipy.special import gammaln
 
 from giantsteps.answers import Risk
-from giantsteps.gaussian import hermite_coefficients, moments
+from giantsteps.gaussian import hermite_coefficients, hermite_functions, moments
 from giantsteps.laws import g1, g1_prime, g2, g2_prime
 from giantsteps.problem import Problem
+from giantsteps.theory.model.classification import Predicted, jumps_of_link, wrong_sign
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
+from giantsteps.theory.model.rules import graded_rule
 from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.steps.kinds import staircase_level
 from giantsteps.theory.steps.small import (
@@ -157,13 +159,21 @@ def staircase_errors(problems: Sequence[Problem], *, lengthening: bool = True) -
     f = GaussianFeatures.of(problems)
     kappa, residual, iterations = effective_penalty(f)
     _, df2 = freedom(f, kappa)
-    objective, slope, by_degree = _objectives(problems, f, kappa, lengthening)
+    fits = _fits(problems, f, kappa, lengthening)
+    objective, slope = np.array([(fit.objective, fit.slope) for fit in fits]).reshape(-1, 2).T
+    by_degree = np.array([fit.by_degree for fit in fits]).reshape(-1, DEGREES)
     noisy = (objective - kappa * slope) / (1 - df2)
     # Without penalty the error diverges at n = N, whatever the steps.
     noisy = np.where((f.penalty == 0) & (np.abs(f.samples - f.width) < 1e-12), np.inf, noisy)
-    train = np.where(np.isinf(noisy), 0.0, shrinkage(f, kappa) ** 2 * noisy)
+    train = shrinkage(f, kappa) ** 2 * np.where(np.isinf(noisy), 0.0, noisy)
     error = np.maximum(residual, 1e-14)
-    return RidgeBatch(noisy - f.noise, train, by_degree, residual, iterations, error)
+    wrong = [
+        _wrong_sign(problem, fit, test)
+        for problem, fit, test in zip(problems, fits, noisy - f.noise, strict=True)
+    ]
+    return RidgeBatch(
+        noisy - f.noise, train, by_degree, residual, iterations, error, np.array(wrong, dtype=float)
+    )
 
 
 def loss_staircase(problems: Sequence[Problem], *, lengthening: bool = True) -> Array:
@@ -173,15 +183,28 @@ def loss_staircase(problems: Sequence[Problem], *, lengthening: bool = True) -> 
     """
     f = GaussianFeatures.of(problems)
     kappa, _, _ = effective_penalty(f)
-    return shrinkage(f, kappa) * _objectives(problems, f, kappa, lengthening)[0]
+    fits = _fits(problems, f, kappa, lengthening)
+    return shrinkage(f, kappa) * np.array([fit.objective for fit in fits])
 
 
-def _objectives(
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """J and dJ/dκ, the error by degree, and the prediction C(k) + s z: C in He_j/√j!, s, ρ."""
+
+    objective: float
+    slope: float
+    by_degree: Array
+    along: Array
+    beside: float
+    overlap: float
+
+
+def _fits(
     problems: Sequence[Problem], f: GaussianFeatures, kappa: Array, lengthening: bool
-) -> tuple[Array, Array, Array]:
-    """J and dJ/dκ, one entry a cell, and the error by degree."""
+) -> list[_Fit]:
+    """The fit of each problem."""
     price = prices(problems, f, kappa)
-    fits = [
+    return [
         _fit(
             problem,
             np.array([price.constant[i], price.linear[i]]),
@@ -190,17 +213,37 @@ def _objectives(
         )
         for i, problem in enumerate(problems)
     ]
-    return (
-        np.array([fit[0] for fit in fits]),
-        np.array([fit[1] for fit in fits]),
-        np.array([fit[2] for fit in fits]).reshape(-1, DEGREES),
+
+
+def _wrong_sign(problem: Problem, fit: _Fit, test: float) -> float:
+    """P(f̂ f* < 0): the prediction is C(k) + s z and noise of one variance for all inputs."""
+    if not problem.binary or not np.isfinite(test):
+        return float("nan")
+    link, rest = link_of(problem), float(np.sqrt(max(1.0 - fit.overlap**2, 0.0)))
+    factor = np.exp(gammaln(np.arange(1, len(fit.along) + 1)) / 2)
+    target = factor * hermite_coefficients(link, len(fit.along) - 1)
+    known = (
+        fit.along @ (target * fit.overlap ** np.arange(len(target))) + fit.beside * target[1] * rest
+    )
+    # E(f̂ − f*)² = E f̂² − 2 E f̂ f* + E f*², E f̂² = C·C + s² + noise.
+    noise = test + 2 * known - moments(link).second_moment - fit.along @ fit.along - fit.beside**2
+    rule = graded_rule(2, max(2.0 * rest / max(abs(fit.overlap), 1e-3), 1e-2))
+    k, same = rule.nodes, np.ones(len(rule.nodes))
+    predicted = Predicted(
+        weights=rule.weights,
+        fit=fit.along @ hermite_functions(k, len(fit.along) - 1),
+        slope=fit.beside * same,
+        bend=0.0 * same,
+        variance=(fit.beside**2 + noise) * same,
+    )
+    along = fit.overlap * k
+    return wrong_sign(
+        predicted, lambda z: link(along[:, None] + rest * z), jumps_of_link(link, along, rest)
     )
 
 
-def _fit(
-    problem: Problem, price: Array, price_slope: Array, lengthening: bool
-) -> tuple[float, float, Array]:
-    """J, dJ/dκ and the error by degree, from the prices (w₀, w) of degrees 0 and 1.
+def _fit(problem: Problem, price: Array, price_slope: Array, lengthening: bool) -> _Fit:
+    """J, dJ/dκ, the prediction and its error by degree, from the prices (w₀, w) of degrees 0 and 1.
 
     In the basis He_j(z)/√j! the labels have coefficients √j! c*_j ρ^j; the part of their linear
     component that is orthogonal to the spike, c*₁√(1−ρ²), is left to the random features.
@@ -231,4 +274,13 @@ def _fit(
     missed = teacher - powers * (target - left)
     missed[0] = price[0] * left[0]
     missed[1] = price[1] * (overlap * left[1] + teacher[1] * (1 - step.alignment))
-    return float(objective), float(slope), missed[:DEGREES] ** 2
+    paid = np.ones(size)
+    paid[:2] = price
+    return _Fit(
+        objective=float(objective),
+        slope=float(slope),
+        by_degree=missed[:DEGREES] ** 2,
+        along=target - paid * left,
+        beside=float(teacher[1] * np.sqrt(1 - step.alignment) * (1 - price[1])),
+        overlap=float(overlap),
+    )

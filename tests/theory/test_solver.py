@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 import pytest
 
-from giantsteps.theory import _readout
-from giantsteps.theory._readout import regress
-from giantsteps.theory._resolvent import Equations, Resolvent
-from giantsteps.theory._solve import solve
-from giantsteps.theory._system import System
+from giantsteps.theory import NeuronCovariance
+from giantsteps.theory.solver import readout as readouts
+from giantsteps.theory.solver.newton import Solved, solve_state
+from giantsteps.theory.solver.readout import Prior, Readout, read_out
+from giantsteps.theory.solver.state import Equations, State
+from giantsteps.theory.solver.system import System
+
+
+def random_covariance(types: int, rank: int, rng: np.random.Generator) -> NeuronCovariance:
+    """Two directions; spikes and teacher are not generic in them."""
+    frame = np.linalg.qr(rng.standard_normal((rank + 1, rank + 1)))[0]
+    part = frame @ np.diag(rng.uniform(0.2, 0.8, rank + 1)) @ frame.T
+    variances = rng.uniform(0.4, 2.0, (types, 2))
+    special = np.stack([part, np.eye(rank + 1) - part])
+    return NeuronCovariance.along_directions([0.4, 0.6], variances, special, variances)
 
 
 def random_system(types: int, rank: int, inverse_neurons: float, seed: int = 0) -> System:
     """Arbitrary coefficients: the equations do not ask where they come from."""
     rng = np.random.default_rng(seed)
-    nodes, directions = 24, 2
+    nodes = 24
     k = rng.standard_normal((nodes, rank))
     weights = rng.dirichlet(np.full(nodes, 20.0))
     slopes = rng.uniform(0.5, 1.5, (types, rank))
@@ -24,44 +37,52 @@ def random_system(types: int, rank: int, inverse_neurons: float, seed: int = 0) 
     residual = 0.1 + 0.2 / (1 + (k**2).sum(axis=1)) * rng.uniform(0.5, 1.5, (types, 1))
     target = np.sin(k.sum(axis=1))
     target_linear = np.cos(k.sum(axis=1))
-    frame = np.linalg.qr(rng.standard_normal((rank + 1, rank + 1)))[0]
-    part = frame @ np.diag(rng.uniform(0.2, 0.8, rank + 1)) @ frame.T
-    variances = rng.uniform(0.4, 2.0, (types, directions))
+    covariance = random_covariance(types, rank, rng)
+    arrays = {
+        "coordinates": k,
+        "weights": weights,
+        "mean": np.stack([mean, 0.05 * rng.standard_normal((types, nodes))], axis=1),
+        "linear": linear,
+        "residual": residual,
+        "norms": np.zeros((0, nodes)),
+        "target": np.stack([target, np.zeros(nodes)]),
+        "target_linear": target_linear,
+        "target_square": target**2 + target_linear**2 + 0.2,
+        "loadings": np.zeros((0, rank + 1)),
+        "spread": np.zeros(0),
+        "probabilities": rng.dirichlet(np.full(types, 5.0)),
+        "pull": np.zeros((1, types, types)),
+        "width": np.asarray(1.3),
+        "ratio": np.asarray(1.1),
+        "inverse_neurons": np.asarray(inverse_neurons),
+        "penalty": np.asarray(0.07),
+        "unit": np.asarray(1.0),
+        "tolerance": np.asarray(1e-12),
+    }
     return System(
-        coordinates=k,
-        weights=weights,
-        mean=mean[None],
-        linear=linear[None],
-        residual=residual[None],
-        norm=0.05 * rng.standard_normal((1, types, nodes)),
-        target=target[None],
-        target_linear=target_linear[None],
-        target_square=(target**2 + target_linear**2 + 0.2)[None],
-        probabilities=rng.dirichlet(np.full(types, 5.0))[None],
-        bulk=np.array([[0.4, 0.6]]),
-        variances=variances[None],
-        special=np.stack([part, np.eye(rank + 1) - part])[None],
-        special_variances=variances[None],
-        length=np.zeros((1, 0, nodes)),
-        slope=np.zeros((1, 0)),
-        spread=np.zeros((1, 0)),
-        width=np.array([1.3]),
-        ratio=np.array([1.1]),
-        inverse_neurons=np.array([inverse_neurons]),
-        penalty=np.array([0.07]),
-        unit=np.array([1.0]),
+        bulk=covariance.bulk(), **{name: np.array(value)[None] for name, value in arrays.items()}
     )
 
 
-def plain(system: System) -> dict[str, np.ndarray]:
+def solve(system: System) -> Solved:
+    return solve_state(Equations(system), system.penalty)
+
+
+def regress(system: System) -> Readout:
+    return read_out(solve(system).state)
+
+
+def plain(system: System) -> dict[str, Any]:
     """Theory §5c line by line, each equation damped until nothing moves."""
-    w, k = system.weights, system.coordinates
-    mu0, mu1, mu2, xi = (
-        getattr(system, name)[0] for name in ("mean", "linear", "residual", "norm")
-    )
-    h, h1, hh = system.target[0], system.target_linear[0], system.target_square[0]
-    pi, nu, s = system.probabilities[0], system.bulk[0], system.variances[0]
-    special = system.special[0]
+    w, k = system.weights[0], system.coordinates[0]
+    mu0, xi = system.mean[0, :, 0], system.mean[0, :, 1]
+    mu1, mu2 = system.linear[0], system.residual[0]
+    h, h1, hh = system.target[0, 0], system.target_linear[0], system.target_square[0]
+    pi, bulk = system.probabilities[0], system.bulk
+    variances = bulk.coefficients[0] @ bulk.diagonal[0]
+    nu, s = bulk.shares[0, :2], variances[:, :2]
+    roots = bulk.external[0, :, 2:]  # (F, J, F)
+    special = np.einsum("ajc,bjc->jab", roots, roots)
     beta, gamma, lam = system.width[0], system.ratio[0], system.penalty[0]
     p = 1 / system.inverse_neurons[0]
     types, rank, directions = len(pi), k.shape[1], len(nu)
@@ -140,7 +161,6 @@ def plain(system: System) -> dict[str, np.ndarray]:
         "train": w @ (omega**2 * error),
         "fit": c,
         "slope": psi @ mu1,
-        "variance": error - known + c_n**2,
     }
 
 
@@ -150,122 +170,86 @@ def test_channels_and_newton_give_what_the_plain_equations_give(
     types: int, rank: int, inverse_neurons: float
 ) -> None:
     system = random_system(types, rank, inverse_neurons, seed=types + 10 * rank)
-    (found,) = regress([system])
-    wanted = plain(system)
-    for name, value in wanted.items():
+    solved = solve(system)
+    found = read_out(solved.state)
+    for name, value in plain(system).items():
         np.testing.assert_allclose(getattr(found, name)[0], value, rtol=1e-8, atol=1e-10)
-    assert found.converged.all()
-    assert found.residual[0] < 1e-10
-    assert found.iterations[0] < 15
+    assert solved.converged.all()
+    assert solved.residual[0] < 1e-10
+    assert solved.iterations[0] < 15
 
 
 def test_complex_penalty_has_the_derivative_of_the_real_one() -> None:
     system = random_system(3, 1, 1e-3)
     equations = Equations(system)
     step = 1e-6
-    raised = solve(equations, system.penalty - 1j * step)
-    high, low = (solve(equations, system.penalty + sign * step) for sign in (1, -1))
+    raised = solve_state(equations, system.penalty - 1j * step).state
+    high, low = (solve_state(equations, system.penalty + sign * step).state for sign in (1, -1))
     slope = (high.tau - low.tau) / (2 * step)
     np.testing.assert_allclose(-raised.tau.imag / step, slope, rtol=1e-5)
-    np.testing.assert_allclose(raised.tau.real, solve(equations, system.penalty).tau, rtol=1e-9)
+    np.testing.assert_allclose(raised.tau.real, solve(system).state.tau, rtol=1e-9)
     assert np.all(raised.tau.imag > 0)
-
-
-def test_newton_from_above_is_monotone_and_every_start_ends_at_the_same_point() -> None:
-    system = random_system(3, 1, 1e-3, seed=3)
-    equations = Equations(system)
-    high = solve(equations, system.penalty)
-    v1, _ = equations.start(system.penalty)
-    low = solve(equations, system.penalty, (1e-3 * v1, np.full((1, 3), 1e-3)))
-    np.testing.assert_allclose(high.tau, low.tau, rtol=1e-11)
-    np.testing.assert_allclose(high.v1, low.v1, rtol=1e-11)
 
 
 def test_without_penalty_the_limit_is_reached_on_both_sides_of_interpolation() -> None:
     for ratio in (0.6, 1.7):
-        system = random_system(2, 1, 1e-2)
-        arrays = {name: getattr(system, name) for name in System.__dataclass_fields__}
-        arrays["ratio"] = np.array([ratio])
+        system = dataclasses.replace(random_system(2, 1, 1e-2), ratio=np.array([ratio]))
         interpolating = ratio < 1
-        arrays["penalty"] = np.array([1.0 if interpolating else 0.0])
-        arrays["unit"] = np.array([0.0 if interpolating else 1.0])
-        (limit,) = regress([System(**arrays)])
-        errors = []
-        for penalty in (2e-5, 1e-5):
-            arrays["penalty"], arrays["unit"] = np.array([penalty]), np.array([1.0])
-            (near,) = regress([System(**arrays)])
-            errors.append(near.error[0])
-        extrapolated = 2 * errors[1] - errors[0]
-        assert limit.error[0] == pytest.approx(extrapolated, rel=1e-6)
+        limit = regress(
+            dataclasses.replace(
+                system,
+                penalty=np.array([1.0 if interpolating else 0.0]),
+                unit=np.array([0.0 if interpolating else 1.0]),
+            )
+        )
+        far, near = (
+            regress(dataclasses.replace(system, penalty=np.array([penalty]))).error[0]
+            for penalty in (2e-5, 1e-5)
+        )
+        assert limit.error[0] == pytest.approx(2 * near - far, rel=1e-6)
         assert limit.train[0] == pytest.approx(0.0, abs=1e-12) or not interpolating
 
 
-def _scaled(name: str) -> property:
-    original = Resolvent.__dict__[name].func
+# -- mutations --------------------------------------------------------------------------------
+
+
+def _scaled(of: type, name: str) -> property:
+    original = of.__dict__[name].func
     return property(lambda self: 1.05 * original(self))
 
 
-def _map(index: int) -> property:
-    original = Resolvent.__dict__["image"].func
+def _part(of: type, name: str, index: int) -> property:
+    original = of.__dict__[name].func
 
-    def image(self: Resolvent) -> tuple[np.ndarray, ...]:
+    def changed(self: Any) -> tuple[Any, ...]:
         parts = list(original(self))
         parts[index] = 1.05 * parts[index]
         return tuple(parts)
 
-    return property(image)
-
-
-def _response(index: int) -> property:
-    original = Resolvent.__dict__["response"].func
-
-    def response(self: Resolvent) -> tuple[np.ndarray, ...]:
-        parts = list(original(self))
-        parts[index] = 1.05 * parts[index]
-        return tuple(parts)
-
-    return property(response)
+    return property(changed)
 
 
 @pytest.mark.parametrize(
-    ("name", "mutant"),
+    ("of", "name", "mutant"),
     [
-        ("c_hat", _scaled("c_hat")),
-        ("v2_hat", _scaled("v2_hat")),
-        ("image", _map(0)),
-        ("image", _map(1)),
-        ("curvature", _scaled("curvature")),
-        ("response", _response(0)),
-        ("response", _response(1)),
-        ("response", _response(2)),
+        (State, "variance", _scaled(State, "variance")),
+        (State, "c_hat", _scaled(State, "c_hat")),
+        (State, "v2_hat", _scaled(State, "v2_hat")),
+        (State, "image", _part(State, "image", 0)),
+        (State, "image", _part(State, "image", 1)),
+        (Prior, "covariance", _scaled(Prior, "covariance")),
+        (Prior, "with_teacher", _scaled(Prior, "with_teacher")),
+        (Prior, "of_teacher", _scaled(Prior, "of_teacher")),
     ],
 )
-def test_five_percent_in_any_term_of_the_resolvent_shows(
-    monkeypatch: pytest.MonkeyPatch, name: str, mutant: property
-) -> None:
-    system = random_system(3, 1, 1e-3)
-    wanted = plain(system)["error"]
-    monkeypatch.setattr(Resolvent, name, mutant)
-    (found,) = regress([system])
-    assert abs(found.error[0] / wanted - 1) > 1e-5
-
-
-@pytest.mark.parametrize("part", ["spikes", "mixed", "teacher", "lifted", "damping", "inner"])
-def test_five_percent_in_any_special_resolvent_shows(
-    monkeypatch: pytest.MonkeyPatch, part: str
+def test_five_percent_in_any_term_shows(
+    monkeypatch: pytest.MonkeyPatch, of: type, name: str, mutant: property
 ) -> None:
     system = random_system(3, 1, 0.3)  # types cost much, so the spikes need χ
     wanted = plain(system)["error"]
-    original = _readout.special_resolvent
-
-    def mutant(point: Resolvent) -> _readout.SpecialResolvent:
-        found = original(point)
-        object.__setattr__(found, part, 1.05 * getattr(found, part))
-        return found
-
-    monkeypatch.setattr(_readout, "special_resolvent", mutant)
-    (found,) = regress([system])
-    assert abs(found.error[0] / wanted - 1) > 1e-5
+    assert regress(system).error[0] == pytest.approx(wanted, rel=1e-8)
+    monkeypatch.setattr(of, name, mutant)
+    assert abs(regress(system).error[0] / wanted - 1) > 1e-5
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -274,13 +258,12 @@ def test_five_percent_in_the_sources_of_the_error_shows(
 ) -> None:
     system = random_system(3, 1, 1e-3)
     wanted = plain(system)["error"]
-    original = _readout.sources
+    original = readouts._sources
 
-    def mutant(*given: object) -> tuple[np.ndarray, ...]:
-        parts = list(original(*given))  # type: ignore[arg-type]
+    def mutant(*given: Any) -> tuple[Any, ...]:
+        parts = list(original(*given))
         parts[index] = 1.05 * parts[index]
         return tuple(parts)
 
-    monkeypatch.setattr(_readout, "sources", mutant)
-    (found,) = regress([system])
-    assert abs(found.error[0] / wanted - 1) > 1e-5
+    monkeypatch.setattr(readouts, "_sources", mutant)
+    assert abs(regress(system).error[0] / wanted - 1) > 1e-5

@@ -1,0 +1,329 @@
+"""``giantsteps optimize``: which rate, which penalty, how many samples, by theory."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from giantsteps.errors import InvalidProblem
+
+from ._options import build, problem_options
+from ._output import DRAWINGS, check_file, exclusive, output_options, table, write_json
+
+if TYPE_CHECKING:
+    from giantsteps.problem import Grid, Problem
+
+__all__ = ["command"]
+
+#: Short name → path; "N" stands for the only step.
+SHORT = {
+    "penalty": "readout.penalty",
+    "samples": "readout.samples",
+    "rate": "steps.N.rate",
+    "exponent": "steps.N.exponent",
+    "step-samples": "steps.N.samples",
+}
+#: Points of the printed and of the drawn curve, and how far they go to either side of the optimum.
+PRINTED, DRAWN, AROUND = 9, 65, 10.0
+
+
+@click.command(
+    "optimize",
+    short_help="Find the best rate, penalty or split of samples by theory.",
+    epilog="""
+    \b
+    Examples
+      giantsteps optimize problem.toml                              # the best penalty
+      giantsteps optimize problem.toml --over rate --over penalty -o best.png
+      giantsteps optimize problem.toml --over step-samples --budget 8
+      giantsteps optimize problem.toml --over samples --reach 0.1   # how many samples for 0.1
+    """,
+)
+@problem_options
+@click.option(
+    "--over",
+    multiple=True,
+    metavar="FIELD",
+    help="Field to optimise: penalty (default), rate, samples, step-samples, exponent, or a path "
+    "such as steps.1.rate; repeatable.",
+)
+@click.option(
+    "--bounds",
+    "intervals",
+    multiple=True,
+    metavar="FIELD=a:b",
+    help="Interval to search for a field; repeatable.",
+)
+@click.option(
+    "--budget",
+    type=float,
+    metavar="B",
+    help="Samples in all, (n0 + n)/d, that the steps in --over share with the readout.",
+)
+@click.option(
+    "--reach",
+    metavar="ERROR",
+    help="Find where the test error takes this value along --over, instead of its minimum; "
+    "'floor' is the lower bound for any kernel method.",
+)
+@click.option("-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Draw the test error along each field: .png, .pdf or .svg.",
+)
+@output_options
+def command(
+    over: tuple[str, ...],
+    intervals: tuple[str, ...],
+    budget: float | None,
+    reach: str | None,
+    d: int | None,
+    output: Path | None,
+    as_json: bool,
+    csv: Path | None,
+    overwrite: bool,
+    **stated: Any,
+) -> None:
+    """Minimise the test error over some fields, by theory; or find where it reaches a value.
+
+    Prints the best values with the test error around them, one field at a time; --csv writes
+    these curves and --output draws them. With --vary, one optimum for each problem.
+    """
+    exclusive(reach=reach, budget=budget)
+    target = build(**stated)
+    check_file(csv, overwrite)
+    if output is not None:
+        from giantsteps.answers import require
+
+        require("matplotlib", "--output", "plot")
+        check_file(output, overwrite, *DRAWINGS)
+    from giantsteps.problem import Grid
+
+    example = target.problem if isinstance(target, Grid) else target
+    paths = [_path(name, example) for name in over or ("penalty",)]
+    bounds = dict(_interval(text, example) for text in intervals)
+    if reach is not None:
+        answer = _reached(target, paths, bounds, reach, d)
+    else:
+        from giantsteps import theory
+
+        answer = theory.optimize(target, paths, bounds or None, budget, d)
+    if isinstance(target, Grid):
+        _many(answer, target, paths, output, as_json, csv)
+        return
+    where = "limit" if d is None else f"d = {d}"
+    count = PRINTED if output is None else DRAWN
+    curves = {path: _curve(answer, path, bounds.get(path), budget, count) for path in paths}
+    if csv is not None:
+        from giantsteps.answers import to_csv
+
+        to_csv(_long(curves), csv)
+    if as_json:
+        write_json(
+            {
+                "problem": target.to_data(),
+                "d": d,
+                "values": answer.to_columns(),
+                "curves": _long(curves),
+            }
+        )
+    else:
+        _print(answer, target, where, d)
+        for path, (points, errors) in curves.items():
+            step = max(1, (len(points) - 1) // (PRINTED - 1))
+            rows = {path: points[::step], "test": errors[::step]}
+            rest = "its best value" if reach is None else "the given values"
+            table(rows, f"test error along {path}, all else at {rest}")
+    if output is not None:
+        _draw(curves, answer, output)
+        if not as_json:
+            click.echo(f"figure: {output.resolve()}")
+
+
+# What is asked ----------------------------------------------------------------------------------
+
+
+def _path(name: str, problem: Problem) -> str:
+    path = SHORT.get(name, name)
+    if "N" not in path.split("."):
+        return path
+    if len(problem.steps) != 1:
+        paths = ", ".join(path.replace("N", str(i)) for i in range(len(problem.steps)))
+        which = f"one of {paths}" if problem.steps else "left out: the problem has no step (--step)"
+        raise InvalidProblem("--over", name, which)
+    return path.replace("N", "0")
+
+
+def _interval(text: str, problem: Problem) -> tuple[str, tuple[float, float]]:
+    name, _, interval = text.partition("=")
+    try:
+        lower, upper = (float(part) for part in interval.split(":"))
+    except ValueError:
+        raise InvalidProblem("--bounds", text, "FIELD=a:b, with numbers a < b") from None
+    return _path(name.strip(), problem), (lower, upper)
+
+
+def _reached(
+    target: Problem | Grid, paths: list[str], bounds: dict[str, Any], reach: str, d: int | None
+) -> Any:
+    from giantsteps import theory
+
+    if len(paths) != 1:
+        raise click.UsageError("--reach needs exactly one --over: the field to vary")
+    try:
+        level: float | str = reach if reach == "floor" else float(reach)
+    except ValueError:
+        raise InvalidProblem("--reach", reach, "a number, or 'floor'") from None
+    return theory.crossing(target, paths[0], level, bounds=bounds.get(paths[0]), d=d)
+
+
+# What is shown ----------------------------------------------------------------------------------
+
+
+def _print(answer: Any, problem: Problem, where: str, d: int | None) -> None:
+    from giantsteps import theory
+    from giantsteps.answers import Crossing
+    from giantsteps.errors import GiantstepsError
+
+    if isinstance(answer, Crossing):
+        click.echo(f"{answer.statement} ({where})")
+        return
+    try:
+        now: Any = theory.risk(problem, d=d).test
+    except GiantstepsError:  # outside the theory's scope, while the optimum is inside
+        now = None
+    names = [*answer.arguments, "test error"]
+    table(
+        {
+            "field": names,
+            "best": [*map(float, answer.arguments.values()), answer.value.test],
+            "given": [*map(problem.get, answer.arguments), now],
+        },
+        f"optimum ({where})",
+    )
+    for path, side in answer.sides.items():
+        if side:
+            end = "upper" if side > 0 else "lower"
+            widen = "" if path.endswith("exponent") else f": widen it with --bounds {path}=a:b"
+            click.echo(f"{path} is at its {end} bound{widen}")
+    for text in answer.violated:
+        click.echo(f"approximate here, because the theory assumes: {text}")
+
+
+def _curve(
+    answer: Any, path: str, bounds: tuple[float, float] | None, budget: float | None, count: int
+) -> tuple[list[float], list[float]]:
+    """Points and test errors along a path through the optimum, or between the given bounds.
+
+    With a budget the readout takes what the step leaves.
+    """
+    import numpy as np
+
+    from giantsteps import theory
+    from giantsteps.answers import Crossing
+    from giantsteps.errors import GiantstepsError
+    from giantsteps.problem import Grid
+
+    crossed = isinstance(answer, Crossing)
+    centre = answer.problem if crossed else answer.best
+    at = float(centre.get(path))
+    rest = "readout.samples"
+    if budget is not None and path.endswith("samples"):
+        shared = at + centre.get(rest)
+        points = [shared * part for part in np.linspace(0, 1, count + 2)[1:-1].tolist()]
+        changes = [{path: point, rest: shared - point} for point in points]
+        return points, [_error(centre, change, answer.d) for change in changes]
+    if crossed:
+        bounds = answer.bounds
+    elif bounds is None:
+        linear = path.endswith("exponent")
+        bounds = (0.0, 0.5) if linear else (at / AROUND, at * AROUND)
+    logarithmic = bounds[0] > 0 and not path.endswith("exponent")
+    lower, upper = bounds
+    line = np.geomspace(lower, upper, count) if logarithmic else np.linspace(lower, upper, count)
+    points = line.tolist()
+    try:
+        errors = theory.risk(Grid(centre, {path: points}), d=answer.d).test
+        return points, np.asarray(errors).tolist()
+    except GiantstepsError:  # not covered somewhere on the way: ask point by point
+        return points, [_error(centre, {path: point}, answer.d) for point in points]
+
+
+def _error(problem: Problem, changes: dict[str, float], d: int | None) -> float:
+    """The test error, NaN where the theory has none."""
+    from giantsteps import theory
+    from giantsteps.errors import GiantstepsError
+
+    try:
+        return float(theory.risk(problem.replace(changes), d=d).test)
+    except GiantstepsError:
+        return float("nan")
+
+
+def _long(curves: dict[str, tuple[list[float], list[float]]]) -> dict[str, list[Any]]:
+    rows = [
+        (path, point, error)
+        for path, (points, errors) in curves.items()
+        for point, error in zip(points, errors, strict=True)
+    ]
+    columns = zip(*rows, strict=True)
+    return dict(zip(("field", "value", "test"), map(list, columns), strict=True))
+
+
+def _many(
+    answer: Any,
+    grid: Grid,
+    paths: list[str],
+    output: Path | None,
+    as_json: bool,
+    csv: Path | None,
+) -> None:
+    if output is not None:
+        raise click.UsageError("--output draws one optimum: leave out --vary")
+    columns = answer.to_columns()
+    if csv is not None:
+        answer.to_csv(csv)
+    if as_json:
+        write_json({"problem": grid.to_data(), "d": answer.d, "values": columns})
+        return
+    if not any(columns.values()):
+        click.echo(answer.statement)
+        return
+    wanted = [*grid.dims, "values", *answer.__dict__.get("arguments", ()), "test", "level"]
+    named = {key: columns.get(key, columns.get(f"arguments.{key}")) for key in wanted}
+    shown = {key: values for key, values in named.items() if values is not None}
+    table(shown, f"optimum over {', '.join(paths)}")
+
+
+def _draw(curves: dict[str, Any], answer: Any, output: Path) -> None:
+    """One panel for each field, the optimum marked."""
+    from matplotlib import pyplot
+
+    from giantsteps.answers import Crossing
+    from giantsteps.displays import PALETTE, SINGLE, label, save, style
+
+    with style():
+        size = (SINGLE * len(curves), 0.74 * SINGLE)
+        figure, axes = pyplot.subplots(
+            1, len(curves), figsize=size, sharey=True, squeeze=False, layout="constrained"
+        )
+        for ax, (path, (points, errors)), colour in zip(
+            axes[0], curves.items(), itertools.cycle(PALETTE), strict=False
+        ):
+            ax.plot(points, errors, color=colour)
+            if isinstance(answer, Crossing):
+                ax.axhline(answer.level, color="black", linestyle="--", linewidth=0.8)
+                ax.plot(answer.values, [answer.level] * len(answer.values), "o", color=colour)
+            else:
+                ax.plot(answer.arguments[path], answer.value.test, "o", color=colour)
+            if points[0] > 0 and not path.endswith("exponent"):
+                ax.set_xscale("log")
+            ax.set_xlabel(label(path))
+        axes[0][0].set_ylabel(label("test"))
+        save(figure, output)
+        pyplot.close(figure)

@@ -1,0 +1,139 @@
+"""``giantsteps rate``: learning rates of PyTorch in the units of this library, and back."""
+
+from __future__ import annotations
+
+import math
+
+import click
+
+from ._output import exclusive, table, write_json
+
+__all__ = ["command"]
+
+_PARAMETRIZATIONS = ("pytorch", "standard", "he", "ntk", "mean-field", "mup")
+_LOSSES = ("mse", "half-mse", "logistic", "hinge", "huber")
+
+
+@click.command(
+    "rate",
+    short_help="Translate a PyTorch learning rate into rate and exponent, and back.",
+    epilog="""
+    \b
+    Examples
+      giantsteps rate --lr 1e-3 --width 4096 --dimension 784
+      giantsteps rate --lr 0.1 --width 4096 --dimension 784 --parametrization mup
+      giantsteps rate --lr 1e-3 --width 4096 --dimension 784 --optimizer adam
+      giantsteps rate --rate 1 --exponent 0.5 --width 4096 --dimension 784
+    """,
+)
+@click.option("--lr", type=float, metavar="LR", help="Learning rate given to the optimiser.")
+@click.option("--rate", type=float, help="Coefficient of the rate here: translate it back.")
+@click.option(
+    "--exponent",
+    type=float,
+    metavar="E",
+    help="Exponent of the width, 0 to 1/2; default: the one of 0 and 1/2 that fits better.",
+)
+@click.option("--width", type=int, required=True, metavar="N", help="Number of hidden neurons.")
+@click.option("-d", "--dimension", type=int, required=True, metavar="D", help="Input dimension.")
+@click.option(
+    "--parametrization",
+    type=click.Choice(_PARAMETRIZATIONS),
+    default="pytorch",
+    show_default=True,
+    help="pytorch: defaults of nn.Linear; standard: variance 1/fan_in; he: 2/fan_in.",
+)
+@click.option(
+    "--optimizer",
+    type=click.Choice(("sgd", "adam", "signsgd")),
+    default="sgd",
+    show_default=True,
+    help="Optimiser; for adam its first step.",
+)
+@click.option(
+    "--loss",
+    type=click.Choice(_LOSSES),
+    default="mse",
+    show_default=True,
+    help="Loss, a mean over the batch; mse is nn.MSELoss, logistic nn.SoftMarginLoss.",
+)
+@click.option("--weight-decay", type=float, default=0.0, help="Weight decay of the optimiser.")
+@click.option("--base-width", type=float, default=1.0, help="Base width of mup; default: 1.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def command(
+    lr: float | None,
+    rate: float | None,
+    exponent: float | None,
+    width: int,
+    dimension: int,
+    parametrization: str,
+    optimizer: str,
+    loss: str,
+    weight_decay: float,
+    base_width: float,
+    as_json: bool,
+) -> None:
+    """Translate a learning rate, width and parametrisation into rate and exponent, and back.
+
+    The rate of a step is eta = rate * N**exponent; a neuron of norm one moves by about
+    eta / sqrt(N). Exponent 0 is a small step, 1/2 a giant one.
+    """
+    from giantsteps.problem import learning_rate_of_rate, rate_of_learning_rate
+
+    given = {"lr": lr is not None, "rate": rate is not None}
+    exclusive(**given)
+    if lr is None:
+        if rate is None:
+            raise click.UsageError("give --lr, or --rate and --exponent to translate back")
+        if exponent is None:
+            raise click.UsageError("--rate needs --exponent: eta = rate * N**exponent")
+        lr = learning_rate_of_rate(
+            rate,
+            exponent,
+            neurons=width,
+            d=dimension,
+            parametrization=parametrization,
+            optimizer=optimizer,
+            loss=loss,
+            base_width=base_width,
+        )
+    found = rate_of_learning_rate(
+        lr,
+        neurons=width,
+        d=dimension,
+        parametrization=parametrization,
+        optimizer=optimizer,
+        loss=loss,
+        weight_decay=weight_decay,
+        exponent=exponent,
+        base_width=base_width,
+    )
+    fields = [f"samples=n0/{dimension}", f"rate={found.rate:.6g}", f"exponent={found.exponent:g}"]
+    for name, plain in (("rule", "gradient"), ("loss", "squared"), ("decay", 0.0)):
+        value = getattr(found, name)
+        if value != plain:
+            fields.append(f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value}")
+    values = {
+        "learning rate": lr,
+        "rate": found.rate,
+        "exponent": found.exponent,
+        "eta": found.eta,
+        "eta/sqrt(N)": found.movement,
+        "width N/d": width / dimension,
+        "output": found.init_output,
+    }
+    if as_json:
+        write_json(values | {"step": ",".join(fields)})
+        return
+    table(
+        {name: [value] for name, value in values.items()}, f"{parametrization}, {optimizer}, {loss}"
+    )
+    click.echo(f"as flags: --width {width / dimension:.6g} --step {','.join(fields)}")
+    if found.preactivation != 1:
+        q = found.preactivation
+        click.echo(
+            f'pre-activations start with sd {q:.4g}: --activation "tanh({q:.4g}*x)" for tanh'
+        )
+    scale = found.output * (math.sqrt(width) if found.init_output == "scaled" else 1.0)
+    note = "" if math.isclose(scale, 1.0) else f", {scale:.4g} times its size"
+    click.echo(f"output at initialisation: --set init.output={found.init_output}{note}")

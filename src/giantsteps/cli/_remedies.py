@@ -1,0 +1,37 @@
+"""What an error advises in Python, said as flags of the command line."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["as_flags"]
+
+_STEP_FIELDS = "rule|loss|batch|decay|precondition|samples|rate|exponent"
+
+#: Pattern of advice in Python → the same on the command line, in the order of application.
+_FLAGS = {
+    r', in TOML \{name = "\.\.\.", centered = true\}': "",
+    r"gs\.centered\((activation|teacher)\)": r'--\1 "centered(NAME)"',
+    r"(?:a )?(?:gs\.)?Ridge\([^)]*\)": "--samples and --penalty",
+    r"\bsecond_layer=\"?(\w+)\"?": r"--second-layer \1",
+    r"\b(init\.output|readout\.batch)=\"(\w+)\"": r"--set \1=\2",
+    r"\binputs=gs\.Isotropic\(\)": "--set inputs=isotropic",
+    r"\bsteps=\(\)": "no --step",
+    rf"(?<![\w.,])({_STEP_FIELDS})=\"?([\w.]+)\"?": r"--set steps.N.\1=\2",
+    r"\b(?:pass|give) d\b": "give -d",
+    r"\bwith d given\b": "with -d given",
+    r"\[(?:gs\.)?Step\([^)]*\)\]": "--step samples=2,rate=3",
+}  # fmt: skip
+
+
+def as_flags(message: str) -> str:
+    """The message with its remedies as flags.
+
+    Examples
+    --------
+    >>> as_flags('Covered: gs.centered(activation), or second_layer="gaussian".')
+    'Covered: --activation "centered(NAME)", or --second-layer gaussian.'
+    """
+    for python, flags in _FLAGS.items():
+        message = re.sub(python, flags, message)
+    return message
