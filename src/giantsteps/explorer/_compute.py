@@ -170,8 +170,7 @@ def _bulk(law: Any) -> dict[str, Any] | None:
 
 def _plane(body: Any) -> dict[str, Any]:
     """A quantity over two fields, and critical lines."""
-    from giantsteps.theory import level_curves
-    from giantsteps.theory.search.quantity import values_of
+    from giantsteps.theory import level_curves, values_of
 
     asked = Plane.read(body)
     grid = asked.grid
@@ -203,7 +202,7 @@ def _plane(body: Any) -> dict[str, Any]:
 
 def _row(quantity: str, problems: list[Problem], d: int | None) -> np.ndarray:
     """The quantity of some problems, NaN where the equations were not solved."""
-    from giantsteps.theory.search.quantity import values_of
+    from giantsteps.theory import values_of
 
     try:
         return values_of(quantity, problems, d)

@@ -9,7 +9,7 @@ from giantsteps.explorer import _requests as limits
 from giantsteps.functions import names as function_names
 from giantsteps.problem import BATCHES, INPUTS, LOSSES, OUTPUTS, RULES, WEIGHTS, Init, Ridge, Step
 from giantsteps.questions import QUESTIONS, RUN_OPTIONS, Question
-from giantsteps.theory.search.quantity import QUANTITIES
+from giantsteps.theory import QUANTITIES
 
 __all__ = ["schema"]
 
