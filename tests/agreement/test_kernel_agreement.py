@@ -12,8 +12,6 @@ import math
 
 import numpy as np
 import pytest
-from giantsteps.theory import features, kernel
-from giantsteps.theory.steps.spiked_population import SpikedPopulation
 from numpy.polynomial import Chebyshev
 
 import giantsteps as gs
@@ -21,8 +19,10 @@ from giantsteps import simulation
 from giantsteps.gaussian import moments
 from giantsteps.laws import KernelBulk
 from giantsteps.problem import Vocabulary
+from giantsteps.theory import features, kernel
 from giantsteps.theory.steps import kernel_small
 from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.steps.spiked_population import SpikedPopulation
 
 pytestmark = pytest.mark.agreement
 

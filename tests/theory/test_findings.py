@@ -133,7 +133,7 @@ def test_6_rare_neurons_stay_in_the_bulk():
     ]
     spread = np.std(below_the_spike, ddof=1)  # their number varies from network to network
     assert abs(top - np.mean(below_the_spike)) < 2 * spread
-    assert 2.25 < np.mean(below_the_spike) - 2 * spread
+    assert np.mean(below_the_spike) - 2 * spread > 2.25
 
 
 @pytest.mark.parametrize("activation", ["tanh", "sin"])
