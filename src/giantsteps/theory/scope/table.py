@@ -329,9 +329,17 @@ RULES_OF_MANY: dict[str, Cells] = {
 }
 
 
+#: On inputs with a covariance the model answers before the steps too, as after one of rate zero.
+_AT_REST = dict.fromkeys(
+    ("risk", "weights", "kernel", "features", "learned_function", "degrees_of_freedom"), Kind.LARGE
+)
+
+
 def rule_of(question: str, problem: Problem, given: bool) -> Rule | Absent:
     """The cell of the table for a problem, with d given or in the limit."""
     kind = kind_of(problem)
+    if not problem.inputs.isotropic and kind is Kind.UNTRAINED and given:
+        kind = _AT_REST.get(question, kind)
     if problem.teacher.rank == 1:
         return RULES[question][kind, given]
     return RULES_OF_MANY.get(question, {}).get((kind, given), _MANY)
