@@ -33,7 +33,8 @@ _MEMORY = 6_000_000
 #: Changes to the next resolution below which an answer is good, and above which it is none: of
 #: models of several steps, whose equations are approximate, and of one.
 _GOOD, _BAD = (1e-3, 1e-9), (3e-3, 1e-6)
-#: What rounding may do: with one type of neurons, and with several, whose functions are nearly dependent.
+#: What rounding may do with one type of neurons, and with several, whose functions nearly depend on
+#: each other.
 _ROUNDING = (1e-13, 3e-10)
 #: Channels that a continuous second layer has, for the memory.
 _RANK = 6
