@@ -163,7 +163,7 @@ def test_finite_width_approaches_the_limit() -> None:
 @pytest.mark.parametrize("activation", ["tanh", gs.centered("relu")])
 @pytest.mark.parametrize("law", ["gaussian", Vocabulary((-1.0, 0.5, 2.0), (0.3, 0.4, 0.3))])
 def test_infinitely_many_neurons_are_the_limit(law: object, activation: object) -> None:
-    """p = ∞ fits the closure of the types' functions; finite p comes as near as its penalty lets."""
+    """p = ∞ fits the closure of the types' functions; finite p comes near, as its penalty lets."""
     large = problem(activation=activation, law=law)
     limit = risk(large)
     gaps = [risk(large, d).test / limit.test - 1 for d in (10**6, 10**8, 10**10)]

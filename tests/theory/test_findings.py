@@ -45,13 +45,7 @@ def test_1_weights_in_the_limit_have_the_bulk_of_a_size(rate):
 
 @pytest.mark.parametrize(
     "penalty",
-    [
-        1e-4,
-        1e-10,
-        pytest.param(1e-11, marks=pytest.mark.xfail(reason="Newton ends in rounding")),
-        1e-12,
-        pytest.param(1e-13, marks=pytest.mark.xfail(reason="Newton ends in rounding")),
-    ],
+    [1e-4, 1e-10, 1e-11, 1e-12, 1e-13, 1e-20],
 )
 def test_2_small_penalties_are_taken_as_they_are(penalty):
     """Penalties below 1e-10 were replaced: κ was ten or a hundred times too large."""
@@ -251,11 +245,7 @@ def test_15_degrees_of_freedom_at_large_penalties(penalty):
 
 @pytest.mark.parametrize(
     "penalty",
-    [
-        1e4,
-        pytest.param(1e6, marks=pytest.mark.xfail(strict=True, reason="df₂ cancels")),
-        pytest.param(1e9, marks=pytest.mark.xfail(strict=True, reason="df₂ cancels")),
-    ],
+    [1e4, 1e6, 1e9],
 )
 def test_15_degrees_of_freedom_of_the_model_at_large_penalties(penalty):
     """κ²df₂ tends to a constant: c(1 + b/κ), known from smaller penalties."""

@@ -45,7 +45,7 @@ def test_small_step_is_the_limit_of_the_model(along, teacher):
      (CONSTANT, None), (CONSTANT, 500)],
 )  # fmt: skip
 def test_averages_along_the_teacher_are_the_risk(problem, d):
-    """E(m(u) − f*(u))² + E b² = R, at finite d up to 1/d²: the norm of the input has no cross terms."""
+    """E(m(u) − f*(u))² + E b² = R; at finite d up to 1/d², for the norm of the input."""
     rule = coordinate_rule(1, nodes=140)
     found = theory.learned_function(problem, d, "teacher", rule.nodes[:, 0])
     np.testing.assert_allclose(found.target, np.sin(rule.nodes[:, 0]), atol=1e-12)

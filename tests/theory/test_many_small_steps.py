@@ -161,7 +161,6 @@ def test_no_spike_below_the_threshold():
     assert theory.weights(fresh(3, rate=0.0), d=1000).spikes == ()
 
 
-@pytest.mark.xfail(strict=True, reason="no fluctuation to read off: a singular matrix")
 def test_steps_of_rate_zero_are_none():
     assert_allclose(
         theory.risk(fresh(3, rate=0.0), d=1000).test,

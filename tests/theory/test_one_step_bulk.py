@@ -68,7 +68,10 @@ def test_an_odd_activation_has_the_transforms_of_sample_covariances(
         # (I + p(I + ε𝐒))⁻¹ = (𝐒 − z)⁻¹/(pε)
         z = -(1 + strength) / (strength * eps)
         m = brentq(
-            lambda m: -1 / m + weights @ (q / (1 + q * m / samples)) - z, 1e-12, -1 / z, xtol=1e-17
+            lambda m, z=z: -1 / m + weights @ (q / (1 + q * m / samples)) - z,
+            1e-12,
+            -1 / z,
+            xtol=1e-17,
         )
         shrink = 1 / (1 + q * m / samples)
         teacher = 1 / (second @ (q * shrink) - z)

@@ -278,7 +278,6 @@ def test_outliers_of_drawn_weights_of_several_types():
         assert np.all(3 * error[:1, number] < 0.03 * wanted[:1])
 
 
-@pytest.mark.xfail(strict=True, reason="outliers of several steps no longer say their degree")
 def test_degrees_of_the_outliers():
     """An odd activation brings A and A³, one with an even part A and A² first."""
     odd = theory.weights(problem(rates=(2.0, 2.0), samples=1.0), d=2000).spikes

@@ -33,7 +33,9 @@ _MEMORY = 6_000_000
 #: Changes to the next resolution below which an answer is good, and above which it is none: of
 #: models of several steps, whose equations are approximate, and of one.
 _GOOD, _BAD = (1e-3, 1e-9), (3e-3, 1e-6)
-_ROUNDING = 1e-13
+#: What rounding may do with one type of neurons, and with several, whose functions nearly depend on
+#: each other.
+_ROUNDING = (1e-13, 3e-10)
 #: Channels that a continuous second layer has, for the memory.
 _RANK = 6
 
@@ -195,7 +197,8 @@ def refine(cells: Sequence[Cell]) -> Refined:
             error[i] = _change(cells[i], found[i], solved.readouts[position])
             found[i] = solved.readouts[position]
             residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
-    error = np.maximum(error, np.maximum(_ROUNDING, 10.0 * residual))
+    rounding = np.array([_ROUNDING[len(model.probabilities) > 1] for model, _ in cells])
+    error = np.maximum(error, np.maximum(rounding, 10.0 * residual))
     bad = np.flatnonzero(error > [_BAD[model.levels[0] > 0] for model, _ in cells])
     for cell in bad.tolist():
         model, readout = cells[cell]

@@ -1,0 +1,93 @@
+"""What an answer says of its own error: the true one is at most ten times as large.
+
+Truth is a finer resolution of everything that is resolved: coordinates, types, labels, channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import giantsteps as gs
+from giantsteps import theory
+from giantsteps.theory.model import errors
+from giantsteps.theory.model.errors import ridge_batch
+from giantsteps.theory.model.rules import LEVELS
+
+ACTIVATIONS = ("tanh", "erf", "relu", gs.centered("relu"), "sin", gs.centered("softplus"),
+               "x + 0.3*(x**3 - 3*x)", "clip(x, -1, 1)")  # fmt: skip
+TEACHERS = ("sin", "tanh", "sign", "x + 0.5*(x**2 - 1)", "erf(2*x)", "x + (x**3 - 3*x)/6")
+FEW = ("constant", gs.Vocabulary([-1.0, 2.0], [0.5, 0.5]),
+       gs.Vocabulary([-1.0, 0.5, 1.5], [0.25, 0.5, 0.25]))  # fmt: skip
+
+
+def draw(number: int, layer: object) -> tuple[gs.Problem, int | None]:
+    rng = np.random.default_rng([7, number])
+
+    def some(low: float, high: float) -> float:
+        return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+    given = gs.Problem(
+        activation=ACTIVATIONS[rng.integers(len(ACTIVATIONS))],
+        teacher=TEACHERS[rng.integers(len(TEACHERS))],
+        width=some(0.3, 4),
+        noise_variance=some(0.02, 1) * int(rng.integers(2)),
+        steps=[gs.Step(samples=some(0.3, 8), rate=some(0.02, 8), exponent=0.5)],
+        readout=gs.Ridge(samples=some(0.3, 6), penalty=some(1e-3, 1)),
+        init=gs.Init(
+            weights=str(rng.choice(["gaussian", "sphere"])),
+            second_layer=layer,  # type: ignore[arg-type]
+        ),
+    )
+    return given, (None, 100, 500, 3000)[rng.integers(4)]
+
+
+def judge(numbers: range, layers: tuple[object, ...]) -> tuple[int, list[str]]:
+    """How many problems were answered, and those whose error is larger than they say."""
+    answered, wrong = 0, []
+    for number in numbers:
+        given, d = draw(number, layers[number % len(layers)])
+        try:
+            model = theory.equivalent(given, d)
+            found = model.risk()
+        except (gs.NotCovered, gs.NotConverged):
+            continue
+        answered += 1
+        assert found.solution is not None
+        assert found.solution.error <= 1e-6
+        finest = replace(model, levels=(LEVELS - 2, LEVELS - 1))
+        truth = ridge_batch([(finest, model.readout_of(None))])
+        off = max(abs(found.test / truth.test[0] - 1), abs(found.train / truth.train[0] - 1))
+        if off > 10 * found.solution.error:
+            wrong.append(f"{number}: {off:.1e}, said {found.solution.error:.1e}")
+    return answered, wrong
+
+
+def test_errors_are_what_they_are_said_to_be() -> None:
+    answered, wrong = judge(range(60), FEW)
+    assert answered >= 50
+    assert not wrong
+
+
+def test_errors_of_a_continuous_second_layer() -> None:
+    answered, wrong = judge(range(1000, 1008), ("gaussian",))
+    assert answered >= 6
+    assert not wrong
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(100, 400, 100))
+def test_errors_of_many_problems(first: int) -> None:
+    answered, wrong = judge(range(first, first + 100), (*FEW, "gaussian"))
+    assert answered >= 80
+    assert not wrong
+
+
+def test_what_is_not_resolved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NotConverged where the estimate is above 1e-6; here the border is below every estimate."""
+    assert errors._BAD[1] == 1e-6
+    monkeypatch.setattr(errors, "_BAD", (1e-14, 1e-14))
+    with pytest.raises(gs.NotConverged, match="quadratures"):
+        theory.risk(draw(0, "constant")[0])
