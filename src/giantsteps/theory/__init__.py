@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from giantsteps.theory.questions.equivalent import equivalent as equivalent
     from giantsteps.theory.questions.gradient import gradient as gradient
     from giantsteps.theory.questions.learned_function import learned_function as learned_function
+    from giantsteps.theory.questions.movement import movement as movement
     from giantsteps.theory.questions.outlier_count import outlier_count as outlier_count
     from giantsteps.theory.questions.risk import risk as risk
     from giantsteps.theory.questions.risk import staircase_risk as staircase_risk
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from giantsteps.theory.search.crossing import crossing as crossing
     from giantsteps.theory.search.level_curves import level_curves as level_curves
     from giantsteps.theory.search.optimize import optimize as optimize
+    from giantsteps.theory.search.quantity import QUANTITIES as QUANTITIES
+    from giantsteps.theory.search.quantity import values_of as values_of
     from giantsteps.theory.steps.bounds import approximation_error as approximation_error
     from giantsteps.theory.steps.several.reuse import reuse_exponent as reuse_exponent
     from giantsteps.theory.steps.staircase.staircase import Staircase as Staircase
@@ -67,6 +70,7 @@ _LAZY = {
     "learned_function": "questions.learned_function",
     "level_curves": "search.level_curves",
     "linear_loss_drop": "questions.training_loss",
+    "movement": "questions.movement",
     "optimize": "search.optimize",
     "outlier_count": "questions.outlier_count",
     "quadratic_loss_drop": "questions.training_loss",
@@ -83,13 +87,17 @@ _LAZY = {
     "weights": "questions.weights",
 }
 
+# Shared with other packages; not part of the interface.
+_SHARED = {"QUANTITIES": "search.quantity", "values_of": "search.quantity"}
+
 __all__ = list(_LAZY)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    module = _LAZY.get(name) or _SHARED.get(name)
+    if module is None:
         raise AttributeError(f"module 'giantsteps.theory' has no attribute {name!r}")
-    return getattr(import_module(f"giantsteps.theory.{_LAZY[name]}"), name)
+    return getattr(import_module(f"giantsteps.theory.{module}"), name)
 
 
 def __dir__() -> list[str]:

@@ -193,7 +193,10 @@ def recertify(
     ...     recertify(report).passed
     True
     """
-    data = json.loads(Path(file).read_text(encoding="utf-8"))
+    try:
+        data = json.loads(Path(file).read_text(encoding="utf-8"))
+    except ValueError:
+        raise InvalidProblem("file", str(file), "a certificate.json: it is no JSON") from None
     if not isinstance(data, dict) or "settings" not in data:
         raise InvalidProblem("file", str(file), "a certificate.json")
     rows = [row for row in data["settings"] if families is None or row["family"] in families]

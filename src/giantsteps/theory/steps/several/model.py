@@ -30,7 +30,14 @@ from giantsteps.theory.steps.one import (
 from giantsteps.theory.steps.several.fresh import Fluctuation, Task, Trained, take_step
 from giantsteps.types import FloatArray
 
-__all__ = ["few_functions", "gram_of", "several_steps", "stages_of_steps", "trained_by"]
+__all__ = [
+    "covariance_of_state",
+    "few_functions",
+    "gram_of",
+    "several_steps",
+    "stages_of_steps",
+    "trained_by",
+]
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.
 _RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
@@ -62,8 +69,7 @@ def stages_of_steps(
 ) -> list[SpikedFeatures]:
     """The equivalent models after the last steps, one for each of ``others``, from one recursion.
 
-    ``others`` are further fields of each model; ``problem`` among them is the one that it stands
-    for.
+    ``others`` are further fields of each model; ``problem`` among them is the one that it is of.
     """
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
@@ -131,7 +137,7 @@ def trained_by(
 
 def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
     """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + 1)."""
-    bulk = _covariance(law, trained, 1.0).bulk()
+    bulk = covariance_of_state(law, trained, 1.0).bulk()
     unit = np.ones((1, 1, 1))
     bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
     gram = Forms(replace(bare, active=bare.alone())).values[0, :, 0, :, 0]
@@ -188,7 +194,7 @@ def _model(
     bulk = (
         NeuronCovariance.isotropic(trained.totals, trained.rank)
         if isotropic
-        else _covariance(law, trained, tolerance)
+        else covariance_of_state(law, trained, tolerance)
     )
     pull = None
     if math.isfinite(shared["neurons"]):
@@ -222,7 +228,7 @@ def _norms(trained: Trained, frame: int) -> Norms:
     )
 
 
-def _covariance(law: NeuronLaw, trained: Trained, tolerance: float) -> NeuronCovariance:
+def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> NeuronCovariance:
     """Σ_A from the first step, exactly, and from what later batches add."""
     first = law.covariance()
     columns = [trained.multipliers[0][:, None] * first.coefficients]
