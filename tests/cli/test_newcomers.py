@@ -44,7 +44,7 @@ MISTAKES = {
     "a float": ([*PREDICT, "-d", "1e3"], "not a valid integer"),
     "a negative size": ([*PREDICT, "-d", "-5"], "or left out for the limit"),
     "a quantity as question": ([*PREDICT, "--question", "test"], '"risk"'),
-    "the other side": ([*PREDICT, "--question", "movement"], "only simulation answers"),
+    "the other side": ([*PREDICT, "--question", "tangent_risk"], "only simulation answers"),
     "a size for a limit": ([*PREDICT, "--question", "bounds", "-d", "100"], "leave out -d 100"),
     "weights": ([*PREDICT, "--weights", "orthogonal"], '"gaussian", "sphere"'),
     "ones": ([*PREDICT, "--second-layer", "ones"], 'did you mean "constant"?'),
