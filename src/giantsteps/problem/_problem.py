@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.errors import InvalidProblem
@@ -235,6 +236,36 @@ class Problem(Part):
         """
         readout = self.readout and dataclasses.replace(self.readout, batch="fresh")
         return dataclasses.replace(self, steps=(), readout=readout)
+
+    @classmethod
+    def from_module(
+        cls,
+        module: Any,
+        data: Any,
+        *,
+        activation: Any = None,
+        steps: Sequence[Step] = (),
+        readout: Ridge | None = None,
+    ) -> Problem:
+        """Return the problem that a two-layer PyTorch module and its data pose.
+
+        The same as :func:`giantsteps.practice.problem_of_module`, which says what it needs.
+
+        Parameters
+        ----------
+        module : nn.Module
+            Linear(d, N), an activation, Linear(N, 1), as it is before training.
+        data : (inputs, labels)
+            White inputs, one output.
+        activation : Function, str or callable, optional
+            Where the module does not tell.
+        steps, readout
+            Of the problem.
+        """
+        found: Problem = import_module("giantsteps.practice").problem_of_module(
+            module, data, activation=activation, steps=steps, readout=readout
+        )
+        return found
 
     def require_readout(self) -> Ridge:
         """Return the readout, or raise :class:`InvalidProblem` if the problem has none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from giantsteps.answers import TrainingLoss
 from giantsteps.gaussian import hermite_coefficients
 from giantsteps.problem import Grid, Problem
-from giantsteps.theory.scope.dispatch import answer
+from giantsteps.theory.scope.dispatch import answer, resolve
 from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.steps.staircase.degrees import spike_degrees
 from giantsteps.theory.steps.staircase.loss import prices_of
@@ -99,6 +99,7 @@ def linear_loss_drop(problem: Problem) -> float:
     >>> round(linear_loss_drop(problem), 6), round(training_loss(problem).drop, 6)
     (0.079424, 0.079424)
     """
+    resolve("loss_drop", problem, None)
     if spike_degrees(problem, 1)[1] is not None:
         return 0.0
     shrinkage, price, _ = prices_of(problem)
@@ -148,6 +149,7 @@ def quadratic_loss_drop(problem: Problem, *, lengthening: bool = True) -> float:
     >>> round(both, 6), round(training_loss(problem).drop, 6)
     (0.299705, 0.299705)
     """
+    resolve("loss_drop", problem, None)
     degrees = spike_degrees(problem, 2)
     if degrees[2] is not None:
         return 0.0
