@@ -237,6 +237,35 @@ class Problem(Part):
         readout = self.readout and dataclasses.replace(self.readout, batch="fresh")
         return dataclasses.replace(self, steps=(), readout=readout)
 
+    def split_steps(self, count: int) -> Problem:
+        """Return the problem with its steps replaced by ``count`` equal ones on fresh batches.
+
+        The samples of all steps together and the sum of their rates stay; exponent, rule and the
+        rest are those of the first step.
+
+        Examples
+        --------
+        >>> import giantsteps as gs
+        >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+        ...                      steps=[gs.Step(samples=6, rate=3, exponent=0.5)])
+        >>> [(step.samples, step.rate) for step in problem.split_steps(3).steps]
+        [(2.0, 1.0), (2.0, 1.0), (2.0, 1.0)]
+        """
+        count = integer(count, "count", "an integer >= 1", lower=1)
+        if not self.steps:
+            raise InvalidProblem("steps", (), "at least one step to split")
+        for index, step in enumerate(self.steps):
+            if step.batch != "fresh":
+                raise InvalidProblem(
+                    f"steps.{index}.batch", step.batch, '"fresh": a reused batch is not split'
+                )
+        part = dataclasses.replace(
+            self.steps[0],
+            samples=sum(step.samples for step in self.steps) / count,
+            rate=sum(step.rate for step in self.steps) / count,
+        )
+        return dataclasses.replace(self, steps=(part,) * count)
+
     @classmethod
     def from_module(
         cls,

@@ -99,7 +99,7 @@ def linear_loss_drop(problem: Problem) -> float:
     >>> round(linear_loss_drop(problem), 6), round(training_loss(problem).drop, 6)
     (0.079424, 0.079424)
     """
-    resolve("loss_drop", problem, None)
+    resolve("linear_loss_drop", problem, None)
     if spike_degrees(problem, 1)[1] is not None:
         return 0.0
     shrinkage, price, _ = prices_of(problem)
@@ -149,7 +149,7 @@ def quadratic_loss_drop(problem: Problem, *, lengthening: bool = True) -> float:
     >>> round(both, 6), round(training_loss(problem).drop, 6)
     (0.299705, 0.299705)
     """
-    resolve("loss_drop", problem, None)
+    resolve("quadratic_loss_drop", problem, None)
     degrees = spike_degrees(problem, 2)
     if degrees[2] is not None:
         return 0.0

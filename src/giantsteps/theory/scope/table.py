@@ -285,12 +285,14 @@ _COUNTS = Rule(
     references=("moniri2026",),
 )
 _ORDERS = replace(_COUNTS, evidence="derived (theory §7)", needs=_SEAMS[:-1])
+_DROP_CELLS: Cells = {
+    **_everywhere(_DROPS),
+    **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
+    **_everywhere(_ONE, _SEVERAL),
+}
 RULES |= {
-    "loss_drop": {
-        **_everywhere(_DROPS),
-        **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
-        **_everywhere(_ONE, _SEVERAL),
-    },
+    "linear_loss_drop": _DROP_CELLS,
+    "quadratic_loss_drop": _DROP_CELLS,
     "outlier_count": _everywhere(_COUNTS),
     "reuse_exponent": _everywhere(_ORDERS),
 }
