@@ -31,6 +31,7 @@ extensions = [
     "docstring_references",
     "public_names",
     "source_links",
+    "explorer_page",  # before the links are checked
     "check_links",
     "sphinx_gallery.gen_gallery",
 ]

@@ -70,6 +70,7 @@ _LAZY = {
 }
 _PACKAGES = (
     "answers",
+    "explorer",
     "functions",
     "gaussian",
     "laws",

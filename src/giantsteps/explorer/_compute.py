@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from giantsteps.explorer._requests import (
     read_problem,
 )
 from giantsteps.explorer._take import as_command, as_python
+from giantsteps.problem import Grid, Problem
 
 __all__ = ["OPERATIONS", "compute", "plain", "problem_error", "warm_up"]
 
@@ -34,6 +37,10 @@ def compute(operation: str, body: Any) -> dict[str, Any]:
         return {"ok": plain(OPERATIONS[operation](body))}
     except (GiantstepsError, RecursionError, OverflowError, MemoryError) as error:
         return {"error": problem_error(error)}
+    except Exception as error:  # a defect of the library: say so, and go on serving
+        logging.getLogger(__name__).exception("%s failed", operation)
+        text = f"internal error, please report it: {type(error).__name__}: {error}"
+        return {"error": {"type": "InternalError", "message": text}}
 
 
 def problem_error(error: BaseException) -> dict[str, Any]:
@@ -71,21 +78,60 @@ def plain(value: Any) -> Any:
 def _ask(body: Any) -> dict[str, Any]:
     """The columns of an answer, what it rests on, and the curve of a bulk."""
     asked = Ask.read(body)
-    where = {} if asked.d is None else {"d": asked.d}
-    answer = asked.question.function("theory")(asked.target, **where, **asked.options)
+    try:
+        answer = asked.answer()
+    except (NotCovered, NotConverged) as error:
+        if not (asked.partial and isinstance(asked.target, Grid)):
+            raise
+        return _cell_by_cell(asked, error)
     found: dict[str, Any] = {
         "question": asked.question.name,
         "columns": answer.to_columns(),
         "facts": _facts(answer),
     }
     initial = getattr(answer, "initial", None)
-    if initial is not None:
-        found["initial"] = {"columns": initial.to_columns()}
     if isinstance(answer, Spectrum) and not answer.shape:
         found["bulk"] = _bulk(answer.bulk)
         if isinstance(initial, Spectrum):
-            found["initial"]["bulk"] = _bulk(initial.bulk)
+            found["initial"] = {"bulk": _bulk(initial.bulk)}
     return found
+
+
+def _cell_by_cell(asked: Ask, refusal: GiantstepsError) -> dict[str, Any]:
+    """A grid some cells of which have no answer: those are left empty, and counted.
+
+    Raises
+    ------
+    NotCovered, NotConverged
+        What was raised for the whole grid, if no cell has an answer.
+    """
+    grid = asked.target
+    assert isinstance(grid, Grid)
+    rows: list[dict[str, Any]] = []
+    answers: list[Answer] = []
+    for problem in grid:
+        try:
+            one = replace(asked, target=problem).answer()
+        except (NotCovered, NotConverged):
+            rows.append({})
+            continue
+        answers.append(one)
+        rows.append({name: values[0] for name, values in one.to_columns().items() if values})
+    if not answers:
+        raise refusal
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    places = np.meshgrid(*grid.coords.values(), indexing="ij")
+    coords = {path: place.ravel().tolist() for path, place in zip(grid.dims, places)}
+    facts = _facts(answers[0])
+    facts["violated"] = list(dict.fromkeys(text for one in answers for text in one.violated))
+    facts["exact"] = all(one.exact for one in answers)
+    return {
+        "question": asked.question.name,
+        "columns": coords | columns,
+        "facts": facts,
+        "empty": {"cells": len(rows) - len(answers), "why": problem_error(refusal)},
+    }
 
 
 def _facts(answer: Answer) -> dict[str, Any]:
@@ -124,12 +170,14 @@ def _bulk(law: Any) -> dict[str, Any] | None:
 
 def _plane(body: Any) -> dict[str, Any]:
     """A quantity over two fields, and critical lines."""
-    from giantsteps.theory import level_curves
-    from giantsteps.theory.search.quantity import values_of
+    from giantsteps.theory import level_curves, values_of
 
     asked = Plane.read(body)
     grid = asked.grid
-    values = values_of(asked.quantity, list(grid), asked.d).reshape(grid.shape)
+    try:
+        values = values_of(asked.quantity, list(grid), asked.d).reshape(grid.shape)
+    except NotConverged:  # of some cells: row by row, then cell by cell
+        values = np.array([_row(asked.quantity, list(row), asked.d) for row in grid.problems()])
     lines, refused = [], {}
     for name in asked.lines:
         quantity, level, label = LINES[name]
@@ -150,6 +198,23 @@ def _plane(body: Any) -> dict[str, Any]:
         "lines": lines,
         "refused": refused,
     }
+
+
+def _row(quantity: str, problems: list[Problem], d: int | None) -> np.ndarray:
+    """The quantity of some problems, NaN where the equations were not solved."""
+    from giantsteps.theory import values_of
+
+    try:
+        return values_of(quantity, problems, d)
+    except NotConverged:
+        if len(problems) == 1:
+            return np.array([np.nan])
+        half = len(problems) // 2
+        return np.concatenate(
+            [_row(quantity, problems[:half], d), _row(quantity, problems[half:], d)]
+        )
+    except NotCovered:
+        return np.full(len(problems), np.nan)
 
 
 def _function(body: Any) -> dict[str, Any]:

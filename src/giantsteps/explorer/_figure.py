@@ -55,7 +55,7 @@ def _errors(request: Any, points: Any) -> Any:
     from giantsteps.displays import PALETTE, label
 
     asked = Ask.read(request)
-    answer: Any = _answer(asked)
+    answer = asked.answer()
     if len(answer.dims) != 1:
         raise InvalidProblem("axes", list(answer.dims), "one field")
     (path,) = answer.dims
@@ -89,14 +89,14 @@ def _numbers(points: Any, key: str) -> Any:
 def _spectrum(request: Any, points: Any) -> Any:
     from giantsteps.displays import SpectrumDisplay
 
-    answer: Any = _answer(Ask.read(request))
+    answer = Ask.read(request).answer()
     return SpectrumDisplay.from_spectra(answer).figure_
 
 
 def _learned(request: Any, points: Any) -> Any:
     from giantsteps.displays import LearnedFunctionDisplay
 
-    answer: Any = _answer(Ask.read(request))
+    answer = Ask.read(request).answer()
     return LearnedFunctionDisplay.from_answers(answer).figure_
 
 
@@ -116,11 +116,6 @@ def _plane(request: Any, points: Any) -> Any:
         d=asked.d,
     )
     return drawn.figure_
-
-
-def _answer(asked: Ask) -> Any:
-    where = {} if asked.d is None else {"d": asked.d}
-    return asked.question.function("theory")(asked.target, **where, **asked.options)
 
 
 _PANELS = {

@@ -17,7 +17,7 @@ DEFAULT = Problem(
     teacher="sin",
     width=1.5,
     noise_variance=0.05,
-    steps=[Step(samples=4.0, rate=2.0, exponent=0.5)],
+    steps=[Step(samples=8.0, rate=3.0, exponent=0.5)],
     readout=Ridge(samples=3.0, penalty=0.1),
     init=Init(second_layer="constant"),
 )

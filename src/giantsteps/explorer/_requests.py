@@ -124,7 +124,7 @@ def _options(asked: Question, side: Any, given: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Ask:
-    """A question for theory: ``{question, problem, d, axes, options}``.
+    """A question for theory: ``{question, problem, d, axes, options, partial}``.
 
     Attributes
     ----------
@@ -136,18 +136,26 @@ class Ask:
         None for the limit.
     options : dict
         Keywords of the question.
+    partial : bool
+        Whether cells of a grid that have no answer are left empty; else they are an error.
     """
 
     question: Question
     target: Problem | Grid
     d: int | None
     options: dict[str, Any] = field(default_factory=dict)
+    partial: bool = False
+
+    def answer(self) -> Any:
+        """What theory says."""
+        where = {} if self.d is None else {"d": self.d}
+        return self.question.function("theory")(self.target, **where, **self.options)
 
     @classmethod
     def read(cls, body: Any) -> Ask:
         """Check a body."""
         known = {"question": True, "problem": True, "d": False, "axes": False, "options": False}
-        given = keys(body, known)
+        given = keys(body, {**known, "partial": False})
         asked = question(given["question"])
         asked.function("theory")
         problem = read_problem(given["problem"])
@@ -159,7 +167,10 @@ class Ask:
         if asked.needs_step and not problem.steps:
             raise InvalidProblem("steps", [], f'at least one step: "{asked.name}" needs it')
         options = _options(asked, "theory", given.get("options"))
-        return cls(asked, _axes(problem, given.get("axes")), d, options)
+        partial = given.get("partial", False)
+        if not isinstance(partial, bool):
+            raise InvalidProblem("partial", partial, "true or false")
+        return cls(asked, _axes(problem, given.get("axes")), d, options, partial)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from giantsteps.explorer import _requests as limits
 from giantsteps.functions import names as function_names
 from giantsteps.problem import BATCHES, INPUTS, LOSSES, OUTPUTS, RULES, WEIGHTS, Init, Ridge, Step
 from giantsteps.questions import QUESTIONS, RUN_OPTIONS, Question
-from giantsteps.theory.search.quantity import QUANTITIES
+from giantsteps.theory import QUANTITIES
 
 __all__ = ["schema"]
 
@@ -65,6 +65,7 @@ def schema(time_limit: float) -> dict[str, Any]:
                 "d": {"type": ["integer", "null"], "minimum": 2, "maximum": limits.LARGEST_D},
                 "axes": {"type": ["object", "null"], "additionalProperties": {"type": "array"}},
                 "options": {"type": ["object", "null"]},
+                "partial": {"type": "boolean", "default": False},
             },
         },
     }

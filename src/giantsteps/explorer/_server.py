@@ -28,6 +28,7 @@ from giantsteps.explorer._pool import Busy, Pool, TooLong
 from giantsteps.explorer._requests import BODY, Simulation
 from giantsteps.explorer._schema import schema
 from giantsteps.explorer._simulations import AlreadyRunning, Jobs, default_store
+from giantsteps.explorer._tour import TOUR
 
 __all__ = ["Settings", "application"]
 
@@ -196,7 +197,9 @@ class _Server:
                 raise _Refused(499, "the client has gone")
             found = work.result()
             if "error" in found:
-                return JSONResponse(found, 422)
+                return JSONResponse(
+                    found, 500 if found["error"]["type"] == "InternalError" else 422
+                )
             return JSONResponse(found["ok"])
 
         return answer
@@ -210,6 +213,7 @@ class _Server:
             {
                 "problem": problem or DEFAULT.to_data(),
                 "gallery": [entry.to_data() for entry in GALLERY],
+                "tour": [stop.to_data() for stop in TOUR],
                 "store": str(self.jobs.store),
             }
         )

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from giantsteps.theory.search.crossing import crossing as crossing
     from giantsteps.theory.search.level_curves import level_curves as level_curves
     from giantsteps.theory.search.optimize import optimize as optimize
+    from giantsteps.theory.search.quantity import QUANTITIES as QUANTITIES
+    from giantsteps.theory.search.quantity import values_of as values_of
     from giantsteps.theory.steps.bounds import approximation_error as approximation_error
     from giantsteps.theory.steps.staircase.staircase import Staircase as Staircase
     from giantsteps.theory.steps.staircase.staircase import StaircaseSpike as StaircaseSpike
@@ -85,13 +87,17 @@ _LAZY = {
     "weights": "questions.weights",
 }
 
+# Shared with other packages; not part of the interface.
+_SHARED = {"QUANTITIES": "search.quantity", "values_of": "search.quantity"}
+
 __all__ = list(_LAZY)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    module = _LAZY.get(name) or _SHARED.get(name)
+    if module is None:
         raise AttributeError(f"module 'giantsteps.theory' has no attribute {name!r}")
-    return getattr(import_module(f"giantsteps.theory.{_LAZY[name]}"), name)
+    return getattr(import_module(f"giantsteps.theory.{module}"), name)
 
 
 def __dir__() -> list[str]:

@@ -23,7 +23,6 @@ MANY = ONE.replace(teacher=gs.MultiIndex("x0*(1 + x1)", rank=2))
 @pytest.mark.parametrize(
     ("problem", "words"),
     [
-        (ONE.replace(steps=()), "no step"),
         (MANY, "several directions"),
         (ONE.replace({"steps.0.rule": "sign"}), "gradient"),
         (ONE.replace({"steps.0.loss": "hinge"}), "loss"),
@@ -34,6 +33,14 @@ def test_drops_are_those_of_one_plain_step(question, problem, words) -> None:
     with pytest.raises(NotCovered, match=words) as refused:
         question(problem)
     assert question.__name__ in str(refused.value)
+
+
+@pytest.mark.parametrize("question", [theory.linear_loss_drop, theory.quadratic_loss_drop])
+def test_drops_need_a_step_and_a_readout(question) -> None:
+    with pytest.raises(InvalidProblem, match="step"):
+        question(ONE.replace(steps=()))
+    with pytest.raises(InvalidProblem, match="readout"):
+        question(ONE.replace(readout=None))
 
 
 def test_counts_and_orders() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from giantsteps.answers import TrainingLoss
+from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import hermite_coefficients
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import answer, resolve
@@ -99,7 +100,7 @@ def linear_loss_drop(problem: Problem) -> float:
     >>> round(linear_loss_drop(problem), 6), round(training_loss(problem).drop, 6)
     (0.079424, 0.079424)
     """
-    resolve("linear_loss_drop", problem, None)
+    _check("linear_loss_drop", problem)
     if spike_degrees(problem, 1)[1] is not None:
         return 0.0
     shrinkage, price, _ = prices_of(problem)
@@ -149,7 +150,7 @@ def quadratic_loss_drop(problem: Problem, *, lengthening: bool = True) -> float:
     >>> round(both, 6), round(training_loss(problem).drop, 6)
     (0.299705, 0.299705)
     """
-    resolve("quadratic_loss_drop", problem, None)
+    _check("quadratic_loss_drop", problem)
     degrees = spike_degrees(problem, 2)
     if degrees[2] is not None:
         return 0.0
@@ -160,3 +161,15 @@ def quadratic_loss_drop(problem: Problem, *, lengthening: bool = True) -> float:
     teacher = float(hermite_coefficients(link_of(problem), 2)[2])
     reach = 4 * teacher**2 * first_step(problem).alignment ** 2
     return shrinkage * reach / (2 + constant * longer**2)
+
+
+
+
+def _check(question: str, problem: Problem) -> None:
+    """Refuse what the table does not cover, whatever the exponent."""
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", problem, "a Problem")
+    problem.require_readout()
+    if not problem.steps:
+        raise InvalidProblem("steps", (), "one step, whose spikes lower the training loss")
+    resolve(question, problem, None)

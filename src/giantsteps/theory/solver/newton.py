@@ -46,9 +46,11 @@ def solve_state(
     one. Each cell is frozen when it has converged, so no cell sees its neighbours. Without guard
     (real λ_s = −x outside the bulk, from a start nearby) every step is Newton's.
     """
-    current = (
-        equations.start(penalty) if start is None else equations.at(*start[:2], penalty, start[2])
-    )
+    if start is None:
+        current = equations.start(penalty)
+    else:
+        v1, tau, inner = (np.asarray(part, np.result_type(part, penalty)) for part in start)
+        current = equations.at(v1, tau, penalty, inner)
     dtype = np.result_type(current.v1, current.tau, penalty)
     parts = [np.array(part, dtype=dtype) for part in (current.v1, current.tau, current.active)]
     cells = len(penalty)

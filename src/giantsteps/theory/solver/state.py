@@ -222,6 +222,7 @@ class State:
         """Relative distance of the point from its image, one number per cell."""
         v1, tau = self.image
         scale = np.abs(self.v1).max(axis=1)
+        scale = np.where(scale > 0, scale, 1.0)  # no linear part
         gaps = [np.abs(v1 - self.v1).max(axis=1) / scale, np.abs(tau / self.tau - 1.0).max(axis=1)]
         if self.equations.system.bulk.batches:
             apart = np.abs(self.dyson.image - self.active).max(axis=(1, 2))

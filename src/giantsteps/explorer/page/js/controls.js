@@ -154,9 +154,9 @@
   // Steps ---------------------------------------------------------------------------------------
 
   const stepControls = (i, choices) => {
-    const path = `steps.${i}`, steps = problem().steps, step = steps[i];
+    const path = `steps.${i}`, step = problem().steps[i], last = problem().steps.length - 1;
     const replace = (list) => GS.set({ problem: { ...problem(), steps: list } });
-    const moved = (to) => { const list = GS.copy(steps); [list[i], list[to]] = [list[to], list[i]]; list[0].batch = "fresh"; replace(list); };
+    const moved = (to) => { const list = GS.copy(problem().steps); [list[i], list[to]] = [list[to], list[i]]; list[0].batch = "fresh"; replace(list); };
     const button = (text, label, action, disabled) => GS.el("button", { type: "button", class: "small", "aria-label": label, disabled: disabled || GS.backend.isStatic, onclick: action }, text);
     const more = GS.el("details", {}, GS.el("summary", {}, "rule, loss, decay"),
       select(`${path}.rule`, "rule", choices.rule.enum), select(`${path}.loss`, "loss", choices.loss.enum), slider(`${path}.decay`));
@@ -171,8 +171,8 @@
     return GS.el("div", { class: "step", role: "group", "aria-label": `Step ${i + 1}` },
       GS.el("div", { class: "head" }, GS.el("h3", {}, `Step ${i + 1}`),
         button("↑", `Move step ${i + 1} up`, () => moved(i - 1), i === 0),
-        button("↓", `Move step ${i + 1} down`, () => moved(i + 1), i === steps.length - 1),
-        button("✕", `Remove step ${i + 1}`, () => replace(steps.filter((_, k) => k !== i).map((s, k) => (k === 0 ? { ...s, batch: "fresh" } : s))))),
+        button("↓", `Move step ${i + 1} down`, () => moved(i + 1), i === last),
+        button("✕", `Remove step ${i + 1}`, () => replace(problem().steps.filter((_, k) => k !== i).map((s, k) => (k === 0 ? { ...s, batch: "fresh" } : s))))),
       ...batches,
       ...(step.batch === "previous" ? [] : [slider(`${path}.samples`)]),
       slider(`${path}.rate`), slider(`${path}.exponent`), more);
@@ -227,6 +227,7 @@
     const schema = GS.schema.ask.properties.problem.properties;
     const steps = problem().steps || [];
     const add = GS.el("button", { type: "button", disabled: GS.backend.isStatic, onclick: () => {
+      const steps = problem().steps || [];
       const last = steps[steps.length - 1] || { samples: 4, rate: 1, exponent: 0.5 };
       GS.set({ problem: { ...problem(), steps: [...steps, { ...last, batch: "fresh" }] } });
     } }, "Add a step");
@@ -236,7 +237,7 @@
       ? [...(steps.length ? [select("readout.batch", "batch", schema.readout.properties.batch.enum, {
           set: (value) => {
             let next = GS.with(problem(), "readout.batch", value);
-            if (value === "previous") next = GS.with(next, "readout.samples", steps[steps.length - 1].samples);
+            if (value === "previous") next = GS.with(next, "readout.samples", next.steps[next.steps.length - 1].samples);
             GS.set({ problem: next });
           },
         })] : []),

@@ -17,6 +17,7 @@
     const [start, schema] = await Promise.all([GS.backend.start(), GS.backend.schema()]);
     GS.schema = schema;
     GS.gallery = start.gallery;
+    GS.tour = start.tour;
     if (start.store) document.getElementById("store-note").textContent = `Simulated networks are kept in ${start.store}.`;
     if (start.note) { const note = document.getElementById("static-note"); note.hidden = false; note.textContent = start.note; }
     const state = GS.readUrl() || { problem: start.problem, view: GS.copy(GS.DEFAULT_VIEW) };

@@ -6,7 +6,7 @@
   //: Points of a curve while a slider moves, and when it rests.
   const COARSE = 11, FINE = 41;
   //: Cells of a side of the phase diagram.
-  const SIDE = 15;
+  const SIDE = 11;
   const panels = {};
 
   class Panel {
@@ -22,6 +22,8 @@
       this.tools = GS.el("div", { class: "tools" });
       this.figure.append(this.state, this.refusal, this.content, this.plot, this.key, this.caption, this.tools);
       this.latency = [];
+      this.visible = true;
+      new IntersectionObserver(([entry]) => { this.visible = entry.isIntersecting; if (this.waiting) this.go(); }, { rootMargin: "200px" }).observe(this.figure);
       panels[name] = this;
     }
 
@@ -35,6 +37,9 @@
     }
 
     go() {
+      // What nobody sees need not be computed: it is when it comes into view.
+      this.waiting = !this.visible && !GS.backend.isStatic;
+      if (this.waiting) return;
       if (this.running) {
         this.pending = true;
         // A short request is worth waiting for; a long one that nobody needs any more is not.
@@ -127,12 +132,12 @@
   const reported = {};
   GS.reportError = (name, details) => {
     if (details.field && GS.showError(details)) { reported[name] = details; return; }
-    if (details.type === "Gone") GS.banner(details.message);
+    if (details.type === "Gone") GS.banner(details.message, "connection");
   };
   GS.clearErrorsOf = (name) => {
     delete reported[name];
     if (!Object.keys(reported).length) GS.clearError();
-    GS.banner("");
+    GS.banner("", "connection");
   };
 
   // What is common --------------------------------------------------------------------------------
@@ -161,7 +166,7 @@
       const { problem, view } = GS.state;
       if (!problem.readout) { panel.unasked = "Errors need a readout: tick “train a readout”."; return null; }
       const values = GS.backend.isStatic ? GS_STATIC.axis(view.x) : GS.valuesOf(view.x, panel.moving ? COARSE : FINE, GS.get(problem, view.x));
-      return ask("risk", { axes: { [view.x]: values } });
+      return ask("risk", { axes: { [view.x]: values }, partial: true });
     },
     draw(panel) {
       const { columns } = panel.answer, path = Object.keys(panel.body.axes)[0], field = GS.field(path), colours = COLOURS();
@@ -183,7 +188,9 @@
       });
       panel.legend([...lines, ...(points.length ? [{ name: GS.simulated.label(), colour: colours.test, points: true }] : []), { name: "now", colour: colours.point, style: "dotted" }]);
       const near = at.reduce((best, v, i) => (Math.abs(v - value) < Math.abs(at[best] - value) ? i : best), 0);
-      const text = `Test error against the ${GS.fieldName(path)}, from ${GS.format(columns.test[0], 3)} at ${GS.format(at[0], 3)} to ${GS.format(columns.test[at.length - 1], 3)} at ${GS.format(at[at.length - 1], 3)}; ${GS.format(columns.test[near], 4)} at the current value ${GS.format(value, 3)}.`;
+      const there = at.map((_, i) => i).filter((i) => columns.test[i] !== null), first = there[0], last = there[there.length - 1];
+      const empty = panel.answer.empty ? ` Theory has no answer at ${panel.answer.empty.cells} of ${at.length} points (${panel.answer.empty.why.why || panel.answer.empty.why.message}).` : "";
+      const text = `Test error against the ${GS.fieldName(path)}, from ${GS.format(columns.test[first], 3)} at ${GS.format(at[first], 3)} to ${GS.format(columns.test[last], 3)} at ${GS.format(at[last], 3)}; ${GS.format(columns.test[near], 4)} at the current value ${GS.format(value, 3)}.${empty}`;
       panel.caption.textContent = text;
       panel.plot.setAttribute("aria-label", text);
     },
@@ -336,7 +343,7 @@
       const ends = (axis) => [axis.values[0], axis.values[axis.values.length - 1]];
       GS.plot(panel.plot, { map, height: 330, x: { label: GS.fieldName(x.path), log: log(x), range: ends(x) }, y: { label: GS.fieldName(y.path), log: log(y), range: ends(y) } });
       const [low, high] = GS.mapRange(map);
-      panel.content.replaceChildren(GS.el("div", { class: "scale" }, GS.schema.quantities[panel.answer.quantity], GS.format(low, 3), GS.el("span", { class: "ramp", style: `background:${GS.rampCss(map)}` }), GS.format(high, 3)));
+      panel.content.replaceChildren(GS.el("div", { class: "scale" }, GS.el("span", {}, GS.schema.quantities[panel.answer.quantity]), GS.format(low, 3), GS.el("span", { class: "ramp", style: `background:${GS.rampCss(map)}` }), GS.format(high, 3)));
       const drawn = lines.filter((line) => line.pieces.length);
       panel.legend(drawn.map((line) => ({ name: line.label, colour: GS.colour("--ink"), style: ["solid", "dashed", "dotted"][lines.indexOf(line) % 3] })));
       const text = `${GS.schema.quantities[panel.answer.quantity]} over ${GS.fieldName(x.path)} and ${GS.fieldName(y.path)}; the circle is the current problem. ${drawn.length ? `Lines: ${drawn.map((line) => line.label).join("; ")}.` : "No critical line crosses this range."}`;

@@ -13,8 +13,7 @@
   const colourAt = (ramp, t) => {
     const place = Math.min(Math.max(t, 0), 1) * (ramp.length - 1);
     const i = Math.min(Math.floor(place), ramp.length - 2);
-    const mix = ramp[i].map((from, k) => Math.round(from + (ramp[i + 1][k] - from) * (place - i)));
-    return `rgb(${mix})`;
+    return ramp[i].map((from, k) => Math.round(from + (ramp[i + 1][k] - from) * (place - i)));
   };
 
   /** Numbers on an axis; on a logarithmic one powers of ten, and 2 and 5 where there is room. */
@@ -162,14 +161,6 @@
     ctx.fill();
   });
 
-  /** Edges of cells around values on an axis. */
-  const cellEdges = (values, log) => {
-    const f = log ? Math.log : (v) => v, g = log ? Math.exp : (v) => v;
-    const v = values.map(f);
-    const inner = v.slice(1).map((b, i) => (v[i] + b) / 2);
-    return [v[0], ...inner, v[v.length - 1]].map(g);
-  };
-
   GS.mapRange = (map) => {
     const finite = map.values.flat().filter((v) => v !== null);
     let low = Math.min(...finite), high = Math.max(...finite);
@@ -184,15 +175,22 @@
     return `linear-gradient(90deg, ${ramp.map((c) => `rgb(${c})`).join(", ")})`;
   };
 
+  /** Values lie evenly along both axes as they are drawn, so that a small image can be stretched. */
   const drawMap = (u, map) => clipped(u, (ctx) => {
     const [low, high] = GS.mapRange(map), ramp = GS.mapRamp(map);
-    const xs = cellEdges(map.x.values, map.x.log).map((v) => u.valToPos(v, "x", true));
-    const ys = cellEdges(map.y.values, map.y.log).map((v) => u.valToPos(v, "y", true));
+    const rows = map.values.length, columns = map.values[0].length;
+    const image = new ImageData(columns, rows);
     map.values.forEach((row, j) => row.forEach((value, i) => {
-      if (value === null) return;
-      ctx.fillStyle = colourAt(ramp, high > low ? (value - low) / (high - low) : 0.5);
-      ctx.fillRect(Math.floor(xs[i]), Math.floor(ys[j + 1]), Math.ceil(xs[i + 1] - xs[i]) + 1, Math.ceil(ys[j] - ys[j + 1]) + 1);
+      const colour = value === null ? [0, 0, 0, 0] : [...colourAt(ramp, high > low ? (value - low) / (high - low) : 0.5), 255];
+      image.data.set(colour, 4 * ((rows - 1 - j) * columns + i));
     }));
+    const small = GS.el("canvas", { width: columns, height: rows });
+    small.getContext("2d").putImageData(image, 0, 0);
+    const { left, top, width, height } = u.bbox;
+    // The middle of an outer pixel lies on the frame.
+    const dx = width / (columns - 1), dy = height / (rows - 1);
+    ctx.imageSmoothingQuality = "high";
+    ctx.drawImage(small, left - dx / 2, top - dy / 2, width + dx, height + dy);
   });
 
   const DASHES = [[], [7, 4], [2, 3]];

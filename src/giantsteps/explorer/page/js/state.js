@@ -113,8 +113,11 @@ GS.readUrl = () => {
   return null;
 };
 
-GS.banner = (text) => {
+/** A message for the whole page; an empty one takes back only what the same source said. */
+GS.banner = (text, source = "page") => {
   const banner = document.getElementById("banner");
+  if (!text && banner.dataset.source !== source) return;
+  banner.dataset.source = source;
   banner.hidden = !text;
   banner.textContent = text || "";
 };
