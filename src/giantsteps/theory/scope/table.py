@@ -274,6 +274,29 @@ RULES: dict[str, Cells] = {
     },
 }  # fmt: skip
 
+#: Of the drops of the training loss between two stairs, whatever the exponent.
+_DROPS = _by(_STAIRCASE, loss.staircase)
+#: Counts and orders that follow from the functions and the exponents, for every teacher.
+_COUNTS = Rule(
+    "§7",
+    build.weights,
+    "theorem (moniri2026)",
+    needs=("two steps", *_SEAMS[:-1]),
+    references=("moniri2026",),
+)
+_ORDERS = replace(_COUNTS, evidence="derived (theory §7)", needs=_SEAMS[:-1])
+_DROP_CELLS: Cells = {
+    **_everywhere(_DROPS),
+    **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
+    **_everywhere(_ONE, _SEVERAL),
+}
+RULES |= {
+    "linear_loss_drop": _DROP_CELLS,
+    "quadratic_loss_drop": _DROP_CELLS,
+    "outlier_count": _everywhere(_COUNTS),
+    "reuse_exponent": _everywhere(_ORDERS),
+}
+
 _MANY_DIRECTIONS = replace(
     _SEVEN,
     needs=("few directions", "centered teacher", "no initial output", "at most two steps", *_SEAMS),
@@ -326,6 +349,8 @@ RULES_OF_MANY: dict[str, Cells] = {
         **{(kind, False): _SCALES for kind in Kind},
         **_of_many(build.model),
     },
+    "outlier_count": RULES["outlier_count"],
+    "reuse_exponent": RULES["reuse_exponent"],
 }
 
 
