@@ -4,8 +4,8 @@
     python benchmarks/theory_speed.py --baseline ../older/src   # and another version
 
 A point has a rate that was not asked before, so that nothing of its model is cached. The cases
-take turns in one process, and the figures are medians. Another version runs in a process of its
-own right after, with the cases that it knows.
+take turns in one process with one thread, and the figures are medians of processor time. Another
+version runs in a process of its own right after, with the cases that it knows.
 """
 
 from __future__ import annotations
@@ -117,12 +117,12 @@ def measure(repeats: int, only: str) -> dict[str, float]:
 
 
 def _seconds(ask: Callable[[float], Any], rate: float) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         ask(rate)
     except gs.GiantstepsError:
         return float("nan")
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def main() -> None:
@@ -152,7 +152,7 @@ def main() -> None:
         [name, 1e3 * value, GOALS.get(name, "–"), value / first, other.get(name, np.nan) / value]
         for name, value in ours.items()
     ]
-    header = ("", "ms", "goal ms", "ratio to the first", "other version / this one")
+    header = ("", "processor ms", "goal ms", "ratio to the first", "other version / this one")
     print_table(f"Test error by theory at d = {D}", header, rows)
 
 

@@ -29,7 +29,7 @@ ALLOWED = {
     "gaussian": {"errors", "functions"},
     "laws": {"errors"},
     "problem": {"errors", "functions", "gaussian"},
-    "answers": {"errors", "laws", "problem"},
+    "answers": {"errors", "laws", "problem", "displays"},  # displays: only when drawn
     "questions": {"errors"},
     "theory": _CORE,
     "simulation": _CORE,

@@ -31,11 +31,14 @@ _ONE = gs.Problem(
 #: Questions about several steps need others.
 _TWO = _ONE.replace({"steps": [gs.Step(samples=4, rate=3, exponent=0.25)] * 2})
 _BETWEEN = _ONE.replace({"steps.0.rate": 1.0, "steps.0.exponent": 0.25})
+#: In the limit neurons move at exponent 1/2 only.
+_LARGE = _ONE.replace({"steps.0.rate": 1.0, "steps.0.exponent": 0.5})
 
 
 def problem_for(name: str) -> gs.Problem:
     """A problem that every side answers."""
-    return {"outlier_count": _TWO, "staircase_risk": _BETWEEN}.get(name, _ONE)
+    others = {"outlier_count": _TWO, "staircase_risk": _BETWEEN, "movement": _LARGE}
+    return others.get(name, _ONE)
 
 
 def ask(asked: Question, side: Any, problem: gs.Problem | gs.Grid, **options: Any) -> Any:

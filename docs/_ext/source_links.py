@@ -33,6 +33,8 @@ def source_role(
     if not (SOURCE / f"{text}.py").is_file():
         logger.warning("no module %s", text, location=(env.docname, lineno))
         return [nodes.literal(text, text)], []
+    if env.app.builder.format != "html":  # no pages with code there
+        return [nodes.literal("", f"{text}.py")], []
     here = env.app.builder.get_target_uri(env.docname)
     there = env.app.builder.get_target_uri(f"{FOLDER}/{text}")
     link = nodes.reference("", "", refuri=relative_uri(here, there), classes=["source"])

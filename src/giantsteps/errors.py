@@ -82,8 +82,8 @@ class NotCovered(GiantstepsError):
     ...     theory.risk(problem)
     ... except NotCovered as error:
     ...     print(error.why, error.covered, sep="\n")
-    it needs that E σ(z) = 0
-    gs.centered(activation), or give d, which keeps the mean as a feature
+    the activation must have mean zero
+    gs.centered(activation), or pass d
     """
 
     def __init__(self, what: str, why: str, covered: str) -> None:

@@ -241,6 +241,10 @@ def _function_quantities(answer: Any) -> Sequence[str]:
     return ("mean",)
 
 
+def _movement_quantities(answer: Any) -> Sequence[str]:
+    return ("weights", "preactivations", "features", "output")
+
+
 def _trajectory_quantities(answer: Any) -> Sequence[str]:
     return ("value",) if answer.test is None else ("test", "train")
 
@@ -343,8 +347,9 @@ _ROWS = (
         **_NO_READOUT, **_LIMIT,
     ),
     _question(
-        "movement", "Movement", "how far each step moves weights, features and output", "s",
-        needs_step=True, simulation_version=1, **_NO_READOUT,
+        "movement", "Movement", "how far each step moves weights, features and output", "ts",
+        needs_step=True, theory_version=1, simulation_version=1, quantities=_movement_quantities,
+        **_NO_READOUT,
     ),
     _question(
         "trajectory", "Trajectory", "errors, outliers and overlaps after each step", "ts",

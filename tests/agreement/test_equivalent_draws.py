@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from giantsteps.theory._directions import Directions
 
 from giantsteps.problem import Ridge
-from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory import NeuronCovariance, SpikedFeatures
 
 D, SEEDS, TEST = 220, 250, 1200
 READOUT = Ridge(samples=1.6, penalty=0.05)
@@ -17,9 +16,14 @@ ONE = np.array([[0.75, 0.2], [0.2, 0.25]])
 TWO = np.array([[0.6, 0.1, 0.1], [0.1, 0.5, -0.15], [0.1, -0.15, 0.3]])
 
 
+def special(rank: int) -> np.ndarray:
+    """How much of the spikes and the teacher lies along each of the two directions."""
+    part = ONE if rank == 1 else TWO
+    return np.stack([part, np.eye(rank + 1) - part])
+
+
 def model(rank: int) -> SpikedFeatures:
     """Two types, two bulk directions, one or two spikes that are not generic in them."""
-    part = ONE if rank == 1 else TWO
     spikes = [[1.2], [-0.7]] if rank == 1 else [[1.2, 0.5], [-0.7, 0.8]]
     return SpikedFeatures(
         activation="tanh",
@@ -30,7 +34,7 @@ def model(rank: int) -> SpikedFeatures:
         probabilities=[0.4, 0.6],
         spikes=spikes,
         overlap=[0.6] if rank == 1 else [0.5, 0.4],
-        bulk=Directions(WEIGHTS, VARIANCES, np.stack([part, np.eye(rank + 1) - part]), VARIANCES),
+        bulk=NeuronCovariance.along_directions(WEIGHTS, VARIANCES, special(rank), VARIANCES),
     )
 
 
@@ -41,13 +45,13 @@ def draw(given: SpikedFeatures, seed: int) -> tuple[float, float]:
     group = np.repeat([0, 1], sizes)
     frame = np.zeros((D, given.rank + 1))
     for i, size in enumerate(sizes):
-        root = np.linalg.cholesky(given.bulk.special[i])
+        root = np.linalg.cholesky(special(given.rank)[i])
         basis, _ = np.linalg.qr(rng.standard_normal((size, given.rank + 1)))
         frame[group == i] = basis @ root.T
     beta = frame @ np.append(given.overlap, given.remainder)
     neurons, samples = round(1.25 * D), round(READOUT.samples * D)
     types = np.repeat([0, 1], [round(0.4 * neurons), neurons - round(0.4 * neurons)])
-    spread = np.sqrt(given.bulk.variances[types][:, group].T / D)
+    spread = np.sqrt(np.array(VARIANCES)[types][:, group].T / D)
     w = spread * rng.standard_normal((D, neurons)) + frame[:, :-1] @ given.spikes[types].T
     x = rng.standard_normal((samples, D))
     y = np.sin(x @ beta) + np.sqrt(0.1) * rng.standard_normal(samples)

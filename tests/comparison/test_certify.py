@@ -223,7 +223,7 @@ def test_the_full_design_covers_the_matrix() -> None:
         for setting in design(40, sizes=full.sizes, families=[family])
     ]
     assert len({p.activation for p in drawn}) == 7
-    assert len({p.teacher.link.canonical.split("*")[1] for p in drawn}) == 7  # type: ignore[attr-defined]
+    assert len({p.teacher.link.canonical for p in drawn}) == 7  # type: ignore[attr-defined]
     assert len({p.init.second_layer for p in drawn}) == 4
     assert {p.init.weights for p in drawn} == {"gaussian", "sphere"}
     assert {step.batch for p in drawn for step in p.steps} == {"fresh", "previous"}
@@ -313,3 +313,50 @@ def test_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     result = CliRunner().invoke(command, [*again, "--overwrite"], standalone_mode=False)
     assert result.return_value == 0
     assert "found from" in result.output
+
+
+def test_networks_on_another_device_are_the_same() -> None:
+    """Theory stays on the processors; the verdict does not depend on where networks are."""
+    pytest.importorskip("torch")
+    names = ("degrees of freedom", "training loss")
+    here = certify(TINY, families=names)
+    there = certify(TINY, families=names, device="torch")
+    assert there.uniform == pytest.approx(here.uniform, abs=1e-6)
+
+
+def test_a_group_states_theory_minus_simulation_with_its_trend() -> None:
+    rng = np.random.default_rng(0)
+    right = Group("test error, no step", tuple(made_up(rng)), 1e-4)
+    assert right.trend == "none seen"
+    wrong = Group("test error, no step", tuple(made_up(rng, gap=0.2)), 1e-4)
+    assert wrong.trend == "stays"
+    fading = Group("test error, no step", tuple(made_up(rng, closing=0.08)), 1e-4)
+    assert fading.trend.startswith("closes as d^-")
+    (small, _), (large, error) = wrong.to_data()["theory_minus_simulation"]
+    assert small < 0  # the theory is too low
+    assert abs(large + 0.2) < 5 * error
+
+
+def test_every_family_can_be_drawn_without_asking_theory() -> None:
+    """Each problem has what its family says."""
+    from giantsteps.comparison.certify._design import _draw
+
+    rng = np.random.default_rng(0)
+    drawn = {name: [_draw(rng, family) for _ in range(20)] for name, family in FAMILIES.items()}
+    one = drawn["test error, sign step"]
+    assert {step.rule for p in one for step in p.steps} == {"sign"}
+    assert {p.init.output for p in drawn["test error, unscaled output"]} == {"unscaled"}
+    assert {step.batch for p in drawn["test error, two fresh steps"] for step in p.steps} == {
+        "fresh"
+    }
+    again = drawn["test error, two steps on one batch"]
+    assert all([step.batch for step in p.steps] == ["fresh", "previous"] for p in again)
+    losses = {step.loss for p in drawn["test error, other losses"] for step in p.steps}
+    assert losses == {"logistic", "hinge", "huber"}
+    everything = [p for some in drawn.values() for p in some]
+    assert {"relu", "softplus", "gelu"} <= {
+        word
+        for p in everything
+        for word in ("relu", "softplus", "gelu")
+        if word in p.activation.canonical
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 
@@ -10,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import giantsteps as gs
 from giantsteps.errors import InvalidProblem
-from giantsteps.functions import as_function
+from giantsteps.functions import _breakpoints, as_function
 
 X = np.linspace(-2.9, 3.1, 61)
 
@@ -289,3 +291,67 @@ def test_nothing_is_imported_by_an_expression():
 def test_the_error_says_what_to_write(text, hint):
     with pytest.raises(InvalidProblem, match=hint):
         as_function(text)
+
+
+NESTED = {
+    "max": "max(x, {})",
+    "abs": "abs({} - 1)",
+    "poles": "x/(2.5 + sin({}))",
+    "folds": "abs(sin(3*{}))",
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_the_search_for_kinks_is_bounded(name):
+    """Deeply nested functions are answered or refused after a bounded number of operations."""
+    text = "x"
+    for _ in range(15):
+        text = NESTED[name].replace("{}", text)
+    spent = time.process_time()
+    with contextlib.suppress(InvalidProblem):
+        as_function(text).breakpoints(-8.0, 8.0)
+    edges = as_function(text)._edges.values()
+    assert all(found._work <= _breakpoints.MAX_WORK for found in edges)
+    assert time.process_time() - spent < 20  # a second; ten times that without the bound
+
+
+def test_a_search_that_is_too_long_says_so():
+    text = "x"
+    for _ in range(15):
+        text = f"abs(sin(3*{text}))"
+    with pytest.raises(InvalidProblem, match="simpler: nest fewer functions"):
+        as_function(text).breakpoints(-8.0, 8.0)
+
+
+ORDINARY = ["abs(sin(50*x))", "max(max(max(x, 1), 2*x), -x)", "1/(2 + cos(9*x))"]
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_expressions_are_not_refused(text):
+    assert np.all(np.isfinite(as_function(text).breakpoints(-8.0, 8.0)))
+
+
+OVERFLOWING = ["tanh(exp(x**4))", "1/(1 + exp(-300*x))", "exp(exp(x))", "x**200"]
+
+
+@pytest.mark.parametrize("text", OVERFLOWING)
+def test_overflow_on_the_way_does_not_leak(text):
+    """Warnings are errors in the tests: overflow is either harmless or refused."""
+    as_function(text)(np.linspace(-8, 8, 101))
+    with pytest.raises(InvalidProblem, match="finite"):
+        gs.Problem(activation=text, teacher="sin", width=1.0, steps=[gs.Step(samples=1, rate=1)])
+
+
+@pytest.mark.parametrize(
+    ("teacher", "needle"),
+    [
+        ("x0 + x1", 'gs.MultiIndex("x0*x1", rank=2)'),
+        ({"expression": "x0 + x2", "rank": 2}, "x0 and x1, so x2 needs a larger rank"),
+        ({"expression": "x + x1", "rank": 2}, "its variables are x0 and x1, not x"),
+        ({"expression": "x1 + x7", "rank": 3}, "x0, x1 and x2, so x7"),
+    ],
+)
+def test_coordinates_of_a_teacher_are_explained(teacher, needle):
+    with pytest.raises(InvalidProblem) as caught:
+        gs.Problem(activation="tanh", teacher=teacher, width=1.0)
+    assert needle in str(caught.value)

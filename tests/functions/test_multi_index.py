@@ -63,7 +63,7 @@ def test_files():
 @pytest.mark.parametrize(
     ("arguments", "needle"),
     [
-        (("tanh(x2)", 2), "x2 is neither"),
+        (("tanh(x2)", 2), "so x2 needs a larger rank"),
         (("x0 +", 2), "syntax error"),
         (("x0", 1), "from 2 to 4"),
         (("x0", 2.0), "from 2 to 4"),

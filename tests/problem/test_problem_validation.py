@@ -225,6 +225,6 @@ def test_problems_cannot_be_changed() -> None:
 
 def test_a_question_that_needs_a_readout_says_so() -> None:
     problem = gs.Problem(**{**BASE, "readout": None})
-    with pytest.raises(InvalidProblem, match=r"readout = None: must be a Ridge"):
+    with pytest.raises(InvalidProblem, match="must be given for this question: Ridge"):
         problem.require_readout()
     assert gs.Problem(**BASE).require_readout() == gs.Ridge(samples=2, penalty=0.1)

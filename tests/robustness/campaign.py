@@ -1,7 +1,8 @@
 """Ask theory everything about random problems, within 5 s and 2 GB for each call.
 
-As a program: ``python tests/robustness/campaign.py --first 0 --count 100 --workers 2``. Prints one
-JSON line for each complaint, and a count by kind on standard error; exits 1 if there is any.
+As a program: ``python tests/robustness/campaign.py --first 0 --count 100 --workers 2``, or with
+``--replay FILE`` for the calls of a file of JSON lines with ``call``, ``d`` and ``problem``. Prints
+one JSON line for each complaint, and a count by kind on standard error; exits 1 if there is any.
 """
 
 from __future__ import annotations
@@ -143,6 +144,21 @@ def isolated(problem: gs.Problem, d: int, names: list[str]) -> list[dict[str, An
     return [{**line, **facts} for line in found]
 
 
+def of_line(text: str) -> list[dict[str, Any]]:
+    """The one call of a line of a file, with all checks; jumps are looked for in a plain risk."""
+    line = json.loads(text)
+    problem = gs.Problem.from_data(line["problem"])
+    name = line["call"].partition("~")[0].partition(".")[0]
+    return isolated(problem, line["d"], [name])
+
+
+def in_the_limit(seed: int) -> list[dict[str, Any]]:
+    """What is asked in the limit of the problem of a seed."""
+    names = [name for name in calls.CALLS if "@" not in name]
+    lines = isolated(generator.problem(seed), generator.SIZES[0], names)
+    return [{"seed": seed, **line} for line in lines]
+
+
 def of_seed(seed: int) -> list[dict[str, Any]]:
     """Everything about the problem of a seed."""
     d = generator.SIZES[seed % len(generator.SIZES)]
@@ -155,19 +171,24 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--replay", type=argparse.FileType())
+    parser.add_argument("--limit", action="store_true", help="leave out what is asked at a size")
     options = parser.parse_args()
     import concurrent.futures
     import multiprocessing
 
     seeds = range(options.first, options.first + options.count)
+    work: tuple[Any, Any] = (in_the_limit if options.limit else of_seed, seeds)
+    if options.replay is not None:
+        work = (of_line, options.replay.read().splitlines())
     counts: collections.Counter[str] = collections.Counter()
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(options.workers, context) as pool:
-        for lines in pool.map(of_seed, seeds):
+        for lines in pool.map(*work):
             for line in lines:
                 counts[line["kind"]] += 1
                 print(json.dumps(line), flush=True)
-    sys.stderr.write(f"{options.count} problems: {dict(counts) or 'no complaint'}\n")
+    sys.stderr.write(f"{len(work[1])} problems: {dict(counts) or 'no complaint'}\n")
     return 1 if counts else 0
 
 

@@ -1,119 +1,144 @@
-"""The bulk after one step: nodes that integrate what the laws of 𝐒 and M integrate."""
+"""The covariance of the neurons after one step: traces and forms of its resolvent (theory §5b)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from giantsteps.theory._bulk import label_law, labels
-from giantsteps.theory.model.build import equivalent, risk_batch
 from scipy.optimize import brentq
 
 import giantsteps as gs
-from giantsteps.functions import as_function
-from giantsteps.theory import _bulk
+from giantsteps import theory
+from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.special import Forms
+from giantsteps.theory.steps.neuron import NeuronLaw
+from giantsteps.theory.steps.one import neuron_law
 
-SIN = as_function("sin")
 CASES = [(0.0, 4.0), (0.1, 1.0), (0.5, 0.3), (1.0, 8.0)]  # noise, α₀
+BENT = gs.centered("tanh(x) + 0.5*tanh(x)**2")
 
 
-def transform(z: float, noise: float, samples: float) -> float:
-    """m(z) at z < 0 by bisection of z = −1/m + E[q/(1 + qm/α₀)]."""
-    rule = labels(SIN, noise, 0.0)
-    q = rule.y**2
-    return brentq(
-        lambda m: -1 / m + rule.mean(q / (1 + q * m / samples)) - z, 1e-9, 1 / -z, xtol=1e-15
+def law(activation: object, noise: float, samples: float, moved: float = 1.5) -> NeuronLaw:
+    problem = gs.Problem(
+        activation=activation,  # type: ignore[arg-type]
+        teacher="sin",
+        noise_variance=noise,
+        width=1.0,
+        steps=[gs.Step(samples=samples, rate=moved, exponent=0.5)],
+        init=gs.Init(second_layer="constant"),
     )
+    return neuron_law(problem, np.array([moved]), level=3)
+
+
+def resolvent(given: NeuronLaw, strength: float) -> Dyson:
+    """𝒢 = (I + pΣ)⁻¹ by plain iteration of the Dyson equation."""
+    covariance = given.covariance()
+    strengths = strength * covariance.coefficients[:, :, None, None]
+    start = Dyson(covariance.bulk(), np.ones((1, 1, 1)), strengths, np.zeros((1, 0, 0)))
+    found = replace(start, active=start.alone())
+    for _ in range(2000):
+        image = found.image
+        moved = np.abs(image - found.active).max()
+        found = replace(found, active=(found.active + image) / 2)
+        if moved < 1e-14:
+            return found
+    raise AssertionError("no convergence")
+
+
+def numbers(given: NeuronLaw, strength: float) -> np.ndarray:
+    """τ(𝒢), τ(Σ𝒢), and 𝒢 on (b̂, b̂), (b̂, B), (B, B)."""
+    dyson = resolvent(given, strength)
+    plain, *others = dyson.traces[0, :, 0, 0]
+    forms = Forms(dyson).values[0, :, 0, :, 0]
+    covariance = given.covariance().coefficients[0]
+    return np.array([plain, covariance @ others, forms[0, 0], forms[0, 1], forms[1, 1]])
 
 
 @pytest.mark.parametrize(("noise", "samples"), CASES)
-def test_nodes_have_the_stieltjes_transforms_of_the_theory(noise: float, samples: float) -> None:
-    law = label_law(SIN, noise, 0.0, samples, 16.0, False)
-    rule = labels(SIN, noise, 0.0)
-    u, y = rule.u, rule.y
-    linear = rule.mean(u * y)
-    length = np.sqrt(linear**2 + rule.mean(y * y) / samples)
-    gamma = linear / length
-    for z in (-0.0625, -0.3, -2.0, -40.0):
-        m = transform(z, noise, samples)
-        assert law.weights @ (1 / (law.nodes - z)) == pytest.approx(m, rel=1e-8)
-        shrink = 1 / (1 + y * y * m / samples)
-        teacher = 1 / (rule.mean(u * u * y * y * shrink) - z)
-        mixed = rule.mean(y * u * shrink) * teacher
-        b = m / samples * rule.mean(y * y * shrink) + rule.mean(y * u * shrink) ** 2 * teacher
-        first = b / length**2
-        cross = (mixed / length - gamma * first) / np.sqrt(1 - gamma**2)
-        second = (teacher - 2 * gamma * mixed / length + gamma**2 * first) / (1 - gamma**2)
-        found = np.tensordot(1 / (law.special_nodes - z), law.special, axes=1)
-        wanted = np.array([[first, cross], [cross, second]])
-        np.testing.assert_allclose(found, wanted, rtol=1e-7, atol=1e-9 * first)
+def test_an_odd_activation_has_the_transforms_of_sample_covariances(
+    noise: float, samples: float
+) -> None:
+    """Σ = I + ε𝐒: m(z) of 𝐒 by bisection of z = −1/m + E[q/(1 + qm/α₀)], q = r²."""
+    given = law("tanh", noise, samples)
+    r, weights = given.labels.nodes, given.labels.weights
+    q, first, second = r * r, given.labels.first, given.labels.second
+    eps = float(given.noise[0])
+    for strength in (0.05, 1.0, 30.0):
+        # (I + p(I + ε𝐒))⁻¹ = (𝐒 − z)⁻¹/(pε)
+        z = -(1 + strength) / (strength * eps)
+        m = brentq(
+            lambda m: -1 / m + weights @ (q / (1 + q * m / samples)) - z, 1e-12, -1 / z, xtol=1e-17
+        )
+        shrink = 1 / (1 + q * m / samples)
+        teacher = 1 / (second @ (q * shrink) - z)
+        mixed = first @ (r * shrink) * teacher
+        b = m / samples * (weights @ (q * shrink)) + (first @ (r * shrink)) ** 2 * teacher
+        gamma, length = given.overlap, given.length
+        spike = b / length**2
+        cross = (mixed / length - gamma * spike) / np.sqrt(1 - gamma**2)
+        rest = (teacher - 2 * gamma * mixed / length + gamma**2 * spike) / (1 - gamma**2)
+        wanted = np.array([m, 0.0, spike, cross, rest]) / (strength * eps)
+        wanted[1] = (1 - wanted[0]) / strength  # pτ(Σ𝒢) = 1 − τ(𝒢)
+        found = numbers(given, strength)
+        np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-10 * wanted[0])
 
 
-@pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize(("noise", "samples"), CASES)
-def test_masses_and_moments(noise: float, samples: float, signed: bool) -> None:
-    law = label_law(SIN, noise, 0.0, samples, 1.0, signed)
-    rule = labels(SIN, noise, 0.0)
-    q = rule.y if signed else rule.y**2
-    assert law.weights.sum() == pytest.approx(1.0, abs=1e-8)
-    np.testing.assert_allclose(law.special.sum(axis=0), np.eye(2), atol=1e-8)
-    assert np.all(law.weights > 0)
-    assert np.all(np.linalg.eigvalsh(law.special) > -1e-12)
-    assert law.weights @ law.nodes == pytest.approx(rule.mean(q), abs=1e-7)
-    second = rule.mean(q) ** 2 + rule.mean(q * q) / samples  # free cumulants E[q^k] α₀^{1−k}
-    assert law.weights @ law.nodes**2 == pytest.approx(second, rel=1e-6)
-    # 𝐒(ι) has mean E y², whatever the law it is taken along.
-    assert law.weights @ law.square == pytest.approx(rule.mean(rule.y**2), rel=1e-7)
+@pytest.mark.parametrize("activation", [BENT, gs.centered("relu"), "relu"])
+@pytest.mark.parametrize(("noise", "samples"), CASES[1:])
+def test_traces_of_a_tilted_bulk_add_up(activation: object, noise: float, samples: float) -> None:
+    """τ(𝒢) + pτ(Σ𝒢) = 1, and τ(𝒢) = 1 − p c + p²τ(Σ²) for small p."""
+    given = law(activation, noise, samples)
+    for strength in (0.1, 2.0, 40.0):
+        plain, traced, *_ = numbers(given, strength)
+        assert plain + strength * traced == pytest.approx(1.0, abs=1e-11)
+    covariance = given.covariance()
+    square = covariance.coefficients[0] @ covariance.gram @ covariance.coefficients[0]
+    p = 1e-5
+    series = 1 - p * covariance.totals[0] + p**2 * square
+    assert numbers(given, p)[0] == pytest.approx(series, abs=3e3 * p**3)
 
 
-def test_few_samples_leave_an_atom_at_zero() -> None:
-    law = label_law(SIN, 0.1, 0.0, 0.4, 4096.0, False)
-    assert law.weights[law.nodes < 1e-4].sum() == pytest.approx(0.6, abs=2e-3)
-
-
-@pytest.mark.parametrize("signed", [False, True])
-def test_laws_are_those_of_a_random_matrix(signed: bool) -> None:
-    d, noise, seeds = 500, 0.2, 10
-    samples = 800 / d
-    law = label_law(SIN, noise, 0.0, samples, 1.0, signed)
+@pytest.mark.parametrize("activation", ["tanh", BENT, "relu"])
+def test_forms_are_those_of_a_random_matrix(activation: object) -> None:
+    """(I + κM)² + ε𝐒 written out, with b and β*: the two batches' operators do not commute."""
+    d, noise, seeds, samples, strength = 400, 0.2, 10, 1.6, 3.0
+    given = law(activation, noise, samples)
+    kappa, eps = float(given.tilt[0]), float(given.noise[0])
+    shift = float(given.labels.weights @ given.labels.nodes)  # E y = 0, so this is −c₀E A
     measured = []
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
-        x = rng.standard_normal((800, d))
-        y = np.sin(x[:, 0]) + np.sqrt(noise) * rng.standard_normal(800)
-        values, vectors = np.linalg.eigh((x.T * (y if signed else y * y)) @ x / 800)
-        b = x.T @ y / 800
+        n = round(samples * d)
+        x = rng.standard_normal((n, d))
+        r = np.sin(x[:, 0]) + np.sqrt(noise) * rng.standard_normal(n) + shift
+        tilted = np.eye(d) + kappa * (x.T * r) @ x / n
+        sigma = tilted @ tilted + eps * (x.T * r**2) @ x / n
+        inverse = np.linalg.inv(np.eye(d) + strength * sigma)
+        b = x.T @ r / n
         b /= np.linalg.norm(b)
         rest = np.eye(d)[0] - b[0] * b
-        frame = vectors.T @ np.stack([b, rest / np.linalg.norm(rest)], axis=1)
-        f = 1 / (1 + values**2)
-        special = (frame * f[:, None]).T @ frame
-        measured.append([f.mean(), special[0, 0], special[0, 1], special[1, 1]])
-    f = 1 / (1 + law.special_nodes**2)
-    special = np.tensordot(f, law.special, axes=1)
-    wanted = np.array(
-        [law.weights @ (1 / (1 + law.nodes**2)), special[0, 0], special[0, 1], special[1, 1]]
-    )
+        frame = np.stack([b, rest / np.linalg.norm(rest)], axis=1)
+        forms = frame.T @ inverse @ frame
+        traces = [np.trace(inverse) / d, np.trace(sigma @ inverse) / d]
+        measured.append([*traces, forms[0, 0], forms[0, 1], forms[1, 1]])
+    wanted = numbers(given, strength)
     error = np.std(measured, axis=0, ddof=1) / np.sqrt(seeds)
     assert 3 * error[0] < 0.02 * wanted[0]
-    assert np.all(np.abs(np.mean(measured, axis=0) - wanted) < 3.5 * error)
+    assert np.all(np.abs(np.mean(measured, axis=0) - wanted) < 3.5 * error + 2e-3 * wanted[0])
 
 
-def test_trace_is_that_of_the_gradient_noise() -> None:
-    # c_t = (1 + κ_t E y₀)² + η̃²A² Ey₀² Var σ'/α₀, for a mean of the activation too.
-    for activation in ("tanh", "relu", gs.centered("relu")):
-        problem = gs.Problem(
-            activation=activation,
-            teacher="sin",
-            noise_variance=0.3,
-            width=1.0,
-            steps=[gs.Step(samples=1.5, rate=1.2, exponent=0.5)],
-            init=gs.Init(second_layer="constant"),
-        )
-        both = [equivalent(problem, bulk=bulk).bulk.totals[0] for bulk in ("exact", "isotropic")]
-        assert both[0] == pytest.approx(both[1], rel=1e-3)
+@pytest.mark.parametrize("activation", ["tanh", "relu", gs.centered("relu")])
+def test_trace_is_that_of_the_gradient_noise(activation: object) -> None:
+    """c_t = (1 + κE r)² + s²E r² Var σ'/α₀, for a mean of the activation too."""
+    given = law(activation, 0.3, 1.5, moved=1.2)
+    mean, square = given.labels.moment(1), given.labels.moment(2)
+    variance = given.slope.noise + given.slope.hermite[1] ** 2
+    wanted = (1 + given.tilt[0] * mean) ** 2 + 1.2**2 * square * variance / 1.5
+    assert given.covariance().totals[0] == pytest.approx(wanted, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", ["_REACH", "nodes", "special"])
+@pytest.mark.parametrize("name", ["generic", "noise", "overlap"])
 def test_five_percent_in_the_law_shows(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     problem = gs.Problem(
         activation="tanh",
@@ -124,28 +149,29 @@ def test_five_percent_in_the_law_shows(monkeypatch: pytest.MonkeyPatch, name: st
         readout=gs.Ridge(samples=2.0, penalty=0.1),
         init=gs.Init(second_layer="constant"),
     )
+
+    def risk() -> float:
+        return theory.equivalent(problem, simplify="equal norms").risk().test
+
     wanted = 0.2093097735
-    assert risk_batch([problem]).test[0] == pytest.approx(wanted, abs=5e-10)
-    original = _bulk.label_law
+    assert risk() == pytest.approx(wanted, abs=5e-10)
+    original = NeuronLaw.covariance
 
-    def mutant(*arguments: object) -> _bulk.LabelLaw:
-        law = original(*arguments)  # type: ignore[arg-type]
-        factor = {"_REACH": 1.0, "nodes": 1.05, "special": 1.0}[name]
-        special = law.special.copy()
-        if name == "special":
-            special[:, 0, 1] *= 0.95
-            special[:, 1, 0] *= 0.95
-        if name == "_REACH":  # β* and b̂ as generic directions
-            special = np.zeros_like(special)
-            special += np.eye(2) / len(special)
-        return _bulk.LabelLaw(
-            factor * law.nodes,
-            law.weights,
-            factor * law.special_nodes,
-            special,
-            law.square,
-            law.special_square,
-        )
+    def mutant(self: NeuronLaw) -> theory.NeuronCovariance:
+        right = original(self)
+        if name == "noise":  # ε𝐒
+            coefficients = right.coefficients * np.array([1.0, 1.05])
+            return replace(right, coefficients=coefficients)
+        if name == "overlap":  # of the teacher with the step
+            assert right.special is not None
+            special = right.special.copy()
+            special[1, 0] *= 0.95
+            return replace(right, special=special)
+        generic = np.zeros_like(right.stages[0].sums)  # b̂ and β* as directions like any other
+        carry = np.eye(len(right.stages[0].carry))
+        stage = replace(right.stages[0], sums=generic, carry=carry, frame=np.eye(1, len(carry)))
+        external = np.eye(len(carry))[:, None]
+        return replace(right, stages=(stage,), external=external)
 
-    monkeypatch.setattr("giantsteps.theory._one_step.label_law", mutant)
-    assert abs(risk_batch([problem]).test[0] - wanted) > 1e-5
+    monkeypatch.setattr(NeuronLaw, "covariance", mutant)
+    assert abs(risk() - wanted) > 1e-5

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
+    from giantsteps.displays import Display
     from giantsteps.problem import Grid, Problem
 
 __all__ = ["Answer", "Solution", "Source"]
@@ -310,6 +311,27 @@ class Answer(Record):
         _export.to_csv(self.to_columns(), path)
 
     # Display ----------------------------------------------------------------------------------
+
+    def plot(self, x: str | None = None, quantity: str | None = None, **options: Any) -> Display:
+        """Draw a quantity along an axis of the answer (needs matplotlib).
+
+        Parameters
+        ----------
+        x : str, optional
+            The axis: a path that varies, or one of the answer's own such as ``"step"``.
+        quantity : str, optional
+            What to draw, such as ``"test"`` or ``"spikes.0.value"``.
+        **options
+            For the display: ``ax``, ``width``, ``height``.
+
+        Raises
+        ------
+        InvalidProblem
+            If the answer has no axis with numbers.
+        """
+        from giantsteps.displays import curves
+
+        return curves(self, x, quantity, **options)
 
     def _summary(self) -> list[tuple[str, str]]:
         rows = [(name, _shown(value)) for name, (_, value) in self._variables().items()]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import as_leaf
+
+if TYPE_CHECKING:
+    from giantsteps.displays import Display
 
 __all__ = ["LearnedFunction"]
 
@@ -99,3 +102,11 @@ class LearnedFunction(Answer):
     def _from_variables(cls, variables: Mapping[str, Any]) -> dict[str, Any]:
         points = np.asarray(variables["x"])
         return super()._from_variables(variables) | {"x": points.reshape(-1, points.shape[-1])[0]}
+
+    def plot(self, x: str | None = None, quantity: str | None = None, **options: Any) -> Display:
+        """Draw mean, band and target along the direction, or over a grid the mean."""
+        from giantsteps.displays import LearnedFunctionDisplay
+
+        if self.shape or quantity is not None or self.source == "simulation":
+            return super().plot("x" if x is None else x, quantity, **options)
+        return LearnedFunctionDisplay.from_answers(self, **options)

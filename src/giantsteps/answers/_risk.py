@@ -30,6 +30,7 @@ class Risk(Answer):
     R_train     ``train``                 mean square on the readout's samples, with noise
     R₀          ``initial.test``          the same readout on the features at initialisation
     R[k]        ``by_degree``             last axis: the part of R on He_k(⟨x, β*⟩), k = 0, 1, …
+    R − Σ R[k]  ``rest``                  the part on higher degrees and in other directions
     P(wrong)    ``classification_error``  probability of sign(f̂) ≠ f*, for teachers ±1
     ==========  ========================  ====================================================
 
@@ -91,6 +92,21 @@ class Risk(Answer):
         return self.test + self.field("noise_variance")
 
     @property
+    def rest(self) -> Leaf | None:
+        """What ``by_degree`` leaves of ``test``; None where there is no ``by_degree``.
+
+        That is the error on higher degrees of ⟨x, β*⟩, and of what f̂ does in other directions.
+        """
+        return None if self.by_degree is None else self.test - self.by_degree.sum(axis=-1)
+
+    @property
     def gain(self) -> Leaf | None:
         """What the steps bring, ``initial.test − test``; None where there is no ``initial``."""
         return None if self.initial is None else self.initial.test - self.test
+
+    def _summary(self) -> list[tuple[str, str]]:
+        rows = super()._summary()
+        at = next((i for i, (name, _) in enumerate(rows) if name == "by_degree"), None)
+        if at is not None and not self.shape:
+            rows.insert(at + 1, ("rest", f"{self.rest:.6g}  (higher degrees, other directions)"))
+        return rows

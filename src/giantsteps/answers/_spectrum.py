@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from giantsteps.answers import _export
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf, Record, as_leaf, frozen
+from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
+    from giantsteps.displays import Display
     from giantsteps.laws import Law
 
 __all__ = ["Matrix", "Spectrum", "Spike"]
@@ -80,6 +82,22 @@ class Spike(Record):
         return next(iter(self.overlaps.values()), nothing)
 
 
+class Spikes(tuple[Spike, ...]):
+    """A tuple of spikes that says how many there are when one is asked for that there is not."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        try:
+            return super().__getitem__(index)
+        except IndexError:
+            there = f"{len(self)} spikes" if len(self) > 1 else "one spike" if self else "no spike"
+            raise IndexError(
+                f"no spike number {index}: this spectrum has {there} outside its bulk "
+                "(spectrum.count)"
+            ) from None
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Spectrum(Answer):
     """The law of a bulk and the spikes outside, largest first.
@@ -127,7 +145,7 @@ class Spectrum(Answer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "spikes", tuple(self.spikes))
+        object.__setattr__(self, "spikes", Spikes(self.spikes))
         if self.shape and self.bulk is not None:
             bulk = np.asarray(self.bulk, dtype=object)
             if bulk.shape != self.shape:
@@ -176,6 +194,20 @@ class Spectrum(Answer):
             name: [entry for entry, kept in zip(entries, keep) if kept]
             for name, entries in table.items()
         }
+
+    def plot(self, x: str | None = None, quantity: str | None = None, **options: Any) -> Display:
+        """Draw the density and the spikes, or over a grid a spike along an axis."""
+        from giantsteps.displays import SpectrumDisplay
+
+        if self.shape or x is not None or quantity is not None:
+            return super().plot(x, quantity, **options)
+        if self.source == "simulation":
+            raise InvalidProblem(
+                "spectrum",
+                "a simulated one",
+                "drawn with its theory: SpectrumDisplay.from_spectra(theory, simulation)",
+            )
+        return SpectrumDisplay.from_spectra(self, **options)
 
     def _summary(self) -> list[tuple[str, str]]:
         rows = super()._summary()

@@ -26,10 +26,10 @@ COMMANDS = {
 
 
 class HelpfulGroup(click.Group):
-    """A group that prints its help when it is called without a command."""
+    """A group that prints its help when it is called without a command, or with ``help``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args and not ctx.resilient_parsing:
+        if args in ([], ["help"]) and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit()
         return super().parse_args(ctx, args)

@@ -145,7 +145,38 @@ def build(
     if not data and not changes:
         raise click.UsageError("no problem given: a TOML file, or flags such as --activation tanh")
     problem = _changed(data, changes)
-    return Grid(problem, dict(_axis(text) for text in axes)) if axes else problem
+    _note_ratios(problem)
+    return Grid(problem, _axes(axes)) if axes else problem
+
+
+def _axes(texts: tuple[str, ...]) -> dict[str, list[Any]]:
+    axes: dict[str, list[Any]] = {}
+    for path, values in map(_axis, texts):
+        if path == "d":
+            raise click.UsageError(
+                "d is not a field of the problem: run once for each -d; 'compare' takes several, "
+                "such as -d 250,500"
+            )
+        if path in axes:
+            raise click.UsageError(f"--vary {path} is given twice: list its values in one --vary")
+        axes[path] = values
+    return axes
+
+
+#: Ratios from here on are probably numbers of neurons or samples.
+_LARGE = 100.0
+
+
+def _note_ratios(problem: Problem) -> None:
+    """Say what a large ratio means: widths and samples are per input dimension."""
+    ratios = {"width": (problem.width, "neurons")}
+    for index, step in enumerate(problem.steps):
+        ratios[f"steps.{index}.samples"] = (step.samples, "samples")
+    if problem.readout is not None:
+        ratios["readout.samples"] = (problem.readout.samples, "samples")
+    for path, (ratio, what) in ratios.items():
+        if ratio >= _LARGE:
+            click.echo(f"note: {path} = {ratio:g} means {ratio:g}*d {what}", err=True)
 
 
 def _changed(data: dict[str, Any], changes: dict[str, Any]) -> Problem:
@@ -183,12 +214,15 @@ def read_toml(file: Path) -> dict[str, Any]:
 def _value(text: str) -> Any:
     """A number, list, table or quoted string as TOML reads it; anything else as it stands.
 
-    Numbers such as ``.5`` and ``5.``, which TOML does not know, are numbers too.
+    Numbers such as ``.5``, ``5.`` and ``1/2``, which TOML does not know, are numbers too.
     """
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, KeyError):
-        return float(text) if _NUMBER.fullmatch(text) else text
+        parts = text.split("/")
+        if len(parts) > 2 or not all(map(_NUMBER.fullmatch, parts)) or not float(parts[-1]):
+            return text
+        return float(parts[0]) / float(parts[1]) if len(parts) == 2 else float(text)
 
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -227,16 +261,19 @@ def _entry(place: Any, key: str, path: str, empty: Any) -> Any:
     return found
 
 
-def assignment(text: str, option: str = "--set") -> tuple[str, Any]:
+def assignment(
+    text: str, option: str = "--set", allowed: str = "PATH=VALUE, such as steps.0.rate=2"
+) -> tuple[str, Any]:
     """``PATH=VALUE``."""
     path, equals, value = text.partition("=")
     if not equals or not path.strip() or not value.strip():
-        raise InvalidProblem(option, text, "PATH=VALUE, such as steps.0.rate=2")
+        raise InvalidProblem(option, text, allowed)
     return path.strip(), _value(value.strip())
 
 
 def _step(text: str) -> dict[str, Any]:
-    return dict(assignment(part, "--step") for part in text.split(","))
+    allowed = "KEY=VALUE,KEY=VALUE,... with samples and rate"
+    return dict(assignment(part, "--step", allowed) for part in text.split(","))
 
 
 def _axis(text: str) -> tuple[str, list[Any]]:

@@ -111,7 +111,10 @@ def emit(answer: Answer, as_json: bool, csv: Path | None, title: str) -> None:
         return
     where = answer.source if answer.d is None else f"{answer.source}, d = {answer.d}"
     shown = {k: v for k, v in columns.items() if k not in _IN_TITLE and "by_degree" not in k}
-    table(shown, f"{title} ({where})")
+    if getattr(answer, "spikes", None) == () and not answer.shape:
+        click.echo(f"{title} ({where})\n  no spike: all values lie in the bulk")
+    else:
+        table(shown, f"{title} ({where})")
     support = getattr(getattr(answer, "bulk", None), "support", ())
     for lower, upper in support:
         click.echo(f"bulk: [{lower:.6g}, {upper:.6g}]")

@@ -7,6 +7,8 @@ from giantsteps.displays._comparison import draw_curve as draw_curve  # shared w
 from giantsteps.displays._comparison import draw_floor as draw_floor
 from giantsteps.displays._comparison import draw_points as draw_points
 from giantsteps.displays._comparison import horizontal_axis as horizontal_axis
+from giantsteps.displays._curves import curves
+from giantsteps.displays._display import Display as Display  # the type of every plot()
 from giantsteps.displays._heat_map import HeatMapDisplay
 from giantsteps.displays._learned_function import LearnedFunctionDisplay
 from giantsteps.displays._phase_diagram import CriticalLine, PhaseDiagramDisplay
@@ -37,6 +39,7 @@ __all__ = [
     "StaircaseDisplay",
     "StaircaseSeries",
     "StepsDisplay",
+    "curves",
     "save",
     "style",
 ]

@@ -91,6 +91,8 @@ class ComparisonDisplay(AxesDisplay):
         "step" or "steps", for the legend.
     title : str
         Above the axes, such as the slice that is shown.
+    nameless : str
+        Name of a curve without a label in the legend.
 
     Attributes
     ----------
@@ -121,8 +123,10 @@ class ComparisonDisplay(AxesDisplay):
         floor_label: str = "linear floor",
         steps: str = "step",
         title: str = "",
+        nameless: str = "theory and simulation",
     ) -> None:
         self.series, self.steps, self.title = tuple(series), steps, title
+        self.nameless = nameless
         self.x_label, self.y_label, self.legend_title = x_label, y_label, legend_title
         self.floor, self.floor_label = floor, floor_label
 
@@ -225,7 +229,7 @@ class ComparisonDisplay(AxesDisplay):
         from matplotlib.lines import Line2D
 
         earlier = [look for series, look in zip(self.series, looks) if series.before]
-        nameless = f"after the {self.steps}" if earlier else "theory and simulation"
+        nameless = f"after the {self.steps}" if earlier else self.nameless
         handles = [
             Line2D([], [], **look, label=series.label or nameless)
             for series, look in zip(self.series, looks)

@@ -1,10 +1,28 @@
-"""The published figures, one module a paper; each function that draws one registers it by name."""
+"""The published figures, by paper; each function that draws one registers it by name."""
 
 from __future__ import annotations
 
-from giantsteps.figures import _ba2022, _cui2024, _moniri2023, _moniri2026, _own
+from giantsteps.figures import (
+    _ba2022,
+    _ba2022_networks,
+    _cui2024,
+    _moniri2023,
+    _moniri2026,
+    _own,
+    _own_practice,
+    _own_steps,
+)
 from giantsteps.figures._figure import FIGURES, Figure, Made, Size, published
 
 __all__ = ["FIGURES", "Figure", "Made", "Size", "published"]
 
-_MODULES = (_ba2022, _cui2024, _moniri2023, _moniri2026, _own)
+_MODULES = (
+    _ba2022,
+    _ba2022_networks,
+    _cui2024,
+    _moniri2023,
+    _moniri2026,
+    _own,
+    _own_steps,
+    _own_practice,
+)

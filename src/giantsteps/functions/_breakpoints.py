@@ -31,6 +31,7 @@ GRID_GROWTH = 1.618  # irrational, so that no oscillation is in step with two gr
 MAX_GRID = 1 << 19
 ROUNDING = 4 * np.finfo(float).eps
 MERGE = 1e-14
+MAX_WORK = 200_000_000  # numbers computed, about a second
 INSIDE = 1e-13  # how closely the ends of a piece are approached; on them the other side is seen
 
 
@@ -50,9 +51,32 @@ class Edges:
     def __init__(
         self, root: Node, lower: float, upper: float, values: Callable[[Node], Values]
     ) -> None:
-        self.lower, self.upper, self.values = lower, upper, cache(values)
+        self.lower, self.upper = lower, upper
+        self._functions, self._work = cache(values), 0
         self._known: dict[Node, tuple[np.ndarray, np.ndarray]] = {}
         self.breakpoints, self.suspects = self._of(root)
+
+    def values(self, tree: Node) -> Values:
+        """The function of a tree, which counts what it computes.
+
+        Raises
+        ------
+        InvalidProblem
+            When called, once all breakpoints have cost more than `MAX_WORK` operations.
+        """
+        function, size = self._functions(tree), sum(1 for _ in postorder(tree))
+
+        def counted(x: np.ndarray) -> np.ndarray:
+            self._work += size * x.size
+            if self._work > MAX_WORK:
+                raise InvalidProblem(
+                    "expression",
+                    f"{self._work:.0e} operations to find its kinks, jumps and poles",
+                    "simpler: nest fewer functions that have them",
+                )
+            return function(x)
+
+        return counted
 
     def _of(self, root: Node) -> tuple[np.ndarray, np.ndarray]:
         """Breakpoints of a tree, and the subset where it may jump."""

@@ -41,6 +41,7 @@ __all__ = ["constant_value", "format_tree", "parse", "parse_atom", "resolve"]
 MAX_LENGTH = 1000
 MAX_DEPTH = 64
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_+\-*/()., \t\r\n]")
+_COORDINATE = re.compile(r"x\d*")
 _LANGUAGE = (
     "an expression in x with numbers, pi, e, + - * / **, parentheses "
     "and the named functions (such as 'tanh(2*x) + 0.3*x**2')"
@@ -154,6 +155,8 @@ class _Parser:
                 return Call(_BINARY[type(op)], args)
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
                 return self.call(name, args, depth + 1)
+            case ast.Call(func=ast.Attribute(attr=name)) | ast.Attribute(attr=name):
+                raise self.refuse(f"functions are written by their name alone: {name}(x)")
         kind = syntax.op if isinstance(syntax, ast.BinOp | ast.UnaryOp) else syntax
         raise self.refuse(f"{type(kind).__name__} is not part of it")
 
@@ -207,10 +210,24 @@ class _Parser:
             raise self.refuse(f"{name} takes {arity} argument{'s' * (arity > 1)}, not {len(args)}")
 
     def unknown(self, name: str) -> InvalidProblem:
+        if _COORDINATE.fullmatch(name):
+            return self.refuse(self.coordinates(name))
         known = [*names(), "max", "min", "clip", "centered", *ALIASES]
         close = difflib.get_close_matches(name.lower(), known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(names())}"
         return self.refuse(f"{name} is neither x nor a known function; {hint}")
+
+    def coordinates(self, name: str) -> str:
+        """What to do about a coordinate that is not among the variables."""
+        if self.variables == ("x",):
+            return (
+                f"{name} is a coordinate of a teacher of several directions, which is written "
+                '{expression = "x0*x1", rank = 2}, or gs.MultiIndex("x0*x1", rank=2)'
+            )
+        known = f"{', '.join(self.variables[:-1])} and {self.variables[-1]}"
+        if name == "x":
+            return f"its variables are {known}, not x"
+        return f"its variables are {known}, so {name} needs a larger rank"
 
 
 def constant_value(node: Call, args: list[float]) -> float:

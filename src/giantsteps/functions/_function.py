@@ -389,7 +389,13 @@ def _own(callable: Callable[[Any], Any], name: str | None, field: str) -> Functi
     try:
         return Function(callable, name=name)
     except InvalidProblem as error:
-        raise InvalidProblem(field, name or callable, f"a function of arrays: {error}") from error
+        reason = error.allowed
+        if "torch" in f"{type(callable).__module__} {getattr(callable, '__module__', '')} {error}":
+            reason = (
+                "a function of arrays of every library, which those of PyTorch are not: name it, "
+                'such as "relu", "gelu" or "tanh", or write an expression in x'
+            )
+        raise InvalidProblem(field, name or callable, reason) from error
 
 
 def _renamed(function: Function, path: str) -> Function:

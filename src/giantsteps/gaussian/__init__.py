@@ -17,6 +17,7 @@ from giantsteps.gaussian._multivariate import (
     split_rule,
 )
 from giantsteps.gaussian._quadrature import Rule, check_function, expectation, gauss_rule
+from giantsteps.gaussian._scales import hermite_at_scales
 from giantsteps.gaussian._smoothed import Smoothed, smoothed
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "coordinate_rule",
     "expectation",
     "gauss_rule",
+    "hermite_at_scales",
     "hermite_coefficients",
     "hermite_functions",
     "hermite_tail",

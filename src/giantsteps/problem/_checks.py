@@ -75,11 +75,38 @@ def choice(value: object, field: str, known: Iterable[str]) -> str:
     return value
 
 
+#: What things are called elsewhere → here.
+_USUAL = {
+    "lr": "rate",
+    "eta": "rate",
+    "learning_rate": "rate",
+    "batch_size": "samples",
+    "lambda": "penalty",
+    "alpha": "penalty",
+    "sgd": "gradient",
+    "gd": "gradient",
+    "signsgd": "sign",
+    "adamw": "adam",
+    "mse": "squared",
+    "l2": "squared",
+    "cross_entropy": "logistic",
+    "bce": "logistic",
+    "normal": "gaussian",
+    "ones": "constant",
+    "rademacher": "vocabulary",
+    "discrete": "vocabulary",
+    "identity": "isotropic",
+}
+
+
 def suggest(value: object, known: Iterable[str]) -> str:
     """Say which names are known and which of them was probably meant."""
     names = tuple(known)
     text = "one of " + ", ".join(f'"{name}"' for name in names)
-    close = difflib.get_close_matches(value, names, n=1) if isinstance(value, str) else []
+    close: list[str] = []
+    if isinstance(value, str):
+        usual = _USUAL.get(value.lower(), "")
+        close = [usual] if usual in names else difflib.get_close_matches(value, names, n=1)
     return f'{text} (did you mean "{close[0]}"?)' if close else text
 
 

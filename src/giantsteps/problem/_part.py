@@ -71,7 +71,9 @@ def as_part(value: object, part: type[_P], path: str) -> _P:
     if isinstance(value, part):
         return value
     if not isinstance(value, Mapping):
-        raise InvalidProblem(path, value, f"a {part.__name__}(...) or a table of its fields")
+        article = "an" if part.__name__[0] in "AEIOU" else "a"
+        allowed = f"{article} {part.__name__}(...) or a table of its fields"
+        raise InvalidProblem(path, value, allowed)
     with under(path):
         return part(**keywords(value, part, ""))
 

@@ -251,7 +251,7 @@ class Vocabulary(SecondLayer):
         given = self.probabilities
         probabilities = numbers(given, "probabilities", "a number in [0, 1]", lower=0.0, upper=1.0)
         if len(probabilities) != len(values):
-            raise InvalidProblem("probabilities", given, f"{len(values)} numbers, one for a value")
+            raise InvalidProblem("probabilities", given, f"{len(values)} numbers, one per value")
         total = math.fsum(probabilities)
         if abs(total - 1) > 1e-9:
             raise InvalidProblem("probabilities", given, f"summing to one (the sum is {total!r})")

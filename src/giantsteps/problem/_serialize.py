@@ -82,6 +82,9 @@ def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         return tomllib.loads(_text(source))
     except (ValueError, RecursionError) as error:
+        if isinstance(source, str) and source.strip().endswith(".toml"):
+            allowed = f'TOML text, or the path of a file: pathlib.Path("{source.strip()}")'
+            raise InvalidProblem("toml", source, allowed) from None
         raise InvalidProblem("toml", source, f"valid TOML ({error})") from None
 
 

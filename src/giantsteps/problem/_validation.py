@@ -38,7 +38,7 @@ def check_slope(activation: Function) -> None:
         raise InvalidProblem(
             "activation",
             activation,
-            f"with a square-integrable derivative when steps are taken ({error.allowed})",
+            f"one with a square-integrable derivative when steps are taken ({error.allowed})",
         ) from None
 
 

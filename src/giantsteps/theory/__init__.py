@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from giantsteps.theory.questions.equivalent import equivalent as equivalent
     from giantsteps.theory.questions.gradient import gradient as gradient
     from giantsteps.theory.questions.learned_function import learned_function as learned_function
+    from giantsteps.theory.questions.movement import movement as movement
     from giantsteps.theory.questions.outlier_count import outlier_count as outlier_count
     from giantsteps.theory.questions.risk import risk as risk
     from giantsteps.theory.questions.risk import staircase_risk as staircase_risk
@@ -69,6 +70,7 @@ _LAZY = {
     "learned_function": "questions.learned_function",
     "level_curves": "search.level_curves",
     "linear_loss_drop": "questions.training_loss",
+    "movement": "questions.movement",
     "optimize": "search.optimize",
     "outlier_count": "questions.outlier_count",
     "quadratic_loss_drop": "questions.training_loss",

@@ -11,7 +11,7 @@ import numpy as np
 from giantsteps import simulation, theory
 from giantsteps.campaign import Cells, Store, read_answers, read_table
 from giantsteps.comparison._quantities import Quantity
-from giantsteps.problem import Problem
+from giantsteps.problem import Isotropic, Problem
 from giantsteps.questions import QUESTIONS, Question
 
 __all__ = ["ASKED", "Asked"]
@@ -51,10 +51,23 @@ class Asked:
             return float(answer[quantity])
         return float(Quantity(quantity).read(answer).ravel()[0])
 
-    def cells(self, problem: Problem, quantity: str, d: int, seeds: Sequence[int]) -> list[Cells]:
-        """The networks, which are also asked about before their steps where that is needed."""
-        exact = self.question.name == "risk" and problem.teacher.rank == 1
+    def cells(
+        self,
+        problem: Problem,
+        quantity: str,
+        d: int,
+        seeds: Sequence[int],
+        device: str | None = None,
+    ) -> list[Cells]:
+        """The networks, which are also asked about before their steps where that is needed.
+
+        Numbers that are measured here come from arrays in memory, on the processor.
+        """
+        plain = problem.teacher.rank == 1 and isinstance(problem.inputs, Isotropic)
+        exact = self.question.name == "risk" and plain
         options = {**self.options, **({"test_samples": "exact"} if exact else {})}
+        if self.question.answer:
+            options["device"] = device
         initial = self.question.initial and Quantity(quantity).needs_initial
         return Cells.of_networks(problem, self.question, [d], seeds, options, initial=initial)
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from giantsteps.campaign import html_table
 from giantsteps.comparison.certify._finding import Finding
-from giantsteps.comparison.certify._group import Group
+from giantsteps.comparison.certify._group import SEEN, Group
 
 __all__ = ["Certificate"]
 
@@ -21,8 +21,6 @@ __all__ = ["Certificate"]
 FALSE_ALARMS = 0.01
 #: A setting is listed if it would be so by chance this rarely among all.
 LISTED = 0.05
-#: An effect of the size is mentioned where it is beyond so many standard errors.
-SEEN = 3.0
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -234,6 +232,9 @@ class Certificate:
         return {
             "family": [group.name for group in groups],
             "settings": [len(group.findings) for group in groups],
+            f"theory − simulation, d = {self.sizes[0]}": [_difference(g, 0) for g in groups],
+            f"d = {self.sizes[1]}": [_difference(g, 1) for g in groups],
+            "trend": [group.trend for group in groups],
             "left at d = ∞": [
                 f"{100 * group.error:+.2f} ± {100 * group.standard_error:.2f} %" for group in groups
             ],
@@ -277,6 +278,11 @@ def _row(f: Finding, t: float | None, u: float | None) -> dict[str, Any]:
         "violated": list(f.violated),
         "failure": f.failure,
     }
+
+
+def _difference(group: Group, size: int) -> str:
+    gap, error = group.gap_at(size)
+    return f"{-100 * gap:+.2f} ± {100 * error:.2f} %"
 
 
 def _capital(text: str) -> str:

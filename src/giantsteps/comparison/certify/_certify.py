@@ -95,11 +95,11 @@ _MAIN = (
     "train error, large step",
     "weights' spike, large step",
 )
-#: By name: half a minute on one core, minutes, and a report for the documentation.
+#: By name: half a minute on one core, minutes, and a report for the documentation on a GPU.
 SCALES = {
     "short": Scale(3, (30, 120), 8, 4, (*_CHEAP, "test error, large step"), most=2),
     "default": Scale(12, (60, 300), 8, 4, _MAIN),
-    "full": Scale(12, (100, 600), 8, 4),
+    "full": Scale(8, (200, 1000), 6, 4),
 }
 
 
@@ -110,6 +110,7 @@ def certify(
     families: Sequence[str] | None = None,
     store: str | os.PathLike[str] | None = None,
     workers: int | None = 1,
+    device: str | None = None,
     time_limit: float | None = None,
     progress: Progress | bool | None = None,
 ) -> Certificate:
@@ -127,6 +128,9 @@ def certify(
         Random seed of the design.
     families : sequence of str, optional
         Names of `FAMILIES`; those of the scale unless given.
+    device : str, optional
+        Where networks are simulated, as in `giantsteps.compare`. Theory, and numbers that need
+        the arrays of a network, take the processors.
     store, workers, time_limit, progress
         As in `giantsteps.compare`; the progress is first that of the settings, then that of the
         networks. ``workers=None`` takes one process per processor.
@@ -155,7 +159,7 @@ def certify(
         for number in range(chosen.settings * len(names))
     ]
     with Store(store, write=True) as opened:
-        findings = _findings(draws, opened, workers, time_limit, progress)
+        findings = _findings(draws, opened, workers, time_limit, progress, device)
     return Certificate(findings, name, seed)
 
 
@@ -189,7 +193,10 @@ def recertify(
     ...     recertify(report).passed
     True
     """
-    data = json.loads(Path(file).read_text(encoding="utf-8"))
+    try:
+        data = json.loads(Path(file).read_text(encoding="utf-8"))
+    except ValueError:
+        raise InvalidProblem("file", str(file), "a certificate.json: it is no JSON") from None
     if not isinstance(data, dict) or "settings" not in data:
         raise InvalidProblem("file", str(file), "a certificate.json")
     rows = [row for row in data["settings"] if families is None or row["family"] in families]
@@ -252,6 +259,7 @@ def _findings(
     workers: int | None,
     time_limit: float | None,
     progress: Progress | bool | None,
+    device: str | None = None,
 ) -> tuple[Finding, ...]:
     """Theory for every setting, then the networks that are not known, then both side by side."""
     alone = workers == 1 and time_limit is None
@@ -264,16 +272,22 @@ def _findings(
                 part
                 for one in examined
                 if one.simulated is None and not one.prediction.failure
-                for parts in networks(one.setting, one.plan)
+                for parts in networks(one.setting, one.plan, device)
                 for part in parts
             ]
-            if cells:
-                status = campaign.run(
-                    cells, store, executor=crew, time_limit=time_limit, progress=report, retry=True
-                )
-                if status.failed:
-                    error, *_ = status.errors
-                    raise GiantstepsError(f"{status.failed} networks failed: {error}")
+            # A GPU is kept busy by the batches of one process.
+            devices = [part.options.get("device") for part in cells]
+            there = [part for part, at in zip(cells, devices) if at not in (None, "cpu")]
+            here = [part for part, at in zip(cells, devices) if at in (None, "cpu")]
+            for some, executor in ((here, crew), (there, "serial")):
+                if some:
+                    status = campaign.run(
+                        some, store, executor=executor, time_limit=time_limit, progress=report,
+                        retry=True,
+                    )  # fmt: skip
+                    if status.failed:
+                        error, *_ = status.errors
+                        raise GiantstepsError(f"{status.failed} networks failed: {error}")
         finished = True
     finally:
         crew.close(now=not finished)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,19 +10,24 @@ import numpy as np
 
 from giantsteps.comparison.certify._asked import ASKED, Asked
 from giantsteps.functions import centered
+from giantsteps.problem import Covariance, PowerLaw
 
 __all__ = ["FAMILIES", "Family"]
 
 _ODD = ("tanh", "erf", "sin", "x/sqrt(1 + x**2)")
-_SKEW = (centered("relu"), centered("softplus"), centered("tanh(x) + 0.5*tanh(x)**2"))
+_ALL = (*_ODD, *(centered(name) for name in ("relu", "softplus", "gelu")))
 #: Those whose features stay linear along a spike at the sizes that are simulated.
-_MILD = ("tanh(x/2)", "erf(x/2)", "sin(x/2)", *_SKEW[:2])
-#: With s the size of the labels.
-_TEACHERS = ("{s}*sin(x)", "{s}*tanh(x)", "{s}*erf(x)", "{s}*sign(x)", "{s}*x",
-             "{s}*relu(x)", "{s}*(x + he2(x)/4)")  # fmt: skip
-_MANY = ("{s}*(tanh(x0) + tanh(x1)/2)", "{s}*(sin(x0) + x0*x1/4)", "{s}*tanh(x0 + x1)")
+_MILD = ("tanh(x/2)", "erf(x/2)", "sin(x/2)", centered("relu"), centered("softplus"))
+_TEACHERS = ("sin(x)", "tanh(x)", "erf(x)", "sign(x)", "x", "relu(x)", "x + he2(x)/4")
+_MANY = ("tanh(x0) + tanh(x1)/2", "sin(x0) + x0*x1/4", "tanh(x0 + x1)")
 
 Exponents = Callable[[np.random.Generator], Sequence[float]]
+#: Draws fields of every step, of the initialisation and of the problem, by name.
+Vary = Callable[[np.random.Generator], Mapping[str, Any]]
+
+
+def _nothing(rng: np.random.Generator) -> Mapping[str, Any]:
+    return {}
 
 
 @dataclass(frozen=True)
@@ -40,18 +45,15 @@ class Family:
     activations, teachers : tuple
         Of which one is drawn.
     rates : tuple of float
-        Range of the learning rates, for labels of size one.
-    labels : tuple of int
-        Sizes of the labels. Large ones, with rates as much smaller, leave the equations as they
-        are and weaken the pull of the initial network, an effect of the size (theory §2).
+        Range of the learning rates.
+    vary : callable
+        Draws what else the settings of the family have: ``rule``, ``loss``, ``decay`` and
+        ``batch`` of the steps, ``output`` of the network, ``inputs``, ``noise``.
     effort : int
         How many times as many networks as the calmest family it gets.
-    approximate : bool
-        Whether the theory may be an approximation by its own account; else problems where it is
-        are drawn again.
     slow : str
-        Why the gap closes more slowly than the fit allows, if it does: the family is then among
-        those where the theory does not hold at these sizes.
+        Why the gap closes more slowly than the fit allows, if it does: the family is then listed
+        with those where the theory does not hold at these sizes.
 
     Examples
     --------
@@ -64,12 +66,11 @@ class Family:
     question: str
     quantity: str
     exponents: Exponents
-    activations: tuple[Any, ...] = _ODD
+    activations: tuple[Any, ...] = _ALL
     teachers: tuple[str, ...] = _TEACHERS
     rates: tuple[float, float] = (1.0, 6.0)
-    labels: tuple[int, ...] = (8, 16, 32)
+    vary: Vary = _nothing
     effort: int = 1
-    approximate: bool = False
     slow: str = ""
 
     @property
@@ -116,10 +117,54 @@ def _several(rng: np.random.Generator) -> list[float]:
 
 
 def _two(rng: np.random.Generator) -> list[float]:
-    return [float(e) for e in rng.uniform(0.1, 0.4, size=2)]
+    return [_above(rng)[0] for _ in range(2)]
 
 
-_BOTH = (*_ODD, *_SKEW)
+def _three_to_five(rng: np.random.Generator) -> list[float]:
+    return [0.5] * int(rng.integers(3, 6))
+
+
+def _one_of(rng: np.random.Generator, options: Sequence[Any]) -> Any:
+    return options[int(rng.integers(len(options)))]
+
+
+def _fresh(rng: np.random.Generator) -> Mapping[str, Any]:
+    return {"batch": "fresh"}
+
+
+def _reused(rng: np.random.Generator) -> Mapping[str, Any]:
+    return {"batch": "previous"}
+
+
+def _sign(rng: np.random.Generator) -> Mapping[str, Any]:
+    return {"rule": "sign"}
+
+
+def _normalized(rng: np.random.Generator) -> Mapping[str, Any]:
+    return {"rule": "normalized"}
+
+
+def _decay(rng: np.random.Generator) -> Mapping[str, Any]:
+    return {"decay": round(float(rng.uniform(0.05, 0.5)), 2)}
+
+
+def _losses(rng: np.random.Generator) -> Mapping[str, Any]:
+    return {"loss": _one_of(rng, ("logistic", "hinge", "huber")), "noise": 0.0}
+
+
+def _unscaled(rng: np.random.Generator) -> Mapping[str, Any]:
+    return {"output": "unscaled"}
+
+
+def _two_variances(rng: np.random.Generator) -> Mapping[str, Any]:
+    low, share = (round(float(rng.uniform(*ends)), 2) for ends in ((0.2, 0.8), (0.3, 0.7)))
+    return {"inputs": Covariance((low, 2.0), (share, 1 - share))}
+
+
+def _power_law(rng: np.random.Generator) -> Mapping[str, Any]:
+    return {"inputs": PowerLaw(round(float(rng.uniform(0.1, 0.45)), 2))}
+
+
 _VALUE, _TEACHER, _LAYER = (
     "spikes.0.value",
     "spikes.0.overlaps.teacher",
@@ -129,91 +174,68 @@ _LABELS, _MONOMIAL = "spikes.0.overlaps.labels", "spikes.0.overlaps.monomial"
 _MOVES: dict[str, Any] = {"rates": (0.5, 2.0)}
 _GROWS: dict[str, Any] = {"rates": (2.0, 10.0)}
 
-#: Why the operator norm of the gradient's residual is not among the others.
-_SOFT = (
-    "labels and second layer are bounded (else the bulk of the residual has no sharp edge, theory "
-    "§2)"
-)
-#: Nor labels of size one.
-_PULL = (
-    "labels are large beside the output of the initial network (else its pull, theory §2, moves "
-    "the weights as d^-1/2)"
-)
+
+def _error(exponents: Exponents, effort: int = 3, **others: Any) -> Family:
+    """The test error at the size of the networks."""
+    return Family("risk", "test", exponents, effort=effort, **others)
+
 
 #: What a certificate covers, by name.
 FAMILIES: dict[str, Family] = {
-    "test error, no step": Family("risk", "test", _none, _BOTH, effort=3),
-    "train error, no step": Family("risk", "train", _none, _BOTH, effort=4),
-    "training loss": Family("training loss", "loss", _any_small, _BOTH, effort=3),
-    "test error, small step, limit": Family("risk in the limit", "test", _small, _BOTH, effort=3),
-    "test error, small step": Family("risk", "test", _small, effort=3),
+    "test error, no step": _error(_none),
+    "train error, no step": Family("risk", "train", _none, effort=4),
+    "training loss": Family("training loss", "loss", _any_small, effort=3),
+    "test error, small step, limit": Family("risk in the limit", "test", _small, effort=3),
+    "test error, small step": _error(_small),
     "train error, small step": Family("risk", "train", _small, effort=5),
-    "gain, small step": Family("risk", "gain", _small, **_GROWS, effort=10),
-    "test error, several small steps": Family("risk", "test", _several, rates=(0.5, 2.0), effort=3),
+    "gain, small step": Family("risk", "gain", _small, **_GROWS, effort=6),
+    "test error, several small steps": _error(_several, rates=(0.5, 2.0)),
     "test error, several directions": Family(
         "risk in the limit", "test", _small, teachers=_MANY, effort=5
     ),
-    "test error, between": Family("risk", "test", _between, **_MOVES, effort=5),
-    "test error, large step": Family("risk", "test", _large, **_MOVES, effort=5),
+    "test error, between": _error(_between, 5, **_MOVES),
+    "test error, large step": _error(_large, 5, **_MOVES),
     "train error, large step": Family("risk", "train", _large, **_MOVES, effort=4),
-    "test error, given weights": Family("given weights", "test", _any_small, _BOTH),
-    "degrees of freedom": Family("degrees of freedom", "df2", _none, _BOTH),
+    "test error, two fresh steps": _error(_two, **_MOVES, vary=_fresh),
+    "test error, two steps on one batch": _error(_two, **_MOVES, vary=_reused),
+    "test error, three to five fresh steps": _error(_three_to_five, rates=(0.3, 1.0), vary=_fresh),
+    "test error, sign step": _error(_large, **_MOVES, vary=_sign),
+    "test error, normalized step": _error(_large, **_MOVES, vary=_normalized),
+    "test error, weight decay": _error(_large, **_MOVES, vary=_decay),
+    "test error, other losses": _error(_large, **_MOVES, teachers=("sign(x)",), vary=_losses),
+    "test error, unscaled output": _error(_large, **_MOVES, vary=_unscaled),
+    "test error, two variances of the inputs": _error(_large, **_MOVES, vary=_two_variances),
+    "test error, power law of the inputs": _error(_large, **_MOVES, vary=_power_law),
+    "test error, given weights": Family("given weights", "test", _any_small),
+    "degrees of freedom": Family("degrees of freedom", "df2", _none),
     "degrees of freedom, large step": Family("degrees of freedom", "df1", _large, **_MOVES),
     "learned function, small step": Family("learned function", "mean", _small, effort=3),
     "learned function, large step": Family("learned function", "mean", _large, **_MOVES, effort=3),
-    "gradient's spike": Family("gradient", "spike_norm", _small, _ODD, effort=2),
-    "gradient's residual": Family("gradient", "residual_frobenius_norm", _small, _ODD, effort=2),
+    "gradient's spike": Family("gradient", "spike_norm", _small, effort=2),
+    "gradient's residual": Family("gradient", "residual_frobenius_norm", _small, effort=2),
     "gradient's residual, operator norm": Family(
-        "gradient", "residual_operator_norm", _small, effort=2, slow=_SOFT
+        "gradient", "residual_operator_norm", _small, effort=2
     ),
-    "weights' spike, small step": Family("weights", _VALUE, _small, _BOTH, **_GROWS, effort=4),
-    "weights and teacher, small step": Family(
-        "weights", _TEACHER, _small, _BOTH, **_GROWS, effort=5
-    ),
-    "weights and second layer, small step": Family("weights", _LAYER, _small, _BOTH, **_GROWS),
+    "weights' spike, small step": Family("weights", _VALUE, _small, **_GROWS, effort=4),
+    "weights and teacher, small step": Family("weights", _TEACHER, _small, **_GROWS, effort=5),
+    "weights and second layer, small step": Family("weights", _LAYER, _small, **_GROWS),
     "weights' spike, several small steps": Family(
-        "weights", _VALUE, _several, _BOTH, rates=(1.0, 4.0), effort=2
+        "weights", _VALUE, _several, rates=(1.0, 4.0), effort=2
     ),
     "weights' spike, several directions": Family(
-        "weights", _VALUE, _small, _BOTH, teachers=_MANY, **_GROWS, effort=2
+        "weights", _VALUE, _small, teachers=_MANY, **_GROWS, effort=2
     ),
     "weights' spike, large step": Family("weights", _VALUE, _above, **_MOVES, effort=2),
     "weights and teacher, large step": Family("weights", _TEACHER, _above, **_MOVES, effort=2),
+    "weights' spike, two steps": Family("weights", _VALUE, _two, **_MOVES, effort=2),
     "kernel's spike, small step": Family(
-        "kernel", _VALUE, _small, _MILD, rates=(2.0, 8.0), effort=7
+        "kernel", _VALUE, _small, _MILD, rates=(2.0, 8.0), effort=6
     ),
-    "kernel and labels, small step": Family(
-        "kernel", _LABELS, _small, _BOTH, rates=(1.5, 4.0), effort=6
-    ),
+    "kernel and labels, small step": Family("kernel", _LABELS, _small, rates=(1.5, 4.0), effort=6),
     "kernel's spike, large step": Family("kernel", _VALUE, _above, **_MOVES, effort=5),
     "kernel and labels, large step": Family("kernel", _LABELS, _above, **_MOVES, effort=6),
     "features' spike, large step": Family("features", _VALUE, _above, **_MOVES, effort=2),
     "features and monomial, large step": Family("features", _MONOMIAL, _above, **_MOVES),
-    "test error, small step, σ not odd": Family(
-        "risk", "test", _small, _SKEW, effort=2, approximate=True
-    ),
-    "test error, between, σ not odd": Family(
-        "risk", "test", _between, _SKEW, **_MOVES, effort=2, approximate=True
-    ),
-    "test error, large step, σ not odd": Family(
-        "risk", "test", _large, _SKEW, **_MOVES, effort=2, approximate=True
-    ),
-    "weights' spike, large step, σ not odd": Family(
-        "weights", _VALUE, _above, _SKEW, **_MOVES, effort=2, approximate=True
-    ),
-    "kernel's spike, large step, σ not odd": Family(
-        "kernel", _VALUE, _above, _SKEW, **_MOVES, effort=4, approximate=True
-    ),
-    "test error, two steps": Family("risk", "test", _two, **_MOVES, effort=2, approximate=True),
-    "weights' spike, two steps": Family(
-        "weights", _VALUE, _two, **_MOVES, effort=2, approximate=True
-    ),
-    "weights' spike, small step, labels of size one": Family(
-        "weights", _VALUE, _small, _BOTH, labels=(1,), effort=2, slow=_PULL, **_GROWS
-    ),
-    "test error, small step, labels of size one": Family(
-        "risk", "test", _small, labels=(1,), effort=2, slow=_PULL
-    ),
     "test error, limit of the staircase": Family(
         "risk in the limit",
         "test",

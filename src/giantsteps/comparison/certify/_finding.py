@@ -141,14 +141,16 @@ def predict(setting: Setting, plan: Plan, answers: Mapping[int, Any] | None = No
     )
 
 
-def networks(setting: Setting, plan: Plan) -> list[list[Cells]]:
+def networks(setting: Setting, plan: Plan, device: str | None = None) -> list[list[Cells]]:
     """The networks of a setting: those with d₁, and those with d₂."""
     family = setting.kind
     seeds = np.array(setting.seeds(plan.networks)).reshape(plan.blocks, -1)
     lower, upper = plan.sizes
     groups = ((lower, seeds[:, 1:].ravel()), (upper, seeds[:, 0]))
     return [
-        family.asked.cells(setting.problem, family.quantity, d, [int(seed) for seed in chosen])
+        family.asked.cells(
+            setting.problem, family.quantity, d, [int(seed) for seed in chosen], device
+        )
         for d, chosen in groups
     ]
 

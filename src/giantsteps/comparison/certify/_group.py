@@ -15,7 +15,7 @@ from scipy.optimize import brentq, minimize_scalar
 from giantsteps.campaign import mean_and_error
 from giantsteps.comparison.certify._finding import Finding
 
-__all__ = ["Group"]
+__all__ = ["SEEN", "Group"]
 
 Array = NDArray[np.float64]
 
@@ -23,6 +23,8 @@ Array = NDArray[np.float64]
 POWERS = np.linspace(0.5, 1.0, 11)
 #: Drop of the log-likelihood at the ends of the range of powers that is stated: 95 %.
 _RANGE = stats.chi2.isf(0.05, 1) / 2
+#: A gap is mentioned where it is beyond so many standard errors.
+SEEN = 3.0
 #: Largest relative error that is looked for.
 _MOST = 10.0
 
@@ -199,17 +201,28 @@ class Group:
         """Whether both tests are unsurprising."""
         return min(self.kolmogorov, self.p_value()) > self.level
 
+    def gap_at(self, size: int) -> tuple[float, float]:
+        """Mean relative gap at d₁ (0) or d₂ (1), each finding by its precision; standard error."""
+        mean, error, _ = mean_and_error(self._gaps[size], axis=1)
+        weight = error**-2
+        return float(weight @ mean / np.sum(weight)), float(np.sum(weight)) ** -0.5
+
     @property
     def gap(self) -> float:
-        """Mean relative gap at the larger size, each finding by its precision."""
-        mean, error, _ = mean_and_error(self._gaps[1], axis=1)
-        return float(error**-2 @ mean / np.sum(error**-2))
+        """At the larger size."""
+        return self.gap_at(1)[0]
 
     @property
     def gap_error(self) -> float:
         """Standard error of `gap`."""
-        _, error, _ = mean_and_error(self._gaps[1], axis=1)
-        return float(np.sum(error**-2)) ** -0.5
+        return self.gap_at(1)[1]
+
+    @property
+    def trend(self) -> str:
+        """In words: how the gap goes from d₁ to d₂."""
+        if all(abs(gap) <= SEEN * error for gap, error in map(self.gap_at, (0, 1))):
+            return "none seen"
+        return f"closes as d^-{self.power:.2g}" if self.p_value() > self.level else "stays"
 
     def to_data(self) -> dict[str, Any]:
         """As plain data."""
@@ -225,5 +238,7 @@ class Group:
             "detectable": self.detectable,
             "kolmogorov_smirnov_p": self.kolmogorov,
             "gap": self.gap,
+            "theory_minus_simulation": [[-gap, error] for gap, error in map(self.gap_at, (0, 1))],
+            "trend": self.trend,
             "passed": self.passed,
         }

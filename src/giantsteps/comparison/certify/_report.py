@@ -64,12 +64,18 @@ def _template() -> Any:
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     environment.filters |= {
         "percent": _percent,
+        "difference": _difference,
         "histogram": lambda values: safe(histogram(values)),
         "quantiles": lambda values: safe(quantiles(values)),
         "interval": lambda group: safe(_interval(group)),
     }
     text = files(__package__).joinpath("report.html.jinja").read_text(encoding="utf-8")
     return environment.from_string(text)
+
+
+def _difference(group: Group, size: int) -> str:
+    gap, error = group.gap_at(size)
+    return f"{-100 * gap:+.2f} ± {100 * error:.2f}\u202f%"
 
 
 def _interval(group: Group) -> str:

@@ -83,7 +83,7 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
     >>> round(drawn, 3), round(limit, 3)
     (0.204, 0.21)
     """
-    w = _matrix(weights)
+    w = _matrix(weights, teacher_directions)
     d, neurons = w.shape
     beta = _direction(teacher_directions, d)
     readout = problem.require_readout()
@@ -160,7 +160,7 @@ def model_of_weights(
     noise_variance: float = 0.0,
 ) -> SpikedFeatures:
     """See :meth:`SpikedFeatures.from_weights`."""
-    w = _matrix(weights)
+    w = _matrix(weights, teacher_directions)
     d, neurons = w.shape
     beta = _direction(teacher_directions, d)
     values = _host(second_layer, "second_layer").ravel()
@@ -229,10 +229,17 @@ def _host(array: Any, field: str) -> NDArray:
     return values
 
 
-def _matrix(weights: Any) -> NDArray:
+def _matrix(weights: Any, teacher_directions: Any) -> NDArray:
     w = _host(weights, "weights")
     if w.ndim != 2 or not w.size:
         raise InvalidProblem("weights", w.shape, "of shape (d, N)")
+    length = np.shape(_host(teacher_directions, "teacher_directions"))[:1]
+    if length == w.shape[1:] != w.shape[:1]:
+        raise InvalidProblem(
+            "weights",
+            w.shape,
+            f"of shape (d, N) = {w.shape[::-1]}: pass the transpose (weight.T of an nn.Linear)",
+        )
     return w
 
 
@@ -240,6 +247,9 @@ def _direction(teacher_directions: Any, d: int) -> NDArray:
     beta = _host(teacher_directions, "teacher_directions")
     if beta.shape == (d, 1):
         beta = beta[:, 0]
-    if beta.shape != (d,) or abs(float(beta @ beta) - 1) > 1e-6:
+    if beta.shape != (d,):
         raise InvalidProblem("teacher_directions", beta.shape, f"a unit vector of shape ({d},)")
+    norm = float(np.linalg.norm(beta))
+    if not abs(norm**2 - 1) <= 1e-6:
+        raise InvalidProblem("teacher_directions", f"a vector of norm {norm:g}", "of norm one")
     return beta

@@ -27,8 +27,8 @@ _BISECTIONS = 30
 _EDGE_TOLERANCE, _SOLVED = 1e-9, 1e-10
 _SMALLEST, _LARGEST = 32, 128
 _SERIES_TOLERANCE = 1e-7
-#: Missing mass that calls for another scan, and that is not accepted; intervals left out.
-_MISSED, _LOST, _SPECK = 2e-3, 0.02, 1e-5
+#: Missing mass that calls for another scan, and that is not accepted.
+_MISSED, _LOST = 2e-3, 0.02
 
 
 class _Piece(NamedTuple):
@@ -118,17 +118,29 @@ class ImplicitLaw(Law):
         """Mass of each interval of the support."""
         return tuple(piece.mass for piece in self._pieces)
 
-    def _intervals(self, count: int) -> list[tuple[float, float]]:
-        """Where a scan over seven decades finds density, with exact edges."""
+    @cached_property
+    def edge(self) -> float:
+        """Largest point of the support, found without the rest of it."""
+        x, inside = self._scan(_SCANS[1])
+        last = np.flatnonzero(inside)[-1:]
+        return float(self._edges(x[last + 1], x[last])[0])
+
+    def _scan(self, count: int) -> tuple[NDArray, NDArray]:
+        """Points over seven decades, or more below a heavy tail, and which of them are inside."""
         x = self._scale * np.geomspace(_LOWEST, _HIGHEST, count)
         inside = self._inside(x)
-        if inside[-1]:  # a heavy tail
+        if inside[-1]:
             x = np.concatenate([x, x[-1] * np.geomspace(1.0, _HIGHEST, count)[1:]])
             inside = self._inside(x)
         if not inside.any() or inside[-1]:
             raise NotConverged(
                 "the support of a law", float(np.mean(inside)), count, "another width or rate"
             )
+        return x, inside
+
+    def _intervals(self, count: int) -> list[tuple[float, float]]:
+        """Where a scan finds density, with exact edges."""
+        x, inside = self._scan(count)
         starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))
         ends = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]]))
         # A run that starts with the scan reaches down to zero.
@@ -178,7 +190,6 @@ class ImplicitLaw(Law):
         lost, pieces = best
         if lost > _LOST:
             raise NotConverged("the mass of a law", lost, _SCANS[-1], "another width or rate")
-        pieces = [piece for piece in pieces if piece.mass > _SPECK * wanted]
         found = sum(piece.mass for piece in pieces)
         return tuple(piece._replace(series=piece.series * (wanted / found)) for piece in pieces)
 

@@ -23,7 +23,10 @@ _AROUND = 1
 
 def points_of(x: ArrayLike | None) -> FloatArray:
     """Where the function is wanted: 61 points from −3 to 3 unless given."""
-    points = np.linspace(-3.0, 3.0, 61) if x is None else np.atleast_1d(np.asarray(x, dtype=float))
+    try:
+        points = np.atleast_1d(np.linspace(-3.0, 3.0, 61) if x is None else np.asarray(x, float))
+    except (TypeError, ValueError):
+        raise InvalidProblem("x", x, "a one-dimensional array of finite numbers") from None
     if points.ndim != 1 or not np.all(np.isfinite(points)):
         raise InvalidProblem("x", x, "a one-dimensional array of finite numbers")
     return points

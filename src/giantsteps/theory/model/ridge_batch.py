@@ -48,6 +48,12 @@ class RidgeBatch:
         )
 
 
+def _degrees(batch: RidgeBatch, i: int) -> FloatArray:
+    """The parts by degree; what is below the rounding of the whole is zero."""
+    parts = batch.by_degree[i]
+    return np.where(np.abs(parts) <= 1e-14 * abs(batch.test[i]), 0.0, parts)
+
+
 def risks_of(
     batch: RidgeBatch, claims: Sequence[Any], initial: Sequence[Risk] | None = None
 ) -> list[Risk]:
@@ -63,7 +69,7 @@ def risks_of(
             ),
             test=batch.test[i],
             train=batch.train[i],
-            by_degree=batch.by_degree[i] if _one_direction(claim["problem"]) else None,
+            by_degree=_degrees(batch, i) if _one_direction(claim["problem"]) else None,
             classification_error=_number(batch.classification_error[i]),
             initial=None if initial is None else initial[i],
         )

@@ -74,24 +74,37 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
     if math.isinf(model.neurons):
         spikes = _infinite(used)
     else:
-        left = used.directions_of_overlap()
-        right = {} if used.second_layer is None else {"second_layer": used.second_layer}
-        spikes = tuple(
-            Spike(
-                value=math.sqrt(value),
-                overlaps={
-                    name: min(max(cosine, 0.0), 1.0)
-                    for name, cosine in spectrum.overlaps(value, left, right).items()
-                },
-            )
-            for value in spectrum.outliers
-        )
+        spikes = tuple(_weight_spike(used, spectrum, value) for value in spectrum.outliers)
     return Spectrum(
         **model.stated,
         solution=Solution(status="converged"),
         matrix="weights",
         bulk=SingularValues(spectrum.law, kept=min(1.0, model.width)),
         spikes=spikes,
+    )
+
+
+def _weight_spike(model: SpikedFeatures, spectrum: WeightSpectrum, value: float) -> Spike:
+    """An outlier of W; after several steps its degree is that of the closest polynomial of A."""
+    left = model.directions_of_overlap()
+    right: dict[str, FloatArray] = {}
+    if model.second_layer is not None:
+        right["second_layer"] = model.second_layer
+        if model.step_directions is not None:
+            basis = _monomials(
+                model.second_layer, model.probabilities, np.arange(1, _MONOMIALS + 1)
+            )
+            right |= {f"degree {degree}": values for degree, values in basis.items()}
+    found = spectrum.overlaps(value, left, right)
+    degrees = {name: cosine for name, cosine in found.items() if name.startswith("degree ")}
+    return Spike(
+        value=math.sqrt(value),
+        overlaps={
+            name: min(max(cosine, 0.0), 1.0)
+            for name, cosine in found.items()
+            if name not in degrees
+        },
+        degree=int(max(degrees, key=degrees.__getitem__).split()[1]) if degrees else None,
     )
 
 
@@ -150,15 +163,22 @@ def _feature_spike(model: SpikedFeatures, spectrum: KernelSpectrum, found: Outli
 
 def _components(x: FloatArray, weights: FloatArray, pull: FloatArray, degrees: Array) -> FloatArray:
     """(Σ pull·e_k)² on the monomials x^k, orthogonalised in this order; 0 if there is none new."""
-    basis: list[FloatArray] = []
-    components = np.zeros(len(degrees))
-    for number, degree in enumerate(degrees):
-        rest = x ** int(degree)
-        rest = rest / math.sqrt(weights @ rest**2)
-        for other in basis:
+    basis = _monomials(x, weights, degrees)
+    return np.array([float(pull @ basis[int(k)]) ** 2 if int(k) in basis else 0.0 for k in degrees])
+
+
+def _monomials(x: FloatArray, weights: FloatArray, degrees: Array) -> dict[int, FloatArray]:
+    """The monomials x^k, orthonormalised in this order, without those that add nothing new."""
+    basis: dict[int, FloatArray] = {}
+    for degree in degrees.tolist():
+        rest = x**degree
+        size = math.sqrt(weights @ rest**2)
+        if not size > 0:
+            continue
+        rest = rest / size
+        for other in basis.values():
             rest = rest - (weights @ (rest * other)) * other
         norm = math.sqrt(max(float(weights @ rest**2), 0.0))
         if norm > 1e-5:
-            basis.append(rest / norm)
-            components[number] = float(pull @ basis[-1]) ** 2
-    return components
+            basis[degree] = rest / norm
+    return basis

@@ -311,9 +311,7 @@ class SpikedFeatures:
         return teacher_given(self.link, tuple((points @ self.overlap).tolist()), self.remainder)
 
     def labels(self, points: FloatArray, z: FloatArray) -> FloatArray:
-        """f* at points k (K, r) and values z (K, Q) of the teacher's coordinate beside the
-        spikes.
-        """
+        """f* at points k (K, r) and values z (K, Q) of the coordinate beside the spikes."""
         along = (points @ self.overlap)[:, None]
         return np.asarray(self.link(along + self.remainder * z), dtype=float)
 

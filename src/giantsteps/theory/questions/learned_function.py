@@ -82,7 +82,7 @@ def learned_function(
     ...                      readout=gs.Ridge(samples=3, penalty=0.03),
     ...                      init=gs.Init(second_layer="constant"))
     >>> learned_function(problem, along="teacher", x=[1.0]).mean.round(3)
-    array([0.716])
+    array([0.727])
     """
     if along not in ("spike", "teacher"):
         raise InvalidProblem("along", along, '"spike" or "teacher"')

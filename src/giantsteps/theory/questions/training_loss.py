@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from giantsteps.answers import TrainingLoss
+from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import hermite_coefficients
 from giantsteps.problem import Grid, Problem
-from giantsteps.theory.scope.dispatch import answer
+from giantsteps.theory.scope.dispatch import answer, resolve
 from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.steps.staircase.degrees import spike_degrees
 from giantsteps.theory.steps.staircase.loss import prices_of
@@ -99,6 +100,7 @@ def linear_loss_drop(problem: Problem) -> float:
     >>> round(linear_loss_drop(problem), 6), round(training_loss(problem).drop, 6)
     (0.079424, 0.079424)
     """
+    _check(problem)
     if spike_degrees(problem, 1)[1] is not None:
         return 0.0
     shrinkage, price, _ = prices_of(problem)
@@ -148,6 +150,7 @@ def quadratic_loss_drop(problem: Problem, *, lengthening: bool = True) -> float:
     >>> round(both, 6), round(training_loss(problem).drop, 6)
     (0.299705, 0.299705)
     """
+    _check(problem)
     degrees = spike_degrees(problem, 2)
     if degrees[2] is not None:
         return 0.0
@@ -158,3 +161,18 @@ def quadratic_loss_drop(problem: Problem, *, lengthening: bool = True) -> float:
     teacher = float(hermite_coefficients(link_of(problem), 2)[2])
     reach = 4 * teacher**2 * first_step(problem).alignment ** 2
     return shrinkage * reach / (2 + constant * longer**2)
+
+
+#: An exponent between the first spikes: a drop does not depend on it, what is covered might.
+_BETWEEN = 0.3
+
+
+def _check(problem: Problem) -> None:
+    """Refuse what `training_loss` does not cover at any exponent of its staircase."""
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", problem, "a Problem")
+    problem.require_readout()
+    if not problem.steps:
+        raise InvalidProblem("steps", (), "one step, whose spikes lower the training loss")
+    moved = {f"steps.{i}.exponent": _BETWEEN for i in range(len(problem.steps))}
+    resolve("training_loss", problem.replace(moved), None)

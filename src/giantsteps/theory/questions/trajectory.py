@@ -9,9 +9,9 @@ import numpy as np
 
 from giantsteps.answers import Risk, Solution, Spectrum, Trajectory
 from giantsteps.errors import InvalidProblem
-from giantsteps.laws import Law
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.model.errors import risk_of_models
+from giantsteps.theory.model.leading import leading_of_model, leading_of_spectrum
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.scope.dispatch import resolve
 from giantsteps.theory.scope.rule import Claim, Rule
@@ -96,12 +96,11 @@ def _trajectory(problem: Problem, d: int | None, top: int) -> Trajectory:
         rule.method in (build.risk, build.weights) for rules in asked.values() for rule in rules
     ):
         models[:] = build.stages(problem, next(iter(claims.values())), d)
-    spectra = [start.method([untrained], [start.stated(untrained, d)], d)[0]]
+    leading = [_leading(start, untrained, start.stated(untrained, d), d, None, top)]
     for rule, prefix, claim, found in zip(
         asked["weights"], prefixes, claims["weights"], models, strict=True
     ):
-        spectra.append(_weights(rule, prefix, claim, d, found))
-    leading = [_leading(spectrum, top) for spectrum in spectra]
+        leading.append(_leading(rule, prefix, claim, d, found, top))
     leaves: dict[str, Any] = {}
     status: dict[str, Any] = {"status": "converged"}
     if problem.readout is not None:
@@ -127,14 +126,20 @@ def _trajectory(problem: Problem, d: int | None, top: int) -> Trajectory:
     )
 
 
-def _weights(
-    rule: Rule, prefix: Problem, claim: Claim, d: int | None, found: SpikedFeatures | None
-) -> Spectrum:
+def _leading(
+    rule: Rule,
+    prefix: Problem,
+    claim: Claim,
+    d: int | None,
+    found: SpikedFeatures | None,
+    top: int,
+) -> tuple[FloatArray, FloatArray]:
+    """The largest singular values and their squared overlaps with the teacher."""
     if rule.method is build.weights and found is not None:
-        return found.weights()
+        return leading_of_model(found, top)
     answer = rule.method([prefix], [claim], d)[0]
     assert isinstance(answer, Spectrum)
-    return answer
+    return leading_of_spectrum(answer, top)
 
 
 def _risks(
@@ -162,13 +167,3 @@ def _risks(
             found[s] = answer
     initial = small.untrained_risk(prefixes[:1], claims[:1], d)
     return [*initial, *(found[s] for s in range(len(rules)))]
-
-
-def _leading(spectrum: Spectrum, top: int) -> tuple[FloatArray, FloatArray]:
-    """The largest singular values and their squared overlaps with the teacher."""
-    outliers = sorted(spectrum.spikes, key=lambda spike: -float(spike.value))[:top]
-    assert isinstance(spectrum.bulk, Law)
-    values, overlaps = np.full(top, spectrum.bulk.edge), np.zeros(top)
-    for place, spike in enumerate(outliers):
-        values[place], overlaps[place] = spike.value, spike.overlaps["teacher"]
-    return values, overlaps

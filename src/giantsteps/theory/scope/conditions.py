@@ -191,6 +191,20 @@ CONDITIONS: dict[str, Condition] = {
             )
         ),
     ),
+    "one sign step": Condition(
+        "a sign step is the only one",
+        "there is no theory for sign steps that follow another step",
+        'one step, rule="gradient" or "normalized", or simulation',
+        lambda problem: (
+            len(problem.steps) <= 1 or all(step.rule != "sign" for step in problem.steps)
+        ),
+    ),
+    "fresh batches": Condition(
+        "every step has a fresh batch",
+        "the equations are those of fresh batches",
+        'batch="fresh", or simulation',
+        lambda problem: all(step.batch == "fresh" for step in problem.steps),
+    ),
     "squared loss": Condition(
         "the loss is the squared one",
         "the equations are those of the squared loss",

@@ -7,7 +7,7 @@ from typing import Any
 
 from giantsteps.answers import Answer
 from giantsteps.errors import InvalidProblem, NotCovered
-from giantsteps.problem import Grid, Problem
+from giantsteps.problem import Grid, Problem, integer
 from giantsteps.theory.scope.conditions import CONDITIONS
 from giantsteps.theory.scope.rule import Absent, Rule
 from giantsteps.theory.scope.table import rule_of
@@ -19,6 +19,8 @@ __all__ = ["answer", "answers", "resolve"]
 
 def answer(question: str, target: Problem | Grid, d: int | None, **options: Any) -> Any:
     """Answer ``question`` for a problem or for every cell of a grid."""
+    if d is not None:
+        d = integer(d, "d", "a positive whole number, or None for the limit")
     if isinstance(target, Problem):
         return answers(question, [target], d, **options)[0]
     if not isinstance(target, Grid):
@@ -57,8 +59,8 @@ def resolve(question: str, problem: Problem, d: int | None) -> Rule:
     """
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", problem, "a Problem")
-    if d is not None and (isinstance(d, bool) or not isinstance(d, int) or d < 1):
-        raise InvalidProblem("d", d, "a positive whole number, or None for the limit")
+    if d is not None:
+        d = integer(d, "d", "a positive whole number, or None for the limit")
     size = "in the limit" if d is None else f"at d = {d}"
     what = f"theory.{question} for {kind_of(problem).value} {size}"
     rule = rule_of(question, problem, d is not None)

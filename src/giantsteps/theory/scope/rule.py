@@ -59,7 +59,7 @@ class Rule:
             "source": "limit" if d is None else "finite width",
             "exact": not violated,
             "assumptions": self.assumptions,
-            "violated": violated,
+            "violated": violated + _small(d),
             "evidence": self.evidence,
             "references": self.references,
         }
@@ -69,6 +69,16 @@ class Rule:
         return tuple(
             CONDITIONS[name].text for name in self.exact_if if not CONDITIONS[name].holds(problem)
         )
+
+
+#: Input dimension below which an answer says that networks scatter widely about it.
+_SMALL = 30
+
+
+def _small(d: int | None) -> tuple[str, ...]:
+    if d is None or d >= _SMALL:
+        return ()
+    return (f"d of at least about {_SMALL} (here {d}): small networks are far from a limit",)
 
 
 @dataclass(frozen=True)

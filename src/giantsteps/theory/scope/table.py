@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from giantsteps.problem import Problem
 from giantsteps.theory.scope.rule import Absent, Rule
-from giantsteps.theory.steps import bounds, build, first, gradient, kernel_small, small
+from giantsteps.theory.steps import bounds, build, first, gradient, kernel_small, moved, small
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.several import summed
 from giantsteps.theory.steps.staircase import loss, risk
@@ -153,6 +153,25 @@ _SPECTRUM_BEFORE = Rule(
 )
 
 
+_MOVES_LITTLE = Absent(
+    "a neuron moves by a power of N that vanishes", "exponents 1/2, or any exponent with d given"
+)
+_MOVES = replace(
+    _FIVE,
+    method=moved.movement,
+    needs=(
+        *_ONE_DIRECTION,
+        "known rules",
+        "one sign step",
+        "fresh batches",
+        "no initial output",
+        "no preconditioner",
+        "isotropic inputs",
+        "scaled output",
+    ),
+)
+
+
 def _spectra(model: object, before: object) -> Cells:
     closed = _by(_SPECTRUM_BEFORE, before)
     return {
@@ -191,6 +210,13 @@ RULES: dict[str, Cells] = {
             Rule("§2", gradient.gradient, "theorem (ba2022, Proposition 2); its residual derived "
                  "(theory §2)", needs=(*_ONE_DIRECTION, *_SEAMS), references=("ba2022",))
         ),
+        **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
+    },
+    "movement": {
+        **_everywhere(_MOVES_LITTLE),
+        **{(kind, True): _MOVES for kind in (*_ONE_STEP, *_SEVERAL)},
+        (Kind.LARGE, False): _MOVES,
+        (Kind.LARGE_STEPS, False): _MOVES,
         **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
     },
     "kernel": _spectra(build.kernel, kernel_small.kernel),

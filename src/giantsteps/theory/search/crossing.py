@@ -83,7 +83,7 @@ def crossing(
     ...                      readout=gs.Ridge(samples=1, penalty=0.1),
     ...                      init=gs.Init(second_layer="constant"))
     >>> crossing(problem, along="steps.0.samples", bounds=(0.5, 20)).statement
-    'test = 0.0644529 at steps.0.samples = 8.00546'
+    'test = 0.0644529 at steps.0.samples = 7.80179'
     """
     if not isinstance(problem, Problem | Grid):
         raise InvalidProblem("problem", problem, "a Problem or a Grid")

@@ -162,6 +162,8 @@ class Space:
         d: int | None,
     ) -> Space:
         """Check what is searched and find its bounds."""
+        if bounds is not None and not isinstance(bounds, Mapping):
+            raise InvalidProblem("bounds", bounds, 'a mapping such as {"steps.0.rate": (0.1, 10)}')
         given = dict(bounds or {})
         for path in given:
             if path not in over:

@@ -69,8 +69,8 @@ def level_curves(
     >>> grid = gs.Grid(problem, {"steps.0.rate": [1.0, 3.0], "steps.0.samples": [2.0, 20.0]})
     >>> curve, = level_curves(grid)
     >>> curve.round(3)
-    array([[ 1.941, 20.   ],
-           [ 3.   ,  8.005]])
+    array([[ 1.907, 20.   ],
+           [ 3.   ,  7.802]])
     """
     coords = _numeric_axes(grid)
     known = _nodes(grid, quantity, d) if values is None else np.asarray(values, dtype=float)

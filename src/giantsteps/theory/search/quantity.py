@@ -39,6 +39,7 @@ def linear_floor(problem: Problem) -> float:
 
 def level_of(problem: Problem, level: object, quantity: str) -> float:
     """A level as a number: ``"floor"`` is the linear floor of the test error."""
+    check_quantity(quantity)
     if isinstance(level, str) and level == "floor":
         if quantity != "test":
             raise InvalidProblem("level", level, f'a number: the floor is one of "test", '
@@ -50,6 +51,12 @@ def level_of(problem: Problem, level: object, quantity: str) -> float:
     return float(level)  # type: ignore[arg-type]
 
 
+def check_quantity(quantity: object) -> None:
+    """Refuse what is no quantity."""
+    if quantity not in QUANTITIES:
+        raise InvalidProblem("quantity", quantity, f"one of {tuple(QUANTITIES)}")
+
+
 def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> Array:
     """The quantity for each problem, in one batch; NaN where the theory has no answer.
 
@@ -58,8 +65,7 @@ def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> Arra
     NotCovered
         If it has none for all of them.
     """
-    if quantity not in QUANTITIES:
-        raise InvalidProblem("quantity", quantity, f"one of {tuple(QUANTITIES)}")
+    check_quantity(quantity)
     try:
         return _values(quantity, problems, d)
     except NotCovered as refusal:

@@ -17,6 +17,8 @@ _ENOUGH = 1e-11
 _WARM_UP = 3
 _ROUNDS = 120
 _ROUNDING = 1e-12
+#: With n > N the solution hardly changes below this penalty.
+_TINY = 1e-9
 #: Shares of a Newton step that are tried before a plain one.
 _SHARES = (1.0, 0.5, 0.2)
 
@@ -46,9 +48,11 @@ def solve_state(
     one. Each cell is frozen when it has converged, so no cell sees its neighbours. Without guard
     (real λ_s = −x outside the bulk, from a start nearby) every step is Newton's.
     """
-    current = (
-        equations.start(penalty) if start is None else equations.at(*start[:2], penalty, start[2])
-    )
+    if start is None:
+        current = _first(equations, penalty)
+    else:
+        v1, tau, inner = (np.asarray(part, np.result_type(part, penalty)) for part in start)
+        current = equations.at(v1, tau, penalty, inner)
     dtype = np.result_type(current.v1, current.tau, penalty)
     parts = [np.array(part, dtype=dtype) for part in (current.v1, current.tau, current.active)]
     cells = len(penalty)
@@ -74,6 +78,21 @@ def solve_state(
             current = current.move(*current.newton())
     state = equations.at(parts[0], parts[1], penalty, parts[2])
     return Solved(state, residual, iterations, residual <= _ENOUGH)
+
+
+def _first(equations: Equations, penalty: Array) -> State:
+    """Where to start: above the solution, or for n > N and next to no penalty close to it."""
+    start = equations.start(penalty)
+    if np.iscomplexobj(penalty):
+        return start
+    tiny = np.flatnonzero((penalty > 0) & (penalty < _TINY) & (equations.system.ratio > 1))
+    if not tiny.size:
+        return start
+    near = solve_state(equations.take(tiny), np.full(len(tiny), _TINY)).state
+    parts = [np.array(part) for part in (start.v1, start.tau, start.active)]
+    for part, found in zip(parts, (near.v1, near.tau, near.active)):
+        part[tiny] = found
+    return equations.at(parts[0], parts[1], penalty, parts[2])
 
 
 def _step(current: State, plain: bool) -> State:

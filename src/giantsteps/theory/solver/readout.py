@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from giantsteps.errors import NotConverged
 from giantsteps.theory.solver.packing import product, solve, symmetric, transposed
 from giantsteps.theory.solver.special import Forms
 from giantsteps.theory.solver.state import State
@@ -222,7 +223,7 @@ def _learn(state: State, prior: Prior) -> _Learned:
     flat = system.mean.reshape(cells, count, modes * nodes)
     finite = bool(np.all(system.inverse_neurons > 0))
     if finite:
-        inverse_root = np.linalg.inv(np.linalg.cholesky(prior.precision))
+        inverse_root = np.linalg.inv(_triangular(prior.precision))
         scale = 1.0 / np.sqrt(system.inverse_neurons)[:, None, None]
         columns.append(scale * product(inverse_root, flat))
     penalised = np.concatenate(columns, axis=1)
@@ -263,6 +264,20 @@ def _main(functions: Array, modes: int) -> Array:
     out = np.zeros((cells, count, modes, nodes))
     out[:, :, 0] = functions
     return out.reshape(cells, count, -1)
+
+
+def _triangular(precision: Array) -> Array:
+    """The Cholesky factor of the penalty of the types."""
+    try:
+        return np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        lowest = float(np.linalg.eigvalsh(precision).min())
+        raise NotConverged(
+            "the pull of the initial output, which at these rates is more than a correction",
+            abs(lowest),
+            1,
+            "smaller rates, a larger d, or the limit",
+        ) from None
 
 
 def _root(covariance: Array) -> Array:

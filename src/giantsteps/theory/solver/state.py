@@ -25,6 +25,8 @@ from giantsteps.types import Array
 __all__ = ["Equations", "State"]
 
 _ANY = 0.01
+#: Below this size of τ(Y) its second moment is computed without cancellation.
+_WEAK = 1e-3
 
 
 class Equations:
@@ -222,6 +224,7 @@ class State:
         """Relative distance of the point from its image, one number per cell."""
         v1, tau = self.image
         scale = np.abs(self.v1).max(axis=1)
+        scale = np.where(scale > 0, scale, 1.0)  # no linear part
         gaps = [np.abs(v1 - self.v1).max(axis=1) / scale, np.abs(tau / self.tau - 1.0).max(axis=1)]
         if self.equations.system.bulk.batches:
             apart = np.abs(self.dyson.image - self.active).max(axis=(1, 2))
@@ -256,16 +259,40 @@ class State:
         packed, loads = equations.packing, self._loads
         size, count, hessian = len(packed), packed.count, self.dyson.hessian
         squared = packed.squared(self.x)  # −∂X/∂Ĉ
-        inner = product(self.x, self.dyson.traces[:, 0])
-        rest = np.eye(equations.rank) - inner
-        own = product(squared, hessian[:, :size, :size] / count[:, None])
-        k = product(_congruence(rest, packed) - _congruence(inner, packed) - own, squared)
+        k = product(self._second(), squared)
         cross = product(loads, hessian[:, size:, :size])  # ∂force/∂X for unit entries, (B, T, P)
         p = -product(cross, squared) / count
         total = product(product(loads, hessian[:, size:, size:]), transposed(loads))
         tau = self.image[1]
         z = np.eye(tau.shape[1]) / (tau * tau)[:, None, :]
         return k, p, z + total * (system.width[:, None] * system.probabilities)[:, None, :]
+
+    def _second(self) -> Array:
+        r"""D ↦ τ(Y D Yᵀ) on packed matrices, Y = I − X𝒢 = Σ_c P_cΩ_c𝒢.
+
+        Where Y is small (large penalties) as τ(Y)D − Σ_c P_c τ(Ω_c𝒢D𝒢)X, else as
+        (I − Xτ(𝒢))D(I − τ(𝒢)X) − Xτ(𝒢)Dτ(𝒢)X + Xτ(𝒢D𝒢)X: each loses digits where the other does not.
+        """
+        packed, rank = self.equations.packing, self.equations.rank
+        size, count, hessian = len(packed), packed.count, self.dyson.hessian
+        weak = product(self.dyson.strengths, self.dyson.traces[:, 1:]).sum(axis=1)  # τ(Y)
+        small = np.abs(weak).max(axis=(1, 2)) < _WEAK
+        inner = product(self.x, self.dyson.traces[:, 0])
+        rest = np.eye(rank) - inner
+        own = product(packed.squared(self.x), hessian[:, :size, :size] / count[:, None])
+        found = _congruence(rest, packed) - _congruence(inner, packed) - own
+        if not small.any():
+            return found
+        cells, operators = len(self.x), hessian.shape[1] // size - 1
+        units = packed.unpack(np.eye(size))  # (P, R, R)
+        moved = hessian[:, size:, :size].reshape(cells, operators, size, size) / count[:, None]
+        moved = packed.unpack(np.swapaxes(moved, 2, 3))  # ∂τ(Ω_c𝒢) for each unit, (B, m, P, R, R)
+        total = product(weak[:, None], units[None])
+        total = total + product(
+            product(self.dyson.strengths[:, :, None], moved), self.x[:, None, None]
+        ).sum(axis=1)
+        total = transposed(packed.pack(symmetric(total)))
+        return np.where(small[:, None, None], total, found)
 
     @cached_property
     def curvature(self) -> Array:

@@ -57,9 +57,7 @@ def model(
 
 
 def stages(problem: Problem, claims: Sequence[Any], d: int | None) -> list[SpikedFeatures]:
-    """The equivalent model after each of the steps, with one claim each; they share what they
-    can.
-    """
+    """The equivalent model after each of the steps, with one claim each, from one recursion."""
     prefixes = [replace(problem, steps=problem.steps[: s + 1]) for s in range(len(problem.steps))]
     plain = problem.teacher.rank == 1 and problem.inputs.isotropic
     fresh = all(step.batch == "fresh" for step in problem.steps)

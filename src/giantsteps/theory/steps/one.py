@@ -21,12 +21,20 @@ from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes
 from giantsteps.types import FloatArray
 
-__all__ = ["first_movement", "movement", "neuron_law", "one_step", "types_of"]
+__all__ = [
+    "SPECTRA",
+    "first_movement",
+    "movement",
+    "neuron_law",
+    "one_step",
+    "tails_of",
+    "types_of",
+]
 
 #: Nodes of a panel of the second layer, by resolution, and where they end.
 _TYPES, _TYPES_REACH = (10, 14, 19, 26, 36), 7.5
 #: Resolution of the spectra, and draws whose largest bounds labels and second layer in the limit.
-_SPECTRA, _LIMIT = 1, 1e9
+SPECTRA, _LIMIT = 1, 1e9
 _slopes = lru_cache(maxsize=256)(slopes)
 
 
@@ -43,14 +51,23 @@ def types_of(
     steepness : float
         Spike of A = 1: functions of A vary on the scale of its inverse.
     tail : float
-        Share of the largest |A| that is cut off, as for `labels`.
+        Share of the largest |A| that is cut off, as for `labels`; E A² stays what it is.
     """
     if math.isfinite(law.distinct_nonzero):
         return law.types()
     reach = float(-ndtri(tail / 2)) if tail else _TYPES_REACH
     width = 2.0 ** math.floor(math.log2(6.0 / steepness)) if steepness > 1.0 else reach
     rule = graded_rule(level, width, (0.0,), reach, _TYPES, reach)
-    return rule.nodes, rule.weights
+    if not tail:
+        return rule.nodes, rule.weights
+    size = math.sqrt(law.second_moment / float(rule.weights @ rule.nodes**2))
+    return size * rule.nodes, rule.weights
+
+
+def tails_of(problem: Problem, d: int | None, neurons: float) -> tuple[float, float]:
+    """Shares of labels and second layer beyond the largest of their draws: ½ of one draw."""
+    samples = _LIMIT if d is None else problem.steps[0].samples * d
+    return 0.5 / samples, 0.5 / min(neurons, _LIMIT)
 
 
 def movement(problem: Problem, number: int, neurons: float) -> float:
@@ -148,9 +165,8 @@ def one_step(
         return _at_level(sized, rate, neurons, simplify, level, shared)
 
     def bounded() -> SpikedFeatures:
-        samples = _LIMIT if d is None else sized.steps[0].samples * d
-        tails = 0.5 / samples, 0.5 / min(neurons, _LIMIT)
-        return _at_level(sized, rate, neurons, simplify, _SPECTRA, shared, tails)
+        tails = tails_of(sized, d, neurons)
+        return _at_level(sized, rate, neurons, simplify, SPECTRA, shared, tails)
 
     return replace(finer(level), finer=finer, bounded=bounded)
 

@@ -42,9 +42,18 @@ _COORDINATES = 2
 
 
 def sign_step(
-    problem: Problem, d: int | None = None, *, simplify: tuple[str, ...] = (), **others: Any
+    problem: Problem,
+    d: int | None = None,
+    *,
+    simplify: tuple[str, ...] = (),
+    kept: float | None = None,
+    **others: Any,
 ) -> SpikedFeatures:
-    """The equivalent model after one sign step."""
+    """The equivalent model after one sign step.
+
+    ``kept`` is what is left of the weights before it, 1 − decay unless given: with −decay the model
+    is that of their change.
+    """
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
     rate, law = movement(sized, 0, neurons), neuron_law(sized, np.array([1.0]))
@@ -60,7 +69,7 @@ def sign_step(
     psi = np.asarray(erf(q * zeta / math.sqrt(2)))
     size = math.sqrt(float(shares @ psi**2))
     overlap = law.overlap * float(shares @ (psi * zeta)) / size if size else 0.0
-    kept = 1.0 - sized.steps[0].decay
+    kept = 1.0 - sized.steps[0].decay if kept is None else kept
     moved = np.where(values != 0, rate, 0.0)
     bulk = _covariance(moved, kept, shares, zeta, psi, size, law.overlap, overlap, simplify)
     if "isotropic bulk" not in simplify:

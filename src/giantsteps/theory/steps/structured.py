@@ -27,7 +27,7 @@ from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
-from giantsteps.theory.steps.one import movement, neuron_law, types_of
+from giantsteps.theory.steps.one import SPECTRA, movement, neuron_law, tails_of, types_of
 from giantsteps.types import FloatArray
 
 __all__ = ["structured_step"]
@@ -81,7 +81,11 @@ def structured_step(
     def finer(level: int) -> SpikedFeatures:
         return _at_level(sized, spectrum, neurons, simplify, level, shared)
 
-    return replace(finer(level), finer=finer)
+    def bounded() -> SpikedFeatures:
+        tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
+        return _at_level(sized, spectrum, neurons, simplify, SPECTRA, shared, tails)
+
+    return replace(finer(level), finer=finer, bounded=bounded)
 
 
 def _at_level(
@@ -91,16 +95,17 @@ def _at_level(
     simplify: tuple[str, ...],
     level: int,
     shared: dict[str, Any],
+    tails: tuple[float, float] = (0.0, 0.0),
 ) -> SpikedFeatures:
     if not problem.steps:
         still = problem.replace({"steps": [{"samples": 1.0, "rate": 0.0}]})
         return _at_level(still, spectrum, neurons, simplify, level, shared)
     rate = movement(problem, 0, neurons)
-    unit = neuron_law(problem, np.array([rate]), level)
+    unit = neuron_law(problem, np.array([rate]), level, tails[0])
     length, overlap = _direction(unit, spectrum)
     second_layer = problem.init.second_layer
     strength = abs(rate * unit.slope.hermite[0] * length)
-    values, probabilities = types_of(second_layer, level, strength)
+    values, probabilities = types_of(second_layer, level, strength, tails[1])
     law = replace(unit, moved=rate * values)
     bulk = _covariance(law, spectrum, length, overlap)
     continuous = math.isinf(second_layer.distinct_nonzero)

@@ -33,7 +33,15 @@ from giantsteps.theory.model.rules import spike_rule
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
 from giantsteps.types import FloatArray
 
-__all__ = ["Fluctuation", "Record", "Task", "Trained", "kept_directions", "take_step"]
+__all__ = [
+    "Fluctuation",
+    "Record",
+    "Task",
+    "Trained",
+    "kept_directions",
+    "leans_after",
+    "take_step",
+]
 
 #: Directions kept as spikes.
 _DIRECTIONS = 2
@@ -252,9 +260,7 @@ class _View:
 
 
 def _hidden_rule(link: Function, along: FloatArray, beside: float) -> tuple[FloatArray, FloatArray]:
-    """z ~ N(0, 1) and its weights, (1, Q), or (K, Q) split where σ*(along + beside · z) is not
-    smooth.
-    """
+    """z ~ N(0, 1) and its weights, (1, Q), or (K, Q) with parts that end at jumps of the labels."""
     jumps = jumps_of_link(link, along, beside)
     if not jumps.shape[1]:
         rule = coordinate_rule(1, nodes=_HIDDEN)
@@ -313,6 +319,7 @@ def take_step(
     rate: float,
     level: int,
     components: FloatArray | None = None,
+    kept: float | None = None,
 ) -> Trained:
     r"""The law of a neuron after one more step with η̃ = ``rate`` on α fresh samples.
 
@@ -324,13 +331,12 @@ def take_step(
 
     Fluctuations of the norms are followed if the ``components`` of the vectors that they go with
     are given, on the spikes and the teacher's remainder, (V, r + 1).
+
+    ``kept`` is what is left of the weights before the step, 1 − decay unless given: with −decay
+    the law is that of their change.
     """
+    view, pace, rate = _view_and_pace(task, trained, step, rate, level, kept)
     values, samples = trained.values, step.samples
-    rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap, task.link)
-    view = _View(task, trained, step, rule.nodes, rule.weights)
-    if step.rule == "normalized":
-        rate = rate / _gradient_norm(view, samples)
-    pace = _Pace(rate * values, samples, 1.0 - step.decay)
     moved = _moved(view, view.slope, trained.spikes, trained.totals, pace)
     teacher = np.zeros(moved.lean.shape[1])
     teacher[: trained.rank], teacher[trained.rank] = trained.overlap, trained.remainder
@@ -339,7 +345,7 @@ def take_step(
     dropped = np.maximum((moved.lean**2).sum(axis=1) - (spikes**2).sum(axis=1), 0.0)
     stretch = moved.gain - pace.kept
     constant = trained.constant * moved.gain**2 - 2 * trained.totals * stretch * moved.gain
-    w, zeta = rule.weights, view.slope.mean
+    w, zeta = view.weights, view.slope.mean
     root = (np.sqrt(trained.probabilities) * values)[:, None]
     pull = rate * (root * zeta * w) @ (root * zeta).T
     after = replace(
@@ -360,6 +366,29 @@ def take_step(
     remembered = _View(task, trained, step, *_sample_nodes(trained.rank, level))
     record = _record(remembered, combination, pace, moved.gain, norms, _RESIDUALS[level])
     return replace(after, records=(*trained.records, record))
+
+
+def leans_after(
+    task: Task, trained: Trained, step: Step, rate: float, level: int
+) -> tuple[FloatArray, FloatArray]:
+    """Leans before and after a step in one space, with nothing dropped, (T, space) each."""
+    view, pace, _ = _view_and_pace(task, trained, step, rate, level, None)
+    after = _moved(view, view.slope, trained.spikes, trained.totals, pace).lean
+    before = np.zeros_like(after)
+    before[:, : trained.rank] = trained.spikes
+    return before, after
+
+
+def _view_and_pace(
+    task: Task, trained: Trained, step: Step, rate: float, level: int, kept: float | None
+) -> tuple[_View, _Pace, float]:
+    """What a step sees and how far it goes; the rate that multiplies the gradient."""
+    rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap, task.link)
+    view = _View(task, trained, step, rule.nodes, rule.weights)
+    if step.rule == "normalized":
+        rate = rate / _gradient_norm(view, step.samples)
+    left = 1.0 - step.decay if kept is None else kept
+    return view, _Pace(rate * trained.values, step.samples, left), rate
 
 
 def _gradient_norm(view: _View, samples: float) -> float:

@@ -19,11 +19,25 @@ from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.special import Forms
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
-from giantsteps.theory.steps.one import first_movement, movement, neuron_law, types_of
+from giantsteps.theory.steps.one import (
+    SPECTRA,
+    first_movement,
+    movement,
+    neuron_law,
+    tails_of,
+    types_of,
+)
 from giantsteps.theory.steps.several.fresh import Fluctuation, Task, Trained, take_step
 from giantsteps.types import FloatArray
 
-__all__ = ["few_functions", "gram_of", "several_steps", "stages_of_steps", "trained_by"]
+__all__ = [
+    "covariance_of_state",
+    "few_functions",
+    "gram_of",
+    "several_steps",
+    "stages_of_steps",
+    "trained_by",
+]
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.
 _RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
@@ -55,8 +69,7 @@ def stages_of_steps(
 ) -> list[SpikedFeatures]:
     """The equivalent models after the last steps, one for each of ``others``, from one recursion.
 
-    ``others`` are further fields of each model; ``problem`` among them is the one that it stands
-    for.
+    ``others`` are further fields of each model; ``problem`` among them is the one that it is of.
     """
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
@@ -77,26 +90,46 @@ def stages_of_steps(
     def states(level: int) -> tuple[NeuronLaw, list[Trained]]:
         return trained_by(sized, neurons, level, norms=norms)
 
+    @lru_cache(maxsize=1)
+    def cut() -> tuple[NeuronLaw, list[Trained]]:
+        tails = tails_of(sized, d, neurons)
+        return trained_by(sized, neurons, SPECTRA, norms=norms, tails=tails)
+
     def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
         @lru_cache(maxsize=8)
         def finer(level: int) -> SpikedFeatures:
             law, trained = states(level)
             return _model(law, trained[number], simplify, {**shared, **fields}, _RESOLVED[level])
 
-        return replace(finer(min(level, 1)), finer=finer)
+        def bounded() -> SpikedFeatures:
+            law, trained = cut()
+            resolved = _RESOLVED[SPECTRA]
+            return _model(law, trained[number], simplify, {**shared, **fields}, resolved)
+
+        return replace(finer(min(level, 1)), finer=finer, bounded=bounded)
 
     return [stage(number - len(others), fields) for number, fields in enumerate(others)]
 
 
 def trained_by(
-    problem: Problem, neurons: float, level: int, norms: bool = True
+    problem: Problem,
+    neurons: float,
+    level: int,
+    norms: bool = True,
+    tails: tuple[float, float] = (0.0, 0.0),
 ) -> tuple[NeuronLaw, list[Trained]]:
-    """The law of the first step, and that of a neuron after each of the steps."""
-    first, trained = _first(problem, neurons, level, norms)
+    """The law of the first step, and that of a neuron after each of the steps.
+
+    ``tails`` are the shares of labels and second layer that are cut off (`one.tails_of`).
+    """
+    first, trained = _first(problem, neurons, level, norms, tails)
     task = Task(problem.activation, link_of(problem), problem.noise_variance)
     states = [trained]
     for number, step in enumerate(problem.steps[1:], start=1):
         rate = movement(problem, number, neurons)
+        if not rate and not step.decay:
+            states.append(states[-1])
+            continue
         known = _components(first, states[-1]) if norms else None
         states.append(take_step(task, states[-1], step, rate, level, known))
     return first, states
@@ -104,21 +137,23 @@ def trained_by(
 
 def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
     """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + 1)."""
-    bulk = _covariance(law, trained, 1.0).bulk()
+    bulk = covariance_of_state(law, trained, 1.0).bulk()
     unit = np.ones((1, 1, 1))
     bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
     gram = Forms(replace(bare, active=bare.alone())).values[0, :, 0, :, 0]
     return np.asarray(gram[trained.rank + 1 :, : trained.rank + 1])
 
 
-def _first(problem: Problem, neurons: float, level: int, norms: bool) -> tuple[NeuronLaw, Trained]:
+def _first(
+    problem: Problem, neurons: float, level: int, norms: bool, tails: tuple[float, float]
+) -> tuple[NeuronLaw, Trained]:
     """The first step, in the form that later steps continue."""
     rate = first_movement(problem, neurons)
-    unit = neuron_law(problem, np.array([rate]), level)
+    unit = neuron_law(problem, np.array([rate]), level, tails[0])
     strength = abs(float(unit.spikes[0]))
     later = sum(movement(problem, number, neurons) for number in range(1, len(problem.steps)))
     steepness = strength + abs(later * unit.slope.hermite[0] * unit.length)
-    values, probabilities = types_of(problem.init.second_layer, level, steepness)
+    values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
     law = replace(unit, moved=rate * values)
     types = len(values)
     root = np.sqrt(probabilities) * values
@@ -159,7 +194,7 @@ def _model(
     bulk = (
         NeuronCovariance.isotropic(trained.totals, trained.rank)
         if isotropic
-        else _covariance(law, trained, tolerance)
+        else covariance_of_state(law, trained, tolerance)
     )
     pull = None
     if math.isfinite(shared["neurons"]):
@@ -193,7 +228,7 @@ def _norms(trained: Trained, frame: int) -> Norms:
     )
 
 
-def _covariance(law: NeuronLaw, trained: Trained, tolerance: float) -> NeuronCovariance:
+def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> NeuronCovariance:
     """Σ_A from the first step, exactly, and from what later batches add."""
     first = law.covariance()
     columns = [trained.multipliers[0][:, None] * first.coefficients]

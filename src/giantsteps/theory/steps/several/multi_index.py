@@ -61,17 +61,17 @@ class SeveralDirections(SpikedFeatures):
             "risk and weights",
         )
 
-    def directions_of_overlap(self) -> dict[str, FloatArray]:
-        """The teacher's directions, (R, r + 1), whose squared cosines add up, and the gradient."""
-        teacher = np.concatenate([self.directions, self.last[:, None]], axis=1)
-        return {"teacher": teacher, "gradient": np.eye(1, self.rank + 1)[0]}
-
     def labels(self, points: FloatArray, z: FloatArray) -> FloatArray:
         u = (points @ self.directions.T)[:, None, :] + z[:, :, None] * self.last
         return np.asarray(self.teacher(u), dtype=float)
 
     def label_jumps(self, points: FloatArray) -> FloatArray:
         return jumps_by_scan(lambda z: self.labels(points, z), len(points))
+
+    def directions_of_overlap(self) -> dict[str, FloatArray]:
+        """The teacher's directions, (R, r + 1), whose squared cosines add up, and the gradient."""
+        teacher = np.concatenate([self.directions, self.last[:, None]], axis=1)
+        return {"teacher": teacher, "gradient": np.eye(1, self.rank + 1)[0]}
 
     def _wanted(self, points: FloatArray) -> Wanted:
         rule = coordinate_rule(1, nodes=_NODES)

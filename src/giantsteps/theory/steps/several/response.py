@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.interpolate import BSpline, make_interp_spline
 
+from giantsteps.errors import NotConverged
 from giantsteps.functions import Function
 from giantsteps.gaussian import Moments, Rule, Smoothed, gauss_rule, moments, smoothed
 from giantsteps.theory.solver.panel_grid import PanelGrid
@@ -29,6 +30,8 @@ __all__ = ["Response", "fresh_response", "lengths", "reused_response", "smoothed
 _REACH, _PANEL = 8.5, 4.25
 #: Panels of the law of h and nodes on each; spacing and degree of tabulated functions.
 _WIDTH, _ORDER, _SPACING, _SPLINE_DEGREE = 1.5, 12, 0.1, 7
+#: Nodes of one type.
+_AFFORDABLE = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,11 +141,13 @@ def _reused(
     kick = moved / law.samples * law.label
     crossed = float(np.abs(shift).max() + np.abs(kick).max())
     rule = _neuron_rule(activation, spread, crossed)
+    _affordable(law.label.size * len(rule.weights), kick)
     slope = np.asarray(activation.derivative(rule.nodes), dtype=float)
     rest = rule.nodes + kick * slope  # h without shift and ξ, (Y, G)
     # For each label the law of `rest` on nodes, then one product for all shifts.
     edges = _edges(activation, spread, crossed, float(rest.min()), float(rest.max()))
     grid = PanelGrid(edges, _ORDER)
+    _affordable(len(grid.nodes) * len(law.step), kick)
     plain, tilted, echoed = grid.spread(
         rest, rule.weights, rule.weights * rule.nodes, rule.weights * slope
     )
@@ -157,6 +162,19 @@ def _reused(
         tilted @ slopes,
         echoed @ slopes,
     )
+
+
+def _affordable(nodes: int, kick: NDArray) -> None:
+    """One sample that moves a neuron far across kinks of σ' needs too many nodes."""
+    if nodes > _AFFORDABLE:
+        raise NotConverged(
+            "the response to a reused sample, which moves a neuron by up to "
+            f"{float(np.abs(kick).max()):.3g} through its label: {nodes} nodes",
+            float(nodes),
+            1,
+            "a smaller rate or more samples in the first step, or labels that are not so far from "
+            "their mean",
+        )
 
 
 def _edges(

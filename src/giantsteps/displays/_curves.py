@@ -1,0 +1,105 @@
+"""One answer along one of its axes: a line for theory, markers for a simulation."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from giantsteps.displays import _style
+from giantsteps.displays._comparison import ComparisonDisplay, Series
+from giantsteps.errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from giantsteps.answers import Answer
+
+__all__ = ["curves"]
+
+
+def curves(
+    answer: Answer, x: str | None = None, quantity: str | None = None, **options: Any
+) -> ComparisonDisplay:
+    """Draw a quantity of an answer along an axis, one curve for each value of the other axes.
+
+    Parameters
+    ----------
+    answer : Answer
+        Over a grid, or with an axis of its own such as the steps of a trajectory.
+    x : str, optional
+        The horizontal axis, the first with numbers unless given.
+    quantity : str, optional
+        What to draw, such as ``"test"`` or ``"spikes.0.value"``; the first that has an axis
+        unless given.
+    **options
+        For `ComparisonDisplay.plot`: ``ax``, ``width``, ``height``.
+
+    Raises
+    ------
+    InvalidProblem
+        If there is no axis with numbers, or no such quantity.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.5,
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> grid = gs.Grid(problem, {"readout.samples": [1.0, 2.0, 4.0], "width": [1.0, 2.0]})
+    >>> display = curves(theory.risk(grid))
+    >>> display.ax_.get_ylabel(), [series.label for series in display.series]
+    ('test error $R$', ['1', '2'])
+    """
+    from giantsteps.comparison import Quantity
+
+    if quantity is None:
+        quantity = _first(answer)
+    read = Quantity(quantity)
+    values = read.read(answer)
+    axes: dict[str, Any] = {**answer.coords, **read.axes(answer)}
+    numeric = [name for name, points in axes.items() if np.asarray(points).dtype.kind in "fiu"]
+    if x is None and numeric:
+        x = numeric[0]
+    if x is None or x not in numeric:
+        allowed = f"one of {numeric}" if numeric else "an axis with numbers: ask about a Grid"
+        raise InvalidProblem("x", x, allowed)
+    others = [name for name in axes if name != x]
+    points = np.asarray(axes[x], dtype=float)
+    rows = np.moveaxis(values, list(axes).index(x), -1).reshape(-1, points.size)
+    drawn = answer.source == "simulation"
+    nothing = np.empty(0)
+    series = [
+        Series(
+            label=_name(others, combination),
+            x=points if drawn else nothing,
+            mean=row if drawn else nothing,
+            standard_error=np.zeros_like(row) if drawn else nothing,
+            curve_x=points,
+            curve=np.full_like(row, np.nan) if drawn else row,
+        )
+        for combination, row in zip(itertools.product(*(axes[name] for name in others)), rows)
+    ]
+    return ComparisonDisplay(
+        series=series,
+        x_label=_style.label(x),
+        y_label=_style.label(quantity, getattr(answer, "matrix", None) or ""),
+        legend_title=_style.label(others[0]) if len(others) == 1 else "",
+        nameless=answer.source if answer.d is None else f"{answer.source}, d = {answer.d}",
+    ).plot(**options)
+
+
+def _first(answer: Answer) -> str:
+    """The first number of an answer that has an axis; of a spectrum, its first spike."""
+    if getattr(answer, "spikes", ()):
+        return "spikes.0.value"
+    for name, (dims, value) in answer._variables().items():
+        if dims and np.asarray(value).dtype.kind == "f":
+            return name
+    raise InvalidProblem("quantity", None, "a number along an axis: ask about a Grid")
+
+
+def _name(dims: list[str], values: tuple[Any, ...]) -> str:
+    texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
+    if len(texts) == 1:
+        return texts[0]
+    return ", ".join(f"{dim} = {text}" for dim, text in zip(dims, texts))

@@ -1,0 +1,66 @@
+"""Hermite coefficients of a function at many scales of its argument."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from giantsteps.functions import Function
+from giantsteps.gaussian._hermite import hermite_functions
+from giantsteps.types import FloatArray
+
+__all__ = ["hermite_at_scales"]
+
+_REACH, _ORDER = 9.0, 20
+#: Panels have at most this width, in units of the smallest scale, and there are at most so many.
+_WIDTH, _PANELS = 1.0, 400
+#: Numbers of a block of scales.
+_BLOCK = 4_000_000
+
+
+def hermite_at_scales(function: Function, scales: FloatArray, degree: int) -> FloatArray:
+    r"""b_k(s) = E[f(s z) h_k(z)], h_k = He_k/√k!, for every scale s: shape (S, degree + 1).
+
+    Products of features are a series in the cosines of their weights:
+
+    .. math:: E[f(⟨w, x⟩) f(⟨w', x⟩)] = \sum_k b_k(‖w‖) b_k(‖w'‖) \cos(w, w')^k .
+
+    Parameters
+    ----------
+    function : Function
+        f.
+    scales : ndarray of shape (S,)
+        Positive.
+    degree : int
+        Highest k.
+
+    References
+    ----------
+    theory §0.
+
+    Examples
+    --------
+    >>> from giantsteps.functions import as_function
+    >>> hermite_at_scales(as_function("x**2"), np.array([1.0, 2.0]), 2).round(6) + 0.0
+    array([[1.      , 0.      , 1.414214],
+           [4.      , 0.      , 5.656854]])
+    """
+    scales = np.asarray(scales, dtype=float)
+    reach = _REACH * float(scales.max())
+    kinks = np.asarray(function.breakpoints(-reach, reach), dtype=float)
+    width = max(_WIDTH * float(scales.min()), 2.0 * reach / _PANELS)
+    count = int(np.ceil(2.0 * reach / width))
+    edges = np.unique(np.concatenate([np.linspace(-reach, reach, count + 1), kinks]))
+    x, w = np.polynomial.legendre.leggauss(_ORDER)
+    half = np.diff(edges)[:, None] / 2
+    nodes = (edges[:-1, None] + half * (1 + x)).ravel()
+    values = np.asarray(function(nodes), dtype=float) * (half * w).ravel()
+    found = np.empty((len(scales), degree + 1))
+    block = max(1, _BLOCK // (len(nodes) * (degree + 1)))
+    for start in range(0, len(scales), block):
+        some = scales[start : start + block, None]
+        z = np.clip(nodes / some, -38.0, 38.0)
+        density = np.exp(-z * z / 2) / (np.sqrt(2 * np.pi) * some)
+        found[start : start + block] = np.einsum(
+            "ksq,sq->sk", hermite_functions(z, degree), density * values
+        )
+    return found

@@ -1,0 +1,113 @@
+"""The largest singular values of the weights, without the rest of their spectrum (theory §2)."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+
+from giantsteps.answers import Spectrum
+from giantsteps.laws import Law
+from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory.model.weight_spectrum import WeightSpectrum
+from giantsteps.theory.solver.fold import settle
+from giantsteps.types import FloatArray
+
+__all__ = ["largest_value", "leading_of_model", "leading_of_spectrum"]
+
+#: Points of the scan above the bulk, and residual of a real solution that is good enough.
+_GRID, _SOLVED = 16, 1e-9
+#: Outliers are looked for above so many times the edge of an isotropic bulk.
+_ABOVE = 1.5
+
+
+class _Outliers(WeightSpectrum):
+    """The outliers far above the bulk; where the bulk ends is only guessed."""
+
+    @cached_property
+    def law(self) -> Any:
+        """In place of the law, the edge of an isotropic bulk with the largest norm of a neuron."""
+        edge = float(self.bulk.totals.max()) * (1.0 + math.sqrt(self.width)) ** 2
+        return SimpleNamespace(edge=edge)
+
+    @cached_property
+    def outliers(self) -> tuple[float, ...]:
+        """Eigenvalues of W Wᵀ far above the bulk, largest first."""
+        low, high = _ABOVE * self.law.edge, self._highest
+        grid = high * (low / high) ** np.linspace(0.0, 1.0, _GRID)
+        states, gap = settle(self, self.near(grid), grid)
+        # Below the first point without a real solution is the bulk.
+        count = int(np.argmin(gap <= _SOLVED)) if not np.all(gap <= _SOLVED) else _GRID
+        if count < 2:
+            return ()
+        grid, states = grid[:count], tuple(part[:count] for part in states)
+        self._known.append((grid, states))
+        values = self._strengths(grid) - 1.0
+        found = []
+        for rank in range(self._rank):
+            for i in np.flatnonzero((values[:-1, rank] <= 0) & (values[1:, rank] > 0)):
+                ends = float(grid[i + 1]), float(grid[i])
+                found.append(brentq(self._excess, *ends, args=(rank,), xtol=1e-13 * ends[1]))
+        return tuple(sorted(found, reverse=True))
+
+
+def largest_value(
+    width: float,
+    neurons: float,
+    probabilities: FloatArray,
+    spikes: FloatArray,
+    bulk: NeuronCovariance,
+) -> float:
+    """The largest singular value of weights with these leans and covariances."""
+    fields: dict[str, Any] = {
+        "width": width,
+        "neurons": neurons,
+        "probabilities": probabilities,
+        "spikes": spikes,
+        "bulk": bulk,
+    }
+    found = _Outliers(**fields).outliers if np.any(spikes) else ()
+    if not found:
+        whole = WeightSpectrum(**fields)
+        found = (whole.outliers if np.any(spikes) else ()) or (whole.law.edge,)
+    return math.sqrt(float(found[0]))
+
+
+def leading_of_model(model: SpikedFeatures, top: int) -> tuple[FloatArray, FloatArray]:
+    """The largest singular values of W and their squared overlaps with the teacher, (top,) each.
+
+    Where there are fewer outliers, the edge of the bulk takes their place, with overlap zero.
+    """
+    if math.isfinite(model.neurons):
+        used = model if model.bounded is None else model.bounded()
+        spectrum = _Outliers(
+            width=model.width,
+            neurons=model.neurons,
+            probabilities=used.probabilities,
+            spikes=used.spikes,
+            bulk=used.bulk,
+        )
+        found = spectrum.outliers[:top]
+        if len(found) == top:
+            teacher = {"teacher": used.directions_of_overlap()["teacher"]}
+            overlaps = [spectrum.overlaps(value, teacher, {})["teacher"] for value in found]
+            return np.sqrt(found), np.clip(overlaps, 0.0, 1.0)
+    return leading_of_spectrum(model.weights(), top)
+
+
+def leading_of_spectrum(spectrum: Spectrum, top: int) -> tuple[FloatArray, FloatArray]:
+    """The same of a whole spectrum."""
+    outliers = sorted(spectrum.spikes, key=lambda spike: -float(spike.value))[:top]
+    assert isinstance(spectrum.bulk, Law)
+    missing = top - len(outliers)
+    values = np.array([float(spike.value) for spike in outliers])
+    overlaps = np.array([float(spike.overlaps["teacher"]) for spike in outliers])
+    if not missing:
+        return values, overlaps
+    edge = np.full(missing, spectrum.bulk.edge)
+    return np.concatenate([values, edge]), np.concatenate([overlaps, np.zeros(missing)])

@@ -1,0 +1,193 @@
+r"""How far each step moves weights, pre-activations, features and output (theory §5b, §7).
+
+A neuron of type A has the lean L_A and a bulk of squared norm c_A. With the law of its change,
+leans ΔL_A and a bulk of squared norm Δc_A, pre-activations h, h' before and after a step are
+Gaussian with
+
+.. math:: E h² = |L_A|² + c_A = v_A,\qquad E(h' - h)² = |ΔL_A|² + Δc_A = Δ_A,\qquad
+          E h h' = (v_A + v'_A - Δ_A)/2 .
+
+The output is E_A[A σ(h)] given the coordinates along the leans, so that its products are series in
+the cosines of leans:
+
+.. math:: E[f f'] = E_{A,B}\Bigl[AB\sum_k b_k(\sqrt{v_A})\,b_k(\sqrt{v'_B})
+          \Bigl(\frac{⟨L_A, L'_B⟩}{\sqrt{v_Av'_B}}\Bigr)^k\Bigr] .
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from giantsteps.answers import Movement, Solution
+from giantsteps.functions import Function
+from giantsteps.gaussian import coordinate_rule, gauss_rule, hermite_at_scales
+from giantsteps.problem import Problem
+from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.leading import largest_value
+from giantsteps.theory.steps.first import link_of
+from giantsteps.theory.steps.one import movement as rate_of
+from giantsteps.theory.steps.several.fresh import Task, Trained, leans_after, take_step
+from giantsteps.theory.steps.several.model import covariance_of_state, trained_by
+from giantsteps.theory.steps.sign import sign_step
+from giantsteps.types import FloatArray
+
+__all__ = ["movement"]
+
+#: Resolution of the recursion, and of the functions of a batch.
+_LEVEL, _TOLERANCE = 1, 1e-2
+#: Degree of the series of products of outputs, and nodes of a change.
+_DEGREE, _NODES = 100, 40
+
+
+@dataclass(frozen=True, eq=False)
+class _Stage:
+    """Neurons after some steps, or their change by one: leans (T, r) and bulk."""
+
+    spikes: FloatArray
+    bulk: NeuronCovariance
+
+    @property
+    def squares(self) -> FloatArray:
+        """Squared norms of the neurons of each type."""
+        return np.asarray((self.spikes**2).sum(axis=1) + self.bulk.totals)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """One step: types, neurons before and after, their change, and leans in one space."""
+
+    values: FloatArray
+    probabilities: FloatArray
+    before: _Stage
+    after: _Stage
+    change: _Stage
+    leans: tuple[FloatArray, FloatArray]
+
+
+def movement(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Movement]:
+    """The movement of each step of each problem."""
+    return [_movement(problem, claim, d) for problem, claim in zip(problems, claims, strict=True)]
+
+
+def _movement(problem: Problem, claim: Any, d: int | None) -> Movement:
+    neurons = math.inf if d is None else float(problem.at(d).neurons)
+    sized = problem if d is None else problem.realised(d)
+    sign = sized.steps[0].rule == "sign"
+    steps = [_sign(sized, d, neurons)] if sign else _gradient(sized, neurons)
+    rows = np.array([_row(sized, step, neurons) for step in steps]).T
+    names = ("weights", "spectral", "preactivations", "features", "output")
+    return Movement(
+        **claim, solution=Solution(status="converged"), **dict(zip(names, rows, strict=True))
+    )
+
+
+def _row(problem: Problem, step: _Step, neurons: float) -> list[float]:
+    p, sigma = step.probabilities, problem.activation
+    moved, total = p @ step.change.squares, p @ step.before.squares
+    return [
+        math.sqrt(moved / total),
+        _spectral(problem, step, neurons),
+        math.sqrt(moved),
+        _features(sigma, step),
+        _output(sigma, step),
+    ]
+
+
+# -- the steps -----------------------------------------------------------------------------------
+
+
+def _start(types: int) -> _Stage:
+    return _Stage(np.zeros((types, 1)), NeuronCovariance.isotropic(np.ones(types), 1))
+
+
+def _gradient(problem: Problem, neurons: float) -> list[_Step]:
+    """Steps along the gradient, each on a fresh batch."""
+    law, states = trained_by(problem, neurons, _LEVEL, norms=False)
+    task = Task(problem.activation, link_of(problem), problem.noise_variance)
+    first = states[0]
+
+    def stage(trained: Trained) -> _Stage:
+        return _Stage(trained.spikes, covariance_of_state(law, trained, _TOLERANCE))
+
+    change = _Stage(first.spikes, replace(law, kept=law.kept - 1.0).covariance())
+    start, leans = _start(len(first.values)), (0.0 * first.spikes, first.spikes)
+    types = (first.values, first.probabilities)
+    steps = [_Step(*types, start, stage(first), change, leans)]
+    for number, (before, after) in enumerate(pairwise(states), start=1):
+        rate, taken = rate_of(problem, number, neurons), problem.steps[number]
+        changed = take_step(task, before, taken, rate, _LEVEL, kept=-taken.decay)
+        leans = leans_after(task, before, taken, rate, _LEVEL)
+        steps.append(_Step(*types, stage(before), stage(after), stage(changed), leans))
+    return steps
+
+
+def _sign(problem: Problem, d: int | None, neurons: float) -> _Step:
+    """One sign step; what of its noise goes with the weights is in the norms after it."""
+    after = sign_step(problem, d)
+    change = sign_step(problem, d, kept=-problem.steps[0].decay)
+    assert after.second_layer is not None
+    leans = (0.0 * after.spikes, after.spikes)
+    return _Step(
+        after.second_layer,
+        after.probabilities,
+        _start(len(after.spikes)),
+        _Stage(after.spikes, after.bulk),
+        _Stage(change.spikes, change.bulk),
+        leans,
+    )
+
+
+# -- what moves ----------------------------------------------------------------------------------
+
+
+def _spectral(problem: Problem, step: _Step, neurons: float) -> float:
+    """‖ΔW‖/‖W‖ in operator norm."""
+    sizes = []
+    for stage in (step.change, step.before):
+        if math.isinf(neurons) and np.any(stage.spikes):
+            gram = stage.spikes.T @ (step.probabilities[:, None] * stage.spikes)
+            sizes.append((math.inf, math.sqrt(float(np.linalg.eigvalsh(gram)[-1]))))
+            continue
+        bulk = stage.bulk
+        value = largest_value(problem.width, neurons, step.probabilities, stage.spikes, bulk)
+        sizes.append((value, 0.0))
+    (moved, strong), (total, strength) = sizes
+    return strong / strength if math.isinf(total) else moved / total
+
+
+def _features(sigma: Function, step: _Step) -> float:
+    """Root of E(σ(h') − σ(h))²/E σ(h)²."""
+    rule, inner = gauss_rule(sigma, width=1.0), coordinate_rule(1, nodes=_NODES)
+    moved = total = 0.0
+    squares = (step.before.squares, step.after.squares, step.change.squares)
+    for p, v, w, change in zip(step.probabilities, *squares, strict=True):
+        slope = (v + w - change) / (2 * v)
+        rest = math.sqrt(max(w - slope * slope * v, 0.0))
+        h = math.sqrt(v) * rule.nodes
+        after = np.asarray(sigma(slope * h[:, None] + rest * inner.nodes[:, 0]), dtype=float)
+        now = np.asarray(sigma(h), dtype=float)
+        moved += p * float(rule.weights @ ((after - now[:, None]) ** 2 @ inner.weights))
+        total += p * float(rule.weights @ now**2)
+    return math.sqrt(moved / total)
+
+
+def _output(sigma: Function, step: _Step) -> float:
+    """Root of E(f' − f)²."""
+    scales = [np.sqrt(stage.squares) for stage in (step.before, step.after)]
+    series = [hermite_at_scales(sigma, scale, _DEGREE) for scale in scales]
+    weights = step.probabilities * step.values
+
+    def mean(i: int, j: int) -> float:
+        cosines = step.leans[i] @ step.leans[j].T / np.outer(scales[i], scales[j])
+        total, power = np.zeros_like(cosines), np.ones_like(cosines)
+        for first, second in zip(series[i].T, series[j].T, strict=True):
+            total, power = total + np.outer(first, second) * power, power * cosines
+        return float(weights @ total @ weights)
+
+    return math.sqrt(max(mean(0, 0) + mean(1, 1) - 2 * mean(0, 1), 0.0))

@@ -1,0 +1,103 @@
+"""What a newcomer types: help, a note, or one line that says what to do instead."""
+
+import pytest
+
+from giantsteps import cli
+
+FLAGS = ["--activation", "tanh", "--teacher", "sin", "--width", "1.5", "--samples", "2",
+         "--penalty", "0.1"]  # fmt: skip
+PREDICT = ["predict", *FLAGS]
+STEP = ["--step", "samples=2,rate=3"]
+
+
+@pytest.fixture
+def run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "script.py").write_text("import giantsteps\n")
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(list(arguments))
+        captured = capsys.readouterr()
+        return stop.value.code, captured.out, captured.err
+
+    return call
+
+
+MISTAKES = {
+    "comma": ([*PREDICT, "--width", "1,5"], "width = '1,5'"),
+    "a class of PyTorch": ([*PREDICT, "--activation", "ReLU"], "did you mean relu?"),
+    "NumPy": ([*PREDICT, "--activation", "np.tanh(x)"], "by their name alone: tanh(x)"),
+    "a caret": ([*PREDICT, "--teacher", "x^2"], "a power is written x**2"),
+    "coordinates": ([*PREDICT, "--teacher", "x0*x1"], '{expression = "x0*x1", rank = 2}'),
+    "a step without names": ([*PREDICT, "--step", "2,3"], "KEY=VALUE,KEY=VALUE"),
+    "a step without rate": ([*PREDICT, "--step", "samples=2"], "steps.0.rate"),
+    "lr": ([*PREDICT, "--step", "samples=2,lr=3"], 'did you mean "rate"?'),
+    "sgd": ([*PREDICT, "--step", "samples=2,rate=3,rule=sgd"], 'did you mean "gradient"?'),
+    "mse": ([*PREDICT, "--step", "samples=2,rate=3,loss=mse"], 'did you mean "squared"?'),
+    "half a readout": (["predict", *FLAGS[:-2]], "readout.penalty"),
+    "nan": ([*PREDICT, "--penalty", "nan"], "readout.penalty = nan"),
+    "a short path": ([*PREDICT, "--vary", "samples=1,2"], 'did you mean "readout.samples"?'),
+    "a dash": ([*PREDICT, "--vary", "readout.samples=1-3"], "readout.samples = '1-3'"),
+    "an axis twice": ([*PREDICT, "--vary", "width=1,2", "--vary", "width=3,4"], "given twice"),
+    "an axis d": ([*PREDICT, "--vary", "d=100,200"], "run once for each -d"),
+    "a float": ([*PREDICT, "-d", "1e3"], "not a valid integer"),
+    "a negative size": ([*PREDICT, "-d", "-5"], "or left out for the limit"),
+    "a quantity as question": ([*PREDICT, "--question", "test"], '"risk"'),
+    "the other side": ([*PREDICT, "--question", "tangent_risk"], "only simulation answers"),
+    "a size for a limit": ([*PREDICT, "--question", "bounds", "-d", "100"], "leave out -d 100"),
+    "weights": ([*PREDICT, "--weights", "orthogonal"], '"gaussian", "sphere"'),
+    "ones": ([*PREDICT, "--second-layer", "ones"], 'did you mean "constant"?'),
+    "a number as step": ([*PREDICT, "--set", "steps.0=1"], "{samples = 2, rate = 3}"),
+    "a word as readout": ([*PREDICT, "--set", "readout=none"], "{samples = 2, penalty = 0.1}"),
+    "no such part": ([*PREDICT, "--set", "a.b.c=1"], '"activation"'),
+    "a script": (["predict", "script.py"], "is not valid TOML"),
+    "a word as seed": (["simulate", *FLAGS, "-d", "50", "--seed", "x"], "--seed"),
+    "gpu": (["simulate", *FLAGS, "-d", "50", "--device", "gpu"], '"cuda:0" (PyTorch on a GPU)'),
+    "too large": (["simulate", *FLAGS, "-d", "10000000"], "a smaller d or fewer samples"),
+    "too narrow": (["simulate", *FLAGS, "-d", "50", "--width", "0.001"], "larger at d = 50"),
+    "sizes twice": (["compare", *FLAGS, "-d", "50,50", "--seeds", "3"], "distinct"),
+    "a script as store": (["compare", *FLAGS, "-d", "50", "--store", "script.py"], "not a store"),
+    "no spikes": (["compare", *FLAGS, "--question", "weights", "-d", "50"], "predicts none"),
+    "no sweep": (["sweep", "run", "nothing.toml"], "cannot read 'nothing.toml'"),
+    "a script as sweep": (["sweep", "run", "script.py"], "is not valid TOML"),
+    "a paper as figure": (["figure", "ba2022"], '"ba2022-rate"'),
+    "no weights": (["inspect", "nothing.pt"], "does not exist"),
+    "a script as weights": (["inspect", "script.py"], "must be a file that ends in .safetensors"),
+    "a script as certificate": (["certify", "--again", "script.py"], "it is no JSON"),
+    "no networks": (["demo", "--seeds", "0"], "seeds = 0"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_get_one_line(run, mistake):
+    arguments, needle = MISTAKES[mistake]
+    code, out, error = run(*arguments)
+    assert (code, out) == (2, ""), error
+    assert needle in error
+    assert error.startswith("giantsteps: error: ")
+    assert error.count("\n") == 1
+    assert "gs." not in error
+
+
+def test_help_is_a_command(run):
+    assert run("help") == run()
+    assert run("sweep", "help")[1].startswith("Usage: giantsteps sweep")
+
+
+def test_numbers_of_neurons_in_place_of_a_ratio_are_noted(run):
+    code, _, error = run(*PREDICT, "--width", "1500")
+    assert code == 0
+    assert error == "note: width = 1500 means 1500*d neurons\n"
+
+
+def test_fractions(run):
+    plain = run(*PREDICT, *STEP, "--width", "1.5", "--json")
+    assert run(*PREDICT, *STEP, "--width", "3/2", "--json") == plain
+    assert run(*PREDICT, "--width", "1/0")[0] == 2
+
+
+def test_a_spectrum_without_spikes_says_so(run):
+    code, out, _ = run(*PREDICT, "--question", "weights")
+    assert code == 0
+    assert "no spike: all values lie in the bulk" in out

@@ -1,0 +1,54 @@
+"""``answer.plot()``: every answer with an axis draws itself."""
+
+import numpy as np
+import pytest
+
+import giantsteps as gs
+from giantsteps import simulation, theory
+
+PROBLEM = gs.Problem(
+    activation="tanh",
+    teacher="sin",
+    width=1.5,
+    steps=[gs.Step(samples=2, rate=4)],
+    readout=gs.Ridge(samples=2, penalty=0.1),
+)
+GRID = gs.Grid(PROBLEM, {"readout.samples": [1.0, 2.0, 4.0], "steps.0.rate": [3.0, 4.0]})
+
+
+def test_theory_is_drawn_as_lines():
+    answer = theory.risk(GRID)
+    display = answer.plot()
+    assert [series.label for series in display.series] == ["3", "4"]
+    np.testing.assert_array_equal(display.series[1].curve, answer.test[:, 1])
+    other = answer.plot(x="steps.0.rate", quantity="initial.test")
+    assert other.ax_.get_ylabel() == "test error $R_0$"
+    assert len(other.series) == 3
+
+
+def test_a_simulation_is_drawn_as_markers():
+    answer = simulation.risk(GRID, d=30, seed=0, test_samples=200)
+    display = answer.plot()
+    np.testing.assert_array_equal(display.series[0].mean, answer.test[:, 0])
+    assert np.isnan(display.series[0].curve).all()
+
+
+def test_axes_of_the_answers_own():
+    assert simulation.trajectory(PROBLEM, d=30, seed=0).plot(quantity="test").ax_.get_xlabel()
+    function = theory.learned_function(PROBLEM, d=100)
+    assert type(function.plot()).__name__ == "LearnedFunctionDisplay"
+    spectrum = theory.weights(PROBLEM)
+    assert type(spectrum.plot()).__name__ == "SpectrumDisplay"
+    along = theory.weights(gs.Grid(PROBLEM, {"steps.0.rate": [3.0, 4.0, 5.0]})).plot()
+    assert "singular value" in along.ax_.get_ylabel()
+
+
+def test_what_has_no_axis_says_so():
+    with pytest.raises(gs.InvalidProblem, match="ask about a Grid"):
+        theory.risk(PROBLEM).plot(quantity="test")
+    with pytest.raises(gs.InvalidProblem, match=r"one of \['readout.samples', 'steps.0.rate'\]"):
+        theory.risk(GRID).plot(x="width")
+    with pytest.raises(gs.InvalidProblem, match='did you mean "test"'):
+        theory.risk(GRID).plot(quantity="tset")
+    with pytest.raises(gs.InvalidProblem, match="drawn with its theory"):
+        simulation.weights(PROBLEM, d=30, seed=0).plot()
