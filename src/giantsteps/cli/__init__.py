@@ -1,4 +1,4 @@
-"""The command line: ``giantsteps predict | simulate | compare | sweep | figure | explore | certify …``.
+"""The command line: ``giantsteps predict``, ``simulate``, ``compare``, ``sweep`` and others.
 
 Only click is imported here; each command's module is loaded when it runs, so that ``--help``
 answers at once.
