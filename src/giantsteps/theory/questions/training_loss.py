@@ -163,8 +163,6 @@ def quadratic_loss_drop(problem: Problem, *, lengthening: bool = True) -> float:
     return shrinkage * reach / (2 + constant * longer**2)
 
 
-
-
 def _check(question: str, problem: Problem) -> None:
     """Refuse what the table does not cover, whatever the exponent."""
     if not isinstance(problem, Problem):

@@ -271,7 +271,8 @@ class State:
         r"""D ↦ τ(Y D Yᵀ) on packed matrices, Y = I − X𝒢 = Σ_c P_cΩ_c𝒢.
 
         Where Y is small (large penalties) as τ(Y)D − Σ_c P_c τ(Ω_c𝒢D𝒢)X, else as
-        (I − Xτ(𝒢))D(I − τ(𝒢)X) − Xτ(𝒢)Dτ(𝒢)X + Xτ(𝒢D𝒢)X: each loses digits where the other does not.
+        (I − Xτ(𝒢))D(I − τ(𝒢)X) − Xτ(𝒢)Dτ(𝒢)X + Xτ(𝒢D𝒢)X: each loses digits where the other
+        does not.
         """
         packed, rank = self.equations.packing, self.equations.rank
         size, count, hessian = len(packed), packed.count, self.dyson.hessian
