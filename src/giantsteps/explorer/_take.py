@@ -87,8 +87,8 @@ def as_command(problem: Problem, question: str, d: int | None) -> str:
     >>> import giantsteps as gs
     >>> problem = gs.Problem(activation="tanh(2*x)", teacher="sin", width=1.5)
     >>> print(as_command(problem, "weights", None))
-    giantsteps predict --activation 'tanh(2*x)' --teacher sin --width 1.5 --noise-variance 0.0 \\
-        --weights gaussian --second-layer gaussian --question weights
+    giantsteps predict --activation 'tanh(2*x)' --teacher sin --width 1.5 \\
+        --noise-variance 0.0 --weights gaussian --second-layer gaussian --question weights
     """
     words: list[list[str]] = []
     for path, value in _leaves(problem.to_data()):
