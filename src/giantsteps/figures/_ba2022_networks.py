@@ -51,7 +51,8 @@ def aligned(draft: Draft, d: int, steps: int) -> Drawing:
     reach = 1.05 * float(np.abs(network["after"]).max())
     titles = {"before": "before the first step", "after": f"after {steps} steps"}
     for ax, (name, title) in zip((left, middle), titles.items()):
-        draft.cloud(ax, *network[name], f"neurons {name}", s=4.0)
+        along, across = network[name]
+        draft.cloud(ax, along, across, f"neurons {name}", s=4.0)
         ax.set_xlim(-reach, reach)
         ax.set_ylim(-reach, reach)
         ax.set_aspect("equal")

@@ -22,7 +22,7 @@ _RISK = r"test error $R$"
 
 def _problem(inputs: PowerLaw | None = None, **step: Any) -> Problem:
     """tanh learns a noisy sine by one large step."""
-    given = {} if inputs is None else {"inputs": inputs}
+    given: dict[str, Any] = {} if inputs is None else {"inputs": inputs}
     return Problem(
         activation="tanh",
         teacher="sin",

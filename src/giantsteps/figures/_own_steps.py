@@ -76,6 +76,7 @@ def time(draft: Draft, d: int, seeds: int, longest: int) -> Drawing:
             covered = longest if batch == "fresh" else min(longest, _REUSED)
             path = draft.stated(theory.trajectory(problem(law, batch, covered), d=d))
             assert path.test is not None
+            assert path.overlap is not None
             x = np.arange(covered + 1)
             draft.pair(axes[place], name, number, (x, path.test), (t, errors[law, batch]))
             found = overlaps[law, batch].map(lambda samples: samples.reshape(len(t), -1))
