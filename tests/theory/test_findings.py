@@ -243,14 +243,11 @@ def test_15_degrees_of_freedom_at_large_penalties(penalty):
     assert found.df2 == pytest.approx(series, rel=1e-9 + 20 / found.kappa**2)
 
 
-@pytest.mark.parametrize(
-    "penalty",
-    [1e4, 1e6, 1e9],
-)
+@pytest.mark.parametrize("penalty", [1e5, 1e6, 1e9])
 def test_15_degrees_of_freedom_of_the_model_at_large_penalties(penalty):
     """κ²df₂ tends to a constant: c(1 + b/κ), known from smaller penalties."""
     near, far, found = (
-        theory.degrees_of_freedom(problem(rate=1.0, penalty=p)) for p in (1e2, 1e3, penalty)
+        theory.degrees_of_freedom(problem(rate=1.0, penalty=p)) for p in (1e3, 1e4, penalty)
     )
     one, two = near.df2 * near.kappa**2, far.df2 * far.kappa**2
     limit = (far.kappa * two - near.kappa * one) / (far.kappa - near.kappa)
