@@ -49,7 +49,9 @@ def moves(url: str, count: int, seed: int = 0) -> list[float]:
 def show(name: str, times: list[float], base: float) -> None:
     """One line."""
     median, late = statistics.median(times), float(np.quantile(times, 0.95))
-    print(f"{name:34s} median {median:7.0f}  95 % {late:7.0f}  ratio {median / base:5.2f}")
+    print(
+        f"{name:34s} median {median:7.0f}  95 % {late:7.0f}  ratio {median / base:5.2f}", flush=True
+    )
 
 
 def main() -> None:

@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 _SIGNS = {
     "−": "-", "±": r"\pm", "×": r"\times", "·": r"\cdot", "∘": r"\circ", "⊙": r"\odot",
     "≤": r"\le", "≥": r"\ge", "≠": r"\ne", "≈": r"\approx", "≪": r"\ll", "≫": r"\gg",
-    "≍": r"\asymp", "∼": r"\sim", "→": r"\to", "←": r"\leftarrow", "∈": r"\in",
-    "∞": r"\infty", "∂": r"\partial", "∫": r"\int",
+    "≍": r"\asymp", "∼": r"\sim", "←": r"\leftarrow", "→": r"\to",
+    "∈": r"\in", "∞": r"\infty", "∂": r"\partial", "∫": r"\int",
     "⊤": r"\top", "ᵀ": r"^\top", "⊥": r"\perp", "…": r"\ldots", "′": r"\prime", "⟨": r"\langle",
     "⟩": r"\rangle", "‖": r"\|", "⁻¹": "^{-1}", "¹": "^1", "²": "^2", "³": "^3", "⁴": "^4",
     r"\Big/": "/", "₀": "_0", "₁": "_1", "₂": "_2", "₃": "_3", "₄": "_4",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,16 @@ def test_an_explorer_ends_with_its_owner() -> None:
     explorer.stop()
     assert not explorer.running
     assert repr(explorer) == "<Explorer, stopped>"
+
+
+def test_stopping_with_a_request_under_way_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
+    from .conftest import Client
+    from .test_api import PROBLEM, SLOW, _start
+
+    with gs.explore(browser=False) as explorer:
+        client = Client(explorer.url)
+        client.ok("ask", {"question": "risk", "problem": PROBLEM})
+        connection = _start(client, SLOW)
+        time.sleep(0.3)
+    connection.close()
+    assert capfd.readouterr().err == ""

@@ -42,11 +42,12 @@ class Page:
         raise AssertionError("it did not happen in time")
 
     def settle(self, *panels: str) -> None:
-        """Wait until these panels show the answer to the present problem."""
-        names = json.dumps(panels or ("errors", "numbers", "learned"))
-        busy = f"return {names}.some((n) => document.getElementById(n).ariaBusy !== 'false')"
+        """Wait until these panels show the answer to the present problem; unseen ones wait."""
         time.sleep(0.15)
-        self.until(lambda: not self.js(busy))
+        for name in panels or ("errors", "numbers", "learned"):
+            self.js("document.getElementById(arguments[0]).scrollIntoView()", name)
+            busy = "return document.getElementById(arguments[0]).ariaBusy !== 'false'"
+            self.until(lambda busy=busy, name=name: not self.js(busy, name))
 
     def state(self) -> Any:
         return self.js("return JSON.parse(JSON.stringify(GS.state))")

@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from giantsteps import theory
 from giantsteps.cli._group import giantsteps
 from giantsteps.errors import InvalidProblem
-from giantsteps.figures import FIGURES, Figure, published
+from giantsteps.figures import FIGURES, Figure, Made, published
 from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
+from giantsteps.figures._simulations import Simulations
+from giantsteps.problem import Init, Problem, Ridge, Step
 
 pytest.importorskip("matplotlib")
 
@@ -144,8 +147,18 @@ def test_simulated_points_are_those_of_the_simulation(tmp_path: Path) -> None:
 
 
 def test_a_violated_assumption_stands_in_the_caption(tmp_path: Path) -> None:
-    made = published("moniri2023-errors").make("smoke", tmp_path, formats=())
-    assert made.violated
+    steps = [Step(samples=4.0, rate=1.0, exponent=0.5)] * 2
+    problem = Problem(
+        activation="tanh", teacher="sin", width=1.0, steps=steps,
+        readout=Ridge(samples=2.0, penalty=0.1), init=Init(second_layer="constant"),
+    )  # fmt: skip
+    draft = Draft(simulations=Simulations(store=tmp_path / "none.sqlite"))
+    answer = draft.stated(theory.risk(problem, d=50))
+    assert answer.violated
+    figure = published("moniri2026-count")
+    settings = figure.settings["smoke"]
+    made = Made(figure=figure, size="smoke", settings=settings, draft=draft, folder=tmp_path)
+    assert made.violated == answer.violated
     assert "approximate" in made.caption
     assert made.violated[0] in made.caption
 

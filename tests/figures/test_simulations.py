@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from giantsteps import simulation
+from giantsteps.answers import Spectrum
 from giantsteps.campaign import Store
 from giantsteps.errors import InvalidProblem, StoreError
 from giantsteps.figures import published
@@ -113,7 +114,7 @@ def test_leaves_over_a_grid_and_spectra(tmp_path: Path) -> None:
     grid = Grid(PROBLEM, {"steps.0.rate": [1.0, 4.0]})
     options = {"top": 2, "bulk": False}
     overlaps = simulations.samples(grid, "weights.overlap.teacher", d=40, seeds=3, **options)
-    spectra = simulations.spectra("features", PROBLEM, d=40, seeds=2, top=3)
+    spectra = simulations.answers(Spectrum, "features", PROBLEM, d=40, seeds=2, top=3)
     assert not simulations.store.exists(), "nothing runs before it is read"
     assert overlaps.value.shape == (2, 2, 3)
     for index, cell in enumerate(grid):

@@ -59,7 +59,7 @@ def _approximation_error(problem: gs.Problem, d: int) -> Any:
 
 
 _BOTH = ("risk", "weights", "kernel", "features", "gradient", "learned_function",
-         "degrees_of_freedom", "equivalent", "critical_rate")  # fmt: skip
+         "degrees_of_freedom", "equivalent", "critical_rate", "movement", "trajectory")  # fmt: skip
 _LIMIT = ("bounds", "training_loss", "staircase_risk", "outlier_count", "linear_loss_drop",
           "quadratic_loss_drop", "staircase", "reuse_exponent")  # fmt: skip
 
@@ -109,6 +109,8 @@ def complaints(name: str, problem: gs.Problem, answer: Any) -> Iterator[Complain
     elif isinstance(answer, answers.Optimum):
         yield from _finite(**answer.arguments)
         yield from _risk(answer.value)
+    elif isinstance(answer, answers.Movement | answers.Trajectory):
+        yield from _steps(answer)
     elif isinstance(answer, answers.TrainingLoss):
         yield from _finite(**answer.to_columns())
     elif isinstance(answer, int | float | np.floating) and not name.startswith("critical_rate"):
@@ -188,6 +190,19 @@ def _gradient(answer: Any) -> Iterator[Complaint]:
     for direction, overlap in answer.overlaps.items():
         if not -_ROUNDING <= overlap <= 1 + 1e-6:
             yield "OVERLAP", f"{direction} {overlap}"
+
+
+def _steps(answer: Any) -> Iterator[Complaint]:
+    for name in answer._leaves:
+        value = getattr(answer, name)
+        if value is None:
+            continue
+        array = np.asarray(value, dtype=float)
+        grows = answer.d is None and not np.any(np.isnan(array))  # with N, in the limit
+        if not np.all(np.isfinite(array)) and not grows:
+            yield "NONFINITE", f"{name} = {array}"
+        elif np.any(array < -_ROUNDING):
+            yield "NEGATIVE", f"{name} = {array}"
 
 
 def _bounds(answer: Any) -> Iterator[Complaint]:

@@ -54,6 +54,21 @@ def test_the_generator_is_the_same_everywhere() -> None:
     assert done.stdout.split() == ["b3c1eda7ef0aba71", "40"]
 
 
+def test_every_function_of_theory_is_asked() -> None:
+    import inspect
+
+    from giantsteps import theory
+
+    code = "import calls; print(*calls.CALLS)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=HERE, capture_output=True, text=True, check=True
+    )
+    asked = {name.partition("@")[0] for name in done.stdout.split()}
+    functions = {name for name in theory.__all__ if inspect.isfunction(getattr(theory, name))}
+    without_a_problem = {"risk_of_features", "scope_table", "staircase_exponents"}
+    assert functions - without_a_problem == asked
+
+
 def test_the_campaign_finds_what_it_looks_for(tmp_path: Path) -> None:
     """Broken answers are found: each check is run against a theory that fails it."""
     code = BROKEN.format(here=str(HERE))

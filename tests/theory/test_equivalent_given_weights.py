@@ -120,13 +120,6 @@ def test_planted_spikes_are_found(law: str) -> None:
     assert model.risk(readout).test == pytest.approx(known.risk(readout).test, rel=0.02)
 
 
-def test_aligned_neurons_leave_the_gaussian_theory() -> None:
-    w, beta = weights()
-    found = risk_of_weights(w + 1.5 * beta[:, None], beta, problem())
-    assert not found.exact
-    assert "from_weights" in found.violated[0]
-
-
 def test_weights_of_a_problem_have_its_risk() -> None:
     one = problem(
         steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.5)],

@@ -77,12 +77,32 @@ class Optimum(Answer):
     def best(self) -> Any:
         """The problem at x*; over a grid an object array of its shape."""
         if not self.shape:
-            return self.problem.replace(dict(self.arguments))
+            changes: dict[str, Any] = dict(self.arguments)
+            problem: Any = self.problem
+            if "steps" in changes:
+                problem = problem.split_steps(int(changes.pop("steps")))
+            return problem.replace(changes)
         cells = np.empty(self.shape, dtype=object)
         for index in np.ndindex(*self.shape):
             here = {path: float(values[index]) for path, values in self.arguments.items()}  # type: ignore[index]
             cells[index] = self.problem[index].replace(here)  # type: ignore[index]
         return cells
+
+    @property
+    def one_batch(self) -> Any:
+        """The rival of a split budget: all samples for the step, and again for the readout.
+
+        The problem with one batch of the whole budget that both the step and the readout use,
+        ``Ridge(batch="previous")``; None without a budget, over a grid, or with several steps. It
+        may beat every split: there is no theory for it, ``simulation.risk(found.one_batch, d)``
+        against ``simulation.risk(found.best, d)`` says by how much.
+        """
+        if self.shape or "readout.samples" not in self.arguments or len(self.problem.steps) != 1:  # type: ignore[union-attr]
+            return None
+        best = self.best
+        total = best.steps[0].samples + best.readout.samples
+        changes = {"steps.0.samples": total, "readout.samples": total, "readout.batch": "previous"}
+        return best.replace(changes)
 
     def _variables(self) -> dict[str, _export.Variable]:
         return super()._variables() | self.value._variables()

@@ -73,8 +73,17 @@ def serve(
             workers=workers,
             store=store,
         )
+        app = application(settings)
+
+        class Server(uvicorn.Server):  # type: ignore[name-defined]
+            """Answers requests that are under way before it closes."""
+
+            async def shutdown(self, sockets: Any = None) -> None:
+                app.state.stopping.set()
+                await super().shutdown(sockets)
+
         config = uvicorn.Config(
-            application(settings),
+            app,
             log_level="warning",
             access_log=False,
             timeout_graceful_shutdown=1,
@@ -82,7 +91,7 @@ def serve(
             limit_concurrency=200,
             server_header=False,
         )
-        uvicorn.Server(config).run(sockets=[listening])
+        Server(config).run(sockets=[listening])
 
 
 def _check_host(host: str) -> None:

@@ -1,6 +1,6 @@
 """Processes that compute theory: warm, one request each, ended when nobody waits for them.
 
-A request that takes long makes room: after `PATIENCE` seconds its place is given to another
+A request that takes long makes room: after `PATIENCE` seconds of work its place is given to another
 process and it goes on with a lower priority, so that a long request never blocks a short one.
 """
 
@@ -11,10 +11,12 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from giantsteps.campaign import processors
@@ -23,7 +25,7 @@ from giantsteps.explorer import _compute
 
 __all__ = ["Busy", "Pool", "TooLong"]
 
-#: Seconds after which a request counts as long.
+#: Seconds of work after which a request counts as long; waiting for a processor is not work.
 PATIENCE = 0.4
 #: Seconds that a request nobody waits for any more may still take before its process is ended.
 GRACE = 0.25
@@ -56,6 +58,15 @@ class _Worker:
         self.pipe.send((operation, body))
         answer: dict[str, Any] = self.pipe.recv()
         return answer
+
+    def work(self) -> float:
+        """Seconds that its process has worked; of the clock where the system does not tell."""
+        try:
+            text = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii")
+        except OSError:
+            return time.monotonic()
+        user, system = text.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def slow_down(self) -> None:
         """Leave the processors to others, where the system can."""
@@ -168,9 +179,13 @@ class Pool:
         held, long = True, False
         try:
             worker = self._idle.pop() if self._idle else await self._in_thread(self._new)
+            before, started = worker.work(), time.monotonic()
             call = asyncio.ensure_future(self._in_thread(worker.call, operation, body))
             call.add_done_callback(lambda done: done.cancelled() or done.exception())
-            await _either(call, abandoned, PATIENCE)
+            while not call.done() and not abandoned.is_set() and worker.work() - before < PATIENCE:
+                await _either(call, abandoned, PATIENCE)
+                if time.monotonic() - started > self.time_limit:
+                    break
             if not call.done() and not abandoned.is_set():
                 if self._long >= LONG:
                     raise Busy(f"{LONG} long requests are at work already: try again later")
@@ -179,7 +194,8 @@ class Pool:
                 self._idle.append(await self._in_thread(self._new))  # for whoever comes next
                 self._free.release()
                 held = False
-                await _either(call, abandoned, self.time_limit - PATIENCE)
+                left = self.time_limit - (time.monotonic() - started)
+                await _either(call, abandoned, max(left, 0.0))
             if not call.done() and abandoned.is_set():
                 await asyncio.wait({call}, timeout=GRACE)
             if not call.done():

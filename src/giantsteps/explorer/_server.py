@@ -110,7 +110,9 @@ def application(settings: Settings) -> Starlette:
         Route("/{token}/{file:path}", server.guarded(server.file)),
         Route("/{rest:path}", server.nothing, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ]
-    return Starlette(routes=routes, lifespan=server.lifespan)
+    app = Starlette(routes=routes, lifespan=server.lifespan)
+    app.state.stopping = server.stopping
+    return app
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -120,6 +122,7 @@ class _Server:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.hosts = {*_LOOPBACK, settings.host}
+        self.stopping = asyncio.Event()  # set when the server is about to stop
 
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
@@ -187,14 +190,15 @@ class _Server:
             body = await _json(request)
             work = asyncio.ensure_future(self.pool.run(name, body))
             gone = asyncio.ensure_future(_disconnected(request))
+            stopping = asyncio.ensure_future(self.stopping.wait())
             try:
-                await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({work, gone, stopping}, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                gone.cancel()
-                if not work.done():
-                    work.cancel()
+                for task in (gone, stopping, work):
+                    if not task.done():
+                        task.cancel()
             if not work.done() or work.cancelled():
-                raise _Refused(499, "the client has gone")
+                raise _Refused(503, "the explorer is stopping, or the client has gone")
             found = work.result()
             if "error" in found:
                 return JSONResponse(

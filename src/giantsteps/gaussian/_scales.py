@@ -24,6 +24,14 @@ def hermite_at_scales(function: Function, scales: FloatArray, degree: int) -> Fl
 
     .. math:: E[f(⟨w, x⟩) f(⟨w', x⟩)] = \sum_k b_k(‖w‖) b_k(‖w'‖) \cos(w, w')^k .
 
+    ======  ============  ========================
+    symbol  argument      meaning
+    ======  ============  ========================
+    f       ``function``  an activation
+    s       ``scales``    norms ‖w‖ of neurons
+    k       ``degree``    up to this degree
+    ======  ============  ========================
+
     Parameters
     ----------
     function : Function

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,10 +38,10 @@ class Outlier(NamedTuple):
     (2.5, 0.75)
     """
 
-    value: NDArray
-    left: NDArray
-    right: NDArray
-    present: NDArray
+    value: NDArray[Any]
+    left: NDArray[Any]
+    right: NDArray[Any]
+    present: NDArray[Any]
 
 
 class Outliers(NamedTuple):
@@ -73,16 +73,16 @@ class Outliers(NamedTuple):
     array([3.3333, 2.    ])
     """
 
-    strength: NDArray
-    value: NDArray
-    left: NDArray
-    right: NDArray
-    present: NDArray
-    left_vectors: NDArray
-    right_vectors: NDArray
+    strength: NDArray[Any]
+    value: NDArray[Any]
+    left: NDArray[Any]
+    right: NDArray[Any]
+    present: NDArray[Any]
+    left_vectors: NDArray[Any]
+    right_vectors: NDArray[Any]
 
 
-def critical_strength(width: ArrayLike) -> NDArray:
+def critical_strength(width: ArrayLike) -> NDArray[Any]:
     """β^{1/4}: the strength above which a spike leaves the bulk of W₀.
 
     Parameters
@@ -258,7 +258,7 @@ def generic_outlier(strength: ArrayLike, bulk: SampleCovariance) -> Outlier:
     )
 
 
-def _transform(bulk: SampleCovariance, omega: NDArray) -> tuple[NDArray, ...]:
+def _transform(bulk: SampleCovariance, omega: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     """D, dD/dz, m_n, m_N and z at z = Λ(ω), where m_n = −1/(Γω)."""
     ratio = bulk.ratio
     z = bulk.spike(omega)
@@ -271,7 +271,7 @@ def _transform(bulk: SampleCovariance, omega: NDArray) -> tuple[NDArray, ...]:
     return z * left * right, slope, left, right, z
 
 
-def _square_roots(gram: ArrayLike, field: str) -> tuple[NDArray, NDArray]:
+def _square_roots(gram: ArrayLike, field: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Square root of a Gram matrix and its pseudo-inverse."""
     gram = np.asarray(gram, dtype=float)
     if gram.ndim < 2 or gram.shape[-1] != gram.shape[-2]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -77,8 +78,8 @@ class EmpiricalLaw(Law):
         if bandwidth is not None and not 0 < bandwidth < np.inf:
             raise InvalidProblem("bandwidth", bandwidth, "a positive finite number")
         order = np.argsort(x, kind="stable")
-        self.values: NDArray = x[order]
-        self.weights: NDArray = w[order] / w.sum()
+        self.values: NDArray[Any] = x[order]
+        self.weights: NDArray[Any] = w[order] / w.sum()
         self._bandwidth = bandwidth
 
     def __repr__(self) -> str:
@@ -122,21 +123,21 @@ class EmpiricalLaw(Law):
         spread = min(std, (quartiles[1] - quartiles[0]) / 1.349) or std or abs(mean) or 1.0
         return float(0.9 * spread * np.sum(self.weights**2) ** 0.2)
 
-    def density(self, x: ArrayLike) -> NDArray:
+    def density(self, x: ArrayLike) -> NDArray[Any]:
         """Kernel density estimate with the stated `bandwidth`."""
         scale = self.bandwidth
 
-        def kernel(x: NDArray, values: NDArray) -> NDArray:
+        def kernel(x: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
             return np.exp(-0.5 * ((x - values) / scale) ** 2) / (scale * np.sqrt(2 * np.pi))
 
         return self._average(kernel, np.asarray(x, dtype=float))
 
-    def cdf(self, x: ArrayLike) -> NDArray:
+    def cdf(self, x: ArrayLike) -> NDArray[Any]:
         """Mass of (−∞, x]."""
         index = np.searchsorted(self.values, np.asarray(x, dtype=float), side="right")
         return np.clip(self._cumulative[index], 0.0, 1.0)
 
-    def quantile(self, p: ArrayLike) -> NDArray:
+    def quantile(self, p: ArrayLike) -> NDArray[Any]:
         """Smallest value with cdf ≥ p."""
         p = np.asarray(p, dtype=float)
         if not np.all((p >= 0) & (p <= 1)):
@@ -144,11 +145,11 @@ class EmpiricalLaw(Law):
         index = np.searchsorted(self._cumulative[1:], p - 1e-12, side="left")
         return self.values[np.minimum(index, self.values.size - 1)]
 
-    def stieltjes(self, z: ArrayLike) -> NDArray:
+    def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         """∫ dμ(x)/(x − z), complex."""
         return self._average(lambda z, x: 1.0 / (x - z), np.asarray(z, dtype=complex))
 
-    def fractions(self, omega: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    def fractions(self, omega: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """∫ dμ/(t − ω), ∫ t dμ/(t − ω), ∫ t² dμ/(t − ω)²: what a sample covariance needs."""
         omega = np.asarray(omega)
         return (
@@ -173,10 +174,12 @@ class EmpiricalLaw(Law):
         return float(max(np.max(np.abs(mine - theirs)), np.max(np.abs(before - theirs + jumps))))
 
     @cached_property
-    def _cumulative(self) -> NDArray:
+    def _cumulative(self) -> NDArray[Any]:
         return np.concatenate([[0.0], np.cumsum(self.weights)])
 
-    def _average(self, f: Callable[[NDArray, NDArray], NDArray], z: NDArray) -> NDArray:
+    def _average(
+        self, f: Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]], z: NDArray[Any]
+    ) -> NDArray[Any]:
         """Σ_i w_i f(z, x_i), in chunks of points."""
         flat = z.reshape(-1, 1)
         rows = max(1, _CHUNK // self.values.size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,11 +51,11 @@ class Law(ABC):
         """Pairs (location, mass), increasing in location."""
 
     @abstractmethod
-    def density(self, x: ArrayLike) -> NDArray:
+    def density(self, x: ArrayLike) -> NDArray[Any]:
         """Density of the continuous part at real points; 0 outside the support."""
 
     @abstractmethod
-    def stieltjes(self, z: ArrayLike) -> NDArray:
+    def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         """∫ dμ(x)/(x − z), complex; at a real z the limit from the upper half-plane."""
 
     @property
@@ -62,7 +63,7 @@ class Law(ABC):
         """Largest point of the support or of the atoms."""
         return max([upper for _, upper in self.support] + [x for x, _ in self.atoms])
 
-    def cdf(self, x: ArrayLike) -> NDArray:
+    def cdf(self, x: ArrayLike) -> NDArray[Any]:
         """Mass of (−∞, x], atoms included."""
         x = np.asarray(x, dtype=float)
         out = np.zeros(x.shape)
@@ -72,7 +73,7 @@ class Law(ABC):
             out += mass * (x >= location)
         return np.clip(out, 0.0, 1.0)
 
-    def quantile(self, p: ArrayLike) -> NDArray:
+    def quantile(self, p: ArrayLike) -> NDArray[Any]:
         """Smallest x with cdf(x) ≥ p, for p in [0, 1]."""
         p = np.asarray(p, dtype=float)
         if not np.all((p >= 0) & (p <= 1)):
@@ -96,16 +97,16 @@ class Law(ABC):
                 out[here] = panels.inverse(np.clip(p[here] - (ends[i] - mass), 0.0, mass))
         return out
 
-    def expectation(self, f: Callable[[NDArray], NDArray]) -> float:
+    def expectation(self, f: Callable[[NDArray[Any]], NDArray[Any]]) -> float:
         """∫ f dμ for an elementwise function f that is smooth inside each interval."""
         total = sum(panels.integrate(f) for panels in self._panels)
         return float(total + sum(mass * f(np.asarray(x)) for x, mass in self.atoms))
 
-    def sample(self, size: int | tuple[int, ...], seed: int) -> NDArray:
+    def sample(self, size: int | tuple[int, ...], seed: int) -> NDArray[Any]:
         """Independent draws, by inversion of the cdf."""
         return self.quantile(np.random.default_rng(seed).uniform(size=size))
 
-    def _stieltjes_by_quadrature(self, z: ArrayLike) -> NDArray:
+    def _stieltjes_by_quadrature(self, z: ArrayLike) -> NDArray[Any]:
         """∫ dμ(x)/(x − z) point by point, the pole subtracted: right up to the real axis."""
         z = np.asarray(z, dtype=complex)
         return np.reshape([self._stieltjes_at(complex(point)) for point in z.ravel()], z.shape)
@@ -116,7 +117,7 @@ class Law(ABC):
         for lower, upper in self.support:
             value = height if lower < z.real < upper else 0.0
 
-            def regular(x: NDArray, value: float = value) -> NDArray:
+            def regular(x: NDArray[Any], value: float = value) -> NDArray[Any]:
                 with np.errstate(divide="ignore", invalid="ignore"):
                     return np.where(x == z, 0.0, (self.density(x) - value) / (x - z))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,7 +88,7 @@ class MarchenkoPastur(Law):
         mass = 1.0 - (self.width if self.side == "inputs" else 1.0 / self.width)
         return ((self.shift, mass),) if mass > 0 else ()
 
-    def density(self, x: ArrayLike) -> NDArray:
+    def density(self, x: ArrayLike) -> NDArray[Any]:
         """Density of the continuous part."""
         unit = (np.asarray(x, dtype=float) - self.shift) / self.scale
         lower, upper = self._unit_edges
@@ -97,7 +97,7 @@ class MarchenkoPastur(Law):
         height = np.sqrt((upper - unit) * (unit - lower)) / (2 * np.pi * unit)
         return np.where(inside, height / (self._multiplicity * self.scale), 0.0)
 
-    def stieltjes(self, z: ArrayLike) -> NDArray:
+    def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         """∫ dμ(x)/(x − z) in closed form, from g1 or g2 at s = (shift − z)/scale."""
         z = np.asarray(z, dtype=complex)
         # Im s = +|Im z| and a conjugation: real z is then approached from the upper half-plane.
@@ -105,7 +105,7 @@ class MarchenkoPastur(Law):
         trace = self._trace(s) / self.scale
         return np.where(z.imag < 0, trace, trace.conj())
 
-    def fractions(self, omega: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    def fractions(self, omega: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """∫ dμ/(t − ω), ∫ t dμ/(t − ω), ∫ t² dμ/(t − ω)², each without cancellation.
 
         With q = ∫ x/(x+s) = c⁻¹β s g₁g₂ and r the root of the discriminant,
@@ -150,5 +150,5 @@ class MarchenkoPastur(Law):
         root = np.sqrt(self.width)
         return float(((1.0 - self.width) / (1.0 + root)) ** 2), float((1.0 + root) ** 2)
 
-    def _trace(self, s: NDArray) -> NDArray:
+    def _trace(self, s: NDArray[Any]) -> NDArray[Any]:
         return (g1 if self.side == "inputs" else g2)(s, self.width)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import chebyshev, legendre
@@ -44,16 +45,18 @@ class Panels:
 
     lower: float
     upper: float
-    starts: NDArray
-    widths: NDArray
-    before: NDArray
-    series: NDArray
+    starts: NDArray[Any]
+    widths: NDArray[Any]
+    before: NDArray[Any]
+    series: NDArray[Any]
 
     @classmethod
-    def adapted(cls, density: Callable[[NDArray], NDArray], lower: float, upper: float) -> Panels:
+    def adapted(
+        cls, density: Callable[[NDArray[Any]], NDArray[Any]], lower: float, upper: float
+    ) -> Panels:
         """Resolve a density (real or complex) given as a function of x."""
 
-        def rate(t: NDArray) -> NDArray:
+        def rate(t: NDArray[Any]) -> NDArray[Any]:
             return density(_point(t, lower, upper)) * ((upper - lower) * _slope(t))
 
         starts, widths, values = _resolve(rate, np.arange(8) / 8.0, np.full(8, 0.125))
@@ -68,15 +71,15 @@ class Panels:
         """Total mass of the interval."""
         return float(self.before[-1])
 
-    def integrate(self, f: Callable[[NDArray], NDArray]) -> float:
+    def integrate(self, f: Callable[[NDArray[Any]], NDArray[Any]]) -> float:
         """∫ f(x) ρ(x) dx, with further halving where f needs it."""
 
-        def rate(t: NDArray) -> NDArray:
+        def rate(t: NDArray[Any]) -> NDArray[Any]:
             return f(_point(t, self.lower, self.upper)) * self._density_in_t(t)
 
         return float(np.sum(_resolve(rate, self.starts, self.widths)[2] @ _WEIGHTS))
 
-    def cumulative(self, x: NDArray) -> NDArray:
+    def cumulative(self, x: NDArray[Any]) -> NDArray[Any]:
         """Mass of [lower, x]."""
         length = self.upper - self.lower
         below = np.clip((x - self.lower) / length, 0.0, 1.0) ** 0.25
@@ -84,7 +87,7 @@ class Panels:
         panel, u = self._locate(below / (below + above))
         return self.before[panel] + _columns(u, self.series[:, panel])
 
-    def inverse(self, mass: NDArray) -> NDArray:
+    def inverse(self, mass: NDArray[Any]) -> NDArray[Any]:
         """The x with given mass of [lower, x]: safeguarded Newton inside the right panel."""
         panel = np.searchsorted(self.before, mass, side="right") - 1
         panel = np.clip(panel, 0, self.starts.size - 1)
@@ -107,23 +110,23 @@ class Panels:
             self.starts[panel] + self.widths[panel] * (0.5 + 0.5 * u), self.lower, self.upper
         )
 
-    def _locate(self, t: NDArray) -> tuple[NDArray, NDArray]:
+    def _locate(self, t: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Panel of each t, and the local variable in [−1, 1]."""
         panel = np.searchsorted(self.starts, t, side="right") - 1
         panel = np.clip(panel, 0, self.starts.size - 1)
         u = 2.0 * (t - self.starts[panel]) / self.widths[panel] - 1.0
         return panel, np.clip(u, -1.0, 1.0)
 
-    def _density_in_t(self, t: NDArray) -> NDArray:
+    def _density_in_t(self, t: NDArray[Any]) -> NDArray[Any]:
         panel, u = self._locate(t)
         return _columns(u, chebyshev.chebder(self.series)[:, panel]) * 2.0 / self.widths[panel]
 
 
 def _resolve(
-    rate: Callable[[NDArray], NDArray], starts: NDArray, widths: NDArray
-) -> tuple[NDArray, NDArray, NDArray]:
+    rate: Callable[[NDArray[Any]], NDArray[Any]], starts: NDArray[Any], widths: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Halve panels until the last Chebyshev coefficients of rate(t) dt are negligible."""
-    done: list[tuple[NDArray, NDArray, NDArray]] = []
+    done: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
     tail = np.zeros(1)
     for _ in range(_ROUNDS):
         t = starts[:, None] + widths[:, None] * (0.5 + 0.5 * _GAUSS)
@@ -147,15 +150,15 @@ def _resolve(
     )
 
 
-def _columns(u: NDArray, series: NDArray) -> NDArray:
+def _columns(u: NDArray[Any], series: NDArray[Any]) -> NDArray[Any]:
     """Chebyshev series whose coefficients differ from point to point (Clenshaw)."""
     return chebyshev.chebval(u, series, tensor=False)
 
 
-def _point(t: NDArray, lower: float, upper: float) -> NDArray:
+def _point(t: NDArray[Any], lower: float, upper: float) -> NDArray[Any]:
     p, q, length = t**4, (1.0 - t) ** 4, upper - lower
     return np.where(t < 0.5, lower + length * p / (p + q), upper - length * q / (p + q))
 
 
-def _slope(t: NDArray) -> NDArray:
+def _slope(t: NDArray[Any]) -> NDArray[Any]:
     return 4.0 * (t * (1.0 - t)) ** 3 / (t**4 + (1.0 - t) ** 4) ** 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -10,7 +12,7 @@ from ..errors import InvalidProblem
 __all__ = ["g1", "g1_prime", "g2", "g2_prime", "traces"]
 
 
-def g1(s: ArrayLike, width: ArrayLike) -> NDArray:
+def g1(s: ArrayLike, width: ArrayLike) -> NDArray[Any]:
     r"""Normalised trace of the resolvent of W Wᵀ on the side of the inputs.
 
     .. math:: g_1(s) = \tfrac1d \operatorname{tr}(W W^\top + s)^{-1},\qquad
@@ -51,7 +53,7 @@ def g1(s: ArrayLike, width: ArrayLike) -> NDArray:
     return traces(*_checked(s, width))[0]
 
 
-def g2(s: ArrayLike, width: ArrayLike) -> NDArray:
+def g2(s: ArrayLike, width: ArrayLike) -> NDArray[Any]:
     r"""Normalised trace of the resolvent of Wᵀ W on the side of the neurons.
 
     .. math:: g_2(s) = \tfrac1N \operatorname{tr}(W^\top W + s)^{-1},\qquad
@@ -79,7 +81,7 @@ def g2(s: ArrayLike, width: ArrayLike) -> NDArray:
     return traces(*_checked(s, width))[1]
 
 
-def g1_prime(s: ArrayLike, width: ArrayLike) -> NDArray:
+def g1_prime(s: ArrayLike, width: ArrayLike) -> NDArray[Any]:
     """Derivative of `g1` in s: :math:`g_1' = -g_1(1 + g_1)/r`, r the root of the discriminant.
 
     Arguments ``s`` and ``width`` as for `g2`.
@@ -102,7 +104,7 @@ def g1_prime(s: ArrayLike, width: ArrayLike) -> NDArray:
         return -left * (1.0 + left) / root
 
 
-def g2_prime(s: ArrayLike, width: ArrayLike) -> NDArray:
+def g2_prime(s: ArrayLike, width: ArrayLike) -> NDArray[Any]:
     """Derivative of `g2` in s: :math:`g_2' = -g_2(1 + β g_2)/r`, r as for `g1_prime`.
 
     Arguments ``s`` and ``width`` as for `g2`.
@@ -126,7 +128,9 @@ def g2_prime(s: ArrayLike, width: ArrayLike) -> NDArray:
         return -right * (1.0 + width * right) / root
 
 
-def traces(s: NDArray, width: NDArray | float) -> tuple[NDArray, NDArray, NDArray]:
+def traces(
+    s: NDArray[Any], width: NDArray[Any] | float
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """g₁, g₂ and the root r = √((s+β−1)² + 4s) of their discriminant, together."""
     root = _root(s, width)
     return (
@@ -136,7 +140,7 @@ def traces(s: NDArray, width: NDArray | float) -> tuple[NDArray, NDArray, NDArra
     )
 
 
-def _checked(s: ArrayLike, width: ArrayLike) -> tuple[NDArray, NDArray]:
+def _checked(s: ArrayLike, width: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     s, width = np.asarray(s), np.asarray(width, dtype=float)
     if not np.all((width > 0) & np.isfinite(width)):
         raise InvalidProblem("width", width, "a positive finite number (N/d)")
@@ -145,7 +149,7 @@ def _checked(s: ArrayLike, width: ArrayLike) -> tuple[NDArray, NDArray]:
     return s, width
 
 
-def _root(s: NDArray, width: NDArray | float) -> NDArray:
+def _root(s: NDArray[Any], width: NDArray[Any] | float) -> NDArray[Any]:
     """√((s+β−1)² + 4s), ~ s at infinity, analytic off the cut; factored, hence stable near it.
 
     (1−√β)² is written ((1−β)/(1+√β))² so that it keeps its digits for β near one.
@@ -159,7 +163,7 @@ def _root(s: NDArray, width: NDArray | float) -> NDArray:
         return np.where(far < 0.0, -1.0, 1.0) * np.sqrt(far * near)
 
 
-def _trace(linear: NDArray, quadratic: NDArray, root: NDArray) -> NDArray:
+def _trace(linear: NDArray[Any], quadratic: NDArray[Any], root: NDArray[Any]) -> NDArray[Any]:
     """The root g ~ 1/s of quadratic g² + linear g − 1 = 0, without cancellation."""
     same_sign = (linear * np.conj(root)).real >= 0.0
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from ._law import Law
 
 __all__ = ["Population", "SampleCovariance", "Subordination", "find_root"]
 
-_Function = Callable[[NDArray], NDArray]
+_Function = Callable[[NDArray[Any]], NDArray[Any]]
 _SHRINK = 0.25  # ratio of successive imaginary parts in the continuation
 _TOLERANCE = 1e-12  # on |Λ(ω) − z|, relative to the size of its terms
 
@@ -42,7 +42,7 @@ class Population(Protocol):
     def atoms(self) -> tuple[tuple[float, float], ...]:
         """Pairs (location, mass)."""
 
-    def fractions(self, omega: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    def fractions(self, omega: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """∫ dH/(t − ω), ∫ t dH/(t − ω), ∫ t² dH/(t − ω)², real or complex, same shape as ω."""
 
 
@@ -71,7 +71,7 @@ class Subordination(NamedTuple):
     (True, True, True)
     """
 
-    omega: NDArray
+    omega: NDArray[Any]
     residual: float
     iterations: int
 
@@ -157,7 +157,7 @@ class SampleCovariance(Law):
         mass = 1.0 - self._population_rank / self.ratio
         return ((0.0, mass),) if mass > 1e-14 else ()
 
-    def density(self, x: ArrayLike) -> NDArray:
+    def density(self, x: ArrayLike) -> NDArray[Any]:
         """Im m(x + i0)/π."""
         x = np.asarray(x, dtype=float)
         out = np.zeros(x.shape)
@@ -166,22 +166,22 @@ class SampleCovariance(Law):
             out[inside] = (-1.0 / (self.ratio * self.solve(x[inside]).omega)).imag / np.pi
         return out
 
-    def stieltjes(self, z: ArrayLike) -> NDArray:
+    def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         """m(z) = −1/(Γ ω(z)); infinite at an atom."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return -1.0 / (self.ratio * self.solve(z).omega)
 
-    def companion(self, z: ArrayLike) -> NDArray:
+    def companion(self, z: ArrayLike) -> NDArray[Any]:
         """Stieltjes transform of the N eigenvalues of the other Gram matrix: Γm − (1−Γ)/z."""
         z = np.asarray(z, dtype=complex)
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.ratio * self.stieltjes(z) - (1.0 - self.ratio) / z
 
-    def spike(self, tau: ArrayLike) -> NDArray:
+    def spike(self, tau: ArrayLike) -> NDArray[Any]:
         """Λ(τ) = Γτ + τ ∫ t/(τ − t) dH(t), for τ outside the support of the population."""
         return self._map(np.asarray(tau, dtype=float))[0]
 
-    def spike_slope(self, tau: ArrayLike) -> NDArray:
+    def spike_slope(self, tau: ArrayLike) -> NDArray[Any]:
         """Λ'(τ) = Γ − ∫ t²/(τ − t)² dH(t); positive iff the spike leaves the bulk."""
         return self._map(np.asarray(tau, dtype=float))[1]
 
@@ -220,7 +220,7 @@ class SampleCovariance(Law):
 
     # -- the map Λ and its critical points ----------------------------------------------------
 
-    def _map(self, omega: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    def _map(self, omega: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Λ, Λ' and the size of the terms of Λ.
 
         Near ω = 0 the constant of ∫ t/(t−ω) is taken out, so that Γ ≈ 1 loses no digits.
@@ -235,12 +235,12 @@ class SampleCovariance(Law):
         size = np.where(near, np.abs(constant) + np.abs(curved), far_size)
         return value, self.ratio - second, size
 
-    def _residual(self, z: NDArray, omega: NDArray) -> NDArray:
+    def _residual(self, z: NDArray[Any], omega: NDArray[Any]) -> NDArray[Any]:
         value, _, size = self._map(omega)
         return np.abs(value - z) / np.maximum(size + np.abs(z), 1e-24 * self._blocks[-1, 1])
 
     @staticmethod
-    def _positive_blocks(population: Population) -> NDArray:
+    def _positive_blocks(population: Population) -> NDArray[Any]:
         """Intervals and atoms of H at t > 0, sorted and merged, as rows (lower, upper)."""
         blocks = list(population.support) + [(x, x) for x, _ in population.atoms if x > 0]
         merged: list[list[float]] = []
@@ -252,7 +252,7 @@ class SampleCovariance(Law):
         return np.array(merged).reshape(-1, 2)
 
     @cached_property
-    def _blocks(self) -> NDArray:
+    def _blocks(self) -> NDArray[Any]:
         return self._positive_blocks(self.population)
 
     @cached_property
@@ -267,13 +267,13 @@ class SampleCovariance(Law):
         return float(0.5 * (bottom if bottom > 0 else 0.01 * top))
 
     @cached_property
-    def _critical_points(self) -> NDArray:
+    def _critical_points(self) -> NDArray[Any]:
         """Zeros of Λ' that bound the support: rows (ω lower, ω upper), one an interval."""
         ratio, blocks = self.ratio, self._blocks
         bottom, top = blocks[0, 0], blocks[-1, 1]
         reach = top / np.sqrt(ratio)  # ∫ t²/(t−ω)² ≤ Γ at this distance from H
 
-        def excess(omega: NDArray) -> NDArray:
+        def excess(omega: NDArray[Any]) -> NDArray[Any]:
             return self.population.fractions(omega)[2] - ratio
 
         if bottom == 0 and ratio >= self._population_rank:
@@ -285,12 +285,12 @@ class SampleCovariance(Law):
         inner = self._open_gaps(excess)
         return np.sort(np.concatenate([[first, last], inner.ravel()])).reshape(-1, 2)
 
-    def _open_gaps(self, excess: _Function) -> NDArray:
+    def _open_gaps(self, excess: _Function) -> NDArray[Any]:
         """Gaps of H where the convex ∫ t²/(t−ω)² dips below Γ: rows of its two crossings."""
         lower, upper = self._blocks[:-1, 1], self._blocks[1:, 0]
         step = 1e-30  # complex step: the derivative of an analytic function, exactly
 
-        def slope(omega: NDArray) -> NDArray:
+        def slope(omega: NDArray[Any]) -> NDArray[Any]:
             return excess(omega + 1j * step).imag / step
 
         middle = 0.5 * (lower + upper)
@@ -303,13 +303,13 @@ class SampleCovariance(Law):
         right = find_root(excess, lowest, upper)
         return np.stack([left, right], axis=-1)
 
-    def _inside(self, x: NDArray) -> NDArray:
+    def _inside(self, x: NDArray[Any]) -> NDArray[Any]:
         inside = np.zeros(np.shape(x), dtype=bool)
         for lower, upper in self.support:
             inside |= (x > lower) & (x < upper)
         return inside
 
-    def _real_solution(self, x: NDArray) -> NDArray:
+    def _real_solution(self, x: NDArray[Any]) -> NDArray[Any]:
         """Outside the support ω is real and Λ increases on the gap that holds it."""
         points = self._critical_points
         top = self._blocks[-1, 1]
@@ -324,7 +324,7 @@ class SampleCovariance(Law):
 
     # -- Newton's method with continuation in Im z --------------------------------------------
 
-    def _continue(self, z: NDArray) -> tuple[NDArray, int]:
+    def _continue(self, z: NDArray[Any]) -> tuple[NDArray[Any], int]:
         """Solve for Im ω > 0, coming down from large Im z; each point stops once certified."""
         omega = np.empty(z.shape, dtype=complex)
         todo = np.arange(z.size)
@@ -347,7 +347,9 @@ class SampleCovariance(Law):
         omega[todo] = np.nan
         return omega, rounds
 
-    def _newton(self, z: NDArray, omega: NDArray, rounds: int) -> tuple[NDArray, int]:
+    def _newton(
+        self, z: NDArray[Any], omega: NDArray[Any], rounds: int
+    ) -> tuple[NDArray[Any], int]:
         """Newton steps, shortened where they would leave the upper half-plane."""
         used = 0
         while used < rounds:
@@ -362,7 +364,7 @@ class SampleCovariance(Law):
         return omega, used
 
 
-def find_root(f: _Function, lower: ArrayLike, upper: ArrayLike) -> NDArray:
+def find_root(f: _Function, lower: ArrayLike, upper: ArrayLike) -> NDArray[Any]:
     """Roots of functions that go from negative to positive, to the last digit.
 
     Chandrupatla's method, elementwise: inverse quadratic interpolation where it is safe, else

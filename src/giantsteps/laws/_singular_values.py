@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,18 +87,18 @@ class SingularValues(Law):
         ]
         return tuple((x, mass) for x, mass in kept if mass > 1e-12)
 
-    def density(self, x: ArrayLike) -> NDArray:
+    def density(self, x: ArrayLike) -> NDArray[Any]:
         """2 x ρ(x²)/k."""
         x = np.asarray(x, dtype=float)
         return np.where(x > 0, 2 * x * self.eigenvalues.density(x**2) / self.kept, 0.0)
 
-    def cdf(self, x: ArrayLike) -> NDArray:
+    def cdf(self, x: ArrayLike) -> NDArray[Any]:
         """(F(x²) − (1−k))/k."""
         x = np.asarray(x, dtype=float)
         mass = (self.eigenvalues.cdf(x**2) - (1 - self.kept)) / self.kept
         return np.where(x >= 0, np.clip(mass, 0.0, 1.0), 0.0)
 
-    def quantile(self, p: ArrayLike) -> NDArray:
+    def quantile(self, p: ArrayLike) -> NDArray[Any]:
         """Square root of the quantile of the eigenvalues at 1 − k + k p."""
         p = np.asarray(p, dtype=float)
         if not np.all((p >= 0) & (p <= 1)):
@@ -106,6 +107,6 @@ class SingularValues(Law):
         level = np.maximum(1 - self.kept + self.kept * p, np.nextafter(1 - self.kept, 1.0))
         return np.sqrt(self.eigenvalues.quantile(np.minimum(level, 1.0)))
 
-    def stieltjes(self, z: ArrayLike) -> NDArray:
+    def stieltjes(self, z: ArrayLike) -> NDArray[Any]:
         """∫ dμ(x)/(x − z) by quadrature: the square root has no closed form."""
         return self._stieltjes_by_quadrature(z)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.errors import InvalidProblem
@@ -235,6 +236,65 @@ class Problem(Part):
         """
         readout = self.readout and dataclasses.replace(self.readout, batch="fresh")
         return dataclasses.replace(self, steps=(), readout=readout)
+
+    def split_steps(self, count: int) -> Problem:
+        """Return the problem with its steps replaced by ``count`` equal ones on fresh batches.
+
+        The samples of all steps together and the sum of their rates stay; exponent, rule and the
+        rest are those of the first step.
+
+        Examples
+        --------
+        >>> import giantsteps as gs
+        >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+        ...                      steps=[gs.Step(samples=6, rate=3, exponent=0.5)])
+        >>> [(step.samples, step.rate) for step in problem.split_steps(3).steps]
+        [(2.0, 1.0), (2.0, 1.0), (2.0, 1.0)]
+        """
+        count = integer(count, "count", "an integer >= 1", lower=1)
+        if not self.steps:
+            raise InvalidProblem("steps", (), "at least one step to split")
+        for index, step in enumerate(self.steps):
+            if step.batch != "fresh":
+                raise InvalidProblem(
+                    f"steps.{index}.batch", step.batch, '"fresh": a reused batch is not split'
+                )
+        part = dataclasses.replace(
+            self.steps[0],
+            samples=sum(step.samples for step in self.steps) / count,
+            rate=sum(step.rate for step in self.steps) / count,
+        )
+        return dataclasses.replace(self, steps=(part,) * count)
+
+    @classmethod
+    def from_module(
+        cls,
+        module: Any,
+        data: Any,
+        *,
+        activation: Any = None,
+        steps: Sequence[Step] = (),
+        readout: Ridge | None = None,
+    ) -> Problem:
+        """Return the problem that a two-layer PyTorch module and its data pose.
+
+        The same as :func:`giantsteps.practice.problem_of_module`, which says what it needs.
+
+        Parameters
+        ----------
+        module : nn.Module
+            Linear(d, N), an activation, Linear(N, 1), as it is before training.
+        data : (inputs, labels)
+            White inputs, one output.
+        activation : Function, str or callable, optional
+            Where the module does not tell.
+        steps, readout
+            Of the problem.
+        """
+        found: Problem = import_module("giantsteps.practice").problem_of_module(
+            module, data, activation=activation, steps=steps, readout=readout
+        )
+        return found
 
     def require_readout(self) -> Ridge:
         """Return the readout, or raise :class:`InvalidProblem` if the problem has none."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from giantsteps.theory.questions.learned_function import learned_function as learned_function
     from giantsteps.theory.questions.movement import movement as movement
     from giantsteps.theory.questions.outlier_count import outlier_count as outlier_count
+    from giantsteps.theory.questions.reuse_exponent import reuse_exponent as reuse_exponent
     from giantsteps.theory.questions.risk import risk as risk
     from giantsteps.theory.questions.risk import staircase_risk as staircase_risk
     from giantsteps.theory.questions.spectra import features as features
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from giantsteps.theory.search.quantity import QUANTITIES as QUANTITIES
     from giantsteps.theory.search.quantity import values_of as values_of
     from giantsteps.theory.steps.bounds import approximation_error as approximation_error
-    from giantsteps.theory.steps.several.reuse import reuse_exponent as reuse_exponent
     from giantsteps.theory.steps.staircase.staircase import Staircase as Staircase
     from giantsteps.theory.steps.staircase.staircase import StaircaseSpike as StaircaseSpike
     from giantsteps.theory.steps.staircase.staircase import staircase as staircase
@@ -74,7 +74,7 @@ _LAZY = {
     "optimize": "search.optimize",
     "outlier_count": "questions.outlier_count",
     "quadratic_loss_drop": "questions.training_loss",
-    "reuse_exponent": "steps.several.reuse",
+    "reuse_exponent": "questions.reuse_exponent",
     "risk": "questions.risk",
     "risk_of_features": "probe.risk_of_features",
     "risk_of_weights": "model.from_weights",

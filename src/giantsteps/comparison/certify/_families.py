@@ -27,6 +27,7 @@ Vary = Callable[[np.random.Generator], Mapping[str, Any]]
 
 
 def _nothing(rng: np.random.Generator) -> Mapping[str, Any]:
+    """No further fields vary."""
     return {}
 
 

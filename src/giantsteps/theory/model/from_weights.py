@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from giantsteps.answers import Risk, Solution
 from giantsteps.errors import InvalidProblem
 from giantsteps.functions import Function, Teacher
-from giantsteps.gaussian import hermite_coefficients, moments, smoothed
 from giantsteps.problem import Problem
+from giantsteps.theory.model.given_weights import GivenFeatures
 from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.threads import capped
 
 __all__ = ["model_of_weights", "risk_of_weights"]
 
@@ -23,37 +23,39 @@ _TYPES = 16
 _POWERS = 4
 #: A direction is a spike if its square exceeds that of noise by this factor; one is always kept.
 _SIGNIFICANT = 1.5
-#: Mean square component of a neuron along one direction above which Gaussian features fail.
-_ALIGNED = 0.05
-_GAUSSIAN = "the features act like Gaussian ones with the same second moments"
-_SPREAD = "no neuron is aligned with a direction (else use SpikedFeatures.from_weights)"
+_GIVEN = (
+    "given their coordinates along the common directions of the neurons, at most two, the features "
+    "act like Gaussian ones with the same second moments"
+)
 
 
 def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> Risk:
-    r"""Errors of the readout of ``problem`` on features with given weights.
+    r"""Errors of the readout of ``problem`` on features with given weights, however trained.
 
-    Features φ_j = N^{-1/2}σ(⟨w_j, x⟩) act like Gaussian ones with the same second moments. With
-    the Hermite coefficients c_k(j) of z ↦ σ(‖w_j‖z) and cos_ij the angles of the columns,
+    With u the directions that the neurons have in common (left singular vectors of W, two at most)
+    and k the coordinates of the input along them, features have the mean μ(k) and the covariance
 
     .. math::
-        NΣ_{ij} &= \sum_{k ≤ 2} k!\, c_k(i)c_k(j) \cos_{ij}^k + δ_{ij} \sum_{k>2} k!\, c_k(i)^2, \\
-        \sqrt N c_j &= \sum_{k ≤ 2} k!\, c_k(j) c^*_k \cos(w_j, β^*)^k, \\
-        κ(1 - df_1) &= λ,\qquad df_1 = n^{-1}\mathrm{tr}\,NΣ(NΣ+κ)^{-1},\qquad
-        P(κ) = cᵀ(Σ + κ/N)^{-1}c, \\
-        R + Δ &= \frac{E y² - P + κP'}{1 - df_2},\qquad \text{train} = (λ/κ)²(R + Δ).
+        Ω_{ij}(k) &= \sum_{l ≤ 2} b_{li}(k)\, b_{lj}(k) \cos(w_i, w_j)_⊥^l
+                     + δ_{ij}\sum_{l>2} b_{lj}(k)^2, \qquad M = Ω + μμ^⊤, \\
+        A &= (λ + E_k[ωM])^{-1},\qquad ω = (1 + n^{-1}\mathrm{tr}\,M A)^{-1},\qquad
+        \bar a = A\,E_k[ω\,E(yφ|k)], \\
+        err(k) &= E[(y - φ^⊤\bar a)^2|k]
+                  + n^{-1}E_{k'}[ω^2\, err\; \mathrm{tr}\,M(k)A M(k')A], \\
+        R + Δ &= E_k[err],\qquad \text{train} = E_k[ω^2\, err].
 
-    Exact while no single neuron is aligned with a direction that matters (η = Θ(1)); for large
-    steps use :meth:`SpikedFeatures.from_weights`.
+    Before a step and after small ones there is no common direction, and this is theory §4 with the
+    covariance of the given weights: κ = λ/ω.
 
-    ==============  ======================  ========================================
+    ==============  ======================  ====================================================
     symbol          argument                meaning
-    ==============  ======================  ========================================
-    w_j             ``weights``             columns
+    ==============  ======================  ====================================================
+    w_j             ``weights``             columns; cosines of what is left beside u
     β*              ``teacher_directions``  direction of the teacher
     σ, σ*, Δ, n, λ  ``problem``             activation, teacher, noise and readout
-    κ, df₁, df₂                             effective penalty and degrees of freedom
-    P                                       the part of E y² that is explained
-    ==============  ======================  ========================================
+    b_lj                                    Hermite coefficients of z ↦ σ(s_j·k + ‖w_⊥j‖z)
+    ω                                       1 − leverage of a sample at k
+    ==============  ======================  ====================================================
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
 
     References
     ----------
-    theory §4; ba2022.
+    theory §4, §5c; ba2022, dandi2024.
 
     Examples
     --------
@@ -97,57 +99,22 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
     norms = np.linalg.norm(w, axis=0)
     if not np.all(norms > 0):
         raise InvalidProblem("weights", "a column of zeros", "columns of positive norm")
-    covariance, cross = _second_moments(problem.activation, link, w / norms, norms, beta)
-    values, vectors = np.linalg.eigh(covariance)
-    values = np.maximum(values, 0.0)
-    weight = (vectors.T @ cross) ** 2
-    penalty = readout.penalty
-
-    def freedom(kappa: float) -> float:
-        return float(np.sum(values / (values + kappa))) / sizes.samples  # type: ignore[operator]
-
-    scale = float(values.mean())
-    lowest = max(penalty, 1e-12 * scale)
-    top = lowest + 2 * scale * neurons / sizes.samples
-    kappa = brentq(lambda x: x * (1 - freedom(x)) - lowest, lowest, top, xtol=1e-14 * top)
-    second = float(np.sum((values / (values + kappa)) ** 2)) / sizes.samples
-    explained = float(np.sum(weight / (values + kappa)))
-    slope = -float(np.sum(weight / (values + kappa) ** 2))
-    labels = moments(link).second_moment + problem.noise_variance
-    noisy = (labels - explained + kappa * slope) / (1 - second)
-    aligned = np.linalg.norm(w, 2) ** 2 / neurons > _ALIGNED
+    features = GivenFeatures(problem.activation, link, w, beta, problem.noise_variance)
+    with capped(1):
+        found = features.errors(sizes.samples, readout.penalty, problem.binary)
     return Risk(
         problem=problem,
         d=d,
         source="finite width",
-        exact=not aligned,
-        assumptions=(_GAUSSIAN, _SPREAD),
-        violated=(_SPREAD,) if aligned else (),
-        references=("ba2022",),
-        solution=Solution(status="converged"),
-        test=noisy - problem.noise_variance,
-        train=(1 - freedom(kappa)) ** 2 * noisy,
+        exact=True,
+        assumptions=(_GIVEN,),
+        evidence="derived (theory §4, §5c; checked against networks)",
+        references=("ba2022", "dandi2024"),
+        solution=Solution(status="converged", residual=found.residual, iterations=found.rounds),
+        test=found.test,
+        train=found.train,
+        classification_error=found.wrong_sign if problem.binary else None,
     )
-
-
-def _second_moments(
-    activation: Function, link: Function, units: NDArray, norms: NDArray, beta: NDArray
-) -> tuple[NDArray, NDArray]:
-    """N Σ and √N c."""
-    felt = smoothed(activation, 0.0, norms)
-    coefficients = np.stack([felt.mean, felt.linear, felt.quadratic])
-    factorial = np.array([1.0, 1.0, 2.0])
-    cosines, toward = units.T @ units, units.T @ beta
-    wanted = hermite_coefficients(link, 2)
-    covariance = np.zeros_like(cosines)
-    cross = np.zeros(len(norms))
-    power, power_toward = np.ones_like(cosines), np.ones(len(norms))
-    for k in range(3):
-        covariance += factorial[k] * np.outer(coefficients[k], coefficients[k]) * power
-        cross += factorial[k] * wanted[k] * coefficients[k] * power_toward
-        power, power_toward = power * cosines, power_toward * toward
-    covariance[np.diag_indices_from(covariance)] = felt.second_moment
-    return covariance, cross
 
 
 def model_of_weights(

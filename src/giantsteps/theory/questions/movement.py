@@ -19,6 +19,15 @@ def movement(problem: Problem | Grid, d: int | None = None) -> Movement:
         \Bigl(\frac1N \sum_j E⟨Δw_j, x⟩^2\Bigr)^{1/2}, \qquad
         \frac{(E‖Δσ(W^\top x)‖^2)^{1/2}}{(E‖σ(W^\top x)‖^2)^{1/2}}, \qquad (E[Δf(x)^2])^{1/2} .
 
+    ======  ==================================  ===============================================
+    symbol  from                                meaning
+    ======  ==================================  ===============================================
+    W, w_j  ``problem.init``, ``steps``         weights before the step, and its columns
+    ΔW      ``problem.steps``                   what the step adds to them
+    σ, f    ``problem.activation``              activation, and output of the network
+    N, d    ``problem.width``, ``d``            numbers of neurons and inputs
+    ======  ==================================  ===============================================
+
     Parameters
     ----------
     problem : Problem or Grid

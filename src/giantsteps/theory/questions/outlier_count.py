@@ -11,6 +11,7 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.problem import Grid, Problem, SecondLayer
+from giantsteps.theory.scope.dispatch import resolve
 from giantsteps.theory.steps.kinds import BOUNDARY_WIDTH
 from giantsteps.theory.steps.several.reuse import echoes
 
@@ -89,13 +90,8 @@ def outlier_count(problem: Problem | Grid) -> OutlierCount:
 
 
 def _count(problem: Problem) -> OutlierCount:
+    claim = resolve("outlier_count", problem, None).stated(problem, None)
     steps = [step for step in problem.steps if step.rate > 0]
-    if len(problem.steps) > 2:
-        raise NotCovered(
-            f"theory.outlier_count for {len(problem.steps)} steps",
-            "the terms are those of two steps",
-            "at most two steps",
-        )
     law, activation = problem.init.second_layer, problem.activation
     powers: list[int] = []
     sizes: list[float] = []
@@ -117,10 +113,7 @@ def _count(problem: Problem) -> OutlierCount:
     infinite = endless and math.isinf(law.distinct_nonzero) and max(powers, default=0) > 60
     marginal = sum(size == 0.0 for size in sizes)
     return OutlierCount(
-        problem=problem,
-        source="limit",
-        exact=True,
-        references=("moniri2026",),
+        **claim,
         count=math.inf if infinite else len(powers),
         marginal=math.inf if infinite and marginal > 1 else marginal,
         sizes={

@@ -100,7 +100,7 @@ def linear_loss_drop(problem: Problem) -> float:
     >>> round(linear_loss_drop(problem), 6), round(training_loss(problem).drop, 6)
     (0.079424, 0.079424)
     """
-    _check(problem)
+    _check("linear_loss_drop", problem)
     if spike_degrees(problem, 1)[1] is not None:
         return 0.0
     shrinkage, price, _ = prices_of(problem)
@@ -150,7 +150,7 @@ def quadratic_loss_drop(problem: Problem, *, lengthening: bool = True) -> float:
     >>> round(both, 6), round(training_loss(problem).drop, 6)
     (0.299705, 0.299705)
     """
-    _check(problem)
+    _check("quadratic_loss_drop", problem)
     degrees = spike_degrees(problem, 2)
     if degrees[2] is not None:
         return 0.0
@@ -163,16 +163,13 @@ def quadratic_loss_drop(problem: Problem, *, lengthening: bool = True) -> float:
     return shrinkage * reach / (2 + constant * longer**2)
 
 
-#: An exponent between the first spikes: a drop does not depend on it, what is covered might.
-_BETWEEN = 0.3
 
 
-def _check(problem: Problem) -> None:
-    """Refuse what `training_loss` does not cover at any exponent of its staircase."""
+def _check(question: str, problem: Problem) -> None:
+    """Refuse what the table does not cover, whatever the exponent."""
     if not isinstance(problem, Problem):
         raise InvalidProblem("problem", problem, "a Problem")
     problem.require_readout()
     if not problem.steps:
         raise InvalidProblem("steps", (), "one step, whose spikes lower the training loss")
-    moved = {f"steps.{i}.exponent": _BETWEEN for i in range(len(problem.steps))}
-    resolve("training_loss", problem.replace(moved), None)
+    resolve(question, problem, None)

@@ -82,6 +82,13 @@ def _or_give_d(advice: str) -> Callable[[Problem, int | None], str]:
     return fix
 
 
+def _isotropic_or_give_d(problem: Problem, d: int | None) -> str:
+    """Inputs with a covariance are met by the equivalent model of one step, at any exponent."""
+    helps = d is None and len(problem.steps) == 1 and problem.teacher.rank == 1
+    way = "pass d to theory.risk, theory.learned_function or theory.equivalent, " if helps else ""
+    return f"{way}inputs=gs.Isotropic(), or simulation"
+
+
 def _rules(*allowed: str) -> Callable[[Problem], bool]:
     return lambda problem: all(step.rule in allowed for step in problem.steps)
 
@@ -128,6 +135,12 @@ CONDITIONS: dict[str, Condition] = {
         "there are at most two steps",
         "the equations for teachers of several directions are those of two steps",
         "two steps, or a teacher of one direction",
+        lambda problem: len(problem.steps) <= 2,
+    ),
+    "two steps": Condition(
+        "there are at most two steps",
+        "the terms are those of two steps",
+        "at most two steps",
         lambda problem: len(problem.steps) <= 2,
     ),
     "no initial output": Condition(
@@ -226,7 +239,7 @@ CONDITIONS: dict[str, Condition] = {
     "isotropic inputs": Condition(
         "inputs are isotropic",
         "the equations are those of isotropic inputs",
-        "inputs=gs.Isotropic(), or simulation",
+        _isotropic_or_give_d,
         lambda problem: problem.inputs.isotropic,
     ),
     "scaled output": Condition(

@@ -274,6 +274,29 @@ RULES: dict[str, Cells] = {
     },
 }  # fmt: skip
 
+#: Of the drops of the training loss between two stairs, whatever the exponent.
+_DROPS = _by(_STAIRCASE, loss.staircase)
+#: Counts and orders that follow from the functions and the exponents, for every teacher.
+_COUNTS = Rule(
+    "§7",
+    build.weights,
+    "theorem (moniri2026)",
+    needs=("two steps", *_SEAMS[:-1]),
+    references=("moniri2026",),
+)
+_ORDERS = replace(_COUNTS, evidence="derived (theory §7)", needs=_SEAMS[:-1])
+_DROP_CELLS: Cells = {
+    **_everywhere(_DROPS),
+    **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
+    **_everywhere(_ONE, _SEVERAL),
+}
+RULES |= {
+    "linear_loss_drop": _DROP_CELLS,
+    "quadratic_loss_drop": _DROP_CELLS,
+    "outlier_count": _everywhere(_COUNTS),
+    "reuse_exponent": _everywhere(_ORDERS),
+}
+
 _MANY_DIRECTIONS = replace(
     _SEVEN,
     needs=("few directions", "centered teacher", "no initial output", "at most two steps", *_SEAMS),
@@ -326,12 +349,22 @@ RULES_OF_MANY: dict[str, Cells] = {
         **{(kind, False): _SCALES for kind in Kind},
         **_of_many(build.model),
     },
+    "outlier_count": RULES["outlier_count"],
+    "reuse_exponent": RULES["reuse_exponent"],
 }
+
+
+#: On inputs with a covariance the model answers before the steps too, as after one of rate zero.
+_AT_REST = dict.fromkeys(
+    ("risk", "weights", "kernel", "features", "learned_function", "degrees_of_freedom"), Kind.LARGE
+)
 
 
 def rule_of(question: str, problem: Problem, given: bool) -> Rule | Absent:
     """The cell of the table for a problem, with d given or in the limit."""
     kind = kind_of(problem)
+    if not problem.inputs.isotropic and kind is Kind.UNTRAINED and given:
+        kind = _AT_REST.get(question, kind)
     if problem.teacher.rank == 1:
         return RULES[question][kind, given]
     return RULES_OF_MANY.get(question, {}).get((kind, given), _MANY)

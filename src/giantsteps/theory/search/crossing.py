@@ -143,6 +143,7 @@ def _stated(problems: Sequence[Problem], quantity: str, d: int | None) -> dict[s
         "assumptions": tuple(dict.fromkeys(a for rule in rules for a in rule.assumptions)),
         "violated": tuple(dict.fromkeys(v for each in violated for v in each)),
         "references": tuple(dict.fromkeys(r for rule in rules for r in rule.references)),
+        "evidence": "; ".join(dict.fromkeys(rule.evidence for rule in rules)),
     }
 
 

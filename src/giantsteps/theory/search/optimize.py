@@ -61,6 +61,8 @@ def optimize(
         With a readout. Fields in ``over`` must not be axes of the grid.
     over : sequence of str
         Paths of numbers: ``"readout.penalty"``, ``"steps.0.rate"``, ``"steps.0.samples"``, ….
+        ``"steps"`` is the number of steps: the samples and the rate of all of them together are
+        split evenly (`Problem.split_steps`), with bounds (1, 5) unless given.
     bounds : mapping, optional
         Path → (lower, upper). By default penalties lie in [1e-6, 1e4], rates in [1e-4, 1] times
         the one that moves the neurons by η̃ = 10 (100 in the limit below exponent 1/2), exponents
@@ -79,6 +81,9 @@ def optimize(
 
     Notes
     -----
+    A budget that is used twice, by the step and by the readout, may beat every split of it:
+    ``Optimum.one_batch`` is that problem, for simulation to judge.
+
     Where the theory has no answer inside the bounds (a penalty that is too small for a saturated
     activation, an exponent on a boundary) the search stays where it has one.
 
@@ -96,6 +101,8 @@ def optimize(
     >>> round(best.arguments["readout.penalty"], 4), round(best.value.test, 6)
     (0.0676, 0.121112)
     """
+    if not isinstance(over, str) and "steps" in over:
+        return _over_steps(problem, over, bounds, budget, d)
     cells = _cells(problem, over, bounds, budget, d)
     spaces = [cell.space for cell in cells]
 
@@ -129,6 +136,54 @@ def optimize(
         for i, cell in enumerate(cells)
     ]
     return _answer(problem, spaces, best, spent, d)
+
+
+def _over_steps(
+    problem: Problem | Grid,
+    over: Sequence[str],
+    bounds: Mapping[str, tuple[float, float]] | None,
+    budget: float | None,
+    d: int | None,
+) -> Optimum:
+    """The best number of equal steps, with the other fields at their best for each number."""
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("over", "steps", "fields that are no axis, for a single problem")
+    if budget is not None:
+        raise InvalidProblem("budget", budget, 'left out with "steps", which keeps their samples')
+    problem.require_readout()
+    others = tuple(path for path in over if path != "steps")
+    for path in others:
+        if path.startswith("steps."):
+            raise InvalidProblem("over", path, 'no field of a step beside "steps"')
+    given = dict(bounds or {})
+    low, high = given.pop("steps", (1, 5))
+    if not (float(low).is_integer() and float(high).is_integer() and 1 <= low <= high):
+        raise InvalidProblem("bounds['steps']", (low, high), "whole numbers, 1 <= lower <= upper")
+    counts = range(int(low), int(high) + 1)
+    split = [problem.split_steps(count) for count in counts]
+    found: list[tuple[Risk, Optimum | None]]
+    if others:
+        inner = [optimize(one, others, given or None, None, d) for one in split]
+        found = [(one.value, one) for one in inner]
+    else:
+        found = [(value, None) for value in risks(split, d)]
+    at = int(np.argmin([float(value.test) for value, _ in found]))
+    value, within = found[at]
+    side = float(at == len(counts) - 1) - float(at == 0)
+    return Optimum(
+        problem=problem,
+        d=d,
+        source=value.source,
+        exact=value.exact,
+        assumptions=value.assumptions,
+        violated=value.violated,
+        evidence=value.evidence,
+        references=value.references,
+        solution=Solution(status="converged", iterations=len(counts)),
+        arguments={"steps": float(counts[at]), **(within.arguments if within else {})},
+        value=value,
+        sides={"steps": side, **(within.sides if within else {})},
+    )
 
 
 @dataclass(frozen=True)
@@ -226,6 +281,7 @@ def _answer(
         exact=value.exact,
         assumptions=value.assumptions,
         violated=value.violated,
+        evidence=value.evidence,
         references=value.references,
         solution=Solution(
             status="converged",

@@ -77,6 +77,8 @@ def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answ
         "kernel": kernel_small.kernel,
         "features": kernel_small.features,
     }
+    if not problem.inputs.isotropic:
+        methods = {"risk": _initial, "kernel": kernel, "features": features}
 
     def before(question: str) -> Answer:
         untrained = problem.untrained()
@@ -105,8 +107,24 @@ def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> l
     models = _models(problems, claims, d)
     sized = problems if d is None else [problem.realised(d) for problem in problems]
     cells = [(m, p.require_readout()) for m, p in zip(models, sized, strict=True)]
-    initial = small.untrained_risk(problems, claims, d)
-    return risk_of_models(cells, initial, claims)
+    return risk_of_models(cells, _initial(problems, claims, d), claims)
+
+
+def _initial(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
+    """Errors before the steps."""
+    if all(problem.inputs.isotropic for problem in problems):
+        return small.untrained_risk(problems, claims, d)
+    found: list[Risk] = []
+    for problem, claim in zip(problems, claims, strict=True):
+        if problem.inputs.isotropic:
+            found += small.untrained_risk([problem], [claim], d)
+            continue
+        untrained = problem.untrained()
+        sized = untrained if d is None else untrained.realised(d)
+        stated = {**claim, "problem": untrained}
+        cell = structured_step(untrained, d, claim=stated), sized.require_readout()
+        found += risk_of_models([cell], None, [stated])
+    return found
 
 
 def learned_function(

@@ -189,7 +189,8 @@ def _at_level(
         bulk, spike, overlap = _unscaled(neuron, values, rate, neurons, law.second_moment)
         root = np.sqrt(probabilities)
         own = -np.outer(root * values, root * values) / law.second_moment
-        pull = (bulk.totals.mean() * own / np.outer(root, root))[None]
+        along = float((probabilities * values**2) @ bulk.totals) / law.second_moment
+        pull = (along * own / np.outer(root, root))[None]
     if "isotropic bulk" in simplify:
         bulk = NeuronCovariance.isotropic(bulk.totals, 1)
     norms = None

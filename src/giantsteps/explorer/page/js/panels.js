@@ -346,7 +346,7 @@
       panel.content.replaceChildren(GS.el("div", { class: "scale" }, GS.el("span", {}, GS.schema.quantities[panel.answer.quantity]), GS.format(low, 3), GS.el("span", { class: "ramp", style: `background:${GS.rampCss(map)}` }), GS.format(high, 3)));
       const drawn = lines.filter((line) => line.pieces.length);
       panel.legend(drawn.map((line) => ({ name: line.label, colour: GS.colour("--ink"), style: ["solid", "dashed", "dotted"][lines.indexOf(line) % 3] })));
-      const text = `${GS.schema.quantities[panel.answer.quantity]} over ${GS.fieldName(x.path)} and ${GS.fieldName(y.path)}; the circle is the current problem. ${drawn.length ? `Lines: ${drawn.map((line) => line.label).join("; ")}.` : "No critical line crosses this range."}`;
+      const text = `${GS.schema.quantities[panel.answer.quantity]} over ${GS.fieldName(x.path)} and ${GS.fieldName(y.path)}; the circle is the current problem. ${drawn.length ? `Lines: ${drawn.map((line) => line.label).join("; ")}.` : GS.backend.isStatic ? "Critical lines are drawn in the explorer itself." : "No critical line crosses this range."}`;
       panel.caption.textContent = text;
       panel.plot.setAttribute("aria-label", text);
     },

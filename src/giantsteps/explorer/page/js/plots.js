@@ -175,20 +175,32 @@
     return `linear-gradient(90deg, ${ramp.map((c) => `rgb(${c})`).join(", ")})`;
   };
 
-  /** Values lie evenly along both axes as they are drawn, so that a small image can be stretched. */
+  /** Where each of `count` even places along a drawn axis lies among its values: [left index, share]. */
+  const places = ({ values, log }, count) => {
+    const at = log ? values.map(Math.log) : values, last = at.length - 1;
+    return Array.from({ length: count }, (_, k) => {
+      const t = at[0] + ((at[last] - at[0]) * k) / (count - 1);
+      let i = 0;
+      while (i < last - 1 && at[i + 1] < t) i++;
+      return [i, (t - at[i]) / (at[i + 1] - at[i])];
+    });
+  };
+
+  /** A small image, linear between the values, stretched over the frame; empty where one is missing. */
   const drawMap = (u, map) => clipped(u, (ctx) => {
-    const [low, high] = GS.mapRange(map), ramp = GS.mapRamp(map);
-    const rows = map.values.length, columns = map.values[0].length;
-    const image = new ImageData(columns, rows);
-    map.values.forEach((row, j) => row.forEach((value, i) => {
-      const colour = value === null ? [0, 0, 0, 0] : [...colourAt(ramp, high > low ? (value - low) / (high - low) : 0.5), 255];
-      image.data.set(colour, 4 * ((rows - 1 - j) * columns + i));
+    const SIDE = 72, [low, high] = GS.mapRange(map), ramp = GS.mapRamp(map), v = map.values;
+    const image = new ImageData(SIDE, SIDE), across = places(map.x, SIDE);
+    places(map.y, SIDE).forEach(([j, b], row) => across.forEach(([i, a], column) => {
+      const corners = [v[j][i], v[j][i + 1], v[j + 1][i], v[j + 1][i + 1]];
+      if (corners.includes(null)) return;
+      const value = (1 - b) * ((1 - a) * corners[0] + a * corners[1]) + b * ((1 - a) * corners[2] + a * corners[3]);
+      image.data.set([...colourAt(ramp, high > low ? (value - low) / (high - low) : 0.5), 255], 4 * ((SIDE - 1 - row) * SIDE + column));
     }));
-    const small = GS.el("canvas", { width: columns, height: rows });
+    const small = GS.el("canvas", { width: SIDE, height: SIDE });
     small.getContext("2d").putImageData(image, 0, 0);
     const { left, top, width, height } = u.bbox;
     // The middle of an outer pixel lies on the frame.
-    const dx = width / (columns - 1), dy = height / (rows - 1);
+    const dx = width / (SIDE - 1), dy = height / (SIDE - 1);
     ctx.imageSmoothingQuality = "high";
     ctx.drawImage(small, left - dx / 2, top - dy / 2, width + dx, height + dy);
   });

@@ -114,7 +114,7 @@
       note.hidden = false;
       note.textContent = entry.sentence + (entry.figure ? ` The figure itself: giantsteps figure ${entry.figure}.` : "");
     });
-    if (GS.backend.isStatic) $("take").hidden = true;
+    if (GS.backend.isStatic) $("take").hidden = $("gallery").parentElement.hidden = true;
   };
 
   /** Put the page into a given state. */

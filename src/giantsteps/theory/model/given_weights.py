@@ -1,0 +1,273 @@
+r"""Ridge regression on features with given weights, however they were trained (theory §4, §5c).
+
+Let u be the directions that the columns of W have in common, k the coordinates of the input along
+them and g ~ N(0, W_⊥ᵀW_⊥) what the neurons see beside them. Given k, features have the mean and
+the covariance
+
+.. math:: μ_j(k) = E σ(s_j·k + g_j),\qquad
+          Ω_{ij}(k) = \sum_{l ≥ 1} b_{li}(k)\, b_{lj}(k) \cos(w_i, w_j)_⊥^l,
+
+b_lj the normalised Hermite coefficients of z ↦ σ(s_j·k + ‖w_⊥j‖z): l = 1, 2 exactly, and of higher
+ones the diagonal, as no two neurons are aligned beside u. A sample at k counts with the weight
+ω(k), and
+
+.. math:: A = (λ + E_k[ωM])^{-1},\quad M = Ω + μμ^⊤,\qquad
+          ω = \frac1{1 + V},\quad V(k) = n^{-1}\operatorname{tr} M(k)A,
+.. math:: \bar a = A\,E_k[ω\,E(yφ|k)],\qquad
+          err(k) = E[(y - φ^⊤\bar a)²|k] + n^{-1}E_{k'}\bigl[ω²(k')\,err(k')
+          \operatorname{tr} M(k)A\,M(k')A\bigr],
+.. math:: R + Δ = E_k[err],\qquad \text{train} = E_k[ω²\,err] .
+
+Without common directions there is one k, and this is the effective penalty κ = λ/ω of theory §4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import lapack
+
+from giantsteps.errors import NotConverged
+from giantsteps.functions import Function
+from giantsteps.gaussian import Rule, smoothed
+from giantsteps.theory.model.classification import Predicted, jumps_of_link, wrong_sign
+from giantsteps.theory.model.rules import spike_rule
+from giantsteps.types import FloatArray
+
+__all__ = ["GivenErrors", "GivenFeatures"]
+
+#: A direction is common if the neurons have at least this share of their squared norms along it,
+#: and at most so many are.
+_COMMON, _DIRECTIONS = 0.03, 2
+#: Resolution of k with one common direction, and with two.
+_LEVELS = {1: 1, 2: 0}
+_ROUNDS, _TOLERANCE, _HISTORY = 200, 1e-10, 6
+
+
+@dataclass(frozen=True)
+class GivenErrors:
+    """Test error without noise, training error, probability of a wrong sign, and the solution."""
+
+    test: float
+    train: float
+    wrong_sign: float
+    rounds: int
+    residual: float
+
+
+@dataclass(frozen=True, eq=False)
+class GivenFeatures:
+    """Features σ(⟨w_j, x⟩) of given weights (d, N), and a teacher σ*(⟨x, β*⟩)."""
+
+    activation: Function
+    link: Function
+    weights: FloatArray
+    teacher: FloatArray
+    noise_variance: float
+
+    # -- coordinates ----------------------------------------------------------------------------
+
+    @cached_property
+    def directions(self) -> FloatArray:
+        """u, (d, r): left singular vectors of W along which neurons lean, r ≤ 2."""
+        left, values, _ = np.linalg.svd(self.weights, full_matrices=False)
+        strong = values**2 > _COMMON * float(values @ values)
+        return left[:, : min(int(strong.sum()), _DIRECTIONS)]
+
+    @cached_property
+    def leans(self) -> FloatArray:
+        """s, (N, r)."""
+        return np.asarray(self.weights.T @ self.directions)
+
+    @cached_property
+    def _beside(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """‖w_⊥‖, cosines of the w_⊥ with each other and with the teacher's remainder."""
+        rest = self.weights - self.directions @ self.leans.T
+        norms = np.linalg.norm(rest, axis=0)
+        units = rest / np.where(norms > 0, norms, 1.0)
+        aside = self.teacher - self.directions @ self.overlap
+        size = float(np.linalg.norm(aside))
+        toward = units.T @ aside / size if size > 1e-12 else np.zeros(len(norms))
+        return norms, units.T @ units, toward
+
+    @cached_property
+    def overlap(self) -> FloatArray:
+        """γ, (r,)."""
+        return np.asarray(self.directions.T @ self.teacher)
+
+    @property
+    def remainder(self) -> float:
+        """√(1 − |γ|²)."""
+        return math.sqrt(max(1.0 - float(self.overlap @ self.overlap), 0.0))
+
+    @cached_property
+    def rule(self) -> Rule:
+        """Quadrature of k, nodes (K, r)."""
+        rank = self.leans.shape[1]
+        if not rank:
+            return Rule(np.zeros((1, 0)), np.ones(1))
+        norms = self._beside[0]
+        return spike_rule(_LEVELS[rank], self.leans, norms**2, self.overlap, self.link)
+
+    # -- features and labels given k ------------------------------------------------------------
+
+    @cached_property
+    def _felt(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """μ, b₁, b₂ and the rest of the variance, (N, K) each."""
+        found = smoothed(self.activation, self.leans @ self.rule.nodes.T, self._beside[0][:, None])
+        second = math.sqrt(2.0) * found.quadratic
+        rest = np.maximum(found.residual_variance - second**2, 0.0)
+        return found.mean, found.linear, second, rest
+
+    @cached_property
+    def _wanted(self) -> tuple[FloatArray, FloatArray]:
+        """E[y²| k], (K,), and E[yφ | k], (N, K)."""
+        along = self.rule.nodes @ self.overlap
+        found = smoothed(self.link, along, np.full(len(along), self.remainder))
+        mean, first, second, _ = self._felt
+        toward = self._beside[2][:, None]
+        cross = mean * found.mean + first * found.linear * toward
+        cross = cross + second * math.sqrt(2.0) * found.quadratic * toward**2
+        return found.second_moment + self.noise_variance, cross
+
+    @cached_property
+    def _cosines(self) -> tuple[FloatArray, FloatArray]:
+        """cos and cos² of different neurons, with zeros on the diagonal."""
+        first = self._beside[1].copy()
+        np.fill_diagonal(first, 0.0)
+        return first, first**2
+
+    @cached_property
+    def _diagonal(self) -> FloatArray:
+        """Ω_jj(k), (N, K)."""
+        _, first, second, rest = self._felt
+        return np.asarray(first**2 + second**2 + rest)
+
+    def mixed(self, weights: FloatArray) -> FloatArray:
+        """Σ_k weights_k M(k), (N, N)."""
+        mean, first, second, _ = self._felt
+        found = (mean * weights) @ mean.T
+        for part, cosine in zip((first, second), self._cosines, strict=True):
+            found += ((part * weights) @ part.T) * cosine
+        found[np.diag_indices_from(found)] += self._diagonal @ weights
+        return np.asarray(found)
+
+    def traces(self, matrix: FloatArray) -> FloatArray:
+        """tr M(k)B of a symmetric B, (K,)."""
+        mean, first, second, _ = self._felt
+        found = np.diag(matrix) @ self._diagonal + (mean * (matrix @ mean)).sum(axis=0)
+        for part, cosine in zip((first, second), self._cosines, strict=True):
+            found = found + (part * ((cosine * matrix) @ part)).sum(axis=0)
+        return np.asarray(found)
+
+    # -- the readout ----------------------------------------------------------------------------
+
+    def errors(self, samples: int, penalty: float, classify: bool = False) -> GivenErrors:
+        """Errors of ridge regression on n samples."""
+        scale = float(self._diagonal.mean())
+        inverse, omega, rounds, residual = self._solve(samples, max(penalty, 1e-12 * scale))
+        weights = self.rule.weights
+        square, cross = self._wanted
+        fitted = inverse @ (cross @ (weights * omega))  # ā
+        fit = fitted @ self._felt[0]
+        power = self.traces(np.outer(fitted, fitted))  # āᵀMā
+        known = square - 2 * (fitted @ cross) + power
+
+        def noise(error: FloatArray) -> FloatArray:
+            """What the errors at k' add to those at k, n⁻¹E[ω² err tr M(k)AM(k')A]."""
+            inner = self.mixed(weights * omega**2 * error)
+            return self.traces(inverse @ inner @ inverse) / samples
+
+        error = _linear(known, noise)
+        wrong = math.nan
+        if classify:
+            wrong = self._wrong(fitted, fit, power - fit**2 + noise(error))
+        return GivenErrors(
+            test=float(weights @ error) - self.noise_variance,
+            train=float((weights * omega**2) @ error),
+            wrong_sign=wrong,
+            rounds=rounds,
+            residual=residual,
+        )
+
+    def _solve(self, samples: int, penalty: float) -> tuple[FloatArray, FloatArray, int, float]:
+        """A, ω(k), and how they were found: V by iteration from above with Anderson's mixing."""
+        weights = self.rule.weights
+        value = np.log(self.traces(np.eye(len(self.leans))) / (samples * penalty))
+        past: list[tuple[FloatArray, FloatArray]] = []
+        for rounds in range(1, _ROUNDS + 1):
+            omega = 1.0 / (1.0 + np.exp(value))
+            inverse = _inverse(self.mixed(weights * omega), penalty)
+            gap = np.log(self.traces(inverse) / samples) - value
+            residual = float(np.abs(gap).max())
+            if residual < _TOLERANCE:
+                return inverse, omega, rounds, residual
+            past = [*past[-_HISTORY:], (value, gap)]
+            value = _mixed_step(past)
+        raise NotConverged(
+            f"the leverages of {len(self.leans)} given neurons on {samples} samples",
+            residual,
+            _ROUNDS,
+            "a larger penalty, or samples further from the number of neurons",
+        )
+
+    def _wrong(self, fitted: FloatArray, fit: FloatArray, variance: FloatArray) -> float:
+        """The probability that prediction and teacher have different signs."""
+        _, first, second, _ = self._felt
+        toward = self._beside[2]
+        slope, bend = (fitted * toward) @ first, (fitted * toward**2) @ second / math.sqrt(2.0)
+        along, rest = self.rule.nodes @ self.overlap, self.remainder
+        predicted = Predicted(self.rule.weights, fit, slope, bend, variance)
+        return wrong_sign(
+            predicted,
+            lambda z: np.asarray(self.link(along[:, None] + rest * z), dtype=float),
+            jumps_of_link(self.link, along, rest),
+        )
+
+
+def _inverse(matrix: FloatArray, penalty: float) -> FloatArray:
+    """(penalty + matrix)⁻¹ of a positive semidefinite matrix."""
+    matrix[np.diag_indices_from(matrix)] += penalty
+    factor, bad = lapack.dpotrf(matrix, lower=1, overwrite_a=1)
+    if bad:
+        raise NotConverged(
+            "the inverse of the features' second moments", 1.0, 1, "a larger penalty"
+        )
+    lower, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+    found = np.tril(lower)
+    return np.asarray(found + np.tril(found, -1).T)
+
+
+def _mixed_step(past: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """The next value by Anderson's mixing of the values and gaps so far."""
+    value, gap = past[-1]
+    if len(past) == 1:
+        return value + gap
+    changes = np.stack([value - old for old, _ in past[:-1]], axis=1)
+    slopes = np.stack([gap - old for _, old in past[:-1]], axis=1)
+    share = np.linalg.lstsq(slopes, gap, rcond=1e-10)[0]
+    step = gap - (changes + slopes) @ share
+    return np.asarray(value + np.clip(step, -3.0, 3.0))
+
+
+def _linear(known: FloatArray, apply: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """The solution of x = known + T x, T positive with spectral radius below one (Krylov space)."""
+    basis = [known / np.linalg.norm(known)]
+    images: list[FloatArray] = []
+    size = float(np.linalg.norm(known))
+    found = known
+    for _ in range(len(known) + 1):
+        images.append(basis[-1] - np.asarray(apply(basis[-1])))
+        matrix = np.stack(images, axis=1)
+        share = np.linalg.lstsq(matrix, known, rcond=None)[0]
+        found = np.stack(basis, axis=1) @ share
+        rest = images[-1] - sum(b * (b @ images[-1]) for b in basis)
+        left = float(np.linalg.norm(rest))
+        if float(np.linalg.norm(known - matrix @ share)) < 1e-10 * size or left < 1e-12:
+            break
+        basis.append(rest / left)
+    return np.asarray(found)
