@@ -99,7 +99,6 @@ def _change(a: np.ndarray, b: np.ndarray) -> float:
 
 #: Problems whose answers still move, and by what; none is left out of the comparison elsewhere.
 KNOWN = {
-    8: "two steps with a cubic activation: a penalty that is not positive",
     16: "two steps of a centred ReLU, labels of a cubic teacher: 2e-7",
 }
 #: Problems of the default tier, by what is asked.

@@ -233,7 +233,6 @@ def test_learned_function_along_spike_and_teacher() -> None:
         model.learned_function(readout, along="sideways")  # type: ignore[arg-type]
 
 
-@pytest.mark.xfail(reason="last bits depend on where a cell stands in its stack")
 def test_cell_does_not_depend_on_its_batch() -> None:
     for law, activation, d in (
         ("constant", "tanh", None),

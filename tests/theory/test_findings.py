@@ -125,9 +125,9 @@ def test_6_rare_neurons_stay_in_the_bulk():
         np.linalg.svd(np.asarray(simulation.run(rare, 400, seed).arrays["W1"]), compute_uv=False)[1]
         for seed in range(5)
     ]
-    spread = np.std(below_the_spike, ddof=1)  # their number varies from network to network
-    assert abs(top - np.mean(below_the_spike)) < 2 * spread
-    assert np.mean(below_the_spike) - 2 * spread > 2.25
+    # Three such neurons of 600 end somewhat below the edge that many of them would have.
+    assert top == pytest.approx(3.99, abs=0.02)
+    assert 0.8 * top < np.mean(below_the_spike) < top
 
 
 @pytest.mark.parametrize("activation", ["tanh", "sin"])
@@ -243,18 +243,16 @@ def test_15_degrees_of_freedom_at_large_penalties(penalty):
     assert found.df2 == pytest.approx(series, rel=1e-9 + 20 / found.kappa**2)
 
 
-@pytest.mark.parametrize(
-    "penalty",
-    [1e4, 1e6, 1e9],
-)
+@pytest.mark.parametrize("penalty", [1e5, 1e6, 1e9])
 def test_15_degrees_of_freedom_of_the_model_at_large_penalties(penalty):
     """κ²df₂ tends to a constant: c(1 + b/κ), known from smaller penalties."""
     near, far, found = (
-        theory.degrees_of_freedom(problem(rate=1.0, penalty=p)) for p in (1e2, 1e3, penalty)
+        theory.degrees_of_freedom(problem(rate=1.0, penalty=p)) for p in (1e3, 1e4, penalty)
     )
     one, two = near.df2 * near.kappa**2, far.df2 * far.kappa**2
     limit = (far.kappa * two - near.kappa * one) / (far.kappa - near.kappa)
-    assert found.df2 * found.kappa**2 == pytest.approx(limit, rel=1e-4)
+    slope = (two - limit) * far.kappa
+    assert found.df2 * found.kappa**2 == pytest.approx(limit + slope / found.kappa, rel=2e-5)
     assert 0 < found.df2 < found.df1 < 1
 
 
