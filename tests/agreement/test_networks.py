@@ -47,8 +47,6 @@ REFUSED = {
     "t3 tanh gauss previous", "t3 tanh const previous", "muon gauss", "prev readout e.5",
     "prev readout e0", "cov two t2",
 }  # fmt: skip
-#: Answers that should be there and are not.
-MISSING = {"unscaled e0 relu gauss": "quadratures of an unscaled ReLU do not settle"}
 
 
 def inputs(given: dict[str, Any]) -> Any:
@@ -96,15 +94,7 @@ def excess(answer: Any, name: str, d: int, quantity: str) -> float:
 ASKED = [key for key in BY_NAME if key[0] not in REFUSED]
 
 
-@pytest.mark.parametrize(
-    ("name", "d"),
-    [
-        pytest.param(*key, marks=pytest.mark.xfail(strict=True, reason=MISSING[key[0]]))
-        if key[0] in MISSING
-        else key
-        for key in ASKED
-    ],
-)
+@pytest.mark.parametrize(("name", "d"), ASKED)
 def test_networks_have_the_errors_of_the_theory(name: str, d: int) -> None:
     answer = theory.risk(problem(name, d), d=d)
     if (name, d) not in OUTSIDE:
