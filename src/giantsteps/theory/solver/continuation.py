@@ -16,7 +16,7 @@ __all__ = ["Continuation", "Solver", "State"]
 _ANGLES = (0.7, 0.4, 0.2, 0.08, 0.02)
 #: Rounds on the way, rounds at the end, and the first factor of careful steps.
 _ON_THE_WAY, _ATTEMPT, _SHRINK = 5, 20, 0.3
-_ENOUGH = 1e-7
+_ENOUGH = 1e-6
 _SHORTEST = 0.99
 #: Relative distance of a known point that is worth starting from, and how many are kept.
 _CLOSE, _MEMORY = 0.3, 1024

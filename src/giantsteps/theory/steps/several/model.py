@@ -289,7 +289,8 @@ def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
     r = law.labels.nodes
     unit = r / law.length
     powers = [unit, unit, r**2, r**3, r, r**2]
-    some = 3 + 2 * bool(np.any(law.tilt)) if trained.fluctuations else 0
+    known = trained.fluctuations and np.any(law.moved)  # a step of rate zero has none
+    some = 3 + 2 * bool(np.any(law.tilt)) if known else 0
     count = some + 2
     carry = np.zeros((count, 1))
     carry[-1] = 1.0
