@@ -50,7 +50,7 @@ def numbers(answer: answers.Answer) -> dict[str, np.ndarray]:
     return {name: np.asarray(values) for name, (_, values) in answer._variables().items()}
 
 
-@pytest.mark.parametrize("asked", QUESTIONS.values(), ids=str)
+@pytest.mark.parametrize("asked", QUESTIONS.values(), ids=list(QUESTIONS))
 def test_a_row_is_complete(asked: Question) -> None:
     assert QUESTIONS[asked.name] is question(asked.name) is asked
     assert asked.sides

@@ -75,7 +75,7 @@ def serve(
         )
         app = application(settings)
 
-        class Server(uvicorn.Server):  # type: ignore[name-defined]
+        class Server(uvicorn.Server):  # type: ignore[misc, name-defined]
             """Answers requests that are under way before it closes."""
 
             async def shutdown(self, sockets: Any = None) -> None:
