@@ -21,6 +21,8 @@ types: $(VENV)/.dev
 # One worker per core, one BLAS thread per worker; a file's tests share its fixtures.
 unit: $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	OPENBLAS_CORETYPE=Prescott OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+		$(BIN)/python -m pytest -n auto tests/golden
 
 test-slow: $(VENV)/.dev      ## the tests that take minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m slow

@@ -353,7 +353,7 @@ _ROWS = (
     ),
     _question(
         "trajectory", "Trajectory", "errors, outliers and overlaps after each step", "ts",
-        needs_step=True, theory_version=1, simulation_version=1, options={"top": _LEADING},
+        needs_step=True, theory_version=1, simulation_version=2, options={"top": _LEADING},
         quantities=_trajectory_quantities,
     ),
     _question(

@@ -230,6 +230,7 @@ def test_a_simulation_can_be_cancelled(page: Page) -> None:
     assert not page.js("return document.getElementById('simulate-run').disabled")
 
 
+@pytest.mark.slow
 def test_the_gallery_and_the_tour_are_states_of_the_page(page: Page) -> None:
     page.open()
     assert page.js("return GS.gallery.length") == len(GALLERY)

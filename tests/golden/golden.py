@@ -156,7 +156,9 @@ def differences(old: Mapping[str, list[float]], new: Mapping[str, list[float]]) 
     changed = [f"{name} is {'gone' if name in old else 'new'}" for name in old.keys() ^ new.keys()]
     for name in old.keys() & new.keys():
         a, b = old[name], new[name]
-        near = (math.isclose(x, y, rel_tol=RTOL, abs_tol=ATOL) for x, y in zip(a, b))
+        # A number that vanishes is known to rounding of those beside it.
+        small = max([ATOL, *(1e-9 * abs(x) for x in a if math.isfinite(x))])
+        near = (math.isclose(x, y, rel_tol=RTOL, abs_tol=small) for x, y in zip(a, b))
         same = ((x != x and y != y) for x, y in zip(a, b))  # both NaN
         if len(a) != len(b) or not all(map(max, near, same)):
             changed.append(f"{name}: {a} became {b}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import SingularValues
 from giantsteps.problem import Ridge
+from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.kernel_spectrum import KernelSpectrum, Outlier
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
@@ -20,6 +22,11 @@ __all__ = ["features_of_model", "kernel_of_model", "weights_of_model"]
 
 #: Highest monomial that a spike of the features is compared with.
 _MONOMIALS = 4
+_DEGREES = np.arange(1, _MONOMIALS + 1)
+#: Types of less than so many neurons are left out of the weights' spectrum, in the limit of so many.
+_UNLIKELY, _MOST = 0.05, 1e9
+#: Negative weights of a quadrature of samples beyond which the bulk is taken to be isotropic.
+_SIGNED = 1e-2
 #: Resolution of the spike coordinates.
 _LEVEL = 0
 #: In the limit every direction is infinitely strong: those weaker than this, relative to the
@@ -61,9 +68,14 @@ def features_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
 def weights_of_model(model: SpikedFeatures) -> Spectrum:
     """Singular values of W; overlaps with the teacher, the first step and the second layer.
 
-    In the limit (p = ∞) outliers are infinite, with finite overlaps.
+    In the limit (p = ∞) outliers are infinite, with finite overlaps. After two steps on one batch with
+    heavy-tailed labels the bulk is taken to be isotropic.
     """
-    used = model if model.bounded is None else model.bounded()
+    used = _likely(model if model.bounded is None else model.bounded())
+    signed = any(-np.minimum(batch.weights, 0.0).sum() > _SIGNED for batch in used.bulk.batches)
+    if model.bounded is None and signed:
+        # The quadrature of a reused sample with heavy-tailed labels is no law of samples.
+        used = replace(used, bulk=NeuronCovariance.isotropic(used.bulk.totals, used.rank))
     spectrum = WeightSpectrum(
         width=model.width,
         neurons=model.neurons,
@@ -84,6 +96,25 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
     )
 
 
+def _likely(model: SpikedFeatures) -> SpikedFeatures:
+    """The model without types that no network of its width has a neuron of."""
+    least = _UNLIKELY / min(model.neurons, _MOST)
+    kept = model.probabilities > least
+    if kept.all():
+        return model
+    probabilities = model.probabilities[kept] / model.probabilities[kept].sum()
+    second = None if model.second_layer is None else model.second_layer[kept]
+    return replace(
+        model,
+        probabilities=probabilities,
+        spikes=model.spikes[kept],
+        bulk=replace(model.bulk, coefficients=model.bulk.coefficients[kept]),
+        second_layer=second,
+        norms=None,
+        pull=None,
+    )
+
+
 def _weight_spike(model: SpikedFeatures, spectrum: WeightSpectrum, value: float) -> Spike:
     """An outlier of W; after several steps its degree is that of the closest polynomial of A."""
     left = model.directions_of_overlap()
@@ -91,9 +122,7 @@ def _weight_spike(model: SpikedFeatures, spectrum: WeightSpectrum, value: float)
     if model.second_layer is not None:
         right["second_layer"] = model.second_layer
         if model.step_directions is not None:
-            basis = _monomials(
-                model.second_layer, model.probabilities, np.arange(1, _MONOMIALS + 1)
-            )
+            basis = _monomials(model.second_layer, model.probabilities, _DEGREES)
             right |= {f"degree {degree}": values for degree, values in basis.items()}
     found = spectrum.overlaps(value, left, right)
     degrees = {name: cosine for name, cosine in found.items() if name.startswith("degree ")}
@@ -121,11 +150,15 @@ def _infinite(model: SpikedFeatures) -> tuple[Spike, ...]:
             name: float(((np.atleast_2d(direction)[:, : model.rank] @ vector) ** 2).sum())
             for name, direction in model.directions_of_overlap().items()
         }
+        degree = None
         if model.second_layer is not None:
             right = model.probabilities * (model.spikes @ vector) / math.sqrt(value)
             square = float(model.probabilities @ model.second_layer**2)
             overlaps["second_layer"] = float(right @ model.second_layer) ** 2 / square
-        found.append(Spike(value=math.inf, overlaps=overlaps))
+            if model.step_directions is not None:
+                basis = _monomials(model.second_layer, model.probabilities, _DEGREES)
+                degree = max(basis, key=lambda k: abs(float(right @ basis[k])), default=None)
+        found.append(Spike(value=math.inf, overlaps=overlaps, degree=degree))
     return tuple(found)
 
 

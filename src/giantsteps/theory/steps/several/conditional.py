@@ -10,7 +10,8 @@ from giantsteps.types import FloatArray
 
 __all__ = ["Conditional", "conditional_rule"]
 
-_BREAKDOWN = 1e-10
+#: Size, relative to that of r, of what a further node would add: its square is what is lost.
+_BREAKDOWN = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +47,7 @@ def conditional_rule(
     scale = np.where(scale > 0, scale, 1.0)
     x = values / scale
     jacobi = np.zeros((cells, count, count))
-    before, current = np.zeros_like(x), np.ones_like(x)
-    beside = np.zeros(cells)
+    current, known = np.ones_like(x), [np.ones_like(x)]
     along = np.zeros((2, cells, count))
     for j in range(count):
         along[0, :, j] = (current * (weights * z)).sum(axis=1)
@@ -56,12 +56,16 @@ def conditional_rule(
         jacobi[:, j, j] = middle
         if j + 1 == count:
             break
-        following = (x - middle[:, None]) * current - beside[:, None] * before
+        following = x * current
+        for _ in range(2):  # orthogonal to rounding
+            for other in known:
+                following = following - (following * other * weights).sum(axis=1)[:, None] * other
         beside = np.sqrt((following**2 * weights).sum(axis=1))
         beside = np.where(beside > _BREAKDOWN, beside, 0.0)
         jacobi[:, j, j + 1] = jacobi[:, j + 1, j] = beside
         inverse = np.where(beside > 0, 1.0 / np.where(beside > 0, beside, 1.0), 0.0)
-        before, current = current, following * inverse[:, None]
+        current = following * inverse[:, None]
+        known.append(current)
     nodes, vectors = np.linalg.eigh(jacobi)
     top = vectors[:, 0]
     first, second = (top * np.einsum("cj,cjq->cq", part, vectors) for part in along)

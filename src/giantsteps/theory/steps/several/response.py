@@ -31,7 +31,7 @@ _REACH, _PANEL = 8.5, 4.25
 #: Panels of the law of h and nodes on each; spacing and degree of tabulated functions.
 _WIDTH, _ORDER, _SPACING, _SPLINE_DEGREE = 1.5, 12, 0.1, 7
 #: Nodes of one type.
-_AFFORDABLE = 200_000
+_AFFORDABLE = 600_000
 
 
 @dataclass(frozen=True, eq=False)
