@@ -23,7 +23,7 @@ __all__ = ["features_of_model", "kernel_of_model", "weights_of_model"]
 #: Highest monomial that a spike of the features is compared with.
 _MONOMIALS = 4
 _DEGREES = np.arange(1, _MONOMIALS + 1)
-#: Types of less than so many neurons are left out of the weights' spectrum, in the limit of so many.
+#: Types of less than so many neurons are left out of the weights' spectrum; in the limit of these.
 _UNLIKELY, _MOST = 0.05, 1e9
 #: Negative weights of a quadrature of samples beyond which the bulk is taken to be isotropic.
 _SIGNED = 1e-2
@@ -68,8 +68,8 @@ def features_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
 def weights_of_model(model: SpikedFeatures) -> Spectrum:
     """Singular values of W; overlaps with the teacher, the first step and the second layer.
 
-    In the limit (p = ∞) outliers are infinite, with finite overlaps. After two steps on one batch with
-    heavy-tailed labels the bulk is taken to be isotropic.
+    In the limit (p = ∞) outliers are infinite, with finite overlaps. After two steps on one batch
+    with heavy-tailed labels the bulk is taken to be isotropic.
     """
     used = _likely(model if model.bounded is None else model.bounded())
     signed = any(-np.minimum(batch.weights, 0.0).sum() > _SIGNED for batch in used.bulk.batches)
