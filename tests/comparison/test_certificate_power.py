@@ -177,6 +177,7 @@ def test_a_planted_error_is_found_among_all(monkeypatch: pytest.MonkeyPatch, equ
     assert set(wrong) <= {group.name for group in found.groups if not group.passed}
 
 
+@pytest.mark.slow
 @pytest.mark.agreement
 def test_the_short_certificate(tmp_path: Path) -> None:
     """What ``giantsteps certify --short`` runs: it passes, and says how little it would see."""

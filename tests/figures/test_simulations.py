@@ -81,6 +81,7 @@ def test_one_that_was_interrupted_goes_on(
     assert (tmp_path / csv).read_bytes() == (tmp_path / "whole" / csv).read_bytes()
 
 
+@pytest.mark.slow
 def test_another_device_finds_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy_on: Any
 ) -> None:

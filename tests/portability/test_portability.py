@@ -106,7 +106,7 @@ FEW = {"errors": (10, 9), "spectra": (12, 2)}
 ALL = {"errors": 70, "spectra": 60}
 
 
-@pytest.mark.parametrize("kind", FEW)
+@pytest.mark.parametrize("kind", ["errors", pytest.param("spectra", marks=pytest.mark.slow)])
 def test_processes_agree_to_the_last_bit(kind: str) -> None:
     first, count = FEW[kind]
     one = shaken(first, count, kind)
