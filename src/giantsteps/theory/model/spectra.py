@@ -71,6 +71,12 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
     In the limit (p = ∞) outliers are infinite, with finite overlaps. After two steps on one batch
     with heavy-tailed labels the bulk is taken to be isotropic.
     """
+    if model.bulk.inputs is not None:
+        raise NotCovered(
+            "the singular values of W on inputs with a covariance",
+            "the model has the weights Σ^{1/2}W",
+            "risk, kernel and features, or simulation.weights",
+        )
     used = _likely(model if model.bounded is None else model.bounded())
     signed = any(-np.minimum(batch.weights, 0.0).sum() > _SIGNED for batch in used.bulk.batches)
     if model.bounded is None and signed:

@@ -242,6 +242,12 @@ CONDITIONS: dict[str, Condition] = {
         _isotropic_or_give_d,
         lambda problem: problem.inputs.isotropic,
     ),
+    "isotropic for weights": Condition(
+        "inputs are isotropic",
+        "the equations of the singular values of W are those of isotropic inputs",
+        "theory.risk, theory.kernel and theory.features with d given, or simulation.weights",
+        lambda problem: problem.inputs.isotropic,
+    ),
     "scaled output": Condition(
         'the network starts with a small output, output="scaled"',
         "the equations are those of a network whose output starts small",

@@ -140,6 +140,16 @@ def _of_model(method: object, limit: bool = True) -> Cells:
     }
 
 
+def _on_isotropic_inputs(cells: Cells) -> Cells:
+    """The model of inputs with a covariance has the weights Σ^{1/2}W."""
+    return {
+        cell: replace(rule, needs=(*rule.needs, "isotropic for weights"))
+        if isinstance(rule, Rule)
+        else rule
+        for cell, rule in cells.items()
+    }
+
+
 def _everywhere(rule: Rule | Absent, kinds: tuple[Kind, ...] = tuple(Kind)) -> Cells:
     return {(kind, given): rule for kind in kinds for given in (False, True)}
 
@@ -184,7 +194,7 @@ def _spectra(model: object, before: object) -> Cells:
 #: Question → (kind, d is given) → rule.
 RULES: dict[str, Cells] = {
     "weights": {
-        **_of_model(build.weights),
+        **_on_isotropic_inputs(_of_model(build.weights)),
         **_everywhere(
             Rule("§1", first.weights, "theorem (Marchenko–Pastur)", needs=()), (Kind.UNTRAINED,)
         ),
@@ -356,7 +366,7 @@ RULES_OF_MANY: dict[str, Cells] = {
 
 #: On inputs with a covariance the model answers before the steps too, as after one of rate zero.
 _AT_REST = dict.fromkeys(
-    ("risk", "weights", "kernel", "features", "learned_function", "degrees_of_freedom"), Kind.LARGE
+    ("risk", "kernel", "features", "learned_function", "degrees_of_freedom"), Kind.LARGE
 )
 
 
