@@ -206,13 +206,6 @@ def generic_outlier(strength: ArrayLike, bulk: SampleCovariance) -> Outlier:
     m_n, m_N  ``bulk``      its Stieltjes transform and its companion
     ========  ============  ===============================================
 
-    ========  ============  ===============================================
-    symbol    argument      meaning
-    ========  ============  ===============================================
-    θ         ``strength``  not negative and finite
-    m_n, m_N  ``bulk``      its Stieltjes transform and its companion
-    ========  ============  ===============================================
-
     Parameters
     ----------
     strength : array_like

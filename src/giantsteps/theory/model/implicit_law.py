@@ -161,7 +161,7 @@ class ImplicitLaw(Law):
         for _ in range(_BISECTIONS):
             todo = np.flatnonzero(np.isnan(edges))
             state, gap = settle(self._branch, self._branch.near(outside[todo]), outside[todo])
-            found, _ = follow_to_fold(self._branch, state, outside[todo], within[todo])
+            found = follow_to_fold(self._branch, state, outside[todo], within[todo])
             edges[todo] = np.where(gap <= _SOLVED, found, np.nan)
             close = np.abs(outside - within) <= _EDGE_TOLERANCE * outside
             edges = np.where(np.isnan(edges) & close, outside, edges)

@@ -30,24 +30,6 @@ def reuse_exponent(problem: Problem) -> int | None:
     σ^{(k)}  ``activation``                   its k-th derivative
     =======  ===============================  =======================================
 
-    =======  ===============================  =======================================
-    symbol   field of the problem             meaning
-    =======  ===============================  =======================================
-    u        ``teacher``                      ⟨x, β*⟩
-    y        ``teacher``, ``noise_variance``  the label
-    g                                         N(0, 1), what a neuron sees of an input
-    σ^{(k)}  ``activation``                   its k-th derivative
-    =======  ===============================  =======================================
-
-    =======  ===============================  =======================================
-    symbol   field of the problem             meaning
-    =======  ===============================  =======================================
-    u        ``teacher``                      ⟨x, β*⟩
-    y        ``teacher``, ``noise_variance``  the label
-    g                                         N(0, 1), what a neuron sees of an input
-    σ^{(k)}  ``activation``                   its k-th derivative
-    =======  ===============================  =======================================
-
     Parameters
     ----------
     problem : Problem

@@ -42,9 +42,7 @@ def settle(branch: Branch, state: State, x: FloatArray) -> tuple[State, FloatArr
     return state, gap
 
 
-def follow_to_fold(
-    branch: Branch, state: State, x: FloatArray, within: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArray) -> FloatArray:
     r"""Edges of the bulk from points outside it, all side by side.
 
     An edge is a fold: as a function of s, a linear function of the unknowns, x passes through an
@@ -65,8 +63,6 @@ def follow_to_fold(
     -------
     ndarray of shape (E,)
         The edges, or NaN where the search has failed.
-    ndarray of shape (E,)
-        The parameter s there.
     """
     x = np.array(x, dtype=float)
     outside = x.copy()
@@ -89,8 +85,7 @@ def follow_to_fold(
             if np.all(done | lost):
                 break
         between = (x - within) * (x - outside) <= 0
-        edge = np.where(done & between, x, np.nan)
-    return edge, s
+        return np.asarray(np.where(done & between, x, np.nan))
 
 
 def _correct(
