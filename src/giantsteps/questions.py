@@ -20,7 +20,7 @@ from giantsteps.errors import InvalidProblem, NotCovered
 if TYPE_CHECKING:
     from giantsteps.answers import Answer
 
-__all__ = ["QUESTIONS", "RUN_OPTIONS", "Option", "Question", "Side", "question"]
+__all__ = ["QUESTIONS", "Question"]
 
 #: Who answers.
 Side: TypeAlias = Literal["theory", "simulation"]

@@ -148,8 +148,7 @@ class PhaseDiagramDisplay(AxesDisplay):
             For `plot`: ``ax``, ``width``, ``height``.
         """
         from giantsteps.problem import Grid
-        from giantsteps.theory import level_curves
-        from giantsteps.theory.search.quantity import values_of
+        from giantsteps.theory import level_curves, values_of
 
         wanted = [_line(line, quantity) for line in lines]
         grid = Grid(problem, {y: np.asarray(y_values), x: np.asarray(x_values)})

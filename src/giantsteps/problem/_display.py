@@ -6,7 +6,7 @@ import html as _html
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.functions import Function, SingleIndex
-from giantsteps.functions._latex import latex as latex_of
+from giantsteps.functions import latex as latex_of
 from giantsteps.problem._part import Law
 
 if TYPE_CHECKING:
