@@ -46,12 +46,6 @@ class CriticalLine:
         Its name in the legend.
     pieces : tuple of ndarray
         Each of shape (points, 2).
-
-    Examples
-    --------
-    >>> line = CriticalLine("floor", (np.array([[1.0, 2.0], [3.0, 4.0]]),))
-    >>> line.label, line.pieces[0].shape
-    ('floor', (2, 2))
     """
 
     label: str

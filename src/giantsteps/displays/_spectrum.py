@@ -57,14 +57,6 @@ class SpikeMark:
         Squared cosine; NaN if it is not known.
     degree : int or None
         Of the polynomial it carries, written above a predicted spike.
-
-    Examples
-    --------
-    >>> from giantsteps.laws import MarchenkoPastur
-    >>> mark = SpikeMark(value=3.5, overlap=0.6)
-    >>> law = MarchenkoPastur(2.0).singular_values()
-    >>> SpectrumDisplay(law=law, predicted=[mark]).plot().predicted[0].overlap
-    0.6
     """
 
     value: float

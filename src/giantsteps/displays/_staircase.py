@@ -42,12 +42,6 @@ class StaircaseSeries:
         The limit, constant between two thresholds.
     points_x, mean, standard_error : ndarray
         Simulation.
-
-    Examples
-    --------
-    >>> series = StaircaseSeries(label="500", x=np.array([0.1, 0.3]), curve=np.array([0.2, 0.1]))
-    >>> series.curve.size, series.mean.size
-    (2, 0)
     """
 
     label: str

@@ -164,15 +164,7 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
 
 
 def label(path: str, question: str = "") -> str:
-    """The axis label of a field or of a question's quantity, in words.
-
-    Examples
-    --------
-    >>> label("spikes.0.value", "weights")
-    'largest singular value $s_{1}(W)$'
-    >>> label("initial.train")
-    'training error before the steps'
-    """
+    """The axis label of a field or of a question's quantity, in words."""
     for pattern, text in _LABELS.items():
         match = re.fullmatch(pattern, path)
         if match:

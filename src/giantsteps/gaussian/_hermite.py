@@ -46,18 +46,6 @@ def hermite_functions(x: np.ndarray, degree: int) -> np.ndarray:
         Where.
     degree : int
         Highest k.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> from giantsteps.gaussian import gauss_rule
-    >>> rule = gauss_rule()
-    >>> h = hermite_functions(rule.nodes, 3)
-    >>> bool(np.allclose((h * rule.weights) @ h.T, np.eye(4)))
-    True
     """
     values = np.empty((degree + 1, *np.shape(x)))
     values[0] = 1.0
@@ -205,19 +193,6 @@ class Moments:
         μ₂² = E f² − c₀² − μ₁² = E (f − c₀ − μ₁ z)².
     is_odd, is_even, is_centered : bool
         ‖f(z) + f(−z)‖, ‖f(z) − f(−z)‖, |c₀| ≤ 1e-10 ‖f‖.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> from giantsteps.functions import as_function
-    >>> relu = moments(as_function("relu"))
-    >>> isinstance(relu, Moments), relu.is_centered, relu.is_odd
-    (True, False, False)
-    >>> round(relu.mean, 6), round(relu.linear, 6), round(relu.residual_variance, 6)
-    (0.398942, 0.5, 0.090845)
     """
 
     function: Function = field(repr=False)

@@ -38,8 +38,6 @@ def variance_profile(
 
     ``along`` says whether columns or rows have the variances.
 
-    ``along`` says whether columns or rows have the variances.
-
     References
     ----------
     theory §2.

@@ -20,19 +20,7 @@ _TOLERANCE = 1e-12  # on |Λ(ω) − z|, relative to the size of its terms
 
 
 class Population(Protocol):
-    """The law H of the eigenvalues of Σ, on [0, ∞), as `SampleCovariance` uses it.
-
-    References
-    ----------
-    theory §3; fan2020.
-
-    Examples
-    --------
-    >>> from giantsteps.laws import EmpiricalLaw
-    >>> population: Population = EmpiricalLaw([1.0, 2.0])
-    >>> [float(part[0]) for part in population.fractions(np.array([3.0]))]
-    [-0.75, -1.25, 2.125]
-    """
+    """The law H of the eigenvalues of Σ, on [0, ∞), as `SampleCovariance` uses it."""
 
     @property
     def support(self) -> tuple[tuple[float, float], ...]:
@@ -57,18 +45,6 @@ class Subordination(NamedTuple):
         Largest |Λ(ω) − z| relative to the size of its terms.
     iterations : int
         Newton rounds, all continuation steps together.
-
-    References
-    ----------
-    theory §3; fan2020.
-
-    Examples
-    --------
-    >>> from giantsteps.laws import EmpiricalLaw
-    >>> law = SampleCovariance(EmpiricalLaw([1.0, 3.0]), ratio=0.5)
-    >>> found = law.solve(np.array([2.0 + 0.1j]))
-    >>> isinstance(found, Subordination), bool(found.omega.imag > 0), found.residual < 1e-12
-    (True, True, True)
     """
 
     omega: NDArray[Any]
@@ -104,21 +80,6 @@ class SampleCovariance(Law):
         n × N matrix with entries of variance t_j/N).
     ratio : float
         Positive.
-
-    References
-    ----------
-    theory §3; fan2020.
-
-    Examples
-    --------
-    With Σ = I it is the law of Marchenko and Pastur; a spike τ of Σ leaves it above 1 + Γ^{-1/2}.
-
-    >>> from giantsteps.laws import EmpiricalLaw
-    >>> law = SampleCovariance(EmpiricalLaw([1.0]), ratio=4.0)
-    >>> [round(end, 9) for end in law.support[0]], law.atoms
-    ([1.0, 9.0], ((0.0, 0.75),))
-    >>> round(law.critical_spike, 9), float(law.spike(3.0))
-    (1.5, 13.5)
     """
 
     def __init__(self, population: Population, ratio: float) -> None:

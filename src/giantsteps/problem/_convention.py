@@ -145,21 +145,6 @@ class Convention:
         The paper's initialisation, taken where none is given.
     statements : tuple of (str, str)
         What is no formula: the network, the update, the loss.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> from giantsteps.problem import CONVENTIONS
-    >>> list(CONVENTIONS)
-    ['ba2022', 'cui2024', 'moniri2023', 'moniri2026']
-    >>> cui = CONVENTIONS["cui2024"]
-    >>> isinstance(cui, Convention), cui.second_layer
-    (True, 'constant')
-    >>> cui.table()[0]
-    ('width, p/d', 'β', 'beta', 'β = width', 'width = β')
     """
 
     name: str

@@ -19,11 +19,5 @@ INPUTS = tuple(_LAWS)
 
 
 def as_inputs(spec: object, field: str = "inputs") -> Inputs:
-    """Return the law that ``spec`` names: a law, its name, or ``{"law": name, ...parameters}``.
-
-    Examples
-    --------
-    >>> as_inputs({"law": "power_law", "exponent": 0.4})
-    PowerLaw(exponent=0.4, teacher=0.0)
-    """
+    """Return the law that ``spec`` names: a law, its name, or ``{"law": name, ...parameters}``."""
     return as_law(spec, Inputs, _LAWS, field, "a law of the inputs")

@@ -42,17 +42,6 @@ class Inputs(Law, ABC):
     ----------
     law : str
         The name of the law in files and in ``Problem(inputs=...)``.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> law = gs.Covariance(eigenvalues=(1, 3), weights=(0.5, 0.5))
-    >>> isinstance(law, Inputs), law.eigenvalues, law.variances(4).tolist()
-    (True, (0.5, 1.5), [0.5, 0.5, 1.5, 1.5])
     """
 
     @abstractmethod

@@ -31,17 +31,6 @@ class SecondLayer(Law, ABC):
     ----------
     law : str
         The name of the law in files and in ``Init(second_layer=...)``.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> laws = [gs.Gaussian(), gs.Constant(), gs.Vocabulary([-1, 1], [0.5, 0.5])]
-    >>> [isinstance(law, SecondLayer) for law in laws], [law.mean for law in laws]
-    ([True, True, True], [0.0, 1.0, 0.0])
     """
 
     @abstractmethod
@@ -312,12 +301,5 @@ def as_second_layer(spec: object, field: str = "second_layer") -> SecondLayer:
     ------
     InvalidProblem
         When the specification means no law.
-
-    Examples
-    --------
-    >>> as_second_layer("constant")
-    Constant(value=1.0)
-    >>> as_second_layer({"law": "constant", "value": 2.0})
-    Constant(value=2.0)
     """
     return as_law(spec, SecondLayer, _LAWS, field, "a law of the second layer")

@@ -241,15 +241,7 @@ def spread(
 
 
 def quantity(name: str, extra: tuple[str, ...], index: tuple[int, ...]) -> str:
-    """The name that `compare` has for an entry of an array.
-
-    Examples
-    --------
-    >>> quantity("weights.overlap.teacher", ("spike",), (0,))
-    'weights.spikes.0.overlaps.teacher'
-    >>> quantity("risk.by_degree", ("degree",), (2,))
-    'risk.by_degree.2'
-    """
+    """The name that `compare` has for an entry of an array."""
     if extra == ("spike",):
         found = re.fullmatch(r"(\w+\.(?:initial\.)?)(value|degree|overlap)(\.\w+)?", name)
         if found is not None:

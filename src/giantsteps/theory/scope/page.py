@@ -53,19 +53,6 @@ def scope_table() -> str:
     layer, in the limit and at a given d, for activations that are odd, centred, or neither. A cell
     is exact, ≈ (an approximation) or –, with the section of docs/theory; below, in words, what an
     answer needs, what it takes to be exact, and why there is none.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> table = scope_table()
-    >>> table.splitlines()[0]
-    '## theory.weights'
-    >>> row = next(line for line in table.splitlines() if line.startswith("| no step"))
-    >>> row.replace("\N{NO-BREAK SPACE}", " ").split(" | ")[:4]
-    ['| no step', 'any', 'exact §1', 'exact §1']
     """
     return "\n".join(line for question in RULES for line in _section(question)) + "\n"
 

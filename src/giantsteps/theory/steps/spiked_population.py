@@ -60,10 +60,6 @@ class SpikedPopulation:
     s       ``common``    what all neurons share: 2βc₂² through ‖x‖², N c₀² through a mean
     κ       ``shared``    E A/√(E A²)
     ======  ============  ==========================================================
-
-    References
-    ----------
-    theory §3.
     """
 
     bulk: KernelBulk
