@@ -8,8 +8,6 @@ from functools import cache
 from importlib import resources
 from types import MappingProxyType
 
-__all__ = ["bibliography", "bibtex"]
-
 _ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from giantsteps.answers._answer import Answer
 
-__all__ = ["Variable", "columns", "require", "to_csv", "to_frame", "to_xarray"]
-
 #: Names of the axes, and the numbers.
 Variable: TypeAlias = tuple[tuple[str, ...], NDArray[Any]]
 

@@ -16,8 +16,6 @@ from giantsteps.displays._display import Display
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["HeatMapDisplay"]
-
 Array = NDArray[np.float64]
 
 

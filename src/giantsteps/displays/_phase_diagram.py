@@ -17,8 +17,6 @@ from giantsteps.errors import InvalidProblem
 if TYPE_CHECKING:
     from giantsteps.problem import Problem
 
-__all__ = ["CriticalLine", "PhaseDiagramDisplay"]
-
 Array = NDArray[np.float64]
 
 #: Name of a line → quantity, level and label.

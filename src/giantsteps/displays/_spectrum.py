@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from giantsteps.answers import Spectrum
     from giantsteps.laws import Law
 
-__all__ = ["SpectrumDisplay", "SpikeMark"]
-
 Array = NDArray[np.float64]
 
 _FAR = 1.2  # spikes further than this many widths of the bulk above its edge get their own panel

@@ -18,8 +18,6 @@ from giantsteps.gaussian import hermite_coefficients
 if TYPE_CHECKING:
     from giantsteps.answers import Risk
 
-__all__ = ["StaircaseDisplay", "StaircaseSeries"]
-
 Array = NDArray[np.float64]
 
 _EXPONENT = "steps.0.exponent"

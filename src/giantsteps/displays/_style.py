@@ -14,20 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "DOUBLE",
-    "GREY",
-    "MARKERS",
-    "PALETTE",
-    "SINGLE",
-    "STYLE",
-    "colours",
-    "label",
-    "new_axes",
-    "save",
-    "style",
-]
-
 #: Width of one column of a paper, in inches.
 SINGLE = 3.25
 #: Width of both columns of a paper, in inches.

@@ -9,8 +9,6 @@ from typing import Any, Protocol, runtime_checkable
 from ._function import Function, Spec, as_function
 from ._multi_index import MultiIndex, coordinates
 
-__all__ = ["SingleIndex", "Teacher", "as_teacher"]
-
 
 @runtime_checkable
 class Teacher(Protocol):

@@ -18,15 +18,6 @@ from giantsteps.gaussian._quadrature import evaluate, gauss_rule
 if TYPE_CHECKING:
     from giantsteps.functions import Function
 
-__all__ = [
-    "Moments",
-    "hermite_coefficients",
-    "hermite_functions",
-    "hermite_tail",
-    "information_exponent",
-    "moments",
-]
-
 #: What counts as zero relative to ‖f‖ = (E f²)^½, in parity, centring and information exponent.
 ZERO = 1e-10
 #: How far Σ k! c_k² may exceed E f², relative to it.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from giantsteps.functions import Function
 
-__all__ = ["coordinate_rule", "joint_rule", "pair_expectation", "split_rule"]
-
 #: Nodes on each axis by rank: Gauss–Hermite, and Gauss–Legendre on either side of zero.
 HERMITE = {1: 61, 2: 31, 3: 21, 4: 15}
 LEGENDRE = {1: 40, 2: 24, 3: 18}

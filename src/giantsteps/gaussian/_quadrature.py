@@ -18,8 +18,6 @@ import numpy as np
 from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian._panels import WEIGHTS, Panels, edges_of, panel_nodes, refine
 
-__all__ = ["Piecewise", "Rule", "check_function", "evaluate", "expectation", "gauss_rule"]
-
 #: Error of a panel relative to ‖f‖ = (E f²)^½; the sum over panels stays below 1e-12.
 TOLERANCE = 1e-13
 #: The rule covers at least |z| ≤ REACH and never more than |z| ≤ FARTHEST (φ(38.6) underflows).

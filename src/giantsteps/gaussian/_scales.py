@@ -8,8 +8,6 @@ from giantsteps.functions import Function
 from giantsteps.gaussian._hermite import hermite_functions
 from giantsteps.types import FloatArray
 
-__all__ = ["hermite_at_scales"]
-
 _REACH, _ORDER = 9.0, 20
 #: Panels have at most this width, in units of the smallest scale, and there are at most so many.
 _WIDTH, _PANELS = 1.0, 400

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from giantsteps.functions import Function
 
-__all__ = ["Smoothed", "smoothed"]
-
 #: Cells that are resolved and cached together.
 BLOCK = 16
 MAX_PANELS = 4096

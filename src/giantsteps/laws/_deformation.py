@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblem
 from ._sample_covariance import SampleCovariance, find_root
 
-__all__ = ["Outlier", "Outliers", "critical_strength", "generic_outlier", "outlier", "outliers"]
-
 
 class Outlier(NamedTuple):
     """One outlier for each strength θ; arrays of the shape of the strengths.

@@ -12,8 +12,6 @@ from ._empirical import EmpiricalLaw
 from ._sample_covariance import SampleCovariance
 from ._singular_values import SingularValues
 
-__all__ = ["variance_profile"]
-
 
 def variance_profile(
     variances: ArrayLike,

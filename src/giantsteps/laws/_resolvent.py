@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidProblem
 
-__all__ = ["g1", "g1_prime", "g2", "g2_prime", "traces"]
-
 
 def g1(s: ArrayLike, width: ArrayLike) -> NDArray[Any]:
     r"""Normalised trace of the resolvent of W Wᵀ on the side of the inputs.

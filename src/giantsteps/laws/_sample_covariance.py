@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblem, NotConverged
 from ._law import Law
 
-__all__ = ["Population", "SampleCovariance", "Subordination", "find_root"]
-
 _Function = Callable[[NDArray[Any]], NDArray[Any]]
 _SHRINK = 0.25  # ratio of successive imaginary parts in the continuation
 _TOLERANCE = 1e-12  # on |Λ(ω) − z|, relative to the size of its terms

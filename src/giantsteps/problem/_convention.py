@@ -17,8 +17,6 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import integer, number, suggest
 from giantsteps.problem._problem import Problem
 
-__all__ = ["NAMES", "Convention", "Factor", "Row"]
-
 # What formulas call our fields, by path; a star stands for the number of the step.
 NAMES = {
     "width": "width",

@@ -10,8 +10,6 @@ from giantsteps.problem._checks import suggest
 from giantsteps.problem._convention import Convention, Factor, Row
 from giantsteps.problem._problem import Problem
 
-__all__ = ["CONVENTIONS", "conventions_table", "from_convention", "in_convention"]
-
 _BA2022 = Convention(
     name="ba2022",
     rows=(

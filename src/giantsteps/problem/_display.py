@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from giantsteps.problem._problem import Problem
     from giantsteps.problem._step import Step
 
-__all__ = ["grid_html", "html", "label", "latex", "text"]
-
 #: Notebooks align cells to the right unless told otherwise.
 _LEFT = "style='text-align:left'"
 

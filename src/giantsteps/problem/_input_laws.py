@@ -7,8 +7,6 @@ from giantsteps.problem._inputs import Inputs, Isotropic
 from giantsteps.problem._part import as_law
 from giantsteps.problem._power_law import PowerLaw
 
-__all__ = ["INPUTS", "as_inputs"]
-
 _LAWS: dict[str, type[Inputs]] = {
     law.law: law for law in (Isotropic, Covariance, PowerLaw, SpikedCovariance)
 }

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from giantsteps.problem._part import Law
 
-__all__ = ["Array", "Directions", "Inputs", "Isotropic"]
-
 Array = NDArray[np.float64]
 #: Eigenvalues, their shares, and the shares of the teacher.
 Directions = tuple[Array, Array, Array]

@@ -10,8 +10,6 @@ from giantsteps.problem._checks import choice, number
 from giantsteps.problem._part import LATER, Part, set_fields
 from giantsteps.problem._second_layer import Gaussian, SecondLayer, as_second_layer
 
-__all__ = ["BATCHES", "OUTPUTS", "WEIGHTS", "Init", "Ridge", "Sizes"]
-
 BATCHES = ("fresh", "previous")
 WEIGHTS = ("gaussian", "sphere")
 OUTPUTS = ("scaled", "unscaled")

@@ -21,8 +21,6 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import number, numbers
 from giantsteps.problem._part import Law, as_law
 
-__all__ = ["Constant", "Gaussian", "SecondLayer", "Vocabulary", "as_second_layer"]
-
 
 class SecondLayer(Law, ABC):
     """The law of A, where the second layer starts as a_j = A_j / √N (theory §0).

@@ -33,22 +33,6 @@ if TYPE_CHECKING:
     from giantsteps.problem import Problem
     from giantsteps.sweeps._sweep import Sweep
 
-__all__ = [
-    "PARTS",
-    "Results",
-    "address",
-    "check_output",
-    "export",
-    "opened",
-    "quantity",
-    "read",
-    "spread",
-    "summarise",
-    "to_frame",
-    "to_xarray",
-    "values",
-]
-
 #: What theory is called beside a simulated quantity.
 _BESIDE = {"finite width": "theory", "limit": "limit"}
 #: Parts of a quantity in a summary.

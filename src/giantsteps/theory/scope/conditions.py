@@ -11,8 +11,6 @@ from giantsteps.theory.steps.kinds import staircase_level
 from giantsteps.theory.steps.staircase.degrees import spike_degrees
 from giantsteps.theory.steps.teacher import teacher_moments
 
-__all__ = ["CONDITIONS", "Condition"]
-
 
 @dataclass(frozen=True)
 class Condition:

@@ -14,8 +14,6 @@ from giantsteps.theory.scope.table import rule_of
 from giantsteps.theory.steps.kinds import kind_of
 from giantsteps.threads import capped
 
-__all__ = ["answer", "answers", "resolve"]
-
 
 def answer(question: str, target: Problem | Grid, d: int | None, **options: Any) -> Any:
     """Answer ``question`` for a problem or for every cell of a grid."""

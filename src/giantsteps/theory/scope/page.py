@@ -12,8 +12,6 @@ from giantsteps.theory.scope.rule import Absent, Rule
 from giantsteps.theory.scope.table import RULES, rule_of
 from giantsteps.theory.steps.kinds import Kind
 
-__all__ = ["scope_table"]
-
 #: One problem for each row and column: exponents of the steps, …
 _EXPONENTS: dict[Kind, tuple[float, ...]] = {
     Kind.UNTRAINED: (),

@@ -18,8 +18,6 @@ from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.several import summed
 from giantsteps.theory.steps.staircase import loss, risk
 
-__all__ = ["RULES", "RULES_OF_MANY", "rule_of"]
-
 Cells = dict[tuple[Kind, bool], Rule | Absent]
 
 _ONE_DIRECTION = ("single index", "centered teacher")

@@ -21,8 +21,6 @@ from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.steps.spiked_population import PopulationSpike, SpikedPopulation
 
-__all__ = ["features", "kernel"]
-
 
 class _Outlier(NamedTuple):
     """An eigenvalue of K outside the bulk, and squared cosines of its vectors in K and Φ."""

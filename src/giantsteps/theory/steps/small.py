@@ -33,18 +33,6 @@ from giantsteps.theory.steps.several.batches import summed
 from giantsteps.theory.steps.teacher import linear_frame, teacher_moments
 from giantsteps.types import FloatArray as Array
 
-__all__ = [
-    "GaussianFeatures",
-    "RidgeErrors",
-    "degrees_of_freedom",
-    "effective_penalty",
-    "freedom",
-    "learned_function",
-    "ridge_errors",
-    "risk",
-    "untrained_risk",
-]
-
 #: Accuracy of the closed forms.
 _ROUNDING = 1e-14
 _CHEBYSHEV = 64

@@ -11,8 +11,6 @@ from scipy.optimize import brentq
 
 from giantsteps.laws import KernelBulk
 
-__all__ = ["PopulationSpike", "SpikedPopulation"]
-
 _GRID = 201  # points on which sign changes are looked for in an inner gap
 
 

@@ -37,17 +37,6 @@ from giantsteps.theory.steps.small import (
 from giantsteps.theory.steps.staircase.degrees import spike_degrees
 from giantsteps.types import FloatArray as Array
 
-__all__ = [
-    "Prices",
-    "lengthening_of",
-    "loss_staircase",
-    "prices",
-    "regressors",
-    "risk",
-    "staircase_errors",
-    "unpenalised",
-]
-
 
 def lengthening_of(problem: Problem) -> float:
     r"""κ₀, the squared length that the noise of the gradient adds to a neuron, in units of its

@@ -16,8 +16,6 @@ from giantsteps.theory.steps.kinds import Kind, kind_of, staircase_level
 from giantsteps.theory.steps.staircase.degrees import nonzero, spike_degrees
 from giantsteps.theory.steps.staircase.risk import lengthening_of, regressors
 
-__all__ = ["Staircase", "StaircaseSpike", "staircase", "staircase_exponents"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StaircaseSpike:
