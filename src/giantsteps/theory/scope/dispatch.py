@@ -68,6 +68,6 @@ def resolve(question: str, problem: Problem, d: int | None) -> Rule:
         raise NotCovered(what, rule.why, rule.covered)
     for name in rule.needs:
         condition = CONDITIONS[name]
-        if not condition.holds(problem):
+        if not condition.satisfied(problem, d):
             raise NotCovered(what, condition.refusal, condition.advice(problem, d))
     return rule
