@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 
 from giantsteps.laws import KernelBulk
 
+
 @dataclass(frozen=True)
 class PopulationSpike:
     """A spike of Σ and what its unit eigenvector ξ is made of.
