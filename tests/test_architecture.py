@@ -38,7 +38,7 @@ ALLOWED = {
     "comparison": _BOTH | {"campaign", "displays"},
     "sweeps": _BOTH | {"campaign", "comparison", "displays"},
     "figures": _BOTH | {"campaign", "displays"},
-    "practice": _CORE | {"theory", "displays"},
+    "practice": _CORE | {"theory", "campaign", "displays"},
     "explorer": _BOTH | {"campaign", "displays"},
     "cli": _BOTH
     | {"campaign", "comparison", "displays", "sweeps", "figures", "practice", "explorer"},

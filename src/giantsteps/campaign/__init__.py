@@ -20,6 +20,7 @@ from giantsteps.campaign._jobs import operations as operations
 from giantsteps.campaign._progress import Progress as Progress
 from giantsteps.campaign._progress import progress_bar as progress_bar
 from giantsteps.campaign._progress import shown as shown
+from giantsteps.campaign._provenance import provenance as provenance
 from giantsteps.campaign._results import Array as Array
 from giantsteps.campaign._results import Table as Table
 from giantsteps.campaign._results import read_answers as read_answers
@@ -39,6 +40,7 @@ from giantsteps.campaign._status import Status as Status
 from giantsteps.campaign._status import html_table as html_table
 from giantsteps.campaign._status import read_status as read_status
 from giantsteps.campaign._store import Store as Store
+from giantsteps.campaign._values import Outcome as Outcome
 from giantsteps.campaign._values import read_answer as read_answer
 from giantsteps.campaign._workers import TimeLimit as TimeLimit
 from giantsteps.campaign._workers import WorkerLost as WorkerLost

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: What counts as zero relative to ‖f‖ = (E f²)^½, in parity, centring and information exponent.
 ZERO = 1e-10
+#: What is left of a linear function by rounding, relative to the same.
+_ROUNDING = 1e-14
 #: How far Σ k! c_k² may exceed E f², relative to it.
 PARSEVAL = 1e-12
 #: Highest degree of a Hermite coefficient, and of the search for the information exponent.
@@ -253,6 +255,7 @@ def moments(function: Function) -> Moments:
     z, values = rule.nodes, evaluate(function, rule.nodes)
     mean, linear = float(rule.mean(values)), float(rule.mean(values * z))
     square = float(rule.mean(values**2))
+    rest = float(rule.mean((values - mean - linear * z) ** 2))
     mirrored = evaluate(function, -z)
     return Moments(
         function=function,
@@ -260,7 +263,7 @@ def moments(function: Function) -> Moments:
         linear=linear,
         quadratic=float(rule.mean(values * (z**2 - 1))) / 2,
         second_moment=square,
-        residual_variance=float(rule.mean((values - mean - linear * z) ** 2)),
+        residual_variance=rest if rest > _ROUNDING**2 * square else 0.0,
         is_odd=bool(rule.mean((values + mirrored) ** 2) <= ZERO**2 * square),
         is_even=bool(rule.mean((values - mirrored) ** 2) <= ZERO**2 * square),
         is_centered=abs(mean) <= ZERO * square**0.5,

@@ -149,12 +149,6 @@ class SampleCovariance(Law):
         """The τ above which a spike of the population leaves the bulk: Λ' = 0, Λ = edge."""
         return float(self._critical_points[-1, 1])
 
-    @property
-    def inner_gaps(self) -> tuple[tuple[float, float], ...]:
-        """Intervals of τ between parts of the population that map to gaps inside the support."""
-        ends = self._critical_points
-        return tuple((float(lo), float(hi)) for lo, hi in zip(ends[:-1, 1], ends[1:, 0]))
-
     def solve(self, z: ArrayLike) -> Subordination:
         """ω(z) with Λ(ω) = z, in the closed upper half-plane (conjugated for Im z < 0).
 
