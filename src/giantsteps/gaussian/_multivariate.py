@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 #: Nodes on each axis by rank: Gauss–Hermite, and Gauss–Legendre on either side of zero.
 HERMITE = {1: 61, 2: 31, 3: 21, 4: 15}
 LEGENDRE = {1: 40, 2: 24, 3: 18}
-#: Widest panel and number of Gauss–Hermite nodes of a joint rule.
-JOINT_WIDTH, JOINT_NODES = 3.5, 40
 #: Nodes of a product rule that weigh less are left out.
-PRUNED, JOINT_PRUNED = 1e-16, 1e-19
+PRUNED = 1e-16
 
 
 @lru_cache(maxsize=64)
