@@ -173,6 +173,9 @@ def label(path: str, question: str = "") -> str:
     >>> label("initial.train")
     'training error before the steps'
     """
+    if path.startswith("tangent.") or question == "tangent_risk":
+        kernel = question.removeprefix("tangent_")
+        return f"{label(path.removeprefix('tangent.'), kernel)} with the tangent kernel"
     for pattern, text in _LABELS.items():
         match = re.fullmatch(pattern, path)
         if match:
