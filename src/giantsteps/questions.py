@@ -137,6 +137,11 @@ class Question:
         if reference is None:
             known = ", ".join(f'"{name}"' for name in names(side))
             only = f'only {self.sides[0]} answers "{self.name}"'
+            beside = self.name.removeprefix("tangent_")
+            if beside != self.name:
+                only += (
+                    f'; compare "{beside}" with the quantity "tangent.NAME" shows it beside theory'
+                )
             raise InvalidProblem("question", self.name, f"one that {side} answers: {known}; {only}")
         module, _, name = reference.partition(":")
         found: Callable[..., Answer] = getattr(import_module(module), name)

@@ -151,6 +151,9 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
 
 def label(path: str, question: str = "") -> str:
     """The axis label of a field or of a question's quantity, in words."""
+    if path.startswith("tangent.") or question == "tangent_risk":
+        kernel = question.removeprefix("tangent_")
+        return f"{label(path.removeprefix('tangent.'), kernel)} with the tangent kernel"
     for pattern, text in _LABELS.items():
         match = re.fullmatch(pattern, path)
         if match:

@@ -69,9 +69,10 @@ def read(sweep: Sweep, store: Store, spectra: bool = False) -> Results:
             else:
                 found[part.source][f"{part.name}.{name}"] = (dims, numbers)
     for table in found.values():
-        if {"risk.test", "risk.initial.test"} <= table.keys():
-            dims, after = table["risk.test"]
-            table["risk.gain"] = (dims, table["risk.initial.test"][1] - after)
+        for name in ("risk", "tangent_risk"):
+            if {f"{name}.test", f"{name}.initial.test"} <= table.keys():
+                dims, after = table[f"{name}.test"]
+                table[f"{name}.gain"] = (dims, table[f"{name}.initial.test"][1] - after)
     _fill(found.values())
     return Results(found, points)
 
