@@ -8,8 +8,6 @@ from typing import Any
 from giantsteps.functions import centered
 from giantsteps.problem import Init, Problem, Ridge, Step
 
-__all__ = ["DEFAULT", "GALLERY", "Start"]
-
 #: Where the explorer starts: one giant step, and a constant second layer, for which theory is fast
 #: enough to follow a slider.
 DEFAULT = Problem(

@@ -8,8 +8,6 @@ from typing import Any
 from giantsteps.explorer._gallery import DEFAULT
 from giantsteps.problem import Init, Problem, Ridge, Step, Vocabulary
 
-__all__ = ["TOUR", "Stop"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:

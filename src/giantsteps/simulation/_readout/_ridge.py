@@ -11,16 +11,6 @@ from dataclasses import dataclass
 
 from giantsteps.simulation._engine._arrays import Array, Arrays
 
-__all__ = [
-    "EIGEN_FROM",
-    "Fit",
-    "Gram",
-    "RidgeCurve",
-    "fit_features",
-    "fit_kernel",
-    "solve_shifted",
-]
-
 #: From this many penalties on, one eigendecomposition replaces a Cholesky factorisation for each:
 #: it costs 14 to 20 of them (measured at sizes 1000, 2000 and 3000, with one thread and two).
 EIGEN_FROM = 16

@@ -13,8 +13,6 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.theory.solver.bulk import Batch, Bulk, Stage
 from giantsteps.types import FloatArray
 
-__all__ = ["NeuronCovariance"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NeuronCovariance:

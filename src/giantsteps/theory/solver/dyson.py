@@ -34,8 +34,6 @@ from giantsteps.theory.solver.packing import (
 )
 from giantsteps.types import Array
 
-__all__ = ["Dyson"]
-
 
 @dataclass(frozen=True, eq=False)
 class Dyson:

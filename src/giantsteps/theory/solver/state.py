@@ -22,8 +22,6 @@ from giantsteps.theory.solver.packing import (
 from giantsteps.theory.solver.system import System
 from giantsteps.types import Array
 
-__all__ = ["Equations", "State"]
-
 _ANY = 0.01
 #: Below this size of τ(Y) its second moment is computed without cancellation.
 _WEAK = 1e-3

@@ -35,8 +35,6 @@ from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import movement, neuron_law, types_of
 from giantsteps.types import FloatArray
 
-__all__ = ["sign_step"]
-
 #: Resolution of the coordinates ζ.
 _COORDINATES = 2
 

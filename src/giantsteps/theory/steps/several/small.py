@@ -40,8 +40,6 @@ from giantsteps.theory.steps.several.batches import batches, first_batch_alignme
 from giantsteps.theory.steps.teacher import teacher_moments
 from giantsteps.types import FloatArray
 
-__all__ = ["many_small_steps", "small_steps_spike"]
-
 
 @dataclass
 class _Drift:
