@@ -45,13 +45,7 @@ class Start:
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for the page."""
-        return {
-            "figure": self.figure,
-            "title": self.title,
-            "sentence": self.sentence,
-            "problem": self.problem.to_data(),
-            "view": self.view,
-        }
+        return {**vars(self), "problem": self.problem.to_data()}
 
 
 _QUADRATIC = centered("tanh(x) + 0.6*tanh(x)**2")

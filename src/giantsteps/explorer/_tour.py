@@ -33,13 +33,7 @@ class Stop:
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for the page."""
-        return {
-            "title": self.title,
-            "text": self.text,
-            "panel": self.panel,
-            "problem": self.problem.to_data(),
-            "view": self.view,
-        }
+        return {**vars(self), "problem": self.problem.to_data()}
 
 
 def _small(rate: float) -> Problem:
