@@ -1,4 +1,4 @@
-"""Finite-rank deformations of a random matrix: outlying singular values and their vectors."""
+"""Finite-rank deformations of a random matrix: outliers and their vectors (theory §2)."""
 
 from __future__ import annotations
 
