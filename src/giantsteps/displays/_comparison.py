@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from giantsteps.answers import Answer
     from giantsteps.comparison import Comparison
 
-__all__ = [
-    "ComparisonDisplay",
-    "Series",
-    "draw_curve",
-    "draw_floor",
-    "draw_points",
-    "horizontal_axis",
-]
-
 Array = NDArray[np.float64]
 
 _DOTTED = (0, (1.2, 1))

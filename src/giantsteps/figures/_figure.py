@@ -50,15 +50,6 @@ class Figure:
         Keywords of ``draw`` for each `Size`.
     draw : callable
         ``draw(draft, **settings)`` returns the matplotlib figure.
-
-    Examples
-    --------
-    >>> from giantsteps.figures import FIGURES
-    >>> figure = FIGURES["cui2024-2"]
-    >>> isinstance(figure, Figure), figure.references
-    (True, ('cui2024',))
-    >>> sorted(figure.settings), figure.settings["smoke"]["d"] < figure.settings["paper"]["d"]
-    (['paper', 'quick', 'smoke'], True)
     """
 
     name: str
@@ -145,15 +136,6 @@ class Made:
         Where it was written.
     files : list of Path
         What was written.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from giantsteps.figures import FIGURES
-    >>> with TemporaryDirectory() as folder:
-    ...     made = FIGURES["moniri2026-count"].make("smoke", folder, formats=["png"])
-    >>> isinstance(made, Made), sorted(path.suffix for path in made.files)
-    (True, ['.csv', '.png', '.toml'])
     """
 
     figure: Figure
