@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from giantsteps.displays import Display
     from giantsteps.problem import Grid, Problem
 
-__all__ = ["Answer", "Solution", "Source"]
-
 #: Where an answer comes from. ``"limit"``: d → ∞ at fixed ratios; ``"finite width"``: theory at a
 #: given d with the terms that vanish in the limit; ``"simulation"``: a finite network with a seed.
 Source: TypeAlias = Literal["limit", "finite width", "simulation"]

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from giantsteps.answers._answer import Answer
 
-__all__ = ["Variable", "columns", "require", "to_csv", "to_frame", "to_xarray"]
-
 #: Names of the axes, and the numbers.
 Variable: TypeAlias = tuple[tuple[str, ...], NDArray[Any]]
 
@@ -41,16 +39,6 @@ def require(module: str, purpose: str, extra: str = "sweep") -> Any:
     ------
     MissingDependency
         If it is not installed; an ImportError as well.
-
-    Examples
-    --------
-    >>> require("json", "this example").dumps([1])
-    '[1]'
-    >>> try:
-    ...     require("no_such_library", "a table", extra="sweep")
-    ... except ImportError as error:
-    ...     print(error)
-    a table needs no_such_library: pip install "giantsteps[sweep]"
     """
     try:
         return import_module(module)
@@ -118,18 +106,6 @@ def to_csv(table: Mapping[str, Sequence[Any]], path: str | PathLike[str]) -> Non
         Columns of equal length by name.
     path : path-like
         The file.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "table.csv"
-    ...     to_csv({"x": [0.1, 0.2], "note": ["a", None]}, path)
-    ...     print(path.read_text().strip())
-    x,note
-    0.1,a
-    0.2,
     """
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -58,14 +58,6 @@ class Workers:
         Of ``concurrent.futures``, or one that follows it.
     workers : int
         How many calls it can work on at once.
-
-    Examples
-    --------
-    >>> from concurrent.futures import ThreadPoolExecutor
-    >>> with ThreadPoolExecutor(2) as executor:
-    ...     workers = Workers(executor, workers=2)
-    ...     workers.submit(pow, 2, 10).result(), workers.capacity
-    (1024, 5)
     """
 
     #: Whether a call that takes too long can be ended.

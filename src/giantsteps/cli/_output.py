@@ -158,7 +158,7 @@ def table(columns: Mapping[str, list[Any]], title: str) -> None:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
+    if value is None or value == "" or value != value:
         return "–"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from giantsteps.answers import OutlierCount, Spectrum
     from giantsteps.comparison import Comparison
 
-__all__ = ["OutlierMapDisplay", "ReuseDisplay", "StepsDisplay"]
-
 _EXPONENTS = ("steps.0.exponent", "steps.1.exponent")
 _EXPONENT_LABELS = (r"first exponent $e_1$", r"second exponent $e_2$")
 _MANY = 7  # counts from here on share a colour

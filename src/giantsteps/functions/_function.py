@@ -22,8 +22,6 @@ from ._program import Program
 from ._tree import CENTERED, Call, Node, X, postorder
 from ._user import check_derivative, user_atom
 
-__all__ = ["Function", "Spec", "as_function", "centered"]
-
 # Breakpoints are looked for in the first of these [-r, r] that suffices.  Beyond 16 the normal
 # distribution has probability 1e-57, and beyond 39 its density is below the smallest double.
 REACHES = (16.0, 40.0)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from giantsteps.functions import Function
 
-__all__ = ["coordinate_rule", "joint_rule", "pair_expectation", "split_rule"]
-
 #: Nodes on each axis by rank: Gauss–Hermite, and Gauss–Legendre on either side of zero.
 HERMITE = {1: 61, 2: 31, 3: 21, 4: 15}
 LEGENDRE = {1: 40, 2: 24, 3: 18}
@@ -42,16 +40,6 @@ def split_rule(nodes: int = 20, reach: float = 6.0) -> Rule:
         On either side of zero.
     reach : float
         Where the rule ends.
-
-    References
-    ----------
-    theory §5b, §5c.
-
-    Examples
-    --------
-    >>> rule = split_rule(20, 6.0)
-    >>> rule.nodes.size, round(float(rule.mean(np.abs(rule.nodes))), 9)  # E |z| = √(2/π)
-    (40, 0.79788455)
     """
     x, w = np.polynomial.legendre.leggauss(nodes)
     right = reach * (1 + x) / 2
@@ -85,19 +73,6 @@ def coordinate_rule(rank: int, *, reach: float | None = None, nodes: int | None 
         8.5), for strong spikes, whose functions of k are steep.
     nodes : int, optional
         Nodes on an axis (Gauss–Hermite), or on either side of zero (with `reach`).
-
-    References
-    ----------
-    theory §5c.
-
-    Examples
-    --------
-    >>> rule = coordinate_rule(2)
-    >>> rule.nodes.shape
-    (585, 2)
-    >>> k = rule.nodes
-    >>> round(float(rule.mean(k[:, 0] ** 2 * k[:, 1] ** 4)), 9)  # E k₁² E k₂⁴
-    3.0
     """
     sizes = HERMITE if reach is None else LEGENDRE
     if rank not in sizes:
@@ -139,20 +114,6 @@ def joint_rule(
         Gauss–Hermite nodes of each further coordinate.
     width : float
         Widest panel of u, in standard deviations.
-
-    References
-    ----------
-    theory §7.
-
-    Examples
-    --------
-    Of (u, v) with correlation 0.6, E |u| v² = √(2/π)(1 + 0.6²):
-
-    >>> from giantsteps.functions import as_function
-    >>> rule = joint_rule([[1.0, 0.6], [0.6, 1.0]], as_function("abs(x)"))
-    >>> u, v = rule.nodes.T
-    >>> round(float(rule.mean(np.abs(u) * v**2)), 12), round(float(np.sqrt(2 / np.pi)) * 1.36, 12)
-    (1.085123002692, 1.085123002692)
     """
     root = _root(covariance)
     scaled = tuple(_scaled(function, root[0, 0]) for function in functions)

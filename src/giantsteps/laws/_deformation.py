@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblem
 from ._sample_covariance import SampleCovariance, find_root
 
-__all__ = ["Outlier", "Outliers", "critical_strength", "generic_outlier", "outlier", "outliers"]
-
 
 class Outlier(NamedTuple):
     """One outlier for each strength θ; arrays of the shape of the strengths.
@@ -24,18 +22,6 @@ class Outlier(NamedTuple):
         Squared cosines of its singular vectors with those of the deformation; 0 if absent.
     present : ndarray of bool
         Whether it leaves the bulk.
-
-    References
-    ----------
-    theory §2; benaych2012.
-
-    Examples
-    --------
-    >>> found = outlier(2.0, width=1.0)
-    >>> isinstance(found, Outlier), bool(found.present)
-    (True, True)
-    >>> float(found.value), float(found.left)  # (1 + θ²)/θ and 1 − 1/θ² at β = 1
-    (2.5, 0.75)
     """
 
     value: NDArray[Any]
@@ -57,20 +43,6 @@ class Outliers(NamedTuple):
         ``P @ left_vectors[:, j]`` and ``Q @ right_vectors[:, j]`` are the unit singular vectors
         of P Qᵀ; a direction e has squared cosine ``left[j] * (e @ P @ left_vectors[:, j])**2``
         with the j-th left outlier.
-
-    References
-    ----------
-    theory §2; benaych2012.
-
-    Examples
-    --------
-    Two orthogonal directions of strengths 3 and 1/2, one above and one below β^{1/4} = 1:
-
-    >>> found = outliers(np.eye(2), np.diag([9.0, 0.25]), width=1.0)
-    >>> isinstance(found, Outliers), found.strength, found.present
-    (True, array([3. , 0.5]), array([ True, False]))
-    >>> found.value.round(4)
-    array([3.3333, 2.    ])
     """
 
     strength: NDArray[Any]
@@ -217,18 +189,6 @@ def generic_outlier(strength: ArrayLike, bulk: SampleCovariance) -> Outlier:
     -------
     Outlier
         Its ``value`` is the singular value √z.
-
-    References
-    ----------
-    theory §3; benaych2012.
-
-    Examples
-    --------
-    >>> from giantsteps.laws import KernelBulk
-    >>> bulk = KernelBulk(width=1.0, samples=2.0, linear=0.6, residual=0.2)
-    >>> found = generic_outlier([0.5, 3.0], bulk)
-    >>> found.present, found.value.round(4), round(float(np.sqrt(bulk.edge)), 4)
-    (array([False,  True]), array([2.0404, 3.2148]), 2.0404)
     """
     strength = np.asarray(strength, dtype=float)
     if not np.all((strength >= 0) & np.isfinite(strength)):

@@ -10,8 +10,6 @@ from ._marchenko_pastur import MarchenkoPastur
 from ._sample_covariance import SampleCovariance
 from ._singular_values import SingularValues
 
-__all__ = ["KernelBulk"]
-
 
 class KernelBulk(SampleCovariance):
     """Law of the n eigenvalues of K = Φ̄Φ̄ᵀ, Φ̄ = N^{-1/2}(μ₁ X̃ W + μ₂ Z).

@@ -15,8 +15,6 @@ from ._panels import Panels
 from ._resolvent import g1, g2, traces
 from ._singular_values import SingularValues
 
-__all__ = ["MarchenkoPastur"]
-
 
 @dataclass(frozen=True)
 class MarchenkoPastur(Law):

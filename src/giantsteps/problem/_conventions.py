@@ -10,8 +10,6 @@ from giantsteps.problem._checks import suggest
 from giantsteps.problem._convention import Convention, Factor, Row
 from giantsteps.problem._problem import Problem
 
-__all__ = ["CONVENTIONS", "conventions_table", "from_convention", "in_convention"]
-
 _BA2022 = Convention(
     name="ba2022",
     rows=(
@@ -190,19 +188,6 @@ def conventions_table(names: Sequence[str] = tuple(CONVENTIONS), style: str = "m
         Papers.
     style : {"markdown", "rst"}
         Pipe tables, or list-table directives.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> print(*conventions_table(["cui2024"]).splitlines()[:5], sep="\n")
-    **cui2024**
-    <BLANKLINE>
-    | quantity | symbol | keyword | from ours | to ours |
-    |---|---|---|---|---|
-    | width, p/d | β | beta | β = width | width = β |
     """
     if style not in _STYLES:
         raise InvalidProblem("style", style, suggest(style, _STYLES))

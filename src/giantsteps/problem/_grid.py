@@ -16,8 +16,6 @@ from giantsteps.problem import _display, _paths, _serialize
 from giantsteps.problem._checks import suggest
 from giantsteps.problem._problem import COUPLED, Problem
 
-__all__ = ["Grid"]
-
 
 class Grid:
     """The problems {problem with path_i = value_i[j_i]}, an array with one axis a path.

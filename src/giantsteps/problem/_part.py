@@ -10,8 +10,6 @@ from typing import Any, ClassVar, TypeVar
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import keywords, suggest, under
 
-__all__ = ["LATER", "Law", "Part", "as_law", "as_part", "set_fields"]
-
 #: Metadata of a field that an older edition did not have. At its default such a field is left out
 #: of files, of the canonical form and of the representation, so that problems that were written or
 #: hashed before it existed stay what they were.

@@ -27,8 +27,6 @@ from giantsteps.problem._validation import (
     is_binary,
 )
 
-__all__ = ["COUPLED", "Problem"]
-
 # Fields that are validated together: a grid over several of them checks every combination.
 COUPLED = ("activation", "steps", "readout")
 

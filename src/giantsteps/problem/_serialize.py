@@ -19,16 +19,6 @@ from giantsteps.problem._part import Law, Part
 if TYPE_CHECKING:
     from giantsteps.problem._problem import Problem
 
-__all__ = [
-    "content_hash",
-    "from_data",
-    "read_json",
-    "read_toml",
-    "to_data",
-    "to_json",
-    "to_toml",
-]
-
 _FORM = 1  # version of the canonical form: to be raised when the meaning of a field changes
 
 

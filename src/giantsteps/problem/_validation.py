@@ -13,8 +13,6 @@ from giantsteps.problem._part import as_part
 from giantsteps.problem._parts import Ridge
 from giantsteps.problem._step import Step
 
-__all__ = ["as_steps", "check_function_once", "check_readout", "check_slope", "is_binary"]
-
 
 @lru_cache(maxsize=256)
 def check_function_once(function: Function, field: str) -> None:

@@ -28,10 +28,6 @@ def degrees_of_freedom(run: Run) -> DegreesOfFreedom:
               1 - df_2 = \frac{\bigl(\sum_i (e_i+s)^{-1}\bigr)^2}{n \sum_i (e_i+s)^{-2}},
 
     which is 1/(dκ/dλ), as in the theory: no population covariance is needed.
-
-    References
-    ----------
-    theory §4.
     """
     penalty = run.problem.require_readout().penalty
     gram, neurons = run.gram, run.sizes.neurons

@@ -19,12 +19,7 @@ __all__ = ["movement"]
 
 
 def movement(run: Run) -> Movement:
-    """The movement of each step, on the test points; weights are held before and after one step.
-
-    References
-    ----------
-    theory §0.
-    """
+    """The movement of each step, on the test points; weights are held before and after one step."""
     if not run.problem.steps:
         raise InvalidProblem("steps", (), "at least one step for this question")
     if not run.test_samples:

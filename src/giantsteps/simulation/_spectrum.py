@@ -184,12 +184,7 @@ def _tangent_spikes(run: Run, top: int) -> tuple[Spike, ...]:
 
 
 def first_gradient(run: Run) -> Gradient:
-    r"""√N G of the first step, its rank-one part μ₁ b aᵀ and what is left.
-
-    References
-    ----------
-    theory §2; ba2022, Proposition 2.
-    """
+    r"""√N G of the first step, its rank-one part μ₁ b aᵀ and what is left."""
     if not run.problem.steps:
         raise InvalidProblem("steps", (), "at least one step for this question")
     arrays = run.backend

@@ -25,10 +25,6 @@ def trajectory(run: Run, top: int) -> Trajectory:
 
     Weights of all stages are kept, and readout and test points drawn once, where memory allows;
     otherwise each stage draws them again and only its own weights are held.
-
-    References
-    ----------
-    theory §0, §2.
     """
     if not run.problem.steps:
         raise InvalidProblem("steps", (), "at least one step for this question")

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from giantsteps.displays import ComparisonDisplay, HeatMapDisplay
 
-__all__ = ["Sweep"]
-
 _DTYPES = ("float64", "float32")
 
 

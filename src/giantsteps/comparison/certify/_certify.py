@@ -49,13 +49,6 @@ class Scale:
         Names of the families.
     most : int
         Effort above which a family gets no more blocks.
-
-    Examples
-    --------
-    >>> from giantsteps.comparison.certify import SCALES, Scale
-    >>> full = SCALES["full"]
-    >>> isinstance(full, Scale), full.settings * len(full.families) >= 300
-    (True, True)
     """
 
     settings: int

@@ -57,10 +57,6 @@ class Group:
     findings : tuple of Finding
     level : float
         A test fails if chance alone would do so this rarely.
-
-    References
-    ----------
-    theory §2 and §6, on finite sizes.
     """
 
     name: str

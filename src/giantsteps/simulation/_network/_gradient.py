@@ -56,10 +56,6 @@ def gradient(
     ======  =============  ===========================================================
 
     Two matrix products for each chunk; besides W only the sum (d, N) and one chunk are held.
-
-    References
-    ----------
-    theory §0; ba2022.
     """
     xp = arrays.xp
     update = arrays.zeros(*weights.shape)

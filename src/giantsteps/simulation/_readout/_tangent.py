@@ -24,10 +24,6 @@ def tangent_kernel(
         Symmetric, lower triangle, float64.
     slopes : array (n, N)
         σ'(X̃W).
-
-    References
-    ----------
-    theory §4; ba2022.
     """
     xp = arrays.xp
     (samples, d), neurons = inputs.shape, weights.shape[1]

@@ -39,15 +39,6 @@ class NeuronCovariance:
     \       gram          (m, m)     d⁻¹tr ΣΩ_cΣΩ_c', Σ the covariance of the inputs
     \       means         (m,)       d⁻¹tr ΣΩ_c; None: the first row of gram
     ======  ============  =========  =====================================================
-
-    References
-    ----------
-    theory §5a, §5b; cui2024, dandi2024.
-
-    Examples
-    --------
-    >>> NeuronCovariance.isotropic([1.0, 1.3], rank=1).totals.tolist()
-    [1.0, 1.3]
     """
 
     shares: FloatArray

@@ -199,7 +199,7 @@ def refine(cells: Sequence[Cell]) -> Refined:
             residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
     rounding = np.array([_ROUNDING[len(model.probabilities) > 1] for model, _ in cells])
     error = np.maximum(error, np.maximum(rounding, 10.0 * residual))
-    bad = np.flatnonzero(error > [_BAD[model.levels[0] > 0] for model, _ in cells])
+    bad = np.flatnonzero(~(error <= [_BAD[model.levels[0] > 0] for model, _ in cells]))
     for cell in bad.tolist():
         model, readout = cells[cell]
         raise NotConverged(

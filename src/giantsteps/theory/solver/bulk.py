@@ -10,8 +10,6 @@ import numpy as np
 
 from giantsteps.types import Array
 
-__all__ = ["Batch", "Bulk", "Stage"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:

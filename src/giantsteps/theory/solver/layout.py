@@ -14,8 +14,6 @@ from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.packing import Packing, packing
 from giantsteps.types import Array
 
-__all__ = ["Layout", "Operator", "layout_of"]
-
 
 class Operator(NamedTuple):
     """Where a parameter of the pencil stands.

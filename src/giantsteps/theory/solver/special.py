@@ -28,8 +28,6 @@ from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.packing import product, symmetric, transposed
 from giantsteps.types import Array
 
-__all__ = ["Forms"]
-
 
 @dataclass(frozen=True, eq=False)
 class Forms:

@@ -14,8 +14,6 @@ import numpy as np
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.types import Array
 
-__all__ = ["System"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class System:

@@ -12,8 +12,6 @@ from giantsteps.gaussian import moments
 from giantsteps.theory.steps.several.sample_law import teacher_rule
 from giantsteps.types import FloatArray
 
-__all__ = ["TeacherMoments", "linear_frame", "teacher_moments"]
-
 
 @dataclass(frozen=True)
 class TeacherMoments:
