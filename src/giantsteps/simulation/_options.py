@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from giantsteps.errors import InvalidProblem
 
-__all__ = ["allowed_options", "refuse_unknown", "run_options"]
+__all__ = ["allowed_options", "refuse_unknown", "run_options", "split_options"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -22,6 +22,12 @@ _OF_RUN = ("device", "dtype", "test_samples", "memory", "inputs", "data")
 def run_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `Run` among the arguments of a question."""
     return {name: arguments[name] for name in _OF_RUN}
+
+
+def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of `Run` among those given, and the others."""
+    own = {name: value for name, value in options.items() if name in _OF_RUN}
+    return own, {name: value for name, value in options.items() if name not in _OF_RUN}
 
 
 def allowed_options(function: Callable[..., Any]) -> list[str]:

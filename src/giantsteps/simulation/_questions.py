@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from giantsteps.answers import DegreesOfFreedom, Gradient, LearnedFunction, Risk
@@ -209,6 +210,7 @@ def learned_function(
     seed: int = 0,
     *,
     along: str = "spike",
+    x: Sequence[float] | None = None,
     device: object = None,
     dtype: str = "float64",
     test_samples: int | str | None = None,
@@ -228,6 +230,8 @@ def learned_function(
         Of all random numbers.
     along : {"spike", "teacher"}
         The direction.
+    x : sequence of float, optional
+        Where; 61 points from −3 to 3 by default.
     device, dtype, test_samples, memory, inputs, data
         How the network is drawn and computed: see `Run`.
 
@@ -253,8 +257,8 @@ def learned_function(
     """
     options = run_options(locals())
     if not isinstance(problem, Grid):
-        return Run(problem, d, seed, **options).learned_function(along)
-    cells = [Run(cell, d, seed, **options).learned_function(along) for cell in problem]
+        return Run(problem, d, seed, **options).learned_function(along, x=x)
+    cells = [Run(cell, d, seed, **options).learned_function(along, x=x) for cell in problem]
     return LearnedFunction.stack(problem, cells)
 
 
