@@ -118,7 +118,9 @@ def networks_together(probe: Networks, held: int, longest: int, shares: int = 1)
     available = probe.budget.available
     if available is None:
         return wanted
-    return int(min(wanted, available // shares // (held + rows * probe.budget.row_bytes(d, neurons))))
+    return int(
+        min(wanted, available // shares // (held + rows * probe.budget.row_bytes(d, neurons)))
+    )
 
 
 def fits_memory(run: Networks, cells: Cells, stages: int) -> bool:

@@ -54,9 +54,7 @@ def degrees_of_freedom(networks: Networks) -> list[DegreesOfFreedom]:
             kappa = neurons / inverse
             df1, df2 = 1.0 - shift * inverse / samples, 1.0 - inverse**2 / (samples * squared)
         answers.append(
-            DegreesOfFreedom(
-                **networks.facts(), kappa=float(kappa), df1=float(df1), df2=float(df2)
-            )
+            DegreesOfFreedom(**networks.facts(), kappa=float(kappa), df1=float(df1), df2=float(df2))
         )
     return answers
 

@@ -44,7 +44,7 @@ class _Question:
         Whether it needs a readout, and test points.
     """
 
-    ask: Callable[..., list[Answer]]
+    ask: Callable[..., Sequence[Answer]]
     readout: bool = False
     points: bool = False
 

@@ -29,6 +29,7 @@ __all__ = [
     "teacher_overlaps",
 ]
 
+
 def as_top(top: object, least: int) -> int:
     """How many values, as an int; at least so many."""
     if not isinstance(top, int | np.integer) or isinstance(top, bool) or top < least:
