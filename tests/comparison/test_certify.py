@@ -330,7 +330,8 @@ def test_networks_are_simulated_while_theory_goes_on(monkeypatch: pytest.MonkeyP
     """With a GPU, whose place PyTorch takes here, and a family that needs the processors."""
     pytest.importorskip("torch")
     names = ("degrees of freedom", "test error, given weights")
-    here = certify(TINY, families=names)
+    tiny = Scale(settings=1, sizes=(20, 40), blocks=2, small=1)
+    here = certify(tiny, families=names)
     crews = []
 
     def threads(executor: str, workers: int, device: str | None = None) -> tuple[Workers, bool]:
@@ -339,7 +340,7 @@ def test_networks_are_simulated_while_theory_goes_on(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("giantsteps.campaign.gpus", lambda device: ("0",))
     monkeypatch.setattr("giantsteps.campaign.as_workers", threads)
-    there = certify(TINY, families=names, device="torch", workers=2)
+    there = certify(tiny, families=names, device="torch", workers=2)
     assert crews == [("processes", 2, None), ("processes", 3, "torch")]
     assert [f.setting for f in there.findings] == [f.setting for f in here.findings]
     assert there.uniform == pytest.approx(here.uniform, abs=1e-6)

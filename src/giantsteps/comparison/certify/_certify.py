@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,6 +116,8 @@ SCALES = {
 }
 #: Processes that share a GPU: while one prepares its networks or reads them, another computes.
 _PER_GPU = 3
+#: Jobs at hand for them and for the processors.
+_HANDED_OUT = 1000
 
 
 def certify(
@@ -293,12 +295,12 @@ def _findings(
         with campaign.shown(progress) as report:
             for ready in _in_turn(crew, settings, report, at_once=fleet is crew):
                 examined |= ready
-                cells = _unknown(ready.values(), device)
+                cells = [*later, *_unknown(ready.values(), device)]
                 # What needs a processor waits until theory leaves the processors alone.
-                there = [part for part in cells if part.options.get("device") == device]
-                later += [part for part in cells if part.options.get("device") != device]
-                _simulate(there, store, fleet, time_limit, report)
-            _simulate(later, store, crew, time_limit, report)
+                theory_done = len(examined) == len(settings)
+                later = [] if theory_done else [part for part in cells if not _on(part, device)]
+                now = [part for part in cells if theory_done or _on(part, device)]
+                _simulate(now, store, _Either(crew, fleet), time_limit, report)
         finished = True
     finally:
         for each in {id(crew): crew, id(fleet): fleet}.values():
@@ -309,6 +311,34 @@ def _findings(
         )
         for _, one in sorted(examined.items())
     )
+
+
+def _on(part: Cells, device: str | None) -> bool:
+    return part.options.get("device") == device
+
+
+class _Either(Workers):
+    """Networks on a device go to one crew, what needs a processor to the other."""
+
+    def __init__(self, crew: Workers, fleet: Workers) -> None:
+        self._crew, self._fleet = crew, fleet
+        self.can_stop = crew.can_stop
+
+    @property
+    def count(self) -> int:
+        return self._fleet.count
+
+    @property
+    def capacity(self) -> int:
+        # Neither waits for the other: all that the one has to do may be handed out.
+        return self._crew.capacity if self._crew is self._fleet else _HANDED_OUT
+
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, limit: float | None = None
+    ) -> Future[Any]:
+        task = arguments[0]
+        workers = self._crew if task.options.get("device") is None else self._fleet
+        return workers.submit(function, *arguments, limit=limit)
 
 
 def _in_turn(
