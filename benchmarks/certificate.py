@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from giantsteps.comparison.certify import SCALES, _certify, certify
+from giantsteps.comparison.certify._report import json_text
 
 
 def profile(store: Path) -> list[list[object]]:
@@ -43,13 +44,20 @@ def main() -> None:
     parser.add_argument("--error", type=float, default=SCALES["full"].error)
     parser.add_argument("--most", type=int, default=SCALES["full"].most)
     parser.add_argument("--families", nargs="+")
+    parser.add_argument("--store", type=Path, help="default: networks.sqlite in the folder")
+    parser.add_argument("--only-profile", action="store_true", help="of a store that was filled")
     given = parser.parse_args()
     _certify._PER_GPU = given.per_gpu
     changed = {name: getattr(given, name) for name in ("settings", "error", "most")}
     chosen = dataclasses.replace(SCALES["full"], sizes=tuple(given.sizes), **changed)
     scale = "full" if chosen == SCALES["full"] else chosen
     given.out.mkdir(parents=True, exist_ok=True)
-    store, started, clock = given.out / "networks.sqlite", time.perf_counter(), []
+    store = given.store or given.out / "networks.sqlite"
+    started, clock = time.perf_counter(), []
+    if given.only_profile:
+        for row in profile(store):
+            print(*row, sep="\t")
+        return
 
     def note(done: int, failed: int, total: int) -> None:
         elapsed = time.perf_counter() - started
@@ -62,13 +70,14 @@ def main() -> None:
         families=given.families, progress=note,
     )  # fmt: skip
     seconds = time.perf_counter() - started
-    found.save(given.out)
+    (given.out / "certificate.json").write_text(json_text(found), encoding="utf-8")
     rows = profile(store)
     for row in rows:
         print(*row, sep="\t")
     summary = {"seconds": seconds, "networks": found.networks, "clock": clock, "workers": rows}
     (given.out / "profile.json").write_text(json.dumps(summary), encoding="utf-8")
     print(repr(found))
+    found.save(given.out)
     print(f"{seconds:.1f} s for {found.networks} networks")
 
 
