@@ -146,8 +146,8 @@ def certify(
     families : sequence of str, optional
         Names of `FAMILIES`; those of the scale unless given.
     device : str, optional
-        Where networks are simulated, as in `giantsteps.compare`. Theory, and numbers that need
-        the arrays of a network, take the processors.
+        Where networks are simulated, as in `giantsteps.compare`. Theory, also that for the very
+        weights of a network, takes the processors, at the same time if there are several workers.
     store, workers, time_limit, progress
         As in `giantsteps.compare`; the progress is first that of the settings, then that of the
         networks. ``workers=None`` takes one process per processor.
