@@ -11,8 +11,6 @@ import numpy as np
 from giantsteps.errors import InvalidProblem
 from giantsteps.explorer._requests import LINES, Ask, Plane, keys
 
-__all__ = ["draw"]
-
 _FORMATS = {"svg": "image/svg+xml", "pdf": "application/pdf"}
 _QUANTITIES = {"test": "test", "train": "training", "initial": "test, before the steps"}
 

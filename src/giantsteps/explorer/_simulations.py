@@ -18,8 +18,6 @@ from giantsteps.campaign import Cells, Store, Workers, WorkersGone
 from giantsteps.errors import GiantstepsError
 from giantsteps.explorer._requests import Simulation
 
-__all__ = ["AlreadyRunning", "Job", "Jobs", "default_store"]
-
 #: Bars of a histogram of simulated values.
 BARS = 60
 #: Finished jobs whose results are remembered; the networks themselves stay in the store.

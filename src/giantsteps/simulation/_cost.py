@@ -36,18 +36,6 @@ class Cost:
         Floating-point operations of the matrix products and factorisations.
     seconds : float
         Time, from the speed of small trials on this device.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import simulation
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
-    >>> small, large = (simulation.run(problem, d=d).cost() for d in (1000, 2000))
-    >>> isinstance(small, Cost), round(large.flops / small.flops)
-    (True, 5)
-    >>> large.memory > small.memory
-    True
     """
 
     memory: int

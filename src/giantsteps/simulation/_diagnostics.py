@@ -30,10 +30,6 @@ def degrees_of_freedom(networks: Networks) -> list[DegreesOfFreedom]:
 
     which is 1/(dκ/dλ), as in the theory: no population covariance is needed. The sums are over
     eigenvalues, or traces of an inverse for a batch of networks.
-
-    References
-    ----------
-    theory §4.
     """
     penalty = networks.problem.require_readout().penalty
     gram, neurons = networks.gram, networks.sizes.neurons

@@ -29,10 +29,6 @@ def learned_function(
 
     With u the unit vector along Σ^{1/2}β* or Σ^{1/2} times the spike, so that k is a standard
     Gaussian. Whatever law the training inputs have, g is Gaussian.
-
-    References
-    ----------
-    theory §5c; cui2024.
     """
     readout = run.problem.require_readout()
     if along not in ("spike", "teacher"):

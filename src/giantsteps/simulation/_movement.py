@@ -20,10 +20,6 @@ __all__ = ["movement"]
 def movement(networks: Networks) -> list[Movement]:
     """The movement of each step, on the test points, for each network; weights are held before and
     after one step.
-
-    References
-    ----------
-    theory §0.
     """
     if not networks.problem.steps:
         raise InvalidProblem("steps", (), "at least one step for this question")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,8 @@ from giantsteps.simulation._answers import SimulatedRisk, SimulatedSpectrum, laz
 from giantsteps.simulation._cost import Cost
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._matrices import Matrices
-from giantsteps.simulation._network._data import Data
 from giantsteps.simulation._networks import Networks
-from giantsteps.simulation._options import refuse_unknown
+from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._readout._ridge import Fit
 from giantsteps.simulation._risk import Kind
 
@@ -128,25 +127,9 @@ class Run(Networks):
         problem: Problem,
         d: int | None = None,
         seed: int = 0,
-        *,
-        device: object = None,
-        dtype: str = "float64",
-        test_samples: int | str | None = None,
-        memory: str | int | None = None,
-        inputs: object = "gaussian",
-        data: Data | None = None,
+        **options: Unpack[RunOptions],
     ) -> None:
-        super().__init__(
-            problem,
-            d,
-            seed,
-            device=device,
-            dtype=dtype,
-            test_samples=test_samples,
-            memory=memory,
-            inputs=inputs,
-            data=data,
-        )
+        super().__init__(problem, d, seed, **options)
         self.seed = int(seed)
 
     def __repr__(self) -> str:

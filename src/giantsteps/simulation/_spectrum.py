@@ -186,12 +186,7 @@ def _tangent_spikes(run: Networks, top: int) -> list[tuple[Spike, ...]]:
 
 
 def first_gradient(networks: Networks) -> list[Gradient]:
-    r"""√N G of the first step, its rank-one part μ₁ b aᵀ and what is left, for each network.
-
-    References
-    ----------
-    theory §2; ba2022, Proposition 2.
-    """
+    r"""√N G of the first step, its rank-one part μ₁ b aᵀ and what is left, for each network."""
     if not networks.problem.steps:
         raise InvalidProblem("steps", (), "at least one step for this question")
     arrays = networks.backend

@@ -25,10 +25,6 @@ def trajectory(networks: Networks, top: int = 1) -> list[Trajectory]:
 
     Weights of all stages are kept, and readout and test points drawn once, where memory allows;
     otherwise each stage draws them again and only its own weights are held.
-
-    References
-    ----------
-    theory §0, §2.
     """
     problem = networks.problem
     if not problem.steps:

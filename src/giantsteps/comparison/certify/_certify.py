@@ -57,13 +57,6 @@ class Scale:
     points : int, optional
         Test points of a network. By default the expectation over all of them: cheaper on a
         processor, while a GPU computes networks with points together.
-
-    Examples
-    --------
-    >>> from giantsteps.comparison.certify import SCALES, Scale
-    >>> full = SCALES["full"]
-    >>> isinstance(full, Scale), full.settings * len(full.families) >= 300
-    (True, True)
     """
 
     settings: int

@@ -59,13 +59,6 @@ class Family:
     slow : str
         Why the gap closes more slowly than the fit allows, if it does: the family is then listed
         with those where the theory does not hold at these sizes.
-
-    Examples
-    --------
-    >>> from giantsteps.comparison.certify import FAMILIES, Family
-    >>> family = FAMILIES["weights' spike, small step"]
-    >>> isinstance(family, Family), family.question, family.quantity
-    (True, 'weights', 'spikes.0.value')
     """
 
     question: str

@@ -80,10 +80,6 @@ class Finding:
         Assumptions of the theory that the setting does not satisfy.
     failure : str
         What the theory raised, if it failed on a problem that it covers; nothing was compared.
-
-    References
-    ----------
-    theory §2 and §6, on finite sizes.
     """
 
     setting: Setting

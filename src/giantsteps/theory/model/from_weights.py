@@ -1,4 +1,4 @@
-"""Theory for weights that are given, however they were trained."""
+"""Theory for weights that are given, however they were trained (theory §4, §5a)."""
 
 from __future__ import annotations
 
