@@ -66,9 +66,7 @@ def largest_value(
     bulk: NeuronCovariance,
 ) -> float:
     """The largest singular value of weights with these leans and covariances."""
-    strength = neurons * float(
-        np.linalg.eigvalsh(spikes.T @ (probabilities[:, None] * spikes))[-1]
-    )
+    strength = neurons * float(np.linalg.eigvalsh(spikes.T @ (probabilities[:, None] * spikes))[-1])
     if float(bulk.totals.max()) <= _NO_BULK * strength:  # the change by a linear activation
         return math.sqrt(strength)
     fields: dict[str, Any] = {
