@@ -133,3 +133,16 @@ def test_a_search_steps_over_points_without_convergence(monkeypatch: pytest.Monk
     best = theory.optimize(problem(steps=[{"samples": 2.0, "rate": 1.0, "exponent": 0.0}]))
     assert 0 < best.arguments["readout.penalty"] <= 1.0
     assert np.isfinite(best.value.test)
+
+
+def test_a_learned_function_after_two_steps_takes_few_points() -> None:
+    """Given one of two coordinates, one is left to average over: not a product of both."""
+    from giantsteps.theory.model.learned import _around
+
+    steps = [{"samples": 2.0, "rate": rate, "exponent": 0.5} for rate in (3.0, 2.0)]
+    model = theory.equivalent(problem(activation={"name": "relu", "centered": True}, steps=steps))
+    direction = np.eye(model.rank)[0]
+    nodes, weights = _around(model, direction, 1)
+    assert len(weights) < 150 < len(model.coordinates(1).weights)
+    np.testing.assert_allclose(nodes @ direction, 0.0, atol=1e-14)
+    np.testing.assert_allclose((weights * nodes.T) @ nodes, np.diag([0.0, 1.0]), atol=1e-9)
