@@ -410,8 +410,9 @@ def _directions(view: _View, trained: Trained, samples: float) -> FloatArray:
 def kept_directions(
     lean: FloatArray, probabilities: FloatArray, teacher: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Directions that are kept as spikes, (space, ≤ 2), and as combinations of neurons, (T, ≤
-    2).
+    """Directions that are kept as spikes, (space, ≤ 2), and as combinations of neurons, (T, ≤ 2).
+
+    A second one of no size is worth terms of order 1/d²: as much as the model knows nothing about.
     """
     root = np.sqrt(probabilities)[:, None]
     left, size, right = np.linalg.svd(root * lean, full_matrices=False)
