@@ -43,7 +43,7 @@ OUTSIDE = {
 #: What theory does not answer.
 REFUSED = {
     "t3 tanh gauss previous", "t3 tanh const previous", "muon gauss", "prev readout e.5",
-    "prev readout e0", "cov two t2",
+    "prev readout e0",
 }  # fmt: skip
 
 

@@ -88,7 +88,10 @@ _SEVEN = Rule(
         "reuse in two steps",
         "smooth rules",
         "plain where reused",
-        *_SEAMS[3:],
+        "fresh on a covariance",
+        "no preconditioner",
+        "scaled output",
+        "fresh readout",
     ),
     exact_if=("batches add up",),
     references=("moniri2026",),
@@ -133,7 +136,9 @@ def _of_model(method: object, limit: bool = True) -> Cells:
         **{(kind, True): large for kind in _ONE_STEP},
         **{(kind, True): several for kind in _SEVERAL},
         (Kind.LARGE, False): large if limit else _DIVERGE,
-        (Kind.LARGE_STEPS, False): several if limit else _DIVERGE,
+        (Kind.LARGE_STEPS, False): _by(several, method, needs=(*several.needs, "few eigenvalues"))
+        if limit
+        else _DIVERGE,
         (Kind.MIXED_STEPS, False): _SCALES_OF_SEVERAL if limit else _DIVERGE,
     }
 

@@ -30,7 +30,7 @@ from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import SPECTRA, movement, neuron_law, tails_of, types_of
 from giantsteps.types import FloatArray
 
-__all__ = ["structured_step"]
+__all__ = ["Spectrum", "direction", "norms_of", "own_variances", "spectrum_of", "structured_step"]
 
 #: Nodes of a continuous spectrum.
 _DIRECTIONS = 28
@@ -54,6 +54,12 @@ class Spectrum:
         return float(self.teacher @ self.values**exponent)
 
 
+def spectrum_of(problem: Problem, d: int | None) -> Spectrum:
+    """The eigenvalues of Σ, and the preconditioner that all steps share."""
+    power = problem.steps[0].precondition if problem.steps else 0.0
+    return Spectrum(*problem.inputs.directions(_DIRECTIONS, d), power)
+
+
 def structured_step(
     problem: Problem,
     d: int | None = None,
@@ -65,8 +71,7 @@ def structured_step(
     """The equivalent model after one step, or none, on inputs with a covariance."""
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
-    power = sized.steps[0].precondition if sized.steps else 0.0
-    spectrum = Spectrum(*sized.inputs.directions(_DIRECTIONS, d), power)
+    spectrum = spectrum_of(sized, d)
     shared: dict[str, Any] = {
         "activation": sized.activation,
         "teacher": link_of(sized),
@@ -102,8 +107,8 @@ def _at_level(
         return _at_level(still, spectrum, neurons, simplify, level, shared)
     rate = movement(problem, 0, neurons)
     unit = neuron_law(problem, np.array([rate]), level, tails[0])
-    raw, gamma = _direction(unit, spectrum)
-    length, overlap = _direction(unit, spectrum, problem.width / neurons)
+    raw, gamma = direction(unit, spectrum)
+    length, overlap = direction(unit, spectrum, problem.width / neurons)
     second_layer = problem.init.second_layer
     strength = abs(rate * unit.slope.hermite[0] * length)
     values, probabilities = types_of(second_layer, level, strength, tails[1])
@@ -112,7 +117,7 @@ def _at_level(
     continuous = math.isinf(second_layer.distinct_nonzero)
     norms = None
     if not simplify and not (continuous and math.isinf(neurons)):
-        norms = _norms(law, spectrum, raw, problem.init.weights == "gaussian")
+        norms = norms_of(law, spectrum, raw, problem.init.weights == "gaussian")
     if "isotropic bulk" in simplify:
         bulk, norms = NeuronCovariance.isotropic(bulk.totals, 1), None
     return SpikedFeatures(
@@ -125,12 +130,12 @@ def _at_level(
         if math.isinf(neurons) or simplify
         else _pull(law, spectrum, values, probabilities, rate),
         second_layer=values,
-        own_variances=None if simplify else _own(law, spectrum, raw, gamma),
+        own_variances=None if simplify else own_variances(law, spectrum, raw, gamma),
         **shared,
     )
 
 
-def _direction(law: NeuronLaw, spectrum: Spectrum, inverse: float = 0.0) -> tuple[float, float]:
+def direction(law: NeuronLaw, spectrum: Spectrum, inverse: float = 0.0) -> tuple[float, float]:
     """‖Σ^{1/2}b‖ and γ, at d⁻¹ = ``inverse``.
 
     A sample with a long x has another mean slope, E σ'(‖x‖z/√d), which along an eigenvector makes
@@ -147,7 +152,7 @@ def _direction(law: NeuronLaw, spectrum: Spectrum, inverse: float = 0.0) -> tupl
     return length, float(np.clip(overlap, -1.0, 1.0))
 
 
-def _own(law: NeuronLaw, spectrum: Spectrum, length: float, overlap: float) -> FloatArray:
+def own_variances(law: NeuronLaw, spectrum: Spectrum, length: float, overlap: float) -> FloatArray:
     """Variances of the inputs along b̂ and the teacher's remainder B in the new frame, (2,)."""
     seen, square, p = law.labels.teacher(1), law.labels.moment(2) / law.samples, spectrum.power
     if not length:
@@ -232,7 +237,7 @@ def _gram(means: FloatArray, spectrum: Spectrum, law: NeuronLaw, even: bool) -> 
     return gram
 
 
-def _norms(law: NeuronLaw, spectrum: Spectrum, length: float, gaussian: bool) -> Norms:
+def norms_of(law: NeuronLaw, spectrum: Spectrum, length: float, gaussian: bool) -> Norms:
     """Norms Σ^{1/2}w: their initial spread is there for weights on the sphere too, as Σ is not
     I.
     """
