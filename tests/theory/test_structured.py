@@ -161,3 +161,22 @@ def test_spectra_of_features_end() -> None:
         assert spectrum.spikes
         assert spectrum.initial is not None
         assert spectrum.spikes[0].value > spectrum.initial.bulk.edge
+
+
+@pytest.mark.parametrize("activation", ["tanh", gs.centered("relu")])
+def test_weights_close_to_the_identity(activation: object) -> None:
+    problem = PROBLEM.replace(activation=activation)
+    near = problem.replace(inputs=gs.Covariance((1.0, 1.0 + 1e-13), (0.5, 0.5)))
+    ours, plain = theory.weights(near, d=500), theory.weights(problem, d=500)
+    assert ours.bulk.support[0] == pytest.approx(plain.bulk.support[0], rel=1e-8)
+    assert ours.spikes[0].value == pytest.approx(plain.spikes[0].value, rel=1e-9)
+    assert ours.spikes[0].overlaps == pytest.approx(plain.spikes[0].overlaps, rel=1e-8)
+
+
+def test_a_natural_step_has_the_overlap_of_isotropic_inputs() -> None:
+    """Σ^{-1} on the gradient whitens it: Σ^{1/2}b is that of isotropic inputs."""
+    law = gs.Covariance((0.3, 1.7), (0.5, 0.5), (0.2, 0.8))
+    natural = PROBLEM.replace({"inputs": law, "steps.0.precondition": 1.0})
+    ours, plain = theory.equivalent(natural), theory.equivalent(PROBLEM)
+    assert ours.overlap == pytest.approx(plain.overlap, rel=1e-11)
+    assert ours.spikes == pytest.approx(plain.spikes, rel=1e-11)

@@ -90,7 +90,40 @@ def structured_step(
         tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
         return _at_level(sized, spectrum, neurons, simplify, SPECTRA, shared, tails)
 
-    return replace(finer(level), finer=finer, bounded=bounded)
+    def own_weights() -> SpikedFeatures:
+        tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
+        return _of_weights(sized, spectrum, neurons, shared, tails)
+
+    return replace(finer(level), finer=finer, bounded=bounded, own_weights=own_weights)
+
+
+def _of_weights(
+    problem: Problem,
+    spectrum: Spectrum,
+    neurons: float,
+    shared: dict[str, Any],
+    tails: tuple[float, float],
+) -> SpikedFeatures:
+    """The same network with W in place of Σ^{1/2}W: what its singular values need."""
+    rate, inverse = movement(problem, 0, neurons), problem.width / neurons
+    unit = neuron_law(problem, np.array([rate]), SPECTRA, tails[0])
+    raw, gamma = direction(unit, spectrum, whitened=False)
+    length, overlap = direction(unit, spectrum, inverse, whitened=False)
+    strength = abs(rate * unit.slope.hermite[0] * length)
+    values, probabilities = types_of(problem.init.second_layer, SPECTRA, strength, tails[1])
+    law = replace(unit, moved=rate * values)
+    bulk = _covariance(law, spectrum, raw, gamma)
+    external = bulk.external.copy()
+    external[1] /= math.sqrt(spectrum.along(-1))
+    found = SpikedFeatures(
+        spikes=(law.moved * law.slope.hermite[0] * length)[:, None],
+        overlap=overlap,
+        probabilities=probabilities,
+        bulk=replace(bulk, inputs=None, external=external),
+        second_layer=values,
+        **shared,
+    )
+    return replace(found, bounded=lambda: found)
 
 
 def _at_level(
@@ -135,20 +168,24 @@ def _at_level(
     )
 
 
-def direction(law: NeuronLaw, spectrum: Spectrum, inverse: float = 0.0) -> tuple[float, float]:
-    """‖Σ^{1/2}b‖ and γ, at d⁻¹ = ``inverse``.
+def direction(
+    law: NeuronLaw, spectrum: Spectrum, inverse: float = 0.0, whitened: bool = True
+) -> tuple[float, float]:
+    """‖Σ^{1/2}b‖ and γ at d⁻¹ = ``inverse``; not whitened, ‖b‖ and its overlap with β*/‖β*‖.
 
     A sample with a long x has another mean slope, E σ'(‖x‖z/√d), which along an eigenvector makes
     b (1 + 2h₂λ/(μ₁d))b. Of this what Σ = I has too is left out, as everywhere.
     """
     seen, square = law.labels.teacher(1), law.labels.moment(2) / law.samples
     linear, _, bend, _ = law.slope.hermite
-    reach = spectrum.values ** (1 - spectrum.power)
+    frame = np.ones_like(spectrum.values) if whitened else spectrum.values**-0.5
+    reach = spectrum.values ** (1 - spectrum.power) * frame
     if linear:
         reach = reach * (1 + 2 * bend / linear * inverse * (spectrum.values - 1))
     signal, noise = spectrum.teacher @ reach**2, spectrum.shares @ reach**2
     length = math.sqrt(seen**2 * float(signal) + square * float(noise))
-    overlap = seen * float(spectrum.teacher @ reach) / length if length else 0.0
+    size = length * math.sqrt(float(spectrum.teacher @ frame**2))
+    overlap = seen * float(spectrum.teacher @ (reach * frame)) / size if length else 0.0
     return length, float(np.clip(overlap, -1.0, 1.0))
 
 
