@@ -84,6 +84,8 @@ class SpikedFeatures:
     \       finer               the same model at another resolution of its types and labels
     \       bounded             the same model with labels and second layer cut at the largest of
                                 as many draws as there are, so that its bulks have edges
+    \       own_weights         where inputs with a covariance make it one of Σ^{1/2}W: that of W,
+                                for its singular values
     \       levels              first and last resolution at which errors are computed
     \       claim               what answers say of themselves: exactness, evidence, references
     \       before              a question's answer before the steps, by its name
@@ -126,6 +128,7 @@ class SpikedFeatures:
     problem: Problem | None = None
     finer: Callable[[int], SpikedFeatures] | None = None
     bounded: Callable[[], SpikedFeatures] | None = None
+    own_weights: Callable[[], SpikedFeatures] | None = None
     levels: tuple[int, int] = (1, LEVELS - 1)
     claim: dict[str, Any] | None = None
     before: Callable[[str], Answer] | None = None
@@ -153,6 +156,7 @@ class SpikedFeatures:
             problem: Problem | None = None,
             finer: Callable[[int], SpikedFeatures] | None = None,
             bounded: Callable[[], SpikedFeatures] | None = None,
+            own_weights: Callable[[], SpikedFeatures] | None = None,
             levels: tuple[int, int] = (1, LEVELS - 1),
             claim: dict[str, Any] | None = None,
             before: Callable[[str], Answer] | None = None,

@@ -34,19 +34,24 @@ from giantsteps.theory.steps.several.conditional import Conditional, conditional
 from giantsteps.types import FloatArray
 
 __all__ = [
+    "RESIDUALS",
     "Fluctuation",
+    "Pace",
     "Record",
     "Task",
     "Trained",
+    "View",
     "kept_directions",
     "leans_after",
+    "sample_nodes",
+    "spread_of_norms",
     "take_step",
 ]
 
 #: Directions kept as spikes.
 _DIRECTIONS = 2
 #: Nodes of r at each k, by resolution.
-_RESIDUALS = (4, 5, 6, 7, 8)
+RESIDUALS = (4, 5, 6, 7, 8)
 #: Nodes of z and of the noise behind r.
 _HIDDEN, _NOISE = 24, 8
 #: Where z ends if its quadrature is split at jumps of the labels, and nodes of a part.
@@ -176,7 +181,7 @@ class Trained:
 
 
 @dataclass(frozen=True, eq=False)
-class _View:
+class View:
     """What neurons and teacher do at points k (K, r), and the residuals of a step there."""
 
     task: Task
@@ -288,7 +293,7 @@ class _Moved:
 
 
 def _moved(
-    view: _View, slope: Smoothed, spikes: FloatArray, totals: FloatArray, step: _Pace
+    view: View, slope: Smoothed, spikes: FloatArray, totals: FloatArray, step: Pace
 ) -> _Moved:
     """What the step makes of neurons with these leans, norms and slopes."""
     k, w, s = view.points, view.weights, step.moved
@@ -304,7 +309,7 @@ def _moved(
 
 
 @dataclass(frozen=True, eq=False)
-class _Pace:
+class Pace:
     """s = η̃A of the types, α, and ϱ = 1 − decay."""
 
     moved: FloatArray
@@ -363,8 +368,8 @@ def take_step(
     norms = components is not None
     if components is not None:
         after = _with_fluctuations(view, trained, after, basis, pace, moved.gain, components)
-    remembered = _View(task, trained, step, *_sample_nodes(trained.rank, level))
-    record = _record(remembered, combination, pace, moved.gain, norms, _RESIDUALS[level])
+    remembered = View(task, trained, step, *sample_nodes(trained.rank, level))
+    record = _record(remembered, combination, pace, moved.gain, norms, RESIDUALS[level])
     return replace(after, records=(*trained.records, record))
 
 
@@ -381,24 +386,24 @@ def leans_after(
 
 def _view_and_pace(
     task: Task, trained: Trained, step: Step, rate: float, level: int, kept: float | None
-) -> tuple[_View, _Pace, float]:
+) -> tuple[View, Pace, float]:
     """What a step sees and how far it goes; the rate that multiplies the gradient."""
     rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap, task.link)
-    view = _View(task, trained, step, rule.nodes, rule.weights)
+    view = View(task, trained, step, rule.nodes, rule.weights)
     if step.rule == "normalized":
         rate = rate / _gradient_norm(view, step.samples)
     left = 1.0 - step.decay if kept is None else kept
-    return view, _Pace(rate * trained.values, step.samples, left), rate
+    return view, Pace(rate * trained.values, step.samples, left), rate
 
 
-def _gradient_norm(view: _View, samples: float) -> float:
+def _gradient_norm(view: View, samples: float) -> float:
     """‖√N G‖_F: leans and bulk of a step of the size one."""
-    trained, unit = view.trained, _Pace(view.trained.values, samples, 0.0)
+    trained, unit = view.trained, Pace(view.trained.values, samples, 0.0)
     moved = _moved(view, view.slope, 0.0 * trained.spikes, trained.totals, unit)
     return math.sqrt(float(trained.probabilities @ ((moved.lean**2).sum(axis=1) + moved.totals)))
 
 
-def _directions(view: _View, trained: Trained, samples: float) -> FloatArray:
+def _directions(view: View, trained: Trained, samples: float) -> FloatArray:
     """The unit vectors Xᵀr of all steps so far, in the enlarged space."""
     w, noise = view.weights, np.sqrt(view.weights * view.square / samples)
     own = np.concatenate([(w * view.residual) @ view.points, [w @ view.beside], noise])
@@ -432,11 +437,11 @@ def kept_directions(
 
 
 def _with_fluctuations(
-    view: _View,
+    view: View,
     trained: Trained,
     after: Trained,
     basis: FloatArray,
-    step: _Pace,
+    step: Pace,
     gain: FloatArray,
     components: FloatArray,
 ) -> Trained:
@@ -479,28 +484,28 @@ def _with_fluctuations(
 
 
 def _fluctuation(
-    view: _View, trained: Trained, rank: int, step: _Pace, gain: FloatArray
+    view: View, trained: Trained, rank: int, step: Pace, gain: FloatArray
 ) -> Fluctuation:
     """What the step itself adds to the norms."""
     types = len(trained.values)
     loadings = np.zeros((types, len(trained.others) + types))
     loadings[:, len(trained.others) :] = np.diag(trained.totals * gain)
     return Fluctuation(
-        spread=_spread(view, trained, step, gain),
+        spread=spread_of_norms(view, trained, step, gain),
         growth=np.ones(types),
         stretch=np.zeros((types, rank)),
         loadings=loadings,
     )
 
 
-def _along(view: _View, trained: Trained, step: _Pace, gain: FloatArray) -> FloatArray:
+def _along(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatArray:
     """λ_A, the part of ‖w‖² that is linear in w, on the spikes and the teacher's remainder."""
     linear = 2 * (2 * view.slope.quadratic) * (step.moved * gain)[:, None]
     sources = [view.residual * view.points[:, j] for j in range(trained.rank)]
     return np.asarray(linear @ (view.weights * np.stack([*sources, view.beside])).T)
 
 
-def _spread(view: _View, trained: Trained, step: _Pace, gain: FloatArray) -> FloatArray:
+def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatArray:
     r"""v of the norms' new fluctuation: old weights times new ones, the new ones, and (I + sK)².
 
     With φ = σ' − ζ − ξh, the terms of theory §5b for one step, in an isotropic bulk.
@@ -532,7 +537,7 @@ def _spread(view: _View, trained: Trained, step: _Pace, gain: FloatArray) -> Flo
     return np.asarray(np.maximum(total + 2 * s**4 / alpha**2 * new**2, 0.0))
 
 
-def _sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
+def sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
     """Nodes k (K, r) and weights that stand for the samples of a batch."""
     axes = [coordinate_rule(1, nodes=count) for count in (_ALONG[level], _BESIDE[level])[:rank]]
     nodes, weights = axes[0].nodes, axes[0].weights
@@ -547,9 +552,9 @@ def _sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _record(
-    view: _View,
+    view: View,
     combination: FloatArray,
-    step: _Pace,
+    step: Pace,
     gain: FloatArray,
     norms: bool,
     count: int,
