@@ -228,7 +228,7 @@ def test_simulate_puts_points_on_the_panels(page: Page) -> None:
     assert "±" in page.text("numbers")
     assert page.js("return GS.panels.learned.plot.spec.points.length") == 1
     page.settle("spectrum", "plane")
-    page.until(lambda: page.js("return GS.panels.plane.answer.x.values.length") == 11)
+    page.until(lambda: page.js("return GS.panels.plane.plot.spec.map.cells.length") == 9)
     cells = page.js("return GS.panels.plane.plot.spec.map.cells")
     assert len(cells) == 9
     assert "9 simulated cells" in page.text("plane")
