@@ -257,6 +257,21 @@ def test_a_simulation_can_be_cancelled(page: Page) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("state", [*GALLERY, *TOUR], ids=lambda state: state.title)
+def test_every_panel_has_an_answer_in_every_state(page: Page, state: Any) -> None:
+    """What the gallery and the tour show is computed, or refused in words; the coarse map at least
+    comes before anyone would give up."""
+    page.open()
+    page.js("GS.show(arguments[0])", state.to_data())
+    page.settle("errors", "numbers", "spectrum", "learned", "plane")
+    for name in ("errors", "numbers", "spectrum", "learned", "plane"):
+        answered = page.js(f"return GS.panels.{name}.answer !== null")
+        refusal = page.js(f"return GS.panels.{name}.refusal.textContent")
+        assert answered or refusal.startswith("Theory does not cover"), (name, refusal)
+    assert page.js("return GS.panels.errors.answer !== null")
+
+
+@pytest.mark.slow
 def test_the_gallery_and_the_tour_are_states_of_the_page(page: Page) -> None:
     page.open()
     assert page.js("return GS.gallery.length") == len(GALLERY)
