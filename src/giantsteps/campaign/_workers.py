@@ -18,19 +18,6 @@ from typing import Any
 
 from giantsteps.errors import GiantstepsError, InvalidProblem
 
-__all__ = [
-    "InProcess",
-    "Processes",
-    "TimeLimit",
-    "WorkerLost",
-    "Workers",
-    "WorkersGone",
-    "as_workers",
-    "gpus",
-    "processors",
-    "without_interrupts",
-]
-
 #: Exit code of a worker that found that it was about to start workers of its own.
 _UNGUARDED = 86
 #: Workers that may die before they are ready to work.

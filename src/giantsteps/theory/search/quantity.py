@@ -15,8 +15,6 @@ from giantsteps.theory.questions.risk import risks
 from giantsteps.theory.search.critical_rate import rate_over_critical
 from giantsteps.theory.steps.teacher import teacher_moments
 
-__all__ = ["QUANTITIES", "level_of", "linear_floor", "values_of"]
-
 Array = NDArray[np.float64]
 
 #: Name → meaning.
