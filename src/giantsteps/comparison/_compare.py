@@ -128,6 +128,9 @@ def compare(
     unresolved
     """
     sizes, chosen, asked = _sizes(d), _seeds(seeds), registered(question)
+    for name, function in {"theory": theory, "simulation": simulation}.items():
+        if function is not None and not callable(function):
+            raise InvalidProblem(name, function, "a function of a problem, or None")
     if simulation is None:
         asked.function("simulation")
         _check_options(asked, options)

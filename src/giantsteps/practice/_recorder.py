@@ -195,7 +195,7 @@ class Recorder:
         Make the recorder without an optimizer, and pass the callback to the ``Trainer``.
         The optimizer is then the trainer's first one.
         """
-        lightning = require("lightning.pytorch", "a Lightning callback", "practice")
+        lightning = require("lightning.pytorch", "a Lightning callback", extra="")
         recorder = self
 
         class RecorderCallback(lightning.Callback):  # type: ignore[name-defined]

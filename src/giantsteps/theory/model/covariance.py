@@ -28,6 +28,7 @@ class NeuronCovariance:
     ν_ι     shares        (I,)       of the directions
     λ_ι     inputs        (I,)       variance of the inputs along them; None: one
     \       scales        (I,)       the same for what a step takes for its samples
+    \       within        (I,)       the same on the left of its sums M_c; None: as scales
     ω_c(ι)  diagonal      (D, I)     operators that are diagonal; the first is the identity
     m_tc    coefficients  (T, m)
     \       batches                  the samples of the steps …
@@ -48,6 +49,7 @@ class NeuronCovariance:
     means: FloatArray | None = None
     inputs: FloatArray | None = None
     scales: FloatArray | None = None
+    within: FloatArray | None = None
     batches: tuple[Batch, ...] = ()
     stages: tuple[Stage, ...] = ()
 
@@ -158,6 +160,7 @@ class NeuronCovariance:
             stages=tuple(_one_cell(stage) for stage in self.stages),
             external=self.external[None],
             special=special[None],
+            within=None if self.within is None else self.within[None],
         )
 
 

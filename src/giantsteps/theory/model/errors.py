@@ -185,7 +185,9 @@ def refine(cells: Sequence[Cell]) -> Refined:
         waiting = [
             i
             for i, (model, _) in enumerate(cells)
-            if error[i] > _GOOD[model.levels[0] > 0] and levels[i] < model.levels[1]
+            if (error[i] > _GOOD[model.levels[0] > 0] and levels[i] < model.levels[1])
+            # One more resolution where there would be no answer at all.
+            or (error[i] > _BAD[model.levels[0] > 0] and levels[i] == model.levels[1] < LEVELS - 1)
         ]
         if not waiting:
             break

@@ -101,7 +101,8 @@ def optimize(
     >>> round(best.arguments["readout.penalty"], 4), round(best.value.test, 6)
     (0.0676, 0.121112)
     """
-    if not isinstance(over, str) and "steps" in over:
+    over = (over,) if isinstance(over, str) else over
+    if "steps" in over:
         return _over_steps(problem, over, bounds, budget, d)
     cells = _cells(problem, over, bounds, budget, d)
     spaces = [cell.space for cell in cells]
@@ -243,7 +244,7 @@ def _cells(
 ) -> list[_Cell]:
     if not isinstance(target, Problem | Grid):
         raise InvalidProblem("problem", target, "a Problem or a Grid")
-    if isinstance(over, str) or not over or len(set(over)) < len(over):
+    if not over or len(set(over)) < len(over):
         raise InvalidProblem("over", over, 'distinct paths, such as ("readout.penalty",)')
     varied = set(getattr(target, "dims", ())) & {*over}
     if varied:
