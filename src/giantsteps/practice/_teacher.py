@@ -40,14 +40,6 @@ class TeacherFit:
         Variance of the labels that the fit does not explain: noise, and every other direction.
     label_mean : float
         Mean of the labels, which the teacher does not have.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.random.default_rng(0).standard_normal((4000, 30))
-    >>> fit = fit_teacher(x, x[:, 0] + 0.5 * (x[:, 0] ** 2 - 1))
-    >>> isinstance(fit, TeacherFit), np.round(fit.coefficients, 1)
-    (True, array([1. , 0.5, 0. ]))
     """
 
     direction: NDArray[np.float64]
