@@ -31,6 +31,7 @@ PRINTED, DRAWN, AROUND = 9, 65, 10.0
       giantsteps optimize problem.toml                              # the best penalty
       giantsteps optimize problem.toml --over rate --over penalty -o best.png
       giantsteps optimize problem.toml --over step-samples --budget 8
+      giantsteps optimize problem.toml --over step-samples --budget 8 -d 400 --one-batch
       giantsteps optimize problem.toml --over samples --reach 0.1   # how many samples for 0.1
     """,
 )
@@ -61,6 +62,15 @@ PRINTED, DRAWN, AROUND = 9, 65, 10.0
     help="Find where the test error takes this value along --over, instead of its minimum; "
     "'floor' is the lower bound for any kernel method.",
 )
+@click.option(
+    "--one-batch",
+    is_flag=True,
+    help="With --budget and -d: simulate how much one batch, used by step and readout, gains over "
+    "the best split.",
+)
+@click.option(
+    "--seeds", type=int, default=20, show_default=True, help="Networks of --one-batch, each kind."
+)
 @click.option("-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit.")
 @click.option(
     "-o",
@@ -74,6 +84,8 @@ def command(
     intervals: tuple[str, ...],
     budget: float | None,
     reach: str | None,
+    one_batch: bool,
+    seeds: int,
     d: int | None,
     output: Path | None,
     as_json: bool,
@@ -87,6 +99,8 @@ def command(
     these curves and --output draws them. With --vary, one optimum for each problem.
     """
     exclusive(reach=reach, budget=budget)
+    if one_batch and (budget is None or d is None):
+        raise click.UsageError("--one-batch needs --budget, and -d for the networks")
     target = build(**stated)
     check_file(csv, overwrite)
     if output is not None:
@@ -105,6 +119,7 @@ def command(
         from giantsteps import theory
 
         answer = theory.optimize(target, paths, bounds or None, budget, d)
+    against = answer.simulate_one_batch(seeds=seeds) if one_batch else None
     if isinstance(target, Grid):
         _many(answer, target, paths, output, as_json, csv)
         return
@@ -116,16 +131,21 @@ def command(
 
         to_csv(_long(curves), csv)
     if as_json:
-        write_json(
-            {
-                "problem": target.to_data(),
-                "d": d,
-                "values": answer.to_columns(),
-                "curves": _long(curves),
-            }
-        )
+        found = {
+            "problem": target.to_data(),
+            "d": d,
+            "values": answer.to_columns(),
+            "curves": _long(curves),
+        }
+        if against is not None:
+            found["one_batch"] = against.to_columns()
+        write_json(found)
     else:
         _print(answer, target, where, d)
+        if against is not None:
+            click.echo(against.statement)
+        elif budget is not None and answer.note:
+            click.echo("--one-batch with -d simulates by how much")
         for path, (points, errors) in curves.items():
             step = max(1, (len(points) - 1) // (PRINTED - 1))
             rows = {path: points[::step], "test": errors[::step]}
@@ -192,6 +212,8 @@ def _print(answer: Any, problem: Problem, where: str, d: int | None) -> None:
             end = "upper" if side > 0 else "lower"
             widen = "" if path.endswith("exponent") else f": widen it with --bounds {path}=a:b"
             click.echo(f"{path} is at its {end} bound{widen}")
+    if answer.note:
+        click.echo(answer.note)
     for text in answer.violated:
         click.echo(f"approximate here, because the theory assumes: {text}")
 

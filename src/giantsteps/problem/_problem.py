@@ -277,6 +277,7 @@ class Problem(Saved, Part):
         activation: Any = None,
         steps: Sequence[Step] = (),
         readout: Ridge | None = None,
+        output: str = "scaled",
     ) -> Problem:
         """Return the problem that a two-layer PyTorch module and its data pose.
 
@@ -292,9 +293,12 @@ class Problem(Saved, Part):
             Where the module does not tell.
         steps, readout
             Of the problem.
+        output : {"scaled", "unscaled"}
+            Whether the output is small at the start or of order one, as in PyTorch's default
+            initialisation.
         """
         found: Problem = import_module("giantsteps.practice").problem_of_module(
-            module, data, activation=activation, steps=steps, readout=readout
+            module, data, activation=activation, steps=steps, readout=readout, output=output
         )
         return found
 

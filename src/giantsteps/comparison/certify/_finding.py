@@ -31,11 +31,14 @@ class Plan:
     blocks : int
     small : int
         Networks with d₁ per block.
+    points : int or None
+        Test points of a network; None: the expectation over all of them, where it can be had.
     """
 
     sizes: tuple[int, int]
     blocks: int
     small: int
+    points: int | None = None
 
     @property
     def networks(self) -> int:
@@ -145,7 +148,12 @@ def networks(setting: Setting, plan: Plan, device: str | None = None) -> list[li
     groups = ((lower, seeds[:, 1:].ravel()), (upper, seeds[:, 0]))
     return [
         family.asked.cells(
-            setting.problem, family.quantity, d, [int(seed) for seed in chosen], device
+            setting.problem,
+            family.quantity,
+            d,
+            [int(seed) for seed in chosen],
+            plan.points,
+            device,
         )
         for d, chosen in groups
     ]

@@ -82,7 +82,7 @@ def optimize(
     Notes
     -----
     A budget that is used twice, by the step and by the readout, may beat every split of it:
-    ``Optimum.one_batch`` is that problem, for simulation to judge.
+    the result says so, and ``Optimum.simulate_one_batch`` says by how much.
 
     Where the theory has no answer inside the bounds (a penalty that is too small for a saturated
     activation, an exponent on a boundary) the search stays where it has one.
