@@ -17,8 +17,6 @@ from giantsteps.practice._teacher import fit_teacher
 from giantsteps.practice._torch import evaluating, linear_layers, torch_library
 from giantsteps.problem import OUTPUTS, Problem, Ridge, Step, Vocabulary, choice
 
-__all__ = ["TwoLayer", "problem_of_module", "two_layer"]
-
 #: Relative spread of the neurons' norms, and size of the biases, that the theory can ignore.
 _SPREAD, _BIAS = 0.25, 0.2
 #: Values of the second layer that stand for its law.

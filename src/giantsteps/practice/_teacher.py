@@ -13,8 +13,6 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, as_function
 from giantsteps.practice._sources import open_data
 
-__all__ = ["TeacherFit", "fit_teacher"]
-
 #: Degrees of the teacher with many rows, and with fewer than these.
 _DEGREES, _FEW_DEGREES, _MANY = 5, 3, 1000
 #: Degrees by which the direction is found, and rounds of least squares for it.
