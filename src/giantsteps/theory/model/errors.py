@@ -196,7 +196,7 @@ def refine(cells: Sequence[Cell]) -> Refined:
             for i, (model, _) in enumerate(cells)
             if (error[i] > GOOD[model.levels[0] > 0] and levels[i] < model.levels[1])
             # One more resolution where there would be no answer at all.
-            or (error[i] > _BAD[model.levels[0] > 0] and levels[i] == model.levels[1] < LEVELS - 1)
+            or (error[i] > BAD[model.levels[0] > 0] and levels[i] == model.levels[1] < LEVELS - 1)
         ]
         if not waiting:
             break
