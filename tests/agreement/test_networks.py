@@ -39,8 +39,6 @@ TEACHERS = {
 #: Further from the networks than stated: measured gap in per cent of (test, train), and why.
 OUTSIDE = {
     ("s1 relu V", 1000): (0.41, 1.26, "an excess of five standard errors in one of 170 numbers"),
-    ("cov power .5", 1000): (1.66, 1.88, "a power law with the exponent 1/2: the corrections of "
-                             "finite size fall as a power of d below one"),
 }  # fmt: skip
 #: What theory does not answer.
 REFUSED = {

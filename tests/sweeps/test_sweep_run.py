@@ -209,7 +209,7 @@ def test_a_cell_that_kills_its_worker_fails_alone(make) -> None:
     status = sweep.run(executor=Mortal(deadly))
     assert (status.failed, status.left) == (2, 0)
     assert list(status.errors) == ["WorkerLost: its process was killed (3 times)"]
-    assert sweep.retry(executor="serial").complete
+    assert sweep.run(retry=True, executor="serial").complete
 
 
 def test_workers_that_never_finish_anything_stop_the_run(make) -> None:

@@ -17,7 +17,7 @@ __all__ = ["Job", "blocks", "operations", "plan"]
 BATCH, READOUTS = 64, 1024
 #: Most networks of one problem that are simulated in one go, and most operations that they may
 #: take together: about a second of work, on a processor and on a GPU.
-NETWORKS, OPERATIONS = {"cpu": 16, "gpu": 64}, {"cpu": 1e10, "gpu": 1e13}
+NETWORKS, OPERATIONS = {"cpu": 16, "gpu": 256}, {"cpu": 1e10, "gpu": 1e13}
 
 
 @dataclass(frozen=True, eq=False)

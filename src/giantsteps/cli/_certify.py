@@ -28,7 +28,7 @@ __all__ = ["command"]
 @click.option(
     "--full",
     is_flag=True,
-    help="All families, with networks of d = 200 and 1000: minutes on a GPU (--device cuda), hours "
+    help="All families, with networks of d = 200 and 2000: minutes on a GPU (--device cuda), days "
     "on few cores.",
 )
 @click.option(

@@ -9,8 +9,6 @@ import click
 from ._options import campaign_options, device_option
 from ._output import check_folder, exclusive, overwrite_option, table
 
-__all__ = ["command"]
-
 
 @click.command(
     "figure",

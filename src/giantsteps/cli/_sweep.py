@@ -305,7 +305,11 @@ def _sweep(file: Path, store: Path | None) -> Sweep:
     from giantsteps.sweeps import Sweep
 
     if is_store:
+        if store is not None:
+            raise click.UsageError(f"'{file}' is a store already: leave out --store")
         return Sweep.from_store(file)
+    if file.suffix in (".sqlite", ".db"):
+        raise click.UsageError(f"'{file}' is not a store: it is a file of another kind")
     read_toml(file)  # names the file in errors of TOML
     return Sweep.from_toml(file, store=store)
 

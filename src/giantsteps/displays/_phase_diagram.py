@@ -17,8 +17,6 @@ from giantsteps.errors import InvalidProblem
 if TYPE_CHECKING:
     from giantsteps.problem import Problem
 
-__all__ = ["CriticalLine", "PhaseDiagramDisplay"]
-
 Array = NDArray[np.float64]
 
 #: Name of a line → quantity, level and label.
@@ -46,12 +44,6 @@ class CriticalLine:
         Its name in the legend.
     pieces : tuple of ndarray
         Each of shape (points, 2).
-
-    Examples
-    --------
-    >>> line = CriticalLine("floor", (np.array([[1.0, 2.0], [3.0, 4.0]]),))
-    >>> line.label, line.pieces[0].shape
-    ('floor', (2, 2))
     """
 
     label: str
@@ -148,8 +140,7 @@ class PhaseDiagramDisplay(AxesDisplay):
             For `plot`: ``ax``, ``width``, ``height``.
         """
         from giantsteps.problem import Grid
-        from giantsteps.theory import level_curves
-        from giantsteps.theory.search.quantity import values_of
+        from giantsteps.theory import level_curves, values_of
 
         wanted = [_line(line, quantity) for line in lines]
         grid = Grid(problem, {y: np.asarray(y_values), x: np.asarray(x_values)})

@@ -11,8 +11,6 @@ from giantsteps.problem import BATCHES, INPUTS, LOSSES, OUTPUTS, RULES, WEIGHTS,
 from giantsteps.questions import QUESTIONS, RUN_OPTIONS, Question
 from giantsteps.theory import QUANTITIES
 
-__all__ = ["schema"]
-
 #: Fields that take one of a few names.
 _CHOICES: dict[str, tuple[str, ...]] = {
     "steps.batch": BATCHES,

@@ -9,8 +9,6 @@ from typing import Any
 
 from giantsteps.problem import Problem
 
-__all__ = ["as_command", "as_python"]
-
 #: Field of a problem → flag of the command line; the rest goes through ``--set``.
 _FLAGS = {
     "activation": "--activation",

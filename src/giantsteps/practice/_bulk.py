@@ -13,21 +13,6 @@ from scipy.special import ndtri
 from giantsteps.laws import MarchenkoPastur
 from giantsteps.practice._tracy_widom import edge_scale, tail, tail_quantile
 
-__all__ = [
-    "FALSE_ALARMS",
-    "SMALLEST",
-    "Bulk",
-    "SpikeKind",
-    "WeightSpike",
-    "fit_bulk",
-    "largest_value",
-    "law_of_shape",
-    "singular_values",
-    "spike_strength",
-    "top_vectors",
-    "uses_gram",
-]
-
 #: Probability that a random matrix is said to have a spike, unless another is asked for.
 FALSE_ALARMS = 0.01
 #: The smaller side of a matrix must have this many entries for a law to be fitted.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from giantsteps.practice._inspection import Inspection
     from giantsteps.practice._layer import Layer
 
-__all__ = ["Drawing", "InspectionDisplay", "LayerDisplay", "ProbeCurveDisplay", "subplots"]
-
 _THEORY, _FOUND, _THIRD = PALETTE[0], PALETTE[1], PALETTE[2]
 _HISTOGRAM = "#C9D3DB"
 

@@ -24,8 +24,6 @@ _TOLERANCE = 0.01
 #: Doublings of the rate after which no step gives a spike.
 _DOUBLINGS = 12
 
-__all__ = ["FirstGradient", "critical_rate", "first_gradients"]
-
 
 @dataclass(frozen=True)
 class FirstGradient:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from giantsteps.practice._display import InspectionDisplay, LayerDisplay
 
-__all__ = ["TABLES", "Change", "Inspection"]
-
 #: Tables of an inspection, for `Inspection.to_frame`.
 TABLES = ("layers", "spikes", "changes", "gradients", "probes")
 

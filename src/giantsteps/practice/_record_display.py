@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from giantsteps.practice._record import Record
 
-__all__ = ["RecordDisplay"]
-
 #: Singular values that are drawn.
 _LINES = 12
 

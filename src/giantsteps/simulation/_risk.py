@@ -12,7 +12,7 @@ import numpy as np
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.simulation._cost import check_memory, fits_memory, readout_bytes
+from giantsteps.simulation._cost import check_memory, fits_memory
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._networks import Networks
 from giantsteps.simulation._readout._error import PointError, PointErrors
@@ -90,7 +90,7 @@ def errors_of(
         allowed = "given with X_test and y_test for the test error"
         raise InvalidProblem("data", networks.data, allowed)
     check_memory(networks, cells, len(stages))
-    held = readout_bytes(networks, cells, len(stages))
+    held = networks.readout_bytes(cells, len(stages))
     fits = networks.readouts(stages, cells, held)
     backend = networks.backend
     xp = backend.xp

@@ -266,7 +266,7 @@ def _row(f: Finding, t: float | None, u: float | None) -> dict[str, Any]:
         "equation": s.kind.asked.equation,
         "quantity": s.kind.quantity,
         "problem": s.problem.to_data(),
-        "plan": [*f.plan.sizes, f.plan.blocks, f.plan.small],
+        "plan": [*f.plan.sizes, f.plan.blocks, f.plan.small, f.plan.points],
         "theory": f.theory.tolist(),
         "simulation": f.simulated.tolist(),
         "gap": f.gap,

@@ -31,11 +31,14 @@ class Plan:
     blocks : int
     small : int
         Networks with d₁ per block.
+    points : int or None
+        Test points of a network; None: the expectation over all of them, where it can be had.
     """
 
     sizes: tuple[int, int]
     blocks: int
     small: int
+    points: int | None = None
 
     @property
     def networks(self) -> int:
@@ -77,10 +80,6 @@ class Finding:
         Assumptions of the theory that the setting does not satisfy.
     failure : str
         What the theory raised, if it failed on a problem that it covers; nothing was compared.
-
-    References
-    ----------
-    theory §2 and §6, on finite sizes.
     """
 
     setting: Setting
@@ -149,7 +148,12 @@ def networks(setting: Setting, plan: Plan, device: str | None = None) -> list[li
     groups = ((lower, seeds[:, 1:].ravel()), (upper, seeds[:, 0]))
     return [
         family.asked.cells(
-            setting.problem, family.quantity, d, [int(seed) for seed in chosen], device
+            setting.problem,
+            family.quantity,
+            d,
+            [int(seed) for seed in chosen],
+            plan.points,
+            device,
         )
         for d, chosen in groups
     ]

@@ -185,7 +185,9 @@ def refine(cells: Sequence[Cell]) -> Refined:
         waiting = [
             i
             for i, (model, _) in enumerate(cells)
-            if error[i] > _GOOD[model.levels[0] > 0] and levels[i] < model.levels[1]
+            if (error[i] > _GOOD[model.levels[0] > 0] and levels[i] < model.levels[1])
+            # One more resolution where there would be no answer at all.
+            or (error[i] > _BAD[model.levels[0] > 0] and levels[i] == model.levels[1] < LEVELS - 1)
         ]
         if not waiting:
             break
@@ -199,7 +201,7 @@ def refine(cells: Sequence[Cell]) -> Refined:
             residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
     rounding = np.array([_ROUNDING[len(model.probabilities) > 1] for model, _ in cells])
     error = np.maximum(error, np.maximum(rounding, 10.0 * residual))
-    bad = np.flatnonzero(error > [_BAD[model.levels[0] > 0] for model, _ in cells])
+    bad = np.flatnonzero(~(error <= [_BAD[model.levels[0] > 0] for model, _ in cells]))
     for cell in bad.tolist():
         model, readout = cells[cell]
         raise NotConverged(

@@ -1,4 +1,4 @@
-"""A law that is known through its Stieltjes transform in the upper half-plane."""
+"""A law that is known through its Stieltjes transform in the upper half-plane (theory §5d)."""
 
 from __future__ import annotations
 

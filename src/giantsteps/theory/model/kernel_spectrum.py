@@ -13,7 +13,7 @@ from giantsteps.errors import NotConverged
 from giantsteps.theory.model.implicit_law import ImplicitLaw
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.newton import solve_state
-from giantsteps.theory.solver.readout import Prior
+from giantsteps.theory.solver.prior import Prior
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray

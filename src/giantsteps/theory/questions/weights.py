@@ -6,8 +6,6 @@ from giantsteps.answers import Spectrum
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import answer
 
-__all__ = ["weights"]
-
 
 def weights(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     r"""Singular values of W after the steps: the bulk of W₀ and the spike of the gradient.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -10,8 +11,6 @@ from giantsteps.problem import Problem
 from giantsteps.theory.steps.kinds import staircase_level
 from giantsteps.theory.steps.staircase.degrees import spike_degrees
 from giantsteps.theory.steps.teacher import teacher_moments
-
-__all__ = ["CONDITIONS", "Condition"]
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,19 @@ class Condition:
         What to do, in words or from the problem and d.
     holds
         Whether a problem satisfies it.
+    of_sizes
+        Whether that depends on the sizes, which are whole numbers where d is given.
     """
 
     text: str
     refusal: str
     fix: str | Callable[[Problem, int | None], str]
     holds: Callable[[Problem], bool]
+    of_sizes: bool = False
+
+    def satisfied(self, problem: Problem, d: int | None) -> bool:
+        """Whether the problem satisfies it, at the sizes of d if it is given."""
+        return self.holds(problem.realised(d) if self.of_sizes and d is not None else problem)
 
     def advice(self, problem: Problem, d: int | None) -> str:
         """What would be covered, for this problem."""
@@ -87,6 +93,15 @@ def _isotropic_or_give_d(problem: Problem, d: int | None) -> str:
     helps = d is None and len(problem.steps) == 1 and problem.teacher.rank == 1
     way = "pass d to theory.risk, theory.learned_function or theory.equivalent, " if helps else ""
     return f"{way}inputs=gs.Isotropic(), or simulation"
+
+
+def _off_the_peak(problem: Problem) -> bool:
+    readout = problem.readout
+    return (
+        readout is None
+        or readout.penalty > 0
+        or not math.isclose(readout.samples, problem.width, rel_tol=1e-9)
+    )
 
 
 def _rules(*allowed: str) -> Callable[[Problem], bool]:
@@ -286,5 +301,12 @@ CONDITIONS: dict[str, Condition] = {
         "the equations are those of a readout on fresh samples",
         'readout.batch="fresh", or simulation',
         lambda problem: problem.readout is None or problem.readout.batch == "fresh",
+    ),
+    "penalty or n ≠ N": Condition(
+        "there is a penalty, or n ≠ N",
+        "without a penalty the error of the readout is infinite at n = N",
+        "readout.penalty > 0, or readout.samples other than the width",
+        _off_the_peak,
+        of_sizes=True,
     ),
 }

@@ -18,8 +18,6 @@ from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.several import summed
 from giantsteps.theory.steps.staircase import loss, risk
 
-__all__ = ["RULES", "RULES_OF_MANY", "rule_of"]
-
 Cells = dict[tuple[Kind, bool], Rule | Absent]
 
 _ONE_DIRECTION = ("single index", "centered teacher")
@@ -143,12 +141,10 @@ def _of_model(method: object, limit: bool = True) -> Cells:
     }
 
 
-def _on_isotropic_inputs(cells: Cells) -> Cells:
-    """The model of inputs with a covariance has the weights Σ^{1/2}W."""
+def _needing(condition: str, cells: Cells) -> Cells:
+    """The same cells with one more condition."""
     return {
-        cell: replace(rule, needs=(*rule.needs, "isotropic for weights"))
-        if isinstance(rule, Rule)
-        else rule
+        cell: replace(rule, needs=(*rule.needs, condition)) if isinstance(rule, Rule) else rule
         for cell, rule in cells.items()
     }
 
@@ -197,7 +193,8 @@ def _spectra(model: object, before: object) -> Cells:
 #: Question → (kind, d is given) → rule.
 RULES: dict[str, Cells] = {
     "weights": {
-        **_on_isotropic_inputs(_of_model(build.weights)),
+        # The model of inputs with a covariance has the weights Σ^{1/2}W.
+        **_needing("isotropic for weights", _of_model(build.weights)),
         **_everywhere(
             Rule("§1", first.weights, "theorem (Marchenko–Pastur)", needs=()), (Kind.UNTRAINED,)
         ),
@@ -260,7 +257,7 @@ RULES: dict[str, Cells] = {
             for kind in (Kind.UNTRAINED, Kind.SMALL, Kind.BETWEEN, Kind.BOUNDARY, Kind.SMALL_STEPS)
             for given in (False, True)
         },
-        **_of_model(build.degrees_of_freedom),
+        **_needing("penalty or n ≠ N", _of_model(build.degrees_of_freedom)),
     },
     "bounds": _everywhere(
         Rule("§4", bounds.bounds, "theorem (ba2022); after a large step replica (cui2024)",
@@ -364,6 +361,10 @@ RULES_OF_MANY: dict[str, Cells] = {
     "reuse_exponent": RULES["reuse_exponent"],
 }
 
+#: Questions of the fitted readout, whose answer is infinite at its peak.
+for _table in (RULES, RULES_OF_MANY):
+    for _question in ("risk", "learned_function", "staircase_risk"):
+        _table[_question] = _needing("penalty or n ≠ N", _table.get(_question, {}))
 
 #: On inputs with a covariance the model answers before the steps too, as after one of rate zero.
 _AT_REST = dict.fromkeys(

@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers import Risk
-from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.problem import Problem
 from giantsteps.theory.questions.risk import risks
 from giantsteps.theory.search.critical_rate import rate_over_critical
 from giantsteps.theory.steps.teacher import teacher_moments
-
-__all__ = ["QUANTITIES", "level_of", "linear_floor", "values_of"]
 
 Array = NDArray[np.float64]
 
@@ -62,13 +60,13 @@ def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> Arra
 
     Raises
     ------
-    NotCovered
+    NotCovered, NotConverged
         If it has none for all of them.
     """
     check_quantity(quantity)
     try:
         return _values(quantity, problems, d)
-    except NotCovered as refusal:
+    except (NotCovered, NotConverged) as refusal:
         found = np.array([_value_or_nan(quantity, problem, d) for problem in problems])
         if np.all(np.isnan(found)):
             raise refusal
@@ -78,7 +76,7 @@ def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> Arra
 def _value_or_nan(quantity: str, problem: Problem, d: int | None) -> float:
     try:
         return float(_values(quantity, [problem], d)[0])
-    except NotCovered:
+    except (NotCovered, NotConverged):
         return math.nan
 
 

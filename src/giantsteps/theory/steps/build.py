@@ -22,17 +22,6 @@ from giantsteps.theory.steps.several.small import many_small_steps
 from giantsteps.theory.steps.sign import sign_step
 from giantsteps.theory.steps.structured import structured_step
 
-__all__ = [
-    "degrees_of_freedom",
-    "features",
-    "kernel",
-    "learned_function",
-    "model",
-    "risk",
-    "stages",
-    "weights",
-]
-
 
 def model(
     problem: Problem, claim: Any, d: int | None, simplify: tuple[str, ...] = ()

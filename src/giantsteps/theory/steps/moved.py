@@ -37,8 +37,6 @@ from giantsteps.theory.steps.several.model import covariance_of_state, trained_b
 from giantsteps.theory.steps.sign import sign_step
 from giantsteps.types import FloatArray
 
-__all__ = ["movement"]
-
 #: Resolution of the recursion, and of the functions of a batch.
 _LEVEL, _TOLERANCE = 1, 1e-2
 #: Degree of the series of products of outputs, and nodes of a change.

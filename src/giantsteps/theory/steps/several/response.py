@@ -1,4 +1,4 @@
-r"""How a neuron answers a sample after the first step: Gaussian means of σ and its slopes.
+r"""How a neuron answers a sample after the first step: means of σ and its slopes (theory §7).
 
 The pre-activation of a neuron with second-layer value A, s = η̃₁A, on a sample of the second
 batch is (theory §7)
