@@ -19,6 +19,8 @@ __all__ = ["learned_function_of_model", "points_of"]
 
 #: Resolution of one spike coordinate given that of the teacher.
 _AROUND = 1
+#: Changes of the errors below which the function is resolved far out, too, where samples are few.
+_GOOD = (1e-3, 1e-9)
 
 
 def points_of(x: ArrayLike | None) -> FloatArray:
@@ -50,7 +52,7 @@ def learned_function_of_model(
     if along not in ("spike", "teacher"):
         raise InvalidProblem("along", along, "'spike' or 'teacher'")
     points = points_of(x)
-    refined = refine([(model, readout)])
+    refined = refine([(model, readout)], _GOOD)
     level = refined.levels[0]
     used = model.at_level(level)
     turned = -1.0 if along == "spike" and used.overlap[0] < 0 else 1.0
