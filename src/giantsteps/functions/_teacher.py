@@ -114,6 +114,8 @@ def as_teacher(spec: Spec | Teacher, field: str = "teacher") -> Teacher:
     >>> as_teacher({"expression": "x0*x1", "rank": 2}).rank
     2
     """
+    if isinstance(spec, SingleIndex | MultiIndex):
+        return spec
     if isinstance(spec, Teacher) and not isinstance(spec, Function):
         return spec
     if isinstance(spec, Mapping) and "rank" in spec:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -263,10 +263,12 @@ def ridge_batch(cells: Sequence[Cell]) -> RidgeBatch:
     """Errors of every cell, in this order; none sees its neighbours, to the last bit."""
     refined = refine(cells)
     error = np.array([float(found.error[0]) for found in refined.readouts])
-    degrees = [
-        by_degree(model.at_level(level), found, level)
-        for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True)
-    ]
+    parts: dict[tuple[int, int], Callable[[Readout], Array]] = {}
+    degrees = []
+    for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True):
+        if (id(model), level) not in parts:
+            parts[id(model), level] = parts_by_degree(model.at_level(level), level)
+        degrees.append(parts[id(model), level](found))
     wrong = [
         wrong_sign_of_model(model.at_level(level), found, level)
         for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True)
@@ -313,26 +315,36 @@ def risk_of_models(
 def by_degree(
     model: SpikedFeatures, readout: Readout, level: int, degree: int = DEGREES - 1
 ) -> Array:
-    r"""The part of E(f̂ − f*)² on He_j(⟨x, β*⟩), j = 0 … degree, shape (degree + 1,).
+    """The part of E(f̂ − f*)² on He_j(⟨x, β*⟩), j = 0 … degree, shape (degree + 1,)."""
+    return parts_by_degree(model, level, degree)(readout)
+
+
+def parts_by_degree(
+    model: SpikedFeatures, level: int, degree: int = DEGREES - 1
+) -> Callable[[Readout], Array]:
+    r"""The parts by degree of any readout of a model.
 
     Given k, the prediction is C(k) + s(k) z + b(k)(z² − 1), z the teacher's coordinate orthogonal
     to the spikes, and E_z He_j(γ·k + √(1−|γ|²) z) = |γ|^j He_j(γ̂·k).
     """
     if model.teacher.rank > 1:
-        return np.full(degree + 1, np.nan)
+        return lambda readout: np.full(degree + 1, np.nan)
     rule = model.coordinates(level)
+    count = len(rule.weights)
     length = math.sqrt(float(model.overlap @ model.overlap))
     along = rule.nodes @ (model.overlap / length) if length > 0 else rule.nodes[:, 0]
     basis = hermite_functions(along, degree) * rule.weights
-    fit, slope, bend = (
-        values[0, : len(along)] for values in (readout.fit, readout.slope, readout.bend)
-    )
-    powers = length ** np.arange(degree + 1)
-    learned = basis @ fit * powers
-    # √j! cancels: j He_{j−1}/√j! = √j h_{j−1}, j(j−1) He_{j−2}/√j! = √(j(j−1)) h_{j−2}.
     j = np.arange(degree + 1.0)
-    learned[1:] += model.remainder * (basis[:-1] @ slope) * powers[:-1] * np.sqrt(j[1:])
-    twice = (basis[:-2] @ bend) * powers[:-2] * np.sqrt(j[2:] * (j[2:] - 1))
-    learned[2:] += model.remainder**2 * twice
-    factorial = np.exp(gammaln(j + 1) / 2)
-    return np.asarray((learned - hermite_coefficients(model.link, degree) * factorial) ** 2)
+    basis = basis * (length**j)[:, None]
+    # √j! cancels: j He_{j−1}/√j! = √j h_{j−1}, j(j−1) He_{j−2}/√j! = √(j(j−1)) h_{j−2}.
+    once = model.remainder * np.sqrt(j[1:])[:, None] * basis[:-1]
+    twice = model.remainder**2 * np.sqrt(j[2:] * (j[2:] - 1))[:, None] * basis[:-2]
+    target = hermite_coefficients(model.link, degree) * np.exp(gammaln(j + 1) / 2)
+
+    def parts(readout: Readout) -> Array:
+        learned = basis @ readout.fit[0, :count]
+        learned[1:] += once @ readout.slope[0, :count]
+        learned[2:] += twice @ readout.bend[0, :count]
+        return np.asarray((learned - target) ** 2)
+
+    return parts
