@@ -37,6 +37,9 @@ _GOOD, _BAD = (1e-3, 1e-7), (3e-3, 1e-6)
 #: each other.
 _ROUNDING = (1e-13, 3e-10)
 
+#: Types up to which nodes without weight cost next to nothing.
+_FEW = 2
+
 #: A model and a readout of it.
 Cell = tuple[SpikedFeatures, Ridge]
 
@@ -77,6 +80,12 @@ class _Part(NamedTuple):
     def with_rank(self, rank: int) -> _Part:
         """The same cells with so many channels, if there are."""
         return self if rank == self.rank else _Part(self.members, self.system.with_rank(rank))
+
+    def beside(self, finer: _Part) -> _Part:
+        """The same cells in the shape of a finer resolution, unless that costs much."""
+        shapes = self.system.probabilities.shape[1:], finer.system.probabilities.shape[1:]
+        few = shapes[0] == shapes[1] and shapes[0][0] <= _FEW and self.rank == finer.rank
+        return _Part(self.members, self.system.padded(finer.system)) if few else self
 
     def split(self, count: int) -> Iterator[_Part]:
         """Parts of at most so many cells."""
@@ -207,10 +216,12 @@ def refine(cells: Sequence[Cell], good: tuple[float, float] = _GOOD) -> Refined:
     count = len(cells)
     first = [model.levels[0] for model, _ in cells]
     levels = [level + 1 for level in first]
-    # Both of the first two resolutions at once: what has the same shape costs little more than one.
+    # Both of the first two resolutions at once: few types are given the same shape, and cost little
+    # more than one.
     # Each resolution has more channels than the one before: else the change hides those left out.
     coarse, fine = _parts(cells, first), _parts(cells, levels, count)
     fine = [high.with_rank(max(high.rank, low.rank + 1)) for low, high in zip(coarse, fine)]
+    coarse = [low.beside(high) for low, high in zip(coarse, fine)]
     ranks = {i - count: part.rank for part in fine for i in part.members}
     both = _solve([*cells, *cells], [*coarse, *fine])
     last, found = list(both.readouts[:count]), list(both.readouts[count:])

@@ -19,6 +19,17 @@ __all__ = ["System"]
 
 #: Channels below this, relative to the largest, are rounding.
 _RESOLVED = 1e-9
+#: Arrays with the nodes of the coordinates on their last axis.
+_OF_NODES = (
+    "weights",
+    "mean",
+    "linear",
+    "residual",
+    "target",
+    "target_linear",
+    "target_square",
+    "norms",
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -129,6 +140,20 @@ class System:
         wider = self.take(np.zeros(len(ratio), dtype=int))
         wider.__dict__.update(ratio=ratio, penalty=penalty, unit=unit)
         return wider
+
+    def padded(self, other: System) -> System:
+        """The same system on as many nodes as another of its kind, the new ones without weight."""
+        bulk, nodes = self.bulk.padded(other.bulk), other.weights.shape[1]
+        if bulk is self.bulk and nodes == self.weights.shape[1]:
+            return self
+        changed = copy(self)
+        place = np.minimum(np.arange(nodes), self.weights.shape[1] - 1)
+        for name in _OF_NODES:
+            changed.__dict__[name] = getattr(self, name).take(place, axis=-1)
+        changed.__dict__["coordinates"] = self.coordinates.take(place, axis=1)
+        changed.weights[:, self.weights.shape[1] :] = 0.0
+        changed.__dict__["bulk"] = bulk
+        return changed
 
     def _map(self, change: Any, bulk: Bulk) -> System:
         named = {f.name: change(f.name) for f in fields(self) if f.name != "bulk"}
