@@ -21,6 +21,8 @@ __all__ = ["learned_function_of_model", "points_of"]
 _AROUND = 1
 #: Variance of a coordinate, given the one that is asked about, that counts as none.
 _NO_WIDTH = 1e-12
+#: Changes of the errors below which the function is resolved far out, too, where samples are few.
+_GOOD = (1e-3, 1e-9)
 
 
 def points_of(x: ArrayLike | None) -> FloatArray:
@@ -52,7 +54,7 @@ def learned_function_of_model(
     if along not in ("spike", "teacher"):
         raise InvalidProblem("along", along, "'spike' or 'teacher'")
     points = points_of(x)
-    refined = refine([(model, readout)])
+    refined = refine([(model, readout)], _GOOD)
     level = refined.levels[0]
     used = model.at_level(level)
     turned = -1.0 if along == "spike" and used.overlap[0] < 0 else 1.0

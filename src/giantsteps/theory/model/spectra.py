@@ -181,7 +181,8 @@ def _kernel(model: SpikedFeatures, samples: float) -> tuple[KernelSpectrum, Spik
             "a finite number of neurons (give d)",
         )
     used = model if model.bounded is None else model.bounded()
-    return KernelSpectrum(used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL)), used
+    system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL, panels=True)
+    return KernelSpectrum(system), used
 
 
 def _feature_spike(model: SpikedFeatures, spectrum: KernelSpectrum, found: Outlier) -> Spike:

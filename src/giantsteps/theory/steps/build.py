@@ -99,8 +99,7 @@ def _models(
 def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """Errors of many problems; none sees its neighbours, to the last bit."""
     models = _models(problems, claims, d)
-    sized = problems if d is None else [problem.realised(d) for problem in problems]
-    cells = [(m, p.require_readout()) for m, p in zip(models, sized, strict=True)]
+    cells = [(m, p.require_readout(d)) for m, p in zip(models, problems, strict=True)]
     return risk_of_models(cells, _initial(problems, claims, d), claims)
 
 
