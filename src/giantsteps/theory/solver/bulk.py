@@ -138,13 +138,11 @@ class Bulk:
         for batch, stage, size in zip(self.batches, self.stages, sizes, strict=True):
             count = batch.weights.shape[1]
             place = np.minimum(np.arange(size), count - 1)
-            wider = {
-                f.name: batch.samples if f.name == "samples" else getattr(batch, f.name)[..., place]
-                for f in fields(batch)
-            }
+            names = ("weights", "first", "second", "linear", "factors")
+            wider = {name: getattr(batch, name)[..., place] for name in names}
             for name in ("weights", "first", "second"):
                 wider[name][..., count:] = 0.0
-            batches.append(Batch(**wider))
+            batches.append(replace(batch, **wider))
             stages.append(replace(stage, sums=stage.sums[..., place]))
         return replace(self, batches=tuple(batches), stages=tuple(stages))
 
