@@ -148,7 +148,7 @@ def test_other_steps_on_a_covariance_are_refused(changes: dict[str, object], wor
     theory.equivalent(problem, 500)
     with pytest.raises(gs.NotCovered, match=word):
         theory.risk(problem.replace(changes), 500)
-    with pytest.raises(gs.NotCovered, match="given"):
+    with pytest.raises(gs.NotCovered, match="moments"):
         theory.risk(problem)
 
 
