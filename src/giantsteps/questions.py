@@ -270,7 +270,7 @@ _INITIAL = _simulated(
 _DEGREES = _simulated(4, "an integer >= 0", "Highest degree of the parts of the error.", True)
 _LENGTHENING = Option(True, "true or false", "Whether the steps lengthen the weights.", ("theory",))
 _ALONG = Option("spike", '"spike" or "teacher"', "The direction that is looked along.")
-_POINTS = Option(None, "a list of numbers", "Points along the direction.", ("theory",))
+_POINTS = Option(None, "a list of numbers", "Points along the direction.")
 
 # The table ------------------------------------------------------------------------------------
 

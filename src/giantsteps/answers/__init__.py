@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from giantsteps.answers._answer import Answer, Solution
+from giantsteps.answers._answer import Answer
 from giantsteps.answers._answer import Source as Source
 from giantsteps.answers._bias_variance import BiasVariance
 from giantsteps.answers._bibliography import bibliography as bibliography
@@ -23,6 +23,7 @@ from giantsteps.answers._optimum import Optimum
 from giantsteps.answers._outlier_count import OutlierCount
 from giantsteps.answers._probe_curve import ProbeCurve
 from giantsteps.answers._risk import Risk
+from giantsteps.answers._solution import Solution
 from giantsteps.answers._spectrum import Matrix as Matrix
 from giantsteps.answers._spectrum import Spectrum, Spike
 from giantsteps.answers._training_loss import TrainingLoss

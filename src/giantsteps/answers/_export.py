@@ -33,7 +33,7 @@ def require(module: str, purpose: str, extra: str = "sweep") -> Any:
     purpose : str
         What it is needed for, for the message.
     extra : str
-        The extra of this package that installs it.
+        The extra of this package that installs it; empty if none does.
 
     Raises
     ------
@@ -44,9 +44,8 @@ def require(module: str, purpose: str, extra: str = "sweep") -> Any:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise MissingDependency(
-            f'{purpose} needs {package}: pip install "giantsteps[{extra}]"'
-        ) from error
+        install = f'"giantsteps[{extra}]"' if extra else package
+        raise MissingDependency(f"{purpose} needs {package}: pip install {install}") from error
 
 
 def plain(value: Any) -> Any:

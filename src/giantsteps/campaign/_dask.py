@@ -15,8 +15,6 @@ from giantsteps.answers import require
 from giantsteps.campaign._workers import TimeLimit, Workers, without_interrupts
 from giantsteps.errors import GiantstepsError, InvalidProblem
 
-__all__ = ["DaskWorkers", "dask_workers", "slurm_script"]
-
 #: Seconds between the answer that a call took too long and the end of its worker.
 _FAREWELL = 2.0
 

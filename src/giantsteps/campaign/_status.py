@@ -11,8 +11,6 @@ from giantsteps.campaign._cells import Cells
 from giantsteps.campaign._leases import at_work
 from giantsteps.campaign._store import Store
 
-__all__ = ["Status", "html_table", "read_status"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Status:

@@ -32,8 +32,6 @@ from giantsteps.campaign._sqlite import (
 from giantsteps.campaign._values import Named, Outcome, from_json, to_json
 from giantsteps.errors import StoreError
 
-__all__ = ["Store"]
-
 #: Version of the tables; raised when an older giantsteps could no longer read them.
 FORMAT = 1
 #: Marks the file as ours ("gsts" in ASCII).

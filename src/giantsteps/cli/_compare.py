@@ -11,8 +11,6 @@ from . import DISAGREEMENT
 from ._options import build, campaign_options, device_option, problem_options, question_option
 from ._output import DRAWINGS, check_file, output_options, table, write_json
 
-__all__ = ["command"]
-
 #: Column of the comparison → heading of the table; the axes of a grid stand before them.
 SHOWN = {
     "quantity": "quantity",

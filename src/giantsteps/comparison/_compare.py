@@ -24,8 +24,6 @@ from giantsteps.questions import QUESTIONS, Question
 from giantsteps.questions import question as registered
 from giantsteps.simulation import run as draw
 
-__all__ = ["compare", "comparison_cells"]
-
 
 def compare(
     problem: Problem | Grid,
@@ -128,6 +126,9 @@ def compare(
     unresolved
     """
     sizes, chosen, asked = _sizes(d), _seeds(seeds), registered(question)
+    for name, function in {"theory": theory, "simulation": simulation}.items():
+        if function is not None and not callable(function):
+            raise InvalidProblem(name, function, "a function of a problem, or None")
     if simulation is None:
         asked.function("simulation")
         _check_options(asked, options)

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from giantsteps.displays import ComparisonDisplay
     from giantsteps.problem import Grid, Problem
 
-__all__ = ["Comparison"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Comparison(Record):

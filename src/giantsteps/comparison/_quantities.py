@@ -18,8 +18,6 @@ from giantsteps.answers import Answer, Risk, Spectrum
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import suggest
 
-__all__ = ["Quantity", "resolution_limit"]
-
 #: A number is resolved when its resolution is at most this part of it …
 RESOLUTION = 0.02
 #: … and an overlap when it is at most this one.

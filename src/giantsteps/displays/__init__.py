@@ -23,7 +23,7 @@ from giantsteps.displays._style import MARKERS as MARKERS
 from giantsteps.displays._style import STYLE as STYLE
 from giantsteps.displays._style import colours as colours
 from giantsteps.displays._style import label as label
-from giantsteps.displays._two_steps import OutlierMapDisplay, ReuseDisplay, StepsDisplay
+from giantsteps.displays._two_steps import OutlierMapDisplay, ReuseDisplay
 
 __all__ = [
     "DOUBLE",
@@ -37,7 +37,6 @@ __all__ = [
     "Series",
     "SpectrumDisplay",
     "StaircaseDisplay",
-    "StepsDisplay",
     "curves",
     "save",
     "style",

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Draft", "logarithmic"]
-
 #: Whatever NumPy and matplotlib read as numbers: arrays, lists of leaves, single numbers.
 Values: TypeAlias = Any
 

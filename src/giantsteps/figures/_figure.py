@@ -20,8 +20,6 @@ from giantsteps.problem import suggest
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["FIGURES", "Figure", "Made", "Size", "figure", "published"]
-
 #: How large: for tests, for a look, and as published.
 Size: TypeAlias = Literal["smoke", "quick", "paper"]
 FORMATS = ("pdf", "svg", "png")

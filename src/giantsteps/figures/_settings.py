@@ -17,8 +17,6 @@ import tomli_w
 from giantsteps.errors import GiantstepsError
 from giantsteps.problem import Grid, Problem
 
-__all__ = ["short_problems", "short_toml"]
-
 #: The numbers and names of a problem by dotted path.
 Leaves: TypeAlias = dict[str, Any]
 #: Values by dotted path.

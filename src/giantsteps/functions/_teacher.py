@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from ._function import Function, Spec, as_function
+from ._function import Function
 from ._multi_index import MultiIndex, coordinates
+from ._specification import Spec, as_function
 
 
 @runtime_checkable

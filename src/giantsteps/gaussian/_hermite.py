@@ -213,11 +213,6 @@ class Moments:
         """μ₂ = (E f² − c₀² − μ₁²)^½."""
         return self.residual_variance**0.5
 
-    @property
-    def mean_derivative(self) -> float:
-        """E f' = μ₁."""
-        return self.linear
-
     @cached_property
     def derivative_variance(self) -> float:
         """Var f'(z) = E (f' − μ₁)².

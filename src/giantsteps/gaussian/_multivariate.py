@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.gaussian._quadrature import Piecewise, Rule, density, expectation, gauss_rule
+from giantsteps.gaussian._quadrature import Rule, density, expectation
 from giantsteps.gaussian._smoothed import smoothed
 
 if TYPE_CHECKING:
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 #: Nodes on each axis by rank: Gauss–Hermite, and Gauss–Legendre on either side of zero.
 HERMITE = {1: 61, 2: 31, 3: 21, 4: 15}
 LEGENDRE = {1: 40, 2: 24, 3: 18}
-#: Widest panel and number of Gauss–Hermite nodes of a joint rule.
-JOINT_WIDTH, JOINT_NODES = 3.5, 40
 #: Nodes of a product rule that weigh less are left out.
-PRUNED, JOINT_PRUNED = 1e-16, 1e-19
+PRUNED = 1e-16
 
 
 @lru_cache(maxsize=64)
@@ -91,39 +89,6 @@ def _product(axes: list[Rule]) -> Rule:
     return Rule(nodes.reshape(-1, len(axes)), weights.ravel())
 
 
-def joint_rule(
-    covariance: ArrayLike,
-    *functions: Function,
-    nodes: int = JOINT_NODES,
-    width: float = JOINT_WIDTH,
-) -> Rule:
-    """A rule for (u, v, …) ~ N(0, covariance), kink-aware in u, nodes of shape (K, r).
-
-    u runs over the lean kink-aware rule of the given functions of u; each further coordinate is
-    its mean given the earlier ones plus a deviation that runs over Gauss–Hermite nodes, so what is
-    integrated should be smooth in v, …: smooth it first (`smoothed`, `pair_expectation`) where it
-    is not. A coordinate that the earlier ones determine costs no nodes.
-
-    Parameters
-    ----------
-    covariance : array_like, shape (r, r)
-        Symmetric and positive semidefinite; Var u > 0.
-    *functions : Function
-        The functions of u, of any kinks, jumps and steepness, under the integral.
-    nodes : int
-        Gauss–Hermite nodes of each further coordinate.
-    width : float
-        Widest panel of u, in standard deviations.
-    """
-    root = _root(covariance)
-    scaled = tuple(_scaled(function, root[0, 0]) for function in functions)
-    axes = [gauss_rule(*scaled, width=width).pruned(JOINT_PRUNED)]
-    for j in range(1, len(root)):
-        axes.append(_hermite_rule(nodes) if root[j, j] else Rule(np.zeros(1), np.ones(1)))
-    rule = _product(axes).pruned(JOINT_PRUNED)
-    return Rule(rule.nodes @ root.T, rule.weights)
-
-
 def pair_expectation(f: Function, g: Function, covariance: ArrayLike) -> float:
     """E f(u) g(v) for (u, v) ~ N(0, covariance); both may have kinks and jumps.
 
@@ -176,24 +141,6 @@ def _root(covariance: ArrayLike) -> np.ndarray:
     if not root.size or not root[0, 0]:
         raise InvalidProblem("covariance", covariance, allowed)
     return root
-
-
-@dataclass(frozen=True)
-class _Scaled:
-    """z ↦ f(s z)."""
-
-    function: Function
-    std: float
-
-    def __call__(self, z: np.ndarray) -> np.ndarray:
-        return self.function(self.std * z)
-
-    def breakpoints(self, lower: float, upper: float) -> np.ndarray:
-        return self.function.breakpoints(self.std * lower, self.std * upper) / self.std
-
-
-def _scaled(function: Function, std: float) -> Piecewise:
-    return function if std == 1 else _Scaled(function, float(std))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from ._deformation import Outlier as Outlier
 from ._deformation import Outliers as Outliers
 from ._deformation import critical_strength, outlier, outliers
-from ._deformation import generic_outlier as generic_outlier
 from ._empirical import EmpiricalLaw
 from ._kernel_bulk import KernelBulk
 from ._law import Law

@@ -1,4 +1,4 @@
-"""The bulk of the conjugate kernel under Gaussian equivalence."""
+"""The bulk of the conjugate kernel under Gaussian equivalence (theory §3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Marchenko–Pastur law: eigenvalues of the Gram matrices of the initial weights."""
+"""The Marchenko–Pastur law: eigenvalues of Gram matrices of the initial weights (theory §1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolvent traces of the initial weights: g1, g2 and their derivatives."""
+"""Resolvent traces of the initial weights: g1, g2 and their derivatives (theory §1)."""
 
 from __future__ import annotations
 

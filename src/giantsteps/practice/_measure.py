@@ -11,8 +11,6 @@ from giantsteps.answers import ProbeCurve
 from giantsteps.errors import InvalidProblem
 from giantsteps.theory import classes_of
 
-__all__ = ["measure_probe"]
-
 
 def measure_probe(
     features: Any, labels: Any, curve: ProbeCurve, *, splits: int = 40, seed: int = 0

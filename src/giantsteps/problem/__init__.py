@@ -9,7 +9,6 @@ from giantsteps.problem._checks import integer as integer
 from giantsteps.problem._checks import suggest as suggest
 from giantsteps.problem._convention import Convention as Convention
 from giantsteps.problem._conventions import CONVENTIONS as CONVENTIONS
-from giantsteps.problem._conventions import conventions_table as conventions_table
 from giantsteps.problem._covariance import Covariance, SpikedCovariance
 from giantsteps.problem._grid import Grid
 from giantsteps.problem._input_laws import INPUTS as INPUTS

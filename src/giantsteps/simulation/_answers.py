@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 from giantsteps.answers import Answer, Risk, Spectrum
 from giantsteps.problem import Grid, Problem
 
-__all__ = ["SimulatedRisk", "SimulatedSpectrum", "lazily", "of_cells"]
-
 _A = TypeVar("_A", bound=Answer)
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._network._data import Data
 from giantsteps.simulation._networks import Networks
-
-__all__ = ["RunOptions", "allowed_options", "refuse_unknown"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -28,6 +26,13 @@ class RunOptions(TypedDict, total=False):
     memory: str | int | None
     inputs: object
     data: Data | None
+
+
+def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of `Run` among those given, and the others."""
+    names = RunOptions.__annotations__
+    own = {name: value for name, value in options.items() if name in names}
+    return own, {name: value for name, value in options.items() if name not in names}
 
 
 def allowed_options(function: Callable[..., Any]) -> list[str]:

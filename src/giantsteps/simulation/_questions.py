@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Unpack
 
@@ -13,14 +14,6 @@ from giantsteps.simulation._network._data import as_dimension
 from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._risk import Kind
 from giantsteps.simulation._run import Run
-
-__all__ = [
-    "degrees_of_freedom",
-    "gradient",
-    "learned_function",
-    "risk",
-    "run",
-]
 
 
 @refuse_unknown
@@ -178,6 +171,7 @@ def learned_function(
     seed: int = 0,
     *,
     along: str = "spike",
+    x: Sequence[float] | None = None,
     **options: Unpack[RunOptions],
 ) -> LearnedFunction:
     """The function learned along ``"spike"`` or ``"teacher"``: ``run(...).learned_function()``.
@@ -192,6 +186,8 @@ def learned_function(
         Of all random numbers.
     along : {"spike", "teacher"}
         The direction.
+    x : sequence of float, optional
+        Where; 61 points from −3 to 3 by default.
     device, dtype, test_samples, memory, inputs, data
         How the network is drawn and computed: see `Run`.
 
@@ -216,7 +212,9 @@ def learned_function(
     (True, True)
     """
     return of_cells(
-        LearnedFunction, problem, lambda cell: Run(cell, d, seed, **options).learned_function(along)
+        LearnedFunction,
+        problem,
+        lambda cell: Run(cell, d, seed, **options).learned_function(along, x=x),
     )
 
 

@@ -14,8 +14,6 @@ from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._risk import Kind
 from giantsteps.simulation._run import Run
 
-__all__ = ["features", "kernel", "weights"]
-
 
 @refuse_unknown
 def weights(

@@ -10,8 +10,6 @@ from giantsteps.simulation._answers import of_cells
 from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._run import Run
 
-__all__ = ["movement", "trajectory"]
-
 
 @refuse_unknown
 def movement(

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from giantsteps.theory.questions.training_loss import training_loss as training_loss
     from giantsteps.theory.questions.trajectory import trajectory as trajectory
     from giantsteps.theory.questions.weights import weights as weights
-    from giantsteps.theory.scope.page import scope_table as scope_table
     from giantsteps.theory.search.critical_rate import critical_rate as critical_rate
     from giantsteps.theory.search.crossing import crossing as crossing
     from giantsteps.theory.search.level_curves import level_curves as level_curves
@@ -87,7 +86,6 @@ _SHARED = {
     "Norms": "model.norms",
     "QUANTITIES": "search.quantity",
     "classes_of": "probe.classification",
-    "scope_table": "scope.page",
     "values_of": "search.quantity",
 }
 

@@ -15,8 +15,6 @@ from scipy.optimize import brentq, minimize_scalar
 from giantsteps.campaign import mean_and_error
 from giantsteps.comparison.certify._finding import Finding
 
-__all__ = ["SEEN", "Group"]
-
 Array = NDArray[np.float64]
 
 #: Powers by which a gap may close: d^{-1/2} (the pull of the initial network) to 1/d.

@@ -9,8 +9,6 @@ from typing import Any
 from giantsteps.functions import Function
 from giantsteps.simulation._engine._arrays import Array, Arrays
 
-__all__ = ["Descent", "gradient"]
-
 
 @dataclass(frozen=True)
 class Descent:

@@ -7,8 +7,6 @@ from typing import Any
 
 from giantsteps.simulation._engine._arrays import Array, Arrays
 
-__all__ = ["tangent_kernel", "tangent_products"]
-
 
 def tangent_kernel(
     arrays: Arrays, inputs: Array, weights: Array, derivative: Callable[[Any], Any]

@@ -96,6 +96,7 @@ def leading_of_model(model: SpikedFeatures, top: int) -> tuple[FloatArray, Float
             probabilities=used.probabilities,
             spikes=used.spikes,
             bulk=used.bulk,
+            pull=used.pull,
         )
         found = spectrum.outliers[:top]
         if len(found) == top:

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from giantsteps.errors import InvalidProblem
 from giantsteps.types import FloatArray
 
-__all__ = ["Norms"]
-
 
 @dataclass(frozen=True, eq=False)
 class Norms:

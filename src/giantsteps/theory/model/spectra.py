@@ -90,6 +90,7 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
         probabilities=used.probabilities,
         spikes=used.spikes,
         bulk=used.bulk,
+        pull=used.pull,
     )
     if math.isinf(model.neurons):
         spikes = _infinite(used)
@@ -119,7 +120,7 @@ def _likely(model: SpikedFeatures) -> SpikedFeatures:
         bulk=replace(model.bulk, coefficients=model.bulk.coefficients[kept]),
         second_layer=second,
         norms=None,
-        pull=None,
+        pull=None if model.pull is None else model.pull[:, kept][:, :, kept],
     )
 
 

@@ -117,6 +117,9 @@ _SPIKE = Rule(
     "§2", first.weights, "theorem (ba2022; benaych2012)", needs=(*_ONE_DIRECTION, *_SEAMS),
     references=("ba2022", "benaych2012"),
 )  # fmt: skip
+_SUMMED_SPIKE = replace(
+    _SPIKE, section="§7", method=summed.weights, needs=(*_SPIKE.needs, "no initial output")
+)
 
 
 def _by(rule: Rule, method: object, **others: object) -> Rule:
@@ -204,13 +207,10 @@ RULES: dict[str, Cells] = {
         **_everywhere(
             Rule("§1", first.weights, "theorem (Marchenko–Pastur)", needs=()), (Kind.UNTRAINED,)
         ),
-        **_everywhere(_SPIKE, (Kind.SMALL,)),
+        (Kind.SMALL, False): _SPIKE,
         (Kind.BETWEEN, False): _SPIKE,
         (Kind.BOUNDARY, False): _SPIKE,
-        **_everywhere(
-            _by(_SPIKE, summed.weights, section="§7",
-                needs=(*_SPIKE.needs, "no initial output")), (Kind.SMALL_STEPS,)
-        ),
+        **_everywhere(_SUMMED_SPIKE, (Kind.SMALL_STEPS,)),
     },
     "risk": {
         **_of_model(build.risk),
@@ -343,6 +343,7 @@ RULES_OF_MANY: dict[str, Cells] = {
             for cell, rule in RULES["weights"].items()
             if isinstance(rule, Rule) and rule.method in (first.weights, summed.weights)
         },
+        (Kind.SMALL, True): _without_index(_SUMMED_SPIKE),
     },
     "risk": {
         **_of_many(build.risk),

@@ -1,6 +1,4 @@
-"""The equations of the equivalent model as arrays: what the solver sees of a problem (theory
-§5).
-"""
+"""The equations of the equivalent model as arrays: what the solver sees (theory §5c)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Spectra of the conjugate kernel and of the features after no step, or one with η = Θ(1).
+r"""Spectra of kernel and features after no step, or one with η = Θ(1) (theory §3).
 
 By Gaussian equivalence a row of the features √N Φ is, with v_j = ‖w_j‖² − 1 and z white,
 

@@ -1,4 +1,4 @@
-r"""Spikes of the features' covariance after a small step, and where they appear in the kernel."""
+r"""Spikes of the features' covariance after a small step, and of the kernel (theory §3)."""
 
 from __future__ import annotations
 

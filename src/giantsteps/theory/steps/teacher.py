@@ -1,4 +1,4 @@
-"""Moments of a teacher's labels, for one direction or several."""
+"""Moments of a teacher's labels, for one direction or several (theory §0)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``theory.staircase``: how many polynomial spikes a step grows, how large, and what they teach."""
+"""``theory.staircase``: how many polynomial spikes a step grows, and how large (theory §6)."""
 
 from __future__ import annotations
 
