@@ -15,8 +15,6 @@ from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
 from giantsteps.answers._risk import Risk
 
-__all__ = ["Optimum"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Optimum(Answer):

@@ -32,8 +32,6 @@ from giantsteps.campaign._sqlite import (
 from giantsteps.campaign._values import Named, Outcome, from_json, to_json
 from giantsteps.errors import StoreError
 
-__all__ = ["Store"]
-
 #: Version of the tables; raised when an older giantsteps could no longer read them.
 FORMAT = 1
 #: Marks the file as ours ("gsts" in ASCII).
@@ -105,19 +103,6 @@ class Store:
     StoreError
         If the file is damaged, of a newer format, no store at all, read-only, or the disk full.
         Nothing is overwritten.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from tempfile import TemporaryDirectory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
-    >>> with TemporaryDirectory() as folder:
-    ...     sweep = gs.Sweep(grid=problem, d=30, seeds=2, store=f"{folder}/store.sqlite")
-    ...     status = sweep.run(executor="serial")
-    ...     with Store(sweep.store) as store:
-    ...         sorted(store.status().values())
-    ['done', 'done', 'done']
     """
 
     def __init__(

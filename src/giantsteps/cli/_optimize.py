@@ -10,22 +10,12 @@ import click
 
 from giantsteps.errors import InvalidProblem
 
-from ._options import build, problem_options
+from ._options import build, full_path, problem_options
 from ._output import DRAWINGS, check_file, exclusive, output_options, table, write_json
 
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
 
-__all__ = ["command"]
-
-#: Short name → path; "N" stands for the only step.
-SHORT = {
-    "penalty": "readout.penalty",
-    "samples": "readout.samples",
-    "rate": "steps.N.rate",
-    "exponent": "steps.N.exponent",
-    "step-samples": "steps.N.samples",
-}
 #: Points of the printed and of the drawn curve, and how far they go to either side of the optimum.
 PRINTED, DRAWN, AROUND = 9, 65, 10.0
 
@@ -119,7 +109,7 @@ def command(
     from giantsteps.problem import Grid
 
     example = target.problem if isinstance(target, Grid) else target
-    paths = [_path(name, example) for name in over or ("penalty",)]
+    paths = [full_path(name, example, "--over") for name in over or ("penalty",)]
     bounds = dict(_interval(text, example) for text in intervals)
     if reach is not None:
         answer = _reached(target, paths, bounds, reach, d)
@@ -168,24 +158,13 @@ def command(
 # What is asked ----------------------------------------------------------------------------------
 
 
-def _path(name: str, problem: Problem) -> str:
-    path = SHORT.get(name, name)
-    if "N" not in path.split("."):
-        return path
-    if len(problem.steps) != 1:
-        paths = ", ".join(path.replace("N", str(i)) for i in range(len(problem.steps)))
-        which = f"one of {paths}" if problem.steps else "left out: the problem has no step (--step)"
-        raise InvalidProblem("--over", name, which)
-    return path.replace("N", "0")
-
-
 def _interval(text: str, problem: Problem) -> tuple[str, tuple[float, float]]:
     name, _, interval = text.partition("=")
     try:
         lower, upper = (float(part) for part in interval.split(":"))
     except ValueError:
         raise InvalidProblem("--bounds", text, "FIELD=a:b, with numbers a < b") from None
-    return _path(name.strip(), problem), (lower, upper)
+    return full_path(name.strip(), problem, "--bounds"), (lower, upper)
 
 
 def _reached(

@@ -18,8 +18,6 @@ from giantsteps.campaign import Cells, Store, Workers, WorkersGone
 from giantsteps.errors import GiantstepsError
 from giantsteps.explorer._requests import Simulation
 
-__all__ = ["AlreadyRunning", "Job", "Jobs", "default_store"]
-
 #: Bars of a histogram of simulated values.
 BARS = 60
 #: Finished jobs whose results are remembered; the networks themselves stay in the store.
@@ -171,7 +169,7 @@ class Job:
 def _result(parts: Sequence[Cells], store: Store) -> dict[str, Any]:
     """Means and standard errors over the seeds; of a bulk, its histogram."""
     after = parts[-1]
-    found = {
+    found: dict[str, Any] = {
         "question": after.question.name,
         "coords": {path: values.tolist() for path, values in after.grid.coords.items()},
         "numbers": _numbers(after, store),

@@ -17,8 +17,6 @@ from giantsteps.practice._layer import Layer, layer_of_matrix
 from giantsteps.practice._sources import Tensor, Weights, open_data, open_weights
 from giantsteps.theory import risk_of_features
 
-__all__ = ["inspect"]
-
 #: Leading vectors whose cosines are kept.
 _VECTORS = 3
 

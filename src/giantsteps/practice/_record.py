@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from giantsteps.practice._record_display import RecordDisplay
 
-__all__ = ["Record"]
-
 _ARRAYS = ("values", "shape", "first_weights", "first_gradient")
 #: The prediction ends where this part of the first gradient is left in the gradient.
 _KEPT = 0.75

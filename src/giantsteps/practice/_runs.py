@@ -14,8 +14,6 @@ from giantsteps.campaign import Cell, Outcome, Store, provenance
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import content_hash
 
-__all__ = ["TRAINING", "TrainingRun", "run_names"]
-
 #: The source of these cells; networks and theory have others, and may share the store.
 TRAINING = "training"
 _QUESTION, _VERSION = "record", 1

@@ -18,8 +18,6 @@ from giantsteps.answers import require
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._torch_file import TorchTensor, read_torch_file
 
-__all__ = ["Tensor", "Weights", "open_data", "open_weights", "tensor_to_numpy"]
-
 #: Bytes of one array that a file may declare.
 _LARGEST = 1 << 34
 #: Where checkpoints keep the state dict.

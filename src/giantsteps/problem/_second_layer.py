@@ -21,8 +21,6 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import number, numbers
 from giantsteps.problem._part import Law, as_law
 
-__all__ = ["Constant", "Gaussian", "SecondLayer", "Vocabulary", "as_second_layer"]
-
 
 class SecondLayer(Law, ABC):
     """The law of A, where the second layer starts as a_j = A_j / √N (theory §0).
@@ -31,17 +29,6 @@ class SecondLayer(Law, ABC):
     ----------
     law : str
         The name of the law in files and in ``Init(second_layer=...)``.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> laws = [gs.Gaussian(), gs.Constant(), gs.Vocabulary([-1, 1], [0.5, 0.5])]
-    >>> [isinstance(law, SecondLayer) for law in laws], [law.mean for law in laws]
-    ([True, True, True], [0.0, 1.0, 0.0])
     """
 
     @abstractmethod
@@ -72,11 +59,6 @@ class SecondLayer(Law, ABC):
 
     @property
     @abstractmethod
-    def symmetric(self) -> bool:
-        """Whether A and −A have the same law."""
-
-    @property
-    @abstractmethod
     def distinct_nonzero(self) -> float:
         """How many non-zero values A takes (``inf`` for a continuous law): it bounds the number
         of spikes (theory §6)."""
@@ -98,8 +80,8 @@ class Gaussian(SecondLayer):
     Examples
     --------
     >>> law = Gaussian()
-    >>> law.mean, law.second_moment, law.symmetric, law.distinct_nonzero
-    (0.0, 1.0, True, inf)
+    >>> law.mean, law.second_moment, law.distinct_nonzero
+    (0.0, 1.0, inf)
     >>> values, probabilities = law.types()  # theory's quadrature of A
     >>> values.shape, round(float(probabilities @ values**4), 3)
     ((40,), 3.0)
@@ -126,10 +108,6 @@ class Gaussian(SecondLayer):
     @property
     def second_moment(self) -> float:
         return 1.0
-
-    @property
-    def symmetric(self) -> bool:
-        return True
 
     @property
     def distinct_nonzero(self) -> float:
@@ -166,8 +144,8 @@ class Constant(SecondLayer):
     Examples
     --------
     >>> law = Constant(0.5)
-    >>> law.mean, law.second_moment, law.symmetric, law.distinct_nonzero
-    (0.5, 0.25, False, 1.0)
+    >>> law.mean, law.second_moment, law.distinct_nonzero
+    (0.5, 0.25, 1.0)
     """
 
     value: float = 1.0
@@ -192,10 +170,6 @@ class Constant(SecondLayer):
     @property
     def second_moment(self) -> float:
         return self.value**2
-
-    @property
-    def symmetric(self) -> bool:
-        return self.value == 0
 
     @property
     def distinct_nonzero(self) -> float:
@@ -228,8 +202,8 @@ class Vocabulary(SecondLayer):
     Examples
     --------
     >>> law = Vocabulary([1.0, -1.0, 0.0], [0.25, 0.25, 0.5])
-    >>> law.values, law.second_moment, law.symmetric, law.distinct_nonzero
-    ((-1.0, 0.0, 1.0), 0.5, True, 2.0)
+    >>> law.values, law.second_moment, law.distinct_nonzero
+    ((-1.0, 0.0, 1.0), 0.5, 2.0)
     """
 
     values: tuple[float, ...]
@@ -285,12 +259,6 @@ class Vocabulary(SecondLayer):
         return self._expectation(2)
 
     @property
-    def symmetric(self) -> bool:
-        values, mass = self.types()
-        mirrored = bool(np.array_equal(values, -values[::-1]))
-        return mirrored and bool(np.allclose(mass, mass[::-1], rtol=0, atol=1e-12))
-
-    @property
     def distinct_nonzero(self) -> float:
         return float(np.count_nonzero(self.types()[0]))
 
@@ -312,12 +280,5 @@ def as_second_layer(spec: object, field: str = "second_layer") -> SecondLayer:
     ------
     InvalidProblem
         When the specification means no law.
-
-    Examples
-    --------
-    >>> as_second_layer("constant")
-    Constant(value=1.0)
-    >>> as_second_layer({"law": "constant", "value": 2.0})
-    Constant(value=2.0)
     """
     return as_law(spec, SecondLayer, _LAWS, field, "a law of the second layer")

@@ -1,4 +1,4 @@
-"""Theory for weights that are given, however they were trained."""
+"""Theory for weights that are given, however they were trained (theory §4, §5a)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from giantsteps.problem import Problem
 from giantsteps.theory.model.given_weights import GivenFeatures
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.threads import capped
-
-__all__ = ["model_of_weights", "risk_of_weights"]
 
 #: From so many neurons on, the linear algebra uses as many threads as it may.
 _LARGE = 1000
