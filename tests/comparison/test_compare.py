@@ -292,3 +292,10 @@ def test_it_reports_itself():
     line = next(line for line in repr(grid).splitlines() if line.strip().startswith("test"))
     assert line.split()[1] == line.split()[-1] == "6"
     assert "<td>test</td>" in grid._repr_html_()
+
+
+def test_what_no_number_of_seeds_resolves_is_no_advice():
+    comparison = compare(PROBLEM, seeds=4, noise=3.0, quantities=["test", "train"])
+    assert comparison.verdict == "unresolved"
+    assert comparison.notes[-1] == "more than 10,000 seeds would resolve: test, train"
+    assert not any("or a larger d" in note for note in comparison.notes)

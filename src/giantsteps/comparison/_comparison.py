@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
 
 
+#: More seeds than this are no advice.
+_MANY = 10_000.0
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Comparison(Record):
     """Theory and simulation of one question, with a verdict for each quantity and cell.
@@ -222,11 +226,15 @@ class Comparison(Record):
                 "one size does not tell a finite-size gap from an error: give several, such as "
                 f"d = {d}, {2 * d}, {4 * d}"
             )
-        seeds = max(map(seeds_to_resolve, self._judged), default=0.0)
+        needed = {name: seeds_to_resolve(a) for name, a in self.agreements.items()}
+        small = [name for name, seeds in needed.items() if seeds > _MANY]
+        seeds = max((seeds for seeds in needed.values() if seeds <= _MANY), default=0.0)
         if self.verdict == "unresolved" and seeds > len(self.seeds):
             notes.append(
                 f"about {float(f'{seeds:.2g}'):.0f} seeds, or a larger d, would resolve it"
             )
+        if self.verdict == "unresolved" and small:
+            notes.append(f"more than {_MANY:,.0f} seeds would resolve: {', '.join(small)}")
         return notes
 
     def __repr__(self) -> str:

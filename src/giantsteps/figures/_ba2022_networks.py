@@ -139,17 +139,19 @@ def tangent(
         readout=Ridge(samples=1.0, penalty=penalty),
     )
     steps = [base.replace({"steps.0.exponent": exponent}) for exponent in (0.0, 0.5)]
-    labels = (r"samples $\alpha = n/d$", r"test error $R$")
-    drawing, axes = draft.axes(labels, labels, height=2.8, sharey=True)
     kernels = {"risk": "conjugate kernel", "tangent_risk": "tangent kernel"}
-    x = np.geomspace(min(samples), max(samples), fine)
-    for ax, problem in zip(axes, steps):
-        grid = Grid(problem, {"readout.samples": samples})
-        found = {
-            name: draft.measure(grid, name, d=d, seeds=seeds)
+    measured = [
+        {
+            name: draft.measure(Grid(problem, {"readout.samples": samples}), name, d=d, seeds=seeds)
             for kernel in kernels
             for name in (f"{kernel}.initial.test", f"{kernel}.test")
         }
+        for problem in steps
+    ]
+    labels = (r"samples $\alpha = n/d$", r"test error $R$")
+    drawing, axes = draft.axes(labels, labels, height=2.8, sharey=True)
+    x = np.geomspace(min(samples), max(samples), fine)
+    for ax, problem, found in zip(axes, steps, measured):
         answer = draft.stated(theory.risk(Grid(problem, {"readout.samples": x}), d=d))
         assert answer.initial is not None
         curves = {"risk.initial.test": answer.initial.test, "risk.test": answer.test}
