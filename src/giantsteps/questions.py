@@ -336,7 +336,7 @@ _ROWS = (
     ),
     _question(
         "movement", "Movement", "how far each step moves weights, features and output", "ts",
-        needs_step=True, theory_version=1, simulation_version=1, quantities=_movement_quantities,
+        needs_step=True, theory_version=2, simulation_version=1, quantities=_movement_quantities,
         **_NO_READOUT,
     ),
     _question(

@@ -228,7 +228,7 @@ def test_simulate_puts_points_on_the_panels(page: Page) -> None:
     assert "±" in page.text("numbers")
     assert page.js("return GS.panels.learned.plot.spec.points.length") == 1
     page.settle("spectrum", "plane")
-    page.until(lambda: page.js("return GS.panels.plane.answer.x.values.length") == 11)
+    page.until(lambda: page.js("return GS.panels.plane.plot.spec.map.cells.length") == 9)
     cells = page.js("return GS.panels.plane.plot.spec.map.cells")
     assert len(cells) == 9
     assert "9 simulated cells" in page.text("plane")
@@ -254,6 +254,21 @@ def test_a_simulation_can_be_cancelled(page: Page) -> None:
     page.click("simulate-cancel")
     page.until(lambda: "Cancelled" in page.text("simulate-status"), 30)
     assert not page.js("return document.getElementById('simulate-run').disabled")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state", [*GALLERY, *TOUR], ids=lambda state: state.title)
+def test_every_panel_has_an_answer_in_every_state(page: Page, state: Any) -> None:
+    """What the gallery and the tour show is computed, or refused in words; the coarse map at least
+    comes before anyone would give up."""
+    page.open()
+    page.js("GS.show(arguments[0])", state.to_data())
+    page.settle("errors", "numbers", "spectrum", "learned", "plane")
+    for name in ("errors", "numbers", "spectrum", "learned", "plane"):
+        answered = page.js(f"return GS.panels.{name}.answer !== null")
+        refusal = page.js(f"return GS.panels.{name}.refusal.textContent")
+        assert answered or refusal.startswith("Theory does not cover"), (name, refusal)
+    assert page.js("return GS.panels.errors.answer !== null")
 
 
 @pytest.mark.slow

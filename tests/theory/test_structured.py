@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import giantsteps as gs
-from giantsteps import theory
+from giantsteps import simulation, theory
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.theory.steps.structured import structured_step
 
@@ -72,3 +72,111 @@ def test_long_inputs_have_another_mean_slope() -> None:
     without = overlap(np.array([large, small]) * along)
     assert abs(without - overlap(moved)) > 1e-2
     assert float(model.overlap[0]) == pytest.approx(overlap(moved), abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("law", "steps", "activation"),
+    [
+        ("constant", 2, "tanh"),
+        ("constant", 3, "tanh"),
+        ("gaussian", 2, "tanh"),
+        ("constant", 2, gs.centered("relu")),
+    ],
+)
+def test_several_steps_close_to_the_identity(law: str, steps: int, activation: object) -> None:
+    """Leans and norms are those of isotropic inputs; the bulk of the first batches is generic to
+    the spikes, which is worth 0.13 % here.
+    """
+    rates = (1.0, 0.7, 0.5)[:steps]
+    given = [{"samples": 4.0, "rate": rate, "exponent": 0.5} for rate in rates]
+    problem = PROBLEM.replace({"steps": given, "init.second_layer": law, "activation": activation})
+    near = problem.replace(inputs=gs.Covariance((1.0, 1.0 + 1e-13), (0.5, 0.5)))
+    ours, plain = theory.equivalent(near, 1000), theory.equivalent(problem, 1000)
+    assert ours.spikes == pytest.approx(plain.spikes, rel=1e-9, abs=1e-11)
+    assert ours.overlap == pytest.approx(plain.overlap, rel=1e-9)
+    if steps == 2:  # after more, those of isotropic inputs are known within the spikes alone
+        assert ours.step_directions == pytest.approx(plain.step_directions, rel=1e-8)
+    assert ours.risk().test == pytest.approx(plain.risk().test, rel=2e-3)
+    assert ours.risk().train == pytest.approx(plain.risk().train, rel=2e-3)
+
+
+def test_a_step_of_rate_zero_changes_nothing() -> None:
+    law = gs.Covariance((0.3, 1.7), (0.5, 0.5), (0.2, 0.8))
+    problem = PROBLEM.replace(inputs=law)
+    one = {"samples": 4.0, "rate": 1.0, "exponent": 0.5}
+    still = problem.replace(steps=[one, {**one, "rate": 0.0}])
+    once, twice = theory.equivalent(problem, 1000), theory.equivalent(still, 1000)
+    assert twice.spikes == pytest.approx(once.spikes, rel=1e-9)
+    assert twice.overlap == pytest.approx(once.overlap, rel=1e-3)
+    assert twice.risk().test == pytest.approx(once.risk().test, rel=3e-3)
+
+
+def test_one_more_step_follows_the_eigenvalues() -> None:
+    """Leans of networks after two steps, neuron by neuron, and what theory says of them."""
+    d, p = 300, 450
+    law = gs.Covariance((0.3, 1.7), (0.5, 0.5), (0.3, 0.7))
+    steps = [{"samples": 4.0, "rate": rate, "exponent": 0.5} for rate in (1.0, 0.7)]
+    problem = PROBLEM.replace(inputs=law, steps=steps)
+    model = theory.equivalent(problem, d)
+    variances, found = law.variances(d), []
+    for seed in range(6):
+        run = simulation.run(problem, d, seed)
+        weights = np.sqrt(variances)[:, None] * run.arrays["W2"]
+        assert weights.shape == (d, p)
+        lean = weights.mean(axis=1)
+        teacher = np.sqrt(variances) * run.arrays["beta"][:, 0]
+        size = float(np.linalg.norm(lean))
+        spread = ((weights - lean[:, None]) ** 2).sum(axis=0).mean()
+        found.append((size, float(lean @ teacher) / size, spread))
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / math.sqrt(5)
+    expected = [abs(model.spikes[0, 0]), model.overlap[0], model.bulk.totals[0]]
+    for value, seen, noise in zip(expected, mean, error, strict=True):
+        assert abs(float(value) - seen) < 0.01 * seen + 3 * noise
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"steps.1.batch": "previous"}, "fresh"),
+        ({"steps.1.rule": "normalized"}, "fresh"),
+        ({"steps.1.precondition": 0.5}, "precondition"),
+    ],
+)
+def test_other_steps_on_a_covariance_are_refused(changes: dict[str, object], word: str) -> None:
+    steps = [{"samples": 4.0, "rate": rate, "exponent": 0.5} for rate in (1.0, 0.7)]
+    problem = PROBLEM.replace(inputs=gs.PowerLaw(0.3), steps=steps)
+    theory.equivalent(problem, 500)
+    with pytest.raises(gs.NotCovered, match=word):
+        theory.risk(problem.replace(changes), 500)
+    with pytest.raises(gs.NotCovered, match="given"):
+        theory.risk(problem)
+
+
+def test_spectra_of_features_end() -> None:
+    """The spectrum before the steps is that of the model without them, not of its own past."""
+    given = [{"samples": 4.0, "rate": 1.0, "exponent": 0.5}] * 2
+    problem = PROBLEM.replace(inputs=gs.Covariance((0.3, 1.7), (0.5, 0.5)), steps=given)
+    for known in (problem.replace(steps=given[:1]), problem):
+        spectrum = theory.kernel(known, d=400)
+        assert spectrum.spikes
+        assert spectrum.initial is not None
+        assert spectrum.spikes[0].value > spectrum.initial.bulk.edge
+
+
+@pytest.mark.parametrize("activation", ["tanh", gs.centered("relu")])
+def test_weights_close_to_the_identity(activation: object) -> None:
+    problem = PROBLEM.replace(activation=activation)
+    near = problem.replace(inputs=gs.Covariance((1.0, 1.0 + 1e-13), (0.5, 0.5)))
+    ours, plain = theory.weights(near, d=500), theory.weights(problem, d=500)
+    assert ours.bulk.support[0] == pytest.approx(plain.bulk.support[0], rel=1e-8)
+    assert ours.spikes[0].value == pytest.approx(plain.spikes[0].value, rel=1e-9)
+    assert ours.spikes[0].overlaps == pytest.approx(plain.spikes[0].overlaps, rel=1e-8)
+
+
+def test_a_natural_step_has_the_overlap_of_isotropic_inputs() -> None:
+    """Σ^{-1} on the gradient whitens it: Σ^{1/2}b is that of isotropic inputs."""
+    law = gs.Covariance((0.3, 1.7), (0.5, 0.5), (0.2, 0.8))
+    natural = PROBLEM.replace({"inputs": law, "steps.0.precondition": 1.0})
+    ours, plain = theory.equivalent(natural), theory.equivalent(PROBLEM)
+    assert ours.overlap == pytest.approx(plain.overlap, rel=1e-11)
+    assert ours.spikes == pytest.approx(plain.spikes, rel=1e-11)

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from giantsteps.campaign._cells import Cell, Cells, Place, is_below
 from giantsteps.campaign._work import Task
 
-__all__ = ["Job", "blocks", "operations", "plan"]
-
 #: Most cells of theory that are solved in one batch, and most readouts that share a run.
 BATCH, READOUTS = 64, 1024
 #: Most networks of one problem that are simulated in one go, and most operations that they may

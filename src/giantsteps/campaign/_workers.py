@@ -184,6 +184,13 @@ class Processes(Workers):
                 if "bootstrapping" in str(error):  # a worker that imports the script of its runner
                     os._exit(_UNGUARDED)
                 raise
+            except (EOFError, OSError):  # the process that starts them was killed: it comes back
+                ours.close()
+                theirs.close()
+                self._failed_starts += 1
+                if self._failed_starts >= _STARTS:
+                    raise
+                continue
             theirs.close()
             with suppress(EOFError, OSError):
                 ours.recv()

@@ -10,8 +10,6 @@ from . import DISAGREEMENT, OK
 from ._options import campaign_options, device_option
 from ._output import check_folder, exclusive, overwrite_option, table
 
-__all__ = ["command"]
-
 
 @click.command(
     "certify",

@@ -10,8 +10,6 @@ import click
 from . import OK
 from ._output import check_file, overwrite_option, table, write_json
 
-__all__ = ["command"]
-
 _EXISTING = click.Path(path_type=Path, exists=True)
 
 

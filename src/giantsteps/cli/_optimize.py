@@ -16,8 +16,6 @@ from ._output import DRAWINGS, check_file, exclusive, output_options, table, wri
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
 
-__all__ = ["command"]
-
 #: Points of the printed and of the drawn curve, and how far they go to either side of the optimum.
 PRINTED, DRAWN, AROUND = 9, 65, 10.0
 

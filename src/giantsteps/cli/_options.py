@@ -18,17 +18,6 @@ from giantsteps.questions import Side, names, question
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
 
-__all__ = [
-    "assignment",
-    "build",
-    "campaign_options",
-    "device_option",
-    "full_path",
-    "problem_options",
-    "question_option",
-    "read_toml",
-]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Flag → (path in the data of a problem, metavar, help).

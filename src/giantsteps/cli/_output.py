@@ -14,18 +14,6 @@ import click
 if TYPE_CHECKING:
     from giantsteps.answers import Answer
 
-__all__ = [
-    "DRAWINGS",
-    "check_file",
-    "check_folder",
-    "emit",
-    "exclusive",
-    "output_options",
-    "overwrite_option",
-    "table",
-    "write_json",
-]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Endings of a drawing.

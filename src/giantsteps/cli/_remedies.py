@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["as_flags"]
-
 _STEP_FIELDS = "rule|loss|batch|decay|precondition|samples|rate|exponent"
 
 #: A field that is missing → how it is given.

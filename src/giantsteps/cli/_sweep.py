@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from giantsteps.campaign import Status
     from giantsteps.sweeps import Sweep
 
-__all__ = ["command"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))

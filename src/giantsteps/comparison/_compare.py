@@ -24,8 +24,6 @@ from giantsteps.questions import QUESTIONS, Question
 from giantsteps.questions import question as registered
 from giantsteps.simulation import run as draw
 
-__all__ = ["compare", "comparison_cells"]
-
 
 def compare(
     problem: Problem | Grid,

@@ -15,8 +15,6 @@ from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.problem import Problem, integer
 from giantsteps.questions import question
 
-__all__ = ["OneBatch", "against_one_batch"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OneBatch:

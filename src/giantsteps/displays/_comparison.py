@@ -111,7 +111,7 @@ class ComparisonDisplay(AxesDisplay):
         y_label: str,
         legend_title: str = "",
         floor: float | None = None,
-        floor_label: str = "linear floor",
+        floor_label: str = "kernel floor",
         steps: str = "step",
         title: str = "",
         nameless: str = "theory and simulation",
@@ -131,7 +131,7 @@ class ComparisonDisplay(AxesDisplay):
         before: bool = True,
         curve: Answer | Sequence[Answer] | None = None,
         floor: float | None = None,
-        floor_label: str = "linear floor",
+        floor_label: str = "kernel floor",
         title: str = "",
         **options: Any,
     ) -> ComparisonDisplay:

@@ -21,12 +21,12 @@ Array = NDArray[np.float64]
 
 #: Name of a line → quantity, level and label.
 _LINES: dict[str, tuple[str, float | str, str]] = {
-    "floor": ("test", "floor", "$R$ = linear floor"),
+    "floor": ("test", "floor", "$R$ = kernel floor"),
     "gain": ("gain", 0.0, "$R_1 = R_0$"),
     "critical rate": ("rate over critical", 1.0, "spike leaves the bulk"),
 }
 _LABELS = {
-    "gain over floor": r"linear floor $-$ test error $R$",
+    "gain over floor": r"kernel floor $-$ test error $R$",
     "rate over critical": r"$\eta/\eta_c$",
 }
 #: Quantities whose sign matters: the map is centred at zero.
@@ -131,7 +131,7 @@ class PhaseDiagramDisplay(AxesDisplay):
             ``"test"``, ``"gain"`` (over initialisation), ``"gain over floor"``, or another one of
             ``theory.crossing``.
         lines : sequence
-            ``"floor"`` (where the test error passes the linear floor), ``"gain"`` (where the step
+            ``"floor"`` (where the test error passes the kernel floor), ``"gain"`` (where the step
             stops paying), ``"critical rate"`` (where the spike leaves the bulk of the weights),
             or a number: a level of the quantity.
         d : int, optional

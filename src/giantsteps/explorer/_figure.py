@@ -73,7 +73,8 @@ def _errors(request: Any, points: Any) -> Any:
     for colour, (name, values) in zip(PALETTE, series.items()):
         ax.plot(x, values, color=colour, label=_QUANTITIES[name])
         if name in points:
-            ax.errorbar(*_measured(points[name], "x", "mean", "error"), color=colour, fmt="o", ms=3)
+            at, mean, error = _measured(points[name], "x", "mean", "error")
+            ax.errorbar(at, mean, error, color=colour, fmt="o", ms=3)
     if x[0] > 0 and x[-1] > 30 * x[0]:
         ax.set_xscale("log")
     ax.set_xlabel(label(path))

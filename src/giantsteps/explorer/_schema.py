@@ -27,12 +27,6 @@ def schema(time_limit: float) -> dict[str, Any]:
 
     ``ask`` is a JSON Schema (2020-12) of the body of ``POST ask``; ``questions`` has the rows of
     the registry.
-
-    Examples
-    --------
-    >>> found = schema(60.0)
-    >>> "risk" in found["ask"]["properties"]["question"]["enum"]
-    True
     """
     problem = _problem()
     return {

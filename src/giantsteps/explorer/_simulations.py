@@ -169,7 +169,7 @@ class Job:
 def _result(parts: Sequence[Cells], store: Store) -> dict[str, Any]:
     """Means and standard errors over the seeds; of a bulk, its histogram."""
     after = parts[-1]
-    found = {
+    found: dict[str, Any] = {
         "question": after.question.name,
         "coords": {path: values.tolist() for path, values in after.grid.coords.items()},
         "numbers": _numbers(after, store),

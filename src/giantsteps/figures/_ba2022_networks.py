@@ -44,7 +44,7 @@ def aligned(draft: Draft, d: int, steps: int) -> Drawing:
     )
     draft.noted(problem)
     (network,) = draft.simulations.computed(neurons, problem, d=d, seeds=1).value
-    label = (r"along the teacher $\langle w, \beta_*\rangle$", "at right angles to it")
+    label = (r"along the teacher $\langle w, \beta_*\rangle$", "orthogonal to it")
     drawing, (left, middle, right) = draft.axes(
         label, (label[0], ""), ("number of steps $t$", "loss on the batch"), height=2.2
     )

@@ -84,6 +84,8 @@ def as_teacher(spec: Spec | Teacher, field: str = "teacher") -> Teacher:
     InvalidProblem
         When the specification means no teacher.
     """
+    if isinstance(spec, SingleIndex | MultiIndex):
+        return spec
     if isinstance(spec, Teacher) and not isinstance(spec, Function):
         return spec
     if isinstance(spec, Mapping) and "rank" in spec:

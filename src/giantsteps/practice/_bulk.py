@@ -62,16 +62,6 @@ class WeightSpike:
         Otherwise few large entries, or rows of unequal size, explain it.
     place : int or None
         Number of the row or column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps.practice import inspect
-    >>> rng = np.random.default_rng(0)
-    >>> u, v = rng.standard_normal(60) / 60**0.5, rng.standard_normal(90) / 90**0.5
-    >>> layer, = inspect(rng.standard_normal((60, 90)) + 25 * np.outer(u, v)).layers
-    >>> [isinstance(spike, WeightSpike) for spike in layer.spikes], layer.spikes[0].kind
-    ([True], 'direction')
     """
 
     value: float

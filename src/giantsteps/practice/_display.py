@@ -48,14 +48,6 @@ class LayerDisplay(Drawing):
     ----------
     layer : Layer
         What to draw.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps.practice import inspect
-    >>> layer, = inspect(np.random.default_rng(0).standard_normal((50, 80))).layers
-    >>> LayerDisplay(layer).plot().ax_.get_xlabel()
-    'singular value'
     """
 
     ax_: Axes
@@ -175,14 +167,6 @@ class InspectionDisplay(Drawing):
     ----------
     inspection : Inspection
         What to draw.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps.practice import inspect
-    >>> found = inspect(np.random.default_rng(0).standard_normal((50, 80)))
-    >>> len(InspectionDisplay(found).plot().axes_)
-    1
     """
 
     axes_: list[Axes]

@@ -111,7 +111,12 @@ def inspect(
     origin = None if base is None else open_weights(base, "base")
     layers, skipped = _layers(weights, false_alarms, seed)
     if not layers:
-        raise InvalidProblem("source", weights.title, "weights with at least one matrix")
+        raise InvalidProblem(
+            "source",
+            weights.title,
+            "weights with at least one matrix of floating-point numbers: convert integers with "
+            "astype(float)",
+        )
     changes: tuple[Change, ...] = ()
     if origin is not None:
         changes = _changes(weights, origin, false_alarms, seed, skipped)

@@ -17,8 +17,6 @@ from giantsteps.practice._teacher import fit_teacher
 from giantsteps.practice._torch import evaluating, linear_layers, torch_library
 from giantsteps.problem import OUTPUTS, Problem, Ridge, Step, Vocabulary, choice
 
-__all__ = ["TwoLayer", "problem_of_module", "two_layer"]
-
 #: Relative spread of the neurons' norms, and size of the biases, that the theory can ignore.
 _SPREAD, _BIAS = 0.25, 0.2
 #: Values of the second layer that stand for its law.
@@ -56,15 +54,6 @@ class TwoLayer:
         Of the first layer, in units of ``scale``; the theory has none.
     output_bias : float
         Of the output.
-
-    Examples
-    --------
-    >>> import torch
-    >>> module = torch.nn.Sequential(torch.nn.Linear(40, 60, bias=False), torch.nn.Tanh(),
-    ...                              torch.nn.Linear(60, 1))
-    >>> network = two_layer(module)
-    >>> isinstance(network, TwoLayer), network.weights.shape, round(network.scale, 1)
-    (True, (40, 60), 0.6)
     """
 
     weights: NDArray[np.float64]
@@ -109,14 +98,6 @@ def two_layer(module: Any, *, activation: Any = None) -> TwoLayer:
     ------
     InvalidProblem
         If the module computes something else.
-
-    Examples
-    --------
-    >>> import torch
-    >>> module = torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.GELU(),
-    ...                              torch.nn.Linear(20, 1))
-    >>> two_layer(module).second_layer.shape
-    (20,)
     """
     torch = torch_library()
     layers = list(linear_layers(module).values())

@@ -20,8 +20,6 @@ from giantsteps.practice._record import Record
 from giantsteps.practice._runs import TrainingRun
 from giantsteps.practice._torch import linear_layers, torch_library, unfolded
 
-__all__ = ["Recorder"]
-
 #: Singular values that are kept per layer and step.
 _VALUES = 256
 #: Largest number of weights of a layer whose start is kept, so that a run can be resumed.

@@ -13,8 +13,6 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, as_function
 from giantsteps.practice._sources import open_data
 
-__all__ = ["TeacherFit", "fit_teacher"]
-
 #: Degrees of the teacher with many rows, and with fewer than these.
 _DEGREES, _FEW_DEGREES, _MANY = 5, 3, 1000
 #: Degrees by which the direction is found, and rounds of least squares for it.
@@ -45,14 +43,6 @@ class TeacherFit:
         Variance of the labels that the fit does not explain: noise, and every other direction.
     label_mean : float
         Mean of the labels, which the teacher does not have.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.random.default_rng(0).standard_normal((4000, 30))
-    >>> fit = fit_teacher(x, x[:, 0] + 0.5 * (x[:, 0] ** 2 - 1))
-    >>> isinstance(fit, TeacherFit), np.round(fit.coefficients[:3], 2)
-    (True, array([1. , 0.5, 0. ]))
     """
 
     direction: NDArray[np.float64]

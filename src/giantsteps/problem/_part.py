@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -33,7 +34,8 @@ class Part:
 
     def named(self) -> dict[str, Any]:
         """Return the fields by name, in the order of their definition."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        kind: Any = type(self)
+        return {name: getattr(self, name) for name in _names(kind)}
 
     def stated(self) -> dict[str, Any]:
         """Return the fields that files hold: all but the `LATER` ones that are at their default."""
@@ -46,6 +48,12 @@ class Part:
     def __repr__(self) -> str:
         inside = ", ".join(f"{name}={value!r}" for name, value in self.stated().items())
         return f"{type(self).__name__}({inside})"
+
+
+@lru_cache(maxsize=128)
+def _names(part: Any) -> tuple[str, ...]:
+    """The names of the fields of a class."""
+    return tuple(item.name for item in fields(part))
 
 
 def _default(item: Field[Any]) -> Any:

@@ -40,11 +40,10 @@ def get(problem: Problem, path: str) -> Any:
 
 def check_paths(problem: Problem, paths: Iterable[str]) -> None:
     """Refuse unknown paths, and pairs of paths one of which contains the other."""
-    known = walk(problem)
     seen: list[str] = []
     for path in paths:
-        if not isinstance(path, str) or path not in known:
-            hint = suggest(path, known)
+        if not isinstance(path, str) or not _exists(problem, path):
+            hint = suggest(path, walk(problem))
             if isinstance(path, str) and path.startswith("readout.") and problem.readout is None:
                 hint = "set after the readout: the problem has none, set readout=Ridge(...) first"
             raise InvalidProblem("path", path, hint)
@@ -52,6 +51,17 @@ def check_paths(problem: Problem, paths: Iterable[str]) -> None:
             if path.startswith(f"{other}.") or other.startswith(f"{path}."):
                 raise InvalidProblem("path", path, f'given alone: "{other}" is given too')
         seen.append(path)
+
+
+def _exists(problem: Problem, path: str) -> bool:
+    """Whether there is such a path."""
+    here: Any = problem
+    for name in path.split("."):
+        children = dict(_children(here))
+        if name not in children:
+            return False
+        here = children[name]
+    return True
 
 
 def replace(problem: Problem, changes: Mapping[str, Any]) -> Problem:
@@ -78,14 +88,13 @@ def _rebuild(value: Any, changes: Mapping[str, Any], prefix: str) -> Any:
         return value
     if "" in changes:
         return changes[""]
-    children = {}
-    for name, child in _children(value):
-        below = {
-            path[len(name) + 1 :]: change
-            for path, change in changes.items()
-            if path == name or path.startswith(f"{name}.")
-        }
-        children[name] = _rebuild(child, below, f"{prefix}{name}.")
+    below: dict[str, dict[str, Any]] = {}
+    for path, change in changes.items():
+        name, _, rest = path.partition(".")
+        below.setdefault(name, {})[rest] = change
+    children = dict(_children(value))
+    for name, some in below.items():
+        children[name] = _rebuild(children[name], some, f"{prefix}{name}.")
     if isinstance(value, tuple):
         return tuple(children.values())
     with under(prefix.rstrip(".")):

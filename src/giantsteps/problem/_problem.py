@@ -166,16 +166,19 @@ class Problem(Saved, Part):
 
         These are N/d, n₀/d, n/d, and the shares of the eigenvalues of the inputs.
         """
-        sizes = self.at(d)
-        ratios: dict[str, Any] = {
-            "width": sizes.neurons / sizes.d,
-            "inputs": self.inputs.at(sizes.d),
-        }
-        for index, samples in enumerate(sizes.step_samples):
-            ratios[f"steps.{index}.samples"] = samples / sizes.d
-        if sizes.samples is not None:
-            ratios["readout.samples"] = sizes.samples / sizes.d
-        return self.replace(ratios)
+        sizes, readout = self.at(d), self.readout
+        if readout is not None and sizes.samples is not None:
+            readout = dataclasses.replace(readout, samples=sizes.samples / sizes.d)
+        return dataclasses.replace(
+            self,
+            width=sizes.neurons / sizes.d,
+            inputs=self.inputs.at(sizes.d),
+            steps=tuple(
+                dataclasses.replace(step, samples=samples / sizes.d)
+                for step, samples in zip(self.steps, sizes.step_samples, strict=True)
+            ),
+            readout=readout,
+        )
 
     @classmethod
     def from_sizes(
@@ -302,13 +305,23 @@ class Problem(Saved, Part):
         )
         return found
 
-    def require_readout(self) -> Ridge:
-        """Return the readout, or raise :class:`InvalidProblem` if the problem has none."""
+    def require_readout(self, d: int | None = None) -> Ridge:
+        """Return the readout, with n/d of the integers at ``d`` if that is given.
+
+        Raises
+        ------
+        InvalidProblem
+            If the problem has no readout.
+        """
         if self.readout is None:
             raise InvalidProblem(
                 "readout", None, "given for this question: Ridge(samples=..., penalty=...)"
             )
-        return self.readout
+        if d is None:
+            return self.readout
+        return dataclasses.replace(
+            self.readout, samples=size_at(self.readout.samples, d, "readout.samples") / d
+        )
 
     @property
     def binary(self) -> bool:

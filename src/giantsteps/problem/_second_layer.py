@@ -59,6 +59,11 @@ class SecondLayer(Law, ABC):
 
     @property
     @abstractmethod
+    def symmetric(self) -> bool:
+        """Whether A and −A have the same law."""
+
+    @property
+    @abstractmethod
     def distinct_nonzero(self) -> float:
         """How many non-zero values A takes (``inf`` for a continuous law): it bounds the number
         of spikes (theory §6)."""
@@ -80,8 +85,8 @@ class Gaussian(SecondLayer):
     Examples
     --------
     >>> law = Gaussian()
-    >>> law.mean, law.second_moment, law.distinct_nonzero
-    (0.0, 1.0, inf)
+    >>> law.mean, law.second_moment, law.symmetric, law.distinct_nonzero
+    (0.0, 1.0, True, inf)
     >>> values, probabilities = law.types()  # theory's quadrature of A
     >>> values.shape, round(float(probabilities @ values**4), 3)
     ((40,), 3.0)
@@ -108,6 +113,10 @@ class Gaussian(SecondLayer):
     @property
     def second_moment(self) -> float:
         return 1.0
+
+    @property
+    def symmetric(self) -> bool:
+        return True
 
     @property
     def distinct_nonzero(self) -> float:
@@ -144,8 +153,8 @@ class Constant(SecondLayer):
     Examples
     --------
     >>> law = Constant(0.5)
-    >>> law.mean, law.second_moment, law.distinct_nonzero
-    (0.5, 0.25, 1.0)
+    >>> law.mean, law.second_moment, law.symmetric, law.distinct_nonzero
+    (0.5, 0.25, False, 1.0)
     """
 
     value: float = 1.0
@@ -170,6 +179,10 @@ class Constant(SecondLayer):
     @property
     def second_moment(self) -> float:
         return self.value**2
+
+    @property
+    def symmetric(self) -> bool:
+        return self.value == 0
 
     @property
     def distinct_nonzero(self) -> float:
@@ -202,8 +215,8 @@ class Vocabulary(SecondLayer):
     Examples
     --------
     >>> law = Vocabulary([1.0, -1.0, 0.0], [0.25, 0.25, 0.5])
-    >>> law.values, law.second_moment, law.distinct_nonzero
-    ((-1.0, 0.0, 1.0), 0.5, 2.0)
+    >>> law.values, law.second_moment, law.symmetric, law.distinct_nonzero
+    ((-1.0, 0.0, 1.0), 0.5, True, 2.0)
     """
 
     values: tuple[float, ...]
@@ -257,6 +270,12 @@ class Vocabulary(SecondLayer):
     @property
     def second_moment(self) -> float:
         return self._expectation(2)
+
+    @property
+    def symmetric(self) -> bool:
+        values, mass = self.types()
+        mirrored = bool(np.array_equal(values, -values[::-1]))
+        return mirrored and bool(np.allclose(mass, mass[::-1], rtol=0, atol=1e-12))
 
     @property
     def distinct_nonzero(self) -> float:

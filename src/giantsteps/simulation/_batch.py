@@ -26,8 +26,6 @@ from giantsteps.simulation._options import allowed_options
 from giantsteps.simulation._readout._ridge import EIGEN_FROM
 from giantsteps.simulation._run import Run
 
-__all__ = ["batch"]
-
 _QUESTIONS: dict[str, Callable[..., Answer]] = {
     "degrees_of_freedom": _questions.degrees_of_freedom,
     "features": _spectral_questions.features,

@@ -15,8 +15,6 @@ from giantsteps.problem import Grid, Problem
 from giantsteps.simulation._options import refuse_unknown
 from giantsteps.simulation._run import Run
 
-__all__ = ["bias_variance"]
-
 
 @refuse_unknown
 def bias_variance(

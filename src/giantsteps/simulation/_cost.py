@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from giantsteps.functions import Function
     from giantsteps.simulation._risk import Cells
 
-__all__ = ["Cost", "check_memory", "cost", "fits_memory", "networks_together", "peak_bytes"]
-
 _TRIAL, _TRIAL_ON_GPU = 1024, 4096  # size of the matrices that speed is measured on
 _REPEATS = 3  # the best counts
 _ENTRIES = 2**27  # of the features of a chunk of all networks: more does not make a GPU faster

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from giantsteps.simulation._networks import Networks
     from giantsteps.simulation._run import Run
 
-__all__ = ["degrees_of_freedom", "kernel_alignment", "neuron_alignments"]
-
 
 def degrees_of_freedom(networks: Networks) -> list[DegreesOfFreedom]:
     r"""κ, df₁ and df₂ of the fitted readout of each network, from the spectrum of its kernel.

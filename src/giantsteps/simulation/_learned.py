@@ -17,8 +17,6 @@ from giantsteps.simulation._network._streams import Role
 if TYPE_CHECKING:
     from giantsteps.simulation._networks import Networks
 
-__all__ = ["learned_function"]
-
 
 def learned_function(
     run: Networks, along: str = "spike", x: Sequence[float] | None = None, draws: int = 1024

@@ -26,8 +26,6 @@ from giantsteps.simulation._networks import Networks
 from giantsteps.simulation._options import split_options
 from giantsteps.simulation._run import Run
 
-__all__ = ["plan"]
-
 #: Matrices d × N in float64 that a question may hold beside weights and readout.
 _MATRICES = 4
 

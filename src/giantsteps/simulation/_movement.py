@@ -14,8 +14,6 @@ from giantsteps.simulation._engine._largest import largest_of
 if TYPE_CHECKING:
     from giantsteps.simulation._networks import Networks
 
-__all__ = ["movement"]
-
 
 def movement(networks: Networks) -> list[Movement]:
     """The movement of each step, on the test points, for each network; weights are held before and

@@ -27,8 +27,6 @@ from giantsteps.simulation._network._streams import Streams
 from giantsteps.simulation._readout._ridge import EIGEN_FROM, Fit, Gram, RidgeCurve, fit_features
 from giantsteps.simulation._readout._targets import targets
 
-__all__ = ["Networks", "Trained"]
-
 #: Dimensions below which a network is far from the limit of the theory.
 SMALL = 30
 

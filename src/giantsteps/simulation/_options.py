@@ -11,8 +11,6 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._network._data import Data
 from giantsteps.simulation._networks import Networks
 
-__all__ = ["RunOptions", "allowed_options", "refuse_unknown", "split_options"]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 #: Options of earlier versions, and what became of them.

@@ -15,14 +15,6 @@ from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._risk import Kind
 from giantsteps.simulation._run import Run
 
-__all__ = [
-    "degrees_of_freedom",
-    "gradient",
-    "learned_function",
-    "risk",
-    "run",
-]
-
 
 @refuse_unknown
 def run(

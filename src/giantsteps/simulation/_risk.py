@@ -20,21 +20,6 @@ from giantsteps.simulation._readout._population import population_error
 from giantsteps.simulation._readout._ridge import Fit, fit_kernel
 from giantsteps.simulation._readout._tangent import tangent_kernel, tangent_products
 
-__all__ = [
-    "Cells",
-    "Errors",
-    "Kind",
-    "as_kind",
-    "cells_of",
-    "errors_of",
-    "fields",
-    "groups",
-    "initial",
-    "of_group",
-    "over_cells",
-    "without_readout",
-]
-
 Kind = Literal["conjugate", "tangent"]
 #: Penalties for each sample size n.
 Cells: TypeAlias = Mapping[int, Sequence[float]]

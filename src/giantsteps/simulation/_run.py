@@ -39,8 +39,6 @@ from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._readout._ridge import Fit
 from giantsteps.simulation._risk import Kind
 
-__all__ = ["Run"]
-
 
 class Run(Networks):
     """One network drawn with a seed, trained by full-batch steps (theory §0).

@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from giantsteps.simulation._networks import Networks
     from giantsteps.simulation._run import Run
 
-__all__ = [
-    "as_top",
-    "bulk",
-    "complete",
-    "fields",
-    "first_gradient",
-    "tangent",
-    "teacher_overlaps",
-]
-
 
 def as_top(top: object, least: int) -> int:
     """How many values, as an int; at least so many."""

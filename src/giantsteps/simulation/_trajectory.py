@@ -17,8 +17,6 @@ from giantsteps.simulation._spectrum import as_top, teacher_overlaps
 if TYPE_CHECKING:
     from giantsteps.simulation._networks import Networks
 
-__all__ = ["trajectory"]
-
 
 def trajectory(networks: Networks, top: int = 1) -> list[Trajectory]:
     """Errors and leading singular values after 0 … t steps, for each network.

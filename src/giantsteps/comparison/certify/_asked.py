@@ -13,8 +13,6 @@ from giantsteps.comparison._quantities import Quantity
 from giantsteps.problem import Isotropic, Problem
 from giantsteps.questions import QUESTIONS, Question
 
-__all__ = ["ASKED", "Asked"]
-
 
 @dataclass(frozen=True)
 class Asked:

@@ -15,8 +15,6 @@ from giantsteps.campaign import html_table
 from giantsteps.comparison.certify._finding import Finding
 from giantsteps.comparison.certify._group import SEEN, Group
 
-__all__ = ["Certificate"]
-
 #: Chance that a certificate fails though the theory is right; all its tests share it.
 FALSE_ALARMS = 0.01
 #: A setting is listed if it would be so by chance this rarely among all.

@@ -30,8 +30,6 @@ from giantsteps.comparison.certify._finding import (
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.problem import Problem, suggest
 
-__all__ = ["SCALES", "Scale", "certify", "recertify"]
-
 
 @dataclass(frozen=True)
 class Scale:

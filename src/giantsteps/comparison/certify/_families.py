@@ -12,8 +12,6 @@ from giantsteps.comparison.certify._asked import ASKED, Asked
 from giantsteps.functions import centered
 from giantsteps.problem import Covariance, PowerLaw
 
-__all__ = ["FAMILIES", "SPREAD_AT", "Family"]
-
 #: The d at which spreads of the families are stated.
 SPREAD_AT = 1000
 

@@ -15,8 +15,6 @@ from giantsteps.campaign import Cells, Store, mean_and_error
 from giantsteps.comparison.certify._design import Setting
 from giantsteps.errors import NotConverged
 
-__all__ = ["Finding", "Plan", "Prediction", "found", "networks", "predict"]
-
 Array = NDArray[np.float64]
 
 

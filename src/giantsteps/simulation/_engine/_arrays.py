@@ -24,8 +24,6 @@ import numpy as np
 from giantsteps.errors import NotConverged
 from giantsteps.simulation._engine._normals import Words, fill_normal
 
-__all__ = ["Array", "Arrays"]
-
 #: An array of whichever namespace is in use.
 Array = Any
 

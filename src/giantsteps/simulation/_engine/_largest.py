@@ -9,8 +9,6 @@ import numpy as np
 from giantsteps.errors import NotConverged
 from giantsteps.simulation._engine._arrays import Array, Arrays
 
-__all__ = ["largest", "largest_of", "singular_values"]
-
 _SMALL = 400  # below this size a full decomposition is as fast, of one matrix
 _TOLERANCE = 1e-10  # residual of an eigenpair relative to its eigenvalue
 _DEPTH = 12  # blocks of a Krylov space before it is restarted

@@ -13,8 +13,6 @@ from giantsteps.simulation._engine import _cuda, _machine
 from giantsteps.simulation._engine._arrays import Array, Arrays
 from giantsteps.simulation._engine._normals import Words, tables
 
-__all__ = ["TorchArrays"]
-
 _PANEL_AT_LEAST = 512  # columns
 # A batch of matrices is factorised by the library's batched routine up to one size, then by
 # blocks if they are enough, and from another size on one after the other: measured on an H200.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from giantsteps.simulation._engine._arrays import Array, Arrays
 
-__all__ = ["DEGREES", "targets"]
-
 #: Highest monomial of the features' spikes.
 DEGREES = 4
 

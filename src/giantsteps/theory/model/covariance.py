@@ -134,11 +134,13 @@ class NeuronCovariance:
 
     @cached_property
     def modes(self) -> FloatArray:
-        """y_te with d⁻¹tr Σ_tΣ_s = Σ_e y_te y_se and y_t0 = c_t: shape (T, M)."""
+        """y_te with d⁻¹tr Σ_tΣ_s = Σ_e y_te y_se and y_t0 = c_t, then the largest: shape (T, M)."""
         values, vectors = np.linalg.eigh(self.gram - np.outer(self._means, self._means))
         kept = values > 1e-15 * np.abs(self.gram).max()
-        rest = self.coefficients @ (vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1]
-        return np.concatenate([self.totals[:, None], rest], axis=1)
+        rest = self.coefficients @ (vectors[:, kept] * np.sqrt(values[kept]))
+        # By what they are to the neurons: batches of equal size have equal eigenvalues.
+        left, size, _ = np.linalg.svd(rest, full_matrices=False)
+        return np.concatenate([self.totals[:, None], left * size], axis=1)
 
     @property
     def frame(self) -> int:

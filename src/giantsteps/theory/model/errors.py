@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
@@ -24,7 +24,16 @@ from giantsteps.theory.solver.state import Equations
 from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
-__all__ = ["Cell", "Solved", "refine", "ridge_batch", "risk_of_models", "solve_cells"]
+__all__ = [
+    "BAD",
+    "GOOD",
+    "Cell",
+    "Solved",
+    "refine",
+    "ridge_batch",
+    "risk_of_models",
+    "solve_cells",
+]
 
 #: Share of E_k[ω] from |k| > 6 (1e-9 without features) beyond which there is no answer.
 _FAR_SHARE = 1e-4
@@ -32,12 +41,13 @@ _FAR_SHARE = 1e-4
 _MEMORY = 6_000_000
 #: Changes to the next resolution below which an answer is good, and above which it is none: of
 #: models of several steps, whose equations are approximate, and of one.
-_GOOD, _BAD = (1e-3, 1e-9), (3e-3, 1e-6)
+GOOD, BAD = (1e-3, 1e-7), (3e-3, 1e-6)
 #: What rounding may do with one type of neurons, and with several, whose functions nearly depend on
 #: each other.
 _ROUNDING = (1e-13, 3e-10)
-#: Channels that a continuous second layer has, for the memory.
-_RANK = 6
+
+#: Types up to which nodes without weight cost next to nothing.
+_FEW = 2
 
 #: A model and a readout of it.
 Cell = tuple[SpikedFeatures, Ridge]
@@ -56,80 +66,114 @@ def solve_cells(
     cells: Sequence[Cell], level: int, points: Sequence[FloatArray | None] | None = None
 ) -> Solved:
     """Solve every cell at one resolution; stacks are by shape and rank, and leave no trace."""
-    if points is not None:
-        systems = [
-            model.at_level(level).system([readout], level, extra)
-            for (model, readout), extra in zip(cells, points, strict=True)
-        ]
-        return _solve(cells, systems)
-    return _solve(cells, _systems(cells, [level] * len(cells)))
+    if points is None:
+        return _solve(cells, _parts(cells, [level] * len(cells)))
+    parts = [
+        _Part([i], model.at_level(level).system([readout], level, points[i]))
+        for i, (model, readout) in enumerate(cells)
+    ]
+    return _solve(cells, parts)
 
 
-def _solve(cells: Sequence[Cell], systems: Sequence[System]) -> Solved:
-    """The readouts of systems that belong to the cells."""
+class _Part(NamedTuple):
+    """Cells of one model at one resolution, by their numbers, and their system."""
+
+    members: list[int]
+    system: System
+
+    @property
+    def rank(self) -> int:
+        """How many channels the model has."""
+        return int(self.system.decomposed[2][0])
+
+    def with_rank(self, rank: int) -> _Part:
+        """The same cells with so many channels, if there are."""
+        return self if rank == self.rank else _Part(self.members, self.system.with_rank(rank))
+
+    def beside(self, finer: _Part) -> _Part:
+        """The same cells in the shape of a finer resolution, unless that costs much."""
+        shapes = self.system.probabilities.shape[1:], finer.system.probabilities.shape[1:]
+        few = shapes[0] == shapes[1] and shapes[0][0] <= _FEW and self.rank == finer.rank
+        return _Part(self.members, self.system.padded(finer.system)) if few else self
+
+    def split(self, count: int) -> Iterator[_Part]:
+        """Parts of at most so many cells."""
+        if len(self.members) <= count:
+            yield self
+            return
+        for start in range(0, len(self.members), count):
+            some = np.arange(start, min(start + count, len(self.members)))
+            yield _Part(self.members[start : start + count], self.system.take(some))
+
+
+def _parts(cells: Sequence[Cell], levels: Sequence[int], first: int = 0) -> list[_Part]:
+    """The cells by models and resolutions, numbered from ``first``."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for i, (model, _) in enumerate(cells):
+        groups.setdefault((id(model), levels[i]), []).append(i)
+    return [
+        _Part(
+            [first + i for i in members],
+            cells[members[0]][0].at_level(level).system([cells[i][1] for i in members], level),
+        )
+        for (_, level), members in groups.items()
+    ]
+
+
+def _solve(cells: Sequence[Cell], parts: Sequence[_Part]) -> Solved:
+    """The readouts of all cells."""
     readouts: list[Readout | None] = [None] * len(cells)
     residual, iterations = np.zeros(len(cells)), np.zeros(len(cells), dtype=int)
-    for members in _stacks(systems):
-        whole = System.stack([systems[i] for i in members])
-        ranks = whole.decomposed[2]
-        for rank in np.unique(ranks):
-            some = np.flatnonzero(ranks == rank)
-            stack = whole if len(some) == len(members) else whole.take(some)
-            solved = solve_state(Equations(stack), stack.penalty)
-            places = [members[position] for position in some]
-            for position, i in enumerate(places):
-                residual[i], iterations[i] = (
-                    solved.residual[position],
-                    solved.iterations[position],
-                )
-                if not solved.converged[position]:
-                    raise _not_converged(*cells[i], residual[i], int(iterations[i]))
-            found = read_out(solved.state)
-            for position, i in enumerate(places):
-                readouts[i] = found.take(slice(position, position + 1))
-    known = [readout for readout in readouts if readout is not None]
-    for (model, readout), found in zip(cells, known, strict=True):
-        if found.far[0] > _FAR_SHARE:
+    for members, stack in _stacks(parts):
+        solved = solve_state(Equations(stack), stack.penalty)
+        residual[members], iterations[members] = solved.residual, solved.iterations
+        for i in np.array(members)[~solved.converged].tolist():
+            raise _not_converged(cells[i][0], cells[i][1], residual[i], int(iterations[i]))
+        found = read_out(solved.state)
+        for i in np.array(members)[found.far > _FAR_SHARE].tolist():
             raise NotCovered(
-                f"{readout} on {model.describe()}",
+                f"{cells[i][1]} on {cells[i][0].describe()}",
                 "σ saturates, so samples far along the spike have no feature variance and λ → 0 "
                 "has no limit",
                 "a larger penalty",
             )
-    return Solved(known, residual, iterations)
-
-
-def _systems(cells: Sequence[Cell], levels: Sequence[int]) -> list[System]:
-    """One system for each cell; those of one model are made together."""
-    groups: dict[tuple[int, int], list[int]] = {}
-    for i, (model, _) in enumerate(cells):
-        groups.setdefault((id(model), levels[i]), []).append(i)
-    found: dict[int, System] = {}
-    for (_, level), members in groups.items():
-        model = cells[members[0]][0].at_level(level)
-        system = model.system([cells[i][1] for i in members], level)
         for position, i in enumerate(members):
-            found[i] = system if len(members) == 1 else system.take(np.array([position]))
-    return [found[i] for i in range(len(cells))]
+            readouts[i] = found.take(slice(position, position + 1))
+    return Solved([found for found in readouts if found is not None], residual, iterations)
 
 
-def _stacks(systems: Sequence[System]) -> Iterator[list[int]]:
-    """Indices of systems solved together: of one shape, and as many as the memory holds."""
-    groups: dict[object, list[int]] = {}
-    for i, system in enumerate(systems):
-        groups.setdefault(system.shape, []).append(i)
-    for members in groups.values():
-        system = systems[members[0]]
-        rank = min(system.probabilities.shape[1], _RANK)
-        types, modes, nodes = system.mean.shape[1:]
-        packed = rank * (rank + 1) // 2
-        size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes
-        for batch, stage in zip(system.bulk.batches, system.bulk.stages, strict=True):
-            blocks = (1 + 2 * batch.factors.shape[1]) * rank
-            size += batch.weights.shape[1] * (6 * blocks**2 + 3 * blocks * len(stage.place) * rank)
-        count = max(1, _MEMORY // size)
-        for start in range(0, len(members), count):
-            yield members[start : start + count]
+def _stacks(parts: Sequence[_Part]) -> Iterator[tuple[list[int], System]]:
+    """Cells solved together: of one shape and rank, and as many as the memory holds."""
+    groups: dict[object, list[_Part]] = {}
+    for part in parts:
+        groups.setdefault((part.system.shape, part.rank), []).append(part)
+    for group in groups.values():
+        count = max(1, _MEMORY // _size(group[0]))
+        waiting: list[_Part] = []
+        for part in (piece for whole in group for piece in whole.split(count)):
+            if waiting and sum(len(p.members) for p in waiting) + len(part.members) > count:
+                yield _joined(waiting)
+                waiting = []
+            waiting.append(part)
+        yield _joined(waiting)
+
+
+def _joined(parts: Sequence[_Part]) -> tuple[list[int], System]:
+    members = [i for part in parts for i in part.members]
+    systems = [part.system for part in parts]
+    return members, systems[0] if len(systems) == 1 else System.stack(systems)
+
+
+def _size(part: _Part) -> int:
+    """Numbers that one cell holds."""
+    system, rank = part.system, part.rank
+    types, modes, nodes = system.mean.shape[1:]
+    packed = rank * (rank + 1) // 2
+    size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes
+    for batch, stage in zip(system.bulk.batches, system.bulk.stages, strict=True):
+        blocks = (1 + 2 * batch.factors.shape[1]) * rank
+        size += batch.weights.shape[1] * (6 * blocks**2 + 3 * blocks * len(stage.place) * rank)
+    return int(size)
 
 
 def _not_converged(
@@ -164,8 +208,14 @@ class Refined:
     iterations: Array
 
 
-def refine(cells: Sequence[Cell]) -> Refined:
+def refine(cells: Sequence[Cell], good: tuple[float, float] = GOOD) -> Refined:
     """Solve every cell at two resolutions, and at finer ones until its errors no longer change.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+    good : tuple of float
+        Changes that are small enough, of models of several steps and of one.
 
     Raises
     ------
@@ -174,34 +224,44 @@ def refine(cells: Sequence[Cell]) -> Refined:
     """
     count = len(cells)
     first = [model.levels[0] for model, _ in cells]
-    # Both of the first two resolutions at once: what has the same shape costs little more than one.
-    pairs = [*_systems(cells, first), *_systems(cells, [level + 1 for level in first])]
-    both = _solve([*cells, *cells], pairs)
+    levels = [level + 1 for level in first]
+    # Both of the first two resolutions at once: few types are given the same shape, and cost little
+    # more than one.
+    # Each resolution has more channels than the one before: else the change hides those left out.
+    coarse, fine = _parts(cells, first), _parts(cells, levels, count)
+    fine = [high.with_rank(max(high.rank, low.rank + 1)) for low, high in zip(coarse, fine)]
+    coarse = [low.beside(high) for low, high in zip(coarse, fine)]
+    ranks = {i - count: part.rank for part in fine for i in part.members}
+    both = _solve([*cells, *cells], [*coarse, *fine])
     last, found = list(both.readouts[:count]), list(both.readouts[count:])
     residual, iterations = both.residual[count:], both.iterations[count:]
-    levels = [level + 1 for level in first]
     error = np.array([_change(*each) for each in zip(cells, last, found, strict=True)])
     while True:
         waiting = [
             i
             for i, (model, _) in enumerate(cells)
-            if (error[i] > _GOOD[model.levels[0] > 0] and levels[i] < model.levels[1])
+            if (error[i] > good[model.levels[0] > 0] and levels[i] < model.levels[1])
             # One more resolution where there would be no answer at all.
-            or (error[i] > _BAD[model.levels[0] > 0] and levels[i] == model.levels[1] < LEVELS - 1)
+            or (error[i] > BAD[model.levels[0] > 0] and levels[i] == model.levels[1] < LEVELS - 1)
         ]
         if not waiting:
             break
         for i in waiting:
             levels[i] += 1
         some = [cells[i] for i in waiting]
-        solved = _solve(some, _systems(some, [levels[i] for i in waiting]))
+        parts = [
+            part.with_rank(max(part.rank, ranks[waiting[part.members[0]]] + 1))
+            for part in _parts(some, [levels[i] for i in waiting])
+        ]
+        solved = _solve(some, parts)
+        ranks |= {waiting[i]: part.rank for part in parts for i in part.members}
         for position, i in enumerate(waiting):
             error[i] = _change(cells[i], found[i], solved.readouts[position])
             found[i] = solved.readouts[position]
             residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
     rounding = np.array([_ROUNDING[len(model.probabilities) > 1] for model, _ in cells])
     error = np.maximum(error, np.maximum(rounding, 10.0 * residual))
-    bad = np.flatnonzero(~(error <= [_BAD[model.levels[0] > 0] for model, _ in cells]))
+    bad = np.flatnonzero(~(error <= [BAD[model.levels[0] > 0] for model, _ in cells]))
     for cell in bad.tolist():
         model, readout = cells[cell]
         raise NotConverged(
@@ -225,10 +285,12 @@ def ridge_batch(cells: Sequence[Cell]) -> RidgeBatch:
     """Errors of every cell, in this order; none sees its neighbours, to the last bit."""
     refined = refine(cells)
     error = np.array([float(found.error[0]) for found in refined.readouts])
-    degrees = [
-        by_degree(model.at_level(level), found, level)
-        for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True)
-    ]
+    parts: dict[tuple[int, int], Callable[[Readout], Array]] = {}
+    degrees = []
+    for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True):
+        if (id(model), level) not in parts:
+            parts[id(model), level] = parts_by_degree(model.at_level(level), level)
+        degrees.append(parts[id(model), level](found))
     wrong = [
         wrong_sign_of_model(model.at_level(level), found, level)
         for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True)
@@ -275,26 +337,36 @@ def risk_of_models(
 def by_degree(
     model: SpikedFeatures, readout: Readout, level: int, degree: int = DEGREES - 1
 ) -> Array:
-    r"""The part of E(f̂ − f*)² on He_j(⟨x, β*⟩), j = 0 … degree, shape (degree + 1,).
+    """The part of E(f̂ − f*)² on He_j(⟨x, β*⟩), j = 0 … degree, shape (degree + 1,)."""
+    return parts_by_degree(model, level, degree)(readout)
+
+
+def parts_by_degree(
+    model: SpikedFeatures, level: int, degree: int = DEGREES - 1
+) -> Callable[[Readout], Array]:
+    r"""The parts by degree of any readout of a model.
 
     Given k, the prediction is C(k) + s(k) z + b(k)(z² − 1), z the teacher's coordinate orthogonal
     to the spikes, and E_z He_j(γ·k + √(1−|γ|²) z) = |γ|^j He_j(γ̂·k).
     """
     if model.teacher.rank > 1:
-        return np.full(degree + 1, np.nan)
+        return lambda readout: np.full(degree + 1, np.nan)
     rule = model.coordinates(level)
+    count = len(rule.weights)
     length = math.sqrt(float(model.overlap @ model.overlap))
     along = rule.nodes @ (model.overlap / length) if length > 0 else rule.nodes[:, 0]
     basis = hermite_functions(along, degree) * rule.weights
-    fit, slope, bend = (
-        values[0, : len(along)] for values in (readout.fit, readout.slope, readout.bend)
-    )
-    powers = length ** np.arange(degree + 1)
-    learned = basis @ fit * powers
-    # √j! cancels: j He_{j−1}/√j! = √j h_{j−1}, j(j−1) He_{j−2}/√j! = √(j(j−1)) h_{j−2}.
     j = np.arange(degree + 1.0)
-    learned[1:] += model.remainder * (basis[:-1] @ slope) * powers[:-1] * np.sqrt(j[1:])
-    twice = (basis[:-2] @ bend) * powers[:-2] * np.sqrt(j[2:] * (j[2:] - 1))
-    learned[2:] += model.remainder**2 * twice
-    factorial = np.exp(gammaln(j + 1) / 2)
-    return np.asarray((learned - hermite_coefficients(model.link, degree) * factorial) ** 2)
+    basis = basis * (length**j)[:, None]
+    # √j! cancels: j He_{j−1}/√j! = √j h_{j−1}, j(j−1) He_{j−2}/√j! = √(j(j−1)) h_{j−2}.
+    once = model.remainder * np.sqrt(j[1:])[:, None] * basis[:-1]
+    twice = model.remainder**2 * np.sqrt(j[2:] * (j[2:] - 1))[:, None] * basis[:-2]
+    target = hermite_coefficients(model.link, degree) * np.exp(gammaln(j + 1) / 2)
+
+    def parts(readout: Readout) -> Array:
+        learned = basis @ readout.fit[0, :count]
+        learned[1:] += once @ readout.slope[0, :count]
+        learned[2:] += twice @ readout.bend[0, :count]
+        return np.asarray((learned - target) ** 2)
+
+    return parts

@@ -16,8 +16,6 @@ from giantsteps.theory.model.given_weights import GivenFeatures
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.threads import capped
 
-__all__ = ["model_of_weights", "risk_of_weights"]
-
 #: From so many neurons on, the linear algebra uses as many threads as it may.
 _LARGE = 1000
 #: Second layers with more values than this are sorted into bins.

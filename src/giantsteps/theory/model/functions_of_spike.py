@@ -9,7 +9,7 @@ import numpy as np
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import Smoothed, moments, smoothed
-from giantsteps.types import FloatArray
+from giantsteps.types import Array, FloatArray
 
 __all__ = ["Wanted", "smoothed_by_symmetry", "teacher_given"]
 
@@ -44,7 +44,7 @@ def smoothed_by_symmetry(function: Function, mean: FloatArray, std: FloatArray) 
     parity = moments(function)
     folded = parity.is_odd or parity.is_even
     rows, index = _distinct(np.abs(mean) if folded else mean, std[:, 0])
-    table = np.stack([_row(function, m, s) for m, s in rows], axis=1)  # (5, rows, K)
+    table = np.stack(_rows(function, rows), axis=1)  # (5, rows, K)
     sign = np.where(mean < 0, -1.0, 1.0) if folded else 1.0
     outer, inner = (sign, 1.0) if parity.is_odd else (1.0, sign)
     values = table[:, index]
@@ -74,22 +74,47 @@ def _distinct(
     return rows, index
 
 
-def _row(function: Function, mean: FloatArray, std: float) -> FloatArray:
-    """The five moments at means (K,) and one standard deviation, (5, K)."""
-    half = std if std > 0 else 1.0
-    panel = np.floor(mean / (2 * half))
-    present, which = np.unique(panel, return_inverse=True)
-    if not std > 0 or _ORDER * len(present) >= len(mean):
-        return _stacked(smoothed(function, mean, std))
-    nodes, transform = _chebyshev()
-    middle = (2 * present + 1) * half
-    found = _stacked(smoothed(function, middle[:, None] + half * nodes, std))
-    series = found @ transform.T  # (5, panels, order)
-    local = mean / half - 2 * panel - 1
-    values = np.polynomial.chebyshev.chebvander(local, _ORDER - 1)
-    moved = np.einsum("kj,pkj->pk", values, series[:, which])
-    moved[3:] = np.maximum(moved[3:], 0.0)
-    return moved
+def _rows(function: Function, rows: list[tuple[FloatArray, float]]) -> list[FloatArray]:
+    """The five moments of each row, means (K,) and one standard deviation: (5, K)."""
+    tables = [_Table.of(mean, std) for mean, std in rows]
+    wanted = [mean if table is None else table.points for table, (mean, _) in zip(tables, rows)]
+    stds = np.repeat([std for _, std in rows], [len(points) for points in wanted])
+    # All rows in one call: it does not let them see each other.
+    found = _stacked(smoothed(function, np.concatenate(wanted), stds))
+    parts = np.split(found, np.cumsum([len(points) for points in wanted])[:-1], axis=1)
+    return [
+        part if table is None else table.interpolate(part) for table, part in zip(tables, parts)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Chebyshev panels of width 2s, and where the means of a row are in them."""
+
+    points: FloatArray  # flat
+    which: Array
+    local: FloatArray
+
+    @classmethod
+    def of(cls, mean: FloatArray, std: float) -> _Table | None:
+        """The table of a row, unless it has so few means that none is worth it."""
+        if not std > 0 or len(mean) <= _ORDER:
+            return None
+        panel = np.floor(mean / (2 * std))
+        present, which = np.unique(panel, return_inverse=True)
+        if _ORDER * len(present) >= len(mean):
+            return None
+        middle = (2 * present + 1) * std
+        points = (middle[:, None] + std * _chebyshev()[0]).ravel()
+        return cls(points, which, mean / std - 2 * panel - 1)
+
+    def interpolate(self, values: FloatArray) -> FloatArray:
+        """Moments (5, K) at the means from those at the points."""
+        series = values.reshape(5, -1, _ORDER) @ _chebyshev()[1].T  # (5, panels, order)
+        powers = np.polynomial.chebyshev.chebvander(self.local, _ORDER - 1)
+        moved = np.einsum("kj,pkj->pk", powers, series[:, self.which])
+        moved[3:] = np.maximum(moved[3:], 0.0)
+        return moved
 
 
 def _stacked(found: Smoothed) -> FloatArray:

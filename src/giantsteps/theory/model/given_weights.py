@@ -39,8 +39,6 @@ from giantsteps.theory.model.classification import Predicted, jumps_of_link, wro
 from giantsteps.theory.model.rules import spike_rule
 from giantsteps.types import FloatArray
 
-__all__ = ["GivenErrors", "GivenFeatures"]
-
 #: A direction is common if the neurons have at least this share of their squared norms along it,
 #: and at most so many are.
 _COMMON, _DIRECTIONS = 0.03, 2

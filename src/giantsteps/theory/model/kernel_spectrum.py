@@ -280,7 +280,7 @@ class KernelSpectrum:
         matrix, scale, features, target = self._matrix(point)
         values, vectors = np.linalg.eigh(matrix)
         vector = vectors[:, np.argmin(np.abs(values))] * scale
-        step = 1e-4 * min(x, min(abs(x - edge) for pair in self.bulk.support for edge in pair))
+        step = 1e-4 * (x - self.bulk.edge)
         slope = 0.0
         for sign in (1.0, -1.0):
             moved, moved_scale, _, _ = self._matrix(self._outside(x + sign * step, point))

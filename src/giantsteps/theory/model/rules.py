@@ -7,19 +7,34 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+from scipy.linalg import eigh_tridiagonal
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import Rule
 from giantsteps.types import FloatArray
 
-__all__ = ["CHANNELS", "LEVELS", "axes_rule", "graded_rule", "spike_rule", "width_of"]
+__all__ = [
+    "CHANNELS",
+    "LEVELS",
+    "axes_rule",
+    "graded_rule",
+    "mapped_rule",
+    "octave",
+    "spike_rule",
+    "width_of",
+]
 
 #: Resolutions, from 0: nodes of a panel, and Gauss–Hermite nodes of a smooth axis.
 _ORDERS = (8, 12, 17, 24, 34)
 _AXES = (9, 12, 16, 21, 27)
 LEVELS = len(_ORDERS)
+#: Nodes on each side of zero of a mapped rule, by resolution, and how many more each octave of
+#: steepness needs; panels resolve what these do not.
+_SIDES = ((6, 3.0), (8, 4.0), (11, 5.0))
+#: Few types are felt one by one, many only together: their nodes, relative to those of many.
+_FEW, _MORE = 4, 1.35
 #: Channels of the types that are kept, relative to the largest; what is lost is their square.
-CHANNELS = (1e-3, 1e-4, 3e-5, 1e-5, 1e-6)
+CHANNELS = (1e-3, 1e-4, 2e-5, 1e-5, 1e-6)
 #: Functions that vary on this scale need no panels, and weights below this no nodes.
 _SMOOTH, _NEGLIGIBLE = 4.0, 1e-15
 #: Panels grow by this factor away from a steep place, up to this width.
@@ -69,6 +84,53 @@ def graded_rule(
     nodes = (merged[:-1, None] + half * (1 + x)).ravel()
     weights = (half * w).ravel() * np.exp(-nodes * nodes / 2)
     return Rule(nodes, weights / weights.sum())
+
+
+@lru_cache(maxsize=256)
+def mapped_rule(count: int, steepness: float) -> Rule:
+    """z ~ N(0, 1) by Gauss's rule in asinh(az), a the steepness, on each side of zero.
+
+    Functions of Saz, S of all sizes, vary on all scales down to 1/a next to zero: in the new
+    variable they are smooth.
+
+    Parameters
+    ----------
+    count : int
+        Nodes on each side.
+    steepness : float
+        a.
+    """
+    z, density = _half_normal()
+    u = np.arcsinh(steepness * z) / steepness
+    # The recurrence of the orthogonal polynomials of u, by Stieltjes' procedure.
+    diagonal, beside = np.zeros(count), np.zeros(count)
+    before, current = np.zeros_like(u), np.ones_like(u)
+    for degree in range(count):
+        beside[degree] = math.sqrt(float(density @ current**2))
+        current = current / beside[degree]
+        diagonal[degree] = float(density @ (u * current**2))
+        step = beside[degree] if degree else 0.0
+        before, current = current, (u - diagonal[degree]) * current - step * before
+    found, vectors = eigh_tridiagonal(diagonal, beside[1:])
+    nodes, weights = np.sinh(steepness * found) / steepness, vectors[0] ** 2
+    half = weights / (2.0 * weights.sum())
+    return Rule(np.concatenate([-nodes[::-1], nodes]), np.concatenate([half[::-1], half]))
+
+
+@lru_cache(maxsize=1)
+def _half_normal() -> tuple[FloatArray, FloatArray]:
+    """|z|, z ~ N(0, 1), to rounding for functions on all scales: nodes and weights."""
+    edges = np.concatenate([[0.0], 12.0 * 0.25 ** np.arange(12.0, -1.0, -1.0)])
+    x, w = np.polynomial.legendre.leggauss(60)
+    half = np.diff(edges)[:, None] / 2
+    z = (edges[:-1, None] + half * (1 + x)).ravel()
+    weights = (half * w).ravel() * np.exp(-z * z / 2)
+    return z, weights / weights.sum()
+
+
+def octave(steepness: float) -> float:
+    """The steepness to a power of two, so that close problems share their nodes."""
+    return float(2.0 ** round(math.log2(min(max(steepness, 1 / 64), 2.0**20))))
 
 
 def _merged(edges: FloatArray, fixed: FloatArray, width: float) -> FloatArray:
@@ -130,6 +192,7 @@ def spike_rule(
     totals: FloatArray,
     overlap: FloatArray,
     link: Function | None = None,
+    probabilities: FloatArray | None = None,
 ) -> Rule:
     """k ~ N(0, I_r) for neurons with leans S_t and squared norms c_t, nodes of shape (K, r).
 
@@ -145,6 +208,8 @@ def spike_rule(
         γ.
     link : Function, optional
         σ*; without it the teacher is taken as smooth.
+    probabilities : ndarray of shape (T,), optional
+        Of the types; without them panels, which reach further than averages need.
     """
     scale, rank = np.sqrt(totals)[:, None], len(overlap)
     size = math.sqrt(float(overlap @ overlap))
@@ -156,6 +221,13 @@ def spike_rule(
     frame = _frame(overlap / size) if steep and rank > 1 else np.eye(rank)
     steepness = (np.abs(spikes @ frame.T) / scale).max(axis=0)
     widths = tuple(width_of(float(slope)) for slope in steepness)
+    if probabilities is not None and not steep and rank == 1 and level < len(_SIDES):
+        near = octave(0.5 * math.sqrt(float(probabilities @ (spikes / scale)[:, 0] ** 2)))
+        least, more = _SIDES[level]
+        count = least + more * math.log2(1.0 + 2.0 * near)
+        return _column(
+            mapped_rule(math.ceil(count * (_MORE if len(totals) <= _FEW else 1.0)), near)
+        )
     if not steep:
         return axes_rule(level, widths) if rank > 1 else _column(graded_rule(level, widths[0]))
     length = float(overlap[0]) if rank == 1 else size

@@ -71,9 +71,11 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
     In the limit (p = ∞) outliers are infinite, with finite overlaps. After two steps on one batch
     with heavy-tailed labels the bulk is taken to be isotropic.
     """
+    if model.own_weights is not None:
+        model = model.own_weights()
     if model.bulk.inputs is not None:
         raise NotCovered(
-            "the singular values of W on inputs with a covariance",
+            "the singular values of W after several steps on inputs with a covariance",
             "the model has the weights Σ^{1/2}W",
             "risk, kernel and features, or simulation.weights",
         )
@@ -179,7 +181,8 @@ def _kernel(model: SpikedFeatures, samples: float) -> tuple[KernelSpectrum, Spik
             "a finite number of neurons (give d)",
         )
     used = model if model.bounded is None else model.bounded()
-    return KernelSpectrum(used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL)), used
+    system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL, panels=True)
+    return KernelSpectrum(system), used
 
 
 def _feature_spike(model: SpikedFeatures, spectrum: KernelSpectrum, found: Outlier) -> Spike:

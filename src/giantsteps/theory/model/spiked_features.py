@@ -84,6 +84,8 @@ class SpikedFeatures:
     \       finer               the same model at another resolution of its types and labels
     \       bounded             the same model with labels and second layer cut at the largest of
                                 as many draws as there are, so that its bulks have edges
+    \       own_weights         where inputs with a covariance make it one of Σ^{1/2}W: that of W,
+                                for its singular values
     \       levels              first and last resolution at which errors are computed
     \       claim               what answers say of themselves: exactness, evidence, references
     \       before              a question's answer before the steps, by its name
@@ -126,6 +128,7 @@ class SpikedFeatures:
     problem: Problem | None = None
     finer: Callable[[int], SpikedFeatures] | None = None
     bounded: Callable[[], SpikedFeatures] | None = None
+    own_weights: Callable[[], SpikedFeatures] | None = None
     levels: tuple[int, int] = (1, LEVELS - 1)
     claim: dict[str, Any] | None = None
     before: Callable[[str], Answer] | None = None
@@ -153,6 +156,7 @@ class SpikedFeatures:
             problem: Problem | None = None,
             finer: Callable[[int], SpikedFeatures] | None = None,
             bounded: Callable[[], SpikedFeatures] | None = None,
+            own_weights: Callable[[], SpikedFeatures] | None = None,
             levels: tuple[int, int] = (1, LEVELS - 1),
             claim: dict[str, Any] | None = None,
             before: Callable[[str], Answer] | None = None,
@@ -301,10 +305,11 @@ class SpikedFeatures:
         """The same model with its types and labels at another resolution."""
         return self if self.finer is None else self.finer(level)
 
-    def coordinates(self, level: int) -> Rule:
+    def coordinates(self, level: int, panels: bool = False) -> Rule:
         """Quadrature of the spike coordinates k, nodes (K, r)."""
         link = self.link if isinstance(self.teacher, SingleIndex) else None
-        return spike_rule(level, self.spikes, self.bulk.totals, self.overlap, link)
+        types = None if panels else self.probabilities
+        return spike_rule(level, self.spikes, self.bulk.totals, self.overlap, link, types)
 
     def target(self, points: FloatArray) -> FloatArray:
         """h(k) = E[f* | k] at points (K, r)."""
@@ -362,6 +367,7 @@ class SpikedFeatures:
         readouts: Sequence[Ridge],
         level: int = USUAL,
         points: FloatArray | None = None,
+        panels: bool = False,
     ) -> System:
         """The equations of theory §5c, one cell for each readout.
 
@@ -372,8 +378,10 @@ class SpikedFeatures:
             Resolution of the coordinates.
         points : ndarray of shape (X, r), optional
             More points k at which the solution is wanted; they follow the nodes, with weight 0.
+        panels : bool
+            Nodes of the coordinates by panels, as far as samples go: edges of spectra see them.
         """
-        rule = self.coordinates(level)
+        rule = self.coordinates(level, panels)
         nodes, weights = rule.nodes, rule.weights
         arrays = self._functions(nodes)
         if points is not None:
@@ -384,7 +392,7 @@ class SpikedFeatures:
                 name: np.concatenate([array, more[name]], axis=-1) for name, array in arrays.items()
             }
         types = len(self.probabilities)
-        norms, bulk = self.norms, self.bulk.bulk()
+        norms = self.norms
         arrays |= {
             "loadings": np.zeros((0, self.bulk.frame))
             if norms is None
@@ -396,22 +404,20 @@ class SpikedFeatures:
             "inverse_neurons": np.asarray(1.0 / self.neurons),
             "tolerance": np.asarray(CHANNELS[level]),
         }
-        cells = len(readouts)
         ratio = np.array([readout.samples / self.width for readout in readouts])
         penalty = np.array([readout.penalty for readout in readouts]) * ratio
         # λ → 0: the equations are homogeneous in (1, λ_s) of ω = 1/(1 + V).
         interpolating = (penalty == 0) & (ratio < 1)
         arrays |= {"coordinates": nodes, "weights": weights}
-        return System(
-            ratio=ratio,
-            penalty=np.where(interpolating, 1.0, penalty),
-            unit=np.where(interpolating, 0.0, 1.0),
-            bulk=bulk if cells == 1 else bulk.take(np.zeros(cells, dtype=int)),
-            **{
-                name: np.ascontiguousarray(np.broadcast_to(array, (cells, *array.shape)))
-                for name, array in arrays.items()
-            },
+        penalty, unit = np.where(interpolating, 1.0, penalty), np.where(interpolating, 0.0, 1.0)
+        first = System(
+            ratio=ratio[:1],
+            penalty=penalty[:1],
+            unit=unit[:1],
+            bulk=self.bulk.bulk(),
+            **{name: np.ascontiguousarray(array[None]) for name, array in arrays.items()},
         )
+        return first if len(ratio) == 1 else first.with_readouts(ratio, penalty, unit)
 
     # -- answers --------------------------------------------------------------------------------
 

@@ -19,8 +19,6 @@ from giantsteps.theory.solver.packing import solve
 from giantsteps.theory.solver.special import Forms
 from giantsteps.types import Array, FloatArray
 
-__all__ = ["WeightSpectrum"]
-
 _ROUNDS = 200
 _TOLERANCE, _ENOUGH = 1e-13, 1e-11
 _WARM_UP = 3

@@ -76,6 +76,7 @@ _FIVE = Rule(
         "odd where preconditioned",
         "fresh readout",
     ),
+    exact_if=("light eigenvalues",),
     references=("ba2022", "moniri2023", "cui2024", "dandi2024"),
 )
 _SEVEN = Rule(
@@ -88,9 +89,12 @@ _SEVEN = Rule(
         "reuse in two steps",
         "smooth rules",
         "plain where reused",
-        *_SEAMS[3:],
+        "fresh on a covariance",
+        "no preconditioner",
+        "scaled output",
+        "fresh readout",
     ),
-    exact_if=("batches add up",),
+    exact_if=("batches add up", "light eigenvalues"),
     references=("moniri2026",),
 )
 _RANDOM_FEATURES = Rule(
@@ -136,7 +140,9 @@ def _of_model(method: object, limit: bool = True) -> Cells:
         **{(kind, True): large for kind in _ONE_STEP},
         **{(kind, True): several for kind in _SEVERAL},
         (Kind.LARGE, False): large if limit else _DIVERGE,
-        (Kind.LARGE_STEPS, False): several if limit else _DIVERGE,
+        (Kind.LARGE_STEPS, False): _by(several, method, needs=(*several.needs, "few eigenvalues"))
+        if limit
+        else _DIVERGE,
         (Kind.MIXED_STEPS, False): _SCALES_OF_SEVERAL if limit else _DIVERGE,
     }
 
@@ -193,8 +199,8 @@ def _spectra(model: object, before: object) -> Cells:
 #: Question → (kind, d is given) → rule.
 RULES: dict[str, Cells] = {
     "weights": {
-        # The model of inputs with a covariance has the weights Σ^{1/2}W.
-        **_needing("isotropic for weights", _of_model(build.weights)),
+        # The model of several steps on inputs with a covariance has the weights Σ^{1/2}W.
+        **_needing("one step for weights", _of_model(build.weights)),
         **_everywhere(
             Rule("§1", first.weights, "theorem (Marchenko–Pastur)", needs=()), (Kind.UNTRAINED,)
         ),
@@ -371,12 +377,17 @@ _AT_REST = dict.fromkeys(
     ("risk", "kernel", "features", "learned_function", "degrees_of_freedom"), Kind.LARGE
 )
 
+#: … and has the spectra of a small step, whose theorems are those of isotropic inputs.
+_SPECTRAL = ("weights", "kernel", "features")
+
 
 def rule_of(question: str, problem: Problem, given: bool) -> Rule | Absent:
     """The cell of the table for a problem, with d given or in the limit."""
     kind = kind_of(problem)
     if not problem.inputs.isotropic and kind is Kind.UNTRAINED and given:
         kind = _AT_REST.get(question, kind)
+    if not problem.inputs.isotropic and kind is Kind.SMALL and given and question in _SPECTRAL:
+        kind = Kind.LARGE
     if problem.teacher.rank == 1:
         return RULES[question][kind, given]
     return RULES_OF_MANY.get(question, {}).get((kind, given), _MANY)

@@ -18,8 +18,6 @@ from giantsteps.theory.search.domain import Space
 from giantsteps.theory.search.quantity import values_of
 from giantsteps.theory.search.walk import Found, Search, lockstep, minimum, minimum_at_end
 
-__all__ = ["optimize"]
-
 Array = NDArray[np.float64]
 
 #: Points of the scan along a single axis, and in all along several.

@@ -24,7 +24,7 @@ QUANTITIES = {
     "train": "the training error",
     "initial.test": "the test error before the steps, R₀",
     "gain": "R₀ − R",
-    "gain over floor": "linear floor − R",
+    "gain over floor": "kernel floor − R",
     "rate over critical": "learning rate of the step over the one at which its spike appears",
 }
 
@@ -36,7 +36,7 @@ def linear_floor(problem: Problem) -> float:
 
 
 def level_of(problem: Problem, level: object, quantity: str) -> float:
-    """A level as a number: ``"floor"`` is the linear floor of the test error."""
+    """A level as a number: ``"floor"`` is the kernel floor of the test error."""
     check_quantity(quantity)
     if isinstance(level, str) and level == "floor":
         if quantity != "test":

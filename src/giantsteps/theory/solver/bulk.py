@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,25 @@ class Bulk:
     def take(self, cells: Array) -> Bulk:
         """The bulk of some of the cells."""
         return _each([self], lambda parts: parts[0][cells])
+
+    def padded(self, other: Bulk) -> Bulk:
+        """The same bulk with as many nodes of its samples as another, the new ones without
+        weight.
+        """
+        sizes = [batch.weights.shape[1] for batch in other.batches]
+        if sizes == [batch.weights.shape[1] for batch in self.batches]:
+            return self
+        batches, stages = [], []
+        for batch, stage, size in zip(self.batches, self.stages, sizes, strict=True):
+            count = batch.weights.shape[1]
+            place = np.minimum(np.arange(size), count - 1)
+            names = ("weights", "first", "second", "linear", "factors")
+            wider = {name: getattr(batch, name)[..., place] for name in names}
+            for name in ("weights", "first", "second"):
+                wider[name][..., count:] = 0.0
+            batches.append(replace(batch, **wider))
+            stages.append(replace(stage, sums=stage.sums[..., place]))
+        return replace(self, batches=tuple(batches), stages=tuple(stages))
 
     @classmethod
     def stack(cls, parts: Sequence[Bulk]) -> Bulk:

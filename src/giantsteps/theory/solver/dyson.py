@@ -349,27 +349,37 @@ class Dyson:
         inner, size, operators = layout.inner, len(layout.inner), layout.operators
         found = np.zeros((len(self.x), len(operators) * size, len(operators) * size), self._z.dtype)
         for i, first in enumerate(operators):
+            if first.kind == "linear":
+                if first.where[1] == 0:
+                    part = self._direct_in_samples(first.where[0])
+                    place = slice(i * size, i * size + part.shape[1])
+                    found[:, place, place] = part
+                continue
             for j, second in enumerate(operators[: i + 1]):
+                if second.kind == "linear":
+                    continue
                 here, there = slice(i * size, (i + 1) * size), slice(j * size, (j + 1) * size)
-                if "linear" in (first.kind, second.kind):
-                    if first.kind != second.kind or first.where[0] != second.where[0]:
-                        continue
-                    part = self._direct_in_samples(first.where[0], first.where[1], second.where[1])
-                else:
-                    weights = self.along(i) * self.plain(j)
-                    block = self._stirred[j][..., first.rows[:, None], first.columns]
-                    block = symmetric((weights[:, :, None, None, None] * block).sum(axis=1))
-                    part = -transposed(inner.pack(block)) * (1.0 if first.once else 2.0)
+                weights = self.along(i) * self.plain(j)
+                block = self._stirred[j][..., first.rows[:, None], first.columns]
+                block = symmetric((weights[:, :, None, None, None] * block).sum(axis=1))
+                part = -transposed(inner.pack(block)) * (1.0 if first.once else 2.0)
                 part = part * inner.count[:, None]
                 found[:, here, there] = part
                 found[:, there, here] = transposed(part)
         return found
 
-    def _direct_in_samples(self, number: int, a: int, b: int) -> Array:
+    def _direct_in_samples(self, number: int) -> Array:
+        """The block of the linear operators of one batch."""
         batch, inner = self.bulk.batches[number], self.layout.inner
-        packed = np.ascontiguousarray(inner.pack(self.psi[number]))
-        weights = batch.weights * batch.linear[:, a] * batch.linear[:, b] * batch.samples[:, None]
-        return -inner.congruence(product(transposed(packed * weights[:, :, None]), packed))
+        cells, count, nodes = batch.linear.shape
+        packed = inner.pack(self.psi[number])
+        values = transposed(batch.linear)[..., None] * packed[:, :, None]  # (B, Y, L, P)
+        values = values.reshape(cells, nodes, count * len(inner))
+        weights = (batch.weights * batch.samples[:, None])[:, :, None]
+        moment = product(transposed(values * weights), values)
+        blocks = np.swapaxes(moment.reshape(cells, count, len(inner), count, len(inner)), 2, 3)
+        blocks = inner.congruence(np.ascontiguousarray(blocks)) * -inner.count[:, None]
+        return np.swapaxes(blocks, 2, 3).reshape(cells, count * len(inner), count * len(inner))
 
     def corrected(self) -> Array:
         """The traces after one Newton step of 𝔤 at fixed parameters, shape (B, 1 + m, R, R)."""

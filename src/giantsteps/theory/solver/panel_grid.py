@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 _legendre = np.polynomial.legendre
+
+
+@lru_cache(maxsize=32)
+def _basis(order: int) -> tuple[NDArray, NDArray]:
+    """Legendre nodes, and the matrix from values there to coefficients."""
+    points = _legendre.leggauss(order)[0]
+    return points, np.linalg.inv(_legendre.legvander(points, order - 1))
 
 
 class PanelGrid:
@@ -26,17 +33,13 @@ class PanelGrid:
 
     def __init__(self, edges: NDArray, order: int) -> None:
         self.edges, self.order = edges, order
-        self._points = _legendre.leggauss(order)[0]
+        self._points, self._inverse = _basis(order)
 
     @cached_property
     def nodes(self) -> NDArray:
         """All nodes, increasing, shape (K,)."""
         half = np.diff(self.edges)[:, None] / 2
         return (self.edges[:-1, None] + half * (1 + self._points)).ravel()
-
-    @cached_property
-    def _inverse(self) -> NDArray:
-        return np.linalg.inv(_legendre.legvander(self._points, self.order - 1))
 
     def spread(self, points: NDArray, *weights: NDArray) -> list[NDArray]:
         """Weights of the nodes for measures on points (..., M), one array (..., K) a measure."""

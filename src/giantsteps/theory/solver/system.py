@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,20 @@ import numpy as np
 
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.types import Array
+
+#: Channels below this, relative to the largest, are rounding.
+_RESOLVED = 1e-9
+#: Arrays with the nodes of the coordinates on their last axis.
+_OF_NODES = (
+    "weights",
+    "mean",
+    "linear",
+    "residual",
+    "target",
+    "target_linear",
+    "target_square",
+    "norms",
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -99,10 +114,42 @@ class System:
     @classmethod
     def stack(cls, systems: Sequence[System]) -> System:
         """One system from several of one shape."""
-        return systems[0]._map(
+        stacked = systems[0]._map(
             lambda name: np.concatenate([getattr(system, name) for system in systems]),
             Bulk.stack([system.bulk for system in systems]),
         )
+        known = [system.decomposed for system in systems]
+        stacked.__dict__["decomposed"] = tuple(np.concatenate(part) for part in zip(*known))
+        return stacked
+
+    def with_rank(self, rank: int) -> System:
+        """The same system with so many channels, or as many as are more than rounding."""
+        left, values, _ = self.decomposed
+        most = np.maximum((values > _RESOLVED * values[:, :1]).sum(axis=1), 1)
+        changed = copy(self)
+        changed.__dict__["decomposed"] = (left, values, np.minimum(most, rank))
+        return changed
+
+    def with_readouts(self, ratio: Array, penalty: Array, unit: Array) -> System:
+        """The cell of this system with several readouts."""
+        self.decomposed  # noqa: B018 - once for all of them
+        wider = self.take(np.zeros(len(ratio), dtype=int))
+        wider.__dict__.update(ratio=ratio, penalty=penalty, unit=unit)
+        return wider
+
+    def padded(self, other: System) -> System:
+        """The same system on as many nodes as another of its kind, the new ones without weight."""
+        bulk, nodes = self.bulk.padded(other.bulk), other.weights.shape[1]
+        if bulk is self.bulk and nodes == self.weights.shape[1]:
+            return self
+        changed = copy(self)
+        place = np.minimum(np.arange(nodes), self.weights.shape[1] - 1)
+        for name in _OF_NODES:
+            changed.__dict__[name] = getattr(self, name).take(place, axis=-1)
+        changed.__dict__["coordinates"] = self.coordinates.take(place, axis=1)
+        changed.weights[:, self.weights.shape[1] :] = 0.0
+        changed.__dict__["bulk"] = bulk
+        return changed
 
     def _map(self, change: Any, bulk: Bulk) -> System:
         named = {f.name: change(f.name) for f in fields(self) if f.name != "bulk"}

@@ -20,7 +20,7 @@ from giantsteps.theory.steps.one import neuron_law
 
 
 def bounds(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Bounds]:
-    """The linear floor, τ*, and after a large step with a constant second layer those of
+    """The kernel floor, τ*, and after a large step with a constant second layer those of
     cui2024.
     """
     return [_bounds(problem, claim) for problem, claim in zip(problems, claims, strict=True)]

@@ -19,6 +19,7 @@ from giantsteps.theory.steps.several.model import several_steps, stages_of_steps
 from giantsteps.theory.steps.several.multi_index import several_directions
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
+from giantsteps.theory.steps.several.structured_model import structured_stages
 from giantsteps.theory.steps.sign import sign_step
 from giantsteps.theory.steps.structured import structured_step
 
@@ -27,9 +28,13 @@ def model(
     problem: Problem, claim: Any, d: int | None, simplify: tuple[str, ...] = ()
 ) -> SpikedFeatures:
     """The equivalent model of a problem; its answers make the claim."""
-    others = {"claim": claim, "before": _before(problem, claim, d)}
+    others: dict[str, Any] = {"claim": claim}
+    if problem.steps:
+        others["before"] = _before(problem, claim, d)
     if problem.teacher.rank > 1:
         return several_directions(problem, d, **others)
+    if not problem.inputs.isotropic and len(problem.steps) > 1:
+        return structured_stages(problem, d, [others], simplify=simplify)[0]
     if not problem.inputs.isotropic:
         return structured_step(problem, d, simplify=simplify, **others)
     if len(problem.steps) == 1 and problem.steps[0].rule == "sign":
@@ -94,8 +99,7 @@ def _models(
 def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """Errors of many problems; none sees its neighbours, to the last bit."""
     models = _models(problems, claims, d)
-    sized = problems if d is None else [problem.realised(d) for problem in problems]
-    cells = [(m, p.require_readout()) for m, p in zip(models, sized, strict=True)]
+    cells = [(m, p.require_readout(d)) for m, p in zip(models, problems, strict=True)]
     return risk_of_models(cells, _initial(problems, claims, d), claims)
 
 

@@ -26,21 +26,22 @@ import numpy as np
 
 from giantsteps.answers import Movement, Solution
 from giantsteps.functions import Function
-from giantsteps.gaussian import coordinate_rule, gauss_rule, hermite_at_scales
+from giantsteps.gaussian import gauss_rule, hermite_at_scales, smoothed
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.leading import largest_value
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement as rate_of
-from giantsteps.theory.steps.several.fresh import Task, Trained, leans_after, take_step
+from giantsteps.theory.steps.several.fresh import leans_after, take_step
 from giantsteps.theory.steps.several.model import covariance_of_state, trained_by
+from giantsteps.theory.steps.several.trained import Task, Trained
 from giantsteps.theory.steps.sign import sign_step
 from giantsteps.types import FloatArray
 
 #: Resolution of the recursion, and of the functions of a batch.
-_LEVEL, _TOLERANCE = 1, 1e-2
-#: Degree of the series of products of outputs, and nodes of a change.
-_DEGREE, _NODES = 100, 40
+_LEVEL, _TOLERANCE = 2, 1e-2
+#: Degree of the series of products of outputs, and ends of panels next to a kink.
+_DEGREE, _NEAR = 100, 0.4 ** np.arange(1.0, 9.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,18 +162,20 @@ def _spectral(problem: Problem, step: _Step, neurons: float) -> float:
 
 def _features(sigma: Function, step: _Step) -> float:
     """Root of E(σ(h') − σ(h))²/E σ(h)²."""
-    rule, inner = gauss_rule(sigma, width=1.0), coordinate_rule(1, nodes=_NODES)
-    moved = total = 0.0
-    squares = (step.before.squares, step.after.squares, step.change.squares)
-    for p, v, w, change in zip(step.probabilities, *squares, strict=True):
-        slope = (v + w - change) / (2 * v)
-        rest = math.sqrt(max(w - slope * slope * v, 0.0))
-        h = math.sqrt(v) * rule.nodes
-        after = np.asarray(sigma(slope * h[:, None] + rest * inner.nodes[:, 0]), dtype=float)
-        now = np.asarray(sigma(h), dtype=float)
-        moved += p * float(rule.weights @ ((after - now[:, None]) ** 2 @ inner.weights))
-        total += p * float(rule.weights @ now**2)
-    return math.sqrt(moved / total)
+    v, w, change = (stage.squares[:, None] for stage in (step.before, step.after, step.change))
+    slope = (v + w - change) / (2 * v)
+    rest = np.sqrt(np.maximum(w - slope * slope * v, 0.0))
+    # Panels narrow towards kinks of σ: given h, E σ(h') changes there on the scale of the noise.
+    kinks = np.append(sigma.breakpoints(-8.5, 8.5), 0.0)
+    near = kinks[:, None] + np.concatenate([-_NEAR, _NEAR])
+    rule = gauss_rule(sigma, width=1.0, breakpoints=near.ravel())
+    h = np.sqrt(v) * rule.nodes
+    now, after = np.asarray(sigma(h), dtype=float), smoothed(sigma, slope * h, rest)
+    spread = after.residual_variance + after.linear**2
+    moved = rule.mean((after.mean - now) ** 2 + spread)
+    return math.sqrt(
+        float(step.probabilities @ moved) / float(step.probabilities @ rule.mean(now**2))
+    )
 
 
 def _output(sigma: Function, step: _Step) -> float:

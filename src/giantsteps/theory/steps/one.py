@@ -13,7 +13,7 @@ from scipy.special import ndtri
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, SecondLayer
 from giantsteps.theory.model.covariance import NeuronCovariance
-from giantsteps.theory.model.rules import graded_rule
+from giantsteps.theory.model.rules import graded_rule, mapped_rule, octave
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.steps.closure import closure_of_continuous, closure_of_few
 from giantsteps.theory.steps.first import link_of
@@ -31,8 +31,10 @@ __all__ = [
     "types_of",
 ]
 
-#: Nodes of a panel of the second layer, by resolution, and where they end.
-_TYPES, _TYPES_REACH = (10, 14, 19, 26, 36), 7.5
+#: Nodes of a second layer on each side of zero, by resolution, and how many more each octave of
+#: steepness needs; where labels and second layer are bounded, nodes of a panel.
+_TYPES, _MORE = (5, 7, 9, 13, 20), (1.5, 2.0, 2.7, 4.0, 7.0)
+_BOUNDED = (10, 14, 19, 26, 36)
 #: Resolution of the spectra, and draws whose largest bounds labels and second layer in the limit.
 SPECTRA, _LIMIT = 1, 1e9
 _slopes = lru_cache(maxsize=256)(slopes)
@@ -55,11 +57,14 @@ def types_of(
     """
     if math.isfinite(law.distinct_nonzero):
         return law.types()
-    reach = float(-ndtri(tail / 2)) if tail else _TYPES_REACH
-    width = 2.0 ** math.floor(math.log2(6.0 / steepness)) if steepness > 1.0 else reach
-    rule = graded_rule(level, width, (0.0,), reach, _TYPES, reach)
     if not tail:
+        near = octave(steepness)
+        count = math.ceil(_TYPES[level] + _MORE[level] * math.log2(1.0 + near))
+        rule = mapped_rule(count, near)
         return rule.nodes, rule.weights
+    reach = float(-ndtri(tail / 2))
+    width = 2.0 ** math.floor(math.log2(6.0 / steepness)) if steepness > 1.0 else reach
+    rule = graded_rule(level, width, (0.0,), reach, _BOUNDED, reach)
     size = math.sqrt(law.second_moment / float(rule.weights @ rule.nodes**2))
     return size * rule.nodes, rule.weights
 
@@ -105,9 +110,11 @@ def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> 
     shift = moments(problem.activation).mean * problem.init.second_layer.mean
     noise, tilt = moved * math.sqrt(slope.noise) / step.samples, abs(slope.hermite[1]) * moved
     finest = 1.0 / max(noise, tilt / step.samples, 0.25)
-    octave = 2.0 ** math.floor(math.log2(finest))
+    finest = 2.0 ** math.floor(math.log2(finest))
     noise_variance = problem.noise_variance + (own if unscaled else 0.0)
-    return labels(link_of(problem), noise_variance, shift, octave, min(level, 3), tail, step.loss)
+    # Of all quadratures this one converges fastest; without a tail it may be a level behind.
+    level = min(level, 3) if tail else max(level - 1, 0)
+    return labels(link_of(problem), noise_variance, shift, finest, level, tail, step.loss)
 
 
 def neuron_law(
@@ -182,6 +189,8 @@ def _at_level(
 ) -> SpikedFeatures:
     law, unit = problem.init.second_layer, neuron_law(problem, np.array([rate]), level, tails[0])
     values, probabilities = types_of(law, level, abs(float(unit.spikes[0])), tails[1])
+    if law.symmetric and not tails[1] and moments(problem.activation).is_odd:
+        values, probabilities = _folded(values, probabilities)
     neuron = replace(unit, moved=rate * values)
     bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlap
     pull = None if math.isinf(neurons) else _pull(neuron, values, probabilities, rate, simplify)
@@ -216,6 +225,12 @@ def _at_level(
         second_layer=values,
         **shared,
     )
+
+
+def _folded(values: FloatArray, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Types A ≥ 0: with odd σ a neuron with −A and −w is one with A and w in all but its sign."""
+    kept = values >= 0
+    return values[kept], np.where(values > 0, 2.0, 1.0)[kept] * probabilities[kept]
 
 
 def _pull(

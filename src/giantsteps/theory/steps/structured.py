@@ -30,7 +30,7 @@ from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import SPECTRA, movement, neuron_law, tails_of, types_of
 from giantsteps.types import FloatArray
 
-__all__ = ["structured_step"]
+__all__ = ["Spectrum", "direction", "norms_of", "own_variances", "spectrum_of", "structured_step"]
 
 #: Nodes of a continuous spectrum.
 _DIRECTIONS = 28
@@ -54,6 +54,12 @@ class Spectrum:
         return float(self.teacher @ self.values**exponent)
 
 
+def spectrum_of(problem: Problem, d: int | None) -> Spectrum:
+    """The eigenvalues of Σ, and the preconditioner that all steps share."""
+    power = problem.steps[0].precondition if problem.steps else 0.0
+    return Spectrum(*problem.inputs.directions(_DIRECTIONS, d), power)
+
+
 def structured_step(
     problem: Problem,
     d: int | None = None,
@@ -65,8 +71,7 @@ def structured_step(
     """The equivalent model after one step, or none, on inputs with a covariance."""
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
-    power = sized.steps[0].precondition if sized.steps else 0.0
-    spectrum = Spectrum(*sized.inputs.directions(_DIRECTIONS, d), power)
+    spectrum = spectrum_of(sized, d)
     shared: dict[str, Any] = {
         "activation": sized.activation,
         "teacher": link_of(sized),
@@ -85,7 +90,40 @@ def structured_step(
         tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
         return _at_level(sized, spectrum, neurons, simplify, SPECTRA, shared, tails)
 
-    return replace(finer(level), finer=finer, bounded=bounded)
+    def own_weights() -> SpikedFeatures:
+        tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
+        return _of_weights(sized, spectrum, neurons, shared, tails)
+
+    return replace(finer(level), finer=finer, bounded=bounded, own_weights=own_weights)
+
+
+def _of_weights(
+    problem: Problem,
+    spectrum: Spectrum,
+    neurons: float,
+    shared: dict[str, Any],
+    tails: tuple[float, float],
+) -> SpikedFeatures:
+    """The same network with W in place of Σ^{1/2}W: what its singular values need."""
+    rate, inverse = movement(problem, 0, neurons), problem.width / neurons
+    unit = neuron_law(problem, np.array([rate]), SPECTRA, tails[0])
+    raw, gamma = direction(unit, spectrum, whitened=False)
+    length, overlap = direction(unit, spectrum, inverse, whitened=False)
+    strength = abs(rate * unit.slope.hermite[0] * length)
+    values, probabilities = types_of(problem.init.second_layer, SPECTRA, strength, tails[1])
+    law = replace(unit, moved=rate * values)
+    bulk = _covariance(law, spectrum, raw, gamma)
+    external = bulk.external.copy()
+    external[1] /= math.sqrt(spectrum.along(-1))
+    found = SpikedFeatures(
+        spikes=(law.moved * law.slope.hermite[0] * length)[:, None],
+        overlap=overlap,
+        probabilities=probabilities,
+        bulk=replace(bulk, inputs=None, external=external),
+        second_layer=values,
+        **shared,
+    )
+    return replace(found, bounded=lambda: found)
 
 
 def _at_level(
@@ -102,8 +140,8 @@ def _at_level(
         return _at_level(still, spectrum, neurons, simplify, level, shared)
     rate = movement(problem, 0, neurons)
     unit = neuron_law(problem, np.array([rate]), level, tails[0])
-    raw, gamma = _direction(unit, spectrum)
-    length, overlap = _direction(unit, spectrum, problem.width / neurons)
+    raw, gamma = direction(unit, spectrum)
+    length, overlap = direction(unit, spectrum, problem.width / neurons)
     second_layer = problem.init.second_layer
     strength = abs(rate * unit.slope.hermite[0] * length)
     values, probabilities = types_of(second_layer, level, strength, tails[1])
@@ -112,7 +150,7 @@ def _at_level(
     continuous = math.isinf(second_layer.distinct_nonzero)
     norms = None
     if not simplify and not (continuous and math.isinf(neurons)):
-        norms = _norms(law, spectrum, raw, problem.init.weights == "gaussian")
+        norms = norms_of(law, spectrum, raw, problem.init.weights == "gaussian")
     if "isotropic bulk" in simplify:
         bulk, norms = NeuronCovariance.isotropic(bulk.totals, 1), None
     return SpikedFeatures(
@@ -125,29 +163,33 @@ def _at_level(
         if math.isinf(neurons) or simplify
         else _pull(law, spectrum, values, probabilities, rate),
         second_layer=values,
-        own_variances=None if simplify else _own(law, spectrum, raw, gamma),
+        own_variances=None if simplify else own_variances(law, spectrum, raw, gamma),
         **shared,
     )
 
 
-def _direction(law: NeuronLaw, spectrum: Spectrum, inverse: float = 0.0) -> tuple[float, float]:
-    """‖Σ^{1/2}b‖ and γ, at d⁻¹ = ``inverse``.
+def direction(
+    law: NeuronLaw, spectrum: Spectrum, inverse: float = 0.0, whitened: bool = True
+) -> tuple[float, float]:
+    """‖Σ^{1/2}b‖ and γ at d⁻¹ = ``inverse``; not whitened, ‖b‖ and its overlap with β*/‖β*‖.
 
     A sample with a long x has another mean slope, E σ'(‖x‖z/√d), which along an eigenvector makes
     b (1 + 2h₂λ/(μ₁d))b. Of this what Σ = I has too is left out, as everywhere.
     """
     seen, square = law.labels.teacher(1), law.labels.moment(2) / law.samples
     linear, _, bend, _ = law.slope.hermite
-    reach = spectrum.values ** (1 - spectrum.power)
+    frame = np.ones_like(spectrum.values) if whitened else spectrum.values**-0.5
+    reach = spectrum.values ** (1 - spectrum.power) * frame
     if linear:
         reach = reach * (1 + 2 * bend / linear * inverse * (spectrum.values - 1))
     signal, noise = spectrum.teacher @ reach**2, spectrum.shares @ reach**2
     length = math.sqrt(seen**2 * float(signal) + square * float(noise))
-    overlap = seen * float(spectrum.teacher @ reach) / length if length else 0.0
+    size = length * math.sqrt(float(spectrum.teacher @ frame**2))
+    overlap = seen * float(spectrum.teacher @ (reach * frame)) / size if length else 0.0
     return length, float(np.clip(overlap, -1.0, 1.0))
 
 
-def _own(law: NeuronLaw, spectrum: Spectrum, length: float, overlap: float) -> FloatArray:
+def own_variances(law: NeuronLaw, spectrum: Spectrum, length: float, overlap: float) -> FloatArray:
     """Variances of the inputs along b̂ and the teacher's remainder B in the new frame, (2,)."""
     seen, square, p = law.labels.teacher(1), law.labels.moment(2) / law.samples, spectrum.power
     if not length:
@@ -232,7 +274,7 @@ def _gram(means: FloatArray, spectrum: Spectrum, law: NeuronLaw, even: bool) -> 
     return gram
 
 
-def _norms(law: NeuronLaw, spectrum: Spectrum, length: float, gaussian: bool) -> Norms:
+def norms_of(law: NeuronLaw, spectrum: Spectrum, length: float, gaussian: bool) -> Norms:
     """Norms Σ^{1/2}w: their initial spread is there for weights on the sphere too, as Σ is not
     I.
     """

@@ -5,8 +5,10 @@
   const $ = (id) => document.getElementById(id);
   //: Points of a curve while a slider moves, and when it rests.
   const COARSE = 11, FINE = 41;
-  //: Cells of a side of the phase diagram at first, and when they are refined.
-  const FIRST_SIDE = 5, SIDE = 11;
+  //: Cells of a side of the phase diagram at first, and when they are refined: the first are among the last.
+  const FIRST_SIDE = 5, SIDE = 9;
+  //: Milliseconds of a coarse answer after which a finer one would be no help.
+  const PATIENCE = 6000;
   const panels = {};
 
   class Panel {
@@ -29,6 +31,7 @@
 
     /** Ask again soon; a request that is under way is overtaken if it takes long. */
     refresh({ moving = false } = {}) {
+      this.sliding = moving;
       this.moving = moving || this.coarseFirst;
       this.figure.classList.add("stale");
       this.figure.setAttribute("aria-busy", "true");
@@ -51,6 +54,8 @@
     }
 
     async send() {
+      this.refining = this.coarseFirst && !this.moving;
+      this.unrefined = "";
       const body = this.request(this);
       if (!body) return this.refuse({ message: this.unasked || "" });
       const text = JSON.stringify(body);
@@ -70,6 +75,7 @@
         GS.clearErrorsOf(this.name);
       } catch (error) {
         if (error.name === "AbortError") { /* overtaken */ }
+        else if (error instanceof GS.Refusal && this.refining && this.answer) this.unrefined = error.message;
         else if (error instanceof GS.Refusal) this.refuse(error.details);
         else throw error;
       } finally {
@@ -83,14 +89,18 @@
     /** After an answer: what came meanwhile, or more points once the slider rests. */
     after() {
       if (this.pending) { this.pending = false; this.send(); }
-      else if (this.moving) { this.moving = false; clearTimeout(this.timer); this.timer = setTimeout(() => this.go(), this.coarseFirst ? 0 : 350); }
+      else if (this.moving) { this.moving = false; clearTimeout(this.timer); this.timer = setTimeout(() => this.go(), this.sliding ? 350 : 0); }
     }
 
     settle() {
-      this.state.textContent = "";
+      // Of a map that cannot be refined the coarse one stays.
+      this.state.textContent = this.unrefined ? `coarse: ${this.unrefined}` : "";
       this.figure.classList.remove("stale");
       this.figure.setAttribute("aria-busy", "false");
     }
+
+    /** Whether few points will do: while a slider moves, at first, and where they took long. */
+    get isCoarse() { return this.moving || this.latency[this.latency.length - 1] > PATIENCE; }
 
     refuse(details) {
       this.answer = this.shown = null;
@@ -161,11 +171,11 @@
   // Errors ----------------------------------------------------------------------------------------
 
   const errors = () => new Panel("errors", {
-    delay: 0,
+    delay: 0, coarseFirst: true,
     request(panel) {
       const { problem, view } = GS.state;
       if (!problem.readout) { panel.unasked = "Errors need a readout: tick “train a readout”."; return null; }
-      const values = GS.backend.isStatic ? GS_STATIC.axis(view.x) : GS.valuesOf(view.x, panel.moving ? COARSE : FINE, GS.get(problem, view.x));
+      const values = GS.backend.isStatic ? GS_STATIC.axis(view.x) : GS.valuesOf(view.x, panel.isCoarse ? COARSE : FINE, GS.get(problem, view.x));
       return ask("risk", { axes: { [view.x]: values }, partial: true });
     },
     draw(panel) {
@@ -331,7 +341,7 @@
     request(panel) {
       const { problem, view } = GS.state;
       if (!problem.readout) { panel.unasked = "Phase diagrams of errors need a readout."; return null; }
-      const axis = (path) => ({ path, values: GS.backend.isStatic ? GS_STATIC.side(path) : GS.valuesOf(path, panel.moving ? FIRST_SIDE : SIDE) });
+      const axis = (path) => ({ path, values: GS.backend.isStatic ? GS_STATIC.side(path) : GS.valuesOf(path, panel.isCoarse ? FIRST_SIDE : SIDE) });
       const lines = Object.keys(GS.schema.lines).filter((name) => (name === "critical rate" ? problem.steps?.length === 1 && problem.steps[0].exponent < 0.5 : name !== "gain" || problem.steps?.length));
       return { problem, d: view.d, quantity: view.plane.quantity, lines: panel.moving && !GS.backend.isStatic ? [] : lines, x: axis(view.plane.x), y: axis(view.plane.y) };
     },
@@ -385,7 +395,7 @@
     if (GS.backend.isStatic) for (const id of ["plane-x", "plane-y", "plane-quantity", "numbers-question", "learned-along", "spectrum-matrix"]) $(id).disabled = true;
   };
 
-  GS.SIDE = SIDE;
+  GS.FIRST_SIDE = FIRST_SIDE;
   GS.panels = panels;
   GS.refreshPanels = (how) => {
     for (const panel of Object.values(panels)) {

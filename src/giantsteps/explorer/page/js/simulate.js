@@ -4,8 +4,6 @@
   const $ = (id) => document.getElementById(id);
   //: Points of a simulated curve.
   const POINTS = 8;
-  //: Which values along a side of the phase diagram are simulated.
-  const CELLS = [2, 5, 8];
   //: Results on the panels: what was asked, and the job that answered.
   let kept = null;
   let running = null;
@@ -109,7 +107,7 @@
     if (problem.readout) {
       add("curve", { question: "risk", problem, axes: { [view.x]: GS.valuesOf(view.x, POINTS, GS.get(problem, view.x)) } });
       add("point", { question: "risk", problem });
-      const side = (path) => CELLS.map((i) => GS.valuesOf(path, GS.SIDE)[i]);
+      const side = (path) => GS.valuesOf(path, GS.FIRST_SIDE).slice(1, -1);
       add("plane", { question: "risk", problem, axes: { [view.plane.y]: side(view.plane.y), [view.plane.x]: side(view.plane.x) } });
     }
     if (simulates(view.spectrum) && (problem.readout || !GS.schema.questions[view.spectrum].needs_readout)) add("spectrum", { question: view.spectrum, problem, options: { bulk: true } });

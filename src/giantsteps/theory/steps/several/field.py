@@ -10,6 +10,7 @@ teacher's directions and with b.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from giantsteps.functions import Function, Teacher
 from giantsteps.gaussian import moments
 from giantsteps.problem import SecondLayer
+from giantsteps.theory.steps.one import types_of
 from giantsteps.theory.steps.several.response import (
     Response,
     fresh_response,
@@ -31,6 +33,8 @@ __all__ = ["Field", "Modes", "respond", "two_step_field"]
 
 #: Eigenvalues of 𝒦 below this, relative to the largest, are rounding.
 _ROUNDING = 1e-11
+#: Resolution of a continuous second layer.
+_TYPES = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +143,10 @@ def two_step_field(
     References: theory §7; moniri2026.
     """
     law = sample_law(teacher, noise_variance, samples[0])
-    values, probabilities = second_layer.types()
-    response, residual = respond(activation, law, values, probabilities, rates[0], reused)
     linear = moments(activation).linear
+    steepness = abs(linear) * math.sqrt(law.norm_squared) * (abs(rates[0]) + abs(rates[1]))
+    values, probabilities = types_of(second_layer, _TYPES, steepness)
+    response, residual = respond(activation, law, values, probabilities, rates[0], reused)
     pull = residual * response.slope  # g_A, (T, Y, V)
     frame = law.frame(pull)  # E[x g_A], (T, R + 1)
     weighted = (pull * law.mass).reshape(len(values), -1)

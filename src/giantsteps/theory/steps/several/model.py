@@ -27,7 +27,8 @@ from giantsteps.theory.steps.one import (
     tails_of,
     types_of,
 )
-from giantsteps.theory.steps.several.fresh import Fluctuation, Task, Trained, take_step
+from giantsteps.theory.steps.several.fresh import take_step
+from giantsteps.theory.steps.several.trained import Fluctuation, Task, Trained
 from giantsteps.types import FloatArray
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.

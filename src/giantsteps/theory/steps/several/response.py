@@ -12,7 +12,10 @@ with g, ξ ~ N(0, 1) and c₁ = 1 + s² Ey² Var σ'/α₀: a reused sample find
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,12 +107,12 @@ def reused_response(activation: Function, law: SampleLaw, moved: NDArray) -> Res
     # For an odd σ, (s, g, ξ) → −(s, g, ξ) turns h into −h: half of a symmetric law is enough.
     distinct, where = np.unique(np.abs(moved) if sigma.is_odd else moved, return_inverse=True)
     spread = np.sqrt(lengths(sigma, law, distinct) - 1.0)
-    rows = [
-        _reused(activation, sigma.linear, law, float(s), float(width))
-        if width > 0
-        else _at_rest(activation, law)
+    laws = [
+        _law_of_neuron(activation, sigma.linear, law, float(s), float(width)) if width > 0 else None
         for s, width in zip(distinct, spread)
     ]
+    tables = _tables(activation, [one for one in laws if one is not None])
+    rows = [_at_rest(activation, law) if one is None else one.means(next(tables)) for one in laws]
     response = [np.stack(parts)[where] for parts in zip(*rows)]
     if sigma.is_odd:
         sign = np.where(moved < 0, -1.0, 1.0)[:, None, None]
@@ -134,9 +137,33 @@ def _at_rest(activation: Function, law: SampleLaw) -> tuple[NDArray, ...]:
     return tuple(np.full(law.mass.shape, values[field.name]) for field in fields(Response))
 
 
-def _reused(
+@dataclass(frozen=True, eq=False)
+class _NeuronLaw:
+    """h without ξ on nodes for each label and shift, and ξ's standard deviation."""
+
+    plain: NDArray  # weights of the nodes, (Y, K) …
+    tilted: NDArray  # … times g
+    echoed: NDArray  # … times σ'(g)
+    h: NDArray  # (K, V)
+    end: int  # larger than |h|, at every order of the law of the samples
+    spread: float
+
+    def means(self, table: BSpline) -> tuple[NDArray, ...]:
+        """Means over (g, ξ), in the order of `Response`."""
+        output, slopes, curvature, squares = np.moveaxis(table(self.h), -1, 0)  # over ξ, (K, V)
+        return (
+            self.plain @ output,
+            self.plain @ slopes,
+            self.plain @ curvature,
+            self.plain @ squares,
+            self.tilted @ slopes,
+            self.echoed @ slopes,
+        )
+
+
+def _law_of_neuron(
     activation: Function, linear: float, law: SampleLaw, moved: float, spread: float
-) -> tuple[NDArray, ...]:
+) -> _NeuronLaw:
     shift = moved * linear * law.step
     kick = moved / law.samples * law.label
     crossed = float(np.abs(shift).max() + np.abs(kick).max())
@@ -144,32 +171,25 @@ def _reused(
     _affordable(law.label.size * len(rule.weights), kick)
     slope = np.asarray(activation.derivative(rule.nodes), dtype=float)
     rest = rule.nodes + kick * slope  # h without shift and ξ, (Y, G)
+    reach = float(np.ptp(rest)) + float(np.ptp(shift))
+    _affordable(reach / min(_SPACING, _WIDTH / _ORDER), kick)
     # For each label the law of `rest` on nodes, then one product for all shifts.
     edges = _edges(activation, spread, crossed, float(rest.min()), float(rest.max()))
     grid = PanelGrid(edges, _ORDER)
     _affordable(len(grid.nodes) * len(law.step), kick)
-    plain, tilted, echoed = grid.spread(
-        rest, rule.weights, rule.weights * rule.nodes, rule.weights * slope
-    )
-    h = grid.nodes[:, None] + shift
-    table = _table(activation, spread, float(h.min()), float(h.max()))
-    output, slopes, curvature, squares = np.moveaxis(table(h), -1, 0)  # means over ξ, (K, V)
-    return (
-        plain @ output,
-        plain @ slopes,
-        plain @ curvature,
-        plain @ squares,
-        tilted @ slopes,
-        echoed @ slopes,
-    )
+    weights = rule.weights
+    plain, tilted, echoed = grid.spread(rest, weights, weights * rule.nodes, weights * slope)
+    far = abs(moved) * (law.ends[0] / law.samples * np.abs(slope).max() + abs(linear) * law.ends[1])
+    end = math.ceil(float(np.abs(rule.nodes).max() + far))
+    return _NeuronLaw(plain, tilted, echoed, grid.nodes[:, None] + shift, end, spread)
 
 
-def _affordable(nodes: int, kick: NDArray) -> None:
+def _affordable(nodes: float, kick: NDArray) -> None:
     """One sample that moves a neuron far across kinks of σ' needs too many nodes."""
     if nodes > _AFFORDABLE:
         raise NotConverged(
             "the response to a reused sample, which moves a neuron by up to "
-            f"{float(np.abs(kick).max()):.3g} through its label: {nodes} nodes",
+            f"{float(np.abs(kick).max()):.3g} through its label: {nodes:.3g} nodes",
             float(nodes),
             1,
             "a smaller rate or more samples in the first step, or labels that are not so far from "
@@ -207,11 +227,32 @@ def _neuron_rule(activation: Function, spread: float, crossed: float) -> Rule:
     return rule.pruned(1e-17)
 
 
-def _table(activation: Function, spread: float, lower: float, upper: float) -> BSpline:
-    """t ↦ E_ξ (σ, σ', σ'', σ'²)(t + spread · ξ) on [lower, upper], a spline with four columns."""
+def _tables(activation: Function, laws: Sequence[_NeuronLaw]) -> Iterator[BSpline]:
+    """t ↦ E_ξ (σ, σ', σ'', σ'²)(t + spread · ξ), splines with four columns, one for each law."""
+    return iter(_splines(activation, tuple((one.spread, one.end) for one in laws)))
+
+
+@lru_cache(maxsize=32)
+def _splines(activation: Function, ranges: tuple[tuple[float, int], ...]) -> tuple[BSpline, ...]:
+    """Splines of all (spread, end), their values in one go; the same for all laws of labels."""
+    if not ranges:
+        return ()
     slope = activation.derivative
-    points = np.arange(lower - 4 * _SPACING, upper + 5 * _SPACING, _SPACING)
-    kinks = slope.breakpoints(lower, upper)
+    points = [_points(slope, *one) for one in ranges]
+    counts = [len(some) for some in points]
+    flat, spread = np.concatenate(points), np.repeat([one[0] for one in ranges], counts)
+    means, slopes = smoothed(activation, flat, spread).mean, smoothed(slope, flat, spread)
+    values = np.stack([means, slopes.mean, slopes.slope, slopes.second_moment], axis=-1)
+    return tuple(
+        make_interp_spline(some, part, k=_SPLINE_DEGREE)
+        for some, part in zip(points, np.split(values, np.cumsum(counts)[:-1]))
+    )
+
+
+def _points(slope: Function, spread: float, end: int) -> NDArray:
+    """Where the functions are tabulated: closer next to the kinks of σ'."""
+    points = np.arange(-end - 4 * _SPACING, end + 5 * _SPACING, _SPACING)
+    kinks = slope.breakpoints(-end, end)
     if kinks.size and spread < 4 * _SPACING:
         distance = spread / 4 * 1.15 ** np.arange(0.0, 200.0)
         distance = np.cumsum(distance[distance < _SPACING])
@@ -219,7 +260,4 @@ def _table(activation: Function, spread: float, lower: float, upper: float) -> B
         fine = np.add.outer(kinks, np.concatenate([-distance, [0.0], distance])).ravel()
         far = np.abs(points[:, None] - kinks).min(axis=1) > distance[-1]
         points = np.unique(np.concatenate([points[far], fine]))
-    means = smoothed(activation, points, spread).mean
-    slopes = smoothed(slope, points, spread)
-    values = np.stack([means, slopes.mean, slopes.slope, slopes.second_moment], axis=-1)
-    return make_interp_spline(points, values, k=_SPLINE_DEGREE)
+    return points

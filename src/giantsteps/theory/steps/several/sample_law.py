@@ -46,6 +46,7 @@ class SampleLaw:
     κ       linear          (R,)            E[y u]; μ₁* for one direction
     Ey²     label_moment    float           second moment of the labels
     α₀      samples         float           of the first step
+    \\       ends            pair            largest |y| and |v|, the same at every order
     ======  ==============  ==============  ==============================================
     """
 
@@ -57,6 +58,7 @@ class SampleLaw:
     linear: NDArray
     label_moment: float
     samples: float
+    ends: tuple[float, float]
 
     @property
     def spread(self) -> float:
@@ -130,6 +132,7 @@ def sample_law(
         linear=linear,
         label_moment=label_moment,
         samples=samples,
+        ends=(float(np.abs(y_panels).max()), float(np.abs(v_panels).max())),
     )
 
 
