@@ -292,7 +292,8 @@ _TANGENT: dict[str, Any] = {"fixed": {"kind": "tangent"}}
 _ROWS = (
     _question(
         "risk", "Risk", "test and training error of the readout", "ts",
-        theory_version=3, options={"kind": _KIND, "degrees": _DEGREES, "initial": _INITIAL}, **_RISK, **_TRAINED,
+        theory_version=3, options={"kind": _KIND, "degrees": _DEGREES, "initial": _INITIAL},
+        **_RISK, **_TRAINED,
     ),
     _question(
         "weights", "Spectrum", "singular values of the weights", "ts",
@@ -300,7 +301,8 @@ _ROWS = (
     ),
     _question(
         "kernel", "Spectrum", "eigenvalues of the kernel of the readout's samples", "ts",
-        theory_version=3, options={"top": _TOP, "kind": _KIND, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
+        theory_version=3, options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
+        **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
         "features", "Spectrum", "singular values of the features", "ts",
