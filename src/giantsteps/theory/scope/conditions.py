@@ -129,7 +129,8 @@ CONDITIONS: dict[str, Condition] = {
     ),
     "one direction": Condition(
         "the teacher depends on one direction (else the covariance of the neurons is taken to be "
-        "isotropic and their norms to be equal)",
+        "isotropic and their norms to be equal: test errors of networks at d = 300 are within 1 % "
+        "for tanh and 2.1 % for ReLU)",
         "the teacher depends on several directions",
         "a rank-one teacher",
         lambda problem: problem.teacher.rank == 1,
