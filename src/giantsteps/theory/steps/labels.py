@@ -20,8 +20,6 @@ from giantsteps.problem import Step
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.types import FloatArray
 
-__all__ = ["Labels", "labels"]
-
 #: Distinct labels up to which each is a node.
 _FEW = 24
 #: Panels: growth of their widths, and nodes on each, for each resolution.
