@@ -132,11 +132,11 @@ def _noise(breaks: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
         return g[None], v[None] / v.sum()
     ends = np.full((1, breaks.shape[1]), _FAR)
     edges = np.concatenate([-ends, np.clip(np.sort(breaks, axis=0), -_FAR, _FAR), ends]).T
-    x, v = np.polynomial.legendre.leggauss(_NOISE[level])
+    x, unit = np.polynomial.legendre.leggauss(_NOISE[level])
     half = np.diff(edges, axis=1)[:, :, None] / 2
-    g = (edges[:, :-1, None] + half * (1 + x)).reshape(len(edges), -1)
-    weights = (half * v).reshape(len(edges), -1) * np.exp(-(g**2) / 2)
-    return g, weights / weights.sum(axis=1, keepdims=True)
+    nodes = (edges[:, :-1, None] + half * (1 + x)).reshape(len(edges), -1)
+    weights = (half * unit).reshape(len(edges), -1) * np.exp(-(nodes**2) / 2)
+    return nodes, weights / weights.sum(axis=1, keepdims=True)
 
 
 def _cut(
