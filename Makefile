@@ -28,8 +28,9 @@ test-slow: $(VENV)/.dev      ## the tests that take minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 coverage: $(VENV)/.dev       ## the share of lines that the default tests reach
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m coverage run --source=giantsteps -m pytest
-	$(BIN)/python -m coverage report --skip-covered --sort=cover
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report
 
 bench: $(VENV)/.dev          ## speed of theory and simulation; benchmarks/README.md has the others
 	$(BIN)/python benchmarks/equivalent.py

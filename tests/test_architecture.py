@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ ALLOWED = {
     "comparison": _BOTH | {"campaign", "displays"},
     "sweeps": _BOTH | {"campaign", "comparison", "displays"},
     "figures": _BOTH | {"campaign", "displays"},
-    "practice": _CORE | {"theory", "displays"},
+    "practice": _CORE | {"theory", "campaign", "displays"},
     "explorer": _BOTH | {"campaign", "displays"},
     "cli": _BOTH
     | {"campaign", "comparison", "displays", "sweeps", "figures", "practice", "explorer"},
@@ -117,11 +118,7 @@ def test_a_package_imports_what_it_may(package: str) -> None:
     assert not wrong
 
 
-#: Packages that use of others only what those show in their ``__init__``.
-_OPEN = ("campaign", "cli", "comparison", "explorer", "figures", "questions", "sweeps")
-
-
-@pytest.mark.parametrize("package", _OPEN)
+@pytest.mark.parametrize("package", sorted(ALLOWED))
 def test_a_package_leaves_the_private_modules_of_others_alone(package: str) -> None:
     private = [
         str(found)
@@ -235,3 +232,15 @@ def test_the_architecture_page_has_the_same_table() -> None:
         for name, _, allowed in rows
     }
     assert stated == ALLOWED
+
+
+def test_equations_link_to_modules_that_name_their_section() -> None:
+    """A page of the theory says where it is computed; that module says of which section it is."""
+    unnamed = []
+    for page in sorted((ROOT / "docs" / "theory").glob("[0-9]*.rst")):
+        linked = re.findall(r":source:`([\w/]+)`", page.read_text(encoding="utf-8"))
+        assert linked or page.stem.startswith("00"), page.name
+        for module in linked:
+            first = (SOURCE / f"{module}.py").read_text(encoding="utf-8").partition("\n")[0]
+            unnamed += [module] if "§" not in first else []
+    assert not unnamed

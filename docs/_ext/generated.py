@@ -1,7 +1,7 @@
-"""The directive ``generated``: a table that the library itself writes.
+"""The directive ``generated``: a table that is written from the data of the library.
 
-``.. generated:: giantsteps.theory:scope_table`` calls ``giantsteps.theory.scope_table()`` and reads
-the Markdown that it returns. A page made so cannot disagree with the code. Where the library has
+``.. generated:: scope_table:scope_table`` calls ``scope_table.scope_table()`` and reads the
+Markdown that it returns. A page made so cannot disagree with the code. Where the library has
 no such function the content of the directive is shown; without content that is an error. Sections
 of the theory and papers in it become links.
 """

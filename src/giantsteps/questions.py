@@ -20,7 +20,7 @@ from giantsteps.errors import InvalidProblem, NotCovered
 if TYPE_CHECKING:
     from giantsteps.answers import Answer
 
-__all__ = ["QUESTIONS", "RUN_OPTIONS", "Option", "Question", "Side", "question"]
+__all__ = ["QUESTIONS", "Question"]
 
 #: Who answers.
 Side: TypeAlias = Literal["theory", "simulation"]
@@ -43,14 +43,6 @@ class Option:
     detail : bool
         Whether it only says how much of a simulation is kept, so that theory answers the same
         question without it.
-
-    Examples
-    --------
-    >>> option = QUESTIONS["weights"].options["top"]
-    >>> isinstance(option, Option), option.default, option.sides
-    (True, 4, ('simulation',))
-    >>> RUN_OPTIONS["dtype"].allowed
-    '"float64" or "float32"'
     """
 
     default: Any
@@ -145,6 +137,11 @@ class Question:
         if reference is None:
             known = ", ".join(f'"{name}"' for name in names(side))
             only = f'only {self.sides[0]} answers "{self.name}"'
+            beside = self.name.removeprefix("tangent_")
+            if beside != self.name:
+                only += (
+                    f'; compare "{beside}" with the quantity "tangent.NAME" shows it beside theory'
+                )
             raise InvalidProblem("question", self.name, f"one that {side} answers: {known}; {only}")
         module, _, name = reference.partition(":")
         found: Callable[..., Answer] = getattr(import_module(module), name)
@@ -187,15 +184,6 @@ def question(name: str) -> Question:
     ------
     InvalidProblem
         If there is none, with the names that there are.
-
-    Examples
-    --------
-    >>> question("weights").summary
-    'singular values of the weights'
-    >>> question("rsk")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    giantsteps.errors.InvalidProblem: question = 'rsk': must be one of ... (did you mean "risk"?)
     """
     if not isinstance(name, str) or name not in QUESTIONS:
         raise InvalidProblem("question", name, _names(name, QUESTIONS))
@@ -282,7 +270,7 @@ _INITIAL = _simulated(
 _DEGREES = _simulated(4, "an integer >= 0", "Highest degree of the parts of the error.", True)
 _LENGTHENING = Option(True, "true or false", "Whether the steps lengthen the weights.", ("theory",))
 _ALONG = Option("spike", '"spike" or "teacher"', "The direction that is looked along.")
-_POINTS = Option(None, "a list of numbers", "Points along the direction.", ("theory",))
+_POINTS = Option(None, "a list of numbers", "Points along the direction.")
 
 # The table ------------------------------------------------------------------------------------
 

@@ -14,8 +14,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["capped"]
-
 
 @cache
 def _controller(torch: bool) -> ThreadpoolController:

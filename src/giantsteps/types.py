@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "FloatArray"]
-
 #: Real or complex numbers of any shape.
 Array: TypeAlias = NDArray[Any]
 #: Double precision numbers of any shape.

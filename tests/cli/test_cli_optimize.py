@@ -57,6 +57,24 @@ def test_short_names_and_figures(run, tmp_path):
     assert f"{best.value.test:.6g}" in out
 
 
+def test_one_batch_used_twice_is_named_and_simulated(run):
+    options = [*FLAGS, "--step", "samples=4,rate=3", "--over", "step-samples", "--budget", "6"]
+    code, out, _ = run("optimize", *options)
+    assert code == 0
+    assert "may beat every split" in out
+    assert "--one-batch" in out
+    code, out, _ = run("optimize", *options, "-d", "40", "--one-batch", "--seeds", "2")
+    assert code == 0
+    assert "2 networks at d = 40" in out
+    code, out, _ = run("optimize", *options, "-d", "40", "--one-batch", "--seeds", "2", "--json")
+    assert {name: len(errors) for name, errors in json.loads(out)["one_batch"].items()} == {
+        "split": 2, "one_batch": 2,
+    }  # fmt: skip
+    code, _, err = run("optimize", *options, "--one-batch")
+    assert code == 2
+    assert "-d" in err
+
+
 def test_a_budget_is_kept_along_the_curve(run):
     giant = ["--step", "samples=4,rate=1,exponent=0.5"]
     options = ["--over", "step-samples", "--budget", "8", "--json"]

@@ -14,6 +14,7 @@ STEP = ["--step", "samples=2,rate=3"]
 def run(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "script.py").write_text("import giantsteps\n")
+    (tmp_path / "false.sqlite").write_text("hello\n")
 
     def call(*arguments):
         with pytest.raises(SystemExit) as stop:
@@ -37,7 +38,16 @@ MISTAKES = {
     "mse": ([*PREDICT, "--step", "samples=2,rate=3,loss=mse"], 'did you mean "squared"?'),
     "half a readout": (["predict", *FLAGS[:-2]], "readout.penalty"),
     "nan": ([*PREDICT, "--penalty", "nan"], "readout.penalty = nan"),
-    "a short path": ([*PREDICT, "--vary", "samples=1,2"], 'did you mean "readout.samples"?'),
+    "a cut path": ([*PREDICT, "--vary", "readout.sample=1,2"], 'did you mean "readout.samples"?'),
+    "no step to vary": ([*PREDICT, "--vary", "rate=1,2"], "the problem has no step (--step)"),
+    "nothing but a name": (
+        ["predict", "--activation", "tanh"],
+        "is missing: give --teacher",
+    ),
+    "a colon": ([*PREDICT, "--step", "samples=2:rate=3"], "--step = 'samples=2:rate=3': must be"),
+    "a place without files": ([*PREDICT, "--csv", "/proc/x.csv"], "cannot be written"),
+    "a script as report": (["inspect", "script.py", "--html", "x.txt"], "must end in .html"),
+    "a false store": (["sweep", "run", "false.sqlite"], "is not a store"),
     "a dash": ([*PREDICT, "--vary", "readout.samples=1-3"], "readout.samples = '1-3'"),
     "an axis twice": ([*PREDICT, "--vary", "width=1,2", "--vary", "width=3,4"], "given twice"),
     "an axis d": ([*PREDICT, "--vary", "d=100,200"], "run once for each -d"),
@@ -101,3 +111,10 @@ def test_a_spectrum_without_spikes_says_so(run):
     code, out, _ = run(*PREDICT, "--question", "weights")
     assert code == 0
     assert "no spike: all values lie in the bulk" in out
+
+
+def test_short_names_are_axes(run):
+    _, long, _ = run(*PREDICT, *STEP, "--vary", "readout.samples=1,2", "--vary", "steps.0.rate=1,2")
+    code, short, _ = run(*PREDICT, *STEP, "--vary", "samples=1,2", "--vary", "rate=1,2")
+    assert code == 0
+    assert short == long

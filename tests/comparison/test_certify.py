@@ -6,6 +6,7 @@ import html
 import json
 import math
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from scipy import stats
 
+from giantsteps.campaign import Workers
 from giantsteps.comparison import certify as package
 from giantsteps.comparison.certify import (
     FAMILIES,
@@ -322,6 +324,39 @@ def test_networks_on_another_device_are_the_same() -> None:
     here = certify(TINY, families=names)
     there = certify(TINY, families=names, device="torch")
     assert there.uniform == pytest.approx(here.uniform, abs=1e-6)
+
+
+def test_networks_are_simulated_while_theory_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a GPU, whose place PyTorch takes here, and a family that needs the processors."""
+    pytest.importorskip("torch")
+    names = ("degrees of freedom", "test error, given weights")
+    tiny = Scale(settings=1, sizes=(20, 40), blocks=2, small=1)
+    here = certify(tiny, families=names)
+    crews = []
+
+    def threads(executor: str, workers: int, device: str | None = None) -> tuple[Workers, bool]:
+        crews.append((executor, workers, device))
+        return Workers(ThreadPoolExecutor(1), 1), True
+
+    monkeypatch.setattr("giantsteps.campaign.gpus", lambda device: ("0",))
+    monkeypatch.setattr("giantsteps.campaign.as_workers", threads)
+    there = certify(tiny, families=names, device="torch", workers=2)
+    assert crews == [("processes", 2, None), ("processes", 3, "torch")]
+    assert [f.setting for f in there.findings] == [f.setting for f in here.findings]
+    assert there.uniform == pytest.approx(here.uniform, abs=1e-6)
+
+
+def test_a_setting_gets_the_networks_that_its_error_needs() -> None:
+    scale = Scale(1, (100, 4000), 6, 2, error=0.003, most=40, points=500)
+    calm, usual, wild = (
+        scale.plan(name)
+        for name in ("degrees of freedom", "test error, no step", "kernel and labels, small step")
+    )
+    assert calm.blocks == 6
+    assert wild.blocks == 40
+    spread = FAMILIES["test error, no step"].spread / 2  # at d = 4000
+    assert spread / usual.blocks**0.5 <= 0.003 < spread / (usual.blocks - 1) ** 0.5
+    assert usual.points == 500
 
 
 def test_a_group_states_theory_minus_simulation_with_its_trend() -> None:

@@ -60,3 +60,35 @@ def test_lines_of_theory_are_finer_than_the_grid():
 def test_without_steps_there_is_no_gain_to_compare():
     comparison = gs.compare(PROBLEM.untrained(), 80, seeds=3, theory_d=None)
     assert comparison.quantities == ("test", "train")
+
+
+def test_the_tangent_kernel_stands_beside_the_conjugate_one():
+    grid = gs.Grid(PROBLEM, {"readout.samples": [0.5, 2.0]})
+    quantities = ["test", "tangent.test", "tangent.gain"]
+    comparison = gs.compare(grid, 40, seeds=3, quantities=quantities, test_samples=500)
+    options = {"kind": "tangent", "test_samples": 500}
+    runs = [simulation.risk(grid, d=40, seed=seed, **options) for seed in range(3)]
+    mean = np.mean([run.test for run in runs], axis=0)
+    np.testing.assert_allclose(comparison["tangent.test"].largest.mean, mean, rtol=1e-9)
+    gain = np.mean([run.initial.test - run.test for run in runs], axis=0)
+    np.testing.assert_allclose(comparison["tangent.gain"].largest.mean, gain, rtol=1e-7)
+    assert np.isnan(comparison["tangent.test"].largest.theory).all()
+    assert set(np.ravel(comparison["tangent.test"].verdict)) == {""}
+    assert "simulated only" in repr(comparison)
+    display = comparison.plot(points=0)
+    assert [series.label for series in display.series] == ["", "tangent kernel (simulation)"]
+    plt.close(display.figure_)
+
+
+@pytest.mark.parametrize(
+    ("question", "quantities"),
+    [
+        ("risk", "tangent.test"),  # nothing that theory answers
+        ("risk", ["test", "tangent.tset"]),
+        ("weights", ["spikes.0.value", "tangent.spikes.0.value"]),
+        ("kernel", ["spikes.0.value", "tangent.spikes.first.value"]),
+    ],
+)
+def test_bad_quantities_of_the_tangent_kernel(question, quantities):
+    with pytest.raises(gs.errors.InvalidProblem, match="quantities"):
+        gs.compare(PROBLEM, 40, seeds=2, question=question, quantities=quantities)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import giantsteps as gs
-from giantsteps import simulation, theory
-from giantsteps.displays import DOUBLE, SINGLE, OutlierMapDisplay, ReuseDisplay, StepsDisplay
+from giantsteps import theory
+from giantsteps.displays import SINGLE, OutlierMapDisplay, ReuseDisplay
 
 PROBLEM = gs.Problem(
     activation="tanh",
@@ -27,23 +27,6 @@ PROBLEM = gs.Problem(
 def _close():
     yield
     plt.close("all")
-
-
-def test_weights_after_each_step(tmp_path):
-    after = [PROBLEM.replace({"steps": PROBLEM.steps[:1]}), PROBLEM]
-    run = simulation.run(PROBLEM, 60, seed=0)
-    predicted = [theory.weights(problem, d=60) for problem in after]
-    display = StepsDisplay(
-        theory=predicted, simulation=[run.after(1).weights(), run.weights()]
-    ).plot()
-    assert display.figure_.get_size_inches()[0] == DOUBLE
-    for panel, spectrum in zip(display.panels, predicted):
-        assert [mark.value for mark in panel.predicted] == [s.value for s in spectrum.spikes]
-        assert panel.values is not None
-        assert len(panel.values) == 60
-    display.save(tmp_path / "steps.pdf")
-    with pytest.raises(gs.InvalidProblem, match="2 spectra"):
-        StepsDisplay(theory=predicted, simulation=[run.weights()])
 
 
 def test_map_of_outliers():

@@ -134,6 +134,56 @@ def test_figures_are_drawn(client: Client, form: str) -> None:
     assert start.startswith(b"%PDF" if form == "pdf" else b"<?xml")
 
 
+PLANE = {
+    "problem": PROBLEM,
+    "x": {"path": "steps.0.rate", "values": [1.0, 2.0]},
+    "y": {"path": "readout.samples", "values": [1.0, 2.0]},
+}
+#: Panel → its request, and simulated points for its figure.
+FIGURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "errors": (
+        {"question": "risk", "problem": PROBLEM, "axes": {"readout.samples": [1.0, 2.0]}},
+        {"test": {"x": [1.0, 2.0], "mean": [0.2, None], "error": [0.01, None]}},
+    ),
+    "spectrum": (
+        {"question": "weights", "problem": PROBLEM, "d": 200},
+        {"edges": [0.5, 1.0, 1.5], "density": [0.4, 0.6], "spikes": [3.0]},
+    ),
+    "learned": (
+        {"question": "learned_function", "problem": PROBLEM},
+        {"x": [-1.0, 1.0], "mean": [-0.5, 0.5], "error": [0.1, 0.1]},
+    ),
+    "plane": (PLANE, {"x": [1.5], "y": [1.5], "mean": [0.2], "error": [0.01]}),
+}
+
+
+@pytest.mark.parametrize("panel", FIGURES)
+def test_figures_have_the_simulated_points(client: Client, panel: str) -> None:
+    import base64
+
+    request, points = FIGURES[panel]
+    body = {"panel": panel, "format": "svg", "request": request}
+    sizes = [
+        len(base64.b64decode(client.ok("figure", given)["content"]))
+        for given in (body, {**body, "points": points})
+    ]
+    assert sizes[1] > sizes[0]
+    broken = dict.fromkeys(points, "text")
+    status, found = client.send("figure", {**body, "points": broken})
+    assert status == 422
+    assert "points" in found["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "points", [[1], {"x": [1] * 2000, "y": [1], "mean": [1], "error": [1]}, {"x": [1, 2]}]
+)
+def test_points_that_are_none_are_refused(client: Client, points: Any) -> None:
+    body = {"panel": "plane", "format": "svg", "request": PLANE, "points": points}
+    status, found = client.send("figure", body)
+    assert status == 422
+    assert "points" in found["error"]["message"]
+
+
 # Refusals -------------------------------------------------------------------------------------
 
 

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import giantsteps as gs
-from giantsteps import theory
+from giantsteps import simulation, theory
 from giantsteps.explorer._gallery import DEFAULT, GALLERY
 from giantsteps.explorer._tour import TOUR
 
@@ -204,6 +205,15 @@ def test_copy_as_python_runs_and_gives_the_same_number(page: Page, tmp_path: Pat
     assert float(run.stdout.splitlines()[-1]) == pytest.approx(shown, rel=1e-9)
 
 
+#: What the figure of each panel gets of a simulation.
+DRAWN = {
+    "errors": ["initial", "test", "train"],
+    "spectrum": ["density", "edges", "spikes"],
+    "learned": ["error", "mean", "x"],
+    "plane": ["error", "mean", "x", "y"],
+}
+
+
 def test_simulate_puts_points_on_the_panels(page: Page) -> None:
     page.open()
     page.js("document.getElementById('simulate-d').value = 40")
@@ -217,6 +227,22 @@ def test_simulate_puts_points_on_the_panels(page: Page) -> None:
     assert page.state()["view"]["d"] == 40  # theory at the same d
     assert "±" in page.text("numbers")
     assert page.js("return GS.panels.learned.plot.spec.points.length") == 1
+    page.settle("spectrum", "plane")
+    page.until(lambda: page.js("return GS.panels.plane.plot.spec.map.cells.length") == 9)
+    cells = page.js("return GS.panels.plane.plot.spec.map.cells")
+    assert len(cells) == 9
+    assert "9 simulated cells" in page.text("plane")
+    cell = cells[4]
+    problem = DEFAULT.replace({"steps.0.rate": cell["x"], "steps.0.samples": cell["y"]})
+    floor = theory.bounds(problem)["linear"]
+    assert cell["theory"] == pytest.approx(floor - theory.risk(problem, d=40).test, rel=1e-6)
+    drawn = [floor - simulation.risk(problem, d=40, seed=seed).test for seed in range(3)]
+    assert cell["mean"] == pytest.approx(np.mean(drawn), abs=1e-6)
+    assert page.js("return GS.csvOf(GS.panels.plane).split('\\n')[0]").endswith(
+        "simulated,standard error"
+    )
+    points = {name: page.js(f"return GS.simulated.forFigure(GS.panels.{name})") for name in DRAWN}
+    assert {name: sorted(found) for name, found in points.items()} == DRAWN
 
 
 def test_a_simulation_can_be_cancelled(page: Page) -> None:
@@ -228,6 +254,21 @@ def test_a_simulation_can_be_cancelled(page: Page) -> None:
     page.click("simulate-cancel")
     page.until(lambda: "Cancelled" in page.text("simulate-status"), 30)
     assert not page.js("return document.getElementById('simulate-run').disabled")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state", [*GALLERY, *TOUR], ids=lambda state: state.title)
+def test_every_panel_has_an_answer_in_every_state(page: Page, state: Any) -> None:
+    """What the gallery and the tour show is computed, or refused in words; the coarse map at least
+    comes before anyone would give up."""
+    page.open()
+    page.js("GS.show(arguments[0])", state.to_data())
+    page.settle("errors", "numbers", "spectrum", "learned", "plane")
+    for name in ("errors", "numbers", "spectrum", "learned", "plane"):
+        answered = page.js(f"return GS.panels.{name}.answer !== null")
+        refusal = page.js(f"return GS.panels.{name}.refusal.textContent")
+        assert answered or refusal.startswith("Theory does not cover"), (name, refusal)
+    assert page.js("return GS.panels.errors.answer !== null")
 
 
 @pytest.mark.slow

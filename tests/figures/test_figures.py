@@ -21,7 +21,7 @@ from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
 from giantsteps.figures._simulations import Simulations
-from giantsteps.problem import Init, Problem, Ridge, Step
+from giantsteps.problem import Grid, Init, Problem, Ridge, Step
 
 pytest.importorskip("matplotlib")
 
@@ -36,6 +36,7 @@ NAMES = [
     "ba2022-time",
     "ba2022-neurons",
     "ba2022-kernels",
+    "ba2022-tangent",
     "ba2022-covariance",
     "cui2024-1",
     "cui2024-2",
@@ -109,6 +110,17 @@ def test_smoke(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy_o
     for text in made.violated:
         assert text in data["caption"]
     assert made.settings.get("d", 0) <= 200
+    named = {problem.content_hash for table in data["problems"] for problem in written(table)}
+    for target in made.draft.problems.values():
+        problems = target if isinstance(target, Grid) else [target]
+        assert {problem.content_hash for problem in problems} <= named
+
+
+def written(table: dict[str, Any]) -> list[Problem]:
+    """The problems that a table of the settings stands for."""
+    base = Problem.from_data(table["problem"])
+    rows = [base.replace(row) for row in table.get("each", [{}])]
+    return [problem for row in rows for problem in Grid(row, table.get("vary", {}))]
 
 
 def check_progress(reports: list[tuple[int, int, int]], simulated: bool) -> None:

@@ -172,7 +172,6 @@ def test_information_exponent_of_a_constant():
 def test_derivative_variance(text, variance):
     found = moments(as_function(text))
     assert found.derivative_variance == pytest.approx(variance, rel=1e-12, abs=1e-14)
-    assert found.mean_derivative == found.linear
 
 
 def test_derivative_variance_is_refused():

@@ -11,7 +11,6 @@ from giantsteps.functions import as_function
 from giantsteps.gaussian import (
     coordinate_rule,
     hermite_coefficients,
-    joint_rule,
     pair_expectation,
     smoothed,
     split_rule,
@@ -99,29 +98,6 @@ def test_pair_expectation_with_other_variances():
     assert known == pytest.approx(0.5 * ndtr(-0.2), rel=1e-13)
 
 
-def test_joint_rule_is_kink_aware_in_its_first_coordinate():
-    covariance = np.array([[1.44, 0.5, 0.0], [0.5, 2.0, 0.0], [0.0, 0.0, 0.3]])
-    rule = joint_rule(covariance, as_function("sign(x-0.2)"), nodes=20)
-    assert rule.nodes.shape[1] == 3
-    assert rule.nodes.shape[0] < 50_000
-    assert rule.weights.sum() == pytest.approx(1, abs=1e-12)
-    second = (rule.nodes.T * rule.weights) @ rule.nodes
-    np.testing.assert_allclose(second, covariance, rtol=0, atol=1e-12)
-    u, v, e = rule.nodes.T
-    # E sign(u − a) cos(v) cos(e): v = κ u + τ z, and E 1(u > a) cos(κ u) by the pair rule.
-    product = pair_expectation(as_function("sign(x-0.2)"), as_function("cos"), covariance[:2, :2])
-    found = rule.mean(np.sign(u - 0.2) * np.cos(v) * np.cos(e))
-    assert found == pytest.approx(product * np.exp(-0.15), rel=1e-11)
-
-
-def test_joint_rule_of_a_singular_law():
-    """v = 2u costs no nodes of its own."""
-    one = joint_rule([[1.0]], as_function("relu"))
-    rule = joint_rule([[1.0, 2.0], [2.0, 4.0]], as_function("relu"))
-    assert rule.nodes.shape == (one.nodes.shape[0], 2)
-    np.testing.assert_allclose(rule.nodes[:, 1], 2 * rule.nodes[:, 0], rtol=1e-15)
-
-
 @pytest.mark.parametrize(
     "covariance",
     [
@@ -136,7 +112,7 @@ def test_joint_rule_of_a_singular_law():
 )
 def test_bad_covariances(covariance):
     with pytest.raises(InvalidProblem, match="covariance"):
-        joint_rule(covariance)
+        pair_expectation(as_function("relu"), as_function("relu"), covariance)
 
 
 def test_pair_expectation_is_for_pairs():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import giantsteps as gs
+from giantsteps.campaign import Store
 from giantsteps.practice import Record, Recorder
 
 torch = pytest.importorskip("torch")
@@ -79,7 +81,7 @@ def test_what_is_kept(tmp_path: Path) -> None:
     with pytest.raises(gs.InvalidProblem, match="movement"):
         record.get("0.weight", "no such quantity")
     record.close()
-    with pytest.raises(gs.InvalidProblem, match="records already"):
+    with pytest.raises(gs.InvalidProblem, match="has records of this run"):
         train(lambda p: torch.optim.SGD(p, lr=3.0), path=path)
 
 
@@ -124,16 +126,99 @@ def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(gs.InvalidProblem, match="exists"):
         Record(tmp_path / "no such file")
     (tmp_path / "text").write_text("no database, but long enough to be taken for one" * 9)
-    with pytest.raises(gs.StoreError, match="cannot be opened"):
+    with pytest.raises(gs.StoreError, match="file of another kind"):
         Record(tmp_path / "text")
     with sqlite3.connect(tmp_path / "other.sqlite") as other:
         other.execute("CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-        other.execute("""INSERT INTO about VALUES ('format', '"something else"')""")
     other.close()
-    with pytest.raises(gs.StoreError, match="something else"):
+    with pytest.raises(gs.StoreError, match="not a store of giantsteps"):
         Record(tmp_path / "other.sqlite")
+    path = tmp_path / "run.sqlite"
+    for options in ({"resume": 3}, {"resume": -1, "path": path}, {"resume": 1.0, "path": path},
+                    {"run": ""}, {"run": 3}):  # fmt: skip
+        with pytest.raises(gs.InvalidProblem):
+            Recorder(module, **options)  # type: ignore[arg-type]
+    assert not path.exists()
+    with Recorder(module, path=path):
+        pass
+    for options in ({"run": "no such run"}, {"layers": ["nothing"]}):
+        with pytest.raises(gs.InvalidProblem):
+            Recorder(module, path=path, resume=0, **options)  # type: ignore[arg-type]
+    with pytest.raises(gs.InvalidProblem, match="shape"):
+        Recorder(nn.Linear(12, 16), path=path, resume=0)
 
 
+class Loop:
+    """A loop that can be stopped, saved and loaded: fresh batches from a seed per step."""
+
+    def __init__(self) -> None:
+        with torch.random.fork_rng():
+            torch.manual_seed(2)
+            self.module = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 1))
+        self.optimizer = torch.optim.SGD(self.module.parameters(), lr=0.3, momentum=0.9)
+
+    def run(self, first: int, last: int) -> None:
+        for step in range(first, last):
+            x = torch.from_numpy(np.random.default_rng(step).standard_normal((64, 20))).float()
+            self.optimizer.zero_grad()
+            ((self.module(x)[:, 0] - x[:, 0]) ** 2).mean().backward()
+            self.optimizer.step()
+
+
+def test_a_resumed_run_is_the_run(tmp_path: Path) -> None:
+    """Stopped after 7 steps, resumed from the checkpoint of step 4: the record of 10 steps."""
+    whole, parts = tmp_path / "whole.sqlite", tmp_path / "parts.sqlite"
+    loop = Loop()
+    with Recorder(loop.module, loop.optimizer, every=2, path=whole):
+        loop.run(0, 10)
+    loop = Loop()
+    with Recorder(loop.module, loop.optimizer, every=2, path=parts):
+        loop.run(0, 4)
+        saved = copy.deepcopy((loop.module.state_dict(), loop.optimizer.state_dict()))
+        loop.run(4, 7)
+        loop.run(90, 92)  # what the resumed run never does
+    again = Loop()
+    again.module.load_state_dict(saved[0])
+    again.optimizer.load_state_dict(saved[1])
+    with Recorder(again.module, again.optimizer, every=2, path=parts, resume=4) as recorder:
+        assert recorder.record.steps("0.weight").tolist() == [0, 1, 2, 4]
+        again.run(4, 10)
+    one, other = Record(whole), Record(parts)
+    assert one.steps("0.weight").tolist() == [0, 1, 2, 4, 6, 8, 10]
+    assert one.to_frame().equals(other.to_frame())
+    assert np.array_equal(
+        one.predicted_spike("0.weight")[1], other.predicted_spike("0.weight")[1], equal_nan=True
+    )
+    one.close()
+    other.close()
+
+
+def test_runs_share_a_store_with_sweeps(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    problem = gs.Problem(
+        activation="tanh", teacher="sin", width=1.0, readout=gs.Ridge(samples=2.0, penalty=0.1)
+    )
+    sweep = gs.Sweep(grid=problem, d=20, seeds=2, store=path)
+    sweep.run(executor="serial")
+    before = sweep.status()
+    for name, rate in (("slow", 0.1), ("fast", 1.0)):
+        loop = Loop()
+        loop.optimizer.param_groups[0]["lr"] = rate
+        with Recorder(loop.module, loop.optimizer, path=path, run=name):
+            loop.run(0, 2)
+    assert Record.runs(path) == ("fast", "slow")
+    with pytest.raises(gs.InvalidProblem, match="'fast', 'slow'"):
+        Record(path)
+    record = Record(path, "slow")
+    assert record.about["learning_rate"] == 0.1
+    record.close()
+    assert repr(sweep.status()) == repr(before)
+    with Store(path) as store:
+        address = next(iter(store.find("training", next(iter(store.contents("training"))))))[0]
+        assert "torch" in store.provenance(address)["packages"]
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # of Lightning's own
 def test_lightning() -> None:
     lightning = pytest.importorskip("lightning.pytorch")
 
@@ -160,3 +245,5 @@ def test_lightning() -> None:
         assert recorder.record.steps("layer.weight").tolist() == [0, 1, 2, 3, 4]
         assert recorder.record.get("layer.weight", "gradient_cosine")[1][0] == pytest.approx(1.0)
         assert len(recorder.record.get("training", "loss")[1]) == 4
+        assert recorder.record.about["learning_rate"] == 0.1
+        assert len(recorder.record.predicted_spike("layer.weight")[1]) == 5

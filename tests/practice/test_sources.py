@@ -247,6 +247,18 @@ def test_absurd_numpy_headers_are_refused(tmp_path: Path) -> None:
         gs.inspect(tmp_path / "b.npz")
 
 
+def test_archives_that_fill_the_memory_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("giantsteps.practice._sources._BOMB_SIZE", 10**6)
+    np.savez_compressed(tmp_path / "bomb.npz", w=np.zeros((500, 1000)))
+    with pytest.raises(gs.InvalidProblem, match="unpacks"):
+        gs.inspect(tmp_path / "bomb.npz")
+    weights = np.random.default_rng(0).standard_normal((400, 500)).astype(np.float32)
+    np.savez_compressed(tmp_path / "weights.npz", w=weights)
+    assert gs.inspect(tmp_path / "weights.npz").layers[0].rows == 400
+
+
 @pytest.mark.parametrize("source", [3, None, "no-such-file.npz", [], [1, 2], {"a": 1}, {}])
 def test_other_sources_are_refused(source: Any) -> None:
     with pytest.raises(gs.InvalidProblem):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -219,8 +220,6 @@ def test_problems_cannot_be_changed() -> None:
     problem = gs.Problem(**BASE)
     with pytest.raises(AttributeError):
         problem.width = 2.0  # type: ignore[misc]
-    with pytest.raises(TypeError):
-        gs.Problem("tanh", "sin", 1.0)  # type: ignore[misc]
 
 
 def test_a_question_that_needs_a_readout_says_so() -> None:
@@ -228,3 +227,19 @@ def test_a_question_that_needs_a_readout_says_so() -> None:
     with pytest.raises(InvalidProblem, match="must be given for this question: Ridge"):
         problem.require_readout()
     assert gs.Problem(**BASE).require_readout() == gs.Ridge(samples=2, penalty=0.1)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: gs.Problem(activaton="tanh", teacher="sin", width=1), 'did you mean "activation"'),
+        (lambda: gs.Problem("tanh", "sin", 1.0), "given by name: activation=..., teacher=..."),
+        (lambda: gs.Step(samples=2, lr=0.1), 'did you mean "rate"'),
+        (lambda: gs.Step(2, 3), "arguments of Step = (2, 3)"),
+        (lambda: gs.Ridge(samples=2, alpha=0.1), 'did you mean "penalty"'),
+        (lambda: gs.PowerLaw(exponant=1.0), 'did you mean "exponent"'),
+    ],
+)
+def test_names_that_are_no_fields(make, message):
+    with pytest.raises(gs.errors.InvalidProblem, match=re.escape(message)):
+        make()

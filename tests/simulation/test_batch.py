@@ -10,7 +10,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import simulation
-from giantsteps.simulation import _batch
+from giantsteps.simulation import _batch, _many
 from giantsteps.simulation._engine import _machine, _torch_arrays
 from giantsteps.simulation._engine._devices import resolve
 
@@ -109,6 +109,82 @@ def test_every_question(question: str, options: dict, threads: int, monkeypatch:
         assert mine.keys() == theirs.keys()
         for name, (_, values) in mine.items():
             np.testing.assert_allclose(values, theirs[name][1], rtol=1e-8, atol=1e-9)
+
+
+#: Spikes, some clear of the bulk and some not, and what is asked of them.
+MANY = [
+    ("weights", {"top": 2, "bulk": False}, 150, {}),
+    ("weights", {"top": 1, "bulk": False}, 40, {"teacher": gs.MultiIndex("x0 * x1", 2)}),
+    ("weights", {"top": 1, "bulk": False}, 150, {"steps": []}),
+    ("kernel", {"top": 2, "bulk": False}, 120, {}),
+    ("kernel", {"top": 1, "bulk": False}, 150, {"readout.samples": 1.0}),
+    ("features", {"top": 3, "bulk": False}, 120, {"activation": "softplus"}),
+    ("features", {"top": 1, "bulk": False}, 150, {"readout.samples": 1.0, "steps": []}),
+    ("gradient", {}, 120, {"steps.0.rule": "sign"}),
+    ("learned_function", {"along": "teacher", "x": [0.5, 1.0]}, 40, {}),
+    ("learned_function", {}, 40, {"inputs": gs.PowerLaw(0.4, 0.2)}),
+    ("learned_function", {"x": [1.0]}, 120, {"steps": [gs.Step(samples=3.0, rate=2.0)] * 2}),
+    ("degrees_of_freedom", {}, 40, {}),
+    ("degrees_of_freedom", {}, 40, {"readout.samples": 0.7}),
+    ("movement", {"test_samples": 300}, 120, {"steps": [gs.Step(samples=3.0, rate=2.0)] * 2}),
+    ("trajectory", {"test_samples": 300}, 120, {"steps": [gs.Step(samples=3.0, rate=2.0)] * 2}),
+    ("trajectory", {"top": 2}, 40, {"readout": None}),
+]
+
+
+@pytest.mark.parametrize("name", ["torch", "array_api_strict"])
+@pytest.mark.parametrize(("question", "options", "d", "changes"), MANY)
+def test_every_question_is_one_batch(
+    name: str, question: str, options: dict, d: int, changes: dict, monkeypatch: Any
+) -> None:
+    """Networks that are computed together answer as each does alone, with the processor's code."""
+    device, problem, sizes = device_of(name), PROBLEM.replace(changes), []
+    if name == "array_api_strict" and d > 100:
+        pytest.skip("slow: the same code as with PyTorch")
+    original = _many.Networks
+
+    def counted(*given: Any, **more: Any) -> Any:
+        sizes.append(given[2])
+        return original(*given, **more)
+
+    monkeypatch.setattr(_many, "Networks", counted)
+    found = simulation.batch(question, problem, d, [4, 1, 7], device=device, **options)
+    assert sizes == [4, (4, 1, 7)]
+    for seed, answer in zip([4, 1, 7], found):
+        alone = getattr(simulation, question)(problem, d, seed, **options)
+        assert type(answer) is type(alone)
+        agree(answer, alone)
+        if question == "weights" and problem.steps and seed == 1:
+            agree(answer.initial, alone.initial)
+
+
+def agree(one: Any, other: Any) -> None:
+    """All numbers, those of the spikes included."""
+    mine, theirs = one._variables(), other._variables()
+    assert mine.keys() == theirs.keys()
+    for name, (_, values) in mine.items():
+        np.testing.assert_allclose(values, theirs[name][1], rtol=1e-7, atol=1e-9)
+    for spike, expected in zip(getattr(one, "spikes", ()), getattr(other, "spikes", ())):
+        assert spike.value == pytest.approx(expected.value, rel=1e-9)
+        assert spike.overlaps == pytest.approx(expected.overlaps, rel=1e-6, abs=1e-8)
+        assert spike.degree == expected.degree
+
+
+def test_an_iteration_that_fails_is_done_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    original = _torch_arrays.TorchArrays.orthonormal
+
+    def spoiled(self: Any, columns: Any) -> Any:
+        found = original(self, columns).clone()
+        if columns.ndim == 3:
+            found[1] = float("nan")  # as where a block of vectors is dependent
+        return found
+
+    monkeypatch.setattr(_torch_arrays.TorchArrays, "orthonormal", spoiled)
+    options = {"top": 1, "bulk": False}
+    found = simulation.batch("weights", PROBLEM, 150, range(3), device="torch", **options)
+    for seed, answer in enumerate(found):
+        agree(answer, simulation.weights(PROBLEM, 150, seed, **options))
 
 
 @pytest.mark.parametrize("initial", [False, True])

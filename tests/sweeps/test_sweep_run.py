@@ -129,7 +129,7 @@ def test_failures_are_tried_again_on_request_only(half_covered, monkeypatch) -> 
     half_covered.run(executor="serial")
     monkeypatch.setattr(theory, "risk", lambda target, d=None: simulation.risk(target, 12, 0))
     assert half_covered.run(executor="serial").failed == 3
-    assert half_covered.retry(executor="serial").complete
+    assert half_covered.run(executor="serial", retry=True).complete
 
 
 def test_an_exception_of_any_kind_is_an_outcome(make, monkeypatch) -> None:
@@ -209,7 +209,7 @@ def test_a_cell_that_kills_its_worker_fails_alone(make) -> None:
     status = sweep.run(executor=Mortal(deadly))
     assert (status.failed, status.left) == (2, 0)
     assert list(status.errors) == ["WorkerLost: its process was killed (3 times)"]
-    assert sweep.retry(executor="serial").complete
+    assert sweep.run(executor="serial", retry=True).complete
 
 
 def test_workers_that_never_finish_anything_stop_the_run(make) -> None:

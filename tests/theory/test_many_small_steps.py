@@ -18,7 +18,8 @@ from giantsteps.theory.steps.several.small import (
     many_small_steps,
     small_steps_spike,
 )
-from giantsteps.theory.steps.several.two import two_steps
+
+from .two_step_model import two_steps
 
 
 def problem(rates, batches, *, samples=2.0, activation="tanh"):

@@ -1,5 +1,7 @@
 """The table of regimes: what is answered, what is refused, and how it says so (theory §0)."""
 
+import math
+
 import pytest
 
 import giantsteps as gs
@@ -65,6 +67,19 @@ def test_refusals_are_found_before_any_cell_is_solved():
     grid = gs.Grid(BASE, {"activation": ["tanh", "erf", "relu"]})
     with pytest.raises(gs.NotCovered):
         theory.risk(grid)
+
+
+@pytest.mark.parametrize("d", [None, 200])
+@pytest.mark.parametrize("exponent", [0.0, 0.3, 0.5, None])
+def test_the_peak_without_penalty_is_refused(exponent, d):
+    """At n = N the error is infinite, whatever the steps; at a size the whole numbers decide."""
+    near = 1e-4 if d is not None else 0.0
+    steps = [] if exponent is None else [{"samples": 2.0, "rate": 1.0, "exponent": exponent}]
+    peak = BASE.replace({"steps": steps, "readout": {"samples": BASE.width + near, "penalty": 0.0}})
+    with pytest.raises(gs.NotCovered, match=r"infinite at n = N.*readout\.penalty > 0"):
+        theory.risk(peak, d=d)
+    off = peak.replace({"readout.samples": BASE.width + 0.3})
+    assert math.isfinite(theory.risk(off, d=d).test)
 
 
 @pytest.mark.parametrize("d", [0, -3, 1.5, True, "100"])

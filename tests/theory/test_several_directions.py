@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.theory.steps.several.multi_index import SeveralDirections
-from giantsteps.theory.steps.several.two import two_steps
+
+from .two_step_model import two_steps
 
 
 def problem(teacher, *rates, batch="fresh", exponent=0.5, law="constant"):

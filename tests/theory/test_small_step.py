@@ -167,8 +167,6 @@ def test_without_penalty(samples):
     small = theory.risk(OPEN.replace({"readout": {"samples": samples, "penalty": 1e-9}}))
     assert ridgeless.test == pytest.approx(small.test, rel=1e-6)
     assert ridgeless.train == pytest.approx(small.train, abs=1e-8)
-    peak = theory.risk(OPEN.replace({"readout": {"samples": 1.25, "penalty": 0.0}}))
-    assert peak.test == np.inf
 
 
 def test_a_cell_never_depends_on_its_batch():

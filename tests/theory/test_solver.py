@@ -11,7 +11,8 @@ import pytest
 from giantsteps.theory import NeuronCovariance
 from giantsteps.theory.solver import readout as readouts
 from giantsteps.theory.solver.newton import Solved, solve_state
-from giantsteps.theory.solver.readout import Prior, Readout, read_out
+from giantsteps.theory.solver.prior import Prior
+from giantsteps.theory.solver.readout import Readout, read_out
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.theory.solver.system import System
 

@@ -294,9 +294,6 @@ def test_extreme_readouts(penalty, samples):
     near = case.replace({"readout.penalty": max(penalty, 1e-9)})
     assert theory.risk(case).test == pytest.approx(theory.risk(near).test, rel=1e-5)
     assert np.isfinite(theory.risk(case).train)
-    assert (
-        theory.risk(case.replace({"readout.penalty": 0.0, "readout.samples": 1.5})).test == np.inf
-    )
 
 
 @pytest.mark.parametrize("exponent", [0.47, 0.49])

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from giantsteps.answers import _export
 from giantsteps.answers._bibliography import bibliography, bibtex
-from giantsteps.answers._leaves import Index, Leaf, Record, as_leaf, as_mapping, expand_index, take
+from giantsteps.answers._leaves import Index, Record, as_leaf, as_mapping, expand_index, take
+from giantsteps.answers._solution import Solution, stack_solutions, union
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,56 +24,9 @@ if TYPE_CHECKING:
     from giantsteps.displays import Display
     from giantsteps.problem import Grid, Problem
 
-__all__ = ["Answer", "Solution", "Source"]
-
 #: Where an answer comes from. ``"limit"``: d → ∞ at fixed ratios; ``"finite width"``: theory at a
 #: given d with the terms that vanish in the limit; ``"simulation"``: a finite network with a seed.
 Source: TypeAlias = Literal["limit", "finite width", "simulation"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Solution(Record):
-    """How a system of equations was solved.
-
-    Attributes
-    ----------
-    status : str
-        ``"converged"``, ``"closed form"``, …
-    residual : float or ndarray
-        What is left of the equations; over a grid one number per cell, or one for all.
-    iterations : float or ndarray
-        Rounds of the solver, of the shape of ``residual``.
-    error : float or ndarray
-        Estimate of the relative error of the answer itself: of its quadratures (by a second
-        resolution), its linear systems and what was truncated. NaN where there is none.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      steps=[gs.Step(samples=4, rate=1, exponent=0.5)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> solution = theory.risk(problem).solution
-    >>> isinstance(solution, Solution), solution.status, solution.residual < 1e-8
-    (True, 'converged', True)
-    """
-
-    status: str
-    residual: Leaf = 0.0
-    iterations: Leaf = 0.0
-    error: Leaf = np.nan
-
-    def __post_init__(self) -> None:
-        names = ("residual", "iterations", "error")
-        values = np.broadcast_arrays(*(np.asarray(getattr(self, n), dtype=float) for n in names))
-        for name, value in zip(names, values, strict=True):
-            object.__setattr__(self, name, as_leaf(value, value.shape, name))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the leaves, ``()`` for one number."""
-        return np.shape(self.residual)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -215,11 +169,11 @@ class Answer(Record):
             d=flat[0].d,
             source=flat[0].source,
             exact=all(cell.exact for cell in flat),
-            assumptions=_union(cell.assumptions for cell in flat),
-            violated=_union(cell.violated for cell in flat),
-            references=_union(cell.references for cell in flat),
-            evidence="; ".join(_union([cell.evidence] for cell in flat if cell.evidence)),
-            solution=_stack_solutions(grid.shape, [cell.solution for cell in flat]),
+            assumptions=union(cell.assumptions for cell in flat),
+            violated=union(cell.violated for cell in flat),
+            references=union(cell.references for cell in flat),
+            evidence="; ".join(union([cell.evidence] for cell in flat if cell.evidence)),
+            solution=stack_solutions(grid.shape, [cell.solution for cell in flat]),
             **values,
         )
 
@@ -235,7 +189,7 @@ class Answer(Record):
             mappings = [getattr(cell, name) for cell in cells]
             values[name] = {
                 key: np.reshape([mapping.get(key, np.nan) for mapping in mappings], shape)
-                for key in _union(mappings)
+                for key in union(mappings)
             }
         return values
 
@@ -378,25 +332,6 @@ class Answer(Record):
             for name, value in self._summary()
         )
         return f"<table><caption>{self._kind()}</caption><tbody>{body}</tbody></table>"
-
-
-def _union(groups: Any) -> tuple[str, ...]:
-    """Every entry once, in the order first seen."""
-    return tuple(dict.fromkeys(entry for group in groups for entry in group))
-
-
-def _stack_solutions(
-    shape: tuple[int, ...], solutions: Sequence[Solution | None]
-) -> Solution | None:
-    known = [solution for solution in solutions if solution is not None]
-    if len(known) < len(solutions) or not known:
-        return None
-    return Solution(
-        status=", ".join(_union([solution.status] for solution in known)),
-        residual=np.reshape([solution.residual for solution in known], shape),
-        iterations=np.reshape([solution.iterations for solution in known], shape),
-        error=np.reshape([solution.error for solution in known], shape),
-    )
 
 
 def _in_latex(shown: str) -> str:

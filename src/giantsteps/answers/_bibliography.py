@@ -8,20 +8,12 @@ from functools import cache
 from importlib import resources
 from types import MappingProxyType
 
-__all__ = ["bibliography", "bibtex"]
-
 _ENTRY = re.compile(r"^@\w+\{([^,\s]+),.*?^\}", re.MULTILINE | re.DOTALL)
 
 
 @cache
 def bibliography() -> MappingProxyType[str, str]:
-    """Every BibTeX entry of the package by its key, such as ``"ba2022"``.
-
-    Examples
-    --------
-    >>> "ba2022" in bibliography(), bibliography()["cui2024"].splitlines()[0]
-    (True, '@inproceedings{cui2024,')
-    """
+    """Every BibTeX entry of the package by its key, such as ``"ba2022"``."""
     text = resources.files(__package__).joinpath("references.bib").read_text(encoding="utf-8")
     return MappingProxyType({entry[1]: entry[0] for entry in _ENTRY.finditer(text)})
 

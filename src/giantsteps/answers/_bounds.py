@@ -9,8 +9,6 @@ from typing import Any, ClassVar
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Index, Leaf
 
-__all__ = ["Bounds"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Bounds(Answer):

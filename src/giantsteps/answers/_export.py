@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from giantsteps.answers._answer import Answer
 
-__all__ = ["Variable", "columns", "require", "to_csv", "to_frame", "to_xarray"]
-
 #: Names of the axes, and the numbers.
 Variable: TypeAlias = tuple[tuple[str, ...], NDArray[Any]]
 
@@ -35,30 +33,19 @@ def require(module: str, purpose: str, extra: str = "sweep") -> Any:
     purpose : str
         What it is needed for, for the message.
     extra : str
-        The extra of this package that installs it.
+        The extra of this package that installs it; empty if none does.
 
     Raises
     ------
     MissingDependency
         If it is not installed; an ImportError as well.
-
-    Examples
-    --------
-    >>> require("json", "this example").dumps([1])
-    '[1]'
-    >>> try:
-    ...     require("no_such_library", "a table", extra="sweep")
-    ... except ImportError as error:
-    ...     print(error)
-    a table needs no_such_library: pip install "giantsteps[sweep]"
     """
     try:
         return import_module(module)
     except ImportError as error:
         package = module.partition(".")[0]
-        raise MissingDependency(
-            f'{purpose} needs {package}: pip install "giantsteps[{extra}]"'
-        ) from error
+        install = f'"giantsteps[{extra}]"' if extra else package
+        raise MissingDependency(f"{purpose} needs {package}: pip install {install}") from error
 
 
 def plain(value: Any) -> Any:
@@ -118,18 +105,6 @@ def to_csv(table: Mapping[str, Sequence[Any]], path: str | PathLike[str]) -> Non
         Columns of equal length by name.
     path : path-like
         The file.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "table.csv"
-    ...     to_csv({"x": [0.1, 0.2], "note": ["a", None]}, path)
-    ...     print(path.read_text().strip())
-    x,note
-    0.1,a
-    0.2,
     """
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -15,8 +15,6 @@ from giantsteps.answers._leaves import as_leaf
 if TYPE_CHECKING:
     from giantsteps.displays import Display
 
-__all__ = ["LearnedFunction"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class LearnedFunction(Answer):

@@ -10,8 +10,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Index", "Leaf", "Record", "as_leaf", "as_mapping", "expand_index", "frozen", "take"]
-
 #: A number for one problem, an array of the grid's shape over a grid.
 Leaf: TypeAlias = float | NDArray[np.float64]
 Index: TypeAlias = Any

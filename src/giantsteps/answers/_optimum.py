@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +14,6 @@ from giantsteps.answers import _export
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
 from giantsteps.answers._risk import Risk
-
-__all__ = ["Optimum"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -94,8 +93,8 @@ class Optimum(Answer):
 
         The problem with one batch of the whole budget that both the step and the readout use,
         ``Ridge(batch="previous")``; None without a budget, over a grid, or with several steps. It
-        may beat every split: there is no theory for it, ``simulation.risk(found.one_batch, d)``
-        against ``simulation.risk(found.best, d)`` says by how much.
+        may beat every split; there is no theory for it, and :meth:`simulate_one_batch` says by how
+        much.
         """
         if self.shape or "readout.samples" not in self.arguments or len(self.problem.steps) != 1:  # type: ignore[union-attr]
             return None
@@ -103,6 +102,32 @@ class Optimum(Answer):
         total = best.steps[0].samples + best.readout.samples
         changes = {"steps.0.samples": total, "readout.samples": total, "readout.batch": "previous"}
         return best.replace(changes)
+
+    @property
+    def note(self) -> str:
+        """What the theory leaves out of a split budget; empty where nothing was split."""
+        rival = self.one_batch
+        if rival is None:
+            return ""
+        return (
+            f"one batch of all {rival.readout.samples:g} d samples, used by the step and again by "
+            "the readout, may beat every split; there is no theory for it"
+        )
+
+    def simulate_one_batch(self, d: int | None = None, seeds: int = 20, **options: Any) -> Any:
+        """Networks with the best split against networks that use one batch twice.
+
+        The same as :func:`giantsteps.comparison.against_one_batch`, which has the options.
+        """
+        comparison = import_module("giantsteps.comparison")
+        return comparison.against_one_batch(self, d, seeds, **options)
+
+    def _summary(self) -> list[tuple[str, str]]:
+        note = self.note
+        rows = super()._summary()
+        if not note:
+            return rows
+        return [*rows, ("note", f"{note}: simulate_one_batch(d) says by how much")]
 
     def _variables(self) -> dict[str, _export.Variable]:
         return super()._variables() | self.value._variables()

@@ -15,8 +15,6 @@ from giantsteps.answers._leaves import Leaf, Record, as_leaf
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ProbeCurve"]
-
 #: Two-sided 95 % of a normal law.
 _TWO_SIDED_95 = 1.959963984540054
 

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
 
-__all__ = ["Risk"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Risk(Answer):

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from giantsteps.displays import Display
     from giantsteps.laws import Law
 
-__all__ = ["Matrix", "Spectrum", "Spike"]
-
 #: Whose spectrum it is: singular values of weights and features, eigenvalues of kernels.
 Matrix: TypeAlias = Literal["weights", "features", "kernel", "tangent kernel"]
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from giantsteps.answers._answer import Answer
 
-__all__ = ["OverSteps"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class OverSteps(Answer):

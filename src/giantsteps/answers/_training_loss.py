@@ -9,8 +9,6 @@ from typing import ClassVar
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
 
-__all__ = ["TrainingLoss"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TrainingLoss(Answer):

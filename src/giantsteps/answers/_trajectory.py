@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from giantsteps.answers._steps import OverSteps
 
-__all__ = ["Trajectory"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Trajectory(OverSteps):

@@ -21,8 +21,6 @@ from giantsteps.answers import Source
 from giantsteps.problem import Grid, Problem, content_hash, to_data
 from giantsteps.questions import Question
 
-__all__ = ["Cell", "Cells", "Place", "cell_address", "is_below", "problem_hashes"]
-
 #: Indices along every axis of a grid, whose product is a block of it.
 Place: TypeAlias = tuple[tuple[int, ...], ...]
 #: Options of the simulation that say where and how, not what: results agree to rounding.

@@ -10,8 +10,6 @@ from giantsteps.campaign._jobs import Job, operations, plan
 from giantsteps.problem import Grid, Ridge
 from giantsteps.simulation import Cost
 
-__all__ = ["announcement", "forecast", "in_words"]
-
 #: Jobs that are looked at; of more, so many are taken to stand for all.
 SAMPLE = 40
 #: Operations from which a campaign is long, and worth a word before it starts.

@@ -15,8 +15,6 @@ from giantsteps.answers import require
 from giantsteps.campaign._workers import TimeLimit, Workers, without_interrupts
 from giantsteps.errors import GiantstepsError, InvalidProblem
 
-__all__ = ["DaskWorkers", "dask_workers", "slurm_script"]
-
 #: Seconds between the answer that a call took too long and the end of its worker.
 _FAREWELL = 2.0
 
@@ -167,12 +165,6 @@ def slurm_script(job: Mapping[str, Any]) -> str:
     ------
     InvalidProblem
         If it has no such option, or needs one that is missing.
-
-    Examples
-    --------
-    >>> script = slurm_script({"cores": 4, "memory": "8GB", "walltime": "01:00:00"})
-    >>> [line for line in script.splitlines() if "cpus" in line or "-t " in line]
-    ['#SBATCH --cpus-per-task=4', '#SBATCH -t 01:00:00']
     """
     jobqueue = require("dask_jobqueue", "--dask slurm", "cluster")
     scheduler = "tcp://<address of the scheduler>:8786"

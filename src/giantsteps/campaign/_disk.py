@@ -7,8 +7,6 @@ import uuid
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["is_network_disk", "write_once"]
-
 #: File systems on which several machines may meet. SQLite's write-ahead log needs memory that
 #: all its users share, so it is for one machine only.
 NETWORK = (

@@ -9,8 +9,6 @@ from typing import Any
 from giantsteps.campaign._progress import Progress
 from giantsteps.campaign._workers import Workers
 
-__all__ = ["each"]
-
 
 def each(
     workers: Workers,

@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from giantsteps.campaign._cells import Cell, Cells, Place, is_below
 from giantsteps.campaign._work import Task
 
-__all__ = ["Job", "blocks", "operations", "plan"]
-
 #: Most cells of theory that are solved in one batch, and most readouts that share a run.
 BATCH, READOUTS = 64, 1024
 #: Most networks of one problem that are simulated in one go, and most operations that they may
 #: take together: about a second of work, on a processor and on a GPU.
-NETWORKS, OPERATIONS = {"cpu": 16, "gpu": 64}, {"cpu": 1e10, "gpu": 1e13}
+NETWORKS, OPERATIONS = {"cpu": 16, "gpu": 256}, {"cpu": 1e10, "gpu": 1e13}
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,8 +26,6 @@ from giantsteps.campaign._jobs import Job
 from giantsteps.campaign._store import Store
 from giantsteps.errors import StoreError
 
-__all__ = ["Runner", "at_work", "is_gone", "process_mark"]
-
 #: Seconds after which a runner that does not renew its lease counts as gone …
 LEASE = 60.0
 #: … and between renewals.

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-__all__ = ["Progress", "progress_bar", "shown"]
-
 #: Called with the number of cells that are done, that failed, and of all.
 Progress: TypeAlias = Callable[[int, int, int], None]
 

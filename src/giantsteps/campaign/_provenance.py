@@ -13,8 +13,6 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_info
 
-__all__ = ["provenance"]
-
 _PACKAGES = ("giantsteps", "numpy", "scipy", "torch")
 
 

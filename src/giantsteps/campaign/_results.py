@@ -13,8 +13,6 @@ from giantsteps.campaign._cells import Cells
 from giantsteps.campaign._store import Store
 from giantsteps.questions import Question
 
-__all__ = ["Array", "Table", "read_answers", "read_table"]
-
 Array: TypeAlias = NDArray[np.float64]
 #: Name → (names of the axes, numbers).
 Table: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]

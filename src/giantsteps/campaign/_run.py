@@ -28,8 +28,6 @@ from giantsteps.campaign._workers import TimeLimit, WorkerLost, Workers, Workers
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.problem import integer
 
-__all__ = ["run"]
-
 #: Seconds after which results are saved: what a power cut can cost.
 SAVE = 0.5
 #: Seconds between looks at a store in which other runners have claimed all that is left.

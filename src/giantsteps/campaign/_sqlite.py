@@ -7,8 +7,6 @@ from pathlib import Path
 
 from giantsteps.errors import StoreError
 
-__all__ = ["check_not_empty", "check_whole", "connect", "connect_to_read", "damaged", "explain"]
-
 #: Seconds to wait for another process that is writing.
 PATIENCE = 30.0
 _SIZES = ("page_count", "page_size")

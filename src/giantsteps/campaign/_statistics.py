@@ -12,20 +12,6 @@ from scipy import stats
 
 from giantsteps.answers import Leaf, Record, as_leaf
 
-__all__ = [
-    "LEVEL",
-    "VERDICTS",
-    "Agreement",
-    "Estimate",
-    "Verdict",
-    "decide",
-    "estimate",
-    "holm",
-    "mean_and_error",
-    "measure",
-    "seeds_to_resolve",
-]
-
 Array: TypeAlias = NDArray[np.float64]
 
 #: What a comparison says of a quantity, from best to worst.

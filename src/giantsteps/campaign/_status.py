@@ -11,8 +11,6 @@ from giantsteps.campaign._cells import Cells
 from giantsteps.campaign._leases import at_work
 from giantsteps.campaign._store import Store
 
-__all__ = ["Status", "html_table", "read_status"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
@@ -26,20 +24,6 @@ class Status:
         What went wrong, and how often; most frequent first.
     parts : mapping of (str, str) to Status
         The same by source and question; a cell that two of them share counts in the first.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from tempfile import TemporaryDirectory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
-    >>> with TemporaryDirectory() as folder:
-    ...     sweep = gs.Sweep(grid=problem, d=30, seeds=2, store=f"{folder}/store.sqlite")
-    ...     before, after = sweep.status(), sweep.run(executor="serial")
-    >>> isinstance(after, Status), before.left, after.done, after.complete
-    (True, 3, 3, True)
-    >>> after.parts["simulation", "risk"].done
-    2
     """
 
     total: int

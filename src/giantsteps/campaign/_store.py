@@ -32,8 +32,6 @@ from giantsteps.campaign._sqlite import (
 from giantsteps.campaign._values import Named, Outcome, from_json, to_json
 from giantsteps.errors import StoreError
 
-__all__ = ["Store"]
-
 #: Version of the tables; raised when an older giantsteps could no longer read them.
 FORMAT = 1
 #: Marks the file as ours ("gsts" in ASCII).
@@ -105,19 +103,6 @@ class Store:
     StoreError
         If the file is damaged, of a newer format, no store at all, read-only, or the disk full.
         Nothing is overwritten.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from tempfile import TemporaryDirectory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
-    >>> with TemporaryDirectory() as folder:
-    ...     sweep = gs.Sweep(grid=problem, d=30, seeds=2, store=f"{folder}/store.sqlite")
-    ...     status = sweep.run(executor="serial")
-    ...     with Store(sweep.store) as store:
-    ...         sorted(store.status().values())
-    ['done', 'done', 'done']
     """
 
     def __init__(
@@ -248,6 +233,31 @@ class Store:
                 ((address,) for address in addresses),
             )
             return found.rowcount
+
+    def find(self, source: str, problem: str) -> list[tuple[str, str]]:
+        """Address and options of the cells of one problem from one source."""
+        rows = self._rows(
+            "SELECT address, options FROM cells WHERE source = ? AND problem = ?", (source, problem)
+        )
+        return [(address, options) for address, options in rows]
+
+    def contents(self, source: str) -> dict[str, str]:
+        """Hash → content, of the problems that have cells from one source."""
+        return dict(
+            self._rows(
+                "SELECT hash, content FROM problems "
+                "WHERE hash IN (SELECT DISTINCT problem FROM cells WHERE source = ?)",
+                (source,),
+            )
+        )
+
+    def forget(self, addresses: Iterable[str]) -> None:
+        """Delete cells with their arrays, and problems that are left without cells."""
+        rows = [(address,) for address in addresses]
+        with self.transaction() as db:
+            db.executemany("DELETE FROM arrays WHERE address = ?", rows)
+            db.executemany("DELETE FROM cells WHERE address = ?", rows)
+            db.execute("DELETE FROM problems WHERE hash NOT IN (SELECT problem FROM cells)")
 
     def numbers(self, addresses: Iterable[str]) -> dict[str, dict[str, float]]:
         """Address → the numbers, of those cells that are done."""

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from giantsteps.answers import Answer, Spectrum
 
-__all__ = ["Named", "Outcome", "Values", "from_json", "read_answer", "to_json"]
-
 #: An array and the names of its axes.
 Named: TypeAlias = tuple[tuple[str, ...], NDArray[np.float64]]
 #: Numbers and arrays of one cell, by name.

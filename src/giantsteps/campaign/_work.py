@@ -18,8 +18,6 @@ from giantsteps.problem import Grid, Problem
 from giantsteps.questions import Question
 from giantsteps.threads import capped
 
-__all__ = ["Task", "failure", "simulate", "work"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Task:

@@ -18,19 +18,6 @@ from typing import Any
 
 from giantsteps.errors import GiantstepsError, InvalidProblem
 
-__all__ = [
-    "InProcess",
-    "Processes",
-    "TimeLimit",
-    "WorkerLost",
-    "Workers",
-    "WorkersGone",
-    "as_workers",
-    "gpus",
-    "processors",
-    "without_interrupts",
-]
-
 #: Exit code of a worker that found that it was about to start workers of its own.
 _UNGUARDED = 86
 #: Workers that may die before they are ready to work.
@@ -58,14 +45,6 @@ class Workers:
         Of ``concurrent.futures``, or one that follows it.
     workers : int
         How many calls it can work on at once.
-
-    Examples
-    --------
-    >>> from concurrent.futures import ThreadPoolExecutor
-    >>> with ThreadPoolExecutor(2) as executor:
-    ...     workers = Workers(executor, workers=2)
-    ...     workers.submit(pow, 2, 10).result(), workers.capacity
-    (1024, 5)
     """
 
     #: Whether a call that takes too long can be ended.
@@ -205,6 +184,13 @@ class Processes(Workers):
                 if "bootstrapping" in str(error):  # a worker that imports the script of its runner
                     os._exit(_UNGUARDED)
                 raise
+            except (EOFError, OSError):  # the process that starts them was killed: it comes back
+                ours.close()
+                theirs.close()
+                self._failed_starts += 1
+                if self._failed_starts >= _STARTS:
+                    raise
+                continue
             theirs.close()
             with suppress(EOFError, OSError):
                 ours.recv()

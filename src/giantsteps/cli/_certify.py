@@ -10,8 +10,6 @@ from . import DISAGREEMENT, OK
 from ._options import campaign_options, device_option
 from ._output import check_folder, exclusive, overwrite_option, table
 
-__all__ = ["command"]
-
 
 @click.command(
     "certify",
@@ -28,7 +26,7 @@ __all__ = ["command"]
 @click.option(
     "--full",
     is_flag=True,
-    help="All families, with networks of d = 200 and 1000: minutes on a GPU (--device cuda), hours "
+    help="All families, with networks of d = 200 and 2000: minutes on a GPU (--device cuda), days "
     "on few cores.",
 )
 @click.option(

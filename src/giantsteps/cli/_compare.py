@@ -11,8 +11,6 @@ from . import DISAGREEMENT
 from ._options import build, campaign_options, device_option, problem_options, question_option
 from ._output import DRAWINGS, check_file, output_options, table, write_json
 
-__all__ = ["command"]
-
 #: Column of the comparison → heading of the table; the axes of a grid stand before them.
 SHOWN = {
     "quantity": "quantity",
@@ -61,7 +59,7 @@ SHORT = 5e10
     multiple=True,
     metavar="NAME",
     help="Number to compare, such as test, train, initial.test, gain or spikes.0.value; "
-    "repeatable.",
+    "tangent.test is the test error with the tangent kernel, simulated only; repeatable.",
 )
 @click.option(
     "-o",
@@ -72,6 +70,7 @@ SHORT = 5e10
 @click.option(
     "--store",
     type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Cache networks in FILE (SQLite) so that an interrupted comparison can resume.",
 )
 @campaign_options
@@ -111,7 +110,14 @@ def command(
     from giantsteps import campaign, compare
     from giantsteps.comparison import comparison_cells
 
-    cells = comparison_cells(target, dimensions, seeds=seeds, question=question, device=device)
+    cells = comparison_cells(
+        target,
+        dimensions,
+        seeds=seeds,
+        question=question,
+        quantities=quantities,
+        device=device,
+    )
     if workers is None:
         short = campaign.operations(cells) < SHORT
         workers = 1 if short else None if campaign.gpus(device) else campaign.processors()

@@ -9,8 +9,6 @@ import click
 from ._options import campaign_options
 from ._output import DRAWINGS, check_file, overwrite_option, table
 
-__all__ = ["command"]
-
 
 @click.command("demo", short_help="Draw learning curves before and after the step.")
 @click.option(

@@ -10,8 +10,6 @@ import click
 
 from ._options import build, problem_options
 
-__all__ = ["command"]
-
 
 @click.command(
     "explore",

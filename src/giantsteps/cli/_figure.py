@@ -9,8 +9,6 @@ import click
 from ._options import campaign_options, device_option
 from ._output import check_folder, exclusive, overwrite_option, table
 
-__all__ = ["command"]
-
 
 @click.command(
     "figure",
@@ -25,7 +23,7 @@ __all__ = ["command"]
 )
 @click.argument("name")
 @click.option("--smoke", is_flag=True, help="Tiny networks, as a test: seconds.")
-@click.option("--quick", is_flag=True, help="Small networks: under a minute (default).")
+@click.option("--quick", is_flag=True, help="Small networks: seconds to two minutes (default).")
 @click.option("--paper", is_flag=True, help="The published sizes; can be resumed.")
 @click.option(
     "-o",

@@ -7,8 +7,6 @@ import importlib
 
 import click
 
-__all__ = ["COMMANDS", "HelpfulGroup", "giantsteps"]
-
 #: Command → the line that ``giantsteps --help`` shows; ``predict`` lives in ``cli/_predict.py``.
 COMMANDS = {
     "predict": "Answer by theory: risk, spectra, in the limit or at a given d.",

@@ -8,9 +8,7 @@ from typing import Any
 import click
 
 from . import OK
-from ._output import table, write_json
-
-__all__ = ["command"]
+from ._output import check_file, overwrite_option, table, write_json
 
 _EXISTING = click.Path(path_type=Path, exists=True)
 
@@ -57,9 +55,15 @@ _EXISTING = click.Path(path_type=Path, exists=True)
     help="Do not predict the probe curves.",
 )  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
-@click.option("--html", type=click.Path(path_type=Path), help="Write a report to FILE.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write a report with figures to FILE, which ends in .html.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 @click.option("--csv", type=click.Path(path_type=Path), help="Also write the layers as CSV.")
+@overwrite_option
 def command(
     source: Path,
     base: Path | None,
@@ -67,6 +71,7 @@ def command(
     html: Path | None,
     as_json: bool,
     csv: Path | None,
+    overwrite: bool,
     **options: Any,
 ) -> int:
     """Compare each weight matrix of SOURCE with a random matrix of its shape.
@@ -74,7 +79,13 @@ def command(
     SOURCE is a .safetensors file or a folder of them, an .npz or .npy file, or a PyTorch
     checkpoint that holds tensors only. No code from a file is executed.
     """
+    from giantsteps.answers import require
     from giantsteps.practice import TABLES, inspect
+
+    check_file(csv, overwrite)
+    check_file(html, overwrite, ".html", ".htm")
+    if html is not None:
+        require("matplotlib", "--html", "practice")
 
     found = inspect(source, base, data, **options)
     if csv is not None:

@@ -10,22 +10,12 @@ import click
 
 from giantsteps.errors import InvalidProblem
 
-from ._options import build, problem_options
+from ._options import build, full_path, problem_options
 from ._output import DRAWINGS, check_file, exclusive, output_options, table, write_json
 
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
 
-__all__ = ["command"]
-
-#: Short name → path; "N" stands for the only step.
-SHORT = {
-    "penalty": "readout.penalty",
-    "samples": "readout.samples",
-    "rate": "steps.N.rate",
-    "exponent": "steps.N.exponent",
-    "step-samples": "steps.N.samples",
-}
 #: Points of the printed and of the drawn curve, and how far they go to either side of the optimum.
 PRINTED, DRAWN, AROUND = 9, 65, 10.0
 
@@ -39,6 +29,7 @@ PRINTED, DRAWN, AROUND = 9, 65, 10.0
       giantsteps optimize problem.toml                              # the best penalty
       giantsteps optimize problem.toml --over rate --over penalty -o best.png
       giantsteps optimize problem.toml --over step-samples --budget 8
+      giantsteps optimize problem.toml --over step-samples --budget 8 -d 400 --one-batch
       giantsteps optimize problem.toml --over samples --reach 0.1   # how many samples for 0.1
     """,
 )
@@ -69,6 +60,15 @@ PRINTED, DRAWN, AROUND = 9, 65, 10.0
     help="Find where the test error takes this value along --over, instead of its minimum; "
     "'floor' is the lower bound for any kernel method.",
 )
+@click.option(
+    "--one-batch",
+    is_flag=True,
+    help="With --budget and -d: simulate how much one batch, used by step and readout, gains over "
+    "the best split.",
+)
+@click.option(
+    "--seeds", type=int, default=20, show_default=True, help="Networks of --one-batch, each kind."
+)
 @click.option("-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit.")
 @click.option(
     "-o",
@@ -82,6 +82,8 @@ def command(
     intervals: tuple[str, ...],
     budget: float | None,
     reach: str | None,
+    one_batch: bool,
+    seeds: int,
     d: int | None,
     output: Path | None,
     as_json: bool,
@@ -95,6 +97,8 @@ def command(
     these curves and --output draws them. With --vary, one optimum for each problem.
     """
     exclusive(reach=reach, budget=budget)
+    if one_batch and (budget is None or d is None):
+        raise click.UsageError("--one-batch needs --budget, and -d for the networks")
     target = build(**stated)
     check_file(csv, overwrite)
     if output is not None:
@@ -105,7 +109,7 @@ def command(
     from giantsteps.problem import Grid
 
     example = target.problem if isinstance(target, Grid) else target
-    paths = [_path(name, example) for name in over or ("penalty",)]
+    paths = [full_path(name, example, "--over") for name in over or ("penalty",)]
     bounds = dict(_interval(text, example) for text in intervals)
     if reach is not None:
         answer = _reached(target, paths, bounds, reach, d)
@@ -113,6 +117,7 @@ def command(
         from giantsteps import theory
 
         answer = theory.optimize(target, paths, bounds or None, budget, d)
+    against = answer.simulate_one_batch(seeds=seeds) if one_batch else None
     if isinstance(target, Grid):
         _many(answer, target, paths, output, as_json, csv)
         return
@@ -124,16 +129,21 @@ def command(
 
         to_csv(_long(curves), csv)
     if as_json:
-        write_json(
-            {
-                "problem": target.to_data(),
-                "d": d,
-                "values": answer.to_columns(),
-                "curves": _long(curves),
-            }
-        )
+        found = {
+            "problem": target.to_data(),
+            "d": d,
+            "values": answer.to_columns(),
+            "curves": _long(curves),
+        }
+        if against is not None:
+            found["one_batch"] = against.to_columns()
+        write_json(found)
     else:
         _print(answer, target, where, d)
+        if against is not None:
+            click.echo(against.statement)
+        elif budget is not None and answer.note:
+            click.echo("--one-batch with -d simulates by how much")
         for path, (points, errors) in curves.items():
             step = max(1, (len(points) - 1) // (PRINTED - 1))
             rows = {path: points[::step], "test": errors[::step]}
@@ -148,24 +158,13 @@ def command(
 # What is asked ----------------------------------------------------------------------------------
 
 
-def _path(name: str, problem: Problem) -> str:
-    path = SHORT.get(name, name)
-    if "N" not in path.split("."):
-        return path
-    if len(problem.steps) != 1:
-        paths = ", ".join(path.replace("N", str(i)) for i in range(len(problem.steps)))
-        which = f"one of {paths}" if problem.steps else "left out: the problem has no step (--step)"
-        raise InvalidProblem("--over", name, which)
-    return path.replace("N", "0")
-
-
 def _interval(text: str, problem: Problem) -> tuple[str, tuple[float, float]]:
     name, _, interval = text.partition("=")
     try:
         lower, upper = (float(part) for part in interval.split(":"))
     except ValueError:
         raise InvalidProblem("--bounds", text, "FIELD=a:b, with numbers a < b") from None
-    return _path(name.strip(), problem), (lower, upper)
+    return full_path(name.strip(), problem, "--bounds"), (lower, upper)
 
 
 def _reached(
@@ -211,6 +210,8 @@ def _print(answer: Any, problem: Problem, where: str, d: int | None) -> None:
             end = "upper" if side > 0 else "lower"
             widen = "" if path.endswith("exponent") else f": widen it with --bounds {path}=a:b"
             click.echo(f"{path} is at its {end} bound{widen}")
+    if answer.note:
+        click.echo(answer.note)
     for text in answer.violated:
         click.echo(f"approximate here, because the theory assumes: {text}")
 

@@ -18,16 +18,6 @@ from giantsteps.questions import Side, names, question
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
 
-__all__ = [
-    "assignment",
-    "build",
-    "campaign_options",
-    "device_option",
-    "problem_options",
-    "question_option",
-    "read_toml",
-]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Flag → (path in the data of a problem, metavar, help).
@@ -41,7 +31,14 @@ FIELDS = {
     "weights": ("init.weights", "LAW", "First layer: gaussian or sphere."),
     "second_layer": ("init.second_layer", "LAW", "Second layer: gaussian or constant."),
 }
-
+#: Short name → path; "N" stands for the only step.
+SHORT = {
+    "penalty": "readout.penalty",
+    "samples": "readout.samples",
+    "rate": "steps.N.rate",
+    "exponent": "steps.N.exponent",
+    "step-samples": "steps.N.samples",
+}
 
 device_option = click.option(
     "--device", help="Device to simulate on: cpu, or one of PyTorch such as cuda."
@@ -114,7 +111,8 @@ def problem_options(command: Command) -> Command:
             "axes",
             multiple=True,
             metavar="PATH=VALUES",
-            help="An axis of a grid: a:b:n (linear), a:b:n:log, or a list 1,5,20; repeatable.",
+            help="An axis of a grid: a:b:n (linear), a:b:n:log, or a list 1,5,20; PATH is a dotted "
+            "path, or penalty, samples, rate, exponent or step-samples; repeatable.",
         ),
     ]
     for decorator in reversed(decorators):
@@ -146,12 +144,25 @@ def build(
         raise click.UsageError("no problem given: a TOML file, or flags such as --activation tanh")
     problem = _changed(data, changes)
     _note_ratios(problem)
-    return Grid(problem, _axes(axes)) if axes else problem
+    return Grid(problem, _axes(axes, problem)) if axes else problem
 
 
-def _axes(texts: tuple[str, ...]) -> dict[str, list[Any]]:
+def full_path(name: str, problem: Problem, option: str) -> str:
+    """The path of a field that may be given by its short name, as in ``--over rate``."""
+    path = SHORT.get(name, name)
+    if "N" not in path.split("."):
+        return path
+    if len(problem.steps) != 1:
+        paths = ", ".join(path.replace("N", str(i)) for i in range(len(problem.steps)))
+        which = f"one of {paths}" if problem.steps else "left out: the problem has no step (--step)"
+        raise InvalidProblem(option, name, which)
+    return path.replace("N", "0")
+
+
+def _axes(texts: tuple[str, ...], problem: Problem) -> dict[str, list[Any]]:
     axes: dict[str, list[Any]] = {}
-    for path, values in map(_axis, texts):
+    for name, values in map(_axis, texts):
+        path = full_path(name, problem, "--vary")
         if path == "d":
             raise click.UsageError(
                 "d is not a field of the problem: run once for each -d; 'compare' takes several, "
@@ -273,6 +284,8 @@ def assignment(
 
 def _step(text: str) -> dict[str, Any]:
     allowed = "KEY=VALUE,KEY=VALUE,... with samples and rate"
+    if any(part.count("=") > 1 for part in text.split(",")):
+        raise InvalidProblem("--step", text, allowed)
     return dict(assignment(part, "--step", allowed) for part in text.split(","))
 
 

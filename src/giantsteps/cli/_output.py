@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,18 +13,6 @@ import click
 
 if TYPE_CHECKING:
     from giantsteps.answers import Answer
-
-__all__ = [
-    "DRAWINGS",
-    "check_file",
-    "check_folder",
-    "emit",
-    "exclusive",
-    "output_options",
-    "overwrite_option",
-    "table",
-    "write_json",
-]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -62,13 +49,19 @@ def check_file(path: Path | None, overwrite: bool, *endings: str) -> None:
     folder = path.parent
     if not folder.is_dir():
         raise click.UsageError(f"there is no folder '{folder}' for '{path.name}': create it first")
-    if not os.access(folder, os.W_OK):
-        raise click.UsageError(f"the folder '{folder}' cannot be written")
-    if path.exists() and not overwrite:
+    exists = path.exists()
+    if exists and not overwrite:
         if sys.stdin.isatty() and sys.stderr.isatty():
             click.confirm(f"'{path}' exists. Replace it?", abort=True, err=True)
         else:
             raise click.UsageError(f"'{path}' exists: add --overwrite, or choose another name")
+    try:
+        with open(path, "ab"):  # what permissions say is not all: a file system may be read-only
+            pass
+        if not exists:
+            path.unlink()
+    except OSError as error:
+        raise click.UsageError(f"'{path}' cannot be written: {error.strerror}") from None
 
 
 def check_folder(folder: Path, names: list[str], overwrite: bool) -> None:
@@ -158,7 +151,7 @@ def table(columns: Mapping[str, list[Any]], title: str) -> None:
 
 
 def _cell(value: Any) -> str:
-    if value is None:
+    if value is None or value == "" or value != value:
         return "–"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 

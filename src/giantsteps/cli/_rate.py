@@ -8,8 +8,6 @@ import click
 
 from ._output import exclusive, table, write_json
 
-__all__ = ["command"]
-
 _PARAMETRIZATIONS = ("pytorch", "standard", "he", "ntk", "mean-field", "mup")
 _LOSSES = ("mse", "half-mse", "logistic", "hinge", "huber")
 

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["as_flags"]
-
 _STEP_FIELDS = "rule|loss|batch|decay|precondition|samples|rate|exponent"
 
+#: A field that is missing → how it is given.
+_MISSING = {
+    r"^(activation|teacher|width) = None: must be given: it has no default":
+        r"\1 is missing: give --\1, or \1 = ... in the file",
+    r"^(steps\.\d+\.(?:samples|rate)) = None: must be given: it has no default":
+        r"\1 is missing: a step is --step samples=2,rate=3",
+    r"^readout\.(samples|penalty) = None: must be given: it has no default":
+        r"readout.\1 is missing: give --\1",
+    r"^(\w+) = None: must be given: it has no default":
+        r"\1 is missing: give \1 = ... in the file",
+}  # fmt: skip
 #: Pattern of advice in Python → the same on the command line, in the order of application.
 _FLAGS = {
     r', in TOML \{name = "\.\.\.", centered = true\}': "",
@@ -40,6 +49,11 @@ def as_flags(message: str) -> str:
     >>> as_flags('Covered: gs.centered(activation), or second_layer="gaussian".')
     'Covered: --activation "centered(NAME)", or --second-layer gaussian.'
     """
+    for missing, flags in _MISSING.items():
+        found, count = re.subn(missing, flags, message)
+        if count:
+            return found
+    given, must, advice = message.rpartition(": must be ")  # what the user wrote stays as it is
     for python, flags in _FLAGS.items():
-        message = re.sub(python, flags, message)
-    return message
+        advice = re.sub(python, flags, advice)
+    return given + must + advice

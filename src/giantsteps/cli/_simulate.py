@@ -10,8 +10,6 @@ import click
 from ._options import build, device_option, problem_options, question_option
 from ._output import check_file, emit, output_options
 
-__all__ = ["command"]
-
 
 @click.command(
     "simulate",

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from giantsteps.campaign import Status
     from giantsteps.sweeps import Sweep
 
-__all__ = ["command"]
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _FILE = click.argument("file", type=click.Path(path_type=Path))
@@ -305,7 +303,11 @@ def _sweep(file: Path, store: Path | None) -> Sweep:
     from giantsteps.sweeps import Sweep
 
     if is_store:
+        if store is not None:
+            raise click.UsageError(f"'{file}' is a store already: leave out --store")
         return Sweep.from_store(file)
+    if file.suffix in (".sqlite", ".db"):
+        raise click.UsageError(f"'{file}' is not a store: it is a file of another kind")
     read_toml(file)  # names the file in errors of TOML
     return Sweep.from_toml(file, store=store)
 

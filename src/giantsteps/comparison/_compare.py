@@ -20,11 +20,9 @@ from giantsteps.comparison._comparison import Comparison
 from giantsteps.comparison._quantities import Quantity, resolution_limit
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.questions import Question
+from giantsteps.questions import QUESTIONS, Question
 from giantsteps.questions import question as registered
 from giantsteps.simulation import run as draw
-
-__all__ = ["compare", "comparison_cells"]
 
 
 def compare(
@@ -79,7 +77,9 @@ def compare(
         Paths of numbers in the answer. For the risk ``"test"``, ``"train"``, ``"initial.test"``
         and ``"gain"`` (initial.test − test, paired on the same draws); for spectra the values
         and overlaps of the predicted spikes, such as ``"spikes.0.value"``; an array, such as the
-        ``"mean"`` of a learned function, is compared entry by entry.
+        ``"mean"`` of a learned function, is compared entry by entry. ``"tangent."`` before a
+        number of ``risk`` or ``kernel``, such as ``"tangent.test"``, is that of the tangent
+        kernel of the same networks: simulated beside the others, without theory or verdict.
     theory_d : "finite", int or None
         The d given to theory: that of the simulation, another one, or None for the limit.
     theory, simulation : callable, optional
@@ -126,6 +126,9 @@ def compare(
     unresolved
     """
     sizes, chosen, asked = _sizes(d), _seeds(seeds), registered(question)
+    for name, function in {"theory": theory, "simulation": simulation}.items():
+        if function is not None and not callable(function):
+            raise InvalidProblem(name, function, "a function of a problem, or None")
     if simulation is None:
         asked.function("simulation")
         _check_options(asked, options)
@@ -133,18 +136,21 @@ def compare(
     ask = theory or partial(asked.function("theory"), **known)
     predicted = [ask(problem, d=size if theory_d == "finite" else theory_d) for size in sizes]
     measured = _quantities(quantities, asked, predicted[-1])
-    plan = _Plan(problem, asked, sizes, chosen, measured, {"device": device, **options})
+    plans = _plans(problem, asked, sizes, chosen, measured, {"device": device, **options})
     expected = {
         q.path: [(q.read(answer), q.scale(answer)) for answer in predicted] for q in measured
     }
     if simulation is None:
-        answers = plan.simulate(store, workers, time_limit, progress)
+        answers = _simulate(plans, store, workers, time_limit, progress)
+    elif set(plans) == {False}:
+        answers = {False: plans[False].ask(simulation, store, workers, time_limit, progress)}
     else:
-        answers = plan.ask(simulation, store, workers, time_limit, progress)
+        allowed = "without the tangent kernel, which a simulation of your own is not asked for"
+        raise InvalidProblem("quantities", quantities, allowed)
     agreements = {}
     for q in measured:
         values, scales = map(np.stack, zip(*expected[q.path]))
-        samples = np.array([[q.read(answer) for answer in row] for row in answers])
+        samples = np.array([[q.read(answer) for answer in row] for row in answers[q.tangent]])
         limit = resolution_limit(q.path)
         agreements[q.path] = measure(samples, values, sizes, limit=limit, scale=scales)
     return Comparison(
@@ -164,12 +170,62 @@ def comparison_cells(
     *,
     seeds: int | Sequence[int] = 20,
     question: str = "risk",
+    quantities: str | Sequence[str] | None = None,
     **options: Any,
 ) -> list[Cells]:
     """The networks that `compare` would simulate."""
     asked = registered(question)
-    gain = (Quantity("gain"),) if asked.initial else ()
-    return _Plan(problem, asked, _sizes(d), _seeds(seeds), gain, options).cells
+    named = [Quantity("gain")] if asked.initial else []
+    if quantities:
+        named = _quantities(quantities, asked, None)
+    plans = _plans(problem, asked, _sizes(d), _seeds(seeds), named, options)
+    return [cells for plan in plans.values() for cells in plan.cells]
+
+
+def _plans(
+    problem: Problem | Grid,
+    asked: Question,
+    sizes: tuple[int, ...],
+    seeds: tuple[int, ...],
+    quantities: Sequence[Quantity],
+    options: Mapping[str, Any],
+) -> dict[bool, _Plan]:
+    """The networks for the question itself, and those for the tangent kernel, as far as needed."""
+    plans = {}
+    for tangent in sorted({q.tangent for q in quantities}) or [False]:
+        chosen = [q for q in quantities if q.tangent is tangent]
+        which = registered(f"tangent_{asked.name}") if tangent else asked
+        plans[tangent] = _Plan(problem, which, sizes, seeds, chosen, options)
+    return plans
+
+
+def _simulate(
+    plans: Mapping[bool, _Plan],
+    store: str | os.PathLike[str] | None,
+    workers: int | None,
+    time_limit: float | None,
+    progress: Progress | bool | None,
+) -> dict[bool, list[list[Answer]]]:
+    """Answers of all networks, per plan, size and seed."""
+    for plan in plans.values():
+        plan.check(store)
+    device = next(iter(plans.values())).options.get("device")
+    executor, workers = _executor(workers, time_limit, device)
+    parts = {tangent: plan.cells for tangent, plan in plans.items()}
+    with Store(store, write=True) as opened:
+        status = campaign.run(
+            [cells for part in parts.values() for cells in part],
+            opened,
+            executor=executor,
+            workers=workers,
+            time_limit=time_limit,
+            progress=progress,
+            retry=True,
+        )
+        if status.failed:
+            error, *_ = status.errors
+            raise GiantstepsError(f"{status.failed} networks failed: {error}")
+        return {tangent: read_answers(cells[-1], opened) for tangent, cells in parts.items()}
 
 
 @dataclass(frozen=True)
@@ -198,32 +254,10 @@ class _Plan:
             self.problem, self.asked, self.sizes, self.seeds, options, initial=initial
         )
 
-    def simulate(
-        self,
-        store: str | os.PathLike[str] | None,
-        workers: int | None,
-        time_limit: float | None,
-        progress: Progress | bool | None,
-    ) -> list[list[Answer]]:
-        """Answers of all networks, per size and seed."""
+    def check(self, store: str | os.PathLike[str] | None) -> None:
+        """Refuse what cannot be simulated or kept, before any network is drawn."""
         self._check_store(store)
         self._check_networks()
-        cells = self.cells
-        executor, workers = _executor(workers, time_limit, self.options.get("device"))
-        with Store(store, write=True) as opened:
-            status = campaign.run(
-                cells,
-                opened,
-                executor=executor,
-                workers=workers,
-                time_limit=time_limit,
-                progress=progress,
-                retry=True,
-            )
-            if status.failed:
-                error, *_ = status.errors
-                raise GiantstepsError(f"{status.failed} networks failed: {error}")
-            return read_answers(cells[-1], opened)
 
     def _check_networks(self) -> None:
         """Refuse options that no network takes, before any is drawn."""
@@ -302,19 +336,30 @@ def _check_options(asked: Question, given: Mapping[str, Any]) -> None:
             raise InvalidProblem(name, value, allowed)
 
 
-def _quantities(given: Any, asked: Question, answer: Answer) -> list[Quantity]:
+def _quantities(given: Any, asked: Question, answer: Answer | None) -> list[Quantity]:
     if given is None:
         names = tuple(asked.quantities(answer))
     else:
         names = (given,) if isinstance(given, str) else tuple(given)
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidProblem("quantities", given, "names of numbers, such as 'test'")
-    return [Quantity(name) for name in dict.fromkeys(names)]
+    found = [Quantity(name) for name in dict.fromkeys(names)]
+    for quantity in found:
+        if quantity.tangent and f"tangent_{asked.name}" not in QUESTIONS:
+            known = [name for name in QUESTIONS if f"tangent_{name}" in QUESTIONS]
+            allowed = (
+                f"left out: the tangent kernel is asked with the question {' or '.join(known)}"
+            )
+            raise InvalidProblem("quantities", quantity.path, allowed)
+    if all(quantity.tangent for quantity in found):
+        allowed = 'given with one that theory answers too, such as "test" beside "tangent.test"'
+        raise InvalidProblem("quantities", given, allowed)
+    return found
 
 
 def _spike(quantity: Quantity) -> int:
     """Number of the spike that a path speaks of."""
-    parts = quantity.path.removeprefix("initial.").split(".")
+    parts = quantity.within.removeprefix("initial.").split(".")
     return int(parts[1]) if parts[0] == "spikes" and parts[1].isdigit() else 0
 
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from giantsteps.displays import ComparisonDisplay
     from giantsteps.problem import Grid, Problem
 
-__all__ = ["Comparison"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Comparison(Record):
@@ -212,6 +210,9 @@ class Comparison(Record):
                 f"largest |t| = {np.nanmax(t):.2f} among {count} numbers (p = {self.p_value:.2g} "
                 "with allowance for their number)"
             )
+        simulated = [name for name in self.agreements if Quantity(name).tangent]
+        if simulated:
+            notes.append(f"simulated only, without theory or verdict: {', '.join(simulated)}")
         violated = dict.fromkeys(text for answer in self.theory for text in answer.violated)
         if violated:
             notes.append(f"the theory is approximate here, as it assumes: {'; '.join(violated)}")
@@ -252,11 +253,11 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [
         row["quantity"],
         str(row["d"]),
-        f"{row['theory']:.6g}",
+        "–" if np.isnan(row["theory"]) else f"{row['theory']:.6g}",
         simulated,
-        f"{row['t']:+.2f}",
+        "–" if np.isnan(row["t"]) else f"{row['t']:+.2f}",
         _percent(row["resolution"]),
-        row["verdict"],
+        row["verdict"] or "–",
     ]
 
 

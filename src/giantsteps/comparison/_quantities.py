@@ -1,7 +1,12 @@
-"""What of an answer is compared: paths such as ``"initial.test"`` or ``"spikes.0.overlap"``."""
+"""What of an answer is compared: paths such as ``"initial.test"`` or ``"spikes.0.overlap"``.
+
+A path that begins with ``"tangent."`` is read from the answer to the same question about the
+tangent kernel, ``tangent_risk`` beside ``risk``, which only simulation gives.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -13,12 +18,13 @@ from giantsteps.answers import Answer, Risk, Spectrum
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import suggest
 
-__all__ = ["Quantity", "resolution_limit"]
-
 #: A number is resolved when its resolution is at most this part of it …
 RESOLUTION = 0.02
 #: … and an overlap when it is at most this one.
 OVERLAP_RESOLUTION = 0.05
+#: Beginning of the paths that are read from the answer about the tangent kernel.
+TANGENT = "tangent."
+_SPIKE = re.compile(r"(initial\.)?spikes\.\d+\.(value|overlap)")
 
 
 def resolution_limit(path: str) -> float:
@@ -33,14 +39,31 @@ class Quantity:
     path: str
 
     @property
+    def tangent(self) -> bool:
+        """Whether it is a number of the tangent kernel, for which there is no theory."""
+        return self.path.startswith(TANGENT)
+
+    @property
+    def within(self) -> str:
+        """The path inside the answer that has the number."""
+        return self.path.removeprefix(TANGENT)
+
+    @property
     def needs_initial(self) -> bool:
         """Whether it also looks at the network before the steps."""
-        return self.path == "gain" or self.path.split(".")[0] == "initial"
+        return self.within == "gain" or self.within.split(".")[0] == "initial"
 
     def read(self, answer: Answer) -> NDArray[np.float64]:
-        """The number, of the shape of the grid; an array has its own axes after those."""
+        """The number, of the shape of the grid; an array has its own axes after those.
+
+        NaN where theory is read for a number of the tangent kernel.
+        """
+        if self.tangent and answer.source != "simulation":
+            if not (isinstance(answer, Spectrum) and _SPIKE.fullmatch(self.within)):
+                Quantity(self.within).read(answer)  # refuses a name that there is not
+            return np.full(answer.shape, np.nan)
         value: Any = answer
-        for part in self.path.split("."):
+        for part in self.within.split("."):
             try:
                 value = _step(value, part)
             except (AttributeError, KeyError, IndexError, ValueError):
@@ -58,7 +81,7 @@ class Quantity:
     def axes(self, answer: Answer) -> dict[str, Any]:
         """Further axes of an array and the points along them, which are the rows of a table."""
         shape = self.read(answer).shape[len(answer.shape) :]
-        dims, _ = answer._variables().get(self.path, ((), None))
+        dims, _ = answer._variables().get(self.within, ((), None))
         names = dims[len(answer.dims) :] or tuple(f"axis {n}" for n in range(len(shape)))
         points = answer._axes()
         return {name: points.get(name, np.arange(n)) for name, n in zip(names, shape)}
@@ -79,10 +102,12 @@ class Quantity:
         return np.broadcast_to(value.max(axis=extra, keepdims=True), value.shape)
 
     def _refuse(self, answer: Answer) -> NoReturn:
+        known = _paths(answer)
+        if not known:
+            allowed = f"left out: {answer.source} has no spike for this problem"
+            raise InvalidProblem("quantities", self.path, allowed)
         kind = f"{answer._kind()} ({answer.source})"
-        raise InvalidProblem(
-            "quantities", self.path, f"{suggest(self.path, _paths(answer))} in a {kind}"
-        )
+        raise InvalidProblem("quantities", self.path, f"{suggest(self.path, known)} in a {kind}")
 
 
 def _step(value: Any, part: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 
     from giantsteps.answers import Answer
     from giantsteps.comparison import Comparison
-
-__all__ = [
-    "ComparisonDisplay",
-    "Series",
-    "draw_curve",
-    "draw_floor",
-    "draw_points",
-    "horizontal_axis",
-]
 
 Array = NDArray[np.float64]
 
@@ -120,7 +111,7 @@ class ComparisonDisplay(AxesDisplay):
         y_label: str,
         legend_title: str = "",
         floor: float | None = None,
-        floor_label: str = "linear floor",
+        floor_label: str = "kernel floor",
         steps: str = "step",
         title: str = "",
         nameless: str = "theory and simulation",
@@ -140,7 +131,7 @@ class ComparisonDisplay(AxesDisplay):
         before: bool = True,
         curve: Answer | Sequence[Answer] | None = None,
         floor: float | None = None,
-        floor_label: str = "linear floor",
+        floor_label: str = "kernel floor",
         title: str = "",
         **options: Any,
     ) -> ComparisonDisplay:
@@ -156,7 +147,8 @@ class ComparisonDisplay(AxesDisplay):
         quantity : str, optional
             What to draw, the first that was compared (``"test"``) unless given.
         before : bool
-            Draw ``"initial.test"`` beside ``"test"`` if it was compared.
+            Draw ``"initial.test"`` beside ``"test"`` if it was compared. ``"tangent.test"`` is
+            drawn beside it, too.
         curve : Answer or sequence of Answer, optional
             Answers of theory over the same axes, finer along ``x``, one per size: for smooth
             lines.
@@ -173,6 +165,10 @@ class ComparisonDisplay(AxesDisplay):
         earlier = f"initial.{quantity}"
         if before and earlier in comparison.quantities:
             series += _series(comparison, earlier, x, curve, before=True)
+        beside = f"tangent.{quantity}"
+        if beside in comparison.quantities:
+            named = _series(comparison, beside, x, curve)
+            series += [replace(one, label=_tangent(one.label)) for one in named]
         others = _others(comparison, quantity, x)
         display = cls(
             series=series,
@@ -215,7 +211,7 @@ class ComparisonDisplay(AxesDisplay):
                     "marker": markers[series.label],
                     "markerfacecolor": "white" if series.before else colour,
                     "markeredgewidth": 0.8,
-                    "linestyle": _DOTTED if series.before and not shared else "solid",
+                    "linestyle": _line(series, shared),
                 }
             )
         return looks
@@ -343,6 +339,18 @@ def _rows(values: Any, axis: int) -> Array:
     """One row for each combination of the other axes."""
     moved = np.moveaxis(np.asarray(values, dtype=float), axis, -1)
     return moved.reshape(-1, moved.shape[-1])
+
+
+def _line(series: Series, shared: bool) -> Any:
+    """None where there is no theory to draw."""
+    if np.isnan(series.curve).all():
+        return "none"
+    return _DOTTED if series.before and not shared else "solid"
+
+
+def _tangent(label: str) -> str:
+    """Name of a curve of the tangent kernel, which is simulated only."""
+    return f"{label}, tangent kernel" if label else "tangent kernel (simulation)"
 
 
 def _name(dims: Sequence[str], values: Sequence[Any]) -> str:

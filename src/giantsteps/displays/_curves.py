@@ -14,8 +14,6 @@ from giantsteps.errors import InvalidProblem
 if TYPE_CHECKING:
     from giantsteps.answers import Answer
 
-__all__ = ["curves"]
-
 
 def curves(
     answer: Answer, x: str | None = None, quantity: str | None = None, **options: Any

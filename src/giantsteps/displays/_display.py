@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AxesDisplay", "Display"]
-
 
 class Display:
     """A drawing that can be saved once ``plot`` has set ``figure_``."""

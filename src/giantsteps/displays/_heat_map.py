@@ -16,8 +16,6 @@ from giantsteps.displays._display import Display
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["HeatMapDisplay"]
-
 Array = NDArray[np.float64]
 
 
@@ -40,14 +38,6 @@ class HeatMapDisplay(Display):
     ax_ : Axes, or list of Axes where there are several panels
     figure_
         Set by `plot`.
-
-    Examples
-    --------
-    >>> x = np.linspace(0.0, 1.0, 4)
-    >>> maps = {"theory": np.outer(x, x), "simulation": np.outer(x, x) + 0.01}
-    >>> display = HeatMapDisplay(x=x, y=x, panels=maps, x_label="x", y_label="y", label="R").plot()
-    >>> [ax.get_title() for ax in display.ax_]
-    ['theory', 'simulation']
     """
 
     ax_: Axes | list[Axes]

@@ -16,8 +16,6 @@ from giantsteps.errors import InvalidProblem
 if TYPE_CHECKING:
     from giantsteps.answers import LearnedFunction
 
-__all__ = ["LearnedFunctionDisplay"]
-
 Array = NDArray[np.float64]
 
 _X_LABELS = {

@@ -17,18 +17,16 @@ from giantsteps.errors import InvalidProblem
 if TYPE_CHECKING:
     from giantsteps.problem import Problem
 
-__all__ = ["CriticalLine", "PhaseDiagramDisplay"]
-
 Array = NDArray[np.float64]
 
 #: Name of a line → quantity, level and label.
 _LINES: dict[str, tuple[str, float | str, str]] = {
-    "floor": ("test", "floor", "$R$ = linear floor"),
+    "floor": ("test", "floor", "$R$ = kernel floor"),
     "gain": ("gain", 0.0, "$R_1 = R_0$"),
     "critical rate": ("rate over critical", 1.0, "spike leaves the bulk"),
 }
 _LABELS = {
-    "gain over floor": r"linear floor $-$ test error $R$",
+    "gain over floor": r"kernel floor $-$ test error $R$",
     "rate over critical": r"$\eta/\eta_c$",
 }
 #: Quantities whose sign matters: the map is centred at zero.
@@ -46,12 +44,6 @@ class CriticalLine:
         Its name in the legend.
     pieces : tuple of ndarray
         Each of shape (points, 2).
-
-    Examples
-    --------
-    >>> line = CriticalLine("floor", (np.array([[1.0, 2.0], [3.0, 4.0]]),))
-    >>> line.label, line.pieces[0].shape
-    ('floor', (2, 2))
     """
 
     label: str
@@ -139,7 +131,7 @@ class PhaseDiagramDisplay(AxesDisplay):
             ``"test"``, ``"gain"`` (over initialisation), ``"gain over floor"``, or another one of
             ``theory.crossing``.
         lines : sequence
-            ``"floor"`` (where the test error passes the linear floor), ``"gain"`` (where the step
+            ``"floor"`` (where the test error passes the kernel floor), ``"gain"`` (where the step
             stops paying), ``"critical rate"`` (where the spike leaves the bulk of the weights),
             or a number: a level of the quantity.
         d : int, optional
@@ -148,8 +140,7 @@ class PhaseDiagramDisplay(AxesDisplay):
             For `plot`: ``ax``, ``width``, ``height``.
         """
         from giantsteps.problem import Grid
-        from giantsteps.theory import level_curves
-        from giantsteps.theory.search.quantity import values_of
+        from giantsteps.theory import level_curves, values_of
 
         wanted = [_line(line, quantity) for line in lines]
         grid = Grid(problem, {y: np.asarray(y_values), x: np.asarray(x_values)})

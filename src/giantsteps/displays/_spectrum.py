@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from giantsteps.answers import Spectrum
     from giantsteps.laws import Law
 
-__all__ = ["SpectrumDisplay", "SpikeMark"]
-
 Array = NDArray[np.float64]
 
 _FAR = 1.2  # spikes further than this many widths of the bulk above its edge get their own panel
@@ -57,14 +55,6 @@ class SpikeMark:
         Squared cosine; NaN if it is not known.
     degree : int or None
         Of the polynomial it carries, written above a predicted spike.
-
-    Examples
-    --------
-    >>> from giantsteps.laws import MarchenkoPastur
-    >>> mark = SpikeMark(value=3.5, overlap=0.6)
-    >>> law = MarchenkoPastur(2.0).singular_values()
-    >>> SpectrumDisplay(law=law, predicted=[mark]).plot().predicted[0].overlap
-    0.6
     """
 
     value: float

@@ -18,8 +18,6 @@ from giantsteps.gaussian import hermite_coefficients
 if TYPE_CHECKING:
     from giantsteps.answers import Risk
 
-__all__ = ["StaircaseDisplay", "StaircaseSeries"]
-
 Array = NDArray[np.float64]
 
 _EXPONENT = "steps.0.exponent"
@@ -42,12 +40,6 @@ class StaircaseSeries:
         The limit, constant between two thresholds.
     points_x, mean, standard_error : ndarray
         Simulation.
-
-    Examples
-    --------
-    >>> series = StaircaseSeries(label="500", x=np.array([0.1, 0.3]), curve=np.array([0.2, 0.1]))
-    >>> series.curve.size, series.mean.size
-    (2, 0)
     """
 
     label: str

@@ -14,20 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "DOUBLE",
-    "GREY",
-    "MARKERS",
-    "PALETTE",
-    "SINGLE",
-    "STYLE",
-    "colours",
-    "label",
-    "new_axes",
-    "save",
-    "style",
-]
-
 #: Width of one column of a paper, in inches.
 SINGLE = 3.25
 #: Width of both columns of a paper, in inches.
@@ -164,15 +150,10 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
 
 
 def label(path: str, question: str = "") -> str:
-    """The axis label of a field or of a question's quantity, in words.
-
-    Examples
-    --------
-    >>> label("spikes.0.value", "weights")
-    'largest singular value $s_{1}(W)$'
-    >>> label("initial.train")
-    'training error before the steps'
-    """
+    """The axis label of a field or of a question's quantity, in words."""
+    if path.startswith("tangent.") or question == "tangent_risk":
+        kernel = question.removeprefix("tangent_")
+        return f"{label(path.removeprefix('tangent.'), kernel)} with the tangent kernel"
     for pattern, text in _LABELS.items():
         match = re.fullmatch(pattern, path)
         if match:

@@ -1,4 +1,4 @@
-"""Two steps: the weights after each, how many outliers, and what reusing the batch does."""
+"""Two steps: how many outliers there are, and what reusing the batch does."""
 
 from __future__ import annotations
 
@@ -11,101 +11,17 @@ from giantsteps.answers import require
 from giantsteps.displays import _style
 from giantsteps.displays._comparison import ComparisonDisplay, Series
 from giantsteps.displays._display import AxesDisplay, Display
-from giantsteps.displays._spectrum import SpectrumDisplay
 from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from giantsteps.answers import OutlierCount, Spectrum
+    from giantsteps.answers import OutlierCount
     from giantsteps.comparison import Comparison
-
-__all__ = ["OutlierMapDisplay", "ReuseDisplay", "StepsDisplay"]
 
 _EXPONENTS = ("steps.0.exponent", "steps.1.exponent")
 _EXPONENT_LABELS = (r"first exponent $e_1$", r"second exponent $e_2$")
 _MANY = 7  # counts from here on share a colour
-
-
-class _RowDisplay(Display):
-    """Panels side by side."""
-
-    axes_: tuple[Axes, ...]
-
-    @property
-    def ax_(self) -> Axes:
-        """The first panel."""
-        return self.axes_[0]
-
-    def _row(self, count: int, width: float, height: float | None) -> None:
-        pyplot = require("matplotlib.pyplot", "a figure", "plot")
-        size = (width, width / count * 0.8 if height is None else height)
-        self.figure_, axes = pyplot.subplots(1, count, figsize=size, layout="constrained")
-        self.axes_ = tuple(np.atleast_1d(axes))
-
-
-class StepsDisplay(_RowDisplay):
-    """Singular values of the weights after each step side by side, with predicted outliers.
-
-    Parameters
-    ----------
-    theory : sequence of Spectrum
-        Of the weights after the first step, after the second, ….
-    simulation : sequence of Spectrum, or of sequences of them
-        The same, simulated; several seeds are pooled.
-
-    Attributes
-    ----------
-    panels : tuple of SpectrumDisplay
-        One a step.
-    axes_, ax_, figure_
-        Set by `plot`.
-
-    References
-    ----------
-    theory §7; moniri2026.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import simulation, theory
-    >>> problem = gs.Problem(activation=gs.centered("relu"), teacher="sin", width=1.5, steps=[
-    ...     gs.Step(samples=2, rate=1, exponent=0.5), gs.Step(samples=2, rate=1, exponent=0.5)])
-    >>> run, d = simulation.run(problem, 100, seed=0), 100
-    >>> after = [problem.replace({"steps": problem.steps[:1]}), problem]
-    >>> display = StepsDisplay(
-    ...     theory=[theory.weights(p, d=d) for p in after],
-    ...     simulation=[run.after(1).weights(), run.weights()]).plot()
-    >>> [ax.get_title() for ax in display.axes_]
-    ['after step 1', 'after step 2']
-    """
-
-    panels: tuple[SpectrumDisplay, ...]
-
-    def __init__(
-        self,
-        *,
-        theory: Sequence[Spectrum],
-        simulation: Sequence[Spectrum | Sequence[Spectrum]] | None = None,
-    ) -> None:
-        if simulation is not None and len(simulation) != len(theory):
-            raise InvalidProblem("simulation", len(simulation), f"{len(theory)} spectra")
-        self.theory = tuple(theory)
-        self.simulation = None if simulation is None else tuple(simulation)
-
-    def plot(self, *, width: float = _style.DOUBLE, height: float | None = None) -> StepsDisplay:
-        """Draw on a new figure of the given width in inches."""
-        simulated = self.simulation or (None,) * len(self.theory)
-        with _style.style():
-            self._row(len(self.theory), width, height)
-        self.panels = tuple(
-            SpectrumDisplay.from_spectra(spectrum, found, ax=ax)
-            for spectrum, found, ax in zip(self.theory, simulated, self.axes_)
-        )
-        with _style.style():
-            for number, ax in enumerate(self.axes_, 1):
-                ax.set_title(f"after step {number}")
-        return self
 
 
 class OutlierMapDisplay(AxesDisplay):
@@ -178,7 +94,7 @@ class OutlierMapDisplay(AxesDisplay):
             self.ax_.plot(first, k * (0.5 - first), color="black", linewidth=0.7)
 
 
-class ReuseDisplay(_RowDisplay):
+class ReuseDisplay(Display):
     """Risk and overlap against the samples of the steps, fresh and reused, side by side.
 
     Parameters
@@ -212,6 +128,12 @@ class ReuseDisplay(_RowDisplay):
     """
 
     panels: tuple[ComparisonDisplay, ...]
+    axes_: tuple[Axes, ...]
+
+    @property
+    def ax_(self) -> Axes:
+        """The first panel."""
+        return self.axes_[0]
 
     def __init__(self, *, risk: Sequence[Series], overlap: Sequence[Series]) -> None:
         self.risk, self.overlap = tuple(risk), tuple(overlap)
@@ -255,8 +177,11 @@ class ReuseDisplay(_RowDisplay):
 
     def plot(self, *, width: float = _style.DOUBLE, height: float | None = None) -> ReuseDisplay:
         """Draw on a new figure of the given width in inches."""
+        pyplot = require("matplotlib.pyplot", "a figure", "plot")
+        size = (width, width / 2 * 0.8 if height is None else height)
         with _style.style():
-            self._row(2, width, height)
+            self.figure_, axes = pyplot.subplots(1, 2, figsize=size, layout="constrained")
+        self.axes_ = tuple(axes)
         shown = []
         names = ("test", "spikes.0.overlap")
         for ax, series, name in zip(self.axes_, (self.risk, self.overlap), names):

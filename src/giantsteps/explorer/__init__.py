@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from giantsteps.explorer._launch import Explorer, explore
+from giantsteps.explorer._launch import Explorer as Explorer
+from giantsteps.explorer._launch import explore
 from giantsteps.explorer._launch import serve as serve
 
-__all__ = ["Explorer", "explore"]
+__all__ = ["explore"]

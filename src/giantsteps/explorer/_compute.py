@@ -23,8 +23,6 @@ from giantsteps.explorer._requests import (
 from giantsteps.explorer._take import as_command, as_python
 from giantsteps.problem import Grid, Problem
 
-__all__ = ["OPERATIONS", "compute", "plain", "problem_error", "warm_up"]
-
 #: Points of the drawn density of a bulk, per interval of its support.
 DENSITY_POINTS = 160
 #: Hermite coefficients that are shown, from degree zero.

@@ -8,8 +8,6 @@ from typing import Any
 from giantsteps.functions import centered
 from giantsteps.problem import Init, Problem, Ridge, Step
 
-__all__ = ["DEFAULT", "GALLERY", "Start"]
-
 #: Where the explorer starts: one giant step, and a constant second layer, for which theory is fast
 #: enough to follow a slider.
 DEFAULT = Problem(
@@ -47,13 +45,7 @@ class Start:
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for the page."""
-        return {
-            "figure": self.figure,
-            "title": self.title,
-            "sentence": self.sentence,
-            "problem": self.problem.to_data(),
-            "view": self.view,
-        }
+        return {**vars(self), "problem": self.problem.to_data()}
 
 
 _QUADRATIC = centered("tanh(x) + 0.6*tanh(x)**2")

@@ -21,8 +21,6 @@ from giantsteps.errors import GiantstepsError, InvalidProblem
 if TYPE_CHECKING:
     from giantsteps.problem import Problem
 
-__all__ = ["Explorer", "explore", "serve"]
-
 #: Bytes of the token; nobody guesses so many.
 _TOKEN = 24
 

@@ -23,8 +23,6 @@ from giantsteps.campaign import processors
 from giantsteps.errors import GiantstepsError
 from giantsteps.explorer import _compute
 
-__all__ = ["Busy", "Pool", "TooLong"]
-
 #: Seconds of work after which a request counts as long; waiting for a processor is not work.
 PATIENCE = 0.4
 #: Seconds that a request nobody waits for any more may still take before its process is ended.

@@ -12,23 +12,6 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem, integer, suggest
 from giantsteps.questions import Question, names, question
 
-__all__ = [
-    "BODY",
-    "CELLS",
-    "LARGEST_D",
-    "LARGEST_NETWORK",
-    "LINES",
-    "SEEDS",
-    "STEPS",
-    "TEXT",
-    "Ask",
-    "Plane",
-    "Simulation",
-    "check_function_text",
-    "keys",
-    "read_problem",
-]
-
 #: Largest body of a request, in bytes.
 BODY = 65_536
 #: Most problems of one grid.

@@ -11,8 +11,6 @@ from giantsteps.problem import BATCHES, INPUTS, LOSSES, OUTPUTS, RULES, WEIGHTS,
 from giantsteps.questions import QUESTIONS, RUN_OPTIONS, Question
 from giantsteps.theory import QUANTITIES
 
-__all__ = ["schema"]
-
 #: Fields that take one of a few names.
 _CHOICES: dict[str, tuple[str, ...]] = {
     "steps.batch": BATCHES,
@@ -29,12 +27,6 @@ def schema(time_limit: float) -> dict[str, Any]:
 
     ``ask`` is a JSON Schema (2020-12) of the body of ``POST ask``; ``questions`` has the rows of
     the registry.
-
-    Examples
-    --------
-    >>> found = schema(60.0)
-    >>> "risk" in found["ask"]["properties"]["question"]["enum"]
-    True
     """
     problem = _problem()
     return {

@@ -30,8 +30,6 @@ from giantsteps.explorer._schema import schema
 from giantsteps.explorer._simulations import AlreadyRunning, Jobs, default_store
 from giantsteps.explorer._tour import TOUR
 
-__all__ = ["Settings", "application"]
-
 PAGE = Path(__file__).parent / "page"
 #: Files of the page that may be fetched: everything below `PAGE`, by name.
 FILES = {path.relative_to(PAGE).as_posix(): path for path in PAGE.rglob("*") if path.is_file()}

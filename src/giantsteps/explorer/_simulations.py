@@ -18,8 +18,6 @@ from giantsteps.campaign import Cells, Store, Workers, WorkersGone
 from giantsteps.errors import GiantstepsError
 from giantsteps.explorer._requests import Simulation
 
-__all__ = ["AlreadyRunning", "Job", "Jobs", "default_store"]
-
 #: Bars of a histogram of simulated values.
 BARS = 60
 #: Finished jobs whose results are remembered; the networks themselves stay in the store.
@@ -171,21 +169,36 @@ class Job:
 def _result(parts: Sequence[Cells], store: Store) -> dict[str, Any]:
     """Means and standard errors over the seeds; of a bulk, its histogram."""
     after = parts[-1]
-    found = {
+    found: dict[str, Any] = {
         "question": after.question.name,
         "coords": {path: values.tolist() for path, values in after.grid.coords.items()},
         "numbers": _numbers(after, store),
         "initial": _numbers(parts[0], store) if len(parts) > 1 else {},
     }
+    if len(parts) > 1:
+        found["numbers"] |= _gain(parts, store)
     bulk = campaign.read_table(after, store, bulk=True).get("bulk")
     if bulk is not None:
         found["histogram"] = _histogram(bulk[1])
     return found
 
 
+def _gain(parts: Sequence[Cells], store: Store) -> dict[str, Any]:
+    """What the steps gain in test error, network by network."""
+    before, after = (campaign.read_table(part, store).get("test") for part in parts)
+    if before is None or after is None:
+        return {}
+    return _means({"gain": (after[0], before[1] - after[1])})
+
+
 def _numbers(cells: Cells, store: Store) -> dict[str, Any]:
+    return _means(campaign.read_table(cells, store))
+
+
+def _means(table: campaign.Table) -> dict[str, Any]:
+    """Means and standard errors over the seeds, by name."""
     numbers = {}
-    for name, (dims, values) in campaign.read_table(cells, store).items():
+    for name, (dims, values) in table.items():
         seeds = dims.index("seed")
         mean, error, count = campaign.mean_and_error(values, axis=seeds)
         kept = [dim for dim in dims if dim != "seed"]

@@ -9,8 +9,6 @@ from typing import Any
 
 from giantsteps.problem import Problem
 
-__all__ = ["as_command", "as_python"]
-
 #: Field of a problem → flag of the command line; the rest goes through ``--set``.
 _FLAGS = {
     "activation": "--activation",
@@ -25,27 +23,7 @@ _FLAGS = {
 
 
 def as_python(problem: Problem, question: str, d: int | None) -> str:
-    """A script that states the problem and asks the question.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.5)
-    >>> print(as_python(problem, "weights", 500))
-    import giantsteps as gs
-    from giantsteps import theory
-    <BLANKLINE>
-    problem = gs.Problem(
-        activation='tanh',
-        teacher='sin',
-        width=1.5,
-        noise_variance=0.0,
-        steps=[],
-        init=gs.Init(weights='gaussian', second_layer='gaussian'),
-    )
-    answer = theory.weights(problem, d=500)
-    print(answer)
-    """
+    """A script that states the problem and asks the question."""
     data = problem.to_data()
     lines = []
     for name, value in data.items():
@@ -80,16 +58,7 @@ def _call(kind: str, fields: Mapping[str, Any]) -> str:
 
 
 def as_command(problem: Problem, question: str, d: int | None) -> str:
-    """The same as a command line.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> problem = gs.Problem(activation="tanh(2*x)", teacher="sin", width=1.5)
-    >>> print(as_command(problem, "weights", None))
-    giantsteps predict --activation 'tanh(2*x)' --teacher sin --width 1.5 \\
-        --noise-variance 0.0 --weights gaussian --second-layer gaussian --question weights
-    """
+    """The same as a command line."""
     words: list[list[str]] = []
     for path, value in _leaves(problem.to_data()):
         if path == "steps":

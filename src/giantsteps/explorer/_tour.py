@@ -8,8 +8,6 @@ from typing import Any
 from giantsteps.explorer._gallery import DEFAULT
 from giantsteps.problem import Init, Problem, Ridge, Step, Vocabulary
 
-__all__ = ["TOUR", "Stop"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:
@@ -35,13 +33,7 @@ class Stop:
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for the page."""
-        return {
-            "title": self.title,
-            "text": self.text,
-            "panel": self.panel,
-            "problem": self.problem.to_data(),
-            "view": self.view,
-        }
+        return {**vars(self), "problem": self.problem.to_data()}
 
 
 def _small(rate: float) -> Problem:

@@ -12,9 +12,12 @@ from giantsteps.figures import (
     _own_practice,
     _own_steps,
 )
-from giantsteps.figures._figure import FIGURES, Figure, Made, Size, published
+from giantsteps.figures._figure import FIGURES, published
+from giantsteps.figures._figure import Figure as Figure
+from giantsteps.figures._figure import Made as Made
+from giantsteps.figures._figure import Size as Size
 
-__all__ = ["FIGURES", "Figure", "Made", "Size", "published"]
+__all__ = ["FIGURES", "published"]
 
 _MODULES = (
     _ba2022,

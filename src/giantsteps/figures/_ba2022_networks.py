@@ -44,7 +44,7 @@ def aligned(draft: Draft, d: int, steps: int) -> Drawing:
     )
     draft.noted(problem)
     (network,) = draft.simulations.computed(neurons, problem, d=d, seeds=1).value
-    label = (r"along the teacher $\langle w, \beta_*\rangle$", "at right angles to it")
+    label = (r"along the teacher $\langle w, \beta_*\rangle$", "orthogonal to it")
     drawing, (left, middle, right) = draft.axes(
         label, (label[0], ""), ("number of steps $t$", "loss on the batch"), height=2.2
     )
@@ -110,6 +110,57 @@ def kernels(draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: in
     draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
     logarithmic(ax)
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return drawing
+
+
+@figure(
+    "ba2022-tangent",
+    "Test error with the conjugate and the tangent kernel (settings chosen here)",
+    caption="erf network and erf teacher, N/d = 2, noise of standard deviation 0.1, "
+    "λ = {penalty:g}: ridge regression with the features of the network (conjugate kernel) and "
+    "with those of its tangent kernel, before and after one step on 8d samples, d = {d}, {seeds} "
+    "networks per point. Left: η = 2, a step of order one; right: η = 2 N^(1/2), a giant step. "
+    "Theory does not cover the tangent kernel. Dashed: the floor of rotation-invariant kernels.",
+    chosen="everything.",
+    references=_PAPER,
+    smoke={"d": 30, "seeds": 2, "samples": (1.0, 3.0), "fine": 3, "penalty": 0.1},
+    quick={"d": 150, "seeds": 5, "samples": (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0), "fine": 40},
+    paper={"d": 400, "seeds": 20},
+)
+def tangent(
+    draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: int, penalty: float
+) -> Drawing:
+    base = Problem(
+        activation="erf",
+        teacher="erf",
+        noise_variance=0.01,
+        width=2.0,
+        steps=[Step(samples=8.0, rate=2.0)],
+        readout=Ridge(samples=1.0, penalty=penalty),
+    )
+    steps = [base.replace({"steps.0.exponent": exponent}) for exponent in (0.0, 0.5)]
+    labels = (r"samples $\alpha = n/d$", r"test error $R$")
+    drawing, axes = draft.axes(labels, labels, height=2.8, sharey=True)
+    kernels = {"risk": "conjugate kernel", "tangent_risk": "tangent kernel"}
+    x = np.geomspace(min(samples), max(samples), fine)
+    for ax, problem in zip(axes, steps):
+        grid = Grid(problem, {"readout.samples": samples})
+        found = {
+            name: draft.measure(grid, name, d=d, seeds=seeds)
+            for kernel in kernels
+            for name in (f"{kernel}.initial.test", f"{kernel}.test")
+        }
+        answer = draft.stated(theory.risk(Grid(problem, {"readout.samples": x}), d=d))
+        assert answer.initial is not None
+        curves = {"risk.initial.test": answer.initial.test, "risk.test": answer.test}
+        for number, (name, points) in enumerate(found.items()):
+            kernel, _, when = name.partition(".")
+            label = f"{kernels[kernel]}, {'after' if when == 'test' else 'before'}"
+            curve = (x, curves[name]) if name in curves else None
+            draft.pair(ax, label, number, curve, (samples, points))
+        draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
+        logarithmic(ax)
+    axes[0].legend()
     return drawing
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawing
 
-__all__ = ["Draft", "logarithmic"]
-
 #: Whatever NumPy and matplotlib read as numbers: arrays, lists of leaves, single numbers.
 Values: TypeAlias = Any
 
@@ -49,8 +47,8 @@ class Draft:
         What was asked of networks.
     rows : list of dict
         Every plotted point: panel, series, source, x, y, standard error.
-    problems : dict
-        Every problem that was asked about, by its content.
+    problems, theory : dict
+        Every problem that was simulated, and that theory was asked about, by its content.
     violated, references : dict
         Assumptions of the theory that a problem leaves, and papers, each once.
     panels : dict
@@ -60,6 +58,7 @@ class Draft:
     simulations: Simulations
     rows: list[dict[str, Any]] = field(default_factory=list)
     problems: dict[str, Problem | Grid] = field(default_factory=dict)
+    theory: dict[str, Problem | Grid] = field(default_factory=dict)
     violated: dict[str, None] = field(default_factory=dict)
     references: dict[str, None] = field(default_factory=dict)
     panels: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -71,11 +70,11 @@ class Draft:
         self.violated |= dict.fromkeys(answer.violated)
         self.references |= dict.fromkeys(answer.references)
         if isinstance(answer.problem, (Problem, Grid)):
-            self.noted(answer.problem)
+            self.theory.setdefault(answer.problem.content_hash, answer.problem)
         return answer
 
     def noted(self, problem: Problem | Grid) -> None:
-        """Remember a problem for the settings beside the figure."""
+        """Remember a simulated problem for the settings beside the figure."""
         self.problems.setdefault(problem.content_hash, problem)
 
     def measure(

@@ -8,20 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import tomli_w
-
 from giantsteps.answers import bibtex, require, to_csv
 from giantsteps.campaign import Progress
 from giantsteps.displays import save, style
 from giantsteps.errors import InvalidProblem
 from giantsteps.figures._draft import Draft
+from giantsteps.figures._settings import short_problems, short_toml
 from giantsteps.figures._simulations import Simulations
 from giantsteps.problem import suggest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
-
-__all__ = ["FIGURES", "Figure", "Made", "Size", "figure", "published"]
 
 #: How large: for tests, for a look, and as published.
 Size: TypeAlias = Literal["smoke", "quick", "paper"]
@@ -51,15 +48,6 @@ class Figure:
         Keywords of ``draw`` for each `Size`.
     draw : callable
         ``draw(draft, **settings)`` returns the matplotlib figure.
-
-    Examples
-    --------
-    >>> from giantsteps.figures import FIGURES
-    >>> figure = FIGURES["cui2024-2"]
-    >>> isinstance(figure, Figure), figure.references
-    (True, ('cui2024',))
-    >>> sorted(figure.settings), figure.settings["smoke"]["d"] < figure.settings["paper"]["d"]
-    (['paper', 'quick', 'smoke'], True)
     """
 
     name: str
@@ -146,15 +134,6 @@ class Made:
         Where it was written.
     files : list of Path
         What was written.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> from giantsteps.figures import FIGURES
-    >>> with TemporaryDirectory() as folder:
-    ...     made = FIGURES["moniri2026-count"].make("smoke", folder, formats=["png"])
-    >>> isinstance(made, Made), sorted(path.suffix for path in made.files)
-    (True, ['.csv', '.png', '.toml'])
     """
 
     figure: Figure
@@ -198,9 +177,7 @@ class Made:
             save(drawing, self._file(f"{name}.{suffix}"))
         rows = self.draft.rows
         to_csv({key: [row[key] for row in rows] for key in rows[0]}, self._file(f"{name}.csv"))
-        self._file(f"{name}.toml").write_text(
-            tomli_w.dumps(self.to_data(), multiline_strings=True), encoding="utf-8"
-        )
+        self._file(f"{name}.toml").write_text(short_toml(self.to_data()), encoding="utf-8")
 
     def _file(self, name: str) -> Path:
         self.files.append(self.folder / name)
@@ -218,7 +195,7 @@ class Made:
             "giantsteps": __version__,
             "settings": {key: _plain(value) for key, value in self.settings.items()},
             "panels": {k: {"x": x, "y": y} for k, (x, y) in self.draft.panels.items()},
-            "problems": [problem.to_data() for problem in self.draft.problems.values()],
+            "problems": short_problems(self.draft.problems.values(), self.draft.theory.values()),
             "citation": bibtex(self.references),
         }
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from giantsteps.campaign import mean_and_error
 
-__all__ = ["Measured"]
-
 Array = NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ from giantsteps.functions import Function
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem
 
-__all__ = ["covariance_gap", "direction_overlaps", "kernel_errors", "neurons"]
-
 Array = NDArray[np.float64]
 
 #: Penalties that a kernel may choose from, relative to the mean of its diagonal.

@@ -110,11 +110,9 @@ def count(draft: Draft, fine: int) -> Drawing:
 @figure(
     "moniri2026-overlap",
     "What a reused batch sees and a fresh one does not (settings chosen here)",
-    caption="Largest squared overlap with the teacher among the leading singular vectors of W₂ "
+    caption="Squared length of the teacher in the span of the two leading singular vectors of W₂ "
     "against the rate of both steps, e = (0.35, 0.45), teacher He₂/2 + He₃/√12, N = d, n₀ = 4d, "
-    "d = {d}, {seeds} "
-    "networks per point: fresh batches or one batch twice. The overlap of a network "
-    "is summed over its two leading singular vectors.",
+    "d = {d}, {seeds} networks per point: fresh batches or one batch twice.",
     chosen=f"{_CHOSEN} and d.",
     references=_PAPER,
     smoke={"d": 60, "seeds": 2, "rates": (3.0,), "fine": 1},
@@ -133,7 +131,7 @@ def overlap(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int)
     for number, (batch, name) in enumerate(_BATCHES.items()):
         curve = [_leading(draft, p, d) for p in problems(batch, x.tolist())]
         draft.pair(ax, name, number, (x, curve), (rates, found[number]))
-    ax.set_ylim(-0.02, 0.5)
+    ax.set_ylim(bottom=-0.01)
     ax.legend()
     return drawing
 

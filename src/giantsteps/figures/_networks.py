@@ -14,8 +14,6 @@ from giantsteps import simulation
 from giantsteps.problem import Problem
 from giantsteps.theory import risk_of_weights
 
-__all__ = ["leading_direction", "leading_vectors", "risk_of_its_weights", "spiked_ridge"]
-
 
 def leading_direction(
     problem: Problem, d: int, seed: int, *, device: str | None = None

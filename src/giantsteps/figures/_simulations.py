@@ -18,8 +18,6 @@ from giantsteps.errors import StoreError
 from giantsteps.problem import Grid, Problem
 from giantsteps.questions import QUESTIONS, Question
 
-__all__ = ["Pending", "Simulations"]
-
 Array = NDArray[np.float64]
 T = TypeVar("T")
 Some = TypeVar("Some", bound=Answer)

@@ -21,8 +21,6 @@ from ._expression import parse_atom
 from ._polynomial import with_simple_roots
 from ._tree import ADD, DIV, POW, SUB, Call, Const, Node, postorder, substitute
 
-__all__ = ["Edges"]
-
 Values = Callable[[np.ndarray], np.ndarray]
 
 GRID_STEP = 1 / 64

@@ -29,8 +29,6 @@ from ._tree import (
     substitute,
 )
 
-__all__ = ["differentiate", "expand"]
-
 ZERO, ONE = Const(0.0), Const(1.0)
 
 

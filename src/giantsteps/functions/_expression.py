@@ -36,8 +36,6 @@ from ._tree import (
     postorder,
 )
 
-__all__ = ["constant_value", "format_tree", "parse", "parse_atom", "resolve"]
-
 MAX_LENGTH = 1000
 MAX_DEPTH = 64
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9_+\-*/()., \t\r\n]")

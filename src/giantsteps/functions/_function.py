@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
@@ -15,21 +13,19 @@ from array_api_compat import array_namespace
 from ..errors import InvalidProblem
 from ._breakpoints import Edges
 from ._calculus import differentiate
-from ._expression import format_tree, parse
+from ._expression import format_tree
 from ._latex import latex
 from ._named import ALIASES, ATOMS, CONSTANTS
 from ._program import Program
 from ._tree import CENTERED, Call, Node, X, postorder
 from ._user import check_derivative, user_atom
 
-__all__ = ["Function", "Spec", "as_function", "centered"]
-
 # Breakpoints are looked for in the first of these [-r, r] that suffices.  Beyond 16 the normal
 # distribution has probability 1e-57, and beyond 39 its density is below the smallest double.
 REACHES = (16.0, 40.0)
 # A gap that does not shrink between two of these distances from a point is a jump.
 JUMP_DISTANCES = (1e-4, 1e-6, 1e-8, 1e-10)
-_MODULE = re.compile(r"(?!__)[A-Za-z_]\w*(\.(?!__)[A-Za-z_]\w*)*:(?!__)[A-Za-z_]\w*", re.ASCII)
+MODULE = re.compile(r"(?!__)[A-Za-z_]\w*(\.(?!__)[A-Za-z_]\w*)*:(?!__)[A-Za-z_]\w*", re.ASCII)
 _LABEL = re.compile(r"(?!__)[A-Za-z_]\w*", re.ASCII)
 
 
@@ -82,6 +78,8 @@ class Function:
             _check_name(name)
         slope: Any = derivative
         if isinstance(derivative, Function | str):
+            from ._specification import as_function
+
             slope = as_function(derivative, "derivative")._tree
         atom = user_atom(callable, name=name, derivative=slope, kinks=kinks, jumps=jumps)
         object.__setattr__(self, "_tree", Call(atom, (X,)))
@@ -107,6 +105,8 @@ class Function:
     def __reduce__(self) -> tuple[Callable[..., Function], tuple[Any, ...]]:
         if any(isinstance(node, Call) and node.atom.user for node in postorder(self._tree)):
             return Function._from_tree, (self._tree,)
+        from ._specification import as_function
+
         return as_function, (self.canonical,)
 
     def __repr__(self) -> str:
@@ -182,6 +182,7 @@ class Function:
         Examples
         --------
         >>> import numpy as np
+        >>> from giantsteps.functions import as_function
         >>> value, slope = as_function("tanh").with_derivative(np.zeros(2))
         >>> value.tolist(), slope.tolist()
         ([0.0, 0.0], [1.0, 1.0])
@@ -268,146 +269,14 @@ class Function:
         return self.canonical
 
 
-Spec = str | Mapping[str, Any] | Function | Callable[[Any], Any]
-
-
-def as_function(spec: Spec, field: str = "activation") -> Function:
-    """The function that a specification means.
-
-    Parameters
-    ----------
-    spec : str, mapping, Function or callable
-        A name (``"relu"``), an expression in x (``"max(x, x**2-1)"``), ``"module:attr"`` for a
-        function of your own (**this imports the module, and so runs its code**), the data of
-        `Function.to_data`, or a callable.
-    field : str
-        The field that the error names.
-
-    Raises
-    ------
-    InvalidProblem
-        When the specification means no function.
-
-    Examples
-    --------
-    >>> as_function("tanh(2*x) + 0.3*x**2").derivative.canonical
-    '2*(1 - tanh(2*x)**2) + 0.3*(2*x)'
-    >>> as_function({"name": "relu", "centered": True}).canonical
-    'centered(relu)'
-    >>> as_function("tanhh")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    giantsteps.errors.InvalidProblem: activation = 'tanhh': must be ...
-    """
-    if isinstance(spec, Function):
-        return spec
-    if isinstance(spec, str):
-        return _from_text(spec, field)
-    if isinstance(spec, Mapping):
-        return _from_mapping(spec, field)
-    if callable(spec):
-        return _own(spec, None, field)
-    raise InvalidProblem(field, spec, "a name, an expression in x, a Function or a callable")
-
-
-def centered(spec: Spec) -> Function:
-    """σ − E σ(z), z ~ N(0, 1); centring twice changes nothing.
-
-    Parameters
-    ----------
-    spec : str, mapping, Function or callable
-        What `as_function` reads.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> relu = centered("relu")
-    >>> relu.canonical, round(float(relu(0.0)), 6)  # −1/√(2π)
-    ('centered(relu)', -0.398942)
-    >>> centered(relu) == relu
-    True
-    """
-    function = as_function(spec)
-    if isinstance(function._tree, Call) and function._tree.atom == CENTERED:
-        return function
-    return Function._from_tree(Call(CENTERED, (function._tree,)))
-
-
 def _mean(tree: Node) -> float:
     from ..gaussian import moments
 
     return float(moments(Function._from_tree(tree)).mean)
 
 
-def _from_text(text: str, field: str) -> Function:
-    stripped = text.strip()
-    if len(stripped) < 1000 and ":" in stripped:
-        inner = stripped.removeprefix("centered(").removesuffix(")")
-        if _MODULE.fullmatch(stripped):
-            return _imported(stripped, field)
-        if _MODULE.fullmatch(inner) and stripped == f"centered({inner})":
-            return centered(_imported(inner, field))
-    return Function._from_tree(parse(text, field))
-
-
-def _from_mapping(data: Mapping[str, Any], field: str) -> Function:
-    allowed = {"name", "expression", "centered"}
-    keys = set(data)
-    text = data.get("name", data.get("expression"))
-    center = data.get("centered", False)
-    if not keys <= allowed or len(keys & {"name", "expression"}) != 1 or not isinstance(text, str):
-        raise InvalidProblem(
-            field, dict(data), 'a table with "name" or "expression" (a string), and "centered"'
-        )
-    if not isinstance(center, bool):
-        raise InvalidProblem(f"{field}.centered", center, "true or false")
-    function = _from_text(text, field)
-    return centered(function) if center else function
-
-
-def _imported(path: str, field: str) -> Function:
-    """The function behind "module:attr"."""
-    module_name, attribute = path.split(":")
-    try:
-        found = getattr(importlib.import_module(module_name), attribute)
-    except Exception as error:
-        raise InvalidProblem(
-            field, path, f"an importable function 'module:attr' ({type(error).__name__}: {error})"
-        ) from error
-    if isinstance(found, Function):
-        return _renamed(found, path)
-    if not callable(found):
-        raise InvalidProblem(field, path, "a function, not " + type(found).__name__)
-    return _own(found, path, field)
-
-
-def _own(callable: Callable[[Any], Any], name: str | None, field: str) -> Function:
-    """A callable that was given in place of a function."""
-    try:
-        return Function(callable, name=name)
-    except InvalidProblem as error:
-        reason = error.allowed
-        if "torch" in f"{type(callable).__module__} {getattr(callable, '__module__', '')} {error}":
-            reason = (
-                "a function of arrays of every library, which those of PyTorch are not: name it, "
-                'such as "relu", "gelu" or "tanh", or write an expression in x'
-            )
-        raise InvalidProblem(field, name or callable, reason) from error
-
-
-def _renamed(function: Function, path: str) -> Function:
-    """A Function found at module:attr, known by that path if it is a single callable."""
-    tree = function._tree
-    if isinstance(tree, Call) and tree.atom.user and tree.args == (X,):
-        return Function._from_tree(Call(replace(tree.atom, name=path), tree.args))
-    return function
-
-
 def _check_name(name: str) -> None:
-    if not isinstance(name, str) or not (_MODULE.fullmatch(name) or _is_label(name)):
+    if not isinstance(name, str) or not (MODULE.fullmatch(name) or _is_label(name)):
         raise InvalidProblem(
             "name", name, "'module:attr' or an identifier that is not a built-in name"
         )

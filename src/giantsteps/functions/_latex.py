@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ._tree import ADD, DIV, MUL, NEG, POW, SUB, Const, Node, Variable, postorder
 
-__all__ = ["latex"]
-
 #: Functions that LaTeX has a command for.
 _COMMANDS = {"arctan", "cos", "cosh", "exp", "log", "max", "min", "sin", "sinh", "tanh"}
 #: How tightly a text holds together: a sum, a product, a power or a call.

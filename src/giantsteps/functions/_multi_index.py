@@ -18,8 +18,6 @@ from ._tree import Call, Const, Node, Variable, postorder
 if TYPE_CHECKING:
     from ..gaussian import Rule
 
-__all__ = ["MultiIndex", "coordinates"]
-
 _MOST = 4
 _LANGUAGE = "an expression in x0, x1, … (such as 'tanh(x0) + 0.5*x0*x1'), or a callable"
 

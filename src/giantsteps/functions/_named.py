@@ -11,8 +11,6 @@ from . import _special as special
 from ._special import Standard
 from ._tree import CENTERED, Atom
 
-__all__ = ["ALIASES", "ATOMS", "CONSTANTS", "names"]
-
 PRIMITIVES = (
     # name, value, derivative
     Atom("abs", Standard("abs"), ("sign(x)",), kinks=(0.0,)),

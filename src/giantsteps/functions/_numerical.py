@@ -14,8 +14,6 @@ from numpy.polynomial.chebyshev import Chebyshev, chebpts1, chebvander
 
 from ..errors import InvalidProblem
 
-__all__ = ["NumericalDerivative", "numerical_derivative", "scan"]
-
 Value = Callable[[Any, Any], Any]  # value(xp, x)
 Values = Callable[[np.ndarray], np.ndarray]
 SIDE = 4  # points on each side of a difference

@@ -14,8 +14,6 @@ from numpy.polynomial import Polynomial
 from ._calculus import expand
 from ._tree import ADD, DIV, MUL, NEG, POW, SUB, Call, Const, Node, postorder
 
-__all__ = ["with_simple_roots"]
-
 MAX_DEGREE = 24
 Coefficients = tuple[Fraction, ...]  # of 1, x, x**2, ..., the last one not zero
 

@@ -12,8 +12,6 @@ from ._expression import constant_value
 from ._special import Standard
 from ._tree import CENTERED, Call, Const, Node, postorder, sub
 
-__all__ = ["Program", "primitive"]
-
 # Large NumPy arrays go through in blocks, so that intermediate values stay in the cache.
 BLOCK = 1 << 15
 

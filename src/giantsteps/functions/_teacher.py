@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from ._function import Function, Spec, as_function
+from ._function import Function
 from ._multi_index import MultiIndex, coordinates
-
-__all__ = ["SingleIndex", "Teacher", "as_teacher"]
+from ._specification import Spec, as_function
 
 
 @runtime_checkable
@@ -20,17 +19,6 @@ class Teacher(Protocol):
     ----------
     rank : int
         r, the number of directions.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> single, double = as_teacher("sin"), gs.MultiIndex("x0*x1", rank=2)
-    >>> isinstance(single, Teacher), single.rank, isinstance(double, Teacher), double.rank
-    (True, 1, True, 2)
     """
 
     @property
@@ -60,17 +48,6 @@ class SingleIndex:
     ----------
     rank : int
         One.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> teacher = SingleIndex("sin")
-    >>> teacher.rank, teacher(np.array([[0.5], [1.0]])).round(4)
-    (1, array([0.4794, 0.8415]))
     """
 
     link: Function
@@ -106,13 +83,6 @@ def as_teacher(spec: Spec | Teacher, field: str = "teacher") -> Teacher:
     ------
     InvalidProblem
         When the specification means no teacher.
-
-    Examples
-    --------
-    >>> as_teacher("tanh(2*x)").link.canonical
-    'tanh(2*x)'
-    >>> as_teacher({"expression": "x0*x1", "rank": 2}).rank
-    2
     """
     if isinstance(spec, SingleIndex | MultiIndex):
         return spec

@@ -14,31 +14,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
-__all__ = [
-    "ADD",
-    "CENTERED",
-    "DIV",
-    "MUL",
-    "NEG",
-    "POW",
-    "SUB",
-    "Atom",
-    "Call",
-    "Const",
-    "Node",
-    "Variable",
-    "X",
-    "add",
-    "div",
-    "integer_exponent",
-    "mul",
-    "neg",
-    "postorder",
-    "power",
-    "sub",
-    "substitute",
-]
-
 VARIABLES = ("x", "y", "z")
 
 

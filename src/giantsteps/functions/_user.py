@@ -12,8 +12,6 @@ from ..errors import InvalidProblem
 from ._numerical import numerical_derivative, scan
 from ._tree import Atom, Call, Node, X
 
-__all__ = ["check_derivative", "user_atom"]
-
 
 @dataclass(frozen=True)
 class Own:

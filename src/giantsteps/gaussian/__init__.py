@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
+from giantsteps.gaussian._hermite import Moments as Moments
 from giantsteps.gaussian._hermite import (
-    Moments,
     hermite_coefficients,
-    hermite_functions,
     hermite_tail,
     information_exponent,
     moments,
 )
-from giantsteps.gaussian._multivariate import (
-    coordinate_rule,
-    joint_rule,
-    pair_expectation,
-    split_rule,
-)
-from giantsteps.gaussian._quadrature import Rule, check_function, expectation, gauss_rule
-from giantsteps.gaussian._scales import hermite_at_scales
-from giantsteps.gaussian._smoothed import Smoothed, smoothed
+from giantsteps.gaussian._hermite import hermite_functions as hermite_functions
+from giantsteps.gaussian._multivariate import coordinate_rule as coordinate_rule
+from giantsteps.gaussian._multivariate import pair_expectation
+from giantsteps.gaussian._multivariate import split_rule as split_rule
+from giantsteps.gaussian._quadrature import Rule as Rule
+from giantsteps.gaussian._quadrature import check_function as check_function
+from giantsteps.gaussian._quadrature import expectation, gauss_rule
+from giantsteps.gaussian._scales import hermite_at_scales as hermite_at_scales
+from giantsteps.gaussian._smoothed import Smoothed as Smoothed
+from giantsteps.gaussian._smoothed import smoothed
 
 __all__ = [
-    "Moments",
-    "Rule",
-    "Smoothed",
-    "check_function",
-    "coordinate_rule",
     "expectation",
     "gauss_rule",
-    "hermite_at_scales",
     "hermite_coefficients",
-    "hermite_functions",
     "hermite_tail",
     "information_exponent",
-    "joint_rule",
     "moments",
     "pair_expectation",
     "smoothed",
-    "split_rule",
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.gaussian._quadrature import Piecewise, Rule, density, expectation, gauss_rule
+from giantsteps.gaussian._quadrature import Rule, density, expectation
 from giantsteps.gaussian._smoothed import smoothed
 
 if TYPE_CHECKING:
@@ -17,15 +17,11 @@ if TYPE_CHECKING:
 
     from giantsteps.functions import Function
 
-__all__ = ["coordinate_rule", "joint_rule", "pair_expectation", "split_rule"]
-
 #: Nodes on each axis by rank: Gauss–Hermite, and Gauss–Legendre on either side of zero.
 HERMITE = {1: 61, 2: 31, 3: 21, 4: 15}
 LEGENDRE = {1: 40, 2: 24, 3: 18}
-#: Widest panel and number of Gauss–Hermite nodes of a joint rule.
-JOINT_WIDTH, JOINT_NODES = 3.5, 40
 #: Nodes of a product rule that weigh less are left out.
-PRUNED, JOINT_PRUNED = 1e-16, 1e-19
+PRUNED = 1e-16
 
 
 @lru_cache(maxsize=64)
@@ -42,16 +38,6 @@ def split_rule(nodes: int = 20, reach: float = 6.0) -> Rule:
         On either side of zero.
     reach : float
         Where the rule ends.
-
-    References
-    ----------
-    theory §5b, §5c.
-
-    Examples
-    --------
-    >>> rule = split_rule(20, 6.0)
-    >>> rule.nodes.size, round(float(rule.mean(np.abs(rule.nodes))), 9)  # E |z| = √(2/π)
-    (40, 0.79788455)
     """
     x, w = np.polynomial.legendre.leggauss(nodes)
     right = reach * (1 + x) / 2
@@ -85,19 +71,6 @@ def coordinate_rule(rank: int, *, reach: float | None = None, nodes: int | None 
         8.5), for strong spikes, whose functions of k are steep.
     nodes : int, optional
         Nodes on an axis (Gauss–Hermite), or on either side of zero (with `reach`).
-
-    References
-    ----------
-    theory §5c.
-
-    Examples
-    --------
-    >>> rule = coordinate_rule(2)
-    >>> rule.nodes.shape
-    (585, 2)
-    >>> k = rule.nodes
-    >>> round(float(rule.mean(k[:, 0] ** 2 * k[:, 1] ** 4)), 9)  # E k₁² E k₂⁴
-    3.0
     """
     sizes = HERMITE if reach is None else LEGENDRE
     if rank not in sizes:
@@ -114,53 +87,6 @@ def _product(axes: list[Rule]) -> Rule:
     nodes = np.stack(np.meshgrid(*(axis.nodes for axis in axes), indexing="ij"), axis=-1)
     weights = reduce(np.multiply.outer, (axis.weights for axis in axes))
     return Rule(nodes.reshape(-1, len(axes)), weights.ravel())
-
-
-def joint_rule(
-    covariance: ArrayLike,
-    *functions: Function,
-    nodes: int = JOINT_NODES,
-    width: float = JOINT_WIDTH,
-) -> Rule:
-    """A rule for (u, v, …) ~ N(0, covariance), kink-aware in u, nodes of shape (K, r).
-
-    u runs over the lean kink-aware rule of the given functions of u; each further coordinate is
-    its mean given the earlier ones plus a deviation that runs over Gauss–Hermite nodes, so what is
-    integrated should be smooth in v, …: smooth it first (`smoothed`, `pair_expectation`) where it
-    is not. A coordinate that the earlier ones determine costs no nodes.
-
-    Parameters
-    ----------
-    covariance : array_like, shape (r, r)
-        Symmetric and positive semidefinite; Var u > 0.
-    *functions : Function
-        The functions of u, of any kinks, jumps and steepness, under the integral.
-    nodes : int
-        Gauss–Hermite nodes of each further coordinate.
-    width : float
-        Widest panel of u, in standard deviations.
-
-    References
-    ----------
-    theory §7.
-
-    Examples
-    --------
-    Of (u, v) with correlation 0.6, E |u| v² = √(2/π)(1 + 0.6²):
-
-    >>> from giantsteps.functions import as_function
-    >>> rule = joint_rule([[1.0, 0.6], [0.6, 1.0]], as_function("abs(x)"))
-    >>> u, v = rule.nodes.T
-    >>> round(float(rule.mean(np.abs(u) * v**2)), 12), round(float(np.sqrt(2 / np.pi)) * 1.36, 12)
-    (1.085123002692, 1.085123002692)
-    """
-    root = _root(covariance)
-    scaled = tuple(_scaled(function, root[0, 0]) for function in functions)
-    axes = [gauss_rule(*scaled, width=width).pruned(JOINT_PRUNED)]
-    for j in range(1, len(root)):
-        axes.append(_hermite_rule(nodes) if root[j, j] else Rule(np.zeros(1), np.ones(1)))
-    rule = _product(axes).pruned(JOINT_PRUNED)
-    return Rule(rule.nodes @ root.T, rule.weights)
 
 
 def pair_expectation(f: Function, g: Function, covariance: ArrayLike) -> float:
@@ -215,24 +141,6 @@ def _root(covariance: ArrayLike) -> np.ndarray:
     if not root.size or not root[0, 0]:
         raise InvalidProblem("covariance", covariance, allowed)
     return root
-
-
-@dataclass(frozen=True)
-class _Scaled:
-    """z ↦ f(s z)."""
-
-    function: Function
-    std: float
-
-    def __call__(self, z: np.ndarray) -> np.ndarray:
-        return self.function(self.std * z)
-
-    def breakpoints(self, lower: float, upper: float) -> np.ndarray:
-        return self.function.breakpoints(self.std * lower, self.std * upper) / self.std
-
-
-def _scaled(function: Function, std: float) -> Piecewise:
-    return function if std == 1 else _Scaled(function, float(std))
 
 
 @dataclass(frozen=True)

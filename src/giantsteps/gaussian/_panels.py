@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["NODES", "WEIGHTS", "Panels", "edges_of", "panel_nodes", "refine"]
-
 #: Nodes and weights of one panel, on [-1, 1].
 ORDER = 24
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(ORDER)

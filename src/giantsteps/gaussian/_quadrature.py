@@ -18,8 +18,6 @@ import numpy as np
 from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian._panels import WEIGHTS, Panels, edges_of, panel_nodes, refine
 
-__all__ = ["Piecewise", "Rule", "check_function", "evaluate", "expectation", "gauss_rule"]
-
 #: Error of a panel relative to ‖f‖ = (E f²)^½; the sum over panels stays below 1e-12.
 TOLERANCE = 1e-13
 #: The rule covers at least |z| ≤ REACH and never more than |z| ≤ FARTHEST (φ(38.6) underflows).
@@ -50,18 +48,6 @@ class Rule:
     nodes : ndarray, shape (K,) or (K, r)
     weights : ndarray, shape (K,)
         Include the density; they sum to one up to rounding.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> rule = gauss_rule()
-    >>> isinstance(rule, Rule), rule.nodes.shape == rule.weights.shape
-    (True, True)
-    >>> round(float(rule.mean(rule.nodes**4)), 12)  # E z⁴
-    3.0
     """
 
     nodes: np.ndarray
@@ -312,19 +298,6 @@ def check_function(function: Piecewise, field: str = "function") -> None:
     InvalidProblem
         With the given field, if f is complex, not finite where the Gaussian has weight, has no
         finite second moment, varies too fast to be integrated, or is constant.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> from giantsteps.functions import as_function
-    >>> check_function(as_function("exp(x**2/5)"))
-    >>> check_function(as_function("exp(x**2/3)"), field="teacher")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    giantsteps.errors.InvalidProblem: teacher = <Function exp(x**2/3)>: must be a function with ...
     """
     try:
         rule = gauss_rule(function)

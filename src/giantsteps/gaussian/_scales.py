@@ -8,8 +8,6 @@ from giantsteps.functions import Function
 from giantsteps.gaussian._hermite import hermite_functions
 from giantsteps.types import FloatArray
 
-__all__ = ["hermite_at_scales"]
-
 _REACH, _ORDER = 9.0, 20
 #: Panels have at most this width, in units of the smallest scale, and there are at most so many.
 _WIDTH, _PANELS = 1.0, 400
@@ -40,17 +38,6 @@ def hermite_at_scales(function: Function, scales: FloatArray, degree: int) -> Fl
         Positive.
     degree : int
         Highest k.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> from giantsteps.functions import as_function
-    >>> hermite_at_scales(as_function("x**2"), np.array([1.0, 2.0]), 2).round(6) + 0.0
-    array([[1.      , 0.      , 1.414214],
-           [4.      , 0.      , 5.656854]])
     """
     scales = np.asarray(scales, dtype=float)
     reach = _REACH * float(scales.max())

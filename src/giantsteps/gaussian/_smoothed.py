@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from giantsteps.functions import Function
 
-__all__ = ["Smoothed", "smoothed"]
-
 #: Cells that are resolved and cached together.
 BLOCK = 16
 MAX_PANELS = 4096
@@ -57,19 +55,6 @@ class Smoothed:
         μ₂² = E (f − E f − z E z f)² = E f² − (E f)² − (E z f)², without the cancellation.
     std : ndarray
         s.
-
-    References
-    ----------
-    theory §5c.
-
-    Examples
-    --------
-    >>> from giantsteps.functions import as_function
-    >>> found = smoothed(as_function("sin"), [0.0, 1.0], 0.5)
-    >>> isinstance(found, Smoothed), found.mean.shape
-    (True, (2,))
-    >>> (found.mean / np.exp(-0.125)).round(12)  # E sin(m + s z) = sin(m) exp(−s²/2)
-    array([0.        , 0.84147098])
     """
 
     mean: np.ndarray

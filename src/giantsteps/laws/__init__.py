@@ -1,20 +1,19 @@
 """Laws of eigenvalues and singular values, and the spikes that leave them."""
 
-from ._deformation import (
-    Outlier,
-    Outliers,
-    critical_strength,
-    generic_outlier,
-    outlier,
-    outliers,
-)
+from ._deformation import Outlier as Outlier
+from ._deformation import Outliers as Outliers
+from ._deformation import critical_strength, outlier, outliers
 from ._empirical import EmpiricalLaw
 from ._kernel_bulk import KernelBulk
 from ._law import Law
 from ._marchenko_pastur import MarchenkoPastur
 from ._profile import variance_profile
-from ._resolvent import g1, g1_prime, g2, g2_prime
-from ._sample_covariance import Population, SampleCovariance, Subordination
+from ._resolvent import g1, g2
+from ._resolvent import g1_prime as g1_prime
+from ._resolvent import g2_prime as g2_prime
+from ._sample_covariance import Population as Population
+from ._sample_covariance import SampleCovariance as SampleCovariance
+from ._sample_covariance import Subordination as Subordination
 from ._singular_values import SingularValues
 
 __all__ = [
@@ -22,18 +21,10 @@ __all__ = [
     "KernelBulk",
     "Law",
     "MarchenkoPastur",
-    "Outlier",
-    "Outliers",
-    "Population",
-    "SampleCovariance",
     "SingularValues",
-    "Subordination",
     "critical_strength",
     "g1",
-    "g1_prime",
     "g2",
-    "g2_prime",
-    "generic_outlier",
     "outlier",
     "outliers",
     "variance_profile",

@@ -1,4 +1,4 @@
-"""Finite-rank deformations of a random matrix: outlying singular values and their vectors."""
+"""Finite-rank deformations of a random matrix: outliers and their vectors (theory §2)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidProblem
-from ._sample_covariance import SampleCovariance, find_root
-
-__all__ = ["Outlier", "Outliers", "critical_strength", "generic_outlier", "outlier", "outliers"]
 
 
 class Outlier(NamedTuple):
@@ -24,18 +21,6 @@ class Outlier(NamedTuple):
         Squared cosines of its singular vectors with those of the deformation; 0 if absent.
     present : ndarray of bool
         Whether it leaves the bulk.
-
-    References
-    ----------
-    theory §2; benaych2012.
-
-    Examples
-    --------
-    >>> found = outlier(2.0, width=1.0)
-    >>> isinstance(found, Outlier), bool(found.present)
-    (True, True)
-    >>> float(found.value), float(found.left)  # (1 + θ²)/θ and 1 − 1/θ² at β = 1
-    (2.5, 0.75)
     """
 
     value: NDArray[Any]
@@ -57,20 +42,6 @@ class Outliers(NamedTuple):
         ``P @ left_vectors[:, j]`` and ``Q @ right_vectors[:, j]`` are the unit singular vectors
         of P Qᵀ; a direction e has squared cosine ``left[j] * (e @ P @ left_vectors[:, j])**2``
         with the j-th left outlier.
-
-    References
-    ----------
-    theory §2; benaych2012.
-
-    Examples
-    --------
-    Two orthogonal directions of strengths 3 and 1/2, one above and one below β^{1/4} = 1:
-
-    >>> found = outliers(np.eye(2), np.diag([9.0, 0.25]), width=1.0)
-    >>> isinstance(found, Outliers), found.strength, found.present
-    (True, array([3. , 0.5]), array([ True, False]))
-    >>> found.value.round(4)
-    array([3.3333, 2.    ])
     """
 
     strength: NDArray[Any]
@@ -186,82 +157,6 @@ def outliers(left_gram: ArrayLike, right_gram: ArrayLike, width: ArrayLike) -> O
         left_vectors=left_inverse @ u,
         right_vectors=right_inverse @ np.swapaxes(vt, -1, -2),
     )
-
-
-def generic_outlier(strength: ArrayLike, bulk: SampleCovariance) -> Outlier:
-    r"""Outlier of Φ₀ + θ u vᵀ for unit vectors u, v that are generic to Φ₀ (n × N).
-
-    With m_n, m_N the Stieltjes transforms of Φ₀Φ₀ᵀ and Φ₀ᵀΦ₀, the squared singular value z
-    solves
-
-    .. math:: 1 = θ^2 D(z),\quad D(z) = z\,m_n(z)\,m_N(z),\qquad
-              ⟨u, \hat u⟩^2 = \frac{m_n}{θ^2 D'(z)},\quad ⟨v, \hat v⟩^2 = \frac{m_N}{θ^2 D'(z)}
-
-    and is present iff θ² D(edge) > 1.
-
-    ========  ============  ===============================================
-    symbol    argument      meaning
-    ========  ============  ===============================================
-    θ         ``strength``  not negative and finite
-    m_n, m_N  ``bulk``      its Stieltjes transform and its companion
-    ========  ============  ===============================================
-
-    Parameters
-    ----------
-    strength : array_like
-        θ, not negative and finite.
-    bulk : SampleCovariance
-        Law of the n eigenvalues of Φ₀Φ₀ᵀ.
-
-    Returns
-    -------
-    Outlier
-        Its ``value`` is the singular value √z.
-
-    References
-    ----------
-    theory §3; benaych2012.
-
-    Examples
-    --------
-    >>> from giantsteps.laws import KernelBulk
-    >>> bulk = KernelBulk(width=1.0, samples=2.0, linear=0.6, residual=0.2)
-    >>> found = generic_outlier([0.5, 3.0], bulk)
-    >>> found.present, found.value.round(4), round(float(np.sqrt(bulk.edge)), 4)
-    (array([False,  True]), array([2.0404, 3.2148]), 2.0404)
-    """
-    strength = np.asarray(strength, dtype=float)
-    if not np.all((strength >= 0) & np.isfinite(strength)):
-        raise InvalidProblem("strength", strength, "finite and not negative")
-    squared = strength**2
-    lowest = bulk.critical_spike
-    present = squared * _transform(bulk, np.asarray(lowest))[0] > 1.0
-    # D < m_n m_N z falls like 1/z and Λ(ω) > Γω, so z ≤ this multiple of θ² + edge.
-    highest = np.maximum(4.0 * (squared + bulk.edge) / bulk.ratio, 2.0 * lowest)
-    omega = find_root(lambda w: 1.0 - squared * _transform(bulk, w)[0], lowest, highest)
-    omega = np.where(present, omega, highest)
-    _, slope, left, right, z = _transform(bulk, omega)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left, right = left / (squared * slope), right / (squared * slope)
-    return Outlier(
-        np.sqrt(np.where(present, z, bulk.edge)),
-        np.where(present, left, 0.0),
-        np.where(present, right, 0.0),
-        present,
-    )
-
-
-def _transform(bulk: SampleCovariance, omega: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """D, dD/dz, m_n, m_N and z at z = Λ(ω), where m_n = −1/(Γω)."""
-    ratio = bulk.ratio
-    z = bulk.spike(omega)
-    left = -1.0 / (ratio * omega)
-    right = ratio * left - (1.0 - ratio) / z
-    with np.errstate(divide="ignore"):
-        left_slope = 1.0 / (ratio * omega**2 * bulk.spike_slope(omega))
-    right_slope = ratio * left_slope + (1.0 - ratio) / z**2
-    slope = left * right + z * (left_slope * right + left * right_slope)
-    return z * left * right, slope, left, right, z
 
 
 def _square_roots(gram: ArrayLike, field: str) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblem
 from ._law import Law
 
-__all__ = ["EmpiricalLaw"]
-
 _CHUNK = 2**21  # entries of a (points, values) table held at once
 
 

@@ -1,4 +1,4 @@
-"""The bulk of the conjugate kernel under Gaussian equivalence."""
+"""The bulk of the conjugate kernel under Gaussian equivalence (theory §3)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from ._empirical import EmpiricalLaw
 from ._marchenko_pastur import MarchenkoPastur
 from ._sample_covariance import SampleCovariance
 from ._singular_values import SingularValues
-
-__all__ = ["KernelBulk"]
 
 
 class KernelBulk(SampleCovariance):

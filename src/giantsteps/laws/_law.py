@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblem
 from ._panels import Panels
 
-__all__ = ["Law"]
-
 
 class Law(ABC):
     """A probability measure on the line: a density on finitely many intervals, and atoms.

@@ -1,4 +1,4 @@
-"""The Marchenko–Pastur law: eigenvalues of the Gram matrices of the initial weights."""
+"""The Marchenko–Pastur law: eigenvalues of Gram matrices of the initial weights (theory §1)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from ._law import Law
 from ._panels import Panels
 from ._resolvent import g1, g2, traces
 from ._singular_values import SingularValues
-
-__all__ = ["MarchenkoPastur"]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from ..errors import NotConverged
 
-__all__ = ["Panels"]
-
 _NODES = 20
 _TOLERANCE = 1e-12
 _ROUNDS = 60

@@ -12,8 +12,6 @@ from ._empirical import EmpiricalLaw
 from ._sample_covariance import SampleCovariance
 from ._singular_values import SingularValues
 
-__all__ = ["variance_profile"]
-
 
 def variance_profile(
     variances: ArrayLike,
@@ -35,8 +33,6 @@ def variance_profile(
     π       ``weights``    the fraction of columns or rows of each; equal
     β       ``width``      N/d
     ======  =============  =================================================
-
-    ``along`` says whether columns or rows have the variances.
 
     ``along`` says whether columns or rows have the variances.
 

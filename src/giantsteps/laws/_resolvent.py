@@ -1,4 +1,4 @@
-"""Resolvent traces of the initial weights: g1, g2 and their derivatives."""
+"""Resolvent traces of the initial weights: g1, g2 and their derivatives (theory §1)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InvalidProblem
-
-__all__ = ["g1", "g1_prime", "g2", "g2_prime", "traces"]
 
 
 def g1(s: ArrayLike, width: ArrayLike) -> NDArray[Any]:
@@ -85,19 +83,6 @@ def g1_prime(s: ArrayLike, width: ArrayLike) -> NDArray[Any]:
     """Derivative of `g1` in s: :math:`g_1' = -g_1(1 + g_1)/r`, r the root of the discriminant.
 
     Arguments ``s`` and ``width`` as for `g2`.
-
-    Arguments ``s`` and ``width`` as for `g2`.
-
-    References
-    ----------
-    theory §1.
-
-    Examples
-    --------
-    >>> s, width, h = 0.5, 2.0, 1e-6
-    >>> difference = (g1(s + h, width) - g1(s - h, width)) / (2 * h)
-    >>> round(float(g1_prime(s, width)), 6), round(float(difference), 6)
-    (-0.425356, -0.425356)
     """
     left, _, root = traces(*_checked(s, width))
     with np.errstate(divide="ignore", invalid="ignore"):  # infinite at an edge
@@ -108,19 +93,6 @@ def g2_prime(s: ArrayLike, width: ArrayLike) -> NDArray[Any]:
     """Derivative of `g2` in s: :math:`g_2' = -g_2(1 + β g_2)/r`, r as for `g1_prime`.
 
     Arguments ``s`` and ``width`` as for `g2`.
-
-    Arguments ``s`` and ``width`` as for `g2`.
-
-    References
-    ----------
-    theory §1.
-
-    Examples
-    --------
-    >>> s, width, h = 0.5, 2.0, 1e-6
-    >>> difference = (g2(s + h, width) - g2(s - h, width)) / (2 * h)
-    >>> round(float(g2_prime(s, width)), 6), round(float(difference), 6)
-    (-2.212678, -2.212678)
     """
     s, width = _checked(s, width)
     _, right, root = traces(s, width)

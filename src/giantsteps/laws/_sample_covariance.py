@@ -12,27 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblem, NotConverged
 from ._law import Law
 
-__all__ = ["Population", "SampleCovariance", "Subordination", "find_root"]
-
 _Function = Callable[[NDArray[Any]], NDArray[Any]]
 _SHRINK = 0.25  # ratio of successive imaginary parts in the continuation
 _TOLERANCE = 1e-12  # on |Λ(ω) − z|, relative to the size of its terms
 
 
 class Population(Protocol):
-    """The law H of the eigenvalues of Σ, on [0, ∞), as `SampleCovariance` uses it.
-
-    References
-    ----------
-    theory §3; fan2020.
-
-    Examples
-    --------
-    >>> from giantsteps.laws import EmpiricalLaw
-    >>> population: Population = EmpiricalLaw([1.0, 2.0])
-    >>> [float(part[0]) for part in population.fractions(np.array([3.0]))]
-    [-0.75, -1.25, 2.125]
-    """
+    """The law H of the eigenvalues of Σ, on [0, ∞), as `SampleCovariance` uses it."""
 
     @property
     def support(self) -> tuple[tuple[float, float], ...]:
@@ -57,18 +43,6 @@ class Subordination(NamedTuple):
         Largest |Λ(ω) − z| relative to the size of its terms.
     iterations : int
         Newton rounds, all continuation steps together.
-
-    References
-    ----------
-    theory §3; fan2020.
-
-    Examples
-    --------
-    >>> from giantsteps.laws import EmpiricalLaw
-    >>> law = SampleCovariance(EmpiricalLaw([1.0, 3.0]), ratio=0.5)
-    >>> found = law.solve(np.array([2.0 + 0.1j]))
-    >>> isinstance(found, Subordination), bool(found.omega.imag > 0), found.residual < 1e-12
-    (True, True, True)
     """
 
     omega: NDArray[Any]
@@ -104,21 +78,6 @@ class SampleCovariance(Law):
         n × N matrix with entries of variance t_j/N).
     ratio : float
         Positive.
-
-    References
-    ----------
-    theory §3; fan2020.
-
-    Examples
-    --------
-    With Σ = I it is the law of Marchenko and Pastur; a spike τ of Σ leaves it above 1 + Γ^{-1/2}.
-
-    >>> from giantsteps.laws import EmpiricalLaw
-    >>> law = SampleCovariance(EmpiricalLaw([1.0]), ratio=4.0)
-    >>> [round(end, 9) for end in law.support[0]], law.atoms
-    ([1.0, 9.0], ((0.0, 0.75),))
-    >>> round(law.critical_spike, 9), float(law.spike(3.0))
-    (1.5, 13.5)
     """
 
     def __init__(self, population: Population, ratio: float) -> None:
@@ -189,12 +148,6 @@ class SampleCovariance(Law):
     def critical_spike(self) -> float:
         """The τ above which a spike of the population leaves the bulk: Λ' = 0, Λ = edge."""
         return float(self._critical_points[-1, 1])
-
-    @property
-    def inner_gaps(self) -> tuple[tuple[float, float], ...]:
-        """Intervals of τ between parts of the population that map to gaps inside the support."""
-        ends = self._critical_points
-        return tuple((float(lo), float(hi)) for lo, hi in zip(ends[:-1, 1], ends[1:, 0]))
 
     def solve(self, z: ArrayLike) -> Subordination:
         """ω(z) with Λ(ω) = z, in the closed upper half-plane (conjugated for Im z < 0).

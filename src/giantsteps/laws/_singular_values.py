@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblem
 from ._law import Law
 
-__all__ = ["SingularValues"]
-
 
 @dataclass(frozen=True)
 class SingularValues(Law):

@@ -13,21 +13,6 @@ from scipy.special import ndtri
 from giantsteps.laws import MarchenkoPastur
 from giantsteps.practice._tracy_widom import edge_scale, tail, tail_quantile
 
-__all__ = [
-    "FALSE_ALARMS",
-    "SMALLEST",
-    "Bulk",
-    "SpikeKind",
-    "WeightSpike",
-    "fit_bulk",
-    "largest_value",
-    "law_of_shape",
-    "singular_values",
-    "spike_strength",
-    "top_vectors",
-    "uses_gram",
-]
-
 #: Probability that a random matrix is said to have a spike, unless another is asked for.
 FALSE_ALARMS = 0.01
 #: The smaller side of a matrix must have this many entries for a law to be fitted.
@@ -77,16 +62,6 @@ class WeightSpike:
         Otherwise few large entries, or rows of unequal size, explain it.
     place : int or None
         Number of the row or column.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps.practice import inspect
-    >>> rng = np.random.default_rng(0)
-    >>> u, v = rng.standard_normal(60) / 60**0.5, rng.standard_normal(90) / 90**0.5
-    >>> layer, = inspect(rng.standard_normal((60, 90)) + 25 * np.outer(u, v)).layers
-    >>> [isinstance(spike, WeightSpike) for spike in layer.spikes], layer.spikes[0].kind
-    ([True], 'direction')
     """
 
     value: float

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from giantsteps.practice._inspection import Inspection
     from giantsteps.practice._layer import Layer
 
-__all__ = ["Drawing", "InspectionDisplay", "LayerDisplay", "ProbeCurveDisplay", "subplots"]
-
 _THEORY, _FOUND, _THIRD = PALETTE[0], PALETTE[1], PALETTE[2]
 _HISTOGRAM = "#C9D3DB"
 
@@ -50,14 +48,6 @@ class LayerDisplay(Drawing):
     ----------
     layer : Layer
         What to draw.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps.practice import inspect
-    >>> layer, = inspect(np.random.default_rng(0).standard_normal((50, 80))).layers
-    >>> LayerDisplay(layer).plot().ax_.get_xlabel()
-    'singular value'
     """
 
     ax_: Axes
@@ -177,14 +167,6 @@ class InspectionDisplay(Drawing):
     ----------
     inspection : Inspection
         What to draw.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps.practice import inspect
-    >>> found = inspect(np.random.default_rng(0).standard_normal((50, 80)))
-    >>> len(InspectionDisplay(found).plot().axes_)
-    1
     """
 
     axes_: list[Axes]

@@ -24,8 +24,6 @@ _TOLERANCE = 0.01
 #: Doublings of the rate after which no step gives a spike.
 _DOUBLINGS = 12
 
-__all__ = ["FirstGradient", "critical_rate", "first_gradients"]
-
 
 @dataclass(frozen=True)
 class FirstGradient:
@@ -69,23 +67,6 @@ class FirstGradient:
         Of a gradient step (SGD); infinite if no step gives a spike, NaN without a bulk.
     critical_rate_sign : float
         Of a step along the signs of the gradient, which is the first step of Adam.
-
-    References
-    ----------
-    theory §2.
-
-    Examples
-    --------
-    >>> import numpy as np, torch
-    >>> from giantsteps.practice import inspect
-    >>> torch.manual_seed(0)  # doctest: +ELLIPSIS
-    <torch...>
-    >>> network = torch.nn.Sequential(torch.nn.Linear(30, 40), torch.nn.ReLU(),
-    ...                               torch.nn.Linear(40, 1))
-    >>> x = np.random.default_rng(0).standard_normal((300, 30))
-    >>> first = inspect(network, data=(x, x[:, 0])).gradients[0]
-    >>> isinstance(first, FirstGradient), first.sees_labels, bool(first.critical_rate > 0)
-    (True, True, True)
     """
 
     name: str

@@ -17,8 +17,6 @@ from giantsteps.practice._layer import Layer, layer_of_matrix
 from giantsteps.practice._sources import Tensor, Weights, open_data, open_weights
 from giantsteps.theory import risk_of_features
 
-__all__ = ["inspect"]
-
 #: Leading vectors whose cosines are kept.
 _VECTORS = 3
 
@@ -113,7 +111,12 @@ def inspect(
     origin = None if base is None else open_weights(base, "base")
     layers, skipped = _layers(weights, false_alarms, seed)
     if not layers:
-        raise InvalidProblem("source", weights.title, "weights with at least one matrix")
+        raise InvalidProblem(
+            "source",
+            weights.title,
+            "weights with at least one matrix of floating-point numbers: convert integers with "
+            "astype(float)",
+        )
     changes: tuple[Change, ...] = ()
     if origin is not None:
         changes = _changes(weights, origin, false_alarms, seed, skipped)

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from giantsteps.practice._display import InspectionDisplay, LayerDisplay
 
-__all__ = ["TABLES", "Change", "Inspection"]
-
 #: Tables of an inspection, for `Inspection.to_frame`.
 TABLES = ("layers", "spikes", "changes", "gradients", "probes")
 
@@ -39,16 +37,6 @@ class Change:
     cosines : dict
         ``"weights-base"``, ``"change-base"``, ``"change-weights"``: |cosines| between the three
         leading left vectors of the two matrices, and between the right ones, as two arrays.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps.practice import inspect
-    >>> rng = np.random.default_rng(0)
-    >>> before = rng.standard_normal((40, 60))
-    >>> change, = inspect(1.1 * before, base=before).changes
-    >>> isinstance(change, Change), round(change.relative_norm, 3)
-    (True, 0.1)
     """
 
     layer: Layer

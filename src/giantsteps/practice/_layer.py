@@ -19,8 +19,6 @@ from giantsteps.practice._bulk import (
     uses_gram,
 )
 
-__all__ = ["Layer", "Verdict", "layer_of_matrix"]
-
 #: What a weight matrix looks like: see `Layer`.
 Verdict: TypeAlias = Literal[
     "random",

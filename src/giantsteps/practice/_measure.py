@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from giantsteps.answers import ProbeCurve
 from giantsteps.errors import InvalidProblem
-from giantsteps.theory.probe.classification import classes_of
-
-__all__ = ["measure_probe"]
+from giantsteps.theory import classes_of
 
 
 def measure_probe(

@@ -15,14 +15,14 @@ from giantsteps.functions import Function, as_function, names
 from giantsteps.practice._sources import open_data
 from giantsteps.practice._teacher import fit_teacher
 from giantsteps.practice._torch import evaluating, linear_layers, torch_library
-from giantsteps.problem import Problem, Ridge, Step, Vocabulary
-
-__all__ = ["TwoLayer", "problem_of_module", "two_layer"]
+from giantsteps.problem import OUTPUTS, Problem, Ridge, Step, Vocabulary, choice
 
 #: Relative spread of the neurons' norms, and size of the biases, that the theory can ignore.
 _SPREAD, _BIAS = 0.25, 0.2
 #: Values of the second layer that stand for its law.
 _TYPES = 8
+#: Largest mean of a second layer of mean zero, in standard errors.
+_DRAWN = 4.0
 _SHAPE = "Linear(d, N), an activation, Linear(N, 1)"
 
 
@@ -54,15 +54,6 @@ class TwoLayer:
         Of the first layer, in units of ``scale``; the theory has none.
     output_bias : float
         Of the output.
-
-    Examples
-    --------
-    >>> import torch
-    >>> module = torch.nn.Sequential(torch.nn.Linear(40, 60, bias=False), torch.nn.Tanh(),
-    ...                              torch.nn.Linear(60, 1))
-    >>> network = two_layer(module)
-    >>> isinstance(network, TwoLayer), network.weights.shape, round(network.scale, 1)
-    (True, (40, 60), 0.6)
     """
 
     weights: NDArray[np.float64]
@@ -73,17 +64,24 @@ class TwoLayer:
     biases: NDArray[np.float64]
     output_bias: float
 
-    def rate(self, learning_rate: float, loss_factor: float = 2.0) -> float:
+    def rate(
+        self, learning_rate: float, loss_factor: float = 2.0, *, output: str = "scaled"
+    ) -> float:
         r"""η of the theory for a learning rate of SGD.
 
         η = f · lr · √N⁻¹ · rms(A)/scale², with f = 2 for ``mse_loss``, whose gradient is twice
-        that of the theory's half squares.
+        that of the theory's half squares; η = f · lr/scale² for ``output="unscaled"``, whose second
+        layer keeps its size.
         ``Step(rate=η / N**e, exponent=e)`` is such a step.
         """
-        neurons = self.weights.shape[1]
-        return float(
-            loss_factor * learning_rate * self.output_scale / (self.scale**2 * np.sqrt(neurons))
-        )
+        choice(output, "output", OUTPUTS)
+        size = self.size if output == "scaled" else 1.0
+        return float(loss_factor * learning_rate * size / self.scale**2)
+
+    @property
+    def size(self) -> float:
+        """The output weights over those of size N^{-1/2}: N^{-1/2} rms(A)."""
+        return float(self.output_scale / np.sqrt(self.weights.shape[1]))
 
 
 def two_layer(module: Any, *, activation: Any = None) -> TwoLayer:
@@ -100,14 +98,6 @@ def two_layer(module: Any, *, activation: Any = None) -> TwoLayer:
     ------
     InvalidProblem
         If the module computes something else.
-
-    Examples
-    --------
-    >>> import torch
-    >>> module = torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.GELU(),
-    ...                              torch.nn.Linear(20, 1))
-    >>> two_layer(module).second_layer.shape
-    (20,)
     """
     torch = torch_library()
     layers = list(linear_layers(module).values())
@@ -196,6 +186,7 @@ def problem_of_module(
     activation: Any = None,
     steps: Sequence[Step] = (),
     readout: Ridge | None = None,
+    output: str = "scaled",
 ) -> Problem:
     """The problem of the theory that a two-layer module and its data pose.
 
@@ -212,6 +203,9 @@ def problem_of_module(
         As for :func:`two_layer`.
     steps, readout
         Of the problem; rates in the theory's convention, see :meth:`TwoLayer.rate`.
+    output : {"scaled", "unscaled"}
+        Whether the output is small at the start or of order one, as in PyTorch's default
+        initialisation; see :class:`Init`. It matters to steps alone.
 
     Raises
     ------
@@ -221,7 +215,7 @@ def problem_of_module(
     Notes
     -----
     The theory has no biases: those of the first layer may have 0.2 of the neurons' norm.
-    Steps need a network whose output is small at the start.
+    Steps of a network whose output is not small at the start need ``output="unscaled"``.
 
     Examples
     --------
@@ -252,7 +246,7 @@ def problem_of_module(
             "initialisation; for a trained one, theory.risk_of_features on its features",
         )
     fit = fit_teacher(x, y)
-    if steps:
+    if steps and output == "scaled":
         start = network.activation(x @ network.weights) @ network.second_layer / neurons
         power = float(np.mean(start**2))
         if power > 0.05 * float(np.var(y)):
@@ -260,9 +254,12 @@ def problem_of_module(
                 "steps of this module",
                 f"its output at the start has {power / float(np.var(y)):.2f} of the variance of "
                 "the labels",
-                "a network whose output is small at the start: divide its last layer by √N",
+                'output="unscaled", or a network whose output is small at the start: divide its '
+                "last layer by √N",
             )
     values, counts = _law(network.second_layer / network.output_scale)
+    if choice(output, "output", OUTPUTS) == "unscaled":
+        values = [network.size * value for value in _centered(values, counts, neurons)]
     return Problem(
         activation=network.activation,
         teacher=fit.teacher,
@@ -270,7 +267,7 @@ def problem_of_module(
         width=neurons / d,
         steps=tuple(steps),
         readout=readout,
-        init={"second_layer": Vocabulary(values, counts)},
+        init={"second_layer": Vocabulary(values, counts), "output": output},
     )
 
 
@@ -285,3 +282,10 @@ def _law(values: NDArray[np.float64]) -> tuple[list[float], list[float]]:
     # Bins lose the spread inside them: keep the second moment, which sets the size of a step.
     means *= np.sqrt(np.mean(values**2) / (weights @ means**2))
     return means.tolist(), weights.tolist()
+
+
+def _centered(values: list[float], weights: list[float], neurons: int) -> list[float]:
+    """Values of mean zero, if their mean is that of N draws: it is part of the random output at
+    the start."""
+    mean = float(np.dot(values, weights))
+    return [value - mean for value in values] if abs(mean) < _DRAWN / np.sqrt(neurons) else values

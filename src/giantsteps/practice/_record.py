@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers import require, to_csv
+from giantsteps.campaign import Store
 from giantsteps.errors import InvalidProblem
-from giantsteps.practice._record_file import RecordFile
+from giantsteps.practice._runs import TrainingRun, run_names
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from giantsteps.practice._record_display import RecordDisplay
 
-__all__ = ["Record"]
-
-_ARRAYS = ("values", "shape")
+_ARRAYS = ("values", "shape", "first_weights", "first_gradient")
 #: The prediction ends where this part of the first gradient is left in the gradient.
 _KEPT = 0.75
 
@@ -29,8 +29,10 @@ class Record:
 
     Parameters
     ----------
-    source : path-like or RecordFile
-        The file of a :class:`Recorder`.
+    source : path-like or TrainingRun
+        The store of a :class:`Recorder`.
+    run : str, optional
+        The name of the run; needed where the store has several.
 
     Notes
     -----
@@ -73,16 +75,23 @@ class Record:
     (True, [0, 1], True)
     """
 
-    def __init__(self, source: str | PathLike[str] | RecordFile) -> None:
-        if isinstance(source, RecordFile):
-            self._file = source
+    def __init__(self, source: str | PathLike[str] | TrainingRun, run: str | None = None) -> None:
+        if isinstance(source, TrainingRun):
+            self._run = source
         else:
-            from pathlib import Path
+            store = _open(source)
+            try:
+                self._run = TrainingRun.open(store, run)
+            except BaseException:
+                store.close()
+                raise
+        self.about = self._run.about
 
-            if not Path(source).is_file():
-                raise InvalidProblem("source", str(source), "a file that exists")
-            self._file = RecordFile(source)
-        self.about = self._file.about
+    @staticmethod
+    def runs(source: str | PathLike[str]) -> tuple[str, ...]:
+        """Names of the training runs in a store."""
+        with _open(source) as store:
+            return run_names(store)
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -99,16 +108,23 @@ class Record:
         Quantities of a layer: values, scale, edge, margin, distance, spikes, stable_rank, movement,
         gradient, gradient_share, gradient_cosine, gradient_projection, movement_cosine,
         left_alignment, right_alignment; of the layer ``"training"``: loss.
+        A store on disk also has first_weights (of step 0) and first_gradient (of step 1).
         """
-        if (layer, name) not in self._file.names():
-            known = sorted({f"{a}: {b}" for a, b in self._file.names() if layer in (a, "")})
+        values: Any = (
+            self._run.arrays(layer, name)
+            if name in _ARRAYS
+            else {at: row[name] for at, row in self._run.numbers(layer).items() if name in row}
+        )
+        if not values:
+            known = sorted(f"{a}: {b}" for a, b in self.names() if a == layer)
             raise InvalidProblem("name", f"{layer}: {name}", f"one of {known or self.layers}")
-        steps, values = self._file.read(layer, name)
-        return steps, (values if name in _ARRAYS else np.array([float(v) for v in values]))
+        found = list(values.values())
+        steps = np.array(list(values), dtype=np.int64)
+        return steps, (found if name in _ARRAYS else np.array(found, dtype=np.float64))
 
     def names(self) -> list[tuple[str, str]]:
         """Layers and quantities that were recorded."""
-        return self._file.names()
+        return self._run.names()
 
     def predicted_spike(self, layer: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Steps, and the largest singular value that theory predicts for the first ones.
@@ -126,7 +142,7 @@ class Record:
         steps = self.steps(layer)
         result = np.full(len(steps), np.nan)
         name = "gradient" if self.about["rule"] == "gradient" else "gradient_signs"
-        if (layer, name) not in self._file.names():
+        if (layer, name) not in self.names():
             return steps, result
         size = float(self.get(layer, name)[1][0])
         scale = float(self.get(layer, "scale")[1][0])
@@ -154,7 +170,7 @@ class Record:
 
     def to_columns(self) -> dict[str, list[Any]]:
         """One row per layer and step."""
-        pairs = self._file.names()
+        pairs = self.names()
         rows = []
         for layer in self.layers:
             names = [name for found, name in pairs if found == layer and name not in _ARRAYS]
@@ -182,13 +198,19 @@ class Record:
         return RecordDisplay(self, layer or self.layers[0]).plot()
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the store."""
+        self._run.store.close()
 
     def __repr__(self) -> str:
-        steps = self._file.last_step()
+        steps = self._run.last_step()
         rule = self.about.get("optimizer", "unknown optimizer")
         return f"Record of {len(self.layers)} layers, {steps} steps of {rule}"
+
+
+def _open(source: str | PathLike[str]) -> Store:
+    if not Path(source).is_file():
+        raise InvalidProblem("source", str(source), "a file that exists")
+    return Store(source)
 
 
 def _by_step(steps: NDArray[np.int64], values: NDArray[np.float64]) -> dict[int, float]:

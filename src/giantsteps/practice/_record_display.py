@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from giantsteps.practice._record import Record
 
-__all__ = ["RecordDisplay"]
-
 #: Singular values that are drawn.
 _LINES = 12
 
@@ -29,18 +27,6 @@ class RecordDisplay(Drawing):
         What to draw.
     layer : str
         Of which layer.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from giantsteps.practice import Recorder
-    >>> module = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.ReLU(),
-    ...                              torch.nn.Linear(30, 1))
-    >>> with Recorder(module) as recorder:
-    ...     recorder.step()
-    ...     display = RecordDisplay(recorder.record, "0.weight").plot()
-    >>> len(display.axes_)
-    2
     """
 
     axes_: list[Axes]

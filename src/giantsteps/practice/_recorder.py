@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers import require
+from giantsteps.campaign import Store
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._bulk import FALSE_ALARMS, top_vectors
 from giantsteps.practice._layer import layer_of_matrix
 from giantsteps.practice._record import Record
-from giantsteps.practice._record_file import RecordFile
+from giantsteps.practice._runs import TrainingRun
 from giantsteps.practice._torch import linear_layers, torch_library, unfolded
-
-__all__ = ["Recorder"]
 
 #: Singular values that are kept per layer and step.
 _VALUES = 256
+#: Largest number of weights of a layer whose start is kept, so that a run can be resumed.
+_START = 2**26
 
 
 @dataclass
@@ -32,6 +34,11 @@ class _Start:
     gradient: NDArray[np.float64] | None = None
     left: NDArray[np.float64] | None = None
     right: NDArray[np.float64] | None = None
+
+    def follow(self, gradient: NDArray[np.float64]) -> None:
+        """Compare later steps with this gradient."""
+        left, _, right = top_vectors(gradient, 1)
+        self.gradient, self.left, self.right = gradient, left[:, 0], right[:, 0]
 
 
 class Recorder:
@@ -52,8 +59,15 @@ class Recorder:
     every : int
         Steps between records; the first step is always recorded.
     path : path-like, optional
-        An SQLite file that :class:`Record` opens later; in memory unless given.
-        A file that has records already is refused.
+        The store, an SQLite file that :class:`Record` opens later; in memory unless given.
+        It may hold other runs, and sweeps and comparisons too.
+    run : str
+        The name of the run in the store.
+        A name that has records already is refused, unless they are resumed.
+    resume : int, optional
+        Continue a run of the store after this many steps: those of the checkpoint from which the
+        module was loaded.
+        What was recorded after them is deleted.
     layers : sequence of str, optional
         Names of weights; all linear and convolution layers unless given.
 
@@ -61,6 +75,9 @@ class Recorder:
     -----
     A record costs one singular value decomposition per layer.
     Gradients are those that the optimizer saw, the batch of that step.
+    Each record is on disk before the next step begins.
+    A file also keeps the weights at the start and the first gradient of each layer of at most
+    2²⁶ weights, against which a resumed run is measured.
 
     Examples
     --------
@@ -88,33 +105,57 @@ class Recorder:
         *,
         every: int = 1,
         path: str | PathLike[str] | None = None,
+        run: str = "training",
+        resume: int | None = None,
         layers: Sequence[str] | None = None,
     ) -> None:
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise InvalidProblem("every", every, "a positive integer")
+        if not isinstance(run, str) or not run:
+            raise InvalidProblem("run", run, "a name")
+        if resume is not None:
+            _check_resume(resume, path)
         found = linear_layers(module)
-        chosen = list(found) if layers is None else list(layers)
-        unknown = [name for name in chosen if name not in found]
-        if unknown or not chosen:
-            raise InvalidProblem("layers", unknown or layers, f"some of {', '.join(found)}")
-        self._parts = {name: found[name] for name in chosen}
-        self._every = every
-        self._count = 0
-        self._start = {name: _Start(self._matrix(name)) for name in chosen}
-        self._file = RecordFile(path)
-        if self._file.last_step() is not None:
-            self._file.close()
-            raise InvalidProblem("path", str(path), "a new file: this one has records already")
-        self._file.describe({"layers": chosen, "every": every} | _rule(optimizer))
+        store = Store(path, write=True)
+        try:
+            about = {"run": run, "every": every} | _rule(optimizer)
+            self._run = (
+                TrainingRun(store, about) if resume is None else TrainingRun.open(store, run)
+            )
+            if self._run.exists and resume is None:
+                raise InvalidProblem(
+                    "run",
+                    run,
+                    f"a new name or file: {path} has records of this run. "
+                    "Continue it with resume=, the steps of your checkpoint",
+                )
+            known = self._run.about.get("layers")
+            chosen = list(known or found) if layers is None else list(layers)
+            unknown = [name for name in chosen if name not in found]
+            if unknown or not chosen:
+                raise InvalidProblem("layers", unknown or layers, f"some of {', '.join(found)}")
+            self._parts = {name: found[name] for name in chosen}
+            self._every = every
+            self._keeps_start = path is not None
+            self._count = 0 if resume is None else resume
+            if resume is None:
+                self._run.about["layers"] = chosen
+                self._start = {name: _Start(self._matrix(name)) for name in chosen}
+                self._write()
+            else:
+                self._start = {name: self._read_start(name, resume) for name in chosen}
+                self._run.forget_after(resume)
+        except BaseException:
+            store.close()
+            raise
         self._handle: Any = None
         if optimizer is not None:
             self._handle = optimizer.register_step_post_hook(lambda *_: self.step())
-        self._write()
 
     @property
     def record(self) -> Record:
         """What was recorded so far."""
-        return Record(self._file)
+        return Record(self._run)
 
     def step(self, loss: float | None = None) -> None:
         """Count one step of the optimizer, and record it if it is its turn.
@@ -129,17 +170,16 @@ class Recorder:
             for name, start in self._start.items():
                 gradient = self._gradient(name)
                 if gradient is not None and np.any(gradient):
-                    left, _, right = top_vectors(gradient, 1)
-                    start.gradient, start.left, start.right = gradient, left[:, 0], right[:, 0]
+                    start.follow(gradient)
         if self._count == 1 or self._count % self._every == 0:
             self._write(loss)
 
     def close(self) -> None:
-        """Stop following the optimizer and close the file."""
+        """Stop following the optimizer and close the store."""
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
-        self._file.close()
+        self._run.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -151,12 +191,16 @@ class Recorder:
         """A callback of Lightning that counts its training steps (needs lightning).
 
         Make the recorder without an optimizer, and pass the callback to the ``Trainer``.
+        The optimizer is then the trainer's first one.
         """
-        lightning = require("lightning.pytorch", "a Lightning callback", "practice")
+        lightning = require("lightning.pytorch", "a Lightning callback", extra="")
         recorder = self
 
         class RecorderCallback(lightning.Callback):  # type: ignore[name-defined]
             """Counts a step of the recorder after each training batch."""
+
+            def on_train_start(self, trainer: Any, module: Any) -> None:
+                recorder._learn_rule(trainer.optimizers[0])
 
             def on_train_batch_end(
                 self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int
@@ -166,13 +210,20 @@ class Recorder:
 
         return RecorderCallback()
 
+    def _learn_rule(self, optimizer: Any) -> None:
+        """Describe a run that has not begun by the optimizer that it gets."""
+        if self._count == 0 and "optimizer" not in self._run.about:
+            self._run.forget_after(-1)
+            self._run.about |= _rule(optimizer)
+            self._write()
+
     # What is recorded -------------------------------------------------------------------------
 
     def _write(self, loss: float | None = None) -> None:
         records: dict[str, dict[str, Any]] = {name: self._layer(name) for name in self._parts}
         if loss is not None:
             records["training"] = {"loss": float(loss)}
-        self._file.write(self._count, records)
+        self._run.write(self._count, records)
 
     def _layer(self, name: str) -> dict[str, Any]:
         start = self._start[name]
@@ -193,6 +244,11 @@ class Recorder:
             "shape": [layer.rows, layer.columns],
             "movement": float(np.linalg.norm(moved)) / size if size > 0 else np.nan,
         }
+        keeps = self._keeps_start and weights.size <= _START
+        if keeps and self._count == 0:
+            kept["first_weights"] = weights
+        if keeps and self._count == 1 and start.gradient is not None:
+            kept["first_gradient"] = start.gradient
         gradient = self._gradient(name)
         if start.gradient is None or start.left is None or start.right is None:
             return kept
@@ -215,12 +271,35 @@ class Recorder:
         kept["right_alignment"] = float(right[:, 0] @ start.right) ** 2
         return kept
 
+    def _read_start(self, name: str, step: int) -> _Start:
+        """The start of a layer from the store."""
+        weights = self._run.arrays(name, "first_weights").get(0)
+        shape = self._matrix(name).shape
+        if weights is None or weights.shape != shape:
+            raise InvalidProblem(
+                "resume",
+                name,
+                f"layers whose start the store has, of shape {shape}: see layers= and run=",
+            )
+        start = _Start(weights)
+        gradient = self._run.arrays(name, "first_gradient").get(1)
+        if step > 0 and gradient is not None:
+            start.follow(gradient)
+        return start
+
     def _matrix(self, name: str) -> NDArray[np.float64]:
         return unfolded(self._parts[name], self._parts[name].weight)
 
     def _gradient(self, name: str) -> NDArray[np.float64] | None:
         gradient = self._parts[name].weight.grad
         return None if gradient is None else unfolded(self._parts[name], gradient)
+
+
+def _check_resume(resume: int, path: object) -> None:
+    if isinstance(resume, bool) or not isinstance(resume, int) or resume < 0:
+        raise InvalidProblem("resume", resume, "a number of steps, 0, 1, …")
+    if path is None or not Path(str(path)).is_file():
+        raise InvalidProblem("path", path, "the store that has the run, where resume= is given")
 
 
 def _cosine(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:

@@ -17,8 +17,6 @@ from giantsteps.practice._inspection import probe_sentence
 if TYPE_CHECKING:
     from giantsteps.practice._inspection import Inspection
 
-__all__ = ["write_report"]
-
 #: Layers whose own figure the page has; the tables have all.
 _FIGURES = 60
 

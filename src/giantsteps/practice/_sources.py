@@ -18,8 +18,6 @@ from giantsteps.answers import require
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._torch_file import TorchTensor, read_torch_file
 
-__all__ = ["Tensor", "Weights", "open_data", "open_weights", "tensor_to_numpy"]
-
 #: Bytes of one array that a file may declare.
 _LARGEST = 1 << 34
 #: Where checkpoints keep the state dict.
@@ -30,6 +28,9 @@ _SOURCES = (
     "an nn.Module, a state dict, an array, a list or dict of arrays, or a file that ends in "
     ".safetensors, .npz, .npy, .pt, .pth, .bin or .ckpt"
 )
+#: A part of an archive that unpacks to more bytes than this, and to as many times its size, is
+#: there to fill the memory.
+_BOMB_SIZE, _BOMB_RATIO = 2**28, 100
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,11 @@ def _numpy_file(path: Path, field: str) -> Iterator[Tensor]:
             for entry in archive.infolist():
                 if not entry.filename.endswith(".npy"):
                     continue
+                if entry.file_size > max(_BOMB_SIZE, _BOMB_RATIO * entry.compress_size):
+                    raise ValueError(
+                        f"{entry.filename} unpacks {entry.compress_size} bytes to "
+                        f"{entry.file_size}: no weights are as regular as that"
+                    )
                 with archive.open(entry) as stream:
                     shape, dtype = _npy_header(stream, entry.file_size)
                 name = entry.filename.removesuffix(".npy")

@@ -13,11 +13,14 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, as_function
 from giantsteps.practice._sources import open_data
 
-__all__ = ["TeacherFit", "fit_teacher"]
-
-_DEGREES = 3
+#: Degrees of the teacher with many rows, and with fewer than these.
+_DEGREES, _FEW_DEGREES, _MANY = 5, 3, 1000
+#: Degrees by which the direction is found, and rounds of least squares for it.
+_DIRECTION_DEGREES, _ROUNDS = 3, 10
 #: Excess of the mean squared eigenvalue of Σ − 1 that still counts as white.
 _WHITE = 0.05
+#: A coefficient below this share of the labels is rounding.
+_ROUNDING = 1e-9
 #: Standard deviations of a coefficient that is not noise.
 _SEEN = 3.0
 
@@ -33,21 +36,13 @@ class TeacherFit:
     cosine : float
         Estimated cosine of ``direction`` with the true direction.
     coefficients : tuple of float
-        c₁, c₂, c₃; those that cannot be told from noise are zero.
+        c₁, c₂, …, c₅ (c₃ below 1,000 rows); those that cannot be told from noise are zero.
     standard_errors : tuple of float
         Of the coefficients.
     noise_variance : float
         Variance of the labels that the fit does not explain: noise, and every other direction.
     label_mean : float
         Mean of the labels, which the teacher does not have.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.random.default_rng(0).standard_normal((4000, 30))
-    >>> fit = fit_teacher(x, x[:, 0] + 0.5 * (x[:, 0] ** 2 - 1))
-    >>> isinstance(fit, TeacherFit), np.round(fit.coefficients, 1)
-    (True, array([1. , 0.5, 0. ]))
     """
 
     direction: NDArray[np.float64]
@@ -68,7 +63,8 @@ def fit_teacher(inputs: Any, labels: Any) -> TeacherFit:
     """Fit a single-index teacher to white inputs and one output.
 
     The direction is that of E[xy] or, if the labels have no linear part, the leading one of
-    E[y(xxᵀ − 1)].
+    E[y(xxᵀ − 1)]; least squares on a cubic of ⟨x, β⟩ then improve it where the labels have little
+    noise.
     Each half of the rows gives a direction for the coefficients of the other half; the cosine
     between that direction and the true one, which shrinks them, is estimated and divided out.
 
@@ -109,23 +105,50 @@ def fit_teacher(inputs: Any, labels: Any) -> TeacherFit:
         raise InvalidProblem("labels", "the same in all rows", "labels that vary")
     direction, cosine = _direction(x, y)
     halves = np.arange(len(x)) % 2 == 0
-    found = np.zeros((2, _DEGREES))
-    for place, half in enumerate((halves, ~halves)):
+    fits = []
+    for half in (halves, ~halves):
         along, overlap = _direction(x[half], y[half])
-        along = along * np.sign(along @ direction)
-        values = x[~half] @ along
-        for k in range(1, _DEGREES + 1):
-            he = np.polynomial.hermite_e.hermeval(values, np.eye(k + 1)[k])
-            found[place, k - 1] = np.mean(y[~half] * he) / factorial(k) / overlap**k
-    coefficients = found.mean(axis=0)
-    errors = [
-        float(np.sqrt(power / (factorial(k) * len(x)))) / cosine**k for k in range(1, _DEGREES + 1)
-    ]
-    kept = tuple(float(c) if abs(c) > _SEEN * e else 0.0 for c, e in zip(coefficients, errors))
-    if not any(kept):
+        fits.append(_coefficients(x[~half] @ along * np.sign(along @ direction), y[~half], overlap))
+    coefficients, errors, noises = (np.mean(part, axis=0) for part in zip(*fits, strict=True))
+    errors /= np.sqrt(2)  # of the mean of two halves
+    seen = np.abs(coefficients) > np.maximum(_SEEN * errors, _ROUNDING * np.sqrt(power))
+    if not seen.any():
         raise _nothing_seen()
-    explained = sum(factorial(k) * c**2 for k, c in enumerate(kept, start=1))
-    return TeacherFit(direction, cosine, kept, tuple(errors), max(power - explained, 0.0), mean)
+    powers = _factorials(len(coefficients)) * coefficients**2
+    return TeacherFit(
+        direction,
+        cosine,
+        tuple(np.where(seen, coefficients, 0.0).tolist()),
+        tuple(errors.tolist()),
+        max(float(noises + powers[~seen].sum()), 0.0),
+        mean,
+    )
+
+
+def _factorials(degrees: int) -> NDArray[np.float64]:
+    """1!, 2!, …"""
+    return np.array([float(factorial(k)) for k in range(1, degrees + 1)])
+
+
+def _polynomials(values: NDArray[np.float64], degrees: int) -> NDArray[np.float64]:
+    """1, He₁, He₂, … of the values, as columns."""
+    return np.asarray(np.polynomial.hermite_e.hermevander(values, degrees), dtype=np.float64)
+
+
+def _coefficients(
+    values: NDArray[np.float64], y: NDArray[np.float64], overlap: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Coefficients, their errors, and the variance of the noise, from coordinates of cosine
+    ``overlap`` with the true ones."""
+    degrees = _DEGREES if 2 * len(y) >= _MANY else _FEW_DEGREES
+    columns = _polynomials(values, degrees)
+    found = np.linalg.lstsq(columns, y, rcond=None)[0]
+    rest = float(np.sum((y - columns @ found) ** 2)) / (len(y) - degrees - 1)
+    spread = np.sqrt(rest * np.diag(np.linalg.inv(columns.T @ columns)))
+    shrunk = overlap ** np.arange(1, degrees + 1)
+    coefficients = found[1:] / shrunk
+    hidden = _factorials(degrees) * coefficients**2 @ (1 - shrunk**2)  # looks like noise
+    return coefficients, spread[1:] / shrunk, rest - float(hidden)
 
 
 def _check_white(x: NDArray[np.float64]) -> None:
@@ -147,7 +170,46 @@ def _check_white(x: NDArray[np.float64]) -> None:
 
 
 def _direction(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """The direction of the labels and its cosine with the true one."""
+    """The direction of the labels and its cosine with the true one: that of the moments, unless
+    least squares halve its error, which they do not where they fit noise."""
+    by_moments = _by_moments(x, y)
+    by_squares = _by_least_squares(x, y, by_moments[0])
+    return by_squares if 2 * (1 - by_squares[1] ** 2) < 1 - by_moments[1] ** 2 else by_moments
+
+
+def _by_least_squares(
+    x: NDArray[np.float64], y: NDArray[np.float64], start: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """The direction of least squares of a cubic, by Gauss and Newton from a start; exact without
+    noise. Its error is σ²(d − 1)/((n − d) E g'²) for the slope g' of the cubic."""
+    rows, d = x.shape
+    along = start
+    for _ in range(_ROUNDS):
+        columns = _polynomials(x @ along, _DIRECTION_DEGREES)
+        found = np.linalg.lstsq(columns, y, rcond=None)[0]
+        slope = columns[:, :-1] @ (found[1:] * np.arange(1, _DIRECTION_DEGREES + 1))
+        design = x * slope[:, None]
+        gram = design.T @ design
+        gram[np.diag_indices(d)] += 1e-12 * np.trace(gram) / d
+        step = np.linalg.solve(gram, design.T @ (y - columns @ found))
+        moved = along + step
+        moved /= np.linalg.norm(moved)
+        done = float(np.linalg.norm(moved - along)) < 1e-12
+        along = moved
+        if done:
+            break
+    columns = _polynomials(x @ along, _DIRECTION_DEGREES)
+    found, *_ = np.linalg.lstsq(columns, y, rcond=None)
+    noise = float(np.sum((y - columns @ found) ** 2)) / max(rows - d - _DIRECTION_DEGREES, 1)
+    power = float(np.arange(1, 4) * _factorials(_DIRECTION_DEGREES) @ found[1:] ** 2)
+    error = noise * (d - 1) / ((rows - d) * power) if power > 0 else np.inf
+    return along, float(np.sqrt(max(1 - error, 0.01)))
+
+
+def _by_moments(
+    x: NDArray[np.float64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """The direction of E[xy], or the leading one of E[y(xxᵀ − 1)]."""
     rows, d = x.shape
     power = float(np.mean(y**2))
     linear = x.T @ y / rows

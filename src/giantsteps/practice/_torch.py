@@ -14,16 +14,6 @@ from giantsteps.answers import require
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._sources import Weights
 
-__all__ = [
-    "batch_for",
-    "default_loss",
-    "evaluating",
-    "hidden_features",
-    "linear_layers",
-    "mlp_of_weights",
-    "unfolded",
-]
-
 #: Name → class of torch.nn.
 ACTIVATIONS = {
     "relu": "ReLU",

@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TorchTensor", "read_torch_file"]
-
 #: Storage classes and the types of their numbers.
 _STORAGES = {
     "torch.DoubleStorage": "float64",

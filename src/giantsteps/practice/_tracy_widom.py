@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import airy
 
-__all__ = ["edge_scale", "tail", "tail_quantile"]
-
 #: Points of the quadrature of the determinant.
 _POINTS = 64
 #: Beyond this place the tail is below 1e-300.

@@ -7,12 +7,13 @@ from __future__ import annotations
 from giantsteps.problem._checks import choice as choice
 from giantsteps.problem._checks import integer as integer
 from giantsteps.problem._checks import suggest as suggest
-from giantsteps.problem._convention import Convention
-from giantsteps.problem._conventions import CONVENTIONS, conventions_table
+from giantsteps.problem._convention import Convention as Convention
+from giantsteps.problem._conventions import CONVENTIONS as CONVENTIONS
 from giantsteps.problem._covariance import Covariance, SpikedCovariance
 from giantsteps.problem._grid import Grid
 from giantsteps.problem._input_laws import INPUTS as INPUTS
-from giantsteps.problem._inputs import Inputs, Isotropic
+from giantsteps.problem._inputs import Inputs as Inputs
+from giantsteps.problem._inputs import Isotropic
 from giantsteps.problem._learning_rate import (
     LearningRate,
     learning_rate_of_rate,
@@ -21,16 +22,13 @@ from giantsteps.problem._learning_rate import (
 from giantsteps.problem._parts import BATCHES as BATCHES
 from giantsteps.problem._parts import OUTPUTS as OUTPUTS
 from giantsteps.problem._parts import WEIGHTS as WEIGHTS
-from giantsteps.problem._parts import Init, Ridge, Sizes
+from giantsteps.problem._parts import Init, Ridge
+from giantsteps.problem._parts import Sizes as Sizes
 from giantsteps.problem._power_law import PowerLaw
 from giantsteps.problem._problem import Problem
-from giantsteps.problem._second_layer import (
-    Constant,
-    Gaussian,
-    SecondLayer,
-    Vocabulary,
-    as_second_layer,
-)
+from giantsteps.problem._second_layer import Constant, Gaussian, Vocabulary
+from giantsteps.problem._second_layer import SecondLayer as SecondLayer
+from giantsteps.problem._second_layer import as_second_layer as as_second_layer
 from giantsteps.problem._serialize import content_hash as content_hash
 from giantsteps.problem._serialize import read_toml as read_toml
 from giantsteps.problem._serialize import to_data as to_data
@@ -41,26 +39,19 @@ from giantsteps.problem._step import Step
 from giantsteps.problem._validation import is_binary as is_binary
 
 __all__ = [
-    "CONVENTIONS",
     "Constant",
-    "Convention",
     "Covariance",
     "Gaussian",
     "Grid",
     "Init",
-    "Inputs",
     "Isotropic",
     "LearningRate",
     "PowerLaw",
     "Problem",
     "Ridge",
-    "SecondLayer",
-    "Sizes",
     "SpikedCovariance",
     "Step",
     "Vocabulary",
-    "as_second_layer",
-    "conventions_table",
     "learning_rate_of_rate",
     "rate_of_learning_rate",
 ]

@@ -14,8 +14,6 @@ import numpy as np
 
 from giantsteps.errors import InvalidProblem
 
-__all__ = ["choice", "integer", "keywords", "number", "numbers", "suggest", "under"]
-
 
 def number(
     value: object,

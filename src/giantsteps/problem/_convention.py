@@ -17,8 +17,6 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import integer, number, suggest
 from giantsteps.problem._problem import Problem
 
-__all__ = ["NAMES", "Convention", "Factor", "Row"]
-
 # What formulas call our fields, by path; a star stands for the number of the step.
 NAMES = {
     "width": "width",
@@ -145,21 +143,6 @@ class Convention:
         The paper's initialisation, taken where none is given.
     statements : tuple of (str, str)
         What is no formula: the network, the update, the loss.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> from giantsteps.problem import CONVENTIONS
-    >>> list(CONVENTIONS)
-    ['ba2022', 'cui2024', 'moniri2023', 'moniri2026']
-    >>> cui = CONVENTIONS["cui2024"]
-    >>> isinstance(cui, Convention), cui.second_layer
-    (True, 'constant')
-    >>> cui.table()[0]
-    ('width, p/d', 'β', 'beta', 'β = width', 'width = β')
     """
 
     name: str

@@ -1,16 +1,14 @@
-"""The conventions of the papers, as data, and the tables of them for the documentation."""
+"""The conventions of the papers, as data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import suggest
 from giantsteps.problem._convention import Convention, Factor, Row
 from giantsteps.problem._problem import Problem
-
-__all__ = ["CONVENTIONS", "conventions_table", "from_convention", "in_convention"]
 
 _BA2022 = Convention(
     name="ba2022",
@@ -179,50 +177,3 @@ def in_convention(problem: Problem, name: str, d: int | None = None) -> dict[str
 def from_convention(name: str, values: Mapping[str, Any]) -> Problem:
     """Build a problem from the symbols and units of a paper: the inverse of in_convention."""
     return _convention(name).read(values)
-
-
-def conventions_table(names: Sequence[str] = tuple(CONVENTIONS), style: str = "markdown") -> str:
-    r"""Return the conventions as tables for the documentation.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Papers.
-    style : {"markdown", "rst"}
-        Pipe tables, or list-table directives.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> print(*conventions_table(["cui2024"]).splitlines()[:5], sep="\n")
-    **cui2024**
-    <BLANKLINE>
-    | quantity | symbol | keyword | from ours | to ours |
-    |---|---|---|---|---|
-    | width, p/d | β | beta | β = width | width = β |
-    """
-    if style not in _STYLES:
-        raise InvalidProblem("style", style, suggest(style, _STYLES))
-    header = ("quantity", "symbol", "keyword", "from ours", "to ours")
-    return "\n\n".join(_STYLES[style](name, [header, *_convention(name).table()]) for name in names)
-
-
-def _markdown(name: str, rows: list[tuple[str, ...]]) -> str:
-    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    lines = ["| " + " | ".join(row) + " |" for row in escaped]
-    lines.insert(1, "|" + "---|" * len(rows[0]))
-    return "\n".join([f"**{name}**", "", *lines])
-
-
-def _rst(name: str, rows: list[tuple[str, ...]]) -> str:
-    lines = [f".. list-table:: {name}", "   :header-rows: 1", ""]
-    for row in rows:
-        cells = [cell.replace("|", "\\|").replace("*", "\\*") for cell in row]
-        lines += [f"   {'*' if not index else ' '} - {cell}" for index, cell in enumerate(cells)]
-    return "\n".join(lines)
-
-
-_STYLES = {"markdown": _markdown, "rst": _rst}

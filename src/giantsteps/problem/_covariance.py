@@ -15,8 +15,6 @@ from giantsteps.problem._checks import number, numbers
 from giantsteps.problem._inputs import Array, Directions, Inputs
 from giantsteps.problem._part import set_fields
 
-__all__ = ["Covariance", "SpikedCovariance"]
-
 _ONE = 1e-12  # sums that are one up to rounding are left alone
 _SPIKE = 0.1  # most of the inputs' variance that one direction may carry
 

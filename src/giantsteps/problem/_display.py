@@ -6,7 +6,7 @@ import html as _html
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.functions import Function, SingleIndex
-from giantsteps.functions._latex import latex as latex_of
+from giantsteps.functions import latex as latex_of
 from giantsteps.problem._part import Law
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from giantsteps.problem._parts import Init, Ridge
     from giantsteps.problem._problem import Problem
     from giantsteps.problem._step import Step
-
-__all__ = ["grid_html", "html", "label", "latex", "text"]
 
 #: Notebooks align cells to the right unless told otherwise.
 _LEFT = "style='text-align:left'"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -15,11 +14,10 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem import _display, _paths, _serialize
 from giantsteps.problem._checks import suggest
 from giantsteps.problem._problem import COUPLED, Problem
+from giantsteps.problem._serialize import Saved
 
-__all__ = ["Grid"]
 
-
-class Grid:
+class Grid(Saved):
     """The problems {problem with path_i = value_i[j_i]}, an array with one axis a path.
 
     Parameters
@@ -188,24 +186,6 @@ class Grid:
         if "problem" not in data:
             raise InvalidProblem("problem", None, "given: it has no default")
         return cls(Problem.from_data(data["problem"]), data.get("vary", {}))
-
-    def to_toml(self) -> str:
-        """Return the grid as TOML text."""
-        return _serialize.to_toml(self.to_data())
-
-    @classmethod
-    def from_toml(cls, source: str | os.PathLike[str]) -> Grid:
-        """Read a grid from TOML: a text, or a ``pathlib.Path`` to a file."""
-        return cls.from_data(_serialize.read_toml(source))
-
-    def to_json(self) -> str:
-        """Return the grid as JSON text."""
-        return _serialize.to_json(self.to_data())
-
-    @classmethod
-    def from_json(cls, source: str | os.PathLike[str]) -> Grid:
-        """Read a grid from JSON: a text, or a ``pathlib.Path`` to a file."""
-        return cls.from_data(_serialize.read_json(source))
 
     def _repr_html_(self) -> str:
         return _display.grid_html(self)

@@ -7,8 +7,6 @@ from giantsteps.problem._inputs import Inputs, Isotropic
 from giantsteps.problem._part import as_law
 from giantsteps.problem._power_law import PowerLaw
 
-__all__ = ["INPUTS", "as_inputs"]
-
 _LAWS: dict[str, type[Inputs]] = {
     law.law: law for law in (Isotropic, Covariance, PowerLaw, SpikedCovariance)
 }
@@ -19,11 +17,5 @@ INPUTS = tuple(_LAWS)
 
 
 def as_inputs(spec: object, field: str = "inputs") -> Inputs:
-    """Return the law that ``spec`` names: a law, its name, or ``{"law": name, ...parameters}``.
-
-    Examples
-    --------
-    >>> as_inputs({"law": "power_law", "exponent": 0.4})
-    PowerLaw(exponent=0.4, teacher=0.0)
-    """
+    """Return the law that ``spec`` names: a law, its name, or ``{"law": name, ...parameters}``."""
     return as_law(spec, Inputs, _LAWS, field, "a law of the inputs")

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from giantsteps.problem._part import Law
 
-__all__ = ["Array", "Directions", "Inputs", "Isotropic"]
-
 Array = NDArray[np.float64]
 #: Eigenvalues, their shares, and the shares of the teacher.
 Directions = tuple[Array, Array, Array]
@@ -42,17 +40,6 @@ class Inputs(Law, ABC):
     ----------
     law : str
         The name of the law in files and in ``Problem(inputs=...)``.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> law = gs.Covariance(eigenvalues=(1, 3), weights=(0.5, 0.5))
-    >>> isinstance(law, Inputs), law.eigenvalues, law.variances(4).tolist()
-    (True, (0.5, 1.5), [0.5, 0.5, 1.5, 1.5])
     """
 
     @abstractmethod

@@ -50,15 +50,6 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import choice, integer, number
 from giantsteps.problem._step import Step
 
-__all__ = [
-    "LOSSES",
-    "OPTIMIZERS",
-    "PARAMETRIZATIONS",
-    "LearningRate",
-    "learning_rate_of_rate",
-    "rate_of_learning_rate",
-]
-
 
 @dataclass(frozen=True)
 class _Scales:

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import keywords, suggest, under
-
-__all__ = ["LATER", "Law", "Part", "as_law", "as_part", "set_fields"]
 
 #: Metadata of a field that an older edition did not have. At its default such a field is left out
 #: of files, of the canonical form and of the representation, so that problems that were written or
@@ -21,6 +19,18 @@ LATER = MappingProxyType({"later": True})
 
 class Part:
     """A frozen dataclass whose fields are named by dotted paths, such as ``steps.0.rate``."""
+
+    def __new__(cls, *args: Any, **named: Any) -> Self:
+        """Refuse names that are no fields, with the fields that there are."""
+        known = {item.name: item for item in fields(cls)}  # type: ignore[arg-type]
+        for name, value in named.items():
+            if name not in known:
+                allowed = f"left out: the field must be {suggest(name, known)}"
+                raise InvalidProblem(name, value, allowed)
+        if args and all(item.kw_only for item in known.values()):
+            allowed = f"given by name: {', '.join(f'{name}=...' for name in known)}"
+            raise InvalidProblem(f"arguments of {cls.__name__}", args, allowed)
+        return super().__new__(cls)
 
     def named(self) -> dict[str, Any]:
         """Return the fields by name, in the order of their definition."""

@@ -10,8 +10,6 @@ from giantsteps.problem._checks import choice, number
 from giantsteps.problem._part import LATER, Part, set_fields
 from giantsteps.problem._second_layer import Gaussian, SecondLayer, as_second_layer
 
-__all__ = ["BATCHES", "OUTPUTS", "WEIGHTS", "Init", "Ridge", "Sizes"]
-
 BATCHES = ("fresh", "previous")
 WEIGHTS = ("gaussian", "sphere")
 OUTPUTS = ("scaled", "unscaled")
@@ -131,18 +129,6 @@ class Sizes:
     n₀      step_samples   one for each step
     n       samples        of the readout, None if there is none
     ======  =============  =======================================
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=1.0)])
-    >>> problem.at(10) == Sizes(d=10, neurons=15, step_samples=(40,), samples=None)
-    True
     """
 
     d: int

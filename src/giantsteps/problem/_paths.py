@@ -12,8 +12,6 @@ from giantsteps.problem._part import Part
 if TYPE_CHECKING:
     from giantsteps.problem._problem import Problem
 
-__all__ = ["check_paths", "get", "replace", "walk"]
-
 
 def walk(problem: Problem) -> dict[str, Any]:
     """Return every path of ``problem`` with what it names, parts before their fields."""

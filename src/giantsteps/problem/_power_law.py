@@ -12,8 +12,6 @@ from giantsteps.problem._checks import number
 from giantsteps.problem._inputs import Array, Directions, Inputs
 from giantsteps.problem._part import set_fields
 
-__all__ = ["PowerLaw"]
-
 
 @dataclass(frozen=True, repr=False)
 class PowerLaw(Inputs):

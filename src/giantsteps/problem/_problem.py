@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from giantsteps.problem._input_laws import as_inputs
 from giantsteps.problem._inputs import Inputs, Isotropic
 from giantsteps.problem._part import LATER, Part, as_part
 from giantsteps.problem._parts import Init, Ridge, Sizes
+from giantsteps.problem._serialize import Saved
 from giantsteps.problem._step import Step
 from giantsteps.problem._validation import (
     as_steps,
@@ -25,16 +25,16 @@ from giantsteps.problem._validation import (
     check_readout,
     check_slope,
     is_binary,
+    size_at,
+    with_samples,
 )
-
-__all__ = ["COUPLED", "Problem"]
 
 # Fields that are validated together: a grid over several of them checks every combination.
 COUPLED = ("activation", "steps", "readout")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Problem(Part):
+class Problem(Saved, Part):
     r"""A two-layer network, its teacher, its gradient steps and its readout (theory §0).
 
     Inputs x ~ N(0, Σ), by default with Σ = I_d, and labels y = σ*(⟨x, β*⟩) + ε with
@@ -149,13 +149,15 @@ class Problem(Part):
         self.inputs.at(d)
         return Sizes(
             d=d,
-            neurons=_size(self.width, d, "width"),
+            neurons=size_at(self.width, d, "width"),
             step_samples=tuple(
-                _size(step.samples, d, f"steps.{index}.samples")
+                size_at(step.samples, d, f"steps.{index}.samples")
                 for index, step in enumerate(self.steps)
             ),
             samples=(
-                None if self.readout is None else _size(self.readout.samples, d, "readout.samples")
+                None
+                if self.readout is None
+                else size_at(self.readout.samples, d, "readout.samples")
             ),
         )
 
@@ -223,10 +225,10 @@ class Problem(Part):
         return cls(
             width=integer(neurons, "neurons", "an integer >= 1") / d,
             steps=[
-                _with_samples(step, n0, d, f"step_samples.{index}")
+                with_samples(step, n0, d, f"step_samples.{index}")
                 for index, (step, n0) in enumerate(zip(steps, step_samples, strict=True))
             ],
-            readout=None if readout is None else _with_samples(readout, samples, d, "samples"),
+            readout=None if readout is None else with_samples(readout, samples, d, "samples"),
             **fields,
         )
 
@@ -278,6 +280,7 @@ class Problem(Part):
         activation: Any = None,
         steps: Sequence[Step] = (),
         readout: Ridge | None = None,
+        output: str = "scaled",
     ) -> Problem:
         """Return the problem that a two-layer PyTorch module and its data pose.
 
@@ -293,9 +296,12 @@ class Problem(Part):
             Where the module does not tell.
         steps, readout
             Of the problem.
+        output : {"scaled", "unscaled"}
+            Whether the output is small at the start or of order one, as in PyTorch's default
+            initialisation.
         """
         found: Problem = import_module("giantsteps.practice").problem_of_module(
-            module, data, activation=activation, steps=steps, readout=readout
+            module, data, activation=activation, steps=steps, readout=readout, output=output
         )
         return found
 
@@ -314,7 +320,7 @@ class Problem(Part):
         if d is None:
             return self.readout
         return dataclasses.replace(
-            self.readout, samples=_size(self.readout.samples, d, "readout.samples") / d
+            self.readout, samples=size_at(self.readout.samples, d, "readout.samples") / d
         )
 
     @property
@@ -393,24 +399,6 @@ class Problem(Part):
         """Build a problem from what :meth:`to_data` returns; defaults may be left out."""
         return _serialize.from_data(data)
 
-    def to_toml(self) -> str:
-        """Return the problem as TOML text."""
-        return _serialize.to_toml(self.to_data())
-
-    @classmethod
-    def from_toml(cls, source: str | os.PathLike[str]) -> Problem:
-        """Read a problem from TOML: a text, or a ``pathlib.Path`` to a file."""
-        return cls.from_data(_serialize.read_toml(source))
-
-    def to_json(self) -> str:
-        """Return the problem as JSON text."""
-        return _serialize.to_json(self.to_data())
-
-    @classmethod
-    def from_json(cls, source: str | os.PathLike[str]) -> Problem:
-        """Read a problem from JSON: a text, or a ``pathlib.Path`` to a file."""
-        return cls.from_data(_serialize.read_json(source))
-
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 of the canonical form, in hex: the same for equal problems in every process."""
@@ -426,23 +414,3 @@ class Problem(Part):
 
     def _repr_html_(self) -> str:
         return _display.html(self)
-
-
-def _size(ratio: float, d: int, field: str) -> int:
-    size = round(ratio * d)
-    if size < 1:
-        raise InvalidProblem(field, ratio, f"larger at d = {d}: round({ratio!r} * {d}) is below 1")
-    return size
-
-
-def _with_samples(part: Any, size: object, d: int, field: str) -> Any:
-    samples = integer(size, field, "an integer >= 1") / d
-    if isinstance(part, Part):
-        return dataclasses.replace(part, samples=samples)  # type: ignore[type-var]
-    if isinstance(part, Mapping) and "samples" not in part:
-        return {**part, "samples": samples}
-    raise InvalidProblem(
-        field.replace("step_samples", "steps"),
-        part,
-        "a part of the problem, or a mapping of its fields without samples",
-    )

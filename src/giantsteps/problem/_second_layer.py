@@ -21,8 +21,6 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import number, numbers
 from giantsteps.problem._part import Law, as_law
 
-__all__ = ["Constant", "Gaussian", "SecondLayer", "Vocabulary", "as_second_layer"]
-
 
 class SecondLayer(Law, ABC):
     """The law of A, where the second layer starts as a_j = A_j / √N (theory §0).
@@ -31,17 +29,6 @@ class SecondLayer(Law, ABC):
     ----------
     law : str
         The name of the law in files and in ``Init(second_layer=...)``.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> laws = [gs.Gaussian(), gs.Constant(), gs.Vocabulary([-1, 1], [0.5, 0.5])]
-    >>> [isinstance(law, SecondLayer) for law in laws], [law.mean for law in laws]
-    ([True, True, True], [0.0, 1.0, 0.0])
     """
 
     @abstractmethod
@@ -312,12 +299,5 @@ def as_second_layer(spec: object, field: str = "second_layer") -> SecondLayer:
     ------
     InvalidProblem
         When the specification means no law.
-
-    Examples
-    --------
-    >>> as_second_layer("constant")
-    Constant(value=1.0)
-    >>> as_second_layer({"law": "constant", "value": 2.0})
-    Constant(value=2.0)
     """
     return as_law(spec, SecondLayer, _LAWS, field, "a law of the second layer")

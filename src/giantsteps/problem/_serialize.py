@@ -8,7 +8,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import tomli_w
 
@@ -19,17 +19,36 @@ from giantsteps.problem._part import Law, Part
 if TYPE_CHECKING:
     from giantsteps.problem._problem import Problem
 
-__all__ = [
-    "content_hash",
-    "from_data",
-    "read_json",
-    "read_toml",
-    "to_data",
-    "to_json",
-    "to_toml",
-]
-
 _FORM = 1  # version of the canonical form: to be raised when the meaning of a field changes
+
+
+class Saved:
+    """What problems and grids share: TOML and JSON, by way of their plain data."""
+
+    if TYPE_CHECKING:
+
+        def to_data(self) -> dict[str, Any]: ...
+
+        @classmethod
+        def from_data(cls, data: Mapping[str, Any]) -> Self: ...
+
+    def to_toml(self) -> str:
+        """Return it as TOML text."""
+        return to_toml(self.to_data())
+
+    @classmethod
+    def from_toml(cls, source: str | os.PathLike[str]) -> Self:
+        """Read it from TOML: a text, or a ``pathlib.Path`` to a file."""
+        return cls.from_data(read_toml(source))
+
+    def to_json(self) -> str:
+        """Return it as JSON text."""
+        return to_json(self.to_data())
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike[str]) -> Self:
+        """Read it from JSON: a text, or a ``pathlib.Path`` to a file."""
+        return cls.from_data(read_json(source))
 
 
 def to_data(value: Any) -> Any:

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import integer, number
 
-__all__ = ["covariance_of_data"]
-
 _Array = NDArray[np.float64]
 _POINTS = 512  # neighbours are merged to so many points before they are grouped
 

@@ -13,8 +13,6 @@ from giantsteps.problem._checks import choice, number
 from giantsteps.problem._part import LATER, Part, set_fields
 from giantsteps.problem._parts import BATCHES
 
-__all__ = ["LOSSES", "RULES", "Step"]
-
 RULES = ("gradient", "sign", "normalized", "muon", "adam")
 _PRECONDITIONERS = (0.0, 0.5, 1.0)
 

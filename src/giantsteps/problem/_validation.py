@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.functions import Function, Teacher
 from giantsteps.gaussian import check_function, gauss_rule
-from giantsteps.problem._part import as_part
+from giantsteps.problem._checks import integer
+from giantsteps.problem._part import Part, as_part
 from giantsteps.problem._parts import Ridge
 from giantsteps.problem._step import Step
-
-__all__ = ["as_steps", "check_function_once", "check_readout", "check_slope", "is_binary"]
 
 
 @lru_cache(maxsize=256)
@@ -85,3 +87,25 @@ def is_binary(teacher: Teacher) -> bool:
     """Whether a teacher takes the values ±1 at every one of some thousand points."""
     points = np.random.default_rng(0).standard_normal((4096, teacher.rank)) * 2
     return bool(np.all(np.abs(np.asarray(teacher(points))) == 1))
+
+
+def size_at(ratio: float, d: int, field: str) -> int:
+    """The integer round(ratio · d), at least one."""
+    size = round(ratio * d)
+    if size < 1:
+        raise InvalidProblem(field, ratio, f"larger at d = {d}: round({ratio!r} * {d}) is below 1")
+    return size
+
+
+def with_samples(part: Any, size: object, d: int, field: str) -> Any:
+    """A step or a readout whose samples are ``size``/d."""
+    samples = integer(size, field, "an integer >= 1") / d
+    if isinstance(part, Part):
+        return dataclasses.replace(part, samples=samples)  # type: ignore[type-var]
+    if isinstance(part, Mapping) and "samples" not in part:
+        return {**part, "samples": samples}
+    raise InvalidProblem(
+        field.replace("step_samples", "steps"),
+        part,
+        "a part of the problem, or a mapping of its fields without samples",
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from giantsteps.simulation._batch import batch
 from giantsteps.simulation._bias_variance import bias_variance
-from giantsteps.simulation._cost import Cost
+from giantsteps.simulation._cost import Cost as Cost
 from giantsteps.simulation._network._data import Data
 from giantsteps.simulation._questions import (
     degrees_of_freedom,
@@ -18,7 +18,6 @@ from giantsteps.simulation._spectral_questions import features, kernel, weights
 from giantsteps.simulation._step_questions import movement, trajectory
 
 __all__ = [
-    "Cost",
     "Data",
     "Run",
     "batch",

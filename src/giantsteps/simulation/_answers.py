@@ -1,4 +1,4 @@
-"""Answers whose costly parts are simulated when they are first read."""
+"""Answers of the cells of a grid, and answers whose costly parts are simulated when read."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from giantsteps.answers import Answer, Risk, Spectrum
-
-__all__ = ["SimulatedRisk", "SimulatedSpectrum", "lazily"]
+from giantsteps.problem import Grid, Problem
 
 _A = TypeVar("_A", bound=Answer)
 
@@ -45,3 +44,10 @@ def lazily(kind: type[_A], fields: dict[str, Any], **parts: Callable[[], Any]) -
         del answer.__dict__[name]
         answer.__dict__[f"_{name}"] = part
     return answer
+
+
+def of_cells(kind: type[_A], problem: Problem | Grid, ask: Callable[[Problem], _A]) -> _A:
+    """The answer of a problem, or the stacked answers of the cells of a grid."""
+    if isinstance(problem, Grid):
+        return kind.stack(problem, [ask(cell) for cell in problem])
+    return ask(problem)

@@ -14,19 +14,17 @@ import numpy as np
 from giantsteps.answers import Answer, Risk
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.simulation import _questions, _risk, _spectral_questions, _step_questions
+from giantsteps.simulation import _many, _questions, _risk, _spectral_questions, _step_questions
 from giantsteps.simulation._answers import SimulatedRisk, lazily
-from giantsteps.simulation._cost import peak_bytes
+from giantsteps.simulation._cost import networks_together, peak_bytes
 from giantsteps.simulation._engine import _machine
-from giantsteps.simulation._engine._memory import BLOCK, OVERHEAD, as_bytes
+from giantsteps.simulation._engine._memory import OVERHEAD, as_bytes
 from giantsteps.simulation._engine._numpy_arrays import NumpyArrays
 from giantsteps.simulation._network._streams import as_seed
 from giantsteps.simulation._networks import Networks
 from giantsteps.simulation._options import allowed_options
 from giantsteps.simulation._readout._ridge import EIGEN_FROM
 from giantsteps.simulation._run import Run
-
-__all__ = ["batch"]
 
 _QUESTIONS: dict[str, Callable[..., Answer]] = {
     "degrees_of_freedom": _questions.degrees_of_freedom,
@@ -40,7 +38,6 @@ _QUESTIONS: dict[str, Callable[..., Answer]] = {
     "weights": _spectral_questions.weights,
 }
 _STREAMS = 2  # queues of a GPU: one factorises while the other multiplies
-_ENTRIES = 2**27  # of the features of a chunk of all networks: more does not make a GPU faster
 
 
 def batch(
@@ -99,7 +96,11 @@ def batch(
     chosen = [as_seed(seed) for seed in seeds]
     if not chosen:
         return []
-    plan = _plan(question, problem, d, chosen, options)
+    plan = (
+        _plan(problem, d, chosen, options)
+        if question == "risk"
+        else _many.plan(question, function, problem, d, chosen, options)
+    )
     if plan is not None:
         return plan.run()
     return _by_threads(function, problem, d, chosen, options)
@@ -226,7 +227,6 @@ def _initial(
 
 
 def _plan(
-    question: str,
     asked: Problem | Grid,
     d: int | None,
     seeds: Sequence[int],
@@ -237,7 +237,7 @@ def _plan(
     kind, degrees = given.pop("kind", "conjugate"), given.pop("degrees", 4)
     initial = bool(given.pop("initial", False))
     whole = isinstance(degrees, numbers.Integral) and not isinstance(degrees, bool)
-    if question != "risk" or kind != "conjugate" or not whole or degrees < 0:
+    if kind != "conjugate" or not whole or degrees < 0:
         return None
     if d is None or given.get("data") is not None or not isinstance(asked, Problem | Grid):
         return None
@@ -274,15 +274,7 @@ def _plan(
 
 def _together(probe: Networks, cells: _risk.Cells, stages: int) -> int:
     """Networks of one queue: as many as fill the device, and as fit into its share of memory."""
-    d, neurons = probe.sizes.d, probe.sizes.neurons
     assert probe.test_samples
     longest = max(probe.test_samples, *cells, *probe.sizes.step_samples)
-    rows = min(longest, 2 * BLOCK)
-    wanted = max(1, _ENTRIES // (rows * neurons))
-    available = probe.budget.available
-    if available is None:
-        return wanted
-    if probe.budget.limit is None:
-        available //= _STREAMS
-    each = peak_bytes(probe, cells, stages) + rows * probe.budget.row_bytes(d, neurons)
-    return int(min(wanted, available // each))
+    shares = _STREAMS if probe.budget.limit is None else 1
+    return networks_together(probe, peak_bytes(probe, cells, stages), longest, shares)

@@ -12,11 +12,8 @@ from numpy.typing import NDArray
 from giantsteps.answers import BiasVariance
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.simulation._cost import readout_bytes
 from giantsteps.simulation._options import refuse_unknown
 from giantsteps.simulation._run import Run
-
-__all__ = ["bias_variance"]
 
 
 @refuse_unknown
@@ -110,7 +107,7 @@ def _errors(first: Run, run: Run) -> NDArray[np.float64]:
     assert size is not None
     assert first.test_samples
     cells = {size: (readout.penalty,)}
-    held = readout_bytes(run, cells)
+    held = run.readout_bytes(cells)
     (fit,) = run.fit(cells, held).values()
     coefficients = run.backend.narrow(fit.coefficients)
     found = []

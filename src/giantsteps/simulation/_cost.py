@@ -9,19 +9,17 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from giantsteps.simulation._engine._arrays import Array, Arrays
-from giantsteps.simulation._engine._memory import OVERHEAD, in_words
+from giantsteps.simulation._engine._memory import BLOCK, OVERHEAD, in_words
 from giantsteps.simulation._network._streams import Role, Streams
 from giantsteps.simulation._networks import Networks
-from giantsteps.simulation._readout._ridge import EIGEN_FROM
 
 if TYPE_CHECKING:
     from giantsteps.functions import Function
     from giantsteps.simulation._risk import Cells
 
-__all__ = ["Cost", "check_memory", "cost", "fits_memory", "peak_bytes", "readout_bytes"]
-
 _TRIAL, _TRIAL_ON_GPU = 1024, 4096  # size of the matrices that speed is measured on
 _REPEATS = 3  # the best counts
+_ENTRIES = 2**27  # of the features of a chunk of all networks: more does not make a GPU faster
 
 
 @dataclass(frozen=True)
@@ -36,18 +34,6 @@ class Cost:
         Floating-point operations of the matrix products and factorisations.
     seconds : float
         Time, from the speed of small trials on this device.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import simulation
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
-    >>> small, large = (simulation.run(problem, d=d).cost() for d in (1000, 2000))
-    >>> isinstance(small, Cost), round(large.flops / small.flops)
-    (True, 5)
-    >>> large.memory > small.memory
-    True
     """
 
     memory: int
@@ -95,30 +81,32 @@ def measure_speed(arrays: Arrays, activation: Function, with_derivative: bool) -
     )
 
 
-def readout_bytes(run: Networks, cells: Cells, stages: int = 1) -> int:
-    """Bytes held for each network while readouts are fitted on the features of so many first
-    layers, beside the chunks."""
-    neurons = run.sizes.neurons
-    held = max((n for n in cells if n <= neurons), default=0)
-    summed = neurons if max(cells) > neurons else 0
-    # Factors beside the Gram matrix, or eigenvectors and what their computation needs.
-    vectors = any(0 in penalties or len(penalties) >= EIGEN_FROM for penalties in cells.values())
-    most = max(len(penalties) for penalties in cells.values())
-    copies = max(4 if vectors else 0, run.backend.factors(most))
-    working = copies * max(summed, held) ** 2
-    kept = run.weight_bytes + 8 * (summed**2 + held**2) + run.backend.itemsize * held * neurons
-    return stages * kept + 8 * working
-
-
 def peak_bytes(run: Networks, cells: Cells, stages: int) -> int:
     """Bytes held at the peak for each network, beside the chunks."""
     d, neurons = run.sizes.d, run.sizes.neurons
-    held = [readout_bytes(run, cells, stages)]
+    held = [run.readout_bytes(cells, stages)]
     if run.problem.steps:
         held.append(run.step_bytes + (stages - 1) * run.weight_bytes)
     if run.test_samples is None:  # WᵀW and a copy of W beside what the readout leaves
         held.append(held[0] + 8 * neurons * (neurons + d))
     return max(held)
+
+
+def networks_together(probe: Networks, held: int, longest: int, shares: int = 1) -> int:
+    """Networks of one computation: as many as fill the device, and as fit into a share of the
+    memory with so many bytes held for each.
+
+    ``longest`` is the most samples that any part of it has.
+    """
+    d, neurons = probe.sizes.d, probe.sizes.neurons
+    rows = min(longest, 2 * BLOCK)
+    wanted = max(1, _ENTRIES // (rows * neurons))
+    available = probe.budget.available
+    if available is None:
+        return wanted
+    return int(
+        min(wanted, available // shares // (held + rows * probe.budget.row_bytes(d, neurons)))
+    )
 
 
 def fits_memory(run: Networks, cells: Cells, stages: int) -> bool:

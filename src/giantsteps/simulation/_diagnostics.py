@@ -14,46 +14,53 @@ from giantsteps.simulation import _spectrum
 from giantsteps.simulation._risk import as_kind
 
 if TYPE_CHECKING:
+    from giantsteps.simulation._networks import Networks
     from giantsteps.simulation._run import Run
 
-__all__ = ["degrees_of_freedom", "kernel_alignment", "neuron_alignments"]
 
-
-def degrees_of_freedom(run: Run) -> DegreesOfFreedom:
-    r"""κ, df₁ and df₂ of the fitted readout, from the eigenvalues of its kernel.
+def degrees_of_freedom(networks: Networks) -> list[DegreesOfFreedom]:
+    r"""κ, df₁ and df₂ of the fitted readout of each network, from the spectrum of its kernel.
 
     With e_i the n eigenvalues of ΦΦᵀ and s = nλ/N,
 
     .. math:: 1 - df_1 = \frac sn \sum_i \frac{1}{e_i + s},\qquad κ = \frac{λ}{1 - df_1},\qquad
               1 - df_2 = \frac{\bigl(\sum_i (e_i+s)^{-1}\bigr)^2}{n \sum_i (e_i+s)^{-2}},
 
-    which is 1/(dκ/dλ), as in the theory: no population covariance is needed.
-
-    References
-    ----------
-    theory §4.
+    which is 1/(dκ/dλ), as in the theory: no population covariance is needed. The sums are over
+    eigenvalues, or traces of an inverse for a batch of networks.
     """
-    penalty = run.problem.require_readout().penalty
-    gram, neurons = run.gram, run.sizes.neurons
-    values = np.maximum(run.backend.to_host(run.backend.eigvalsh(gram.matrix)), 0.0)
+    penalty = networks.problem.require_readout().penalty
+    gram, neurons = networks.gram, networks.sizes.neurons
     samples, zeros = gram.samples, max(gram.samples - neurons, 0)
     shift = samples * penalty / neurons
-    cutoff = values[-1] * values.size * np.finfo(np.float64).eps
-    used = values[values + shift > cutoff]
-    zeros += values.size - used.size
-    if shift == 0 and zeros:
-        kappa, df1, df2 = 0.0, used.size / samples, used.size / samples
+    if networks.lead:
+        found = networks.backend.inverse_traces(gram.matrix, shift)
+        sums = [(*pair, zeros) for pair in zip(*map(networks.each, found))]
     else:
-        first = np.sum(1.0 / (used + shift)) + (zeros / shift if zeros else 0.0)
-        second = np.sum(1.0 / (used + shift) ** 2) + (zeros / shift**2 if zeros else 0.0)
-        kappa = neurons / first
-        df1, df2 = 1.0 - shift * first / samples, 1.0 - first**2 / (samples * second)
-    return DegreesOfFreedom(
-        **run.facts(),
-        kappa=float(kappa),
-        df1=float(df1),
-        df2=float(df2),
-    )
+        sums = [_sums(networks, shift, zeros)]
+    answers = []
+    for first, second, none in sums:
+        if shift == 0 and none:
+            kappa, df1, df2 = 0.0, 1 - none / samples, 1 - none / samples
+        else:
+            inverse = first + (none / shift if none else 0.0)
+            squared = second + (none / shift**2 if none else 0.0)
+            kappa = neurons / inverse
+            df1, df2 = 1.0 - shift * inverse / samples, 1.0 - inverse**2 / (samples * squared)
+        answers.append(
+            DegreesOfFreedom(**networks.facts(), kappa=float(kappa), df1=float(df1), df2=float(df2))
+        )
+    return answers
+
+
+def _sums(networks: Networks, shift: float, zeros: int) -> tuple[float, float, int]:
+    """Σ 1/(e + s) and Σ 1/(e + s)² over the eigenvalues that are not zero, and the number of those
+    that are, of one network."""
+    backend = networks.backend
+    values = np.maximum(backend.to_host(backend.eigvalsh(networks.gram.matrix)), 0.0)
+    cutoff = values[-1] * values.size * np.finfo(np.float64).eps
+    used = values[values + shift > cutoff] + shift
+    return float(np.sum(1 / used)), float(np.sum(1 / used**2)), zeros + values.size - used.size
 
 
 def kernel_alignment(run: Run, kind: str) -> float:

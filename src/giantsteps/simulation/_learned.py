@@ -10,30 +10,23 @@ import numpy as np
 
 from giantsteps.answers import LearnedFunction
 from giantsteps.errors import InvalidProblem
-from giantsteps.simulation._cost import readout_bytes
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._engine._largest import largest_of
 from giantsteps.simulation._network._streams import Role
 
 if TYPE_CHECKING:
-    from giantsteps.simulation._run import Run
-
-__all__ = ["learned_function"]
+    from giantsteps.simulation._networks import Networks
 
 
 def learned_function(
-    run: Run, along: str, x: Sequence[float] | None, draws: int
-) -> LearnedFunction:
-    r"""Mean and spread of f̂ given ⟨u, x⟩.
+    run: Networks, along: str = "spike", x: Sequence[float] | None = None, draws: int = 1024
+) -> list[LearnedFunction]:
+    r"""Mean and spread of f̂ given ⟨u, x⟩, for each network.
 
     .. math:: m(k) = E[\hat f(Σ^{1/2}(k u + (I − uu^\top) g))], \qquad g ∼ N(0, I_d)
 
     With u the unit vector along Σ^{1/2}β* or Σ^{1/2} times the spike, so that k is a standard
     Gaussian. Whatever law the training inputs have, g is Gaussian.
-
-    References
-    ----------
-    theory §5c; cui2024.
     """
     readout = run.problem.require_readout()
     if along not in ("spike", "teacher"):
@@ -47,33 +40,39 @@ def learned_function(
     xp, arrays, size = run.backend.xp, run.backend, run.sizes.samples
     assert size is not None
     cells = {size: (readout.penalty,)}
-    (fit,) = run.fit(cells, readout_bytes(run, cells)).values()
-    scaled = arrays.narrow(fit.coefficients / math.sqrt(run.sizes.neurons))
+    (fit,) = run.fit(cells, run.readout_bytes(cells)).values()
+    scaled = arrays.narrow(fit.coefficients / math.sqrt(run.sizes.neurons))[..., None]
     weights, beta = (arrays.narrow(run.whitened(x)) for x in (run.trained.weights, beta))
-    direction = _direction(run, along, beta[:, 0])
+    u = _direction(run, along, beta[..., 0])[..., None]
     noise = run.network.streams.normal(Role.CONDITIONAL_INPUTS, 0, 0, int(draws), run.d)
-    noise = noise - (noise @ direction)[:, None] * direction[None, :]
-    inner, slopes = noise @ weights, direction @ weights
-    teacher, share = noise @ beta, direction @ beta
-    mean, band, target = np.empty((3, points.size))
+    across = xp.matrix_transpose(u)
+    noise = noise - (noise @ u) * across
+    inner, slopes = noise @ weights, across @ weights
+    teacher, share = noise @ beta, across @ beta
+    mean, band, target = np.empty((3, *run.lead, points.size))
     for number, k in enumerate(points.tolist()):
-        moved = arrays.transform(run.problem.activation, inner + k * slopes[None, :])
-        values = arrays.to_host(arrays.wide(moved @ scaled))
-        mean[number], band[number] = values.mean(), values.std(ddof=1)
-        exact = run.problem.teacher(arrays.wide(teacher + k * share[None, :]))
-        target[number] = float(xp.mean(exact))
-    return LearnedFunction(
-        **run.facts(),
-        x=points,
-        mean=mean,
-        band=band,
-        along=cast(Literal["spike", "teacher"], along),
-        target=target,
-        standard_error=band / math.sqrt(draws),
-    )
+        moved = arrays.transform(run.problem.activation, inner + k * slopes)
+        values = arrays.to_host(arrays.wide((moved @ scaled)[..., 0]))
+        mean[..., number], band[..., number] = values.mean(axis=-1), values.std(axis=-1, ddof=1)
+        exact = run.problem.teacher(arrays.wide(teacher + k * share))
+        target[..., number] = arrays.to_host(xp.mean(exact, axis=-1))
+    return [
+        LearnedFunction(
+            **run.facts(),
+            x=points,
+            mean=middle,
+            band=spread,
+            along=cast(Literal["spike", "teacher"], along),
+            target=exact,
+            standard_error=spread / math.sqrt(draws),
+        )
+        for middle, spread, exact in zip(
+            *(part.reshape(run.count, -1) for part in (mean, band, target))
+        )
+    ]
 
 
-def _direction(run: Run, along: str, teacher: Array) -> Array:
+def _direction(run: Networks, along: str, teacher: Array) -> Array:
     """Σ^{1/2}β*, or Σ^{1/2} times what the steps added to the weights, turned towards it; of norm
     one.
 
@@ -94,7 +93,9 @@ def _direction(run: Run, along: str, teacher: Array) -> Array:
     else:
         kept = math.prod(1 - step.decay for step in steps)
         moved = run.trained.weights - kept * run.network.weights()
-        added = largest_of(run.backend, moved, 1)[1][:, 0]
-    spike = run.whitened(added[:, None])[:, 0]
-    spike = run.backend.narrow(spike / xp.linalg.vector_norm(spike))
-    return spike if float(xp.sum(spike * teacher)) >= 0 else -spike
+        values, left, _ = largest_of(run.backend, moved, 1)
+        added = left[..., 0] + run.backend.asarray(0 * values, wide=True)  # NaN where it is unknown
+    spike = run.whitened(added[..., None])[..., 0]
+    spike = spike / xp.linalg.vector_norm(spike, axis=-1, keepdims=True)
+    turned = xp.vecdot(spike, run.backend.wide(teacher))[..., None]
+    return run.backend.narrow(xp.where(turned >= 0, spike, -spike))

@@ -14,8 +14,6 @@ from giantsteps.simulation._engine._arrays import Array
 if TYPE_CHECKING:
     from giantsteps.simulation._run import Run
 
-__all__ = ["Matrices"]
-
 
 class Matrices(Mapping[str, Array]):
     """Read-only view of a run: ``run.arrays["W1"]``. Nothing is kept but what the run keeps."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,68 +12,57 @@ from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._engine._largest import largest_of
 
 if TYPE_CHECKING:
-    from giantsteps.simulation._run import Run
-
-__all__ = ["movement"]
+    from giantsteps.simulation._networks import Networks
 
 
-def movement(run: Run) -> Movement:
-    """The movement of each step, on the test points; weights are held before and after one step.
-
-    References
-    ----------
-    theory §0.
+def movement(networks: Networks) -> list[Movement]:
+    """The movement of each step, on the test points, for each network; weights are held before and
+    after one step.
     """
-    if not run.problem.steps:
+    if not networks.problem.steps:
         raise InvalidProblem("steps", (), "at least one step for this question")
-    if not run.test_samples:
-        allowed = "a number of points" if run.data is None else "given with X_test and y_test"
-        raise InvalidProblem("test_samples" if run.data is None else "data", run.data, allowed)
-    xp = run.backend.xp
-    after, rows = run.start(), []
-    before = xp.asarray(after, copy=True)
-    for _ in run.steps(after):
-        moved = run.backend.wide(after) - run.backend.wide(before)
-        norms = [_norm(run, moved), _norm(run, before)]
-        tops = [float(largest_of(run.backend, matrix, 1)[0][0]) for matrix in (moved, before)]
-        rows.append([norms[0] / norms[1], tops[0] / tops[1], *_on_points(run, before, after)])
-        before = xp.asarray(after, copy=True)
-    weights, spectral, preactivations, features, output = np.transpose(rows)
-    return Movement(
-        **run.facts(),
-        weights=weights,
-        spectral=spectral,
-        preactivations=preactivations,
-        features=features,
-        output=output,
-    )
+    if not networks.test_samples:
+        data = networks.data
+        allowed = "a number of points" if data is None else "given with X_test and y_test"
+        raise InvalidProblem("test_samples" if data is None else "data", data, allowed)
+    backend, rows = networks.backend, []
+    after = networks.start()
+    before = backend.xp.asarray(after, copy=True)
+    for _ in networks.steps(after):
+        pair = backend.wide(after) - backend.wide(before), backend.wide(before)
+        norms = [backend.to_host(backend.xp.linalg.matrix_norm(matrix)) for matrix in pair]
+        tops = [largest_of(backend, matrix, 1)[0][..., 0] for matrix in pair]
+        ratios = [norms[0] / norms[1], tops[0] / tops[1]]
+        rows.append(np.stack([*ratios, *_on_points(networks, before, after)], axis=-1))
+        before = backend.xp.asarray(after, copy=True)
+    fields = ("weights", "spectral", "preactivations", "features", "output")
+    found = np.stack(rows, axis=-1).reshape(networks.count, len(fields), len(rows))
+    return [Movement(**networks.facts(), **dict(zip(fields, each))) for each in found]
 
 
-def _norm(run: Run, matrix: Array) -> float:
-    return float(run.backend.xp.linalg.matrix_norm(run.backend.wide(matrix)))
-
-
-def _on_points(run: Run, before: Array, after: Array) -> tuple[float, float, float]:
+def _on_points(networks: Networks, before: Array, after: Array) -> list[np.ndarray]:
     """Root mean squares over the test points: pre-activations, features (relative), output."""
-    backend, xp = run.backend, run.backend.xp
-    second_layer, activation = run.network.second_layer, run.problem.activation
-    scale = run.problem.init.output_scale(run.sizes.neurons)
-    sums = np.zeros(4)
-    held = run.step_bytes + 2 * run.weight_bytes
-    assert run.test_samples
-    for start, stop in run.chunks(run.test_samples, held, "the movement", 2 * run.sizes.neurons):
-        inputs = run.network.test_batch(start, stop)[0]
+    backend, xp = networks.backend, networks.backend.xp
+    second_layer = networks.network.second_layer[..., None]
+    activation, neurons = networks.problem.activation, networks.sizes.neurons
+    scale = networks.problem.init.output_scale(neurons)
+    held = networks.step_bytes + 2 * networks.weight_bytes
+    points = networks.test_samples
+    assert points
+
+    def total(matrix: Array) -> Array:
+        return xp.sum(matrix**2, axis=(-2, -1))
+
+    sums: Array = 0.0
+    for start, stop in networks.chunks(points, held, "the movement", 2 * neurons):
+        inputs = networks.network.test_batch(start, stop)[0]
         old, new = inputs @ before, inputs @ after
-        moved = backend.wide(new - old)
-        first = xp.sum(moved**2)
+        first = total(backend.wide(new - old))
         old, new = backend.transform(activation, old), backend.transform(activation, new)
         changes = scale * backend.wide((new - old) @ second_layer)
         wide = backend.wide(old)
-        parts = [first, xp.sum((backend.wide(new) - wide) ** 2), xp.sum(wide**2)]
-        sums += [float(part) for part in (*parts, xp.sum(changes**2))]
-    points = run.test_samples
-    return (
-        math.sqrt(sums[0] / (points * run.sizes.neurons)),
-        math.sqrt(sums[1] / sums[2]),
-        math.sqrt(sums[3] / points),
-    )
+        parts = [first, total(backend.wide(new) - wide), total(wide), total(changes)]
+        sums = sums + xp.stack(parts, axis=-1)
+    moved, changed, size, output = np.moveaxis(backend.to_host(sums), -1, 0)
+    ratios = (moved / (points * neurons), changed / size, output / points)
+    return [np.sqrt(ratio) for ratio in ratios]

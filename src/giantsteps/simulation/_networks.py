@@ -24,9 +24,8 @@ from giantsteps.simulation._network._network import Network
 from giantsteps.simulation._network._rules import EXTRA, Optimizer
 from giantsteps.simulation._network._samples import DrawnSamples, GivenSamples, as_test_samples
 from giantsteps.simulation._network._streams import Streams
-from giantsteps.simulation._readout._ridge import Fit, RidgeCurve
-
-__all__ = ["Networks", "Trained"]
+from giantsteps.simulation._readout._ridge import EIGEN_FROM, Fit, Gram, RidgeCurve, fit_features
+from giantsteps.simulation._readout._targets import targets
 
 #: Dimensions below which a network is far from the limit of the theory.
 SMALL = 30
@@ -73,6 +72,14 @@ class Networks:
             raise InvalidProblem("problem", problem, "a Problem")
         law = as_law(inputs)
         self.problem, self.data = problem, data
+        #: How they are drawn and computed: what a `Run` of one of them takes.
+        self.options: dict[str, Any] = {
+            "device": device,
+            "dtype": dtype,
+            "test_samples": test_samples,
+            "memory": memory,
+            "inputs": inputs,
+        }
         self.sizes = problem.at(as_dimension(d, data))
         self.d = self.sizes.d
         self.backend = resolve(device, dtype)
@@ -94,11 +101,24 @@ class Networks:
         if self.sizes.samples is not None:
             self.network.require(self.sizes.samples)
         self.budget = Budget(as_bytes(memory), self.backend, math.prod(streams.lead))
+        self._gram: Gram | None = None
 
     @property
     def lead(self) -> tuple[int, ...]:
         """The axes in front: one over several seeds, none for one seed."""
         return self.network.streams.lead
+
+    @property
+    def count(self) -> int:
+        """How many networks there are."""
+        return math.prod(self.lead)
+
+    def each(self, x: Array | None) -> list[Any]:
+        """An array as NumPy's, in float64, for each network; None for each if there is none."""
+        if x is None:
+            return [None] * self.count
+        host = np.asarray(self.backend.to_host(x), dtype=float)
+        return list(host) if self.lead else [host]
 
     @property
     def binary(self) -> bool:
@@ -138,6 +158,7 @@ class Networks:
         shorter = copy.copy(self)
         for name in ("trained", "arrays"):
             shorter.__dict__.pop(name, None)
+        shorter._gram = None
         readout = self.problem.readout
         if step < len(self.problem.steps) and readout is not None:
             readout = dataclasses.replace(readout, batch="fresh")
@@ -228,6 +249,34 @@ class Networks:
             curve.finish()
         return [curve.fits for curve in curves]
 
+    def fit(self, cells: Mapping[int, Sequence[float]], fixed: int) -> dict[tuple[int, float], Fit]:
+        """Readouts after the steps for each sample size n and penalty λ, from one pass over the
+        samples; the Gram matrix of the networks' own sample size is kept for what is asked next."""
+        last, direction = max(cells), self.trained.direction
+        if self._gram is not None and tuple(cells) == (self.sizes.samples,):
+            found = fit_features(self.backend, self._gram, last, cells[last])
+            return {(last, penalty): fit for penalty, fit in zip(cells[last], found)}
+        self._gram = None
+        curve = RidgeCurve(self.backend, self.sizes.neurons, cells, self.lead)
+        for start, stop in self.chunks(last, fixed, "the readout"):
+            inputs, labels = self.network.readout_batch(start, stop)
+            curve.add(self.embed(inputs), targets(self.backend, inputs, labels, direction))
+        gram = curve.finish()
+        if gram.samples == self.sizes.samples:
+            self._gram = gram
+        return curve.fits
+
+    @property
+    def gram(self) -> Gram:
+        """The Gram matrix of the readout's features, kept once it was computed."""
+        if self._gram is None:
+            self.problem.require_readout()
+            samples = self.sizes.samples
+            assert samples is not None
+            self.fit({samples: ()}, self.readout_bytes({samples: ()}))
+        assert self._gram is not None
+        return self._gram
+
     # Memory -----------------------------------------------------------------------------------
 
     @property
@@ -242,6 +291,23 @@ class Networks:
         copies = 1 if self.backend.itemsize == 8 else 2
         extra = max((EXTRA[step.rule] for step in self.problem.steps), default=0)
         return copies * self.weight_bytes + (1 + extra) * 8 * self.sizes.d * self.sizes.neurons
+
+    def readout_bytes(self, cells: Mapping[int, Sequence[float]], stages: int = 1) -> int:
+        """Bytes held for each network while readouts are fitted on the features of so many first
+        layers, beside the chunks."""
+        neurons = self.sizes.neurons
+        held = max((n for n in cells if n <= neurons), default=0)
+        summed = neurons if max(cells) > neurons else 0
+        # Factors beside the Gram matrix, or eigenvectors and what their computation needs.
+        vectors = any(
+            0 in penalties or len(penalties) >= EIGEN_FROM for penalties in cells.values()
+        )
+        most = max(len(penalties) for penalties in cells.values())
+        copies = max(4 if vectors else 0, self.backend.factors(most))
+        working = copies * max(summed, held) ** 2
+        kept = self.weight_bytes + 8 * (summed**2 + held**2)
+        kept += self.backend.itemsize * held * neurons
+        return stages * kept + 8 * working
 
     def chunks(
         self, count: int, fixed: int, question: str, columns: int = 0

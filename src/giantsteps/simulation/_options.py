@@ -1,27 +1,38 @@
-"""Options that do not exist are refused by name, as every other bad input is."""
+"""The options of a run, stated once: questions take them all, and refuse others by name."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from giantsteps.errors import InvalidProblem
-
-__all__ = ["allowed_options", "refuse_unknown", "run_options"]
+from giantsteps.simulation._network._data import Data
+from giantsteps.simulation._networks import Networks
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 #: Options of earlier versions, and what became of them.
 _GONE = {"rng": "left out: numbers are drawn where they are used, the same on every device"}
-#: How a network is drawn and computed, whatever is asked of it: the options of `Run`.
-_OF_RUN = ("device", "dtype", "test_samples", "memory", "inputs", "data")
 
 
-def run_options(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `Run` among the arguments of a question."""
-    return {name: arguments[name] for name in _OF_RUN}
+class RunOptions(TypedDict, total=False):
+    """How a network is drawn and computed, whatever is asked of it; defaults: `Networks`."""
+
+    device: object
+    dtype: str
+    test_samples: int | str | None
+    memory: str | int | None
+    inputs: object
+    data: Data | None
+
+
+def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of `Run` among those given, and the others."""
+    names = RunOptions.__annotations__
+    own = {name: value for name, value in options.items() if name in names}
+    return own, {name: value for name, value in options.items() if name not in names}
 
 
 def allowed_options(function: Callable[..., Any]) -> list[str]:
@@ -31,15 +42,24 @@ def allowed_options(function: Callable[..., Any]) -> list[str]:
 
 
 def refuse_unknown(function: _F) -> _F:
-    """Raise `InvalidProblem` for a keyword that ``function`` does not take, with those it does."""
-    parameters, allowed = inspect.signature(function).parameters, allowed_options(function)
+    """Raise `InvalidProblem` for a keyword that ``function`` does not take, with those it does.
+
+    Its ``**options`` are those of a run, and its signature has them written out.
+    """
+    own = inspect.signature(function)
+    parameters = {key: item for key, item in own.parameters.items() if key != "options"}
+    if len(parameters) < len(own.parameters):
+        of_run = inspect.signature(Networks).parameters
+        parameters |= {key: of_run[key] for key in RunOptions.__annotations__}
 
     @functools.wraps(function)
     def checked(*args: Any, **options: Any) -> Any:
         for name, value in options.items():
             if name not in parameters:
-                hint = _GONE.get(name, f"left out: the options are {', '.join(allowed)}")
+                allowed = ", ".join(allowed_options(checked))
+                hint = _GONE.get(name, f"left out: the options are {allowed}")
                 raise InvalidProblem(name, value, hint)
         return function(*args, **options)
 
+    checked.__signature__ = own.replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
     return checked  # type: ignore[return-value]

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from typing import Unpack
 
 from giantsteps.answers import DegreesOfFreedom, Gradient, LearnedFunction, Risk
 from giantsteps.problem import Grid, Problem
 from giantsteps.simulation import _risk
-from giantsteps.simulation._answers import SimulatedRisk, lazily
-from giantsteps.simulation._network._data import Data, as_dimension
-from giantsteps.simulation._options import refuse_unknown, run_options
+from giantsteps.simulation._answers import SimulatedRisk, lazily, of_cells
+from giantsteps.simulation._network._data import as_dimension
+from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._risk import Kind
 from giantsteps.simulation._run import Run
-
-__all__ = [
-    "degrees_of_freedom",
-    "gradient",
-    "learned_function",
-    "risk",
-    "run",
-]
 
 
 @refuse_unknown
@@ -27,13 +21,7 @@ def run(
     problem: Problem,
     d: int | None = None,
     seed: int = 0,
-    *,
-    device: object = None,
-    dtype: str = "float64",
-    test_samples: int | str | None = None,
-    memory: str | int | None = None,
-    inputs: object = "gaussian",
-    data: Data | None = None,
+    **options: Unpack[RunOptions],
 ) -> Run:
     """One network of dimension ``d`` drawn with ``seed``: see `Run`.
 
@@ -60,17 +48,7 @@ def run(
     >>> run(problem, 200, seed=0)
     Run(d=200, neurons=200, step_samples=(400,), samples=None, seed=0)
     """
-    return Run(
-        problem,
-        d,
-        seed,
-        device=device,
-        dtype=dtype,
-        test_samples=test_samples,
-        memory=memory,
-        inputs=inputs,
-        data=data,
-    )
+    return Run(problem, d, seed, **options)
 
 
 @refuse_unknown
@@ -82,12 +60,7 @@ def risk(
     kind: Kind = "conjugate",
     degrees: int = 4,
     initial: bool = False,
-    device: object = None,
-    dtype: str = "float64",
-    test_samples: int | str | None = None,
-    memory: str | int | None = None,
-    inputs: object = "gaussian",
-    data: Data | None = None,
+    **options: Unpack[RunOptions],
 ) -> Risk:
     """Test and train error of the readout: ``run(problem, d, seed).risk()``.
 
@@ -132,10 +105,9 @@ def risk(
     >>> round(mean / theory.risk(problem, d=200).test, 1)
     1.0
     """
-    options = run_options(locals())
     if not isinstance(problem, Grid):
         return Run(problem, d, seed, **options).risk(kind=kind, degrees=degrees, initial=initial)
-    dimension = as_dimension(d, data)
+    dimension = as_dimension(d, options.get("data"))
 
     def run_for(cell: Problem) -> Run:
         return Run(cell, d, seed, **options)
@@ -152,13 +124,7 @@ def gradient(
     problem: Problem | Grid,
     d: int | None = None,
     seed: int = 0,
-    *,
-    device: object = None,
-    dtype: str = "float64",
-    test_samples: int | str | None = None,
-    memory: str | int | None = None,
-    inputs: object = "gaussian",
-    data: Data | None = None,
+    **options: Unpack[RunOptions],
 ) -> Gradient:
     """The first gradient, its rank-one part and what is left: ``run(...).gradient()``.
 
@@ -195,11 +161,7 @@ def gradient(
     >>> round(measured.ratio, 3), round(predicted.ratio, 3)
     (0.05, 0.045)
     """
-    options = run_options(locals())
-    if not isinstance(problem, Grid):
-        return Run(problem, d, seed, **options).gradient()
-    cells = [Run(cell, d, seed, **options).gradient() for cell in problem]
-    return Gradient.stack(problem, cells)
+    return of_cells(Gradient, problem, lambda cell: Run(cell, d, seed, **options).gradient())
 
 
 @refuse_unknown
@@ -209,12 +171,8 @@ def learned_function(
     seed: int = 0,
     *,
     along: str = "spike",
-    device: object = None,
-    dtype: str = "float64",
-    test_samples: int | str | None = None,
-    memory: str | int | None = None,
-    inputs: object = "gaussian",
-    data: Data | None = None,
+    x: Sequence[float] | None = None,
+    **options: Unpack[RunOptions],
 ) -> LearnedFunction:
     """The function learned along ``"spike"`` or ``"teacher"``: ``run(...).learned_function()``.
 
@@ -228,6 +186,8 @@ def learned_function(
         Of all random numbers.
     along : {"spike", "teacher"}
         The direction.
+    x : sequence of float, optional
+        Where; 61 points from −3 to 3 by default.
     device, dtype, test_samples, memory, inputs, data
         How the network is drawn and computed: see `Run`.
 
@@ -251,11 +211,11 @@ def learned_function(
     >>> bool(found.mean[-1] > found.mean[0]), found.standard_error.shape == found.x.shape
     (True, True)
     """
-    options = run_options(locals())
-    if not isinstance(problem, Grid):
-        return Run(problem, d, seed, **options).learned_function(along)
-    cells = [Run(cell, d, seed, **options).learned_function(along) for cell in problem]
-    return LearnedFunction.stack(problem, cells)
+    return of_cells(
+        LearnedFunction,
+        problem,
+        lambda cell: Run(cell, d, seed, **options).learned_function(along, x=x),
+    )
 
 
 @refuse_unknown
@@ -263,13 +223,7 @@ def degrees_of_freedom(
     problem: Problem | Grid,
     d: int | None = None,
     seed: int = 0,
-    *,
-    device: object = None,
-    dtype: str = "float64",
-    test_samples: int | str | None = None,
-    memory: str | int | None = None,
-    inputs: object = "gaussian",
-    data: Data | None = None,
+    **options: Unpack[RunOptions],
 ) -> DegreesOfFreedom:
     """Effective penalty and degrees of freedom: ``run(...).degrees_of_freedom()``.
 
@@ -305,8 +259,6 @@ def degrees_of_freedom(
     >>> round(measured.df1, 2), round(predicted.df1, 2)
     (0.38, 0.38)
     """
-    options = run_options(locals())
-    if not isinstance(problem, Grid):
-        return Run(problem, d, seed, **options).degrees_of_freedom()
-    cells = [Run(cell, d, seed, **options).degrees_of_freedom() for cell in problem]
-    return DegreesOfFreedom.stack(problem, cells)
+    return of_cells(
+        DegreesOfFreedom, problem, lambda cell: Run(cell, d, seed, **options).degrees_of_freedom()
+    )

@@ -12,28 +12,13 @@ import numpy as np
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.simulation._cost import check_memory, fits_memory, readout_bytes
+from giantsteps.simulation._cost import check_memory, fits_memory
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._networks import Networks
 from giantsteps.simulation._readout._error import PointError, PointErrors
 from giantsteps.simulation._readout._population import population_error
 from giantsteps.simulation._readout._ridge import Fit, fit_kernel
 from giantsteps.simulation._readout._tangent import tangent_kernel, tangent_products
-
-__all__ = [
-    "Cells",
-    "Errors",
-    "Kind",
-    "as_kind",
-    "cells_of",
-    "errors_of",
-    "fields",
-    "groups",
-    "initial",
-    "of_group",
-    "over_cells",
-    "without_readout",
-]
 
 Kind = Literal["conjugate", "tangent"]
 #: Penalties for each sample size n.
@@ -90,7 +75,7 @@ def errors_of(
         allowed = "given with X_test and y_test for the test error"
         raise InvalidProblem("data", networks.data, allowed)
     check_memory(networks, cells, len(stages))
-    held = readout_bytes(networks, cells, len(stages))
+    held = networks.readout_bytes(cells, len(stages))
     fits = networks.readouts(stages, cells, held)
     backend = networks.backend
     xp = backend.xp

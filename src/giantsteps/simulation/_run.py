@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +34,10 @@ from giantsteps.simulation._answers import SimulatedRisk, SimulatedSpectrum, laz
 from giantsteps.simulation._cost import Cost
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._matrices import Matrices
-from giantsteps.simulation._network._data import Data
 from giantsteps.simulation._networks import Networks
-from giantsteps.simulation._options import refuse_unknown
-from giantsteps.simulation._readout._ridge import Fit, Gram, RidgeCurve, fit_features
+from giantsteps.simulation._options import RunOptions, refuse_unknown
+from giantsteps.simulation._readout._ridge import Fit
 from giantsteps.simulation._risk import Kind
-
-__all__ = ["Run"]
 
 
 class Run(Networks):
@@ -128,27 +125,10 @@ class Run(Networks):
         problem: Problem,
         d: int | None = None,
         seed: int = 0,
-        *,
-        device: object = None,
-        dtype: str = "float64",
-        test_samples: int | str | None = None,
-        memory: str | int | None = None,
-        inputs: object = "gaussian",
-        data: Data | None = None,
+        **options: Unpack[RunOptions],
     ) -> None:
-        super().__init__(
-            problem,
-            d,
-            seed,
-            device=device,
-            dtype=dtype,
-            test_samples=test_samples,
-            memory=memory,
-            inputs=inputs,
-            data=data,
-        )
+        super().__init__(problem, d, seed, **options)
         self.seed = int(seed)
-        self._gram: Gram | None = None
 
     def __repr__(self) -> str:
         sizes = self.sizes
@@ -178,49 +158,12 @@ class Run(Networks):
             return [self.fit(cells, fixed)]
         return super().readouts(stages, cells, fixed)
 
-    def fit(self, cells: Mapping[int, Sequence[float]], fixed: int) -> dict[tuple[int, float], Fit]:
-        """Readouts for each sample size n and penalty λ, from one pass over the samples.
-
-        The Gram matrix of the run's own sample size is kept for what is asked next.
-        """
-        last, direction = max(cells), self.trained.direction
-        if self._gram is not None and tuple(cells) == (self.sizes.samples,):
-            found = fit_features(self.backend, self._gram, last, cells[last])
-            return {(last, penalty): fit for penalty, fit in zip(cells[last], found)}
-        self._gram = None
-        curve = RidgeCurve(self.backend, self.sizes.neurons, cells)
-        for start, stop in self.chunks(last, fixed, "the readout"):
-            inputs, labels = self.network.readout_batch(start, stop)
-            curve.add(
-                self.embed(inputs), _spectrum.targets(self.backend, inputs, labels, direction)
-            )
-        gram = curve.finish()
-        if gram.samples == self.sizes.samples:
-            self._gram = gram
-        return curve.fits
-
-    @property
-    def gram(self) -> Gram:
-        """The Gram matrix of the readout's features, kept once it was computed."""
-        if self._gram is None:
-            self.problem.require_readout()
-            samples = self.sizes.samples
-            assert samples is not None
-            self.fit({samples: ()}, _cost.readout_bytes(self, {samples: ()}))
-        assert self._gram is not None
-        return self._gram
-
     def after(self, step: int) -> Run:
         """The run after the first ``step`` steps, from the same random numbers; 0: untrained."""
         steps = self.problem.steps
         if not isinstance(step, numbers.Integral) or not 0 <= step <= len(steps):
             raise InvalidProblem("step", step, f"an integer from 0 to {len(steps)}")
         return self if step == len(steps) else self.shortened(int(step))
-
-    def shortened(self, step: int) -> Run:
-        shorter = super().shortened(step)
-        shorter._gram = None
-        return shorter
 
     @cached_property
     def arrays(self) -> Mapping[str, Any]:
@@ -342,7 +285,7 @@ class Run(Networks):
 
     def spectrum(self, matrix: str, top: int, bulk: bool) -> Spectrum:
         """What `weights`, `kernel` and `features` share; ``matrix`` as in `Spectrum`."""
-        fields = _spectrum.fields(self, matrix, top)
+        (fields,) = _spectrum.fields(self, matrix, top)
         parts = {"initial": lambda: _spectrum.complete(self.after(0), matrix, top, bulk)}
         if bulk:
             return lazily(
@@ -352,7 +295,8 @@ class Run(Networks):
 
     def gradient(self) -> Gradient:
         """The first gradient, √N G = μ₁ b aᵀ + B: the norms of both parts (theory §2)."""
-        return _spectrum.first_gradient(self)
+        (found,) = _spectrum.first_gradient(self)
+        return found
 
     def learned_function(
         self, along: str = "spike", *, x: Sequence[float] | None = None, draws: int = 1024
@@ -369,27 +313,31 @@ class Run(Networks):
         draws : int
             Of the other coordinates, the same for every point.
         """
-        return _learned.learned_function(self, along, x, draws)
+        (found,) = _learned.learned_function(self, along, x, draws)
+        return found
 
     def movement(self) -> Movement:
         """How far each step moves weights, pre-activations, features and output (theory §0).
 
         Inputs are ``test_samples`` fresh points.
         """
-        return _movement.movement(self)
+        (found,) = _movement.movement(self)
+        return found
 
     def trajectory(self, top: int = 1) -> Trajectory:
         """Errors of the readout, and the ``top`` singular values of W, after 0, 1, …, t steps.
 
         Readout and test points are drawn once for all of them.
         """
-        return _trajectory.trajectory(self, top)
+        (found,) = _trajectory.trajectory(self, top)
+        return found
 
     # Diagnostics ------------------------------------------------------------------------------
 
     def degrees_of_freedom(self) -> DegreesOfFreedom:
         """Effective penalty κ and degrees of freedom df₁, df₂ of the readout (theory §4)."""
-        return _diagnostics.degrees_of_freedom(self)
+        (found,) = _diagnostics.degrees_of_freedom(self)
+        return found
 
     def kernel_alignment(self, *, kind: Kind = "conjugate") -> float:
         """Kernel–target alignment ⟨K, ỹỹᵀ⟩/(‖K‖_F ‖ỹ‖²) on the readout's samples."""

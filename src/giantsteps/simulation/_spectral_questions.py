@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import Any
+from typing import Unpack
 
 from giantsteps.answers import Spectrum
 from giantsteps.problem import Grid, Problem
 from giantsteps.simulation import _risk, _spectrum
 from giantsteps.simulation._answers import SimulatedSpectrum, lazily
-from giantsteps.simulation._network._data import Data
-from giantsteps.simulation._options import refuse_unknown, run_options
+from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._risk import Kind
 from giantsteps.simulation._run import Run
-
-__all__ = ["features", "kernel", "weights"]
 
 
 @refuse_unknown
@@ -26,12 +23,7 @@ def weights(
     *,
     top: int = 4,
     bulk: bool = True,
-    device: object = None,
-    dtype: str = "float64",
-    test_samples: int | str | None = None,
-    memory: str | int | None = None,
-    inputs: object = "gaussian",
-    data: Data | None = None,
+    **options: Unpack[RunOptions],
 ) -> Spectrum:
     """Singular values of the weights after the steps: ``run(...).weights(top)``.
 
@@ -71,7 +63,6 @@ def weights(
     >>> round(predicted.value, 2), round(measured.value, 2)
     (2.25, 2.2)
     """
-    options = run_options(locals())
     return _spectra(problem, d, seed, "weights", top, bulk, options)
 
 
@@ -84,12 +75,7 @@ def kernel(
     top: int = 4,
     kind: Kind = "conjugate",
     bulk: bool = True,
-    device: object = None,
-    dtype: str = "float64",
-    test_samples: int | str | None = None,
-    memory: str | int | None = None,
-    inputs: object = "gaussian",
-    data: Data | None = None,
+    **options: Unpack[RunOptions],
 ) -> Spectrum:
     """Eigenvalues of the kernel of the readout's samples: ``run(...).kernel(top, kind=kind)``.
 
@@ -131,7 +117,6 @@ def kernel(
     >>> round(predicted.value, 1), round(measured.value, 1)
     (10.5, 9.7)
     """
-    options = run_options(locals())
     matrix = "kernel" if _risk.as_kind(kind) == "conjugate" else "tangent"
     return _spectra(problem, d, seed, matrix, top, bulk, options)
 
@@ -144,12 +129,7 @@ def features(
     *,
     top: int = 4,
     bulk: bool = True,
-    device: object = None,
-    dtype: str = "float64",
-    test_samples: int | str | None = None,
-    memory: str | int | None = None,
-    inputs: object = "gaussian",
-    data: Data | None = None,
+    **options: Unpack[RunOptions],
 ) -> Spectrum:
     """Singular values of the features after the steps: ``run(...).features(top)``.
 
@@ -191,7 +171,6 @@ def features(
     >>> round(spike.value**2 / eigenvalue, 9)
     1.0
     """
-    options = run_options(locals())
     return _spectra(problem, d, seed, "features", top, bulk, options)
 
 
@@ -202,7 +181,7 @@ def _spectra(
     matrix: str,
     top: int,
     bulk: bool,
-    options: dict[str, Any],
+    options: RunOptions,
 ) -> Spectrum:
     if not isinstance(problem, Grid):
         return Run(problem, d, seed, **options).spectrum(matrix, top, bulk)

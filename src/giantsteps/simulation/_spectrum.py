@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,23 +13,11 @@ from giantsteps.laws import EmpiricalLaw
 from giantsteps.simulation._engine._arrays import Array, Arrays
 from giantsteps.simulation._engine._largest import largest, largest_of, singular_values
 from giantsteps.simulation._readout._tangent import tangent_kernel
+from giantsteps.simulation._readout._targets import DEGREES
 
 if TYPE_CHECKING:
+    from giantsteps.simulation._networks import Networks
     from giantsteps.simulation._run import Run
-
-__all__ = [
-    "as_top",
-    "bulk",
-    "complete",
-    "fields",
-    "first_gradient",
-    "tangent",
-    "targets",
-    "teacher_overlaps",
-]
-
-#: Highest monomial of the features' spikes.
-DEGREES = 4
 
 
 def as_top(top: object, least: int) -> int:
@@ -40,8 +27,8 @@ def as_top(top: object, least: int) -> int:
     return int(top)
 
 
-def fields(run: Run, matrix: str, top: int) -> dict[str, Any]:
-    """The fields of a `Spectrum` without its bulk."""
+def fields(networks: Networks, matrix: str, top: int) -> list[dict[str, Any]]:
+    """The fields of a `Spectrum` without its bulk, for each network."""
     top = as_top(top, 0)
     spikes = {
         "weights": _weight_spikes,
@@ -49,10 +36,11 @@ def fields(run: Run, matrix: str, top: int) -> dict[str, Any]:
         "features": _feature_spikes,
         "tangent": _tangent_spikes,
     }[matrix]
-    return run.facts() | {
-        "matrix": "tangent kernel" if matrix == "tangent" else matrix,
-        "spikes": spikes(run, top) if top else (),
-    }
+    name = "tangent kernel" if matrix == "tangent" else matrix
+    facts = networks.facts() | {"matrix": name}
+    if not top:
+        return [facts | {"spikes": ()} for _ in range(networks.count)]
+    return [facts | {"spikes": found} for found in spikes(networks, top)]
 
 
 def bulk(run: Run, matrix: str) -> EmpiricalLaw:
@@ -76,61 +64,65 @@ def bulk(run: Run, matrix: str) -> EmpiricalLaw:
 def complete(run: Run, matrix: str, top: int, with_bulk: bool) -> Spectrum:
     """The whole answer at once."""
     law = bulk(run, matrix) if with_bulk else None
-    return Spectrum(**fields(run, matrix, top), bulk=law)
-
-
-def targets(arrays: Arrays, inputs: Array, labels: Array, direction: Array | None) -> Array:
-    """What the features are compared with: columns y, 1, z, z², … with z = ⟨x, b⟩/‖b‖."""
-    xp = arrays.xp
-    columns = [labels, xp.ones_like(labels)]
-    if direction is not None:
-        norm = xp.linalg.vector_norm(direction)
-        z = arrays.wide(inputs @ arrays.narrow(direction / norm))
-        columns += [z**degree for degree in range(1, DEGREES + 1)]
-    return xp.stack(columns, axis=1)
+    (found,) = fields(run, matrix, top)
+    return Spectrum(**found, bulk=law)
 
 
 def _eigenvalues(arrays: Arrays, symmetric: Array) -> np.ndarray:
     return np.maximum(arrays.to_host(arrays.eigvalsh(symmetric)), 0.0)
 
 
-def _weight_spikes(run: Run, top: int) -> tuple[Spike, ...]:
-    arrays, trained = run.backend, run.trained
-    values, left, right = largest_of(arrays, trained.weights, top)
-    u, v = arrays.to_host(left), arrays.to_host(right)
-    along = teacher_overlaps(run, u)
-    overlaps = {} if along is None else {"teacher": along}
-    if trained.direction is not None:
-        overlaps["gradient"] = _cosines(_host(run, trained.direction), u)
-    overlaps["second_layer"] = _cosines(_host(run, run.network.second_layer), v)
-    return _spikes(values, overlaps)
+def _weight_spikes(networks: Networks, top: int) -> list[tuple[Spike, ...]]:
+    trained, teacher = networks.trained, networks.network.teacher
+    values, left, right = largest_of(networks.backend, trained.weights, top)
+    parts = (values, left, right, teacher, trained.direction, networks.network.second_layer)
+    found = []
+    for ell, u, v, beta, b, a in zip(*map(networks.each, parts)):
+        overlaps = {} if beta is None else {"teacher": teacher_overlaps(beta, u)}
+        if b is not None:
+            overlaps["gradient"] = _cosines(b, u)
+        overlaps["second_layer"] = _cosines(a, v)
+        found.append(_spikes(ell, overlaps))
+    return found
 
 
-def teacher_overlaps(run: Run, vectors: np.ndarray) -> np.ndarray | None:
-    """Squared components of unit columns in the span of β*; None if it is not known."""
-    beta = run.network.teacher
-    if beta is None:
-        return None
-    basis = np.linalg.qr(_host(run, beta))[0]
+def teacher_overlaps(beta: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Squared components of unit columns in the span of β*."""
+    basis = np.linalg.qr(beta)[0]
     found: np.ndarray = np.sum((basis.T @ vectors) ** 2, axis=0)
     return found
 
 
-def _kernel_spikes(run: Run, top: int) -> tuple[Spike, ...]:
-    values, inner, _ = _gram_pairs(run, top)
-    squares = run.backend.to_host(run.gram.squares)
-    return _spikes(values, {"labels": inner[0] ** 2 / squares[0, 0]})
+def _kernel_spikes(networks: Networks, top: int) -> list[tuple[Spike, ...]]:
+    values, inner, _ = _gram_pairs(networks, top)
+    parts = (values, inner, networks.gram.squares)
+    return [
+        _spikes(ell, {"labels": products[0] ** 2 / squares[0, 0]})
+        for ell, products, squares in zip(*map(networks.each, parts))
+    ]
 
 
-def _feature_spikes(run: Run, top: int) -> tuple[Spike, ...]:
-    values, inner, right = _gram_pairs(run, top)
-    degrees = _present_degrees(run)
+def _feature_spikes(networks: Networks, top: int) -> list[tuple[Spike, ...]]:
+    values, inner, right = _gram_pairs(networks, top)
+    degrees = _present_degrees(networks)
+    parts = (values, inner, right, networks.gram.squares, networks.network.second_layer)
+    return [_monomials(degrees, *each) for each in zip(*map(networks.each, parts))]
+
+
+def _monomials(
+    degrees: list[int],
+    values: np.ndarray,
+    inner: np.ndarray,
+    right: np.ndarray,
+    squares: np.ndarray,
+    second_layer: np.ndarray,
+) -> tuple[Spike, ...]:
+    """Spikes of the features of one network, each with the monomial that it is closest to."""
     if not degrees:
         return _spikes(np.sqrt(values), {})
     columns = [1 + degree for degree in degrees]
-    squares = run.backend.to_host(run.gram.squares)
     left = _orthogonal_overlaps(squares[np.ix_(columns, columns)], inner[columns])
-    powers = _host(run, run.network.second_layer)[:, None] ** np.array(degrees)
+    powers = second_layer[:, None] ** np.array(degrees)
     powers = powers / np.linalg.norm(powers, axis=0)
     across = _orthogonal_overlaps(powers.T @ powers, powers.T @ right)
     best, spike = np.argmax(left, axis=0), np.arange(values.size)
@@ -138,21 +130,20 @@ def _feature_spikes(run: Run, top: int) -> tuple[Spike, ...]:
     return _spikes(np.sqrt(values), overlaps, [degrees[number] for number in best])
 
 
-def _present_degrees(run: Run) -> list[int]:
+def _present_degrees(networks: Networks) -> list[int]:
     """Degrees k ≤ 4 with c_k ≠ 0 whose monomial exists: without a step there is only k = 0."""
-    highest = DEGREES if run.trained.direction is not None else 0
-    activation = run.problem.activation
+    highest = DEGREES if networks.trained.direction is not None else 0
+    activation = networks.problem.activation
     sizes = np.abs(hermite_coefficients(activation, highest))
     return [int(k) for k in np.flatnonzero(sizes > 1e-10 * moments(activation).norm)]
 
 
-def _gram_pairs(run: Run, top: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Top eigenvalues of ΦΦᵀ, ⟨u, targets⟩ (columns, top), and right vectors (N, top)."""
-    arrays, gram = run.backend, run.gram
+def _gram_pairs(networks: Networks, top: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Top eigenvalues of ΦΦᵀ, ⟨u, targets⟩ (…, columns, top), and right vectors (…, N, top)."""
+    arrays, gram = networks.backend, networks.gram
     xp, full = arrays.xp, arrays.mirror(gram.matrix)
-    size = full.shape[0]
-    values, vectors = largest(arrays, lambda v: full @ v, size, top)
-    roots = np.sqrt(np.maximum(values, np.finfo(float).tiny))
+    values, vectors = largest(arrays, lambda v: full @ v, full.shape[-1], top, networks.lead)
+    roots = np.sqrt(np.maximum(values, np.finfo(float).tiny))[..., None, :]
     inner = arrays.to_host(xp.matrix_transpose(gram.targets) @ vectors)
     if gram.features is None:
         return values, inner / roots, arrays.to_host(vectors)
@@ -160,7 +151,7 @@ def _gram_pairs(run: Run, top: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return values, inner, arrays.to_host(right) / roots
 
 
-def tangent(run: Run) -> tuple[Array, Array]:
+def tangent(run: Networks) -> tuple[Array, Array]:
     """The tangent kernel of the readout's samples, and their labels."""
     run.problem.require_readout()
     samples = run.sizes.samples
@@ -176,47 +167,45 @@ def tangent(run: Run) -> tuple[Array, Array]:
     return kernel, labels
 
 
-def _tangent_spikes(run: Run, top: int) -> tuple[Spike, ...]:
+def _tangent_spikes(run: Networks, top: int) -> list[tuple[Spike, ...]]:
     kernel, labels = tangent(run)
     full = run.backend.mirror(kernel)
     values, vectors = largest(run.backend, lambda v: full @ v, full.shape[0], top)
-    return _spikes(values, {"labels": _cosines(_host(run, labels), run.backend.to_host(vectors))})
+    (y,), (u,) = run.each(labels), run.each(vectors)
+    return [_spikes(values, {"labels": _cosines(y, u)})]
 
 
-def first_gradient(run: Run) -> Gradient:
-    r"""√N G of the first step, its rank-one part μ₁ b aᵀ and what is left.
-
-    References
-    ----------
-    theory §2; ba2022, Proposition 2.
-    """
-    if not run.problem.steps:
+def first_gradient(networks: Networks) -> list[Gradient]:
+    r"""√N G of the first step, its rank-one part μ₁ b aᵀ and what is left, for each network."""
+    if not networks.problem.steps:
         raise InvalidProblem("steps", (), "at least one step for this question")
-    arrays = run.backend
+    arrays = networks.backend
     xp = arrays.xp
-    descent = run.descent(run.start(), 0)
+    descent = networks.descent(networks.start(), 0)
     residual, b = descent.update, descent.direction
-    a = arrays.wide(run.network.second_layer)
+    a = arrays.wide(networks.network.second_layer)
     _, left, right = largest_of(arrays, residual, 1)
-    u, v = arrays.to_host(left), arrays.to_host(right)
-    along = teacher_overlaps(run, u)
-    overlaps = {} if along is None else {"teacher": along}
-    overlaps["direction"] = _cosines(_host(run, b), u)
-    overlaps["second_layer"] = _cosines(_host(run, a), v)
-    slope = moments(run.problem.activation).linear
-    norms = [float(xp.linalg.vector_norm(vector)) for vector in (a, b)]
-    residual -= slope * b[:, None] * a[None, :]
-    return Gradient(
-        **run.facts(),
-        spike_norm=abs(slope) * math.prod(norms),
-        residual_operator_norm=float(largest_of(arrays, residual, 1)[0][0]),
-        residual_frobenius_norm=math.sqrt(float(xp.sum(residual**2))),
-        overlaps={name: float(found[0]) for name, found in overlaps.items()},
-    )
-
-
-def _host(run: Run, x: Array) -> np.ndarray:
-    return np.asarray(run.backend.to_host(x), dtype=float)
+    slope = moments(networks.problem.activation).linear
+    residual -= slope * b[..., :, None] * a[..., None, :]
+    operator = largest_of(arrays, residual, 1)[0][..., 0]
+    frobenius = xp.sqrt(xp.sum(residual**2, axis=(-2, -1)))
+    parts = (operator, frobenius, left, right, networks.network.teacher, b, a)
+    found = []
+    for norm, rest, u, v, beta, direction, second in zip(*map(networks.each, parts)):
+        overlaps = {} if beta is None else {"teacher": teacher_overlaps(beta, u)}
+        overlaps["direction"] = _cosines(direction, u)
+        overlaps["second_layer"] = _cosines(second, v)
+        spike = abs(slope) * np.linalg.norm(direction) * np.linalg.norm(second)
+        found.append(
+            Gradient(
+                **networks.facts(),
+                spike_norm=float(spike),
+                residual_operator_norm=float(norm),
+                residual_frobenius_norm=float(rest),
+                overlaps={name: float(each[0]) for name, each in overlaps.items()},
+            )
+        )
+    return found
 
 
 def _cosines(direction: np.ndarray, vectors: np.ndarray) -> np.ndarray:

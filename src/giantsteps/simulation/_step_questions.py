@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from giantsteps.answers import Movement, Trajectory
 from giantsteps.problem import Grid, Problem
-from giantsteps.simulation._network._data import Data
-from giantsteps.simulation._options import refuse_unknown, run_options
+from giantsteps.simulation._answers import of_cells
+from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._run import Run
-
-__all__ = ["movement", "trajectory"]
 
 
 @refuse_unknown
@@ -16,13 +16,7 @@ def movement(
     problem: Problem | Grid,
     d: int | None = None,
     seed: int = 0,
-    *,
-    device: object = None,
-    dtype: str = "float64",
-    test_samples: int | str | None = None,
-    memory: str | int | None = None,
-    inputs: object = "gaussian",
-    data: Data | None = None,
+    **options: Unpack[RunOptions],
 ) -> Movement:
     """How far each step moves weights, pre-activations, features and output.
 
@@ -57,11 +51,7 @@ def movement(
     >>> movement(problem, d=100, seed=0).weights.round(6).tolist()
     [0.5]
     """
-    options = run_options(locals())
-    if not isinstance(problem, Grid):
-        return Run(problem, d, seed, **options).movement()
-    cells = [Run(cell, d, seed, **options).movement() for cell in problem]
-    return Movement.stack(problem, cells)
+    return of_cells(Movement, problem, lambda cell: Run(cell, d, seed, **options).movement())
 
 
 @refuse_unknown
@@ -71,12 +61,7 @@ def trajectory(
     seed: int = 0,
     *,
     top: int = 1,
-    device: object = None,
-    dtype: str = "float64",
-    test_samples: int | str | None = None,
-    memory: str | int | None = None,
-    inputs: object = "gaussian",
-    data: Data | None = None,
+    **options: Unpack[RunOptions],
 ) -> Trajectory:
     """Errors of the readout and leading singular values of W after 0, 1, …, t steps, from one run.
 
@@ -113,8 +98,4 @@ def trajectory(
     >>> bool(path.overlap[0, 0] < 0.1), bool(path.overlap[3, 0] > 0.5)
     (True, True)
     """
-    options = run_options(locals())
-    if not isinstance(problem, Grid):
-        return Run(problem, d, seed, **options).trajectory(top)
-    cells = [Run(cell, d, seed, **options).trajectory(top) for cell in problem]
-    return Trajectory.stack(problem, cells)
+    return of_cells(Trajectory, problem, lambda cell: Run(cell, d, seed, **options).trajectory(top))

@@ -33,22 +33,6 @@ if TYPE_CHECKING:
     from giantsteps.problem import Problem
     from giantsteps.sweeps._sweep import Sweep
 
-__all__ = [
-    "PARTS",
-    "Results",
-    "address",
-    "check_output",
-    "export",
-    "opened",
-    "quantity",
-    "read",
-    "spread",
-    "summarise",
-    "to_frame",
-    "to_xarray",
-    "values",
-]
-
 #: What theory is called beside a simulated quantity.
 _BESIDE = {"finite width": "theory", "limit": "limit"}
 #: Parts of a quantity in a summary.
@@ -85,9 +69,10 @@ def read(sweep: Sweep, store: Store, spectra: bool = False) -> Results:
             else:
                 found[part.source][f"{part.name}.{name}"] = (dims, numbers)
     for table in found.values():
-        if {"risk.test", "risk.initial.test"} <= table.keys():
-            dims, after = table["risk.test"]
-            table["risk.gain"] = (dims, table["risk.initial.test"][1] - after)
+        for name in ("risk", "tangent_risk"):
+            if {f"{name}.test", f"{name}.initial.test"} <= table.keys():
+                dims, after = table[f"{name}.test"]
+                table[f"{name}.gain"] = (dims, table[f"{name}.initial.test"][1] - after)
     _fill(found.values())
     return Results(found, points)
 
@@ -241,15 +226,7 @@ def spread(
 
 
 def quantity(name: str, extra: tuple[str, ...], index: tuple[int, ...]) -> str:
-    """The name that `compare` has for an entry of an array.
-
-    Examples
-    --------
-    >>> quantity("weights.overlap.teacher", ("spike",), (0,))
-    'weights.spikes.0.overlaps.teacher'
-    >>> quantity("risk.by_degree", ("degree",), (2,))
-    'risk.by_degree.2'
-    """
+    """The name that `compare` has for an entry of an array."""
     if extra == ("spike",):
         found = re.fullmatch(r"(\w+\.(?:initial\.)?)(value|degree|overlap)(\.\w+)?", name)
         if found is not None:

@@ -15,16 +15,6 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, choice, integer, suggest
 from giantsteps.questions import QUESTIONS, RUN_OPTIONS
 
-__all__ = [
-    "as_axes",
-    "as_integers",
-    "as_options",
-    "as_path",
-    "as_questions",
-    "as_sources",
-    "check_problems",
-]
-
 
 def as_integers(given: Any, name: str, lower: int, count: bool = False) -> tuple[int, ...]:
     allowed = f"an integer >= {max(lower, 1)}, or a list of distinct integers >= {lower}"

@@ -20,8 +20,6 @@ from giantsteps.sweeps._export import opened
 if TYPE_CHECKING:
     from giantsteps.sweeps._sweep import Sweep
 
-__all__ = ["plot"]
-
 #: Most points at which theory is asked for lines finer than the grid.
 FINE = 1000
 

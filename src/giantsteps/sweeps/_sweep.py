@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import time
@@ -17,12 +16,11 @@ from giantsteps import campaign
 from giantsteps.answers import Source
 from giantsteps.campaign import Cells, Progress, Status, Store, Workers, html_table, read_status
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Grid, Problem, choice, content_hash, read_toml, suggest, to_toml
+from giantsteps.problem import Grid, Problem, choice, content_hash, to_toml
 from giantsteps.questions import QUESTIONS, Question, Side
 from giantsteps.simulation import Cost
-from giantsteps.sweeps import _export
+from giantsteps.sweeps import _export, _file
 from giantsteps.sweeps._fields import (
-    as_axes,
     as_integers,
     as_options,
     as_path,
@@ -36,8 +34,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from giantsteps.displays import ComparisonDisplay, HeatMapDisplay
-
-__all__ = ["Sweep"]
 
 _DTYPES = ("float64", "float32")
 
@@ -233,10 +229,6 @@ class Sweep:
                 retry=retry,
             )
 
-    def retry(self, **options: Any) -> Status:
-        """Forget the failures of this sweep, then `run` (which takes the options)."""
-        return self.run(**options, retry=True)
-
     def status(self) -> Status:
         """How many cells are done, failed, at work and left."""
         if not self.store.exists():
@@ -358,39 +350,14 @@ class Sweep:
 
     def to_data(self) -> dict[str, Any]:
         """The sweep as plain data, as it stands in a TOML file."""
-        questions: Any = {name: dict(options) for name, options in self.questions.items()}
-        return {
-            "store": str(self.store),
-            "d": list(self.d),
-            "seeds": list(self.seeds),
-            "questions": questions if any(questions.values()) else list(questions),
-            "sources": list(self.sources),
-            "dtype": self.dtype,
-            "initial": self.initial,
-            "share": self.share,
-            "options": dict(self.options),
-            **self.grid.to_data(),
-        }
+        return _file.to_data(self)
 
     @classmethod
     def from_data(
         cls, data: Mapping[str, Any], *, store: str | os.PathLike[str] | None = None
     ) -> Sweep:
         """Build a sweep from what `to_data` returns; ``store`` where the data names none."""
-        if not isinstance(data, Mapping):
-            raise InvalidProblem("sweep", data, "a table")
-        known = [item.name for item in dataclasses.fields(cls) if item.name != "grid"]
-        for key, value in data.items():
-            if key not in (*known, "problem", "vary"):
-                hint = suggest(key, (*known, "problem", "vary"))
-                raise InvalidProblem(str(key), value, f"left out: the key must be {hint}")
-        for key in ("problem", "d"):
-            if key not in data:
-                raise InvalidProblem(key, None, "given: it has no default")
-        keywords = {key: value for key, value in data.items() if key in known}
-        vary = as_axes(data.get("vary", {}))
-        grid = Grid.from_data({"problem": data["problem"], "vary": vary})
-        return cls(**{"store": store, **keywords, "grid": grid})
+        return cls(**{"store": store, **_file.fields_of(data, cls)})
 
     def to_toml(self) -> str:
         """The sweep as TOML text."""
@@ -405,14 +372,7 @@ class Sweep:
         A store that the file names is relative to the file; without one it is beside the file,
         with the ending ``.sqlite``. ``store`` overrules both.
         """
-        data = read_toml(source)
-        if store is not None:
-            data["store"] = str(store)
-        elif not isinstance(source, str):
-            beside = Path(source)
-            named = data.get("store", f"{beside.stem}.sqlite")
-            data["store"] = str(beside.parent / named) if isinstance(named, str) else named
-        return cls.from_data(data)
+        return cls.from_data(_file.read(source, store))
 
     @classmethod
     def from_store(cls, path: str | os.PathLike[str]) -> Sweep:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from giantsteps.theory.model.from_weights import risk_of_weights as risk_of_weights
     from giantsteps.theory.model.norms import Norms as Norms
     from giantsteps.theory.model.spiked_features import SpikedFeatures as SpikedFeatures
+    from giantsteps.theory.probe.classification import classes_of as classes_of
     from giantsteps.theory.probe.risk_of_features import (
         risk_of_features as risk_of_features,
     )
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from giantsteps.theory.questions.training_loss import training_loss as training_loss
     from giantsteps.theory.questions.trajectory import trajectory as trajectory
     from giantsteps.theory.questions.weights import weights as weights
-    from giantsteps.theory.scope.page import scope_table as scope_table
     from giantsteps.theory.search.critical_rate import critical_rate as critical_rate
     from giantsteps.theory.search.crossing import crossing as crossing
     from giantsteps.theory.search.level_curves import level_curves as level_curves
@@ -45,19 +45,13 @@ if TYPE_CHECKING:
     from giantsteps.theory.search.quantity import QUANTITIES as QUANTITIES
     from giantsteps.theory.search.quantity import values_of as values_of
     from giantsteps.theory.steps.bounds import approximation_error as approximation_error
-    from giantsteps.theory.steps.staircase.staircase import Staircase as Staircase
-    from giantsteps.theory.steps.staircase.staircase import StaircaseSpike as StaircaseSpike
     from giantsteps.theory.steps.staircase.staircase import staircase as staircase
     from giantsteps.theory.steps.staircase.staircase import (
         staircase_exponents as staircase_exponents,
     )
 
 _LAZY = {
-    "NeuronCovariance": "model.covariance",
-    "Norms": "model.norms",
     "SpikedFeatures": "model.spiked_features",
-    "Staircase": "steps.staircase.staircase",
-    "StaircaseSpike": "steps.staircase.staircase",
     "approximation_error": "steps.bounds",
     "bounds": "questions.bounds",
     "critical_rate": "search.critical_rate",
@@ -78,7 +72,6 @@ _LAZY = {
     "risk": "questions.risk",
     "risk_of_features": "probe.risk_of_features",
     "risk_of_weights": "model.from_weights",
-    "scope_table": "scope.page",
     "staircase": "steps.staircase.staircase",
     "staircase_exponents": "steps.staircase.staircase",
     "staircase_risk": "questions.risk",
@@ -88,7 +81,13 @@ _LAZY = {
 }
 
 # Shared with other packages; not part of the interface.
-_SHARED = {"QUANTITIES": "search.quantity", "values_of": "search.quantity"}
+_SHARED = {
+    "NeuronCovariance": "model.covariance",
+    "Norms": "model.norms",
+    "QUANTITIES": "search.quantity",
+    "classes_of": "probe.classification",
+    "values_of": "search.quantity",
+}
 
 __all__ = list(_LAZY)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from giantsteps.comparison.certify._certificate import Certificate
-from giantsteps.comparison.certify._certify import SCALES, Scale, certify, recertify
+from giantsteps.comparison.certify._certify import SCALES as SCALES
+from giantsteps.comparison.certify._certify import Scale as Scale
+from giantsteps.comparison.certify._certify import certify, recertify
 from giantsteps.comparison.certify._design import Setting as Setting
 from giantsteps.comparison.certify._design import design as design
-from giantsteps.comparison.certify._families import FAMILIES, Family
+from giantsteps.comparison.certify._families import FAMILIES as FAMILIES
+from giantsteps.comparison.certify._families import Family as Family
 from giantsteps.comparison.certify._finding import Finding as Finding
 from giantsteps.comparison.certify._finding import Plan as Plan
 from giantsteps.comparison.certify._group import Group as Group
 
-__all__ = ["FAMILIES", "SCALES", "Certificate", "Family", "Scale", "certify", "recertify"]
+__all__ = ["Certificate", "certify", "recertify"]

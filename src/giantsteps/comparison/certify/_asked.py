@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from giantsteps import simulation, theory
 from giantsteps.campaign import Cells, Store, read_answers, read_table
 from giantsteps.comparison._quantities import Quantity
 from giantsteps.problem import Isotropic, Problem
 from giantsteps.questions import QUESTIONS, Question
-
-__all__ = ["ASKED", "Asked"]
-
-#: Where learned functions are compared.
-_POINT = [1.0]
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,8 @@ class Asked:
         """The answer of the theory."""
         if self.paired:
             return {"test": 1.0, "train": 1.0}
-        ask = self.question.function("theory")
+        known = {k: v for k, v in self.options.items() if k in self.question.takes("theory")}
+        ask = partial(self.question.function("theory"), **known)
         return ask(problem.realised(d)) if self.limit else ask(problem, d=d)
 
     def number(self, answer: Any, quantity: str) -> float:
@@ -57,16 +52,23 @@ class Asked:
         quantity: str,
         d: int,
         seeds: Sequence[int],
+        points: int | None = None,
         device: str | None = None,
     ) -> list[Cells]:
         """The networks, which are also asked about before their steps where that is needed.
 
-        Numbers that are measured here come from arrays in memory, on the processor.
+        Parameters
+        ----------
+        points : int or None
+            Test points of each; None: the expectation over all of them, where it can be had.
+        device : str, optional
+            Where they are simulated; on the processor if theory takes their weights.
         """
-        plain = problem.teacher.rank == 1 and isinstance(problem.inputs, Isotropic)
-        exact = self.question.name == "risk" and plain
-        options = {**self.options, **({"test_samples": "exact"} if exact else {})}
-        if self.question.answer:
+        options = dict(self.options)
+        if self.question.name == "risk":
+            plain = problem.teacher.rank == 1 and isinstance(problem.inputs, Isotropic)
+            options["test_samples"] = "exact" if plain and points is None else points
+        if not self.paired:
             options["device"] = device
         initial = self.question.initial and Quantity(quantity).needs_initial
         return Cells.of_networks(problem, self.question, [d], seeds, options, initial=initial)
@@ -82,26 +84,19 @@ class Asked:
 # Networks that are measured here --------------------------------------------------------------
 
 
-def loss_of_network(problem: Problem, d: int, seed: int) -> Mapping[str, float]:
-    """min n⁻¹‖y − Φa‖² + (λ/N)‖a‖² = n⁻¹ y·(y − Φâ)."""
-    run = simulation.run(problem, d, seed)
-    phi, y = run.arrays["Phi"], run.arrays["y"]
-    samples, neurons = phi.shape
-    gram = phi.T @ phi
-    gram[np.diag_indices(neurons)] += problem.require_readout().penalty * samples / neurons
-    fitted = phi @ np.linalg.solve(gram, phi.T @ y)
-    return {"loss": float(y @ (y - fitted)) / samples}
-
-
-def function_of_network(problem: Problem, d: int, seed: int) -> Mapping[str, float]:
-    """The learned function along the teacher, at one point."""
-    found = simulation.run(problem, d, seed).learned_function("teacher", x=_POINT)
-    return {"mean": float(found.mean[0])}
-
-
-def function_of_theory(problem: Problem, d: int) -> Any:
-    """The same by theory."""
-    return theory.learned_function(problem, d, along="teacher", x=_POINT)
+def loss_of_network(
+    problem: Problem, d: int, seed: int, device: str | None = None
+) -> Mapping[str, float]:
+    """min n⁻¹‖y − Φa‖² + (λ/N)‖a‖²."""
+    run, penalty = (
+        simulation.run(problem, d, seed, device=device),
+        problem.require_readout().penalty,
+    )
+    samples, neurons = run.sizes.samples, run.sizes.neurons
+    assert samples is not None
+    (fit,) = run.fit({samples: (penalty,)}, run.readout_bytes({samples: (penalty,)})).values()
+    square = float(run.backend.xp.sum(fit.coefficients**2))
+    return {"loss": float(fit.train) + penalty / neurons * square}
 
 
 def ratio_to_given_weights(problem: Problem, d: int, seed: int) -> Mapping[str, float]:
@@ -141,9 +136,7 @@ ASKED: dict[str, Asked] = {
     "features": Asked(QUESTIONS["features"], _TOP),
     "gradient": Asked(QUESTIONS["gradient"]),
     "degrees of freedom": Asked(QUESTIONS["degrees_of_freedom"]),
-    "learned function": Asked(
-        _own("learned_function", "function_of_network", f"{__name__}:function_of_theory")
-    ),
+    "learned function": Asked(QUESTIONS["learned_function"], {"along": "teacher", "x": [1.0]}),
     "training loss": Asked(
         _own("training_loss", "loss_of_network", "giantsteps.theory:training_loss"), limit=True
     ),

@@ -15,8 +15,6 @@ from giantsteps.campaign import html_table
 from giantsteps.comparison.certify._finding import Finding
 from giantsteps.comparison.certify._group import SEEN, Group
 
-__all__ = ["Certificate"]
-
 #: Chance that a certificate fails though the theory is right; all its tests share it.
 FALSE_ALARMS = 0.01
 #: A setting is listed if it would be so by chance this rarely among all.
@@ -266,7 +264,7 @@ def _row(f: Finding, t: float | None, u: float | None) -> dict[str, Any]:
         "equation": s.kind.asked.equation,
         "quantity": s.kind.quantity,
         "problem": s.problem.to_data(),
-        "plan": [*f.plan.sizes, f.plan.blocks, f.plan.small],
+        "plan": [*f.plan.sizes, f.plan.blocks, f.plan.small, f.plan.points],
         "theory": f.theory.tolist(),
         "simulation": f.simulated.tolist(),
         "gap": f.gap,

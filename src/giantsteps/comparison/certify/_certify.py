@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from giantsteps import campaign
-from giantsteps.campaign import Progress, Store
+from giantsteps.campaign import Cells, Progress, Store, Workers
 from giantsteps.comparison.certify._certificate import Certificate
 from giantsteps.comparison.certify._design import Setting, draw
-from giantsteps.comparison.certify._families import FAMILIES
+from giantsteps.comparison.certify._families import FAMILIES, SPREAD_AT
 from giantsteps.comparison.certify._finding import (
     Array,
     Finding,
@@ -27,8 +29,6 @@ from giantsteps.comparison.certify._finding import (
 )
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.problem import Problem, suggest
-
-__all__ = ["SCALES", "Scale", "certify", "recertify"]
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,19 @@ class Scale:
     sizes : tuple of int
         d₁ < d₂.
     blocks : int
-        Blocks of networks per setting, for a family of effort one.
+        Blocks of networks per setting, at least.
     small : int
         Networks with d₁ per block, beside one with d₂.
     families : tuple of str
         Names of the families.
+    error : float, optional
+        Relative standard error at d₂ that is wanted for each setting: a family gets as many blocks
+        as its spread needs for it.
     most : int
-        Effort above which a family gets no more blocks.
-
-    Examples
-    --------
-    >>> from giantsteps.comparison.certify import SCALES, Scale
-    >>> full = SCALES["full"]
-    >>> isinstance(full, Scale), full.settings * len(full.families) >= 300
-    (True, True)
+        Blocks of a setting, at most.
+    points : int, optional
+        Test points of a network. By default the expectation over all of them: cheaper on a
+        processor, while a GPU computes networks with points together.
     """
 
     settings: int
@@ -63,12 +62,17 @@ class Scale:
     blocks: int
     small: int
     families: tuple[str, ...] = tuple(FAMILIES)
-    most: int = 100
+    error: float | None = None
+    most: int = 1000
+    points: int | None = None
 
     def plan(self, family: str) -> Plan:
         """What is simulated for a setting of this family."""
-        effort = min(FAMILIES[family].effort, self.most)
-        return Plan(self.sizes, self.blocks * effort, self.small)
+        blocks = self.blocks
+        if self.error is not None:
+            spread = FAMILIES[family].spread * math.sqrt(SPREAD_AT / self.sizes[1])
+            blocks = min(max(blocks, math.ceil((spread / self.error) ** 2)), self.most)
+        return Plan(self.sizes, blocks, self.small, self.points)
 
 
 #: Equations that are asked first, the cheap ones …
@@ -97,10 +101,14 @@ _MAIN = (
 )
 #: By name: half a minute on one core, minutes, and a report for the documentation on a GPU.
 SCALES = {
-    "short": Scale(3, (30, 120), 8, 4, (*_CHEAP, "test error, large step"), most=2),
-    "default": Scale(12, (60, 300), 8, 4, _MAIN),
-    "full": Scale(8, (200, 1000), 6, 4),
+    "short": Scale(3, (30, 120), 8, 4, (*_CHEAP, "test error, large step"), error=0.02, most=16),
+    "default": Scale(12, (60, 300), 8, 4, _MAIN, error=0.01, most=48),
+    "full": Scale(8, (200, 2000), 6, 2, error=0.003, most=200, points=10_000),
 }
+#: Processes that share a GPU: while one prepares its networks or reads them, another computes.
+_PER_GPU = 3
+#: Jobs at hand for them and for the processors.
+_HANDED_OUT = 1000
 
 
 def certify(
@@ -129,8 +137,8 @@ def certify(
     families : sequence of str, optional
         Names of `FAMILIES`; those of the scale unless given.
     device : str, optional
-        Where networks are simulated, as in `giantsteps.compare`. Theory, and numbers that need
-        the arrays of a network, take the processors.
+        Where networks are simulated, as in `giantsteps.compare`. Theory, also that for the very
+        weights of a network, takes the processors, at the same time if there are several workers.
     store, workers, time_limit, progress
         As in `giantsteps.compare`; the progress is first that of the settings, then that of the
         networks. ``workers=None`` takes one process per processor.
@@ -246,8 +254,8 @@ class _Saved:
         setting = Setting(
             row["number"], row["family"], Problem.from_data(row["problem"]), self.seed
         )
-        lower, upper, blocks, small = row["plan"]
-        plan = Plan((lower, upper), blocks, small)
+        lower, upper, *others = row["plan"]
+        plan = Plan((lower, upper), *others)
         anew = setting.kind.asked.paired or row["failure"]
         known = None if anew else np.array(row["simulation"], dtype=float)
         return _Examined(setting, plan, predict(setting, plan), known)
@@ -261,42 +269,112 @@ def _findings(
     progress: Progress | bool | None,
     device: str | None = None,
 ) -> tuple[Finding, ...]:
-    """Theory for every setting, then the networks that are not known, then both side by side."""
+    """Theory for every setting, the networks that are not known, and both side by side.
+
+    With a GPU the networks of the settings that are ready are computed while theory goes on.
+    """
     alone = workers == 1 and time_limit is None
     crew, _ = campaign.as_workers("serial" if alone else "processes", workers)
+    cards = campaign.gpus(device)
+    fleet = crew
+    if cards and not alone:
+        fleet, _ = campaign.as_workers("processes", _PER_GPU * len(cards), device)
+    examined: dict[int, _Examined] = {}
+    later: list[Cells] = []
     finished = False
     try:
         with campaign.shown(progress) as report:
-            examined = campaign.each(crew, [(_examine, one) for one in settings], report)
-            cells = [
-                part
-                for one in examined
-                if one.simulated is None and not one.prediction.failure
-                for parts in networks(one.setting, one.plan, device)
-                for part in parts
-            ]
-            # A GPU is kept busy by the batches of one process.
-            devices = [part.options.get("device") for part in cells]
-            there = [part for part, at in zip(cells, devices) if at not in (None, "cpu")]
-            here = [part for part, at in zip(cells, devices) if at in (None, "cpu")]
-            for some, executor in ((here, crew), (there, "serial")):
-                if some:
-                    status = campaign.run(
-                        some, store, executor=executor, time_limit=time_limit, progress=report,
-                        retry=True,
-                    )  # fmt: skip
-                    if status.failed:
-                        error, *_ = status.errors
-                        raise GiantstepsError(f"{status.failed} networks failed: {error}")
+            for ready in _in_turn(crew, settings, report, at_once=fleet is crew):
+                examined |= ready
+                cells = [*later, *_unknown(ready.values(), device)]
+                # What needs a processor waits until theory leaves the processors alone.
+                theory_done = len(examined) == len(settings)
+                later = [] if theory_done else [part for part in cells if not _on(part, device)]
+                now = [part for part in cells if theory_done or _on(part, device)]
+                _simulate(now, store, _Either(crew, fleet), time_limit, report)
         finished = True
     finally:
-        crew.close(now=not finished)
+        for each in {id(crew): crew, id(fleet): fleet}.values():
+            each.close(now=not finished)
     return tuple(
         found(
             one.setting, one.plan, one.prediction, store if one.simulated is None else one.simulated
         )
-        for one in examined
+        for _, one in sorted(examined.items())
     )
+
+
+def _on(part: Cells, device: str | None) -> bool:
+    return part.options.get("device") == device
+
+
+class _Either(Workers):
+    """Networks on a device go to one crew, what needs a processor to the other."""
+
+    def __init__(self, crew: Workers, fleet: Workers) -> None:
+        self._crew, self._fleet = crew, fleet
+        self.can_stop = crew.can_stop
+
+    @property
+    def count(self) -> int:
+        return self._fleet.count
+
+    @property
+    def capacity(self) -> int:
+        # Neither waits for the other: all that the one has to do may be handed out.
+        return self._crew.capacity if self._crew is self._fleet else _HANDED_OUT
+
+    def submit(
+        self, function: Callable[..., Any], *arguments: Any, limit: float | None = None
+    ) -> Future[Any]:
+        task = arguments[0]
+        workers = self._crew if task.options.get("device") is None else self._fleet
+        return workers.submit(function, *arguments, limit=limit)
+
+
+def _in_turn(
+    crew: Workers,
+    settings: Sequence[Callable[[], _Examined]],
+    report: Progress | None,
+    at_once: bool,
+) -> Iterator[dict[int, _Examined]]:
+    """Settings by their numbers as theory has examined them; all together if ``at_once``."""
+    if at_once:
+        calls = [(_examine, one) for one in settings]
+        yield dict(enumerate(campaign.each(crew, calls, report)))
+        return
+    running = {crew.submit(_examine, one): number for number, one in enumerate(settings)}
+    while running:
+        done = wait(running, return_when=FIRST_COMPLETED).done
+        yield {running.pop(future): future.result() for future in done}
+
+
+def _unknown(examined: Iterable[_Examined], device: str | None) -> list[Cells]:
+    """The networks to be simulated."""
+    return [
+        part
+        for one in examined
+        if one.simulated is None and not one.prediction.failure
+        for parts in networks(one.setting, one.plan, device)
+        for part in parts
+    ]
+
+
+def _simulate(
+    cells: list[Cells],
+    store: Store,
+    workers: Workers,
+    time_limit: float | None,
+    report: Progress | None,
+) -> None:
+    if not cells:
+        return
+    status = campaign.run(
+        cells, store, executor=workers, time_limit=time_limit, progress=report, retry=True
+    )
+    if status.failed:
+        error, *_ = status.errors
+        raise GiantstepsError(f"{status.failed} networks failed: {error}")
 
 
 def _examine(setting: Callable[[], _Examined]) -> _Examined:

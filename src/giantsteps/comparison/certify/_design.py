@@ -15,8 +15,6 @@ from giantsteps.errors import GiantstepsError, NotConverged, NotCovered
 from giantsteps.functions import MultiIndex, centered
 from giantsteps.problem import Constant, Gaussian, Init, Problem, Ridge, Step, Vocabulary
 
-__all__ = ["Setting", "design", "draw"]
-
 _LAWS = (
     Gaussian(),
     Constant(),

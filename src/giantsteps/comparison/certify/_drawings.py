@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-__all__ = ["histogram", "interval", "quantiles"]
-
 
 def histogram(values: ArrayLike, bins: int = 10, width: int = 80, height: int = 26) -> str:
     """Bars over [0, 1], with the line of the uniform law at a third of the height."""

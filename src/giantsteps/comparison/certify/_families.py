@@ -12,7 +12,8 @@ from giantsteps.comparison.certify._asked import ASKED, Asked
 from giantsteps.functions import centered
 from giantsteps.problem import Covariance, PowerLaw
 
-__all__ = ["FAMILIES", "Family"]
+#: The d at which spreads of the families are stated.
+SPREAD_AT = 1000
 
 _ODD = ("tanh", "erf", "sin", "x/sqrt(1 + x**2)")
 _ALL = (*_ODD, *(centered(name) for name in ("relu", "softplus", "gelu")))
@@ -50,18 +51,12 @@ class Family:
     vary : callable
         Draws what else the settings of the family have: ``rule``, ``loss``, ``decay`` and
         ``batch`` of the steps, ``output`` of the network, ``inputs``, ``noise``.
-    effort : int
-        How many times as many networks as the calmest family it gets.
+    spread : float
+        Typical relative standard deviation of the number over networks with d = `SPREAD_AT`; it
+        falls as d^{-1/2}, and says how many networks a setting gets.
     slow : str
         Why the gap closes more slowly than the fit allows, if it does: the family is then listed
         with those where the theory does not hold at these sizes.
-
-    Examples
-    --------
-    >>> from giantsteps.comparison.certify import FAMILIES, Family
-    >>> family = FAMILIES["weights' spike, small step"]
-    >>> isinstance(family, Family), family.question, family.quantity
-    (True, 'weights', 'spikes.0.value')
     """
 
     question: str
@@ -71,7 +66,7 @@ class Family:
     teachers: tuple[str, ...] = _TEACHERS
     rates: tuple[float, float] = (1.0, 6.0)
     vary: Vary = _nothing
-    effort: int = 1
+    spread: float = 0.035
     slow: str = ""
 
     @property
@@ -176,27 +171,25 @@ _MOVES: dict[str, Any] = {"rates": (0.5, 2.0)}
 _GROWS: dict[str, Any] = {"rates": (2.0, 10.0)}
 
 
-def _error(exponents: Exponents, effort: int = 3, **others: Any) -> Family:
+def _error(exponents: Exponents, spread: float = 0.035, **others: Any) -> Family:
     """The test error at the size of the networks."""
-    return Family("risk", "test", exponents, effort=effort, **others)
+    return Family("risk", "test", exponents, spread=spread, **others)
 
 
 #: What a certificate covers, by name.
 FAMILIES: dict[str, Family] = {
-    "test error, no step": _error(_none),
-    "train error, no step": Family("risk", "train", _none, effort=4),
-    "training loss": Family("training loss", "loss", _any_small, effort=3),
-    "test error, small step, limit": Family("risk in the limit", "test", _small, effort=3),
+    "test error, no step": _error(_none, 0.028),
+    "train error, no step": Family("risk", "train", _none),
+    "training loss": Family("training loss", "loss", _any_small, spread=0.028),
+    "test error, small step, limit": Family("risk in the limit", "test", _small),
     "test error, small step": _error(_small),
-    "train error, small step": Family("risk", "train", _small, effort=5),
-    "gain, small step": Family("risk", "gain", _small, **_GROWS, effort=6),
+    "train error, small step": Family("risk", "train", _small),
+    "gain, small step": Family("risk", "gain", _small, **_GROWS, spread=0.056),
     "test error, several small steps": _error(_several, rates=(0.5, 2.0)),
-    "test error, several directions": Family(
-        "risk in the limit", "test", _small, teachers=_MANY, effort=5
-    ),
-    "test error, between": _error(_between, 5, **_MOVES),
-    "test error, large step": _error(_large, 5, **_MOVES),
-    "train error, large step": Family("risk", "train", _large, **_MOVES, effort=4),
+    "test error, several directions": Family("risk in the limit", "test", _small, teachers=_MANY),
+    "test error, between": _error(_between, **_MOVES),
+    "test error, large step": _error(_large, **_MOVES),
+    "train error, large step": Family("risk", "train", _large, **_MOVES),
     "test error, two fresh steps": _error(_two, **_MOVES, vary=_fresh),
     "test error, two steps on one batch": _error(_two, **_MOVES, vary=_reused),
     "test error, three to five fresh steps": _error(_three_to_five, rates=(0.3, 1.0), vary=_fresh),
@@ -207,42 +200,49 @@ FAMILIES: dict[str, Family] = {
     "test error, unscaled output": _error(_large, **_MOVES, vary=_unscaled),
     "test error, two variances of the inputs": _error(_large, **_MOVES, vary=_two_variances),
     "test error, power law of the inputs": _error(_large, **_MOVES, vary=_power_law),
-    "test error, given weights": Family("given weights", "test", _any_small),
-    "degrees of freedom": Family("degrees of freedom", "df2", _none),
-    "degrees of freedom, large step": Family("degrees of freedom", "df1", _large, **_MOVES),
-    "learned function, small step": Family("learned function", "mean", _small, effort=3),
-    "learned function, large step": Family("learned function", "mean", _large, **_MOVES, effort=3),
-    "gradient's spike": Family("gradient", "spike_norm", _small, effort=2),
-    "gradient's residual": Family("gradient", "residual_frobenius_norm", _small, effort=2),
-    "gradient's residual, operator norm": Family(
-        "gradient", "residual_operator_norm", _small, effort=2
+    "test error, given weights": Family("given weights", "test", _any_small, spread=0.011),
+    "degrees of freedom": Family("degrees of freedom", "df2", _none, spread=0.001),
+    "degrees of freedom, large step": Family(
+        "degrees of freedom", "df1", _large, **_MOVES, spread=0.002
     ),
-    "weights' spike, small step": Family("weights", _VALUE, _small, **_GROWS, effort=4),
-    "weights and teacher, small step": Family("weights", _TEACHER, _small, **_GROWS, effort=5),
-    "weights and second layer, small step": Family("weights", _LAYER, _small, **_GROWS),
+    "learned function, small step": Family("learned function", "mean", _small),
+    "learned function, large step": Family("learned function", "mean", _large, **_MOVES),
+    "gradient's spike": Family("gradient", "spike_norm", _small, spread=0.023),
+    "gradient's residual": Family("gradient", "residual_frobenius_norm", _small, spread=0.017),
+    "gradient's residual, operator norm": Family(
+        "gradient", "residual_operator_norm", _small, spread=0.023
+    ),
+    "weights' spike, small step": Family("weights", _VALUE, _small, **_GROWS, spread=0.02),
+    "weights and teacher, small step": Family("weights", _TEACHER, _small, **_GROWS, spread=0.023),
+    "weights and second layer, small step": Family(
+        "weights", _LAYER, _small, **_GROWS, spread=0.007
+    ),
     "weights' spike, several small steps": Family(
-        "weights", _VALUE, _several, rates=(1.0, 4.0), effort=2
+        "weights", _VALUE, _several, rates=(1.0, 4.0), spread=0.016
     ),
     "weights' spike, several directions": Family(
-        "weights", _VALUE, _small, teachers=_MANY, **_GROWS, effort=2
+        "weights", _VALUE, _small, teachers=_MANY, **_GROWS, spread=0.018
     ),
-    "weights' spike, large step": Family("weights", _VALUE, _above, **_MOVES, effort=2),
-    "weights and teacher, large step": Family("weights", _TEACHER, _above, **_MOVES, effort=2),
-    "weights' spike, two steps": Family("weights", _VALUE, _two, **_MOVES, effort=2),
+    "weights' spike, large step": Family("weights", _VALUE, _above, **_MOVES, spread=0.023),
+    "weights and teacher, large step": Family("weights", _TEACHER, _above, **_MOVES, spread=0.017),
+    "weights' spike, two steps": Family("weights", _VALUE, _two, **_MOVES, spread=0.025),
     "kernel's spike, small step": Family(
-        "kernel", _VALUE, _small, _MILD, rates=(2.0, 8.0), effort=6
+        "kernel", _VALUE, _small, _MILD, rates=(2.0, 8.0), spread=0.053
     ),
-    "kernel and labels, small step": Family("kernel", _LABELS, _small, rates=(1.5, 4.0), effort=6),
-    "kernel's spike, large step": Family("kernel", _VALUE, _above, **_MOVES, effort=5),
-    "kernel and labels, large step": Family("kernel", _LABELS, _above, **_MOVES, effort=6),
-    "features' spike, large step": Family("features", _VALUE, _above, **_MOVES, effort=2),
-    "features and monomial, large step": Family("features", _MONOMIAL, _above, **_MOVES),
+    "kernel and labels, small step": Family(
+        "kernel", _LABELS, _small, rates=(1.5, 4.0), spread=0.072
+    ),
+    "kernel's spike, large step": Family("kernel", _VALUE, _above, **_MOVES, spread=0.048),
+    "kernel and labels, large step": Family("kernel", _LABELS, _above, **_MOVES, spread=0.045),
+    "features' spike, large step": Family("features", _VALUE, _above, **_MOVES, spread=0.023),
+    "features and monomial, large step": Family(
+        "features", _MONOMIAL, _above, **_MOVES, spread=0.002
+    ),
     "test error, limit of the staircase": Family(
         "risk in the limit",
         "test",
         _first_stair,
         rates=(2.0, 6.0),
-        effort=2,
         slow="N^e is large (else the limit of theory §6 is far)",
     ),
 }

@@ -15,8 +15,6 @@ from giantsteps.campaign import Cells, Store, mean_and_error
 from giantsteps.comparison.certify._design import Setting
 from giantsteps.errors import NotConverged
 
-__all__ = ["Finding", "Plan", "Prediction", "found", "networks", "predict"]
-
 Array = NDArray[np.float64]
 
 
@@ -31,11 +29,14 @@ class Plan:
     blocks : int
     small : int
         Networks with d₁ per block.
+    points : int or None
+        Test points of a network; None: the expectation over all of them, where it can be had.
     """
 
     sizes: tuple[int, int]
     blocks: int
     small: int
+    points: int | None = None
 
     @property
     def networks(self) -> int:
@@ -77,10 +78,6 @@ class Finding:
         Assumptions of the theory that the setting does not satisfy.
     failure : str
         What the theory raised, if it failed on a problem that it covers; nothing was compared.
-
-    References
-    ----------
-    theory §2 and §6, on finite sizes.
     """
 
     setting: Setting
@@ -149,7 +146,12 @@ def networks(setting: Setting, plan: Plan, device: str | None = None) -> list[li
     groups = ((lower, seeds[:, 1:].ravel()), (upper, seeds[:, 0]))
     return [
         family.asked.cells(
-            setting.problem, family.quantity, d, [int(seed) for seed in chosen], device
+            setting.problem,
+            family.quantity,
+            d,
+            [int(seed) for seed in chosen],
+            plan.points,
+            device,
         )
         for d, chosen in groups
     ]

@@ -15,8 +15,6 @@ from scipy.optimize import brentq, minimize_scalar
 from giantsteps.campaign import mean_and_error
 from giantsteps.comparison.certify._finding import Finding
 
-__all__ = ["SEEN", "Group"]
-
 Array = NDArray[np.float64]
 
 #: Powers by which a gap may close: d^{-1/2} (the pull of the initial network) to 1/d.
@@ -57,10 +55,6 @@ class Group:
     findings : tuple of Finding
     level : float
         A test fails if chance alone would do so this rarely.
-
-    References
-    ----------
-    theory §2 and §6, on finite sizes.
     """
 
     name: str

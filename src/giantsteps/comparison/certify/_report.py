@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from giantsteps.comparison.certify._finding import Finding
     from giantsteps.comparison.certify._group import Group
 
-__all__ = ["html", "json_text"]
-
 #: Half the width of the drawings of errors.
 _REACH = 0.05
 

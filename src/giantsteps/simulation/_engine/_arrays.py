@@ -24,8 +24,6 @@ import numpy as np
 from giantsteps.errors import NotConverged
 from giantsteps.simulation._engine._normals import Words, fill_normal
 
-__all__ = ["Array", "Arrays"]
-
 #: An array of whichever namespace is in use.
 Array = Any
 
@@ -211,6 +209,25 @@ class Arrays:
     def _eigh(self, symmetric: Array) -> tuple[Array, Array]:
         values, vectors = self.xp.linalg.eigh(self.mirror(symmetric))
         return values, vectors
+
+    def eigh_small(self, symmetric: Array) -> tuple[Array, Array]:
+        """Eigenvalues, increasing, and eigenvectors of small full matrices, which nobody checks:
+        for those whose pairs the caller checks, or which are too small to go wrong."""
+        values, vectors = self.xp.linalg.eigh(symmetric)
+        return values, vectors
+
+    def orthonormal(self, columns: Array) -> Array:
+        """An orthonormal basis of what the columns span; of a batch, NaN where they are dependent
+        but for rounding."""
+        return self.xp.linalg.qr(columns).Q
+
+    def inverse_traces(self, symmetric: Array, shift: float) -> tuple[Array, Array]:
+        """tr (S + s)⁻¹ and tr (S + s)⁻² of each matrix of a batch; NaN where S + s is not positive
+        definite."""
+        xp = self.xp
+        values = xp.linalg.eigvalsh(self.mirror(symmetric)) + shift
+        inverse = xp.where(values > 0, 1 / values, xp.full_like(values, float("nan")))
+        return xp.sum(inverse, axis=-1), xp.sum(inverse**2, axis=-1)
 
     def eigvalsh(self, symmetric: Array) -> Array:
         """Eigenvalues ℓ of one symmetric matrix in float64, increasing.

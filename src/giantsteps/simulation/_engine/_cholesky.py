@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cython_lapack
 
-__all__ = ["factorise"]
-
 
 def _c_function(capsule: object, arguments: int) -> Any:
     """The C function in a capsule, which takes so many pointers and returns nothing."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["KERNEL", "THREADS", "blocks", "source"]
-
 #: The name of the kernel, and the threads of a block, each of which draws four variates.
 KERNEL, THREADS = "fill_normal", 256
 

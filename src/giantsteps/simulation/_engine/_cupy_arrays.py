@@ -13,8 +13,6 @@ from giantsteps.simulation._engine import _cuda
 from giantsteps.simulation._engine._arrays import Array, Arrays
 from giantsteps.simulation._engine._normals import Words, tables
 
-__all__ = ["CupyArrays"]
-
 
 @dataclass(frozen=True)
 class CupyArrays(Arrays):

@@ -14,8 +14,6 @@ from giantsteps.simulation._engine import _machine
 from giantsteps.simulation._engine._arrays import Arrays
 from giantsteps.simulation._engine._numpy_arrays import NumpyArrays
 
-__all__ = ["resolve"]
-
 _DEVICES = (
     '"cpu" (NumPy, the default), "torch" (PyTorch on the CPU), "cuda" or "cuda:0" (PyTorch on a '
     'GPU), "cupy", or an array namespace'

@@ -13,8 +13,6 @@ from pathlib import Path
 
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-__all__ = ["memory", "one_thread", "processors", "threads"]
-
 #: Each says how many threads the linear algebra of a process may use.
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",

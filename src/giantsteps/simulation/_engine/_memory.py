@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._engine._arrays import Arrays
 
-__all__ = ["BLOCK", "OVERHEAD", "Budget", "as_bytes", "in_words"]
-
 _UNITS = {"": 1, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 _BINARY = {"ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _ALLOWED = 'a size such as "2GB", "512MiB" or a number of bytes, or None'

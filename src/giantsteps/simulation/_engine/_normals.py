@@ -26,8 +26,6 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TAIL", "fill_normal", "normal_of_words", "tables", "words"]
-
 Words = NDArray[np.uint64]
 
 #: Where the tail begins, and the area of each layer.

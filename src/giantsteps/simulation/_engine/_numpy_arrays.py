@@ -13,8 +13,6 @@ from giantsteps.simulation._engine import _machine
 from giantsteps.simulation._engine._arrays import Array, Arrays
 from giantsteps.simulation._engine._cholesky import factorise
 
-__all__ = ["NumpyArrays"]
-
 _SLAB = 2**16  # entries of the row slabs of elementwise work: 512 kB, stays in the cache
 _BLOCK = 512  # rows that are mirrored at a time
 _FACTORS = 4  # matrices that are factorised at the same time, at most

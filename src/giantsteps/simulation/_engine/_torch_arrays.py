@@ -13,8 +13,6 @@ from giantsteps.simulation._engine import _cuda, _machine
 from giantsteps.simulation._engine._arrays import Array, Arrays
 from giantsteps.simulation._engine._normals import Words, tables
 
-__all__ = ["TorchArrays"]
-
 _PANEL_AT_LEAST = 512  # columns
 # A batch of matrices is factorised by the library's batched routine up to one size, then by
 # blocks if they are enough, and from another size on one after the other: measured on an H200.
@@ -124,6 +122,41 @@ class TorchArrays(Arrays):
             after = slice(here.stop, size)
             x[:, here] = inverse.mT @ (x[:, here] - matrix[:, after, here].mT @ x[:, after])
         return x[..., 0], solved
+
+    def inverse_traces(self, symmetric: Array, shift: float) -> tuple[Array, Array]:
+        torch, size = self._torch, symmetric.shape[-1]
+        shifted = symmetric.clone()
+        shifted.diagonal(dim1=-2, dim2=-1).add_(shift)
+        identity = torch.eye(size, dtype=symmetric.dtype, device=symmetric.device)
+        first, second = [], []
+        # One after the other, as the library would: tr S⁻¹ = ‖L⁻¹‖² and tr S⁻² = ‖L⁻ᵀL⁻¹‖².
+        for matrix in shifted:
+            factor, failed = torch.linalg.cholesky_ex(matrix)
+            half = torch.linalg.solve_triangular(factor, identity, upper=False)
+            lost = torch.where(failed == 0, 0.0, float("nan"))
+            first.append(torch.sum(half**2) + lost)
+            second.append(torch.sum((half.mT @ half) ** 2) + lost)
+        return torch.stack(first), torch.stack(second)
+
+    def eigh_small(self, symmetric: Array) -> tuple[Array, Array]:
+        if not self.on_gpu:
+            return super().eigh_small(symmetric)
+        # Many small matrices are decomposed one after the other on a GPU, more slowly than here.
+        values, vectors = np.linalg.eigh(np.nan_to_num(self.to_host(symmetric)))
+        return self.asarray(values, wide=True), self.asarray(vectors, wide=True)
+
+    def orthonormal(self, columns: Array) -> Array:
+        if columns.ndim == 2:
+            return super().orthonormal(columns)
+        # By Cholesky of their Gram matrix: a Householder decomposition of many tall matrices runs
+        # one after the other. The caller does it twice, so that what rounding leaves is gone.
+        factor, failed = self._torch.linalg.cholesky_ex(columns.mT @ columns)
+        identity = self._torch.eye(columns.shape[-1], dtype=columns.dtype, device=columns.device)
+        inverse = self._torch.linalg.solve_triangular(
+            factor, identity.expand_as(factor), upper=False
+        )
+        lost = self._torch.where(failed == 0, 0.0, float("nan"))
+        return columns @ inverse.mT + lost[:, None, None]
 
     def _eigh(self, symmetric: Array) -> tuple[Array, Array]:
         values, vectors = self._torch.linalg.eigh(symmetric, UPLO="L")

@@ -9,8 +9,6 @@ import numpy as np
 
 from giantsteps.errors import InvalidProblem
 
-__all__ = ["Data", "as_dimension"]
-
 #: Fourth powers of errors are summed; of numbers up to here they do not overflow.
 LARGEST = 1e30
 

@@ -9,8 +9,6 @@ from typing import Any
 from giantsteps.functions import Function
 from giantsteps.simulation._engine._arrays import Array, Arrays
 
-__all__ = ["Descent", "gradient"]
-
 
 @dataclass(frozen=True)
 class Descent:
@@ -56,10 +54,6 @@ def gradient(
     ======  =============  ===========================================================
 
     Two matrix products for each chunk; besides W only the sum (d, N) and one chunk are held.
-
-    References
-    ----------
-    theory §0; ba2022.
     """
     xp = arrays.xp
     update = arrays.zeros(*weights.shape)

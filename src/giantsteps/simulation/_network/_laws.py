@@ -9,8 +9,6 @@ import numpy as np
 
 from giantsteps.errors import InvalidProblem
 
-__all__ = ["Law", "as_law", "draw_block"]
-
 #: (generator, rows, d) ↦ an array of shape (rows, d). None: Gaussian, from the normal streams.
 Law: TypeAlias = Callable[[np.random.Generator, int, int], Any] | None
 

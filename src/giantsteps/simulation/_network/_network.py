@@ -14,8 +14,6 @@ from giantsteps.simulation._network._streams import Role, Streams
 if TYPE_CHECKING:
     from giantsteps.problem import Problem, Sizes
 
-__all__ = ["Network"]
-
 
 @dataclass(frozen=True)
 class Network:

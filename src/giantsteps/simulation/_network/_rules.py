@@ -11,8 +11,6 @@ import numpy as np
 from giantsteps.problem import Step
 from giantsteps.simulation._engine._arrays import Array, Arrays
 
-__all__ = ["EXTRA", "Optimizer"]
-
 _BETA = (0.9, 0.999)  # Adam's: of the first and of the second moment
 _EPSILON = 1e-8  # Adam's, relative to the root mean square of the gradient
 

@@ -19,8 +19,6 @@ from giantsteps.simulation._network._streams import Role, Streams
 if TYPE_CHECKING:
     from giantsteps.problem import Problem, Sizes
 
-__all__ = ["DrawnSamples", "GivenSamples", "Samples", "as_test_samples"]
-
 
 #: Test points where the caller does not say how many.
 TEST_SAMPLES = 10_000

@@ -30,8 +30,6 @@ from giantsteps.simulation._engine._memory import BLOCK
 from giantsteps.simulation._engine._normals import Words
 from giantsteps.simulation._network._laws import Law, draw_block
 
-__all__ = ["Role", "Streams", "as_seed"]
-
 
 class Role(IntEnum):
     """What a stream is for. The numbers are part of the results: never change or reuse one."""

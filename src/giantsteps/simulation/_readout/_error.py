@@ -8,8 +8,6 @@ from typing import Any
 
 from giantsteps.simulation._engine._arrays import Array, Arrays
 
-__all__ = ["PointError", "PointErrors"]
-
 
 @dataclass(frozen=True)
 class PointError:

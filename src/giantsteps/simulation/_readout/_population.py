@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from giantsteps.functions import Function
     from giantsteps.simulation._networks import Networks
 
-__all__ = ["population_error", "scaled_coefficients"]
-
 _HIGHEST = 200  # degree of the expansion
 _TOLERANCE = 1e-10  # of the terms left out, relative to E f*², before the exact bound
 _ACCEPTED = 1e-4  # largest bound of the error relative to the risk

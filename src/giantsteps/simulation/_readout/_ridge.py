@@ -6,21 +6,10 @@ Every array may have one more axis in front, over the networks of a batch.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from giantsteps.simulation._engine._arrays import Array, Arrays
-
-__all__ = [
-    "EIGEN_FROM",
-    "Fit",
-    "Gram",
-    "RidgeCurve",
-    "fit_features",
-    "fit_kernel",
-    "ridge_curve",
-    "solve_shifted",
-]
 
 #: From this many penalties on, one eigendecomposition replaces a Cholesky factorisation for each:
 #: it costs 14 to 20 of them (measured at sizes 1000, 2000 and 3000, with one thread and two).
@@ -67,11 +56,6 @@ class Gram:
     targets: Array
     squares: Array
     features: Array | None
-
-    @property
-    def by_samples(self) -> bool:
-        """Whether the matrix is the kernel ΦΦᵀ."""
-        return self.features is not None
 
 
 def solve_shifted(
@@ -237,17 +221,3 @@ class RidgeCurve:
             self._gram = self._gram or small
         assert self._gram is not None
         return self._gram
-
-
-def ridge_curve(
-    arrays: Arrays,
-    chunks: Iterable[tuple[Array, Array]],
-    neurons: int,
-    cells: Mapping[int, Sequence[float]],
-) -> tuple[dict[tuple[int, float], Fit], Gram]:
-    """`RidgeCurve` over chunks of (features, targets): the fits, and the Gram matrix."""
-    curve = RidgeCurve(arrays, neurons, cells)
-    for features, targets in chunks:
-        curve.add(features, targets)
-    gram = curve.finish()
-    return curve.fits, gram

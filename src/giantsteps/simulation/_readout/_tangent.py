@@ -7,8 +7,6 @@ from typing import Any
 
 from giantsteps.simulation._engine._arrays import Array, Arrays
 
-__all__ = ["tangent_kernel", "tangent_products"]
-
 
 def tangent_kernel(
     arrays: Arrays, inputs: Array, weights: Array, derivative: Callable[[Any], Any]
@@ -24,10 +22,6 @@ def tangent_kernel(
         Symmetric, lower triangle, float64.
     slopes : array (n, N)
         σ'(X̃W).
-
-    References
-    ----------
-    theory §4; ba2022.
     """
     xp = arrays.xp
     (samples, d), neurons = inputs.shape, weights.shape[1]

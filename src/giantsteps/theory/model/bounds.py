@@ -14,8 +14,6 @@ from giantsteps.theory.model.rules import graded_rule
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.types import FloatArray
 
-__all__ = ["best_penalty", "bounds_of_model"]
-
 
 def bounds_of_model(model: SpikedFeatures) -> Bounds:
     """Lower and upper bound of R at the best penalty for spiked features of one type, rank one.

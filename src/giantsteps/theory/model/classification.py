@@ -21,8 +21,6 @@ from scipy.special import ndtr
 from giantsteps.functions import Function
 from giantsteps.types import FloatArray
 
-__all__ = ["Predicted", "jumps_by_scan", "jumps_of_link", "wrong_sign"]
-
 #: Where z ends, Gauss–Legendre nodes of a panel, and panels that are always there.
 _REACH, _NODES, _PANELS = 8.5, 16, 6
 #: Standard deviations around a zero of the mean within which Φ rises.

@@ -13,8 +13,6 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.theory.solver.bulk import Batch, Bulk, Stage
 from giantsteps.types import FloatArray
 
-__all__ = ["NeuronCovariance"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NeuronCovariance:
@@ -30,6 +28,7 @@ class NeuronCovariance:
     ν_ι     shares        (I,)       of the directions
     λ_ι     inputs        (I,)       variance of the inputs along them; None: one
     \       scales        (I,)       the same for what a step takes for its samples
+    \       within        (I,)       the same on the left of its sums M_c; None: as scales
     ω_c(ι)  diagonal      (D, I)     operators that are diagonal; the first is the identity
     m_tc    coefficients  (T, m)
     \       batches                  the samples of the steps …
@@ -39,15 +38,6 @@ class NeuronCovariance:
     \       gram          (m, m)     d⁻¹tr ΣΩ_cΣΩ_c', Σ the covariance of the inputs
     \       means         (m,)       d⁻¹tr ΣΩ_c; None: the first row of gram
     ======  ============  =========  =====================================================
-
-    References
-    ----------
-    theory §5a, §5b; cui2024, dandi2024.
-
-    Examples
-    --------
-    >>> NeuronCovariance.isotropic([1.0, 1.3], rank=1).totals.tolist()
-    [1.0, 1.3]
     """
 
     shares: FloatArray
@@ -59,6 +49,7 @@ class NeuronCovariance:
     means: FloatArray | None = None
     inputs: FloatArray | None = None
     scales: FloatArray | None = None
+    within: FloatArray | None = None
     batches: tuple[Batch, ...] = ()
     stages: tuple[Stage, ...] = ()
 
@@ -143,11 +134,13 @@ class NeuronCovariance:
 
     @cached_property
     def modes(self) -> FloatArray:
-        """y_te with d⁻¹tr Σ_tΣ_s = Σ_e y_te y_se and y_t0 = c_t: shape (T, M)."""
+        """y_te with d⁻¹tr Σ_tΣ_s = Σ_e y_te y_se and y_t0 = c_t, then the largest: shape (T, M)."""
         values, vectors = np.linalg.eigh(self.gram - np.outer(self._means, self._means))
         kept = values > 1e-15 * np.abs(self.gram).max()
-        rest = self.coefficients @ (vectors[:, kept] * np.sqrt(values[kept]))[:, ::-1]
-        return np.concatenate([self.totals[:, None], rest], axis=1)
+        rest = self.coefficients @ (vectors[:, kept] * np.sqrt(values[kept]))
+        # By what they are to the neurons: batches of equal size have equal eigenvalues.
+        left, size, _ = np.linalg.svd(rest, full_matrices=False)
+        return np.concatenate([self.totals[:, None], left * size], axis=1)
 
     @property
     def frame(self) -> int:
@@ -169,6 +162,7 @@ class NeuronCovariance:
             stages=tuple(_one_cell(stage) for stage in self.stages),
             external=self.external[None],
             special=special[None],
+            within=None if self.within is None else self.within[None],
         )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from giantsteps.answers import DegreesOfFreedom, Solution
 from giantsteps.errors import NotConverged
 from giantsteps.problem import Ridge
+from giantsteps.theory.model.errors import BAD, GOOD
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.packing import product, solve
@@ -24,9 +25,20 @@ def degrees_of_freedom_of_model(model: SpikedFeatures, readout: Ridge) -> Degree
     .. math:: df_1 = E_k[ωV],\qquad κ = \frac{λ}{E_k[ω]},\qquad
               df_2 = 1 - \frac{dλ}{dκ} = \frac{\mathrm{Var}_k[ω] + E_k[ω²s]}{E_k[ω²(1 + s)]} .
     """
-    values = [_at(model, readout, level) for level in (USUAL - 1, USUAL)]
-    (kappa, df1, df2, residual, iterations), before = values[1], values[0]
-    change = max(abs(a - b) / max(abs(a), 1e-12) for a, b in zip(values[1][:3], before[:3]))
+    several = model.levels[0] == 0
+    level, found = USUAL, _at(model, readout, USUAL)
+    change = _change(_at(model, readout, USUAL - 1), found)
+    while not change <= GOOD[not several] and level < model.levels[1]:
+        level, before, found = level + 1, found, _at(model, readout, level + 1)
+        change = _change(before, found)
+    if not change <= BAD[not several]:
+        raise NotConverged(
+            f"the degrees of freedom of {model.describe()} with {readout}",
+            change,
+            level,
+            "a smaller rate, a larger penalty, or smoother functions",
+        )
+    kappa, df1, df2, residual, iterations = found
     return DegreesOfFreedom(
         **model.stated,
         solution=Solution(
@@ -36,6 +48,11 @@ def degrees_of_freedom_of_model(model: SpikedFeatures, readout: Ridge) -> Degree
         df1=df1,
         df2=df2,
     )
+
+
+def _change(old: tuple[float, ...], new: tuple[float, ...]) -> float:
+    """Largest relative change of κ, df₁ and df₂."""
+    return max(abs(a - b) / max(abs(a), 1e-12) for a, b in zip(new[:3], old[:3], strict=True))
 
 
 def _at(

@@ -24,7 +24,16 @@ from giantsteps.theory.solver.state import Equations
 from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
-__all__ = ["Cell", "Solved", "refine", "ridge_batch", "risk_of_models", "solve_cells"]
+__all__ = [
+    "BAD",
+    "GOOD",
+    "Cell",
+    "Solved",
+    "refine",
+    "ridge_batch",
+    "risk_of_models",
+    "solve_cells",
+]
 
 #: Share of E_k[ω] from |k| > 6 (1e-9 without features) beyond which there is no answer.
 _FAR_SHARE = 1e-4
@@ -32,7 +41,7 @@ _FAR_SHARE = 1e-4
 _MEMORY = 6_000_000
 #: Changes to the next resolution below which an answer is good, and above which it is none: of
 #: models of several steps, whose equations are approximate, and of one.
-_GOOD, _BAD = (1e-3, 1e-7), (3e-3, 1e-6)
+GOOD, BAD = (1e-3, 1e-7), (3e-3, 1e-6)
 #: What rounding may do with one type of neurons, and with several, whose functions nearly depend on
 #: each other.
 _ROUNDING = (1e-13, 3e-10)
@@ -199,7 +208,7 @@ class Refined:
     iterations: Array
 
 
-def refine(cells: Sequence[Cell], good: tuple[float, float] = _GOOD) -> Refined:
+def refine(cells: Sequence[Cell], good: tuple[float, float] = GOOD) -> Refined:
     """Solve every cell at two resolutions, and at finer ones until its errors no longer change.
 
     Parameters
@@ -231,7 +240,9 @@ def refine(cells: Sequence[Cell], good: tuple[float, float] = _GOOD) -> Refined:
         waiting = [
             i
             for i, (model, _) in enumerate(cells)
-            if error[i] > good[model.levels[0] > 0] and levels[i] < model.levels[1]
+            if (error[i] > good[model.levels[0] > 0] and levels[i] < model.levels[1])
+            # One more resolution where there would be no answer at all.
+            or (error[i] > BAD[model.levels[0] > 0] and levels[i] == model.levels[1] < LEVELS - 1)
         ]
         if not waiting:
             break
@@ -250,7 +261,7 @@ def refine(cells: Sequence[Cell], good: tuple[float, float] = _GOOD) -> Refined:
             residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
     rounding = np.array([_ROUNDING[len(model.probabilities) > 1] for model, _ in cells])
     error = np.maximum(error, np.maximum(rounding, 10.0 * residual))
-    bad = np.flatnonzero(error > [_BAD[model.levels[0] > 0] for model, _ in cells])
+    bad = np.flatnonzero(~(error <= [BAD[model.levels[0] > 0] for model, _ in cells]))
     for cell in bad.tolist():
         model, readout = cells[cell]
         raise NotConverged(

@@ -1,7 +1,8 @@
-"""Theory for weights that are given, however they were trained."""
+"""Theory for weights that are given, however they were trained (theory §4, §5a)."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,8 @@ from giantsteps.theory.model.given_weights import GivenFeatures
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.threads import capped
 
-__all__ = ["model_of_weights", "risk_of_weights"]
-
+#: From so many neurons on, the linear algebra uses as many threads as it may.
+_LARGE = 1000
 #: Second layers with more values than this are sorted into bins.
 _TYPES = 16
 #: Spikes are looked for along polynomials of the second layer with so many terms.
@@ -100,7 +101,7 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
     if not np.all(norms > 0):
         raise InvalidProblem("weights", "a column of zeros", "columns of positive norm")
     features = GivenFeatures(problem.activation, link, w, beta, problem.noise_variance)
-    with capped(1):
+    with capped(1) if neurons < _LARGE else nullcontext():
         found = features.errors(sizes.samples, readout.penalty, problem.binary)
     return Risk(
         problem=problem,

@@ -30,6 +30,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
+from scipy.sparse.linalg import svds
 
 from giantsteps.errors import NotConverged
 from giantsteps.functions import Function
@@ -38,14 +39,14 @@ from giantsteps.theory.model.classification import Predicted, jumps_of_link, wro
 from giantsteps.theory.model.rules import spike_rule
 from giantsteps.types import FloatArray
 
-__all__ = ["GivenErrors", "GivenFeatures"]
-
 #: A direction is common if the neurons have at least this share of their squared norms along it,
 #: and at most so many are.
 _COMMON, _DIRECTIONS = 0.03, 2
 #: Resolution of k with one common direction, and with two.
 _LEVELS = {1: 1, 2: 0}
-_ROUNDS, _TOLERANCE, _HISTORY = 200, 1e-10, 6
+_ROUNDS, _TOLERANCE, _HISTORY = 200, 1e-9, 6
+#: All singular vectors are computed up to this size.
+_WHOLE = 400
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,14 @@ class GivenFeatures:
     @cached_property
     def directions(self) -> FloatArray:
         """u, (d, r): left singular vectors of W along which neurons lean, r ≤ 2."""
-        left, values, _ = np.linalg.svd(self.weights, full_matrices=False)
-        strong = values**2 > _COMMON * float(values @ values)
-        return left[:, : min(int(strong.sum()), _DIRECTIONS)]
+        w = self.weights
+        if min(w.shape) > _WHOLE:  # the strongest alone, by Lanczos from a fixed start
+            left, values, _ = svds(w, k=_DIRECTIONS, v0=np.ones(min(w.shape)))
+            left, values = left[:, ::-1], values[::-1]
+        else:
+            left, values, _ = np.linalg.svd(w, full_matrices=False)
+        strong = values**2 > _COMMON * float(np.sum(w * w))
+        return np.asarray(left[:, : min(int(strong.sum()), _DIRECTIONS)])
 
     @cached_property
     def leans(self) -> FloatArray:
@@ -85,14 +91,17 @@ class GivenFeatures:
 
     @cached_property
     def _beside(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """‖w_⊥‖, cosines of the w_⊥ with each other and with the teacher's remainder."""
+        """‖w_⊥‖, cosines of different w_⊥ (zeros on the diagonal) and of each with the teacher's
+        remainder."""
         rest = self.weights - self.directions @ self.leans.T
         norms = np.linalg.norm(rest, axis=0)
         units = rest / np.where(norms > 0, norms, 1.0)
         aside = self.teacher - self.directions @ self.overlap
         size = float(np.linalg.norm(aside))
         toward = units.T @ aside / size if size > 1e-12 else np.zeros(len(norms))
-        return norms, units.T @ units, toward
+        cosines = units.T @ units
+        np.fill_diagonal(cosines, 0.0)
+        return norms, cosines, toward
 
     @cached_property
     def overlap(self) -> FloatArray:
@@ -135,13 +144,6 @@ class GivenFeatures:
         return found.second_moment + self.noise_variance, cross
 
     @cached_property
-    def _cosines(self) -> tuple[FloatArray, FloatArray]:
-        """cos and cos² of different neurons, with zeros on the diagonal."""
-        first = self._beside[1].copy()
-        np.fill_diagonal(first, 0.0)
-        return first, first**2
-
-    @cached_property
     def _diagonal(self) -> FloatArray:
         """Ω_jj(k), (N, K)."""
         _, first, second, rest = self._felt
@@ -151,8 +153,8 @@ class GivenFeatures:
         """Σ_k weights_k M(k), (N, N)."""
         mean, first, second, _ = self._felt
         found = (mean * weights) @ mean.T
-        for part, cosine in zip((first, second), self._cosines, strict=True):
-            found += ((part * weights) @ part.T) * cosine
+        cosines = self._beside[1]
+        found += (((second * weights) @ second.T) * cosines + (first * weights) @ first.T) * cosines
         found[np.diag_indices_from(found)] += self._diagonal @ weights
         return np.asarray(found)
 
@@ -160,8 +162,10 @@ class GivenFeatures:
         """tr M(k)B of a symmetric B, (K,)."""
         mean, first, second, _ = self._felt
         found = np.diag(matrix) @ self._diagonal + (mean * (matrix @ mean)).sum(axis=0)
-        for part, cosine in zip((first, second), self._cosines, strict=True):
-            found = found + (part * ((cosine * matrix) @ part)).sum(axis=0)
+        hidden = matrix
+        for part in (first, second):
+            hidden = self._beside[1] * hidden
+            found = found + (part * (hidden @ part)).sum(axis=0)
         return np.asarray(found)
 
     # -- the readout ----------------------------------------------------------------------------
@@ -195,7 +199,8 @@ class GivenFeatures:
         )
 
     def _solve(self, samples: int, penalty: float) -> tuple[FloatArray, FloatArray, int, float]:
-        """A, ω(k), and how they were found: V by iteration from above with Anderson's mixing."""
+        """A, ω(k), and how they were found: log V by iteration from above, with Newton's steps for
+        one k and Anderson's mixing for several."""
         weights = self.rule.weights
         value = np.log(self.traces(np.eye(len(self.leans))) / (samples * penalty))
         past: list[tuple[FloatArray, FloatArray]] = []
@@ -206,6 +211,9 @@ class GivenFeatures:
             residual = float(np.abs(gap).max())
             if residual < _TOLERANCE:
                 return inverse, omega, rounds, residual
+            if len(weights) == 1:
+                value = value + gap / (1.0 - _slope(inverse, omega, penalty))
+                continue
             past = [*past[-_HISTORY:], (value, gap)]
             value = _mixed_step(past)
         raise NotConverged(
@@ -242,6 +250,14 @@ def _inverse(matrix: FloatArray, penalty: float) -> FloatArray:
     return np.asarray(found + np.tril(found, -1).T)
 
 
+def _slope(inverse: FloatArray, omega: FloatArray, penalty: float) -> float:
+    """∂ log tr MA/∂ log V for one k, with MA = (1 − λA)/ω: in [0, 1)."""
+    size, trace = len(inverse), float(np.trace(inverse))
+    first = size - penalty * trace  # ω tr MA
+    second = first - penalty * trace + penalty**2 * float(np.vdot(inverse, inverse))
+    return float(np.clip((1.0 - omega[0]) * second / first, 0.0, 0.99)) if first > 0 else 0.0
+
+
 def _mixed_step(past: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
     """The next value by Anderson's mixing of the values and gaps so far."""
     value, gap = past[-1]
@@ -267,7 +283,7 @@ def _linear(known: FloatArray, apply: Callable[[FloatArray], FloatArray]) -> Flo
         found = np.stack(basis, axis=1) @ share
         rest = images[-1] - sum(b * (b @ images[-1]) for b in basis)
         left = float(np.linalg.norm(rest))
-        if float(np.linalg.norm(known - matrix @ share)) < 1e-10 * size or left < 1e-12:
+        if float(np.linalg.norm(known - matrix @ share)) < 1e-9 * size or left < 1e-12:
             break
         basis.append(rest / left)
     return np.asarray(found)

@@ -1,4 +1,4 @@
-"""A law that is known through its Stieltjes transform in the upper half-plane."""
+"""A law that is known through its Stieltjes transform in the upper half-plane (theory §5d)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ __all__ = ["ImplicitLaw"]
 #: Points of the scan for intervals, more if some mass is missing.
 _SCANS = (47, 141, 423)
 _LOWEST, _HIGHEST = 1e-5, 1e2
+#: Points of a scan from above that are solved together.
+_CHUNK = 16
 #: Im z over x, and x·Im m above which a point is inside.
 _HEIGHT, _INSIDE = 1e-7, 1e-4
 _BISECTIONS = 30
@@ -120,23 +122,36 @@ class ImplicitLaw(Law):
 
     @cached_property
     def edge(self) -> float:
-        """Largest point of the support, found without the rest of it."""
-        x, inside = self._scan(_SCANS[1])
-        last = np.flatnonzero(inside)[-1:]
-        return float(self._edges(x[last + 1], x[last])[0])
+        """Largest point of the support, found from above without the rest of it."""
+        x = self._points(_SCANS[1])
+        for end in range(len(x), 0, -_CHUNK):
+            # The last point again: what lies above it is known to be outside.
+            some = np.arange(max(end - _CHUNK, 0), min(end + 1, len(x)))
+            last = np.flatnonzero(self._inside(x[some]))[-1:]
+            if last.size:
+                return float(self._edges(x[some[last] + 1], x[some[last]])[0])
+        raise self._no_support(0.0, len(x))
+
+    def _points(self, count: int) -> NDArray:
+        """Points of a scan: over seven decades, or more below a heavy tail."""
+        x = self._scale * np.geomspace(_LOWEST, _HIGHEST, count)
+        if self._inside(x[-1:])[0]:
+            x = np.concatenate([x, x[-1] * np.geomspace(1.0, _HIGHEST, count)[1:]])
+            if self._inside(x[-1:])[0]:
+                raise self._no_support(1.0, len(x))
+        return x
 
     def _scan(self, count: int) -> tuple[NDArray, NDArray]:
-        """Points over seven decades, or more below a heavy tail, and which of them are inside."""
-        x = self._scale * np.geomspace(_LOWEST, _HIGHEST, count)
+        """Points, and which of them are inside."""
+        x = self._points(count)
         inside = self._inside(x)
-        if inside[-1]:
-            x = np.concatenate([x, x[-1] * np.geomspace(1.0, _HIGHEST, count)[1:]])
-            inside = self._inside(x)
-        if not inside.any() or inside[-1]:
-            raise NotConverged(
-                "the support of a law", float(np.mean(inside)), count, "another width or rate"
-            )
+        if not inside.any():
+            raise self._no_support(0.0, len(x))
         return x, inside
+
+    @staticmethod
+    def _no_support(share: float, count: int) -> NotConverged:
+        return NotConverged("the support of a law", share, count, "another width or rate")
 
     def _intervals(self, count: int) -> list[tuple[float, float]]:
         """Where a scan finds density, with exact edges."""

@@ -13,7 +13,7 @@ from giantsteps.errors import NotConverged
 from giantsteps.theory.model.implicit_law import ImplicitLaw
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.newton import solve_state
-from giantsteps.theory.solver.readout import Prior
+from giantsteps.theory.solver.prior import Prior
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
@@ -280,7 +280,7 @@ class KernelSpectrum:
         matrix, scale, features, target = self._matrix(point)
         values, vectors = np.linalg.eigh(matrix)
         vector = vectors[:, np.argmin(np.abs(values))] * scale
-        step = 1e-4 * min(x, min(abs(x - edge) for pair in self.bulk.support for edge in pair))
+        step = 1e-4 * (x - self.bulk.edge)
         slope = 0.0
         for sign in (1.0, -1.0):
             moved, moved_scale, _, _ = self._matrix(self._outside(x + sign * step, point))

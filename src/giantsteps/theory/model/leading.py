@@ -22,6 +22,8 @@ __all__ = ["largest_value", "leading_of_model", "leading_of_spectrum"]
 
 #: Points of the scan above the bulk, and residual of a real solution that is good enough.
 _GRID, _SOLVED = 16, 1e-9
+#: Covariance of the neurons, relative to their leans, that is none.
+_NO_BULK = 1e-24
 #: Outliers are looked for above so many times the edge of an isotropic bulk.
 _ABOVE = 1.5
 
@@ -64,6 +66,9 @@ def largest_value(
     bulk: NeuronCovariance,
 ) -> float:
     """The largest singular value of weights with these leans and covariances."""
+    strength = neurons * float(np.linalg.eigvalsh(spikes.T @ (probabilities[:, None] * spikes))[-1])
+    if float(bulk.totals.max()) <= _NO_BULK * strength:  # the change by a linear activation
+        return math.sqrt(strength)
     fields: dict[str, Any] = {
         "width": width,
         "neurons": neurons,
@@ -91,6 +96,7 @@ def leading_of_model(model: SpikedFeatures, top: int) -> tuple[FloatArray, Float
             probabilities=used.probabilities,
             spikes=used.spikes,
             bulk=used.bulk,
+            pull=used.pull,
         )
         found = spectrum.outliers[:top]
         if len(found) == top:

@@ -11,7 +11,7 @@ from giantsteps.answers import LearnedFunction, Solution
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Ridge
 from giantsteps.theory.model.errors import refine, solve_cells
-from giantsteps.theory.model.rules import graded_rule
+from giantsteps.theory.model.rules import axes_rule, graded_rule, width_of
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.types import FloatArray
 
@@ -19,6 +19,8 @@ __all__ = ["learned_function_of_model", "points_of"]
 
 #: Resolution of one spike coordinate given that of the teacher.
 _AROUND = 1
+#: Variance of a coordinate, given the one that is asked about, that counts as none.
+_NO_WIDTH = 1e-12
 #: Changes of the errors below which the function is resolved far out, too, where samples are few.
 _GOOD = (1e-3, 1e-9)
 
@@ -58,14 +60,7 @@ def learned_function_of_model(
     turned = -1.0 if along == "spike" and used.overlap[0] < 0 else 1.0
     direction = used.overlap if along == "teacher" else turned * np.eye(used.rank)[0]
     # k given the coordinate, as a quadrature around direction · x: functions of k are smooth.
-    single = graded_rule(_AROUND)
-    nodes, weights = single.nodes[:, None], single.weights
-    if used.rank > 1:
-        rule = used.coordinates(level)
-        nodes, weights = rule.nodes, rule.weights
-    around = nodes @ _root(np.eye(used.rank) - np.outer(direction, direction))
-    if along == "spike" and used.rank == 1:
-        around, weights = np.zeros((1, 1)), np.ones(1)
+    around, weights = _around(used, direction, level)
     k = (points[:, None, None] * direction + around).reshape(-1, used.rank)
     solved = solve_cells([(model, readout)], level, [k])
     shape = (len(points), len(weights))
@@ -97,7 +92,18 @@ def learned_function_of_model(
     )
 
 
-def _root(matrix: FloatArray) -> FloatArray:
-    """The symmetric square root of a positive semidefinite matrix."""
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+def _around(
+    model: SpikedFeatures, direction: FloatArray, level: int
+) -> tuple[FloatArray, FloatArray]:
+    """Nodes (Q, r) and weights of N(0, I − direction directionᵀ), none along axes of no width."""
+    variance, axes = np.linalg.eigh(np.eye(model.rank) - np.outer(direction, direction))
+    some = variance > _NO_WIDTH
+    if not some.any():
+        return np.zeros((1, model.rank)), np.ones(1)
+    size = np.sqrt(variance[some])[:, None] * axes[:, some].T
+    if model.rank == 1:
+        rule = graded_rule(_AROUND)
+        return rule.nodes[:, None] * size, rule.weights
+    slopes = np.abs(model.spikes @ size.T) / np.sqrt(model.bulk.totals)[:, None]
+    rule = axes_rule(level, tuple(width_of(float(slope)) for slope in slopes.max(axis=0)))
+    return rule.nodes @ size, rule.weights

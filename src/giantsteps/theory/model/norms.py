@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from giantsteps.errors import InvalidProblem
 from giantsteps.types import FloatArray
 
-__all__ = ["Norms"]
-
 
 @dataclass(frozen=True, eq=False)
 class Norms:
@@ -34,24 +32,6 @@ class Norms:
     ======  ============  ===============  ================================================
 
     Without the axis of fluctuations, C = 1; numbers stand for all types.
-
-    References
-    ----------
-    theory §5b.
-
-    Examples
-    --------
-    Rows with independent Gaussian entries instead of rows on a sphere, c = 1:
-
-    >>> from giantsteps.problem import Ridge
-    >>> from giantsteps.theory import SpikedFeatures
-    >>> given = {"activation": "tanh", "teacher": "tanh", "width": 1.0, "spikes": 2.0,
-    ...          "overlap": 1.0, "bulk": 1.0}
-    >>> readout = Ridge(samples=3.0, penalty=0.1 / 3)
-    >>> sphere = SpikedFeatures(**given).risk(readout).test
-    >>> gaussian = SpikedFeatures(**given, norms=Norms(2.0)).risk(readout)
-    >>> f"{gaussian.test / sphere - 1:.1%}"
-    '-5.3%'
     """
 
     spread: FloatArray

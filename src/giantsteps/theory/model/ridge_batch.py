@@ -11,8 +11,6 @@ import numpy as np
 from giantsteps.answers import Risk, Solution
 from giantsteps.types import FloatArray
 
-__all__ = ["DEGREES", "RidgeBatch", "risks_of"]
-
 #: Degrees 0, 1, … reported by ``Risk.by_degree``.
 DEGREES = 5
 

@@ -71,9 +71,11 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
     In the limit (p = ∞) outliers are infinite, with finite overlaps. After two steps on one batch
     with heavy-tailed labels the bulk is taken to be isotropic.
     """
+    if model.own_weights is not None:
+        model = model.own_weights()
     if model.bulk.inputs is not None:
         raise NotCovered(
-            "the singular values of W on inputs with a covariance",
+            "the singular values of W after several steps on inputs with a covariance",
             "the model has the weights Σ^{1/2}W",
             "risk, kernel and features, or simulation.weights",
         )
@@ -88,6 +90,7 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
         probabilities=used.probabilities,
         spikes=used.spikes,
         bulk=used.bulk,
+        pull=used.pull,
     )
     if math.isinf(model.neurons):
         spikes = _infinite(used)
@@ -117,7 +120,7 @@ def _likely(model: SpikedFeatures) -> SpikedFeatures:
         bulk=replace(model.bulk, coefficients=model.bulk.coefficients[kept]),
         second_layer=second,
         norms=None,
-        pull=None,
+        pull=None if model.pull is None else model.pull[:, kept][:, :, kept],
     )
 
 

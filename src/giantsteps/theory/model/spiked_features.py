@@ -75,6 +75,8 @@ class SpikedFeatures:
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
+    \       own_variances       of the bulk along the spikes and the teacher's remainder, over their
+                                mean, (r + 1,); None: ones
     \       regressors          at p = ∞, functions (M, K) of points (K, r) in place of the μ₀ₜ(k),
     with
                                 the same span (or its closure)
@@ -82,6 +84,8 @@ class SpikedFeatures:
     \       finer               the same model at another resolution of its types and labels
     \       bounded             the same model with labels and second layer cut at the largest of
                                 as many draws as there are, so that its bulks have edges
+    \       own_weights         where inputs with a covariance make it one of Σ^{1/2}W: that of W,
+                                for its singular values
     \       levels              first and last resolution at which errors are computed
     \       claim               what answers say of themselves: exactness, evidence, references
     \       before              a question's answer before the steps, by its name
@@ -119,10 +123,12 @@ class SpikedFeatures:
     step_directions: FloatArray | None = None
     norms: Norms | None = None
     pull: FloatArray | None = None
+    own_variances: FloatArray | None = None
     regressors: Callable[[FloatArray], FloatArray] | None = None
     problem: Problem | None = None
     finer: Callable[[int], SpikedFeatures] | None = None
     bounded: Callable[[], SpikedFeatures] | None = None
+    own_weights: Callable[[], SpikedFeatures] | None = None
     levels: tuple[int, int] = (1, LEVELS - 1)
     claim: dict[str, Any] | None = None
     before: Callable[[str], Answer] | None = None
@@ -145,10 +151,12 @@ class SpikedFeatures:
             step_directions: FloatArray | None = None,
             norms: Norms | None = None,
             pull: FloatArray | None = None,
+            own_variances: FloatArray | None = None,
             regressors: Callable[[FloatArray], FloatArray] | None = None,
             problem: Problem | None = None,
             finer: Callable[[int], SpikedFeatures] | None = None,
             bounded: Callable[[], SpikedFeatures] | None = None,
+            own_weights: Callable[[], SpikedFeatures] | None = None,
             levels: tuple[int, int] = (1, LEVELS - 1),
             claim: dict[str, Any] | None = None,
             before: Callable[[str], Answer] | None = None,
@@ -333,12 +341,14 @@ class SpikedFeatures:
         if math.isfinite(self.neurons):
             # The norm of the input: its own coordinates along the spikes, and further modes.
             inverse = 1.0 / self.dimension
-            excess = (points**2 - 1.0).sum(axis=1) * inverse
+            own = np.ones(self.rank + 1) if self.own_variances is None else self.own_variances
+            excess = (points**2 - 1.0) @ own[:-1] * inverse
             mean[0] = seen.mean + seen.quadratic * excess
             size = math.sqrt(2.0 * inverse)
             for number, mode in enumerate(self.bulk.modes.T[:_MODES]):
                 mean.append(size * mode[:, None] * by_norm)
-                target.append(size * wanted.quadratic if number == 0 else np.zeros(len(points)))
+                aside = size * own[-1] * wanted.quadratic
+                target.append(aside if number == 0 else np.zeros(len(points)))
         norms = by_norm[:0]
         if self.norms is not None:
             norms = self.norms.functions(by_norm, points.T[:, None] * (seen.linear / scale))

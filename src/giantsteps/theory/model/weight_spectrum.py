@@ -19,8 +19,6 @@ from giantsteps.theory.solver.packing import solve
 from giantsteps.theory.solver.special import Forms
 from giantsteps.types import Array, FloatArray
 
-__all__ = ["WeightSpectrum"]
-
 _ROUNDS = 200
 _TOLERANCE, _ENOUGH = 1e-13, 1e-11
 _WARM_UP = 3
@@ -39,7 +37,11 @@ class WeightSpectrum:
     the Dyson equation of theory §5b with one channel, and outliers at the z above the bulk where
     I − z 𝔊ℌ is singular,
 
-    .. math:: 𝔊 = \hat b^⊤ G \hat b,\qquad ℌ = N Σ_t π_t S_tS_tᵀ H_t.
+    .. math:: 𝔊 = \hat b^⊤ G \hat b,\qquad ℌ = N Σ_{ts}\sqrt{π_tπ_s}\,S_tS_s^⊤ H_{ts},\qquad
+              -(zH)^{-1}_{ts} = δ_{ts}(1 + τ(Σ_tG)) + \sqrt{π_tπ_s}\,Σ_cQ^c_{ts}τ(Ω_cG):
+
+    the initial output pulls on W along the right vectors of the types, and that is the noise under
+    which the spikes are seen.
 
     ======  =================  ==================================
     symbol  argument           meaning
@@ -48,6 +50,7 @@ class WeightSpectrum:
     πₜ, Sₜ  probabilities,     shapes (T,), (T, r)
             spikes
     Σₜ      bulk               with spikes as its first r special vectors
+    Q       pull               of the initial output, (c, T, T), as in the penalty of mₜ
     ======  =================  ==================================
     """
 
@@ -56,6 +59,7 @@ class WeightSpectrum:
     probabilities: FloatArray
     spikes: FloatArray
     bulk: NeuronCovariance
+    pull: FloatArray | None = None
 
     # -- the bulk -------------------------------------------------------------------------------
 
@@ -225,11 +229,24 @@ class WeightSpectrum:
         return []
 
     def _forms(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """At x (X,) above the bulk: 𝔊 on the special vectors, ℌ, and H."""
+        """At x (X,) above the bulk: 𝔊 on the special vectors, ℌ, and what H makes of the spikes,
+        N^½Σ_s √π_s H_ts S_s, (X, T, r).
+        """
         h, active = self._outside(x)
-        forms = Forms(self._dyson(h, active)).values[:, :, 0, :, 0]
-        weighted = (self.probabilities * h)[:, :, None] * self.spikes
-        return -forms / x[:, None, None], self.neurons * self.spikes.T @ weighted, h
+        dyson, root = self._dyson(h, active), np.sqrt(self.probabilities)
+        left = root[:, None] * self.spikes
+        if self.pull is None:
+            seen = h[:, :, None] * left
+        else:
+            own = -1.0 / (x[:, None] * h)
+            matrix = own[:, :, None] * np.eye(len(root)) + 0.0 * self.pull[0]
+            for c, pull in enumerate(self.pull):
+                trace = -dyson.traces[:, 1 + c, 0, 0] / x
+                matrix = matrix + trace[:, None, None] * (pull * np.outer(root, root))
+            seen = -solve(matrix, np.broadcast_to(left, (len(x), *left.shape))) / x[:, None, None]
+        forms = Forms(dyson).values[:, :, 0, :, 0]
+        neurons = np.sqrt(self.neurons)
+        return -forms / x[:, None, None], self.neurons * left.T @ seen, neurons * seen
 
     def _strengths(self, x: FloatArray) -> FloatArray:
         """Eigenvalues of x𝔊ℌ, descending, (X, r); an outlier where one of them is one."""
@@ -315,10 +332,8 @@ class WeightSpectrum:
                     form = x * cross @ h @ core @ cross
                     found[name] -= sign * step * float(form) / 2
             for name, values in right.items():
-                squares = self.probabilities @ values**2
-                cross = np.sqrt(self.neurons / squares) * (
-                    self.spikes.T @ (self.probabilities * types * values)
-                )
+                weighted = np.sqrt(self.probabilities) * values
+                cross = types.T @ weighted / np.linalg.norm(weighted)
                 form = x * cross @ core @ g[:rank, :rank] @ cross
                 found[name] -= sign * step * float(form) / 2
         return found

@@ -10,8 +10,6 @@ from giantsteps.theory.probe.feature_pool import FeaturePool
 from giantsteps.theory.probe.leverages import row_errors
 from giantsteps.theory.probe.transfer import Transfer, population
 
-__all__ = ["best_penalties"]
-
 
 def best_penalties(
     pool: FeaturePool, sample: FeaturePool, sizes: NDArray[np.float64]

@@ -10,8 +10,6 @@ from scipy.special import ndtr
 
 from giantsteps.errors import InvalidProblem
 
-__all__ = ["Classes", "classes_of", "classification_error", "wrong_fraction"]
-
 #: Draws of the noise per row, for more than two classes.
 _DRAWS = 32
 #: Amounts of noise from which less noise is extrapolated.

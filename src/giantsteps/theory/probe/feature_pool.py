@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from giantsteps.errors import InvalidProblem
 
-__all__ = ["FeaturePool", "LeaveOneOut"]
-
 #: Numbers of a block that is worked on at once.
 _BLOCK = 1 << 22
 #: Rows that are kept in memory for the law of the leverages: at least so many, and so many per

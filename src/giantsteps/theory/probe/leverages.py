@@ -12,8 +12,6 @@ from giantsteps.errors import NotConverged
 from giantsteps.theory.probe.feature_pool import FeaturePool
 from giantsteps.theory.probe.transfer import Transfer
 
-__all__ = ["RowErrors", "row_errors"]
-
 #: λ/κ below which a probe interpolates; the limit is reached well before.
 _INTERPOLATES = 1e-6
 #: Penalty, in units of the mean variance, that stands for none.

@@ -22,8 +22,6 @@ from giantsteps.theory.probe.feature_pool import FeaturePool, LeaveOneOut
 from giantsteps.theory.probe.leverages import row_errors
 from giantsteps.theory.probe.transfer import Transfer
 
-__all__ = ["risk_of_features"]
-
 #: Rows per feature that a pool must have.
 _ROWS_PER_FEATURE = 2
 #: Rows that the search for the best penalty works with; the answer has all of the sample.

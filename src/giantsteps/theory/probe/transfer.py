@@ -9,8 +9,6 @@ from scipy.optimize import brentq
 
 from giantsteps.theory.probe.feature_pool import FeaturePool
 
-__all__ = ["Transfer", "population"]
-
 
 @dataclass(frozen=True)
 class Transfer:

@@ -6,8 +6,6 @@ from giantsteps.answers import Bounds
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import answer
 
-__all__ = ["bounds"]
-
 
 def bounds(problem: Problem | Grid) -> Bounds:
     r"""Floors and ceilings of the test error R, without label noise.

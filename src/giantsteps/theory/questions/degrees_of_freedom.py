@@ -6,8 +6,6 @@ from giantsteps.answers import DegreesOfFreedom
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import answer
 
-__all__ = ["degrees_of_freedom"]
-
 
 def degrees_of_freedom(problem: Problem | Grid, d: int | None = None) -> DegreesOfFreedom:
     r"""Effective penalty κ and degrees of freedom df₁, df₂ of the readout.

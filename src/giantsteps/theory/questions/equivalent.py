@@ -9,8 +9,6 @@ from giantsteps.problem import Grid, Problem
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.scope.dispatch import resolve
 
-__all__ = ["equivalent"]
-
 _SIMPLIFICATIONS = ("isotropic bulk", "equal norms")
 
 

@@ -6,8 +6,6 @@ from giantsteps.answers import Gradient
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import answer
 
-__all__ = ["gradient"]
-
 
 def gradient(problem: Problem | Grid, d: int | None = None) -> Gradient:
     r"""The first gradient is nearly rank one.

@@ -12,8 +12,6 @@ from giantsteps.problem import Grid, Problem
 from giantsteps.theory.model.learned import points_of
 from giantsteps.theory.scope.dispatch import answer
 
-__all__ = ["learned_function"]
-
 Direction: TypeAlias = Literal["spike", "teacher"]
 
 

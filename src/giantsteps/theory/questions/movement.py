@@ -6,8 +6,6 @@ from giantsteps.answers import Movement
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import answer
 
-__all__ = ["movement"]
-
 
 def movement(problem: Problem | Grid, d: int | None = None) -> Movement:
     r"""How far each step moves weights, pre-activations, features and output.

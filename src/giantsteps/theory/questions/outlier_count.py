@@ -15,8 +15,6 @@ from giantsteps.theory.scope.dispatch import resolve
 from giantsteps.theory.steps.kinds import BOUNDARY_WIDTH
 from giantsteps.theory.steps.several.reuse import echoes
 
-__all__ = ["outlier_count"]
-
 #: Highest power of A whose coefficient is looked at, and how many sizes are listed.
 _HIGHEST, _LISTED = 100, 10
 #: Coefficients below this, relative to the norm of σ, are zero.

@@ -6,8 +6,6 @@ from giantsteps.problem import Problem
 from giantsteps.theory.scope.dispatch import resolve
 from giantsteps.theory.steps.several.reuse import order_of_reuse
 
-__all__ = ["reuse_exponent"]
-
 
 def reuse_exponent(problem: Problem) -> int | None:
     r"""The smallest k for which a second step on the same batch aligns with the teacher.

@@ -8,8 +8,6 @@ from giantsteps.answers import Risk
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import answer, answers
 
-__all__ = ["risk", "risks", "staircase_risk"]
-
 
 def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
     r"""Error of ridge regression on the features after the steps.

@@ -6,8 +6,6 @@ from giantsteps.answers import Spectrum
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import answer
 
-__all__ = ["features", "kernel"]
-
 
 def kernel(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     r"""Eigenvalues of the conjugate kernel K = ΦΦᵀ (n × n): bulk, outliers, overlap with ỹ.

@@ -12,8 +12,6 @@ from giantsteps.theory.steps.staircase.degrees import spike_degrees
 from giantsteps.theory.steps.staircase.loss import prices_of
 from giantsteps.theory.steps.staircase.risk import lengthening_of
 
-__all__ = ["linear_loss_drop", "quadratic_loss_drop", "training_loss"]
-
 
 def training_loss(problem: Problem | Grid, *, lengthening: bool = True) -> TrainingLoss:
     r"""Limit of the readout's objective at its minimum, before and after the step.

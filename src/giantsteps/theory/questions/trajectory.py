@@ -19,8 +19,6 @@ from giantsteps.theory.steps import build, small
 from giantsteps.threads import capped
 from giantsteps.types import FloatArray
 
-__all__ = ["trajectory"]
-
 
 def trajectory(problem: Problem | Grid, d: int | None = None, *, top: int = 1) -> Trajectory:
     """Errors of the readout and leading singular values of W after 0, 1, …, t steps.

@@ -6,8 +6,6 @@ from giantsteps.answers import Spectrum
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import answer
 
-__all__ = ["weights"]
-
 
 def weights(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     r"""Singular values of W after the steps: the bulk of W₀ and the spike of the gradient.
@@ -34,7 +32,8 @@ def weights(problem: Problem | Grid, d: int | None = None) -> Spectrum:
         The readout, if any, plays no part.
     d : int, optional
         Input dimension; without it the limit, in which a positive exponent gives a spike at
-        infinity with a finite overlap ρ².
+        infinity with a finite overlap ρ². With it the bulk is the deformed one, and the initial
+        output of the network counts, which moves the outlier of a small step by O(d^{-1/2}).
 
     Returns
     -------

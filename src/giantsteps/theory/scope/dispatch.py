@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from giantsteps.answers import Answer
-from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.problem import Grid, Problem, integer
 from giantsteps.theory.scope.conditions import CONDITIONS
 from giantsteps.theory.scope.rule import Absent, Rule
 from giantsteps.theory.scope.table import rule_of
 from giantsteps.theory.steps.kinds import kind_of
 from giantsteps.threads import capped
-
-__all__ = ["answer", "answers", "resolve"]
 
 
 def answer(question: str, target: Problem | Grid, d: int | None, **options: Any) -> Any:
@@ -42,10 +44,25 @@ def answers(
     for method in dict.fromkeys(rule.method for rule in rules):
         members = [i for i, rule in enumerate(rules) if rule.method is method]
         claims = [rules[i].stated(problems[i], d) for i in members]
-        with capped(1):
+        with capped(1), _within_range(question):
             solved = method([problems[i] for i in members], claims, d, **options)
         found.update(zip(members, solved, strict=True))
     return [found[i] for i in range(len(problems))]
+
+
+@contextmanager
+def _within_range(question: str) -> Iterator[None]:
+    """Numbers that overflow are no answer."""
+    try:
+        with np.errstate(over="raise"):
+            yield
+    except FloatingPointError:
+        raise NotConverged(
+            f"theory.{question}, whose numbers leave the range of floating point",
+            math.inf,
+            0,
+            "a smaller rate, or a width and samples closer to one",
+        ) from None
 
 
 def resolve(question: str, problem: Problem, d: int | None) -> Rule:
@@ -68,6 +85,6 @@ def resolve(question: str, problem: Problem, d: int | None) -> Rule:
         raise NotCovered(what, rule.why, rule.covered)
     for name in rule.needs:
         condition = CONDITIONS[name]
-        if not condition.holds(problem):
+        if not condition.satisfied(problem, d):
             raise NotCovered(what, condition.refusal, condition.advice(problem, d))
     return rule

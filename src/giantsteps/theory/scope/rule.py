@@ -9,8 +9,6 @@ from typing import Any
 from giantsteps.problem import Problem
 from giantsteps.theory.scope.conditions import CONDITIONS
 
-__all__ = ["Absent", "Claim", "Method", "Rule"]
-
 #: What an answer says of itself: problem, d, source, exact, assumptions, violated, evidence,
 #: references.
 Claim = dict[str, Any]

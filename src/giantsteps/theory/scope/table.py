@@ -18,8 +18,6 @@ from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.several import summed
 from giantsteps.theory.steps.staircase import loss, risk
 
-__all__ = ["RULES", "RULES_OF_MANY", "rule_of"]
-
 Cells = dict[tuple[Kind, bool], Rule | Absent]
 
 _ONE_DIRECTION = ("single index", "centered teacher")
@@ -78,6 +76,7 @@ _FIVE = Rule(
         "odd where preconditioned",
         "fresh readout",
     ),
+    exact_if=("light eigenvalues",),
     references=("ba2022", "moniri2023", "cui2024", "dandi2024"),
 )
 _SEVEN = Rule(
@@ -90,9 +89,12 @@ _SEVEN = Rule(
         "reuse in two steps",
         "smooth rules",
         "plain where reused",
-        *_SEAMS[3:],
+        "fresh on a covariance",
+        "no preconditioner",
+        "scaled output",
+        "fresh readout",
     ),
-    exact_if=("batches add up",),
+    exact_if=("batches add up", "light eigenvalues"),
     references=("moniri2026",),
 )
 _RANDOM_FEATURES = Rule(
@@ -115,6 +117,9 @@ _SPIKE = Rule(
     "§2", first.weights, "theorem (ba2022; benaych2012)", needs=(*_ONE_DIRECTION, *_SEAMS),
     references=("ba2022", "benaych2012"),
 )  # fmt: skip
+_SUMMED_SPIKE = replace(
+    _SPIKE, section="§7", method=summed.weights, needs=(*_SPIKE.needs, "no initial output")
+)
 
 
 def _by(rule: Rule, method: object, **others: object) -> Rule:
@@ -135,17 +140,17 @@ def _of_model(method: object, limit: bool = True) -> Cells:
         **{(kind, True): large for kind in _ONE_STEP},
         **{(kind, True): several for kind in _SEVERAL},
         (Kind.LARGE, False): large if limit else _DIVERGE,
-        (Kind.LARGE_STEPS, False): several if limit else _DIVERGE,
+        (Kind.LARGE_STEPS, False): _by(several, method, needs=(*several.needs, "few eigenvalues"))
+        if limit
+        else _DIVERGE,
         (Kind.MIXED_STEPS, False): _SCALES_OF_SEVERAL if limit else _DIVERGE,
     }
 
 
-def _on_isotropic_inputs(cells: Cells) -> Cells:
-    """The model of inputs with a covariance has the weights Σ^{1/2}W."""
+def _needing(condition: str, cells: Cells) -> Cells:
+    """The same cells with one more condition."""
     return {
-        cell: replace(rule, needs=(*rule.needs, "isotropic for weights"))
-        if isinstance(rule, Rule)
-        else rule
+        cell: replace(rule, needs=(*rule.needs, condition)) if isinstance(rule, Rule) else rule
         for cell, rule in cells.items()
     }
 
@@ -194,17 +199,15 @@ def _spectra(model: object, before: object) -> Cells:
 #: Question → (kind, d is given) → rule.
 RULES: dict[str, Cells] = {
     "weights": {
-        **_on_isotropic_inputs(_of_model(build.weights)),
+        # The model of several steps on inputs with a covariance has the weights Σ^{1/2}W.
+        **_needing("one step for weights", _of_model(build.weights)),
         **_everywhere(
             Rule("§1", first.weights, "theorem (Marchenko–Pastur)", needs=()), (Kind.UNTRAINED,)
         ),
-        **_everywhere(_SPIKE, (Kind.SMALL,)),
+        (Kind.SMALL, False): _SPIKE,
         (Kind.BETWEEN, False): _SPIKE,
         (Kind.BOUNDARY, False): _SPIKE,
-        **_everywhere(
-            _by(_SPIKE, summed.weights, section="§7",
-                needs=(*_SPIKE.needs, "no initial output")), (Kind.SMALL_STEPS,)
-        ),
+        **_everywhere(_SUMMED_SPIKE, (Kind.SMALL_STEPS,)),
     },
     "risk": {
         **_of_model(build.risk),
@@ -260,7 +263,7 @@ RULES: dict[str, Cells] = {
             for kind in (Kind.UNTRAINED, Kind.SMALL, Kind.BETWEEN, Kind.BOUNDARY, Kind.SMALL_STEPS)
             for given in (False, True)
         },
-        **_of_model(build.degrees_of_freedom),
+        **_needing("penalty or n ≠ N", _of_model(build.degrees_of_freedom)),
     },
     "bounds": _everywhere(
         Rule("§4", bounds.bounds, "theorem (ba2022); after a large step replica (cui2024)",
@@ -337,6 +340,7 @@ RULES_OF_MANY: dict[str, Cells] = {
             for cell, rule in RULES["weights"].items()
             if isinstance(rule, Rule) and rule.method in (first.weights, summed.weights)
         },
+        (Kind.SMALL, True): _without_index(_SUMMED_SPIKE),
     },
     "risk": {
         **_of_many(build.risk),
@@ -363,11 +367,18 @@ RULES_OF_MANY: dict[str, Cells] = {
     "reuse_exponent": RULES["reuse_exponent"],
 }
 
+#: Questions of the fitted readout, whose answer is infinite at its peak.
+for _table in (RULES, RULES_OF_MANY):
+    for _question in ("risk", "learned_function", "staircase_risk"):
+        _table[_question] = _needing("penalty or n ≠ N", _table.get(_question, {}))
 
 #: On inputs with a covariance the model answers before the steps too, as after one of rate zero.
 _AT_REST = dict.fromkeys(
     ("risk", "kernel", "features", "learned_function", "degrees_of_freedom"), Kind.LARGE
 )
+
+#: … and has the spectra of a small step, whose theorems are those of isotropic inputs.
+_SPECTRAL = ("weights", "kernel", "features")
 
 
 def rule_of(question: str, problem: Problem, given: bool) -> Rule | Absent:
@@ -375,6 +386,8 @@ def rule_of(question: str, problem: Problem, given: bool) -> Rule | Absent:
     kind = kind_of(problem)
     if not problem.inputs.isotropic and kind is Kind.UNTRAINED and given:
         kind = _AT_REST.get(question, kind)
+    if not problem.inputs.isotropic and kind is Kind.SMALL and given and question in _SPECTRAL:
+        kind = Kind.LARGE
     if problem.teacher.rank == 1:
         return RULES[question][kind, given]
     return RULES_OF_MANY.get(question, {}).get((kind, given), _MANY)

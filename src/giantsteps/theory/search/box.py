@@ -11,8 +11,6 @@ from scipy.optimize import lsq_linear
 
 from giantsteps.theory.search.walk import Found, Search
 
-__all__ = ["minimum_in_box"]
-
 Array = NDArray[np.float64]
 
 _ROUNDS = 60

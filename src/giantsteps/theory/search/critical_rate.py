@@ -15,8 +15,6 @@ from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import resolve
 from giantsteps.theory.steps.first import first_step
 
-__all__ = ["critical_rate", "rate_over_critical"]
-
 #: μ₁ smaller than this, relative to the norm of σ, is zero.
 _ZERO = 1e-10
 

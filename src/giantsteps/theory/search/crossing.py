@@ -17,8 +17,6 @@ from giantsteps.theory.search.domain import axis_of
 from giantsteps.theory.search.quantity import level_of, values_of
 from giantsteps.theory.search.walk import Search, lockstep, minimum, root
 
-__all__ = ["crossing"]
-
 Array = NDArray[np.float64]
 
 _SCAN = 33

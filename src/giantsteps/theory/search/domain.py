@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Problem
 
-__all__ = ["READOUT_SAMPLES", "Axis", "Space", "axis_of"]
-
 Array = NDArray[np.float64]
 Bounds = Mapping[str, tuple[float, float]]
 

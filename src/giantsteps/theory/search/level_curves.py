@@ -12,8 +12,6 @@ from giantsteps.problem import Grid
 from giantsteps.theory.search.quantity import level_of, values_of
 from giantsteps.theory.search.walk import Search, lockstep, root
 
-__all__ = ["level_curves"]
-
 Array = NDArray[np.float64]
 #: A pair of neighbouring nodes of the grid, each an index (i, j).
 Edge = tuple[tuple[int, int], tuple[int, int]]

@@ -18,8 +18,6 @@ from giantsteps.theory.search.domain import Space
 from giantsteps.theory.search.quantity import values_of
 from giantsteps.theory.search.walk import Found, Search, lockstep, minimum, minimum_at_end
 
-__all__ = ["optimize"]
-
 Array = NDArray[np.float64]
 
 #: Points of the scan along a single axis, and in all along several.
@@ -82,7 +80,7 @@ def optimize(
     Notes
     -----
     A budget that is used twice, by the step and by the readout, may beat every split of it:
-    ``Optimum.one_batch`` is that problem, for simulation to judge.
+    the result says so, and ``Optimum.simulate_one_batch`` says by how much.
 
     Where the theory has no answer inside the bounds (a penalty that is too small for a saturated
     activation, an exponent on a boundary) the search stays where it has one.
@@ -101,7 +99,8 @@ def optimize(
     >>> round(best.arguments["readout.penalty"], 4), round(best.value.test, 6)
     (0.0676, 0.121112)
     """
-    if not isinstance(over, str) and "steps" in over:
+    over = (over,) if isinstance(over, str) else over
+    if "steps" in over:
         return _over_steps(problem, over, bounds, budget, d)
     cells = _cells(problem, over, bounds, budget, d)
     spaces = [cell.space for cell in cells]
@@ -243,7 +242,7 @@ def _cells(
 ) -> list[_Cell]:
     if not isinstance(target, Problem | Grid):
         raise InvalidProblem("problem", target, "a Problem or a Grid")
-    if isinstance(over, str) or not over or len(set(over)) < len(over):
+    if not over or len(set(over)) < len(over):
         raise InvalidProblem("over", over, 'distinct paths, such as ("readout.penalty",)')
     varied = set(getattr(target, "dims", ())) & {*over}
     if varied:

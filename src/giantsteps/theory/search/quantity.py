@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers import Risk
-from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.problem import Problem
 from giantsteps.theory.questions.risk import risks
 from giantsteps.theory.search.critical_rate import rate_over_critical
 from giantsteps.theory.steps.teacher import teacher_moments
-
-__all__ = ["QUANTITIES", "level_of", "linear_floor", "values_of"]
 
 Array = NDArray[np.float64]
 
@@ -26,7 +24,7 @@ QUANTITIES = {
     "train": "the training error",
     "initial.test": "the test error before the steps, R₀",
     "gain": "R₀ − R",
-    "gain over floor": "linear floor − R",
+    "gain over floor": "kernel floor − R",
     "rate over critical": "learning rate of the step over the one at which its spike appears",
 }
 
@@ -38,7 +36,7 @@ def linear_floor(problem: Problem) -> float:
 
 
 def level_of(problem: Problem, level: object, quantity: str) -> float:
-    """A level as a number: ``"floor"`` is the linear floor of the test error."""
+    """A level as a number: ``"floor"`` is the kernel floor of the test error."""
     check_quantity(quantity)
     if isinstance(level, str) and level == "floor":
         if quantity != "test":
@@ -62,13 +60,13 @@ def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> Arra
 
     Raises
     ------
-    NotCovered
+    NotCovered, NotConverged
         If it has none for all of them.
     """
     check_quantity(quantity)
     try:
         return _values(quantity, problems, d)
-    except NotCovered as refusal:
+    except (NotCovered, NotConverged) as refusal:
         found = np.array([_value_or_nan(quantity, problem, d) for problem in problems])
         if np.all(np.isnan(found)):
             raise refusal
@@ -78,7 +76,7 @@ def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> Arra
 def _value_or_nan(quantity: str, problem: Problem, d: int | None) -> float:
     try:
         return float(_values(quantity, [problem], d)[0])
-    except NotCovered:
+    except (NotCovered, NotConverged):
         return math.nan
 
 

@@ -14,8 +14,6 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Found", "Search", "lockstep", "minimum", "minimum_at_end", "root"]
-
 Array = NDArray[np.float64]
 T = TypeVar("T")
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from giantsteps.types import Array
 
-__all__ = ["Batch", "Bulk", "Stage"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:
@@ -30,6 +28,7 @@ class Batch:
     ψ_a     linear     (B, L, Y)     operators n₀⁻¹Σ_i ψ_a(i) x_ix_iᵀ
     φ_c     factors    (B, C, Y)     sums M_c = n₀⁻¹Σ_i φ_c(i) x_ix_iᵀ: their products
                                      M_cM_c' + M_c'M_c (or M_c²), c ≤ c', are operators
+    \       crossed                  whether M_c + M_cᵀ are operators too, before the products
     ======  =========  ============  ==================================================
     """
 
@@ -39,6 +38,7 @@ class Batch:
     second: Array
     linear: Array
     factors: Array
+    crossed: bool = False
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -61,6 +61,7 @@ class Stage:
     c       carry      (B, k, m)  of the vectors before in the k vectors after
     a       sums       (B, k, Y)
     \       place      (k,)       0 for v, 1 + c for M_c v (factors of all batches)
+    \       within     (B, E, m)  F as the sums M_c see it on their left; None: as frame
     ======  =========  =========  =========================================================
     """
 
@@ -68,6 +69,7 @@ class Stage:
     carry: Array
     sums: Array
     place: tuple[int, ...]
+    within: Array | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +85,7 @@ class Bulk:
     ν_ι     shares        (B, I)        of the directions
     1/λ_ι   inverse       (B, I)        what multiplies X, λ the variance of the inputs along them
     \       scales        (B, I)        variance along them of what a step takes for its samples
+    \       within        (B, I)        the same on the left of the sums M_c; None: as scales
     ω_c(ι)  diagonal      (B, D, I)     operators that are diagonal in the directions
     m_tc    coefficients  (B, T, m)
     \       batches                     one for each step …
@@ -102,12 +105,19 @@ class Bulk:
     stages: tuple[Stage, ...]
     external: Array
     special: Array
+    within: Array | None = None
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """Cells of one shape can be stacked."""
         sizes = [
-            (batch.linear.shape[1:], batch.factors.shape[1], stage.carry.shape[1:], stage.place)
+            (
+                batch.linear.shape[1:],
+                batch.factors.shape[1],
+                batch.crossed,
+                stage.carry.shape[1:],
+                stage.place,
+            )
             for batch, stage in zip(self.batches, self.stages, strict=True)
         ]
         arrays = (self.diagonal, self.coefficients, self.external, self.special)
@@ -128,13 +138,11 @@ class Bulk:
         for batch, stage, size in zip(self.batches, self.stages, sizes, strict=True):
             count = batch.weights.shape[1]
             place = np.minimum(np.arange(size), count - 1)
-            wider = {
-                f.name: batch.samples if f.name == "samples" else getattr(batch, f.name)[..., place]
-                for f in fields(batch)
-            }
+            names = ("weights", "first", "second", "linear", "factors")
+            wider = {name: getattr(batch, name)[..., place] for name in names}
             for name in ("weights", "first", "second"):
                 wider[name][..., count:] = 0.0
-            batches.append(Batch(**wider))
+            batches.append(replace(batch, **wider))
             stages.append(replace(stage, sums=stage.sums[..., place]))
         return replace(self, batches=tuple(batches), stages=tuple(stages))
 
@@ -151,7 +159,7 @@ def _each(parts: Sequence[Any], join: Callable[[Any], Array]) -> Any:
         values = [getattr(part, field.name) for part in parts]
         if isinstance(values[0], np.ndarray):
             joined[field.name] = join(values)
-        elif field.name == "place":
+        elif field.name in ("place", "crossed") or values[0] is None:
             joined[field.name] = values[0]
         else:
             joined[field.name] = tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ __all__ = ["Continuation", "Solver", "State"]
 #: Arguments of z on the way from −|z|, as shares of π.
 _ANGLES = (0.7, 0.4, 0.2, 0.08, 0.02)
 #: Rounds on the way, rounds at the end, and the first factor of careful steps.
-_ON_THE_WAY, _ATTEMPT, _SHRINK = 5, 20, 0.3
+_ON_THE_WAY, _ATTEMPT, _SHRINK = 3, 20, 0.3
 _ENOUGH = 1e-6
 _SHORTEST = 0.99
 #: Relative distance of a known point that is worth starting from, and how many are kept.
@@ -55,6 +56,12 @@ class Continuation:
         self._solver, self._scale, self._what = solver, scale, what
         self._known = np.empty(0, dtype=complex)
         self._states: State = ()
+        self._rungs = np.array([scale])
+
+    @cached_property
+    def _ladder(self) -> State:
+        """States at minus the rungs, one below the other, as far down as was asked."""
+        return self._solver(-self._rungs[:1], None, None)[0]
 
     def __call__(self, z: NDArray) -> State:
         """The states at z (Z,), Im z > 0.
@@ -96,9 +103,7 @@ class Continuation:
     def _around(self, z: NDArray) -> State:
         """Solve along the circle, in a few big steps or in careful ones."""
         size, angle = np.abs(z), np.angle(z)
-        here = np.maximum(size, self._scale)
-        state, _ = self._solver(-here, None, None)
-        left = state = self._walk(state, here, size, lambda x, which: -x)
+        left = state = self._on_the_left(size)
         for share in _ANGLES:
             state, _ = self._solver(size * np.exp(1j * np.pi * share), state, _ON_THE_WAY)
         state, residual = self._solver(z, state, _ATTEMPT)
@@ -114,6 +119,31 @@ class Continuation:
             some = self._walk(start, np.full(len(late), np.pi), angle[late], point)
             for part, found in zip(state, some):
                 part[late] = found
+        return state
+
+    def _on_the_left(self, size: NDArray) -> State:
+        """The states at −size: above the scale from any start, below it from the rung above."""
+        while self._rungs[-1] > size.min():
+            lower = self._rungs[-1:] * _SHRINK
+            start = tuple(part[-1:].copy() for part in self._ladder)
+            rung = self._walk(start, self._rungs[-1:], lower, lambda x, which: -x)
+            self._rungs = np.concatenate([self._rungs, lower])
+            self._ladder = tuple(np.concatenate(pair) for pair in zip(self._ladder, rung))
+        above = np.flatnonzero(size >= self._scale)
+        below = np.flatnonzero(size < self._scale)
+        nearest = np.searchsorted(-self._rungs, -size[below], side="right") - 1
+        state = tuple(
+            np.empty((len(size), *part.shape[1:]), dtype=part.dtype) for part in self._ladder
+        )
+        if above.size:
+            found, _ = self._solver(-size[above], None, None)
+            for part, new in zip(state, found):
+                part[above] = new
+        if below.size:
+            start = tuple(part[nearest] for part in self._ladder)
+            found = self._walk(start, self._rungs[nearest], size[below], lambda x, which: -x)
+            for part, new in zip(state, found):
+                part[below] = new
         return state
 
     def _walk(

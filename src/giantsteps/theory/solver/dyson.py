@@ -34,8 +34,6 @@ from giantsteps.theory.solver.packing import (
 )
 from giantsteps.types import Array
 
-__all__ = ["Dyson"]
-
 
 @dataclass(frozen=True, eq=False)
 class Dyson:
@@ -79,6 +77,23 @@ class Dyson:
         """The same times the shares of the directions."""
         return np.asarray(self.bulk.shares * self.plain(number))
 
+    @cached_property
+    def scales(self) -> Array:
+        """What samples have along the directions in each pair of rows, shape (B, I, n or 1, …)."""
+        bulk = self.bulk
+        if bulk.within is None:
+            return bulk.scales[:, :, None, None]
+        roots = np.where(self.layout.left, bulk.within[:, :, None], bulk.scales[:, :, None]) ** 0.5
+        return np.asarray(roots[..., :, None] * roots[..., None, :])
+
+    @property
+    def _active_scales(self) -> Array:
+        """The same on the active rows."""
+        if self.bulk.within is None:
+            return self.scales
+        rows = self.layout.active
+        return self.scales[:, :, rows[:, None], rows]
+
     # -- the equation ---------------------------------------------------------------------------
 
     @cached_property
@@ -113,7 +128,7 @@ class Dyson:
                 corner = corner + (
                     batch.linear[:, a, :, None, None] * self.strengths[:, first + a, None]
                 )
-            first += more + count * (count + 1) // 2
+            first += more + count * (count + 1) // 2 + (count if batch.crossed else 0)
             if not count:
                 found.append(corner)
                 continue
@@ -182,7 +197,7 @@ class Dyson:
         if not self.bulk.batches:
             return symmetric(inverse(self._z))
         energy = self.padded([self.mean(number, s) for number, s in enumerate(self.s)])
-        energy = energy[:, None] * self.bulk.scales[:, :, None, None]
+        energy = energy[:, None] * self._active_scales
         if self.layout.all_active:
             return symmetric(inverse(self._z + energy))
         matrix, rows = self._z.copy(), self.layout.active
@@ -195,7 +210,7 @@ class Dyson:
         if not self.layout.all_active:
             rows = self.layout.active
             part = resolvent[:, :, rows[:, None], rows]
-        weights = (self.bulk.shares * self.bulk.scales)[:, :, None, None]
+        weights = self.bulk.shares[:, :, None, None] * self._active_scales
         return np.asarray((weights * part).sum(axis=1))
 
     @cached_property
@@ -268,11 +283,11 @@ class Dyson:
                 )
                 through_q[:, layout.packed_own[which], place] = found
             else:
-                weights = self.along(number) * self.bulk.scales
+                weights = self.along(number)[:, :, None, None] * self._active_scales
                 part = self._stirred[number]
                 if not layout.all_active:
                     part = part[..., rows[:, None], rows]
-                total = (weights[:, :, None, None, None] * part).sum(axis=1)
+                total = (weights[:, :, None] * part).sum(axis=1)
                 through_z[:, :, place] = transposed(outer.pack(total))
         return through_z, through_q
 
@@ -294,8 +309,8 @@ class Dyson:
     def _spreading(self) -> Array:
         """The map D ↦ Σ ν_ιλ_ι² 𝔤_ι D 𝔤_ι on packed matrices of the active rows."""
         outer, rows = self.layout.outer, self.layout.active
-        packed = outer.pack(self.resolvent[:, :, rows[:, None], rows])
-        weights = (self.bulk.shares * self.bulk.scales**2)[:, :, None]
+        packed = outer.pack(self._active_scales * self.resolvent[:, :, rows[:, None], rows])
+        weights = self.bulk.shares[:, :, None]
         return outer.congruence(product(transposed(packed * weights), packed))
 
     @cached_property
@@ -398,18 +413,18 @@ class Dyson:
             Minus the derivative in the self-energy.
         """
         bulk, rows, outer = self.bulk, self.layout.active, self.layout.outer
-        weights = (bulk.shares * bulk.scales)[:, :, None, None]
+        weights, scales = bulk.shares[:, :, None, None], self.scales
         total = np.zeros_like(drive)
         if bulk.batches:
-            around = product(product(self.resolvent, drive[:, None]), self.resolvent)
-            seen = (weights * bulk.scales[:, :, None, None] * around).sum(axis=1)
+            around = product(product(self.resolvent, scales * drive[:, None]), self.resolvent)
+            seen = (weights * scales * around).sum(axis=1)
             packed = outer.pack(seen[:, rows[:, None], rows])[:, :, None]
             energy = product(self._settled, packed)
             back = product(self._feedback, energy)[:, :, 0]
             drive = drive.copy()
             drive[:, rows[:, None], rows] += outer.unpack(back)
             total[:, rows[:, None], rows] = outer.unpack(energy[:, :, 0])
-        around = product(product(self.resolvent, drive[:, None]), self.resolvent)
+        around = product(product(self.resolvent, scales * drive[:, None]), self.resolvent)
         return weights * around, total
 
 

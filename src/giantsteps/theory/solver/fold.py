@@ -8,8 +8,6 @@ import numpy as np
 
 from giantsteps.types import Array, FloatArray
 
-__all__ = ["Branch", "State", "follow_to_fold", "settle"]
-
 _ROUNDS, _CORRECTIONS = 40, 8
 _TOLERANCE, _ENOUGH = 1e-13, 1e-10
 #: Largest relative change of the parameter in one round.

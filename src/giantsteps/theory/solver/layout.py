@@ -14,8 +14,6 @@ from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.packing import Packing, packing
 from giantsteps.types import Array
 
-__all__ = ["Layout", "Operator", "layout_of"]
-
 
 class Operator(NamedTuple):
     """Where a parameter of the pencil stands.
@@ -47,6 +45,7 @@ class Layout:
     diagonal: int
     linear: tuple[int, ...]
     factors: tuple[int, ...]
+    crossed: tuple[bool, ...]
 
     def rows(self, *blocks: int) -> Array:
         """Rows of some blocks."""
@@ -66,6 +65,12 @@ class Layout:
     def active(self) -> Array:
         """Rows of x and of every c."""
         return self.rows(0, *range(2, self.blocks, 2))
+
+    @cached_property
+    def left(self) -> Array:
+        """Whether a row is on the left of a sum M_c, shape (n,)."""
+        block = np.arange(self.size) // self.rank
+        return np.asarray((block > 0) & (block % 2 == 0))
 
     @cached_property
     def all_active(self) -> bool:
@@ -108,6 +113,8 @@ class Layout:
         start = 1
         for number, (linear, factors) in enumerate(zip(self.linear, self.factors, strict=True)):
             found += [Operator("linear", (number, a), x, x) for a in range(linear)]
+            crosses = range(start, start + 2 * factors, 2) if self.crossed[number] else ()
+            found += [Operator("product", (0, a), x, self.rows(a)) for a in crosses]
             for a in range(factors):
                 for b in range(a, factors):
                     blocks = start + 2 * a, start + 2 * b
@@ -119,8 +126,14 @@ class Layout:
 
 
 @lru_cache(maxsize=256)
-def _layout(rank: int, diagonal: int, linear: tuple[int, ...], factors: tuple[int, ...]) -> Layout:
-    return Layout(rank, diagonal, linear, factors)
+def _layout(
+    rank: int,
+    diagonal: int,
+    linear: tuple[int, ...],
+    factors: tuple[int, ...],
+    crossed: tuple[bool, ...],
+) -> Layout:
+    return Layout(rank, diagonal, linear, factors, crossed)
 
 
 def layout_of(bulk: Bulk, rank: int) -> Layout:
@@ -130,4 +143,5 @@ def layout_of(bulk: Bulk, rank: int) -> Layout:
         bulk.diagonal.shape[1],
         tuple(batch.linear.shape[1] for batch in bulk.batches),
         tuple(batch.factors.shape[1] for batch in bulk.batches),
+        tuple(batch.crossed for batch in bulk.batches),
     )

@@ -9,8 +9,6 @@ import numpy as np
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.types import Array
 
-__all__ = ["Solved", "solve_state"]
-
 TOLERANCE = 1e-13
 #: The tolerance that rounding leaves to an ill-conditioned cell.
 _ENOUGH = 1e-11

@@ -13,8 +13,6 @@ import numpy as np
 
 from giantsteps.types import Array
 
-__all__ = ["Packing", "inverse", "packing", "product", "raised", "solve", "symmetric", "transposed"]
-
 
 def transposed(matrix: Array) -> Array:
     """Of stacked matrices."""

@@ -7,8 +7,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["PanelGrid"]
-
 _legendre = np.polynomial.legendre
 
 

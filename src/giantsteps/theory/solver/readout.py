@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 
 import numpy as np
 
-from giantsteps.errors import NotConverged
+from giantsteps.theory.solver.least_squares import fitted, span, square_root, triangular
 from giantsteps.theory.solver.packing import product, solve, symmetric, transposed
-from giantsteps.theory.solver.special import Forms
+from giantsteps.theory.solver.prior import Prior
 from giantsteps.theory.solver.state import State
 from giantsteps.types import Array
 
-__all__ = ["Prior", "Readout", "read_out"]
-
-#: Functions of the spike below this, relative to the largest, are rounding: without penalty (N = ∞)
-#: a fit would use their noise. Weaker regressors are felt from N > 1e18 on.
-_RESOLVED = 1e-9
-#: Power of the penalised functions up to which normal equations keep all digits.
-_NORMAL = 1e7
 _FAR = 6.0
 
 
@@ -59,135 +51,6 @@ class Readout:
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
-    r"""Sums over the neurons as the ridge penalty sees them (theory §5c).
-
-    The readout acts through m_t = N^{-1/2}Σ_j a_j, q_t = N^{-1/2}Σ_j a_jw_j and
-    l_t = N^{-1/2}Σ_j a_jL_j over the neurons of a type, L_j how far the squared norm of a neuron is
-    from that of its type. Given the bulk, χ = Uᵀ⟨q, spikes⟩, the same along the teacher's remainder
-    B, and l are Gaussian under the penalty, with covariances that are Schur complements of the
-    forms S_ab = f_aᵀ𝒢f_b on the special vectors:
-
-    .. math:: 𝒴_{χχ} = S_{ss}^{-1} - X,\quad 𝒴_{χB} = -S_{ss}^{-1}S_{sB}X,\quad
-              𝒴_{BB} = X - X(S_{BB} - S_{Bs}S_{ss}^{-1}S_{sB})X,
-    .. math:: 𝒴_{χl} = S_{ss}^{-1}(SL)_s,\quad
-              𝒴_{Bl} = X\bigl((SL)_B - S_{Bs}S_{ss}^{-1}(SL)_s\bigr),\quad
-              𝒴_{ll} = pv - L^⊤SL + (SL)_s^⊤S_{ss}^{-1}(SL)_s,
-
-    with L_{at} = p_t ℓ_{ta} u_t.
-    """
-
-    state: State
-
-    @cached_property
-    def forms(self) -> Forms:
-        """Forms of the special vectors."""
-        return Forms(self.state.dyson)
-
-    @property
-    def _spikes(self) -> int:
-        """Columns of the spikes: r R."""
-        return self.state.equations.system.rank * self.state.equations.rank
-
-    @cached_property
-    def _flat(self) -> Array:
-        """S of shape (B, FR, FR)."""
-        values = self.forms.values
-        size = values.shape[1] * values.shape[2]
-        return values.reshape(len(values), size, size)
-
-    @cached_property
-    def loads(self) -> Array:
-        """L of shape (B, FR, CT), or (B, FR, 0) where norms do not vary."""
-        equations = self.state.equations
-        loadings = equations.system.loadings
-        mixing = np.tile(equations.mixing, (1, self.fluctuations, 1))
-        loads = self.strengths[:, :, None, None] * loadings[:, :, :, None] * mixing[:, :, None]
-        shape = (*loads.shape[:2], loads.shape[2] * loads.shape[3])
-        return np.ascontiguousarray(transposed(loads.reshape(shape)))
-
-    @property
-    def fluctuations(self) -> int:
-        """C, how many independent fluctuations the norms of each type have."""
-        system = self.state.equations.system
-        return int(system.spread.shape[1] // system.probabilities.shape[1])
-
-    @cached_property
-    def strengths(self) -> Array:
-        """p_t of the type of each fluctuation, shape (B, CT)."""
-        return np.tile(self.state.strength, (1, self.fluctuations))
-
-    @cached_property
-    def _solved(self) -> tuple[Array, Array, Array]:
-        """S_ss⁻¹, S_ss⁻¹S_sB and S_ss⁻¹(SL)_s."""
-        s, rank = self._spikes, self.state.equations.rank
-        flat = np.ascontiguousarray(self._flat[:, :s, :s])
-        inner = symmetric(np.linalg.inv(flat))
-        teacher = product(inner, self._flat[:, :s, s : s + rank])
-        return inner, teacher, product(inner, self.carried[:, :s])
-
-    @cached_property
-    def carried(self) -> Array:
-        """SL of shape (B, FR, T)."""
-        return product(self._flat, self.loads)
-
-    @cached_property
-    def covariance(self) -> Array:
-        """𝒴 of (χ, l), shape (B, rR + T, rR + T)."""
-        inner, _, norms = self._solved
-        s, count = self._spikes, self.state.equations.system.rank
-        first = inner - _lifted(self.state.x, count)
-        vary = self.strengths * self.state.equations.system.spread
-        last = vary[:, :, None] * np.eye(vary.shape[1])
-        last = last - product(transposed(self.loads), self.carried)
-        last = last + product(transposed(self.carried[:, :s]), norms)
-        return symmetric(np.block([[first, norms], [transposed(norms), last]]))
-
-    @cached_property
-    def with_teacher(self) -> Array:
-        """𝒴 between (χ, l) and B, shape (B, rR + T, R)."""
-        _, teacher, norms = self._solved
-        s, rank, x = self._spikes, self.state.equations.rank, self.state.x
-        rest = transposed(self.carried[:, s : s + rank])
-        rest = rest - product(transposed(norms), self._flat[:, :s, s : s + rank])
-        return np.concatenate([-product(teacher, x), product(rest, x)], axis=1)
-
-    @cached_property
-    def of_teacher(self) -> Array:
-        """𝒴_BB of shape (B, R, R)."""
-        s, rank, x = self._spikes, self.state.equations.rank, self.state.x
-        block = slice(s, s + rank)
-        rest = self._flat[:, block, block] - product(
-            transposed(np.ascontiguousarray(self._flat[:, :s, block])), self._solved[1]
-        )
-        return symmetric(x - product(product(x, rest), x))
-
-    @cached_property
-    def precision(self) -> Array:
-        """N times the precision of m: (πτ)⁻¹ and the pull of the initial output, (B, T, T)."""
-        state, system = self.state, self.state.equations.system
-        plain = np.eye(system.probabilities.shape[1]) / (system.probabilities * state.tau)[:, None]
-        if not np.any(system.pull):
-            return plain
-        mixing = state.equations.mixing
-        for c in range(system.pull.shape[1]):
-            trace = state.dyson.traces[:, 1 + c]
-            seen = product(product(mixing, trace), transposed(mixing))
-            plain = plain + system.pull[:, c] * symmetric(seen)
-        return plain
-
-
-def _lifted(matrix: Array, count: int) -> Array:
-    """I ⊗ matrix."""
-    cells, rank, _ = matrix.shape
-    blocks = np.eye(count)[None, :, None, :, None] * matrix[:, None, :, None, :]
-    return blocks.reshape(cells, count * rank, count * rank)
-
-
-# -- the least-squares problem --------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
 class _Learned:
     """What the readout learns: m, χ, the teacher's part, and the forces behind them."""
 
@@ -219,25 +82,25 @@ def _learn(state: State, prior: Prior) -> _Learned:
     own = np.concatenate([spikes, system.norms], axis=1)
 
     # Columns that are penalised, whitened: what multiplies them has variance one under the penalty.
-    columns = [_main(product(transposed(_root(prior.covariance)), own), modes)]
+    columns = [_main(product(transposed(square_root(prior.covariance)), own), modes)]
     flat = system.mean.reshape(cells, count, modes * nodes)
     finite = bool(np.all(system.inverse_neurons > 0))
     if finite:
-        inverse_root = np.linalg.inv(_triangular(prior.precision))
+        inverse_root = np.linalg.inv(triangular(prior.precision))
         scale = 1.0 / np.sqrt(system.inverse_neurons)[:, None, None]
         columns.append(scale * product(inverse_root, flat))
     penalised = np.concatenate(columns, axis=1)
     free = (
         np.zeros((cells, 0, modes * nodes))
         if finite
-        else _span(flat, np.tile(system.weights, (1, modes))[:, None])
+        else span(flat, np.tile(system.weights, (1, modes))[:, None])
     )
 
     root = np.tile(np.sqrt(measure), (1, modes))
     target = system.target.copy()
     target[:, 0] -= product(transposed(offset), own)[:, 0]
     target = target.reshape(cells, -1)
-    fit = _fitted(penalised, free, target, root).reshape(cells, modes, nodes)
+    fit = fitted(penalised, free, target, root).reshape(cells, modes, nodes)
     rest = (target.reshape(fit.shape) - fit) * measure[:, None]
     residual = rest.reshape(cells, -1)
     force = product(own, rest[:, 0, :, None])
@@ -264,89 +127,6 @@ def _main(functions: Array, modes: int) -> Array:
     out = np.zeros((cells, count, modes, nodes))
     out[:, :, 0] = functions
     return out.reshape(cells, count, -1)
-
-
-def _triangular(precision: Array) -> Array:
-    """The Cholesky factor of the penalty of the types."""
-    try:
-        return np.linalg.cholesky(precision)
-    except np.linalg.LinAlgError:
-        lowest = float(np.linalg.eigvalsh(precision).min())
-        raise NotConverged(
-            "the pull of the initial output, which at these rates is more than a correction",
-            abs(lowest),
-            1,
-            "smaller rates, a larger d, or the limit",
-        ) from None
-
-
-def _root(covariance: Array) -> Array:
-    """F with FFᵀ = covariance: triangular, or where it is singular by eigenvectors of the
-    correlations.
-    """
-    diagonal = np.einsum("bii->bi", covariance)
-    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    matrix = covariance / (scale[:, :, None] * scale[:, None])
-    try:
-        return np.asarray(scale[:, :, None] * np.linalg.cholesky(matrix))
-    except np.linalg.LinAlgError:
-        if len(matrix) > 1:  # no cell sees its neighbours
-            return np.concatenate([_root(one[None]) for one in covariance])
-    values, vectors = np.linalg.eigh(matrix)
-    return np.asarray(scale[:, :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None])
-
-
-def _span(functions: Array, weights: Array) -> Array:
-    """Orthonormal functions that span those given, without what is rounding."""
-    root = np.sqrt(weights)
-    size = np.sqrt(((functions * root) ** 2).sum(axis=-1, keepdims=True))
-    scaled = functions / np.where(size > 0, size, 1.0)
-    left, values, right = np.linalg.svd(scaled * root, full_matrices=False)
-    kept = values > _RESOLVED * values[:, :1]
-    # At points without weight by the combination that makes them, elsewhere to the last digits.
-    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
-    combined = product(transposed(left * inverse[:, None]), scaled)
-    exact = right / np.where(weights > 0, root, 1.0)
-    return np.asarray(np.where(weights > 0, np.where(kept[:, :, None], exact, 0.0), combined))
-
-
-def _fitted(penalised: Array, free: Array, target: Array, root: Array) -> Array:
-    """The fit of the target, weights root², on functions with unit penalty and on free ones."""
-    scaled, wanted = penalised * root[:, None], target * root
-    power = (scaled * scaled).sum(axis=(1, 2)).max()
-    if free.shape[1] == 0 and power < _NORMAL:
-        matrix = product(scaled, transposed(scaled)) + np.eye(scaled.shape[1])
-        factor = np.linalg.inv(np.linalg.cholesky(matrix))
-        coefficients = np.zeros((*scaled.shape[:2], 1))
-        for _ in range(2):  # the second round removes what the normal equations have lost
-            rest = wanted[:, :, None] - product(transposed(scaled), coefficients)
-            right = product(scaled, rest) - coefficients
-            coefficients = coefficients + product(transposed(factor), product(factor, right))
-        return product(transposed(coefficients), penalised)[:, 0]
-    return _by_rotations(penalised, free, target, root)
-
-
-def _by_rotations(penalised: Array, free: Array, target: Array, root: Array) -> Array:
-    """The same without forming products of functions, which lose half of the digits."""
-    cells, count, nodes = penalised.shape
-    functions = np.concatenate([penalised, free], axis=1)
-    rows = np.zeros((cells, nodes + count, functions.shape[1] + 1))
-    rows[:, :nodes, :-1] = transposed(functions * root[:, None])
-    rows[:, :nodes, -1] = target * root
-    rows[:, nodes:, :count] = np.eye(count)
-    # A column of zeros stands for a function that is not there.
-    scale = np.sqrt((rows[:, :, :-1] ** 2).sum(axis=1))
-    empty = scale == 0
-    scale = np.where(empty, 1.0, scale)
-    rows[:, :, :-1] /= scale[:, None]
-    triangle = np.asarray(np.linalg.qr(rows, mode="r"))
-    square, right = triangle[:, : functions.shape[1], :-1], triangle[:, : functions.shape[1], -1]
-    square = square + empty[:, :, None] * np.eye(square.shape[1])
-    coefficients = solve(square, np.where(empty, 0.0, right)) / scale
-    return product(coefficients[:, None], functions)[:, 0]
-
-
-# -- errors -------------------------------------------------------------------------------------
 
 
 def read_out(state: State) -> Readout:

@@ -28,8 +28,6 @@ from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.packing import product, symmetric, transposed
 from giantsteps.types import Array
 
-__all__ = ["Forms"]
-
 
 @dataclass(frozen=True, eq=False)
 class Forms:
@@ -53,8 +51,7 @@ class Forms:
     @cached_property
     def _averaged(self) -> Array:
         """Σ ν_ιλ_ι 𝔤_ι on all rows, shape (B, n, n)."""
-        bulk = self.dyson.bulk
-        weights = (bulk.shares * bulk.scales)[:, :, None, None]
+        weights = self.dyson.bulk.shares[:, :, None, None] * self.dyson.scales
         return np.asarray((weights * self.dyson.resolvent).sum(axis=1))
 
     @cached_property
@@ -104,8 +101,13 @@ class Forms:
         return found
 
     def _framed(self, number: int) -> Array:
-        """F ⊗ I of a batch, shape (B, En, mn)."""
-        return _lifted(self.dyson.bulk.stages[number].frame, self._size)
+        """F ⊗ I of a batch, shape (B, En, mn); each row has its own F where samples differ."""
+        stage = self.dyson.bulk.stages[number]
+        found = _lifted(stage.frame, self._size)
+        if stage.within is None:
+            return found
+        left = np.tile(self.dyson.layout.left, stage.frame.shape[1])
+        return np.where(left[:, None], _lifted(stage.within, self._size), found)
 
     @cached_property
     def _extra(self) -> list[Array]:
@@ -200,7 +202,7 @@ class Forms:
         dyson, bulk, rank = self.dyson, self.dyson.bulk, self.dyson.rank
         hat, seen, pulled = self._traced(force)
         outer = (hat[..., :, None] * hat[..., None, :]).sum(axis=2)  # (B, I, n, n)
-        over = (bulk.scales[:, :, None, None] * outer).sum(axis=1)
+        over = (dyson.scales * outer).sum(axis=1)
         drive = np.zeros((self._cells, self._size, self._size), dtype=hat.dtype)
         rests, samples = [], []
         for number, batch in enumerate(bulk.batches):
@@ -230,6 +232,15 @@ class Forms:
                 block = (dyson.plain(place)[:, :, None, None] * block).sum(axis=1)
                 found.append(symmetric(block) * (1.0 if operator.once else 2.0))
         return np.stack(found, axis=1)
+
+    def _returned(self, number: int, seen: Array) -> Array:
+        """Fᵀ of what a batch's frame sees, (B, E, n) to (B, m, n)."""
+        stage = self.dyson.bulk.stages[number]
+        found = product(transposed(stage.frame), seen)
+        if stage.within is None:
+            return found
+        left = self.dyson.layout.left
+        return np.where(left, product(transposed(stage.within), seen), found)
 
     def _traced(self, force: Array) -> tuple[Array, list[Array], list[Array]]:
         """Where the force goes, from the last batch to the first.
@@ -261,13 +272,13 @@ class Forms:
             pulled[number] = product(t, a[..., None])[..., 0]
             z = product(batch.first, pulled[number])  # (B, E, n)
             source = product(transposed(stage.carry), source)
-            source = source + product(transposed(stage.frame), z)
+            source = source + self._returned(number, z)
             flat = source.reshape(self._cells, -1, 1)
             view = product(self._stages[number][1], flat)
             inner = product(self._stages[number][1], transposed(self._framed(number)))
             reach = product(self._opening(inner, self._extra[number]), view)
             back = product(self._extra[number], reach).reshape(z.shape)
-            source = source - product(transposed(stage.frame), back)
+            source = source - self._returned(number, back)
             seen[number] = reach.reshape(z.shape)
         held = np.moveaxis(bulk.external, 1, -1)  # (B, I, E, m)
         given = product(held, source[:, None])  # (B, I, E, n)

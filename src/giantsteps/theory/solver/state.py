@@ -22,8 +22,6 @@ from giantsteps.theory.solver.packing import (
 from giantsteps.theory.solver.system import System
 from giantsteps.types import Array
 
-__all__ = ["Equations", "State"]
-
 _ANY = 0.01
 #: Below this size of τ(Y) its second moment is computed without cancellation.
 _WEAK = 1e-3
@@ -82,11 +80,14 @@ class Equations:
             scale = (weights * bulk.scales).sum(axis=1)[:, None]
             square = (weights * bulk.scales**2).sum(axis=1)
             means.append((batch.weights[:, None] * batch.linear).sum(axis=-1) * scale)
+            if batch.crossed:
+                factors = (batch.weights[:, None] * batch.factors).sum(axis=-1)
+                means.append(2.0 * factors * scale)
             for a, b in batch.pairs:
                 twice = (1.0 if a == b else 2.0) * square
-                factors = batch.factors[:, a], batch.factors[:, b]
-                first, second = ((batch.weights * f).sum(axis=-1) for f in factors)
-                both = (batch.weights * factors[0] * factors[1]).sum(axis=-1)
+                pair = batch.factors[:, a], batch.factors[:, b]
+                first, second = ((batch.weights * f).sum(axis=-1) for f in pair)
+                both = (batch.weights * pair[0] * pair[1]).sum(axis=-1)
                 means.append((twice * (first * second + both / batch.samples))[:, None])
         return product(bulk.coefficients, np.concatenate(means, axis=1)[:, :, None])[:, :, 0]
 

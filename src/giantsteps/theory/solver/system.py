@@ -1,6 +1,4 @@
-"""The equations of the equivalent model as arrays: what the solver sees of a problem (theory
-§5).
-"""
+"""The equations of the equivalent model as arrays: what the solver sees (theory §5c)."""
 
 from __future__ import annotations
 
@@ -14,8 +12,6 @@ import numpy as np
 
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.types import Array
-
-__all__ = ["System"]
 
 #: Channels below this, relative to the largest, are rounding.
 _RESOLVED = 1e-9

@@ -18,11 +18,9 @@ from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import neuron_law
 
-__all__ = ["approximation_error", "bounds"]
-
 
 def bounds(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Bounds]:
-    """The linear floor, τ*, and after a large step with a constant second layer those of
+    """The kernel floor, τ*, and after a large step with a constant second layer those of
     cui2024.
     """
     return [_bounds(problem, claim) for problem, claim in zip(problems, claims, strict=True)]

@@ -19,28 +19,22 @@ from giantsteps.theory.steps.several.model import several_steps, stages_of_steps
 from giantsteps.theory.steps.several.multi_index import several_directions
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
+from giantsteps.theory.steps.several.structured_model import structured_stages
 from giantsteps.theory.steps.sign import sign_step
 from giantsteps.theory.steps.structured import structured_step
-
-__all__ = [
-    "degrees_of_freedom",
-    "features",
-    "kernel",
-    "learned_function",
-    "model",
-    "risk",
-    "stages",
-    "weights",
-]
 
 
 def model(
     problem: Problem, claim: Any, d: int | None, simplify: tuple[str, ...] = ()
 ) -> SpikedFeatures:
     """The equivalent model of a problem; its answers make the claim."""
-    others = {"claim": claim, "before": _before(problem, claim, d)}
+    others: dict[str, Any] = {"claim": claim}
+    if problem.steps:
+        others["before"] = _before(problem, claim, d)
     if problem.teacher.rank > 1:
         return several_directions(problem, d, **others)
+    if not problem.inputs.isotropic and len(problem.steps) > 1:
+        return structured_stages(problem, d, [others], simplify=simplify)[0]
     if not problem.inputs.isotropic:
         return structured_step(problem, d, simplify=simplify, **others)
     if len(problem.steps) == 1 and problem.steps[0].rule == "sign":

@@ -25,8 +25,6 @@ from giantsteps.theory.model.rules import graded_rule
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.types import FloatArray
 
-__all__ = ["closure_of_continuous", "closure_of_few"]
-
 #: Spikes of the values that stand for a continuous second layer: nodes of a panel, and their end.
 _ORDERS, _REACH = (10, 14, 19, 26, 36), 7.5
 #: Spikes below which functions of few values are expanded in them, and the degree of the expansion.

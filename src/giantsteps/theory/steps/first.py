@@ -14,8 +14,6 @@ from giantsteps.laws import MarchenkoPastur, outlier
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.teacher import teacher_moments
 
-__all__ = ["FirstStep", "first_step", "link_of", "spikes_of", "weights"]
-
 
 @dataclass(frozen=True)
 class FirstStep:

@@ -18,8 +18,6 @@ from giantsteps.theory.steps.first import first_step
 from giantsteps.theory.steps.one import neuron_law
 from giantsteps.types import FloatArray
 
-__all__ = ["gradient"]
-
 #: Gauss–Legendre nodes of the size of a continuous second layer.
 _SIZES = 16
 

@@ -1,4 +1,4 @@
-r"""Spectra of the conjugate kernel and of the features after no step, or one with η = Θ(1).
+r"""Spectra of kernel and features after no step, or one with η = Θ(1) (theory §3).
 
 By Gaussian equivalence a row of the features √N Φ is, with v_j = ‖w_j‖² − 1 and z white,
 
@@ -20,8 +20,6 @@ from giantsteps.laws import KernelBulk
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.steps.spiked_population import PopulationSpike, SpikedPopulation
-
-__all__ = ["features", "kernel"]
 
 
 class _Outlier(NamedTuple):
@@ -64,10 +62,6 @@ def kernel(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) ->
     Finite networks approach the limit as 1/d, but for two effects of order d^{-1/2}: the initial
     network f₀ in the gradient pulls b against W₀a, and of the two equal spikes that the norms of
     inputs and of gaussian neurons make (c₂ ≠ 0, c₀ = 0), one moves up and the other down.
-
-    References
-    ----------
-    theory §3; ba2022; wang2024; fan2020.
     """
     return [_spectrum(p, claim, d, "kernel") for p, claim in zip(problems, claims, strict=True)]
 
@@ -89,10 +83,6 @@ def features(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) 
         Overlaps: ``monomial`` (k^degree) and ``second_layer_power`` (a^degree, made orthogonal
         to 𝟙 if σ has a mean). ``degree`` is 1 for the step, 0 for the mean of σ, None for spikes
         made by ‖x‖² and ‖w_j‖², which align with no monomial.
-
-    References
-    ----------
-    theory §3; ba2022; wang2024.
     """
     return [_spectrum(p, claim, d, "features") for p, claim in zip(problems, claims, strict=True)]
 

@@ -6,8 +6,6 @@ from enum import Enum
 
 from giantsteps.problem import Problem
 
-__all__ = ["BOUNDARY_WIDTH", "Kind", "kind_of", "staircase_level"]
-
 #: Exponents closer than this to a boundary are on it.
 BOUNDARY_WIDTH = 1e-9
 

@@ -32,12 +32,11 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.leading import largest_value
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement as rate_of
-from giantsteps.theory.steps.several.fresh import Task, Trained, leans_after, take_step
+from giantsteps.theory.steps.several.fresh import leans_after, take_step
 from giantsteps.theory.steps.several.model import covariance_of_state, trained_by
+from giantsteps.theory.steps.several.trained import Task, Trained
 from giantsteps.theory.steps.sign import sign_step
 from giantsteps.types import FloatArray
-
-__all__ = ["movement"]
 
 #: Resolution of the recursion, and of the functions of a batch.
 _LEVEL, _TOLERANCE = 2, 1e-2

@@ -25,8 +25,6 @@ from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.labels import Labels
 from giantsteps.types import FloatArray
 
-__all__ = ["NeuronLaw", "Slopes", "slopes"]
-
 
 @dataclass(frozen=True)
 class Slopes:

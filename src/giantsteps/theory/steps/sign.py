@@ -1,27 +1,33 @@
 r"""The sign step (signSGD, Adam's first step): its equivalent model (theory §9).
 
-Entry (i, j) of the gradient is A_j(μ₁b_i + noise), with noise of variance E r² Var σ'/n₀ that is
-independent from neuron to neuron. Over the neurons its sign has the mean sign(A)ψ(ζ_i), ζ = √d b̂
-the coordinates of b̂:
+Entry (i, j) of the gradient is A_j(μ₁b_i + h_ij), where h = h₁Mw + n₀⁻¹Σ rφ_h x is nearly Gaussian
+from neuron to neuron, with the variance s² = E r² Var σ'/n₀ (symbols of `steps.neuron`). Over the
+neurons its sign has the mean sign(A)ψ(ζ_i) and follows h with the slope φ(ζ_i), ζ = √d b̂ the
+coordinates of b̂:
 
-.. math:: ψ(ζ) = \operatorname{erf}(qζ/\sqrt2),\qquad q = \frac{μ_1‖b‖\sqrt{α_0}}{\sqrt{E r²
-\operatorname{Var}σ'}},
-.. math:: S = η̃\sqrt{Eψ²}\,\operatorname{sign}(A),\qquad γ = \frac{ρ\,E[ζψ]}{\sqrt{Eψ²}},\qquad
-          Σ = ϱ² + η̃²(1 - ψ²(ζ)) .
+.. math:: ψ(ζ) = \operatorname{erf}(qζ/\sqrt2),\quad φ(ζ) = ψ'/s,\quad q = \frac{μ_1‖b‖\sqrt{α_0}}
+          {\sqrt{E r² \operatorname{Var}σ'}},\quad S = η̃\sqrt{Eψ²}\,\operatorname{sign}(A),\quad
+          γ = \frac{ρ\,E[ζψ]}{\sqrt{Eψ²}},
+.. math:: Σ = (ϱ + κDM)(ϱ + κMD) + ε D\mathbf SD + η̃²\bigl(1 - ψ² - φ²s²\bigr) + η̃²ω\,vv^⊤,
+          \qquad D = \operatorname{diag} φ(ζ_i),
 
-The bulk is diagonal in the coordinates. Where σ' goes with the initial weights (c₂ ≠ 0), so does
-the sign, like a gradient step of the size η̃ĝ, ĝ = √(2/π)/√((1+q²)E r² Var σ'/α₀): then Σ has the
-operators of that step in place of as much of its trace. Only the sign of A is left: what a
-continuous second layer gives, the first step of Adam takes away.
+v = ψ''(ζ), and ω half the variance of the eigenvalues of the covariance of h over their squared
+mean: neurons whose h is longer lean less. Only the sign of A is left: what a continuous second
+layer gives, the first step of Adam takes away.
+
+Given b, samples are generic but for their coordinates on b̂ and on the teacher's rest β⊥, which go
+with their residuals: ⟨x, b⟩ = r/α₀ + E[ur]u + g√(E r²/α₀).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import erf
 
 from giantsteps.problem import Problem
@@ -29,13 +35,11 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.rules import graded_rule
 from giantsteps.theory.model.spiked_features import SpikedFeatures
-from giantsteps.theory.solver.bulk import Stage
+from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import movement, neuron_law, types_of
 from giantsteps.types import FloatArray
-
-__all__ = ["sign_step"]
 
 #: Resolution of the coordinates ζ.
 _COORDINATES = 2
@@ -60,7 +64,6 @@ def sign_step(
     linear, tilt = law.slope.hermite[:2]
     noise = math.sqrt((law.slope.noise + tilt**2) * law.labels.moment(2))
     q = linear * law.length * math.sqrt(law.samples) / noise
-    gain = math.sqrt(2 / math.pi / (1 + q * q)) * math.sqrt(law.samples) / noise  # ĝ
     values, probabilities = _signs(sized)
     rule = graded_rule(
         _COORDINATES, 4.25 if abs(q) < 2 else 2.0 ** math.floor(math.log2(4.0 / abs(q)))
@@ -71,9 +74,11 @@ def sign_step(
     overlap = law.overlap * float(shares @ (psi * zeta)) / size if size else 0.0
     kept = 1.0 - sized.steps[0].decay if kept is None else kept
     moved = np.where(values != 0, rate, 0.0)
-    bulk = _covariance(moved, kept, shares, zeta, psi, size, law.overlap, overlap, simplify)
-    if "isotropic bulk" not in simplify:
-        bulk = _with_tilt(bulk, law, moved * np.sign(values), gain, kept)
+    signs = _Signs(law, q, noise / math.sqrt(law.samples), zeta, shares)
+    if "isotropic bulk" in simplify:
+        bulk = NeuronCovariance.isotropic(kept**2 + moved**2 * float(shares @ (1 - psi**2)), 1)
+    else:
+        bulk = signs.covariance(moved, np.sign(values), kept, overlap)
     return SpikedFeatures(
         activation=sized.activation,
         teacher=link_of(sized),
@@ -87,8 +92,8 @@ def sign_step(
         bulk=bulk,
         norms=None
         if simplify
-        else _norms(sized, law, values, moved, kept, q, gain, rule, psi, size),
-        pull=None if d is None else _pull(values, probabilities, rate * gain * linear**2),
+        else signs.norms(moved, np.sign(values), kept, sized.init.weights == "gaussian"),
+        pull=None if d is None else _pull(values, probabilities, rate * signs.gain * linear**2),
         second_layer=values,
         **others,
     )
@@ -106,107 +111,239 @@ def _signs(problem: Problem) -> tuple[FloatArray, FloatArray]:
     return np.array([value for value, _ in found]), np.array([share for _, share in found])
 
 
-def _covariance(
-    moved: FloatArray,
-    kept: float,
-    shares: FloatArray,
-    zeta: FloatArray,
-    psi: FloatArray,
-    size: float,
-    along: float,
-    overlap: float,
-    simplify: tuple[str, ...],
-) -> NeuronCovariance:
-    """Σ along the coordinates, and what of spike, teacher and the norms' direction lies there."""
-    noise = 1.0 - psi**2
-    if "isotropic bulk" in simplify:
-        return NeuronCovariance.isotropic(kept**2 + moved**2 * float(shares @ noise), 1)
-    root = np.sqrt(shares)
-    rest = math.sqrt(max(1.0 - overlap**2, 0.0))
-    beside = math.sqrt(max(1.0 - along**2, 0.0))
-    # Components of a vector at coordinates with one ζ: along b̂, and along the rest of the teacher.
-    spike = np.stack([root * psi / size, 0.0 * root], axis=1)
-    teacher = np.stack([root * along * zeta, root * beside], axis=1)
-    remainder = (teacher - overlap * spike) / rest if rest > 1e-12 else 0.0 * teacher
-    bent = np.stack([root * psi * noise, 0.0 * root], axis=1)
-    mean, square = float(shares @ noise), float(shares @ noise**2)
-    return NeuronCovariance(
-        shares=shares,
-        diagonal=np.stack([np.ones_like(shares), noise]),
-        coefficients=np.stack([np.full_like(moved, kept**2), moved**2], axis=1),
-        external=np.stack([spike, remainder, bent, np.stack([root * zeta, 0.0 * root], axis=1)]),
-        gram=np.array([[1.0, mean], [mean, square]]),
-    )
+@dataclass(frozen=True, eq=False)
+class _Signs:
+    """The law of the signs over the neurons, at nodes ζ of the coordinates."""
+
+    law: NeuronLaw
+    q: float
+    deviation: float
+    zeta: FloatArray
+    shares: FloatArray
+
+    @cached_property
+    def psi(self) -> FloatArray:
+        """ψ, the mean."""
+        return np.asarray(erf(self.q * self.zeta / math.sqrt(2)))
+
+    @cached_property
+    def phi(self) -> FloatArray:
+        """φ, the slope."""
+        slope = np.exp(-((self.q * self.zeta) ** 2) / 2)
+        return np.asarray(math.sqrt(2 / math.pi) / self.deviation * slope)
+
+    @cached_property
+    def gain(self) -> float:
+        """E φ."""
+        return math.sqrt(2 / math.pi / (1 + self.q**2)) / self.deviation
+
+    @cached_property
+    def size(self) -> float:
+        """√(E ψ²)."""
+        return math.sqrt(self.mean(self.psi**2))
+
+    @cached_property
+    def bend(self) -> FloatArray:
+        """v = ψ''."""
+        return -self.q * self.zeta * self.phi * self.deviation
+
+    def mean(self, values: FloatArray) -> float:
+        """Mean over the coordinates."""
+        return float(self.shares @ values)
+
+    @cached_property
+    def uneven(self) -> float:
+        """ω."""
+        step = replace(self.law, moved=np.ones(1)).covariance()
+        own = step.coefficients[0].copy()
+        own[0] = 0.0
+        if len(own) > 2:
+            own[1] = 0.0  # of 2M, which goes with the initial weights
+        total = float(own @ step.gram[0])
+        return (float(own @ step.gram @ own) / total**2 - 1) / 2 if total else 0.0
+
+    def covariance(
+        self, moved: FloatArray, sign: FloatArray, kept: float, overlap: float
+    ) -> NeuronCovariance:
+        """Σ along the coordinates: generic vectors in them, and in copies of no share of their own
+        functions of ζ, to which spike and b̂ belong.
+        """
+        law, labels, zeta, phi, psi = self.law, self.law.labels, self.zeta, self.phi, self.psi
+        r, alpha, tilt = labels.nodes, law.samples, law.slope.hermite[1] * moved * sign
+        even = bool(np.any(tilt))
+        columns = [np.full_like(moved, kept**2), moved**2, moved**2 * law.slope.noise / alpha]
+        if even:
+            columns += [kept * tilt, tilt**2]
+        left = 1 - psi**2 - (phi * self.deviation) ** 2
+        root, none = np.sqrt(self.shares), np.zeros_like(zeta)
+        spike = root * psi / self.size if self.size else root * zeta
+        bent = root * (1 - psi**2) * psi
+        bent = bent + self.uneven * self.mean(self.bend * psi) * root * self.bend
+
+        def vector(generic: FloatArray, function: FloatArray) -> FloatArray:
+            parts = np.concatenate([generic, none]), np.concatenate([none, function])
+            return np.stack(parts, axis=1)
+
+        return NeuronCovariance(
+            shares=np.concatenate([self.shares, none]),
+            diagonal=np.stack(
+                [np.ones(2 * len(zeta)), np.concatenate([left, left + self._uneven_along(spike)])]
+            ),
+            coefficients=np.stack(columns, axis=1),
+            # β⊥, Dβ⊥, b̂, Db̂, the spike, and what norms go with.
+            external=np.stack(
+                [
+                    vector(root, none),
+                    vector(root * phi, none),
+                    vector(none, root * zeta),
+                    vector(none, root * zeta * phi),
+                    vector(none, spike),
+                    vector(none, bent),
+                ]
+            ),
+            special=self._special(overlap),
+            gram=self._gram(left, even),
+            scales=np.concatenate([phi, phi]) ** 2,
+            within=np.ones(2 * len(zeta)) if even else None,
+            batches=(
+                Batch(
+                    samples=np.array(alpha),
+                    weights=labels.weights,
+                    linear=(r * r)[None],
+                    factors=r[None] if even else np.zeros((0, len(r))),
+                    crossed=even,
+                    **self._coordinates(),
+                ),
+            ),
+            stages=(
+                Stage(
+                    frame=np.eye(6)[[1, 3]],
+                    carry=np.eye(6),
+                    sums=np.zeros((6, len(r))),
+                    place=(0,) * 6,
+                    within=np.eye(6)[[0, 2]] if even else None,
+                ),
+            ),
+        )
+
+    def _special(self, overlap: float) -> FloatArray:
+        """Spike, the teacher's remainder, and what norms go with: Cov(s)ψ, b̂, β⊥."""
+        beside, _, along, _, spike, bent = np.eye(6)
+        rest = math.sqrt(max(1.0 - overlap**2, 0.0))
+        teacher = self.law.overlap * along
+        teacher = teacher + math.sqrt(max(1.0 - self.law.overlap**2, 0.0)) * beside
+        # A teacher along the spike leaves no direction of its own: any generic one will do.
+        remainder = (teacher - overlap * spike) / rest if rest > 1e-12 else beside
+        return np.stack([spike, remainder, bent, along, beside])
+
+    def _coordinates(self) -> dict[str, FloatArray]:
+        """Moments of the samples' coordinates on β⊥ and b̂."""
+        labels, gamma = self.law.labels, self.law.overlap
+        weights, first, second = labels.weights, labels.first, labels.second
+        own, seen = labels.nodes / self.law.samples, labels.teacher(1)
+        length = self.law.length or 1.0
+        rest = labels.moment(2) / self.law.samples
+        along = (own * weights + seen * first) / length
+        mixed = (own * first + seen * second) / length
+        square = (own**2 + rest) * weights + 2 * seen * own * first + seen**2 * second
+        square = square / length**2
+        beside = math.sqrt(max(1.0 - gamma**2, 0.0)) or 1.0
+        cross = (mixed - gamma * square) / beside
+        other = (second - 2 * gamma * mixed + gamma**2 * square) / beside**2
+        return {
+            "first": np.stack([(first - gamma * along) / beside, along]),
+            "second": np.array([[other, cross], [cross, square]]),
+        }
+
+    def _uneven_along(self, spike: FloatArray) -> FloatArray:
+        """ωvvᵀ as a diagonal operator with its forms of spike and b̂: a multiple of exp(−Bζ²)."""
+        zeta, shares = self.zeta, self.shares
+        along, own = self.mean(self.bend * zeta) ** 2, float(spike @ (np.sqrt(shares) * self.bend))
+        if not own or not self.uneven:
+            return np.zeros_like(zeta)
+
+        def ratio(power: float) -> float:
+            shape = np.exp(-power * zeta**2)
+            return float(shape @ (shares * zeta**2)) / float(shape @ spike**2) - along / own**2
+
+        high = 1.0
+        while ratio(high) > 0:
+            high *= 2.0
+        shape = (
+            np.exp(-brentq(ratio, 0.0, high) * zeta**2) if ratio(0.0) > 0 else np.ones_like(zeta)
+        )
+        return np.asarray(self.uneven * own**2 / float(shape @ spike**2) * shape)
+
+    def _gram(self, left: FloatArray, even: bool) -> FloatArray:
+        """d⁻¹tr ΩΩ' of I, what is left on the diagonal, D𝐒D, DM + MD, DM²D: sums of products of
+        their entries off and on the diagonal.
+        """
+        step = replace(self.law, moved=np.ones(1)).covariance()
+        m1, m2, m3, m4 = (self.mean(self.phi**k) for k in (1, 2, 3, 4))
+        e = self.law.labels.moment
+        gram = np.zeros((5, 5))
+        gram[0, :3] = 1.0, self.mean(left), m2 * e(2)
+        gram[1, 1:3] = self.mean(left**2), self.mean(left * self.phi**2) * e(2)
+        if not even:
+            gram[2, 2] = m2**2 * (step.gram[1, 1] - e(2) ** 2) + m4 * e(2) ** 2
+            return _mirrored(gram[:3, :3])
+        own = step.gram[1:, 1:].copy()  # of 2M, 𝐒, M²
+        square = step.gram[0, 3]
+        on = np.array([2 * e(1), e(2), square])
+        own -= np.outer(on, on)  # off the diagonal
+        gram[0, 3:] = 2 * m1 * e(1), m2 * square
+        gram[1, 3:] = 2 * self.mean(left * self.phi) * e(1), self.mean(left * self.phi**2) * square
+        gram[2, 2:] = (
+            m2**2 * own[1, 1] + m4 * e(2) ** 2,
+            m1 * m2 * own[0, 1] + m3 * on[0] * on[1],
+            m2**2 * own[1, 2] + m4 * on[1] * on[2],
+        )
+        gram[3, 3] = (m1**2 + m2) / 2 * own[0, 0] + m2 * on[0] ** 2
+        gram[3, 4] = m1 * m2 * own[0, 2] + m3 * on[0] * on[2]
+        gram[4, 4] = m2**2 * own[2, 2] + m4 * on[2] ** 2
+        return _mirrored(gram)
+
+    def norms(self, moved: FloatArray, sign: FloatArray, kept: float, gaussian: bool) -> Norms:
+        r"""Norms vary by old weights times signs, 2ϱη̃⟨w₀, s − ψ⟩/√d, and by the signs' overlap with
+        their mean.
+
+        Gaussian weights have norms of their own; a longer neuron has another mean slope and another
+        q.
+        """
+        zeta, psi, hermite, labels = self.zeta, self.psi, self.law.slope.hermite, self.law.labels
+        noise = 1.0 - psi**2
+        # ⟨w₀, s⟩ follows n₀⁻¹Σ rgφ(g), whose variance is not that of independent factors.
+        excess = hermite[1] ** 2 + 12 * hermite[1] * hermite[3] + self.law.slope.spread
+        excess = (excess - self.law.slope.noise) * labels.moment(2) / self.law.samples
+        old = self.mean(noise) + self.gain**2 * excess
+        own = self.mean(psi**2 * noise) + self.uneven * self.mean(self.bend * psi) ** 2
+        spread = 4 * kept**2 * moved**2 * old + 4 * moved**4 * own
+        loadings = np.zeros((len(moved), 5))
+        loadings[:, 2] = -2 * moved**3 * sign
+        # On b̂, as after a gradient step of the size η̃E φ; signs that follow Mw₀ overlap with ψ.
+        bent = 4 * kept * self.gain * moved * sign * hermite[2]
+        follows = -2 * kept * moved**2 * hermite[1] * self.mean(self.phi * psi * zeta)
+        cross, square = self._coordinates()["second"][1] @ labels.nodes
+        loadings[:, 3] = kept * bent * self.law.length + follows * square
+        loadings[:, 4] = follows * cross
+        spread = spread + (bent * labels.teacher(1)) ** 2
+        if not gaussian:
+            return Norms(spread, loadings)
+        change = self.q * hermite[2] / hermite[0] if hermite[0] else 0.0  # ∂q/∂‖w₀‖²
+        slope = zeta * self.phi * self.deviation * change
+        turned = self.mean(psi * slope)
+        longer = turned / self.size if self.size else 0.0
+        growth = kept**2 - 2 * moved**2 * turned
+        return Norms(
+            np.stack([spread, np.full_like(moved, 2.0)]),
+            np.stack([loadings, np.zeros_like(loadings)]),
+            growth=np.stack([np.ones_like(moved), growth]),
+            stretch=np.stack([0 * moved, sign * moved * longer])[:, :, None],
+        )
 
 
-def _with_tilt(
-    found: NeuronCovariance, law: NeuronLaw, moved: FloatArray, gain: float, kept: float
-) -> NeuronCovariance:
-    """Σ with the operators of a gradient step of the size η̃ĝ in place of as much of its trace.
-
-    Spikes and teacher are generic in them.
-    """
-    like = replace(law, moved=moved * gain, kept=kept)
-    step = like.covariance()
-    batch, own = step.batches[0], step.coefficients[:, 1:]
-    coefficients = np.concatenate([found.coefficients, own], axis=1)
-    coefficients[:, 0] -= step.totals - kept**2
-    means = np.concatenate([found.gram[0], step.gram[0, 1:]])
-    gram = np.outer(means, means)
-    gram[:2, :2], gram[2:, 2:] = found.gram, step.gram[1:, 1:]
-    count = len(found.external)
-    nothing = np.zeros((count, len(batch.weights)))
-    return replace(
-        found,
-        coefficients=coefficients,
-        gram=gram,
-        special=np.eye(count),
-        batches=(replace(batch, first=nothing[:1], second=batch.weights[None, None]),),
-        stages=(
-            Stage(frame=np.eye(1, count), carry=np.eye(count), sums=nothing, place=(0,) * count),
-        ),
-    )
-
-
-def _norms(
-    problem: Problem,
-    law: NeuronLaw,
-    values: FloatArray,
-    moved: FloatArray,
-    kept: float,
-    q: float,
-    gain: float,
-    rule: Any,
-    psi: FloatArray,
-    size: float,
-) -> Norms:
-    r"""Norms vary by old weights times signs, 2ϱη̃⟨w₀, s − ψ⟩/√d, and by the signs' overlap with
-    their mean.
-
-    Gaussian weights have norms of their own; a longer neuron has another mean slope and another q.
-    """
-    shares, zeta, hermite = rule.weights, rule.nodes, law.slope.hermite
-    noise = 1.0 - psi**2
-    mean = float(shares @ noise)
-    spread = 4 * kept**2 * moved**2 * mean + 4 * moved**4 * float(shares @ (psi**2 * noise))
-    loadings = np.zeros((len(values), 4))
-    loadings[:, 2] = -2 * moved**3 * np.sign(values)  # on the direction ψ(1 − ψ²)
-    # On b̂, as after a gradient step of the size η̃ĝ.
-    bent = 4 * kept * gain * moved * np.sign(values) * hermite[2]
-    loadings[:, 3] = kept * bent * law.length
-    spread = spread + (bent * law.labels.teacher(1)) ** 2
-    if problem.init.weights != "gaussian":
-        return Norms(spread, loadings)
-    change = q * hermite[2] / hermite[0] if hermite[0] else 0.0  # ∂q/∂‖w₀‖², of the mean slope
-    slope = math.sqrt(2 / math.pi) * zeta * np.exp(-((q * zeta) ** 2) / 2) * change
-    longer = float(shares @ (psi * slope)) / size if size else 0.0
-    growth = kept**2 - 2 * moved**2 * float(shares @ (psi * slope))
-    return Norms(
-        np.stack([spread, np.full_like(moved, 2.0)]),
-        np.stack([loadings, np.zeros_like(loadings)]),
-        growth=np.stack([np.ones_like(moved), growth]),
-        stretch=np.stack([0 * moved, np.sign(values) * moved * longer])[:, :, None],
-    )
+def _mirrored(upper: FloatArray) -> FloatArray:
+    return upper + np.triu(upper, 1).T
 
 
 def _pull(values: FloatArray, probabilities: FloatArray, size: float) -> FloatArray:

@@ -33,18 +33,6 @@ from giantsteps.theory.steps.several.batches import summed
 from giantsteps.theory.steps.teacher import linear_frame, teacher_moments
 from giantsteps.types import FloatArray as Array
 
-__all__ = [
-    "GaussianFeatures",
-    "RidgeErrors",
-    "degrees_of_freedom",
-    "effective_penalty",
-    "freedom",
-    "learned_function",
-    "ridge_errors",
-    "risk",
-    "untrained_risk",
-]
-
 #: Accuracy of the closed forms.
 _ROUNDING = 1e-14
 _CHEBYSHEV = 64
@@ -216,9 +204,7 @@ def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
     explained = f.teacher_linear * (1 - unlearned)
     explained_slope = -f.teacher_linear * slope / f.linear
     noisy = (f.label_moment - explained + kappa * explained_slope) / (1 - df2)
-    # Without penalty the error diverges at n = N, whatever the steps.
-    noisy = np.where((f.penalty == 0) & (np.abs(f.samples - f.width) < 1e-12), np.inf, noisy)
-    train = shrinkage(f, kappa) ** 2 * np.where(np.isinf(noisy), 0.0, noisy)
+    train = shrinkage(f, kappa) ** 2 * noisy
     return RidgeErrors(noisy - f.noise, train, unlearned, residual, iterations)
 
 

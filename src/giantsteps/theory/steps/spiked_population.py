@@ -1,4 +1,4 @@
-r"""Spikes of the features' covariance after a small step, and where they appear in the kernel."""
+r"""Spikes of the features' covariance after a small step, and of the kernel (theory §3)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ import numpy as np
 from scipy.optimize import brentq
 
 from giantsteps.laws import KernelBulk
-
-__all__ = ["PopulationSpike", "SpikedPopulation"]
-
-_GRID = 201  # points on which sign changes are looked for in an inner gap
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class PopulationSpike:
 
 @dataclass(frozen=True)
 class SpikedPopulation:
-    r"""Spikes of Σ = μ₁² W₁ᵀW₁ + μ₂² I + s 𝟙̂𝟙̂ᵀ with W₁ = W₀ + θ b̂âᵀ; their images outside K's bulk.
+    r"""Spikes of Σ = μ₁² W₁ᵀW₁ + μ₂² I + s 𝟙̂𝟙̂ᵀ with W₁ = W₀ + θ b̂âᵀ; their images above K's bulk.
 
     With H the law of the eigenvalues of μ₁²W₀ᵀW₀ + μ₂², r₀(τ) = ∫ dH(t)/(τ−t) and
     q(τ) = β ∫ (t−μ₂²) dH(t)/(τ−t), a spike τ solves
@@ -60,10 +56,6 @@ class SpikedPopulation:
     s       ``common``    what all neurons share: 2βc₂² through ‖x‖², N c₀² through a mean
     κ       ``shared``    E A/√(E A²)
     ======  ============  ==========================================================
-
-    References
-    ----------
-    theory §3.
     """
 
     bulk: KernelBulk
@@ -72,8 +64,8 @@ class SpikedPopulation:
     shared: float
 
     def spikes(self) -> list[PopulationSpike]:
-        """Spikes τ with Λ(τ) outside the bulk of K, and their eigenvectors."""
-        return [self._spike(tau) for tau in self._roots(self._branches, self._determinant)]
+        """Spikes τ with Λ(τ) above the bulk of K, and their eigenvectors."""
+        return [self._spike(tau) for tau in self._roots(self._branches)]
 
     def mirrored(self) -> list[PopulationSpike]:
         """B = 1 by itself: the mean c₂(‖w_j‖² − 1) of the neurons, orthogonal to â and 𝟙̂."""
@@ -81,8 +73,7 @@ class SpikedPopulation:
         def branch(tau: float) -> list[float]:
             return [self._terms(tau)[1]]
 
-        roots = self._roots(branch, lambda tau: 1.0 - branch(tau)[0])
-        return [PopulationSpike(tau) for tau in roots]
+        return [PopulationSpike(tau) for tau in self._roots(branch)]
 
     def _integrals(self, tau: float) -> tuple[float, float, float, float]:
         """r₀, q and minus their derivatives."""
@@ -99,11 +90,6 @@ class SpikedPopulation:
         r0, q, _, _ = self._integrals(tau)
         return (self.bulk.linear * self.strength) ** 2 * r0 * (1.0 + q), self.common * r0
 
-    def _determinant(self, tau: float) -> float:
-        a, b = self._terms(tau)
-        rest = 1.0 - self.shared**2
-        return 1.0 - rest * a if math.isinf(b) else 1.0 - a - b + rest * a * b
-
     def _branches(self, tau: float) -> list[float]:
         """Eigenvalues of (A, κ√AB; κ√AB, B): one where τ is a spike, falling above all of H."""
         a, b = self._terms(tau)
@@ -112,10 +98,8 @@ class SpikedPopulation:
         spread = math.hypot((a - b) / 2, self.shared * math.sqrt(a * b))
         return [(a + b) / 2 + spread, (a + b) / 2 - spread]
 
-    def _roots(
-        self, branches: Callable[[float], list[float]], determinant: Callable[[float], float]
-    ) -> list[float]:
-        """τ above H on each branch, and zeros of the determinant in gaps that K keeps open."""
+    def _roots(self, branches: Callable[[float], list[float]]) -> list[float]:
+        """τ above H on each branch."""
         lowest = self.bulk.critical_spike
         found = []
         for number, value in enumerate(branches(lowest)):
@@ -124,11 +108,6 @@ class SpikedPopulation:
                 while branches(highest)[number] > 1.0:
                     highest *= 2.0
                 found.append(_root(_excess(branches, number), lowest, highest))
-        for lower, upper in self.bulk.inner_gaps:
-            grid = np.linspace(lower, upper, _GRID)
-            signs = [determinant(tau) > 0 for tau in grid]
-            for i in np.flatnonzero(np.diff(signs)):
-                found.append(_root(determinant, grid[i], grid[i + 1]))
         return found
 
     def _spike(self, tau: float) -> PopulationSpike:

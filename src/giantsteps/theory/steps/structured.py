@@ -30,7 +30,7 @@ from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import SPECTRA, movement, neuron_law, tails_of, types_of
 from giantsteps.types import FloatArray
 
-__all__ = ["structured_step"]
+__all__ = ["Spectrum", "direction", "norms_of", "own_variances", "spectrum_of", "structured_step"]
 
 #: Nodes of a continuous spectrum.
 _DIRECTIONS = 28
@@ -54,6 +54,12 @@ class Spectrum:
         return float(self.teacher @ self.values**exponent)
 
 
+def spectrum_of(problem: Problem, d: int | None) -> Spectrum:
+    """The eigenvalues of Σ, and the preconditioner that all steps share."""
+    power = problem.steps[0].precondition if problem.steps else 0.0
+    return Spectrum(*problem.inputs.directions(_DIRECTIONS, d), power)
+
+
 def structured_step(
     problem: Problem,
     d: int | None = None,
@@ -65,8 +71,7 @@ def structured_step(
     """The equivalent model after one step, or none, on inputs with a covariance."""
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
-    power = sized.steps[0].precondition if sized.steps else 0.0
-    spectrum = Spectrum(*sized.inputs.directions(_DIRECTIONS, d), power)
+    spectrum = spectrum_of(sized, d)
     shared: dict[str, Any] = {
         "activation": sized.activation,
         "teacher": link_of(sized),
@@ -85,7 +90,40 @@ def structured_step(
         tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
         return _at_level(sized, spectrum, neurons, simplify, SPECTRA, shared, tails)
 
-    return replace(finer(level), finer=finer, bounded=bounded)
+    def own_weights() -> SpikedFeatures:
+        tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
+        return _of_weights(sized, spectrum, neurons, shared, tails)
+
+    return replace(finer(level), finer=finer, bounded=bounded, own_weights=own_weights)
+
+
+def _of_weights(
+    problem: Problem,
+    spectrum: Spectrum,
+    neurons: float,
+    shared: dict[str, Any],
+    tails: tuple[float, float],
+) -> SpikedFeatures:
+    """The same network with W in place of Σ^{1/2}W: what its singular values need."""
+    rate, inverse = movement(problem, 0, neurons), problem.width / neurons
+    unit = neuron_law(problem, np.array([rate]), SPECTRA, tails[0])
+    raw, gamma = direction(unit, spectrum, whitened=False)
+    length, overlap = direction(unit, spectrum, inverse, whitened=False)
+    strength = abs(rate * unit.slope.hermite[0] * length)
+    values, probabilities = types_of(problem.init.second_layer, SPECTRA, strength, tails[1])
+    law = replace(unit, moved=rate * values)
+    bulk = _covariance(law, spectrum, raw, gamma)
+    external = bulk.external.copy()
+    external[1] /= math.sqrt(spectrum.along(-1))
+    found = SpikedFeatures(
+        spikes=(law.moved * law.slope.hermite[0] * length)[:, None],
+        overlap=overlap,
+        probabilities=probabilities,
+        bulk=replace(bulk, inputs=None, external=external),
+        second_layer=values,
+        **shared,
+    )
+    return replace(found, bounded=lambda: found)
 
 
 def _at_level(
@@ -102,16 +140,17 @@ def _at_level(
         return _at_level(still, spectrum, neurons, simplify, level, shared)
     rate = movement(problem, 0, neurons)
     unit = neuron_law(problem, np.array([rate]), level, tails[0])
-    length, overlap = _direction(unit, spectrum)
+    raw, gamma = direction(unit, spectrum)
+    length, overlap = direction(unit, spectrum, problem.width / neurons)
     second_layer = problem.init.second_layer
     strength = abs(rate * unit.slope.hermite[0] * length)
     values, probabilities = types_of(second_layer, level, strength, tails[1])
     law = replace(unit, moved=rate * values)
-    bulk = _covariance(law, spectrum, length, overlap)
+    bulk = _covariance(law, spectrum, raw, gamma)
     continuous = math.isinf(second_layer.distinct_nonzero)
     norms = None
     if not simplify and not (continuous and math.isinf(neurons)):
-        norms = _norms(law, spectrum, length, problem.init.weights == "gaussian")
+        norms = norms_of(law, spectrum, raw, problem.init.weights == "gaussian")
     if "isotropic bulk" in simplify:
         bulk, norms = NeuronCovariance.isotropic(bulk.totals, 1), None
     return SpikedFeatures(
@@ -124,37 +163,63 @@ def _at_level(
         if math.isinf(neurons) or simplify
         else _pull(law, spectrum, values, probabilities, rate),
         second_layer=values,
+        own_variances=None if simplify else own_variances(law, spectrum, raw, gamma),
         **shared,
     )
 
 
-def _direction(law: NeuronLaw, spectrum: Spectrum) -> tuple[float, float]:
-    """‖Σ^{1/2}b‖ and γ."""
+def direction(
+    law: NeuronLaw, spectrum: Spectrum, inverse: float = 0.0, whitened: bool = True
+) -> tuple[float, float]:
+    """‖Σ^{1/2}b‖ and γ at d⁻¹ = ``inverse``; not whitened, ‖b‖ and its overlap with β*/‖β*‖.
+
+    A sample with a long x has another mean slope, E σ'(‖x‖z/√d), which along an eigenvector makes
+    b (1 + 2h₂λ/(μ₁d))b. Of this what Σ = I has too is left out, as everywhere.
+    """
     seen, square = law.labels.teacher(1), law.labels.moment(2) / law.samples
-    power = 2 - 2 * spectrum.power
-    length = math.sqrt(seen**2 * spectrum.along(power) + square * spectrum.mean(power))
-    overlap = seen * spectrum.along(1 - spectrum.power) / length if length else 0.0
+    linear, _, bend, _ = law.slope.hermite
+    frame = np.ones_like(spectrum.values) if whitened else spectrum.values**-0.5
+    reach = spectrum.values ** (1 - spectrum.power) * frame
+    if linear:
+        reach = reach * (1 + 2 * bend / linear * inverse * (spectrum.values - 1))
+    signal, noise = spectrum.teacher @ reach**2, spectrum.shares @ reach**2
+    length = math.sqrt(seen**2 * float(signal) + square * float(noise))
+    size = length * math.sqrt(float(spectrum.teacher @ frame**2))
+    overlap = seen * float(spectrum.teacher @ (reach * frame)) / size if length else 0.0
     return length, float(np.clip(overlap, -1.0, 1.0))
+
+
+def own_variances(law: NeuronLaw, spectrum: Spectrum, length: float, overlap: float) -> FloatArray:
+    """Variances of the inputs along b̂ and the teacher's remainder B in the new frame, (2,)."""
+    seen, square, p = law.labels.teacher(1), law.labels.moment(2) / law.samples, spectrum.power
+    if not length:
+        return np.array([1.0, spectrum.along(1)])
+    along = seen**2 * spectrum.along(3 - 2 * p) + square * spectrum.mean(3 - 2 * p)
+    mixed, rest = seen * spectrum.along(2 - p) / length, 1.0 - overlap**2
+    first = along / length**2
+    if rest < 1e-12:
+        return np.array([first, 1.0])
+    return np.array([first, (spectrum.along(1) + overlap * (overlap * first - 2 * mixed)) / rest])
 
 
 def _covariance(
     law: NeuronLaw, spectrum: Spectrum, length: float, overlap: float
 ) -> NeuronCovariance:
-    """Σ_t through I, two powers of Σ for the initial output, 2M, 𝐒 and M²."""
+    """Σ_t through I, three powers of Σ for the initial output, 2M, 𝐒 and M²."""
     r, alpha, e = law.labels.nodes, law.samples, law.labels.moment
     values, p, mean = spectrum.values, spectrum.power, spectrum.mean
     tilt = law.tilt if p == 0 else np.zeros_like(law.moved)
     even = bool(np.any(tilt))
     noise = law.noise
     whole, zero = np.full_like(law.moved, law.kept**2), np.zeros_like(law.moved)
-    columns = [whole, zero, zero, noise]
-    means = [1.0, mean(2 - p), mean(3 - 2 * p), e(2) * mean(2 - 2 * p)]
+    columns = [whole, zero, zero, zero, noise]
+    means = [1.0, mean(2 - p), mean(3 - 2 * p), mean(2 - 2 * p), e(2) * mean(2 - 2 * p)]
     linear = [r * r]
     if even:
-        columns = [whole, zero, zero, law.kept * tilt, noise, tilt**2]
+        columns = [whole, zero, zero, zero, law.kept * tilt, noise, tilt**2]
         linear = [2 * r, r * r]
         square = e(1) ** 2 * mean(3) + e(2) / alpha * mean(2)
-        means = [*means[:3], 2 * e(1) * mean(2), e(2) * mean(2), square]
+        means = [*means[:4], 2 * e(1) * mean(2), e(2) * mean(2), square]
     reach, teacher = values ** (0.5 - p), 1.0 / np.sqrt(values)
     root = np.sqrt(spectrum.teacher)
     rest = math.sqrt(max(1.0 - overlap**2, 0.0))
@@ -177,7 +242,7 @@ def _covariance(
     )
     return NeuronCovariance(
         shares=spectrum.shares,
-        diagonal=np.stack([np.ones_like(values), values ** (1 - p), values ** (2 - 2 * p)]),
+        diagonal=np.stack([values**power for power in (0.0, 1 - p, 2 - 2 * p, 1 - 2 * p)]),
         coefficients=np.stack(columns, axis=1),
         external=np.stack([reach * root, teacher * root])[:, :, None],
         special=np.array([[1.0, 0.0], [-overlap * inverse, inverse], [1.0, 0.0]]),
@@ -197,19 +262,19 @@ def _gram(means: FloatArray, spectrum: Spectrum, law: NeuronLaw, even: bool) -> 
     gram = np.outer(means, means)
     gram[0, 0] = spectrum.mean(2)
     p, e, alpha = spectrum.power, law.labels.moment, law.samples
-    number = 4 if even else 3
+    number = 5 if even else 4
     inner = spectrum.mean(2 - 2 * p)
     square = e(4) / alpha * inner**2 + e(2) ** 2 * spectrum.mean(4 - 4 * p)
     gram[number, number] = square
     gram[0, number] = gram[number, 0] = e(2) * spectrum.mean(3 - 2 * p)
     if even:
-        gram[3, 3] = 4 * (e(2) / alpha * inner**2 + e(1) ** 2 * spectrum.mean(4))
-        gram[3, 4] = gram[4, 3] = 2 * (e(3) / alpha * inner**2 + e(1) * e(2) * spectrum.mean(4))
-        gram[0, 3] = gram[3, 0] = 2 * e(1) * spectrum.mean(3)
+        gram[4, 4] = 4 * (e(2) / alpha * inner**2 + e(1) ** 2 * spectrum.mean(4))
+        gram[4, 5] = gram[5, 4] = 2 * (e(3) / alpha * inner**2 + e(1) * e(2) * spectrum.mean(4))
+        gram[0, 4] = gram[4, 0] = 2 * e(1) * spectrum.mean(3)
     return gram
 
 
-def _norms(law: NeuronLaw, spectrum: Spectrum, length: float, gaussian: bool) -> Norms:
+def norms_of(law: NeuronLaw, spectrum: Spectrum, length: float, gaussian: bool) -> Norms:
     """Norms Σ^{1/2}w: their initial spread is there for weights on the sphere too, as Σ is not
     I.
     """
@@ -239,8 +304,9 @@ def _pull(
     probabilities: FloatArray,
     rate: float,
 ) -> FloatArray:
-    """What multiplies traces with I, Σ^{1−p} and Σ^{2−2p} in the penalty of m."""
+    """What multiplies traces with I, Σ^{1−p}, Σ^{2−2p} and Σ^{1−2p} in the penalty of m."""
     linear = rate * law.slope.hermite[0] ** 2
     outer = np.outer(values, values)
-    square = linear**2 * float(probabilities @ values**2) * (1.0 + 1.0 / law.samples)
-    return np.stack([0.0 * outer, -2.0 * law.kept * linear * outer, square * outer])
+    square = linear**2 * float(probabilities @ values**2)
+    parts = (0.0, -2.0 * law.kept * linear, square, square / law.samples)
+    return np.multiply.outer(np.array(parts), outer)

@@ -1,4 +1,4 @@
-"""Moments of a teacher's labels, for one direction or several."""
+"""Moments of a teacher's labels, for one direction or several (theory §0)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from giantsteps.functions import SingleIndex, Teacher
 from giantsteps.gaussian import moments
 from giantsteps.theory.steps.several.sample_law import teacher_rule
 from giantsteps.types import FloatArray
-
-__all__ = ["TeacherMoments", "linear_frame", "teacher_moments"]
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,15 @@
   const $ = (id) => document.getElementById(id);
   //: Points of a curve while a slider moves, and when it rests.
   const COARSE = 11, FINE = 41;
-  //: Cells of a side of the phase diagram.
-  const SIDE = 11;
+  //: Cells of a side of the phase diagram at first, and when they are refined: the first are among the last.
+  const FIRST_SIDE = 5, SIDE = 9;
+  //: Milliseconds of a coarse answer after which a finer one would be no help.
+  const PATIENCE = 6000;
   const panels = {};
 
   class Panel {
-    constructor(name, { delay, request, draw, path = "ask" }) {
-      Object.assign(this, { name, delay, request, draw, path });
+    constructor(name, { delay, request, draw, path = "ask", coarseFirst = false }) {
+      Object.assign(this, { name, delay, request, draw, path, coarseFirst });
       this.figure = $(name);
       this.plot = GS.el("div", { class: "plot", role: "img" });
       this.key = GS.el("div", { class: "key" });
@@ -29,7 +31,8 @@
 
     /** Ask again soon; a request that is under way is overtaken if it takes long. */
     refresh({ moving = false } = {}) {
-      this.moving = moving;
+      this.sliding = moving;
+      this.moving = moving || this.coarseFirst;
       this.figure.classList.add("stale");
       this.figure.setAttribute("aria-busy", "true");
       clearTimeout(this.timer);
@@ -51,6 +54,8 @@
     }
 
     async send() {
+      this.refining = this.coarseFirst && !this.moving;
+      this.unrefined = "";
       const body = this.request(this);
       if (!body) return this.refuse({ message: this.unasked || "" });
       const text = JSON.stringify(body);
@@ -70,6 +75,7 @@
         GS.clearErrorsOf(this.name);
       } catch (error) {
         if (error.name === "AbortError") { /* overtaken */ }
+        else if (error instanceof GS.Refusal && this.refining && this.answer) this.unrefined = error.message;
         else if (error instanceof GS.Refusal) this.refuse(error.details);
         else throw error;
       } finally {
@@ -83,14 +89,18 @@
     /** After an answer: what came meanwhile, or more points once the slider rests. */
     after() {
       if (this.pending) { this.pending = false; this.send(); }
-      else if (this.moving) { this.moving = false; clearTimeout(this.timer); this.timer = setTimeout(() => this.go(), 350); }
+      else if (this.moving) { this.moving = false; clearTimeout(this.timer); this.timer = setTimeout(() => this.go(), this.sliding ? 350 : 0); }
     }
 
     settle() {
-      this.state.textContent = "";
+      // Of a map that cannot be refined the coarse one stays.
+      this.state.textContent = this.unrefined ? `coarse: ${this.unrefined}` : "";
       this.figure.classList.remove("stale");
       this.figure.setAttribute("aria-busy", "false");
     }
+
+    /** Whether few points will do: while a slider moves, at first, and where they took long. */
+    get isCoarse() { return this.moving || this.latency[this.latency.length - 1] > PATIENCE; }
 
     refuse(details) {
       this.answer = this.shown = null;
@@ -161,11 +171,11 @@
   // Errors ----------------------------------------------------------------------------------------
 
   const errors = () => new Panel("errors", {
-    delay: 0,
+    delay: 0, coarseFirst: true,
     request(panel) {
       const { problem, view } = GS.state;
       if (!problem.readout) { panel.unasked = "Errors need a readout: tick “train a readout”."; return null; }
-      const values = GS.backend.isStatic ? GS_STATIC.axis(view.x) : GS.valuesOf(view.x, panel.moving ? COARSE : FINE, GS.get(problem, view.x));
+      const values = GS.backend.isStatic ? GS_STATIC.axis(view.x) : GS.valuesOf(view.x, panel.isCoarse ? COARSE : FINE, GS.get(problem, view.x));
       return ask("risk", { axes: { [view.x]: values }, partial: true });
     },
     draw(panel) {
@@ -327,26 +337,30 @@
   const SIGNED = ["gain", "gain over floor"];
 
   const plane = () => new Panel("plane", {
-    delay: 700, path: "plane",
+    delay: 700, path: "plane", coarseFirst: true,
     request(panel) {
       const { problem, view } = GS.state;
       if (!problem.readout) { panel.unasked = "Phase diagrams of errors need a readout."; return null; }
-      const axis = (path) => ({ path, values: GS.backend.isStatic ? GS_STATIC.side(path) : GS.valuesOf(path, SIDE) });
+      const axis = (path) => ({ path, values: GS.backend.isStatic ? GS_STATIC.side(path) : GS.valuesOf(path, panel.isCoarse ? FIRST_SIDE : SIDE) });
       const lines = Object.keys(GS.schema.lines).filter((name) => (name === "critical rate" ? problem.steps?.length === 1 && problem.steps[0].exponent < 0.5 : name !== "gain" || problem.steps?.length));
-      return { problem, d: view.d, quantity: view.plane.quantity, lines, x: axis(view.plane.x), y: axis(view.plane.y) };
+      return { problem, d: view.d, quantity: view.plane.quantity, lines: panel.moving && !GS.backend.isStatic ? [] : lines, x: axis(view.plane.x), y: axis(view.plane.y) };
     },
     draw(panel) {
       const { x, y, values, lines } = panel.answer;
       const log = (axis) => GS.field(axis.path).scale === "log";
       const map = { x: { ...x, log: log(x) }, y: { ...y, log: log(y) }, values, lines, signed: SIGNED.includes(panel.answer.quantity),
         mark: [GS.get(GS.state.problem, x.path), GS.get(GS.state.problem, y.path)] };
+      map.cells = GS.simulated.plane(panel.answer.quantity).map((cell) => ({ ...cell, theory: values[y.values.indexOf(cell.y)]?.[x.values.indexOf(cell.x)] ?? null }));
       const ends = (axis) => [axis.values[0], axis.values[axis.values.length - 1]];
       GS.plot(panel.plot, { map, height: 330, x: { label: GS.fieldName(x.path), log: log(x), range: ends(x) }, y: { label: GS.fieldName(y.path), log: log(y), range: ends(y) } });
       const [low, high] = GS.mapRange(map);
       panel.content.replaceChildren(GS.el("div", { class: "scale" }, GS.el("span", {}, GS.schema.quantities[panel.answer.quantity]), GS.format(low, 3), GS.el("span", { class: "ramp", style: `background:${GS.rampCss(map)}` }), GS.format(high, 3)));
       const drawn = lines.filter((line) => line.pieces.length);
-      panel.legend(drawn.map((line) => ({ name: line.label, colour: GS.colour("--ink"), style: ["solid", "dashed", "dotted"][lines.indexOf(line) % 3] })));
-      const text = `${GS.schema.quantities[panel.answer.quantity]} over ${GS.fieldName(x.path)} and ${GS.fieldName(y.path)}; the circle is the current problem. ${drawn.length ? `Lines: ${drawn.map((line) => line.label).join("; ")}.` : GS.backend.isStatic ? "Critical lines are drawn in the explorer itself." : "No critical line crosses this range."}`;
+      panel.legend([...drawn.map((line) => ({ name: line.label, colour: GS.colour("--ink"), style: ["solid", "dashed", "dotted"][lines.indexOf(line) % 3] })),
+        ...(map.cells.length ? [{ name: `${GS.simulated.label()} | theory`, colour: GS.colour("--ink"), points: true }] : [])]);
+      const compared = map.cells.filter((cell) => cell.theory !== null && cell.error > 0);
+      const apart = compared.length ? ` Dots: ${map.cells.length} simulated cells, coloured by their mean, which stands before theory’s value; at most ${GS.format(Math.max(...compared.map((cell) => Math.abs(cell.mean - cell.theory) / cell.error)), 2)} standard errors apart.` : "";
+      const text = `${GS.schema.quantities[panel.answer.quantity]} over ${GS.fieldName(x.path)} and ${GS.fieldName(y.path)}; the circle is the current problem. ${drawn.length ? `Lines: ${drawn.map((line) => line.label).join("; ")}.` : GS.backend.isStatic ? "Critical lines are drawn in the explorer itself." : "No critical line crosses this range."}${apart}`;
       panel.caption.textContent = text;
       panel.plot.setAttribute("aria-label", text);
     },
@@ -381,6 +395,7 @@
     if (GS.backend.isStatic) for (const id of ["plane-x", "plane-y", "plane-quantity", "numbers-question", "learned-along", "spectrum-matrix"]) $(id).disabled = true;
   };
 
+  GS.FIRST_SIDE = FIRST_SIDE;
   GS.panels = panels;
   GS.refreshPanels = (how) => {
     for (const panel of Object.values(panels)) {

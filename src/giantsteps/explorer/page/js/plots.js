@@ -47,7 +47,7 @@
    * spec.x, spec.y: {label, log, range}; spec.at: common x of the lines;
    * spec.lines: [{name, values, colour, dash, width}]; spec.points: [{x, mean, error, colour}];
    * spec.bars: {edges, density}; spec.band: {low, high, colour}; spec.verticals: [{x, colour, dash, label}];
-   * spec.map: {x, y, values, signed, lines, mark}.
+   * spec.map: {x, y, values, signed, lines, mark, cells: [{x, y, mean, error, theory, faded}]}.
    */
   GS.plot = (container, spec) => {
     container.plot?.destroy();
@@ -223,6 +223,7 @@
       ctx.lineWidth = 2 * ratio;
       trace(piece);
     }));
+    drawCells(u, ctx, ratio, map);
     if (map.mark) {
       const x = u.valToPos(map.mark[0], "x", true), y = u.valToPos(map.mark[1], "y", true);
       ctx.setLineDash([]);
@@ -235,6 +236,33 @@
       ctx.stroke();
     }
   });
+
+  /** Simulated cells: dots in the colours of the map, with their means and theory's values. */
+  const drawCells = (u, ctx, ratio, map) => {
+    const [low, high] = GS.mapRange(map), ramp = GS.mapRamp(map);
+    ctx.save();
+    ctx.setLineDash([]);
+    ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+    ctx.textAlign = "center";
+    for (const cell of map.cells || []) {
+      const x = u.valToPos(cell.x, "x", true), y = u.valToPos(cell.y, "y", true);
+      ctx.globalAlpha = cell.faded ? 0.4 : 1;
+      ctx.beginPath();
+      ctx.arc(x, y, 6 * ratio, 0, 2 * Math.PI);
+      ctx.fillStyle = `rgb(${colourAt(ramp, high > low ? (cell.mean - low) / (high - low) : 0.5)})`;
+      ctx.fill();
+      ctx.lineWidth = 1.5 * ratio;
+      ctx.strokeStyle = "#111";
+      ctx.stroke();
+      const text = [cell.mean, cell.theory].filter((v) => v !== null).map((v) => GS.format(v, 2)).join(" | ");
+      const width = ctx.measureText(text).width + 6 * ratio;
+      ctx.fillStyle = "rgba(255,255,255,.85)";
+      ctx.fillRect(x - width / 2, y - 24 * ratio, width, 15 * ratio);
+      ctx.fillStyle = "#111";
+      ctx.fillText(text, x, y - 13 * ratio);
+    }
+    ctx.restore();
+  };
 
   /** A tiny graph as SVG, for functions and their coefficients. */
   GS.sparkline = (x, y, label) => {

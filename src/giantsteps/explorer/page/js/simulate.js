@@ -8,8 +8,8 @@
   let kept = null;
   let running = null;
 
-  /** The problem without the field that a curve varies: two curves with equal keys are the same. */
-  const keyOf = (problem, path) => JSON.stringify(path ? GS.with(problem, path, null) : problem);
+  /** The problem without the fields that a curve or a plane varies: with equal keys they are the same. */
+  const keyOf = (problem, ...paths) => JSON.stringify(paths.reduce((at, path) => GS.with(at, path, null), problem));
 
   const resultOf = (role) => {
     const i = kept ? kept.roles.indexOf(role) : -1;
@@ -66,8 +66,38 @@
       return found;
     },
 
-    /** Points for a figure drawn elsewhere. */
-    forFigure: () => Object.fromEntries(GS.simulated.curve(GS.state.view.x, {}).filter((s) => !s.faded).map((s) => [s.name, { x: s.x, mean: s.mean, error: s.error }])),
+    /** Simulated cells of the phase diagram: [{x, y, mean, error, faded}]. */
+    plane(quantity) {
+      const found = resultOf("plane"), { problem, view } = GS.state;
+      if (!found || kept.plane.x !== view.plane.x || kept.plane.y !== view.plane.y) return [];
+      const { x, y } = kept.plane, floor = GS.functionView("teacher")?.floor;
+      const noise = (at) => at.noise_variance ?? problem.noise_variance;
+      const { test, train, gain } = found.numbers;
+      const [numbers, value] = {
+        "test": [test, (v) => v], "train": [train, (v) => v], "initial.test": [found.initial.test, (v) => v], "gain": [gain, (v) => v],
+        "test_noisy": [test, (v, at) => v + noise(at)], "gain over floor": [floor === undefined ? null : test, (v) => floor - v],
+      }[quantity] || [];
+      if (!numbers) return [];
+      const faded = keyOf(problem, x, y) !== keyOf(kept.problem, x, y);
+      return found.coords[y].flatMap((up, j) => found.coords[x].map((across, i) => ({ x: across, y: up, mean: numbers.mean[j][i], error: numbers.error[j][i], faded })))
+        .filter((cell) => cell.mean !== null).map((cell) => ({ ...cell, mean: value(cell.mean, { [x]: cell.x, [y]: cell.y }) }));
+    },
+
+    /** Points for a figure drawn elsewhere; none of a problem that has changed since. */
+    forFigure(panel) {
+      const columns = (rows, names) => Object.fromEntries(names.map((name) => [name, rows.map((row) => row[name])]));
+      if (panel.name === "errors") return Object.fromEntries(GS.simulated.curve(GS.state.view.x, {}).filter((s) => !s.faded).map((s) => [s.name, columns(s.x.map((x, i) => ({ x, mean: s.mean[i], error: s.error[i] })), ["x", "mean", "error"])]));
+      if (panel.name === "spectrum") {
+        const name = GS.state.view.spectrum, bars = GS.simulated.histogram(name);
+        return bars && !bars.faded ? { edges: bars.edges, density: bars.density, spikes: GS.simulated.spikes(name).map((s) => s.mean) } : {};
+      }
+      if (panel.name === "learned") {
+        const [series] = GS.simulated.learned("");
+        return series && !series.faded ? { x: series.x, mean: series.mean, error: series.error } : {};
+      }
+      const cells = GS.simulated.plane(panel.answer.quantity).filter((cell) => !cell.faded);
+      return cells.length ? columns(cells, ["x", "y", "mean", "error"]) : {};
+    },
   };
 
   const asks = () => {
@@ -77,6 +107,8 @@
     if (problem.readout) {
       add("curve", { question: "risk", problem, axes: { [view.x]: GS.valuesOf(view.x, POINTS, GS.get(problem, view.x)) } });
       add("point", { question: "risk", problem });
+      const side = (path) => GS.valuesOf(path, GS.FIRST_SIDE).slice(1, -1);
+      add("plane", { question: "risk", problem, axes: { [view.plane.y]: side(view.plane.y), [view.plane.x]: side(view.plane.x) } });
     }
     if (simulates(view.spectrum) && (problem.readout || !GS.schema.questions[view.spectrum].needs_readout)) add("spectrum", { question: view.spectrum, problem, options: { bulk: true } });
     if (problem.readout) add("learned", { question: "learned_function", problem, options: { along: view.along } });
@@ -123,7 +155,7 @@
     $("simulate-status").textContent = "Starting…";
     try {
       const job = await GS.backend.send("simulate", { d, seeds, asks: list });
-      running = { roles, job, problem: GS.copy(GS.state.problem), path: GS.state.view.x, along: GS.state.view.along };
+      running = { roles, job, problem: GS.copy(GS.state.problem), path: GS.state.view.x, along: GS.state.view.along, plane: GS.copy(GS.state.view.plane) };
       if ($("simulate-same").checked && GS.state.view.d !== d) GS.set({ view: { d } });
       show(job);
       await follow(running);

@@ -47,8 +47,7 @@
   const figure = async (panel, format, button) => {
     button.disabled = true;
     try {
-      const points = panel.name === "errors" ? GS.simulated.forFigure() : {};
-      const found = await GS.backend.send("figure", { panel: panel.name, format, request: panel.body, points });
+      const found = await GS.backend.send("figure", { panel: panel.name, format, request: panel.body, points: GS.simulated.forFigure(panel) });
       const bytes = Uint8Array.from(atob(found.content), (c) => c.charCodeAt(0));
       save(new Blob([bytes], { type: found.type }), found.name);
     } catch (error) {
@@ -72,6 +71,11 @@
     if (panel.name === "plane") {
       const { x, y, values, quantity } = panel.answer;
       columns = { [x.path]: y.values.flatMap(() => x.values), [y.path]: y.values.flatMap((v) => x.values.map(() => v)), [quantity]: values.flat() };
+      const cells = GS.simulated.plane(quantity).filter((cell) => !cell.faded);
+      if (cells.length) {
+        const at = columns[x.path].map((across, i) => cells.find((cell) => cell.x === across && cell.y === columns[y.path][i]));
+        columns = { ...columns, simulated: at.map((cell) => cell?.mean ?? null), "standard error": at.map((cell) => cell?.error ?? null) };
+      }
     }
     const names = Object.keys(columns);
     const rows = columns[names[0]].map((_, i) => names.map((name) => quoted(columns[name][i])).join(","));

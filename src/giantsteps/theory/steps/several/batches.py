@@ -9,8 +9,6 @@ import numpy as np
 from giantsteps.problem import Problem, Step
 from giantsteps.theory.steps.first import first_step
 
-__all__ = ["batches", "first_batch_alignment", "summed"]
-
 
 def batches(problem: Problem) -> list[list[Step]]:
     """The steps, grouped by the batch they use."""

@@ -8,8 +8,6 @@ import numpy as np
 
 from giantsteps.types import FloatArray
 
-__all__ = ["Conditional", "conditional_rule"]
-
 #: Size, relative to that of r, of what a further node would add: its square is what is lost.
 _BREAKDOWN = 1e-6
 

@@ -27,17 +27,9 @@ from giantsteps.theory.steps.one import (
     tails_of,
     types_of,
 )
-from giantsteps.theory.steps.several.fresh import Fluctuation, Task, Trained, take_step
+from giantsteps.theory.steps.several.fresh import take_step
+from giantsteps.theory.steps.several.trained import Fluctuation, Task, Trained
 from giantsteps.types import FloatArray
-
-__all__ = [
-    "covariance_of_state",
-    "few_functions",
-    "gram_of",
-    "several_steps",
-    "stages_of_steps",
-    "trained_by",
-]
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.
 _RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)

@@ -24,8 +24,6 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps.several.two import field_of, leading_modes
 from giantsteps.types import FloatArray
 
-__all__ = ["SeveralDirections", "several_directions"]
-
 #: Coordinates that a quadrature can afford.
 _COORDINATES = 3
 _NODES = 40

@@ -1,4 +1,4 @@
-r"""How a neuron answers a sample after the first step: Gaussian means of σ and its slopes.
+r"""How a neuron answers a sample after the first step: means of σ and its slopes (theory §7).
 
 The pre-activation of a neuron with second-layer value A, s = η̃₁A, on a sample of the second
 batch is (theory §7)
@@ -171,6 +171,8 @@ def _law_of_neuron(
     _affordable(law.label.size * len(rule.weights), kick)
     slope = np.asarray(activation.derivative(rule.nodes), dtype=float)
     rest = rule.nodes + kick * slope  # h without shift and ξ, (Y, G)
+    reach = float(np.ptp(rest)) + float(np.ptp(shift))
+    _affordable(reach / min(_SPACING, _WIDTH / _ORDER), kick)
     # For each label the law of `rest` on nodes, then one product for all shifts.
     edges = _edges(activation, spread, crossed, float(rest.min()), float(rest.max()))
     grid = PanelGrid(edges, _ORDER)
@@ -182,12 +184,12 @@ def _law_of_neuron(
     return _NeuronLaw(plain, tilted, echoed, grid.nodes[:, None] + shift, end, spread)
 
 
-def _affordable(nodes: int, kick: NDArray) -> None:
+def _affordable(nodes: float, kick: NDArray) -> None:
     """One sample that moves a neuron far across kinks of σ' needs too many nodes."""
     if nodes > _AFFORDABLE:
         raise NotConverged(
             "the response to a reused sample, which moves a neuron by up to "
-            f"{float(np.abs(kick).max()):.3g} through its label: {nodes} nodes",
+            f"{float(np.abs(kick).max()):.3g} through its label: {nodes:.3g} nodes",
             float(nodes),
             1,
             "a smaller rate or more samples in the first step, or labels that are not so far from "

@@ -32,8 +32,6 @@ from giantsteps.gaussian import coordinate_rule, gauss_rule, moments
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.several.sample_law import teacher_rule
 
-__all__ = ["echoes", "order_of_reuse"]
-
 #: Highest order that is searched.
 _HIGHEST = 6
 #: Powers of the label that decide whether it is ever of use.

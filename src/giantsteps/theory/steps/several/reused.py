@@ -1,12 +1,8 @@
 r"""Two steps on one batch: their equivalent model (theory §7).
 
-A neuron gains n₀⁻¹Σ_iθ_ix_i, θ = s₁y(σ'(g) − μ₁) + s₂r(σ'(h) − ζ) beside its leans. Given a sample,
-θ goes with the initial weights through E[gθ] and has the variance Var θ over neurons, so that the
-batch adds
-
-.. math:: n_0^{-1}Σ_iψ_A(i)\,x_ix_i^⊤,\qquad ψ_A = 2E[gθ] + \mathrm{Var}(θ)/α_0
-
-to Σ_A, and the identity what is left of its trace.
+The directions are those of :mod:`field`, the covariances those of :mod:`reused_covariance`, and the
+norms those of :mod:`reused_norms`. Samples see the direction of the first step, which they have
+made: given it they are independent (:mod:`samples`).
 """
 
 from __future__ import annotations
@@ -28,9 +24,12 @@ from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
 from giantsteps.theory.steps.several.fresh import kept_directions
-from giantsteps.theory.steps.several.model import few_functions, gram_of, trained_by
-from giantsteps.theory.steps.several.response import smoothed_slope
-from giantsteps.theory.steps.several.sample_law import SampleLaw, sample_law
+from giantsteps.theory.steps.several.model import few_functions
+from giantsteps.theory.steps.several.reused_covariance import products, with_factors
+from giantsteps.theory.steps.several.reused_norms import ReusedNorms, reused_norms
+from giantsteps.theory.steps.several.sample_law import sample_law
+from giantsteps.theory.steps.several.samples import Samples
+from giantsteps.theory.steps.several.traces import gram_of_batch
 from giantsteps.types import FloatArray
 
 __all__ = ["reused_steps"]
@@ -38,6 +37,8 @@ __all__ = ["reused_steps"]
 #: Nodes on each panel of the label and of the first step, by resolution, and their least weight.
 _ORDERS, _PRUNED = (4, 5, 6, 8, 10), 1e-8
 _RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
+#: Size of functions of the samples whose products are exact, for few types and for many.
+_FACTORS = (0.1, 0.3)
 
 
 def reused_steps(
@@ -113,10 +114,11 @@ def _at_level(
     shared: dict[str, Any],
 ) -> SpikedFeatures:
     kept = _directions(field)
-    bulk, slope = NeuronCovariance.isotropic(kept.totals, len(kept.overlap)), None
+    bulk, slope, norms = NeuronCovariance.isotropic(kept.totals, len(kept.overlap)), None, None
+    # A continuous second layer fits every function that norms could add.
     few = math.isfinite(problem.init.second_layer.distinct_nonzero)
     if "isotropic bulk" not in simplify:
-        bulk, slope = _covariance(problem, field, kept, rates, level)
+        bulk, slope, norms = _covariance(problem, field, kept, rates, level, few and not simplify)
     pull = None
     if math.isfinite(shared["neurons"]):
         pull = _pull(problem, field, kept.totals, rates, slope)
@@ -125,7 +127,7 @@ def _at_level(
         overlap=kept.overlap,
         probabilities=field.probabilities,
         bulk=bulk,
-        norms=_norms(problem, shared["neurons"], kept) if few and not simplify else None,
+        norms=norms,
         pull=pull,
         second_layer=field.values,
         step_directions=kept.first[None],
@@ -154,76 +156,79 @@ def _pull(
 
 
 def _covariance(
-    problem: Problem, field: Field, kept: _Kept, rates: tuple[float, float], level: int
-) -> tuple[NeuronCovariance, FloatArray]:
-    """Σ_A from the batch, and E[ζ_Aζ_A'] over its samples."""
-    alpha, sigma = problem.steps[0].samples, moments(problem.activation)
+    problem: Problem,
+    field: Field,
+    kept: _Kept,
+    rates: tuple[float, float],
+    level: int,
+    few: bool,
+) -> tuple[NeuronCovariance, FloatArray, Norms | None]:
+    """Σ_A from the batch, E[ζ_Aζ_A'] over its samples, and the norms of few types."""
+    alpha, values = problem.steps[0].samples, field.values
     law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[level])
-    values, probabilities = field.values, field.probabilities
-    response, r = respond(problem.activation, law, values, probabilities, rates[0], True)
-    first, second = ((rate * values)[:, None, None] for rate in rates)
-    y, zeta = law.label, response.slope
-    linear = first * y * 2 * sigma.quadratic + second * r * response.tilt  # E[gθ]
-    spread = first**2 * y**2 * sigma.derivative_variance
-    spread = spread + 2 * first * second * y * r * (response.echo - sigma.linear * zeta)
-    spread = spread + second**2 * r**2 * (response.slope_square - zeta**2)
-    added = 2 * linear + spread / alpha
-    lean = first * sigma.linear * y + second * r * zeta
-    sums = np.tensordot(kept.combination.T, np.broadcast_to(lean, added.shape), axes=1)
-    nodes = np.abs(law.mass) > _PRUNED
-    scale = law.mass[nodes].sum()
-    weights, along, square = (part[nodes] / scale for part in (law.mass, law.along[0], law.square))
-    mixing, functions = few_functions(added[:, nodes], np.abs(weights), _RESOLVED[level])
-    sums = sums[:, nodes]
-    mean = functions @ weights
-    within = (functions * weights) @ functions.T / alpha + np.outer(mean, mean)
+    response, r = respond(problem.activation, law, values, field.probabilities, rates[0], True)
+    samples = Samples.of(law, r, _PRUNED)
+    zeta = samples.take(response.slope)
+    linear = rates[0] * moments(problem.activation).linear
+    lean = values[:, None] * (linear * samples.label + rates[1] * samples.residual * zeta)
+    parts = products(problem.activation, samples, response, values, rates)
+    exact = _FACTORS[math.isinf(problem.init.second_layer.distinct_nonzero)]
+    factors, shares, squares, added = with_factors(parts, field.probabilities, samples, exact)
+    mixing, functions = few_functions(added, np.abs(samples.weights), _RESOLVED[level])
+    vectors, place = [kept.combination.T @ lean], [0] * len(kept.overlap)
+    norms = None
+    if few:
+        norms = reused_norms(problem.activation, samples, values, rates, kept.totals)
+        vectors += [norms.linear + norms.own] + [norms.linear] * len(factors)
+        place += [c for c in range(1 + len(factors)) for _ in values]
+    stacked = np.concatenate([*vectors, np.zeros((1, len(samples.weights)))])
+    carry, sums = samples.conditioned(stacked)
+    carry[-1, 0] = 1.0
+    first, second = samples.coordinates()
     batch = Batch(
         samples=np.array(alpha),
-        weights=weights,
-        first=along[None],
-        second=square[None, None],
+        weights=samples.weights,
+        first=first,
+        second=second,
         linear=functions,
-        factors=np.zeros((0, len(weights))),
+        factors=factors,
     )
-    vectors = [sums, np.zeros((1, len(weights)))]
-    if math.isfinite(problem.init.second_layer.distinct_nonzero):
-        vectors.insert(1, _bent(problem, law, values, rates, r)[:, nodes])
-    stacked = np.concatenate(vectors)
-    count = len(stacked)
-    stage = Stage(
-        frame=np.ones((1, 1)),
-        carry=np.eye(count)[:, -1:],
-        sums=stacked,
-        place=(0,) * count,
-    )
-    frame = _frame(kept.overlap, sums @ along, (sums * weights) @ sums.T / alpha)
-    rank = len(sums)
+    count, rank = len(stacked), len(kept.overlap)
+    gram = gram_of_batch(functions, factors, samples.weights, alpha)
+    others = np.concatenate([mixing, squares], axis=1)
+    own = carry[:rank] + sums[:rank] @ first.T  # on the teacher, and on b beside it
+    beside = (sums[:rank] * samples.weights) @ sums[:rank].T / alpha
+    frame = _frame(kept.overlap, own[:, 0], beside + np.outer(own[:, 1], own[:, 1]))
     special = np.zeros((count, count))
     special[: rank + 1, :rank], special[: rank + 1, -1] = frame[:, :rank], frame[:, rank]
     special[np.arange(rank + 1, count), np.arange(rank, count - 1)] = 1.0
     covariance = NeuronCovariance(
         shares=np.ones(1),
         diagonal=np.ones((1, 1)),
-        coefficients=np.concatenate([(kept.totals - mixing @ mean)[:, None], mixing], axis=1),
-        external=np.ones((1, 1, 1)),
+        coefficients=np.column_stack([kept.totals - others @ gram[0, 1:], others]),
+        external=np.eye(2)[:, None],
         special=special,
-        gram=gram_of([(within, mean)]),
+        gram=gram,
         batches=(batch,),
-        stages=(stage,),
+        stages=(Stage(frame=np.eye(2), carry=carry, sums=sums, place=(*place, 0)),),
     )
-    return covariance, np.einsum("tyv,syv,yv->ts", zeta, zeta, law.mass)
+    slope = (zeta * samples.weights) @ zeta.T
+    if norms is None:
+        return covariance, slope, None
+    stretch = samples.inner(norms.stretch, lean) @ kept.combination
+    gaussian = problem.init.weights == "gaussian"
+    return covariance, slope, _norms(norms, stretch, shares, covariance, gaussian)
 
 
-def _frame(overlap: FloatArray, seen: FloatArray, noise: FloatArray) -> FloatArray:
+def _frame(overlap: FloatArray, seen: FloatArray, beside: FloatArray) -> FloatArray:
     """Spikes and teacher's remainder as combinations of sums over the batch and the teacher.
 
-    The sums have the overlaps ``seen`` with the teacher and, beside it, the Gram matrix ``noise``;
-    on a batch that is used twice spikes have another one, I − γγᵀ, as samples enter each other's
-    weights. So the sums are turned and scaled beside the teacher.
+    The sums have the overlaps ``seen`` with the teacher and, beside it, the Gram matrix ``beside``:
+    those of the spikes, γ and I − γγᵀ, but for the error of the quadrature, which is taken out.
     """
     rank = len(overlap)
     rest = np.eye(rank) - np.outer(overlap, overlap)
-    turned = _root(rest) @ np.linalg.pinv(_root(noise), rcond=1e-9)
+    turned = _root(rest) @ np.linalg.pinv(_root(beside), rcond=1e-9)
     frame = np.zeros((rank + 1, rank + 1))
     frame[:rank, :rank], frame[:rank, rank] = turned, overlap - turned @ seen
     remainder = math.sqrt(max(1.0 - float(overlap @ overlap), 0.0))
@@ -239,38 +244,25 @@ def _root(matrix: FloatArray) -> FloatArray:
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
-def _bent(
-    problem: Problem,
-    law: SampleLaw,
-    values: FloatArray,
-    rates: tuple[float, float],
-    r: FloatArray,
-) -> FloatArray:
-    """What the norms of neurons go with: b̂, and for each type Σ_i r_iE[(z² − 1)σ'(h)]x_i, (1 +
-    T, Y, V).
-    """
-    found = smoothed_slope(problem.activation, law, rates[0] * values)
-    second = 2 * (rates[1] * values)[:, None, None] * r * 2 * found.quadratic[:, None]
-    first = np.broadcast_to(law.label / math.sqrt(law.norm_squared), r.shape)
-    return np.concatenate([first[None], second])
-
-
-def _norms(problem: Problem, neurons: float, kept: _Kept) -> Norms:
-    """Fluctuations of the norms: those of two steps on fresh batches, with weights of this one."""
-    fresh = problem.replace({"steps": [replace(step, batch="fresh") for step in problem.steps]})
-    _, states = trained_by(fresh, neurons, 1)
-    trained = states[-1]
-    rank, types = len(kept.overlap), len(trained.values)
-    found = trained.fluctuations
-    loadings = np.zeros((len(found), types, rank + 2 + types))
-    stretch = np.zeros((len(found), types, rank))
-    for c, one in enumerate(found):
-        stretch[c, :, : min(rank, one.stretch.shape[1])] = one.stretch[:, :rank]
-        loadings[c, :, rank + 1] = one.loadings[:, 0]
-        loadings[c, :, rank + 2 :] = one.loadings[:, -types:]
+def _norms(
+    found: ReusedNorms,
+    stretch: FloatArray,
+    shares: FloatArray,
+    bulk: NeuronCovariance,
+    gaussian: bool,
+) -> Norms:
+    """One fluctuation of the norms, and for Gaussian weights that of the initial ones."""
+    types, rank = stretch.shape
+    loadings = np.zeros((2, types, bulk.frame))
+    for c, share in enumerate([np.ones(types), *shares.T]):
+        start = rank + 1 + c * types
+        loadings[0, :, start : start + types] = np.diag(share)
+    spread = np.maximum(2 * (bulk.modes**2).sum(axis=1) + found.spread, 0.0)
+    if not gaussian:
+        return Norms(spread[None], loadings[:1])
     return Norms(
-        np.stack([one.spread for one in found]),
+        np.stack([spread, np.full(types, 2.0)]),
         loadings,
-        growth=np.stack([one.growth for one in found]),
-        stretch=stretch,
+        growth=np.stack([np.ones(types), found.growth]),
+        stretch=np.stack([np.zeros_like(stretch), stretch]),
     )

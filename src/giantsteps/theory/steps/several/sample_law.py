@@ -1,4 +1,4 @@
-r"""The law of one sample as the second step sees it: its label, its teacher, its first step.
+r"""The law of one sample, its label and teacher, as the second step sees it (theory §7).
 
 A sample has the teacher coordinates u ~ N(0, I_R), the label y = g*(u) + ε, and the projection
 v = ⟨x, b⟩ on the direction of the first step, computed without this sample:

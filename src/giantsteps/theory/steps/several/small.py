@@ -1,4 +1,4 @@
-r"""Any number of small steps (exponent 0): they add up to one.
+r"""Any number of small steps (exponent 0): they add up to one (theory §7).
 
 A step with η = Θ(1) moves a neuron by O(N^{-1/2}), the output f by O(N^{-1/2}) and the slopes
 σ'(XW) by no more. So the residual stays y and every gradient is that of the initial weights,
@@ -39,8 +39,6 @@ from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.several.batches import batches, first_batch_alignment
 from giantsteps.theory.steps.teacher import teacher_moments
 from giantsteps.types import FloatArray
-
-__all__ = ["many_small_steps", "small_steps_spike"]
 
 
 @dataclass

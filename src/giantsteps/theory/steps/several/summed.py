@@ -14,8 +14,6 @@ from giantsteps.theory.steps.several.batches import first_batch_alignment, summe
 from giantsteps.theory.steps.several.small import small_steps_spike
 from giantsteps.theory.steps.small import small_errors, untrained_risk
 
-__all__ = ["risk", "weights"]
-
 
 def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """The limit of one step with the sum of the rates."""

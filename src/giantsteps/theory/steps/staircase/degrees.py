@@ -24,8 +24,6 @@ from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import first_step
 
-__all__ = ["MAX_LEVEL", "NO_COEFFICIENT", "NO_STEP", "NO_VALUE", "nonzero", "spike_degrees"]
-
 #: Highest degree that is told apart; beyond it the exponent is within 0.005 of 1/2.
 MAX_LEVEL = 100
 #: A coefficient √k! c_k smaller than this, relative to the norm of the function, is zero.

@@ -16,8 +16,6 @@ from giantsteps.theory.steps.small import (
 from giantsteps.theory.steps.staircase.risk import loss_staircase, prices
 from giantsteps.types import FloatArray
 
-__all__ = ["prices_of", "small_step", "staircase"]
-
 
 def prices_of(problem: Problem) -> tuple[float, float, float]:
     """λ/κ, w and w₀ of one problem."""

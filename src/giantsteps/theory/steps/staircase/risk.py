@@ -37,17 +37,6 @@ from giantsteps.theory.steps.small import (
 from giantsteps.theory.steps.staircase.degrees import spike_degrees
 from giantsteps.types import FloatArray as Array
 
-__all__ = [
-    "Prices",
-    "lengthening_of",
-    "loss_staircase",
-    "prices",
-    "regressors",
-    "risk",
-    "staircase_errors",
-    "unpenalised",
-]
-
 
 def lengthening_of(problem: Problem) -> float:
     r"""κ₀, the squared length that the noise of the gradient adds to a neuron, in units of its
@@ -163,9 +152,7 @@ def staircase_errors(problems: Sequence[Problem], *, lengthening: bool = True) -
     objective, slope = np.array([(fit.objective, fit.slope) for fit in fits]).reshape(-1, 2).T
     by_degree = np.array([fit.by_degree for fit in fits]).reshape(-1, DEGREES)
     noisy = (objective - kappa * slope) / (1 - df2)
-    # Without penalty the error diverges at n = N, whatever the steps.
-    noisy = np.where((f.penalty == 0) & (np.abs(f.samples - f.width) < 1e-12), np.inf, noisy)
-    train = shrinkage(f, kappa) ** 2 * np.where(np.isinf(noisy), 0.0, noisy)
+    train = shrinkage(f, kappa) ** 2 * noisy
     error = np.maximum(residual, 1e-14)
     wrong = [
         _wrong_sign(problem, fit, test)

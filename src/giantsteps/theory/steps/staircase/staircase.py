@@ -1,4 +1,4 @@
-"""``theory.staircase``: how many polynomial spikes a step grows, how large, and what they teach."""
+"""``theory.staircase``: how many polynomial spikes a step grows, and how large (theory §6)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from giantsteps.theory.steps.kinds import Kind, kind_of, staircase_level
 from giantsteps.theory.steps.staircase.degrees import nonzero, spike_degrees
 from giantsteps.theory.steps.staircase.risk import lengthening_of, regressors
 
-__all__ = ["Staircase", "StaircaseSpike", "staircase", "staircase_exponents"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class StaircaseSpike:
@@ -31,21 +29,6 @@ class StaircaseSpike:
         c_k of the activation.
     exponent : float
         The singular value of Φ grows as N^exponent: 1/2 − k(1/2 − e).
-
-    References
-    ----------
-    theory §6; moniri2023.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> problem = gs.Problem(activation="relu", teacher="sin", width=1.0,
-    ...                      steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.3)])
-    >>> spikes = staircase(problem).spikes
-    >>> isinstance(spikes[0], StaircaseSpike)
-    True
-    >>> [(spike.degree, round(spike.coefficient, 4), round(spike.exponent, 2)) for spike in spikes]
-    [(0, 0.3989, 0.5), (1, 0.5, 0.3), (2, 0.1995, 0.1)]
     """
 
     degree: int
@@ -77,21 +60,6 @@ class Staircase:
 
     The errors have one limit at this exponent unless there is a ``marginal`` spike; then they
     have a limit on either side, that of the degrees ``below`` and that of the degrees ``above``.
-
-    References
-    ----------
-    theory §6; moniri2023.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> problem = gs.Problem(activation=gs.centered("relu"), teacher="sin", width=1.0,
-    ...                      steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.25)])
-    >>> answer = staircase(problem)
-    >>> isinstance(answer, Staircase), answer.level, answer.boundary
-    (True, 2, True)
-    >>> answer.below, answer.above, answer.marginal.degree
-    ((1,), (1, 2), 2)
     """
 
     problem: Problem

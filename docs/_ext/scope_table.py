@@ -12,8 +12,6 @@ from giantsteps.theory.scope.rule import Absent, Rule
 from giantsteps.theory.scope.table import RULES, rule_of
 from giantsteps.theory.steps.kinds import Kind
 
-__all__ = ["scope_table"]
-
 #: One problem for each row and column: exponents of the steps, …
 _EXPONENTS: dict[Kind, tuple[float, ...]] = {
     Kind.UNTRAINED: (),
@@ -53,19 +51,6 @@ def scope_table() -> str:
     layer, in the limit and at a given d, for activations that are odd, centred, or neither. A cell
     is exact, ≈ (an approximation) or –, with the section of docs/theory; below, in words, what an
     answer needs, what it takes to be exact, and why there is none.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> table = scope_table()
-    >>> table.splitlines()[0]
-    '## theory.weights'
-    >>> row = next(line for line in table.splitlines() if line.startswith("| no step"))
-    >>> row.replace("\N{NO-BREAK SPACE}", " ").split(" | ")[:4]
-    ['| no step', 'any', 'exact §1', 'exact §1']
     """
     return "\n".join(line for question in RULES for line in _section(question)) + "\n"
 

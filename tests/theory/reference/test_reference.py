@@ -1,4 +1,4 @@
-"""The solver against the equations as they are written (`giantsteps.theory.solver.reference`)."""
+"""The solver against the equations as they are written (`equations.py`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.theory.solver import reference
 from giantsteps.theory.steps.one import neuron_law
+
+from . import equations as reference
 
 BENT = "tanh(x) + 0.4*(tanh(x)**2 - 0.39429449039746)"
 TWO = gs.Vocabulary([0.5, 1.5], [0.5, 0.5])

@@ -1,0 +1,75 @@
+"""How the equations behind an answer were solved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from giantsteps.answers._leaves import Leaf, Record, as_leaf
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Solution(Record):
+    """How a system of equations was solved.
+
+    Attributes
+    ----------
+    status : str
+        ``"converged"``, ``"closed form"``, …
+    residual : float or ndarray
+        What is left of the equations; over a grid one number per cell, or one for all.
+    iterations : float or ndarray
+        Rounds of the solver, of the shape of ``residual``.
+    error : float or ndarray
+        Estimate of the relative error of the answer itself: of its quadratures (by a second
+        resolution), its linear systems and what was truncated. NaN where there is none.
+
+    Examples
+    --------
+    >>> import giantsteps as gs
+    >>> from giantsteps import theory
+    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=4, rate=1, exponent=0.5)],
+    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
+    >>> solution = theory.risk(problem).solution
+    >>> isinstance(solution, Solution), solution.status, solution.residual < 1e-8
+    (True, 'converged', True)
+    """
+
+    status: str
+    residual: Leaf = 0.0
+    iterations: Leaf = 0.0
+    error: Leaf = np.nan
+
+    def __post_init__(self) -> None:
+        names = ("residual", "iterations", "error")
+        values = np.broadcast_arrays(*(np.asarray(getattr(self, n), dtype=float) for n in names))
+        for name, value in zip(names, values, strict=True):
+            object.__setattr__(self, name, as_leaf(value, value.shape, name))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the leaves, ``()`` for one number."""
+        return np.shape(self.residual)
+
+
+def union(groups: Any) -> tuple[str, ...]:
+    """Every entry once, in the order first seen."""
+    return tuple(dict.fromkeys(entry for group in groups for entry in group))
+
+
+def stack_solutions(
+    shape: tuple[int, ...], solutions: Sequence[Solution | None]
+) -> Solution | None:
+    known = [solution for solution in solutions if solution is not None]
+    if len(known) < len(solutions) or not known:
+        return None
+    return Solution(
+        status=", ".join(union([solution.status] for solution in known)),
+        residual=np.reshape([solution.residual for solution in known], shape),
+        iterations=np.reshape([solution.iterations for solution in known], shape),
+        error=np.reshape([solution.error for solution in known], shape),
+    )

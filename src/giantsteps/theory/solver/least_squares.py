@@ -1,0 +1,95 @@
+"""Penalised least squares over functions of the spike coordinates, to all digits (theory §5c)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from giantsteps.errors import NotConverged
+from giantsteps.theory.solver.packing import product, solve, transposed
+from giantsteps.types import Array
+
+#: Functions of the spike below this, relative to the largest, are rounding: without penalty (N = ∞)
+#: a fit would use their noise. Weaker regressors are felt from N > 1e18 on.
+_RESOLVED = 1e-9
+#: Power of the penalised functions up to which normal equations keep all digits.
+_NORMAL = 1e7
+
+
+def triangular(precision: Array) -> Array:
+    """The Cholesky factor of the penalty of the types."""
+    try:
+        return np.linalg.cholesky(precision)
+    except np.linalg.LinAlgError:
+        lowest = float(np.linalg.eigvalsh(precision).min())
+        raise NotConverged(
+            "the pull of the initial output, which at these rates is more than a correction",
+            abs(lowest),
+            1,
+            "smaller rates, a larger d, or the limit",
+        ) from None
+
+
+def square_root(covariance: Array) -> Array:
+    """F with FFᵀ = covariance: triangular, or where it is singular by eigenvectors of the
+    correlations.
+    """
+    diagonal = np.einsum("bii->bi", covariance)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    matrix = covariance / (scale[:, :, None] * scale[:, None])
+    try:
+        return np.asarray(scale[:, :, None] * np.linalg.cholesky(matrix))
+    except np.linalg.LinAlgError:
+        if len(matrix) > 1:  # no cell sees its neighbours
+            return np.concatenate([square_root(one[None]) for one in covariance])
+    values, vectors = np.linalg.eigh(matrix)
+    return np.asarray(scale[:, :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None])
+
+
+def span(functions: Array, weights: Array) -> Array:
+    """Orthonormal functions that span those given, without what is rounding."""
+    root = np.sqrt(weights)
+    size = np.sqrt(((functions * root) ** 2).sum(axis=-1, keepdims=True))
+    scaled = functions / np.where(size > 0, size, 1.0)
+    left, values, right = np.linalg.svd(scaled * root, full_matrices=False)
+    kept = values > _RESOLVED * values[:, :1]
+    # At points without weight by the combination that makes them, elsewhere to the last digits.
+    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+    combined = product(transposed(left * inverse[:, None]), scaled)
+    exact = right / np.where(weights > 0, root, 1.0)
+    return np.asarray(np.where(weights > 0, np.where(kept[:, :, None], exact, 0.0), combined))
+
+
+def fitted(penalised: Array, free: Array, target: Array, root: Array) -> Array:
+    """The fit of the target, weights root², on functions with unit penalty and on free ones."""
+    scaled, wanted = penalised * root[:, None], target * root
+    power = (scaled * scaled).sum(axis=(1, 2)).max()
+    if free.shape[1] == 0 and power < _NORMAL:
+        matrix = product(scaled, transposed(scaled)) + np.eye(scaled.shape[1])
+        factor = np.linalg.inv(np.linalg.cholesky(matrix))
+        coefficients = np.zeros((*scaled.shape[:2], 1))
+        for _ in range(2):  # the second round removes what the normal equations have lost
+            rest = wanted[:, :, None] - product(transposed(scaled), coefficients)
+            right = product(scaled, rest) - coefficients
+            coefficients = coefficients + product(transposed(factor), product(factor, right))
+        return product(transposed(coefficients), penalised)[:, 0]
+    return _by_rotations(penalised, free, target, root)
+
+
+def _by_rotations(penalised: Array, free: Array, target: Array, root: Array) -> Array:
+    """The same without forming products of functions, which lose half of the digits."""
+    cells, count, nodes = penalised.shape
+    functions = np.concatenate([penalised, free], axis=1)
+    rows = np.zeros((cells, nodes + count, functions.shape[1] + 1))
+    rows[:, :nodes, :-1] = transposed(functions * root[:, None])
+    rows[:, :nodes, -1] = target * root
+    rows[:, nodes:, :count] = np.eye(count)
+    # A column of zeros stands for a function that is not there.
+    scale = np.sqrt((rows[:, :, :-1] ** 2).sum(axis=1))
+    empty = scale == 0
+    scale = np.where(empty, 1.0, scale)
+    rows[:, :, :-1] /= scale[:, None]
+    triangle = np.asarray(np.linalg.qr(rows, mode="r"))
+    square, right = triangle[:, : functions.shape[1], :-1], triangle[:, : functions.shape[1], -1]
+    square = square + empty[:, :, None] * np.eye(square.shape[1])
+    coefficients = solve(square, np.where(empty, 0.0, right)) / scale
+    return product(coefficients[:, None], functions)[:, 0]

@@ -1,0 +1,139 @@
+"""Sums over the neurons as the ridge penalty sees them (theory §5c)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from giantsteps.theory.solver.packing import product, symmetric, transposed
+from giantsteps.theory.solver.special import Forms
+from giantsteps.theory.solver.state import State
+from giantsteps.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    r"""Sums over the neurons as the ridge penalty sees them (theory §5c).
+
+    The readout acts through m_t = N^{-1/2}Σ_j a_j, q_t = N^{-1/2}Σ_j a_jw_j and
+    l_t = N^{-1/2}Σ_j a_jL_j over the neurons of a type, L_j how far the squared norm of a neuron is
+    from that of its type. Given the bulk, χ = Uᵀ⟨q, spikes⟩, the same along the teacher's remainder
+    B, and l are Gaussian under the penalty, with covariances that are Schur complements of the
+    forms S_ab = f_aᵀ𝒢f_b on the special vectors:
+
+    .. math:: 𝒴_{χχ} = S_{ss}^{-1} - X,\quad 𝒴_{χB} = -S_{ss}^{-1}S_{sB}X,\quad
+              𝒴_{BB} = X - X(S_{BB} - S_{Bs}S_{ss}^{-1}S_{sB})X,
+    .. math:: 𝒴_{χl} = S_{ss}^{-1}(SL)_s,\quad
+              𝒴_{Bl} = X\bigl((SL)_B - S_{Bs}S_{ss}^{-1}(SL)_s\bigr),\quad
+              𝒴_{ll} = pv - L^⊤SL + (SL)_s^⊤S_{ss}^{-1}(SL)_s,
+
+    with L_{at} = p_t ℓ_{ta} u_t.
+    """
+
+    state: State
+
+    @cached_property
+    def forms(self) -> Forms:
+        """Forms of the special vectors."""
+        return Forms(self.state.dyson)
+
+    @property
+    def _spikes(self) -> int:
+        """Columns of the spikes: r R."""
+        return self.state.equations.system.rank * self.state.equations.rank
+
+    @cached_property
+    def _flat(self) -> Array:
+        """S of shape (B, FR, FR)."""
+        values = self.forms.values
+        size = values.shape[1] * values.shape[2]
+        return values.reshape(len(values), size, size)
+
+    @cached_property
+    def loads(self) -> Array:
+        """L of shape (B, FR, CT), or (B, FR, 0) where norms do not vary."""
+        equations = self.state.equations
+        loadings = equations.system.loadings
+        mixing = np.tile(equations.mixing, (1, self.fluctuations, 1))
+        loads = self.strengths[:, :, None, None] * loadings[:, :, :, None] * mixing[:, :, None]
+        shape = (*loads.shape[:2], loads.shape[2] * loads.shape[3])
+        return np.ascontiguousarray(transposed(loads.reshape(shape)))
+
+    @property
+    def fluctuations(self) -> int:
+        """C, how many independent fluctuations the norms of each type have."""
+        system = self.state.equations.system
+        return int(system.spread.shape[1] // system.probabilities.shape[1])
+
+    @cached_property
+    def strengths(self) -> Array:
+        """p_t of the type of each fluctuation, shape (B, CT)."""
+        return np.tile(self.state.strength, (1, self.fluctuations))
+
+    @cached_property
+    def _solved(self) -> tuple[Array, Array, Array]:
+        """S_ss⁻¹, S_ss⁻¹S_sB and S_ss⁻¹(SL)_s."""
+        s, rank = self._spikes, self.state.equations.rank
+        flat = np.ascontiguousarray(self._flat[:, :s, :s])
+        inner = symmetric(np.linalg.inv(flat))
+        teacher = product(inner, self._flat[:, :s, s : s + rank])
+        return inner, teacher, product(inner, self.carried[:, :s])
+
+    @cached_property
+    def carried(self) -> Array:
+        """SL of shape (B, FR, T)."""
+        return product(self._flat, self.loads)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """𝒴 of (χ, l), shape (B, rR + T, rR + T)."""
+        inner, _, norms = self._solved
+        s, count = self._spikes, self.state.equations.system.rank
+        first = inner - _lifted(self.state.x, count)
+        vary = self.strengths * self.state.equations.system.spread
+        last = vary[:, :, None] * np.eye(vary.shape[1])
+        last = last - product(transposed(self.loads), self.carried)
+        last = last + product(transposed(self.carried[:, :s]), norms)
+        return symmetric(np.block([[first, norms], [transposed(norms), last]]))
+
+    @cached_property
+    def with_teacher(self) -> Array:
+        """𝒴 between (χ, l) and B, shape (B, rR + T, R)."""
+        _, teacher, norms = self._solved
+        s, rank, x = self._spikes, self.state.equations.rank, self.state.x
+        rest = transposed(self.carried[:, s : s + rank])
+        rest = rest - product(transposed(norms), self._flat[:, :s, s : s + rank])
+        return np.concatenate([-product(teacher, x), product(rest, x)], axis=1)
+
+    @cached_property
+    def of_teacher(self) -> Array:
+        """𝒴_BB of shape (B, R, R)."""
+        s, rank, x = self._spikes, self.state.equations.rank, self.state.x
+        block = slice(s, s + rank)
+        rest = self._flat[:, block, block] - product(
+            transposed(np.ascontiguousarray(self._flat[:, :s, block])), self._solved[1]
+        )
+        return symmetric(x - product(product(x, rest), x))
+
+    @cached_property
+    def precision(self) -> Array:
+        """N times the precision of m: (πτ)⁻¹ and the pull of the initial output, (B, T, T)."""
+        state, system = self.state, self.state.equations.system
+        plain = np.eye(system.probabilities.shape[1]) / (system.probabilities * state.tau)[:, None]
+        if not np.any(system.pull):
+            return plain
+        mixing = state.equations.mixing
+        for c in range(system.pull.shape[1]):
+            trace = state.dyson.traces[:, 1 + c]
+            seen = product(product(mixing, trace), transposed(mixing))
+            plain = plain + system.pull[:, c] * symmetric(seen)
+        return plain
+
+
+def _lifted(matrix: Array, count: int) -> Array:
+    """I ⊗ matrix."""
+    cells, rank, _ = matrix.shape
+    blocks = np.eye(count)[None, :, None, :, None] * matrix[:, None, :, None, :]
+    return blocks.reshape(cells, count * rank, count * rank)

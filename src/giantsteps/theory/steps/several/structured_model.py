@@ -1,0 +1,264 @@
+"""The equivalent model after several fresh steps on inputs with a covariance (theory §10)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from giantsteps.problem import Problem
+from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.norms import Norms
+from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.solver.bulk import Batch, Stage
+from giantsteps.theory.steps.first import link_of
+from giantsteps.theory.steps.one import SPECTRA, tails_of
+from giantsteps.theory.steps.several.model import few_functions
+from giantsteps.theory.steps.several.structured import Resolved, resolved_steps
+from giantsteps.theory.steps.structured import Spectrum, spectrum_of
+from giantsteps.types import FloatArray
+
+__all__ = ["structured_stages"]
+
+#: Functions of a batch that are kept, relative to the largest, by resolution; functions of λ.
+_RESOLVED, _DIAGONAL = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4), 1e-6
+
+
+def structured_stages(
+    problem: Problem,
+    d: int | None,
+    others: Sequence[Mapping[str, Any]],
+    *,
+    simplify: tuple[str, ...] = (),
+    level: int = USUAL,
+) -> list[SpikedFeatures]:
+    """The equivalent models after the last steps, one for each of ``others``, from one recursion.
+
+    ``others`` are further fields of each model, as for `stages_of_steps`.
+    """
+    neurons = math.inf if d is None else float(problem.at(d).neurons)
+    sized = problem if d is None else problem.realised(d)
+    spectrum = spectrum_of(sized, d)
+    continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
+    shared: dict[str, Any] = {
+        "activation": sized.activation,
+        "teacher": link_of(sized),
+        "noise_variance": sized.noise_variance,
+        "width": sized.width,
+        "neurons": neurons,
+        "problem": problem,
+        "levels": (0, 2) if continuous else (0, 3),
+    }
+    norms = not simplify and not continuous
+
+    @lru_cache(maxsize=8)
+    def states(level: int) -> list[Resolved]:
+        return resolved_steps(sized, spectrum, neurons, level, norms)
+
+    @lru_cache(maxsize=1)
+    def cut() -> list[Resolved]:
+        tails = tails_of(sized, d, neurons)
+        return resolved_steps(sized, spectrum, neurons, SPECTRA, norms, tails)
+
+    def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
+        def built(states: list[Resolved], level: int) -> SpikedFeatures:
+            last = states[number]
+            before = states[number - 1] if len(last.passed) > 1 else None
+            given = {**shared, **fields}
+            return _model(last, before, spectrum, simplify, given, _RESOLVED[level])
+
+        @lru_cache(maxsize=8)
+        def finer(level: int) -> SpikedFeatures:
+            return built(states(level), level)
+
+        def bounded() -> SpikedFeatures:
+            return built(cut(), SPECTRA)
+
+        return replace(finer(min(level, 1)), finer=finer, bounded=bounded)
+
+    return [stage(number - len(others), fields) for number, fields in enumerate(others)]
+
+
+def _model(
+    state: Resolved,
+    before: Resolved | None,
+    spectrum: Spectrum,
+    simplify: tuple[str, ...],
+    shared: dict[str, Any],
+    tolerance: float,
+) -> SpikedFeatures:
+    trained, rank = state.trained, state.trained.rank
+    if "isotropic bulk" in simplify:
+        bulk = NeuronCovariance.isotropic(trained.totals, rank)
+    else:
+        bulk = _covariance(state, before, spectrum, tolerance)
+    norms = None
+    if trained.fluctuations and not simplify:
+        found = trained.fluctuations
+        loadings = np.zeros((len(found), len(trained.values), bulk.frame))
+        for c, one in enumerate(found):
+            loadings[c, :, rank + 1 : rank + 1 + one.loadings.shape[1]] = one.loadings
+        norms = Norms(
+            np.stack([one.spread for one in found]),
+            loadings,
+            growth=np.stack([one.growth for one in found]),
+            stretch=np.stack([one.stretch for one in found]),
+        )
+    own = (spectrum.values[:, None] * state.frame**2).sum(axis=(1, 2))
+    return SpikedFeatures(
+        spikes=trained.spikes,
+        overlap=trained.overlap,
+        probabilities=trained.probabilities,
+        bulk=bulk,
+        norms=norms,
+        pull=None if math.isinf(shared["neurons"]) or simplify else _pull(state, spectrum),
+        own_variances=None if simplify else own,
+        second_layer=trained.values,
+        step_directions=trained.steps,
+        **shared,
+    )
+
+
+def _powers(spectrum: Spectrum) -> FloatArray:
+    """Operators 1, λ and λ² that the pull of the output acts through, (3, I)."""
+    return np.stack([spectrum.values**power for power in (0.0, 1.0, 2.0)])
+
+
+def _pull(state: Resolved, spectrum: Spectrum) -> FloatArray:
+    """What multiplies traces with these powers in the penalty of m, fitted to J(ι)c(ι)J(ι)ᵀ."""
+    c, memory = (state.along / spectrum.values).T, state.memory  # (I, T), (I, T, T)
+    kept = np.einsum("its,is,ius->itu", memory, c, memory)
+    root = np.sqrt(state.trained.probabilities)
+    change = (kept - c[:, :, None] * np.eye(c.shape[1])) / np.outer(root, root)
+    weight = np.sqrt(spectrum.shares * spectrum.values)[:, None]
+    powers = _powers(spectrum).T[:, : len(np.unique(spectrum.values))]
+    fit = np.linalg.lstsq(weight * powers, weight * change.reshape(len(c), -1), rcond=None)[0]
+    found = np.zeros((3, *change.shape[1:]))
+    found[: powers.shape[1]] = fit.reshape(-1, *change.shape[1:])
+    return found
+
+
+def _covariance(
+    state: Resolved, before: Resolved | None, spectrum: Spectrum, tolerance: float
+) -> NeuronCovariance:
+    """Σ_A: what every batch adds, and the rest of c_A(ι), which is diagonal.
+
+    Vectors before the last batch are given by their coordinates in the eigenspaces; the last batch
+    makes the spikes of its own samples.
+    """
+    values, p, types = spectrum.values, spectrum.power, len(state.trained.values)
+    scales, root = values ** (1 - 2 * p), np.sqrt(values)
+    rank = state.trained.rank
+    parts = [
+        few_functions(one.multiplier[:, None] * one.added, np.abs(one.weights), tolerance)
+        for one in state.passed
+    ]
+    averages = [functions @ one.weights for one, (_, functions) in zip(state.passed, parts)]
+    rest = state.along / values
+    for (mixing, _), average in zip(parts, averages):
+        rest = rest - np.multiply.outer(mixing @ average, scales)
+    mixed, functions = few_functions(rest, spectrum.shares + 1e-12, _DIAGONAL)
+    diagonal = np.concatenate([_powers(spectrum), functions])
+    coefficients = [np.zeros((types, 3)), mixed, *(mixing for mixing, _ in parts)]
+    # Vectors: frames of all batches, then spikes and norms before the last one, the teacher.
+    width = state.frame.shape[2]
+    frames = [_padded(one.frame, width) * values[:, None] ** (0.5 - p) for one in state.passed]
+    spikes = np.zeros((0, len(values), width))
+    others = spikes
+    if before is not None:
+        spikes = _padded(before.frame[:-1], width) / root[:, None]
+        others = _padded(before.others, width) / root[:, None]
+    teacher = np.zeros((1, len(values), width))
+    teacher[0, :, 0] = np.sqrt(spectrum.teacher) / root
+    external = np.concatenate([*frames, spikes, others, teacher])
+    starts = np.cumsum([0, *(len(frame) for frame in frames)])
+    batches, stages = [], []
+    for number, (one, (_, functions)) in enumerate(zip(state.passed, parts)):
+        batches.append(
+            Batch(
+                samples=np.array(one.samples),
+                weights=one.weights,
+                first=one.first,
+                second=one.second,
+                linear=functions,
+                factors=np.zeros((0, len(one.weights))),
+            )
+        )
+        frame = np.zeros((len(one.frame), len(external)))
+        frame[:, starts[number] : starts[number + 1]] = np.eye(len(one.frame))
+        carry, sums = np.eye(len(external)), np.zeros((len(external), len(one.weights)))
+        if number == len(state.passed) - 1:
+            carry, sums = _last(one.carry, one.sums, int(starts[-1]), len(others), rank)
+        stages.append(Stage(frame=frame, carry=carry, sums=sums, place=(0,) * len(carry)))
+    count = len(carry)
+    special = np.zeros((count, count))
+    special[:rank, :rank] = np.eye(rank)
+    beside, overlap = state.trained.remainder, state.trained.overlap
+    inverse = 1.0 / beside if beside > 1e-12 else 0.0
+    special[rank, :rank], special[rank, -1] = -inverse * overlap, inverse
+    special[np.arange(rank + 1, count), np.arange(rank, count - 1)] = 1.0
+    means, gram = _gram(spectrum, diagonal, state, parts)
+    return NeuronCovariance(
+        shares=spectrum.shares,
+        diagonal=diagonal,
+        coefficients=np.concatenate(coefficients, axis=1),
+        external=external,
+        special=special,
+        gram=gram,
+        means=means,
+        inputs=values,
+        scales=scales,
+        batches=tuple(batches),
+        stages=tuple(stages),
+    )
+
+
+def _padded(vectors: FloatArray, width: int) -> FloatArray:
+    return np.pad(vectors, ((0, 0), (0, 0), (0, width - vectors.shape[2])))
+
+
+def _last(
+    carry: FloatArray, sums: FloatArray, start: int, others: int, rank: int
+) -> tuple[FloatArray, FloatArray]:
+    """Vectors after the last batch: spikes, those of norms before, its own, and the teacher."""
+    own, before = len(sums) - rank, carry.shape[1]
+    count = rank + others + own + 1
+    found = np.zeros((count, start + before + others + 1))
+    found[:rank, start : start + before] = carry
+    here = start + before
+    found[np.arange(rank, rank + others), np.arange(here, here + others)] = 1.0
+    found[-1, -1] = 1.0
+    total = np.zeros((count, sums.shape[1]))
+    total[:rank] = sums[:rank]
+    total[rank + others : rank + others + own] = sums[rank:]
+    return found, total
+
+
+def _gram(
+    spectrum: Spectrum,
+    diagonal: FloatArray,
+    state: Resolved,
+    parts: Sequence[tuple[FloatArray, FloatArray]],
+) -> tuple[FloatArray, FloatArray]:
+    """d⁻¹tr ΣΩ and d⁻¹tr ΣΩΣΩ' of diagonal operators and of sums over batches."""
+    values, shares = spectrum.values, spectrum.shares
+    scales = values ** (1 - 2 * spectrum.power)
+    profiles = [*diagonal]
+    own = np.zeros((0, 0))
+    inner = spectrum.mean(2 - 2 * spectrum.power)
+    blocks = [np.zeros((len(diagonal), len(diagonal)))]
+    for one, (_, functions) in zip(state.passed, parts):
+        profiles += [mean * scales for mean in functions @ one.weights]
+        blocks.append((functions * one.weights) @ functions.T / one.samples * inner**2)
+    stacked = np.stack(profiles) * values
+    size = len(stacked)
+    own = np.zeros((size, size))
+    start = 0
+    for block in blocks:
+        own[start : start + len(block), start : start + len(block)] = block
+        start += len(block)
+    return stacked @ shares, (stacked * shares) @ stacked.T + own

@@ -1,0 +1,129 @@
+"""The law of a neuron after some steps, and what it remembers of their batches (theory §7)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from giantsteps.functions import Function
+from giantsteps.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all steps share: the network's activation and the teacher of its labels."""
+
+    activation: Function
+    link: Function
+    noise_variance: float
+
+
+@dataclass(frozen=True, eq=False)
+class Fluctuation:
+    """A quantity that varies between the neurons of a type, by order d^{-1/2} (theory §5b).
+
+    ======  =========  ==========  ===========================================================
+    symbol  attribute  shape       meaning
+    ======  =========  ==========  ===========================================================
+    v       spread     (T,)        d times its variance
+    f       growth     (T,)        what it makes of the squared norm of the bulk
+    e       stretch    (T, r)      and of the lean
+    ℓ       loadings   (T, V)      d times its covariance with the weights, on the vectors that
+                                   are carried along
+    ======  =========  ==========  ===========================================================
+    """
+
+    spread: FloatArray
+    growth: FloatArray
+    stretch: FloatArray
+    loadings: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A batch as the bulk remembers it; nodes stand for samples with the same (k, r).
+
+    ======  =========  ===========  ==========================================================
+    symbol  attribute  shape        meaning
+    ======  =========  ===========  ==========================================================
+    α       samples                 n/d
+    \\       weights    (Y,)
+    κ       first,     (E, Y),      moments of the coordinates on the frame (spikes before the
+            second     (E, E, Y)    step, teacher's remainder)
+    ψ_A     added      (T, Y)       what the batch adds to Σ_A: n⁻¹Σψ_A x xᵀ
+    F       frame      (E, V)       the frame as combinations of the vectors before
+    c       carry      (V', V)      vectors after the step: combinations of those before …
+    a       sums       (V', Y)      … and sums over the batch
+    r'      rank                    spikes after the step
+    ======  =========  ===========  ==========================================================
+    """
+
+    samples: float
+    weights: FloatArray
+    first: FloatArray
+    second: FloatArray
+    added: FloatArray
+    frame: FloatArray
+    carry: FloatArray
+    sums: FloatArray
+    rank: int
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The law of a neuron after some steps.
+
+    Vectors that are carried along: the r spikes, then those that norms go with, last the teacher.
+
+    ======  =============  =========  =====================================================
+    symbol  attribute      shape      meaning
+    ======  =============  =========  =====================================================
+    A, π    values,        (T,)       types
+            probabilities
+    S_A     spikes         (T, r)     leans
+    c_A     totals         (T,)       squared norms of the bulk
+    γ       overlap        (r,)       of the teacher with the spikes
+    \\       steps          (s, r)     cosines of the direction Xᵀr of each step with the spikes
+    J       memory         (T, T)     what is left of W₀ along the types' right vectors
+    a_A     constant       (T,)       Σ_A = a_A I + Σ_b multiplier_b(A) (batch b)
+    \\       multipliers    (s, T)
+    \\       records                   batches from the second one on
+    \\       fluctuations
+    \\       others                    blocks of the vectors that norms go with
+    ======  =============  =========  =====================================================
+    """
+
+    values: FloatArray
+    probabilities: FloatArray
+    spikes: FloatArray
+    totals: FloatArray
+    overlap: FloatArray
+    steps: FloatArray
+    memory: FloatArray
+    constant: FloatArray
+    multipliers: FloatArray
+    records: tuple[Record, ...] = ()
+    fluctuations: tuple[Fluctuation, ...] = ()
+    others: tuple[int, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """r."""
+        return int(self.spikes.shape[1])
+
+    @property
+    def remainder(self) -> float:
+        """√(1 − |γ|²)."""
+        return math.sqrt(max(1.0 - float(self.overlap @ self.overlap), 0.0))
+
+    @property
+    def frame(self) -> FloatArray:
+        """(spikes, teacher's remainder) as combinations of the vectors that are carried along."""
+        rank = self.rank
+        frame = np.zeros((rank + 1, rank + len(self.others) + 1))
+        frame[:rank, :rank] = np.eye(rank)
+        inverse = 1.0 / self.remainder if self.remainder > 1e-12 else 0.0
+        frame[rank, :rank], frame[rank, -1] = -inverse * self.overlap, inverse
+        return frame

@@ -1,0 +1,148 @@
+"""Problems of random campaigns that once failed, one of each kind: what they must answer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import giantsteps as gs
+from giantsteps import theory
+
+
+def problem(**changes: Any) -> gs.Problem:
+    data: dict[str, Any] = {
+        "activation": "tanh",
+        "teacher": "sin",
+        "noise_variance": 0.1,
+        "width": 1.5,
+        "steps": [{"samples": 2.0, "rate": 1.0, "exponent": 0.5}],
+        "readout": {"samples": 2.0, "penalty": 0.1},
+    }
+    return gs.Problem.from_data({**data, **changes})
+
+
+@pytest.mark.parametrize("width", [0.5, 2.0, 5.83])
+@pytest.mark.parametrize("question", [theory.kernel, theory.features])
+def test_spectra_of_a_linear_activation(question: Any, width: float) -> None:
+    """Without a residual there is one part of the bulk, and an atom where the rank is d."""
+    small = [{"samples": 3.26, "rate": 0.2, "exponent": 0.0}]
+    found = question(problem(activation="identity", width=width, steps=small))
+    assert len(found.bulk.support) == 1
+    assert float(found.bulk.cdf(found.bulk.edge)) == pytest.approx(1.0, abs=1e-8)
+
+
+def test_the_step_of_a_linear_activation_has_rank_one() -> None:
+    """ΔW is a rank-one matrix: its operator norm is its Frobenius norm."""
+    case = problem(activation="identity", width=0.25)
+    moved = theory.movement(case, d=400)
+    neurons, norm = case.at(400).neurons, 1.0 + math.sqrt(0.25)
+    assert moved.spectral[0] * norm == pytest.approx(
+        moved.weights[0] * math.sqrt(neurons), rel=1e-12
+    )
+
+
+OVERFLOWS = problem(
+    activation="0.001*x + he3(x)",
+    teacher={"name": "cube", "centered": True},
+    width=0.00142,
+    noise_variance=2.92,
+    steps=[
+        {"samples": 0.0351, "rate": 17200.0, "exponent": 0.5},
+        {"samples": 1.47, "rate": 0.000283, "exponent": 0.5},
+    ],
+    readout={"samples": 11.6, "penalty": 0.38},
+    init={
+        "second_layer": {
+            "law": "vocabulary",
+            "values": [-1.0, 0.0, 1.0],
+            "probabilities": [0.9, 0.05, 0.05],
+        }
+    },
+)
+
+
+@pytest.mark.parametrize(
+    "question", [theory.risk, theory.degrees_of_freedom, theory.learned_function]
+)
+def test_numbers_that_overflow_are_no_answer(question: Any) -> None:
+    with pytest.raises(gs.NotConverged, match="range of floating point"):
+        question(OVERFLOWS)
+
+
+def test_a_sample_that_throws_neurons_far_away_asks_for_no_memory() -> None:
+    """The panels of one such law would have taken 267 GiB."""
+    steps = [
+        {"samples": 0.00301, "rate": 403000.0, "exponent": 0.5},
+        {"samples": 0.00301, "rate": 1.1, "exponent": 0.5, "batch": "previous"},
+    ]
+    case = problem(
+        activation={"expression": "exp(x/2)", "centered": True},
+        teacher={"name": "sign", "centered": True},
+        steps=steps,
+        readout={"samples": 0.000242, "penalty": 0.000625},
+        init={"weights": "sphere", "second_layer": "gaussian"},
+    )
+    with pytest.raises(gs.NotConverged, match="moves a neuron by up to"):
+        theory.risk(case)
+
+
+def test_degrees_of_freedom_are_refined_or_refused() -> None:
+    """The second resolution was an error estimate that nobody read: 2.5 for df₂ = −0.25."""
+    far = problem(
+        activation={"name": "he2", "centered": True},
+        teacher={"name": "square", "centered": True},
+        width=0.0558,
+        noise_variance=0.0,
+        steps=[
+            {"samples": 2.0, "rate": 318000.0, "exponent": 0.5},
+            {"samples": 0.00226, "rate": 10.3, "exponent": 0.1},
+        ],
+        readout={"samples": 0.948, "penalty": 0.315},
+        init={
+            "weights": "gaussian",
+            "second_layer": {
+                "law": "vocabulary",
+                "values": [-1.0, 1.0],
+                "probabilities": [0.9, 0.1],
+            },
+        },
+    )
+    with pytest.raises(gs.NotConverged):
+        theory.degrees_of_freedom(far, d=300)
+    near = problem(steps=[{"samples": 2.0, "rate": 8.0, "exponent": 0.5}])
+    found = theory.degrees_of_freedom(near)
+    assert found.solution.error < 1e-6
+    assert 0 < found.df2 < found.df1 < 1
+
+
+def test_a_search_steps_over_points_without_convergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An optimum is found where some of the points have no answer."""
+    from giantsteps.theory.search import quantity
+
+    whole = quantity.risks
+
+    def some(problems: Any, d: int | None) -> Any:
+        if any(case.readout.penalty > 1.0 for case in problems):
+            raise gs.NotConverged("a test", 1.0, 1, "nothing")
+        return whole(problems, d)
+
+    monkeypatch.setattr(quantity, "risks", some)
+    best = theory.optimize(problem(steps=[{"samples": 2.0, "rate": 1.0, "exponent": 0.0}]))
+    assert 0 < best.arguments["readout.penalty"] <= 1.0
+    assert np.isfinite(best.value.test)
+
+
+def test_a_learned_function_after_two_steps_takes_few_points() -> None:
+    """Given one of two coordinates, one is left to average over: not a product of both."""
+    from giantsteps.theory.model.learned import _around
+
+    steps = [{"samples": 2.0, "rate": rate, "exponent": 0.5} for rate in (3.0, 2.0)]
+    model = theory.equivalent(problem(activation={"name": "relu", "centered": True}, steps=steps))
+    direction = np.eye(model.rank)[0]
+    nodes, weights = _around(model, direction, 1)
+    assert len(weights) < 150 < len(model.coordinates(1).weights)
+    np.testing.assert_allclose(nodes @ direction, 0.0, atol=1e-14)
+    np.testing.assert_allclose((weights * nodes.T) @ nodes, np.diag([0.0, 1.0]), atol=1e-9)

@@ -1,0 +1,182 @@
+"""Inputs with a covariance: what follows from it, and that the identity is isotropic."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import giantsteps as gs
+from giantsteps import simulation, theory
+from giantsteps.gaussian import coordinate_rule
+from giantsteps.theory.steps.structured import structured_step
+
+PROBLEM = gs.Problem(
+    activation="tanh",
+    teacher="sin",
+    noise_variance=0.05,
+    width=1.5,
+    steps=[gs.Step(samples=4.0, rate=1.0, exponent=0.5)],
+    readout=gs.Ridge(samples=2.0, penalty=0.1),
+    init=gs.Init(second_layer="constant"),
+)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5])
+@pytest.mark.parametrize("law", ["constant", "gaussian"])
+def test_close_to_the_identity_it_is_the_isotropic_model(exponent: float, law: str) -> None:
+    """What norms go with beside b is left out: 3e-6 for tanh."""
+    steps = [{"samples": 4.0, "rate": 1.5, "exponent": exponent}]
+    problem = PROBLEM.replace({"steps": steps, "init.second_layer": law})
+    near = problem.replace(inputs=gs.Covariance((1.0, 1.0 + 1e-13), (0.5, 0.5)))
+    ours, plain = structured_step(near, 500), theory.equivalent(problem, 500)
+    assert ours.overlap == pytest.approx(plain.overlap, rel=1e-11)
+    assert ours.risk().test == pytest.approx(plain.risk().test, rel=1e-5)
+    assert ours.risk().train == pytest.approx(plain.risk().train, rel=1e-5)
+
+
+def test_the_identity_is_isotropic() -> None:
+    plain = theory.risk(PROBLEM, 500)
+    for law in (gs.Covariance((2.0,), (1.0,)), gs.PowerLaw(0.0)):
+        same = theory.risk(PROBLEM.replace(inputs=law), 500)
+        assert (same.test, same.train) == pytest.approx((plain.test, plain.train), rel=1e-10)
+
+
+def test_long_inputs_have_another_mean_slope() -> None:
+    """E_w σ'(⟨w, x⟩) depends on ‖x‖, so that b shrinks where an eigenvalue is large."""
+    d, count = 80, 400_000
+    law = gs.SpikedCovariance(7.0, 0.02)
+    steps = [{"samples": 1e6, "rate": 1.0, "exponent": 0.5}]  # b without noise
+    problem = PROBLEM.replace(inputs=law, steps=steps)
+    eigenvalues, _, teacher = law.directions(d=d)
+    heavy = int(np.argmax(eigenvalues))
+    large, small = float(eigenvalues[heavy]), float(eigenvalues[1 - heavy])
+    share = float(teacher[heavy])
+    rng = np.random.default_rng(3)
+    z = rng.standard_normal((count, 2))
+    rest = rng.chisquare(d - 2, count) * small
+    squared = (large * z[:, 0] ** 2 + small * z[:, 1] ** 2 + rest) / d
+    rule = coordinate_rule(1, nodes=40)
+    grid = np.linspace(0.2, 12.0, 400)
+    slope = (1 - np.tanh(np.sqrt(grid)[:, None] * rule.nodes[:, 0]) ** 2) @ rule.weights
+    slopes = np.interp(squared, grid, slope)
+    along = np.array([math.sqrt(share), math.sqrt(1 - share)])
+    seen = (np.sin(z @ along) * slopes) @ z / count
+    moved = np.array([large, small]) * seen
+
+    def overlap(vector: np.ndarray) -> float:
+        return float(vector @ along / np.linalg.norm(vector))
+
+    model = structured_step(problem, d)
+    without = overlap(np.array([large, small]) * along)
+    assert abs(without - overlap(moved)) > 1e-2
+    assert float(model.overlap[0]) == pytest.approx(overlap(moved), abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("law", "steps", "activation"),
+    [
+        ("constant", 2, "tanh"),
+        ("constant", 3, "tanh"),
+        ("gaussian", 2, "tanh"),
+        ("constant", 2, gs.centered("relu")),
+    ],
+)
+def test_several_steps_close_to_the_identity(law: str, steps: int, activation: object) -> None:
+    """Leans and norms are those of isotropic inputs; the bulk of the first batches is generic to
+    the spikes, which is worth 0.13 % here.
+    """
+    rates = (1.0, 0.7, 0.5)[:steps]
+    given = [{"samples": 4.0, "rate": rate, "exponent": 0.5} for rate in rates]
+    problem = PROBLEM.replace({"steps": given, "init.second_layer": law, "activation": activation})
+    near = problem.replace(inputs=gs.Covariance((1.0, 1.0 + 1e-13), (0.5, 0.5)))
+    ours, plain = theory.equivalent(near, 1000), theory.equivalent(problem, 1000)
+    assert ours.spikes == pytest.approx(plain.spikes, rel=1e-9, abs=1e-11)
+    assert ours.overlap == pytest.approx(plain.overlap, rel=1e-9)
+    if steps == 2:  # after more, those of isotropic inputs are known within the spikes alone
+        assert ours.step_directions == pytest.approx(plain.step_directions, rel=1e-8)
+    assert ours.risk().test == pytest.approx(plain.risk().test, rel=2e-3)
+    assert ours.risk().train == pytest.approx(plain.risk().train, rel=2e-3)
+
+
+def test_a_step_of_rate_zero_changes_nothing() -> None:
+    law = gs.Covariance((0.3, 1.7), (0.5, 0.5), (0.2, 0.8))
+    problem = PROBLEM.replace(inputs=law)
+    one = {"samples": 4.0, "rate": 1.0, "exponent": 0.5}
+    still = problem.replace(steps=[one, {**one, "rate": 0.0}])
+    once, twice = theory.equivalent(problem, 1000), theory.equivalent(still, 1000)
+    assert twice.spikes == pytest.approx(once.spikes, rel=1e-9)
+    assert twice.overlap == pytest.approx(once.overlap, rel=1e-3)
+    assert twice.risk().test == pytest.approx(once.risk().test, rel=3e-3)
+
+
+def test_one_more_step_follows_the_eigenvalues() -> None:
+    """Leans of networks after two steps, neuron by neuron, and what theory says of them."""
+    d, p = 300, 450
+    law = gs.Covariance((0.3, 1.7), (0.5, 0.5), (0.3, 0.7))
+    steps = [{"samples": 4.0, "rate": rate, "exponent": 0.5} for rate in (1.0, 0.7)]
+    problem = PROBLEM.replace(inputs=law, steps=steps)
+    model = theory.equivalent(problem, d)
+    variances, found = law.variances(d), []
+    for seed in range(6):
+        run = simulation.run(problem, d, seed)
+        weights = np.sqrt(variances)[:, None] * run.arrays["W2"]
+        assert weights.shape == (d, p)
+        lean = weights.mean(axis=1)
+        teacher = np.sqrt(variances) * run.arrays["beta"][:, 0]
+        size = float(np.linalg.norm(lean))
+        spread = ((weights - lean[:, None]) ** 2).sum(axis=0).mean()
+        found.append((size, float(lean @ teacher) / size, spread))
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / math.sqrt(5)
+    expected = [abs(model.spikes[0, 0]), model.overlap[0], model.bulk.totals[0]]
+    for value, seen, noise in zip(expected, mean, error, strict=True):
+        assert abs(float(value) - seen) < 0.01 * seen + 3 * noise
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"steps.1.batch": "previous"}, "fresh"),
+        ({"steps.1.rule": "normalized"}, "fresh"),
+        ({"steps.1.precondition": 0.5}, "precondition"),
+    ],
+)
+def test_other_steps_on_a_covariance_are_refused(changes: dict[str, object], word: str) -> None:
+    steps = [{"samples": 4.0, "rate": rate, "exponent": 0.5} for rate in (1.0, 0.7)]
+    problem = PROBLEM.replace(inputs=gs.PowerLaw(0.3), steps=steps)
+    theory.equivalent(problem, 500)
+    with pytest.raises(gs.NotCovered, match=word):
+        theory.risk(problem.replace(changes), 500)
+    with pytest.raises(gs.NotCovered, match="given"):
+        theory.risk(problem)
+
+
+def test_spectra_of_features_end() -> None:
+    """The spectrum before the steps is that of the model without them, not of its own past."""
+    given = [{"samples": 4.0, "rate": 1.0, "exponent": 0.5}] * 2
+    problem = PROBLEM.replace(inputs=gs.Covariance((0.3, 1.7), (0.5, 0.5)), steps=given)
+    for known in (problem.replace(steps=given[:1]), problem):
+        spectrum = theory.kernel(known, d=400)
+        assert spectrum.spikes
+        assert spectrum.initial is not None
+        assert spectrum.spikes[0].value > spectrum.initial.bulk.edge
+
+
+@pytest.mark.parametrize("activation", ["tanh", gs.centered("relu")])
+def test_weights_close_to_the_identity(activation: object) -> None:
+    problem = PROBLEM.replace(activation=activation)
+    near = problem.replace(inputs=gs.Covariance((1.0, 1.0 + 1e-13), (0.5, 0.5)))
+    ours, plain = theory.weights(near, d=500), theory.weights(problem, d=500)
+    assert ours.bulk.support[0] == pytest.approx(plain.bulk.support[0], rel=1e-8)
+    assert ours.spikes[0].value == pytest.approx(plain.spikes[0].value, rel=1e-9)
+    assert ours.spikes[0].overlaps == pytest.approx(plain.spikes[0].overlaps, rel=1e-8)
+
+
+def test_a_natural_step_has_the_overlap_of_isotropic_inputs() -> None:
+    """Σ^{-1} on the gradient whitens it: Σ^{1/2}b is that of isotropic inputs."""
+    law = gs.Covariance((0.3, 1.7), (0.5, 0.5), (0.2, 0.8))
+    natural = PROBLEM.replace({"inputs": law, "steps.0.precondition": 1.0})
+    ours, plain = theory.equivalent(natural), theory.equivalent(PROBLEM)
+    assert ours.overlap == pytest.approx(plain.overlap, rel=1e-11)
+    assert ours.spikes == pytest.approx(plain.spikes, rel=1e-11)

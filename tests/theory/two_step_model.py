@@ -1,0 +1,54 @@
+"""The field of two steps as an equivalent model with an isotropic bulk and equal norms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from giantsteps.problem import Problem
+from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory.steps.first import link_of
+from giantsteps.theory.steps.several.two import field_of, leading_modes
+
+
+def two_steps(problem: Problem, d: int | None = None, **others: Any) -> SpikedFeatures:
+    r"""The equivalent model after two gradient steps.
+
+    .. math:: S_{t,j} = \sqrt{ℓ_j}\,φ_j(A_t),\qquad
+              γ_j = E_A[φ_j(A)\,⟨F(A), β^*⟩]/\sqrt{ℓ_j}
+
+    with the eigenpairs (ℓ_j, φ_j) of 𝒦 under the law of A, an isotropic bulk of squared lengths
+    c_t, and two directions: the strongest, and the one that shows most of the teacher besides.
+    (Not the second strongest: for c₂ ≠ 0 that is even in A, and an odd teacher is in the third.)
+
+    Parameters
+    ----------
+    problem : Problem
+        With two steps.
+    d : int, optional
+        Input dimension; without it both exponents must be 1/2 (then η̃ = rate, N = ∞).
+
+    References: theory §7; no paper has it.
+    """
+    field = field_of(problem, d)
+    sized = problem if d is None else problem.realised(d)
+    neurons = math.inf if d is None else float(problem.at(d).neurons)
+    modes = leading_modes(field.modes, neurons, 2)
+    some = len(modes.strength) > 0
+    return SpikedFeatures(
+        activation=sized.activation,
+        teacher=link_of(sized),
+        noise_variance=sized.noise_variance,
+        width=sized.width,
+        neurons=neurons,
+        probabilities=field.probabilities,
+        spikes=modes.spikes if some else np.zeros((len(field.values), 1)),
+        overlap=modes.teacher[0] if some else 0.0,
+        bulk=field.variances,
+        second_layer=field.values,
+        step_directions=modes.first[None] if some else None,
+        problem=problem,
+        **others,
+    )
