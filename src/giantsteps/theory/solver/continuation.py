@@ -131,7 +131,7 @@ class Continuation:
             self._ladder = tuple(np.concatenate(pair) for pair in zip(self._ladder, rung))
         above = np.flatnonzero(size >= self._scale)
         below = np.flatnonzero(size < self._scale)
-        rung = np.searchsorted(-self._rungs, -size[below], side="right") - 1
+        nearest = np.searchsorted(-self._rungs, -size[below], side="right") - 1
         state = tuple(
             np.empty((len(size), *part.shape[1:]), dtype=part.dtype) for part in self._ladder
         )
@@ -140,8 +140,8 @@ class Continuation:
             for part, new in zip(state, found):
                 part[above] = new
         if below.size:
-            start = tuple(part[rung] for part in self._ladder)
-            found = self._walk(start, self._rungs[rung], size[below], lambda x, which: -x)
+            start = tuple(part[nearest] for part in self._ladder)
+            found = self._walk(start, self._rungs[nearest], size[below], lambda x, which: -x)
             for part, new in zip(state, found):
                 part[below] = new
         return state
