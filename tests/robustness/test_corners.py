@@ -189,3 +189,11 @@ def test_the_risk_of_given_weights_without_a_penalty(neurons: int, samples: int)
         for penalty in (0.0, 1e-7)
     )
     assert none.test == pytest.approx(small.test, rel=1e-4)
+
+
+def test_norms_that_do_not_fluctuate_after_steps_of_a_linear_activation() -> None:
+    """Their variance is rounding, 1e-33: it must not fit anything (it took 4 % off the error)."""
+    steps = [{"samples": 0.9, "rate": rate, "exponent": 0.0} for rate in (0.1, 1.3)]
+    case = problem(activation="identity", width=4.0, steps=steps, init={"second_layer": "constant"})
+    plain = theory.equivalent(case, d=1000, simplify="equal norms").risk().test
+    assert theory.risk(case, d=1000).test == pytest.approx(plain, rel=1e-3)

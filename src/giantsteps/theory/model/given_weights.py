@@ -201,10 +201,10 @@ class GivenFeatures:
     ) -> tuple[FloatArray, FloatArray, int, float]:
         """A, ω(k), and how they were found: V by iteration from above with Anderson's mixing.
 
-        Small penalties start from the solution with a larger one.
+        With more samples than neurons, small penalties start from the solution with a larger one.
         """
         weights = self.rule.weights
-        if penalty < _SMALL * scale:
+        if penalty < _SMALL * scale and samples > len(self.leans):
             omega = self._solve(samples, penalty / _SMALL, scale)[1]
             value = np.log(1.0 / omega - 1.0)
         else:
