@@ -197,3 +197,19 @@ def test_norms_that_do_not_fluctuate_after_steps_of_a_linear_activation() -> Non
     case = problem(activation="identity", width=4.0, steps=steps, init={"second_layer": "constant"})
     plain = theory.equivalent(case, d=1000, simplify="equal norms").risk().test
     assert theory.risk(case, d=1000).test == pytest.approx(plain, rel=1e-3)
+
+
+def test_the_kernel_of_an_even_activation_after_a_step() -> None:
+    """Its linear part is rounding, 1e-32: whether it has converged does not matter."""
+    step = {"samples": 0.731, "rate": 0.0246, "exponent": 0.5}
+    case = problem(
+        activation="he2",
+        teacher="tanh(2*x)",
+        noise_variance=0.0,
+        width=0.912,
+        steps=[step],
+        readout={"samples": 7.3, "penalty": 0.1},
+        init={"weights": "sphere", "second_layer": {"law": "constant", "value": 0.5}},
+    )
+    bulk = theory.kernel(case, d=100).bulk
+    assert float(bulk.cdf(bulk.edge)) == pytest.approx(1.0, abs=1e-5)
