@@ -292,19 +292,21 @@ _TANGENT: dict[str, Any] = {"fixed": {"kind": "tangent"}}
 _ROWS = (
     _question(
         "risk", "Risk", "test and training error of the readout", "ts",
-        options={"kind": _KIND, "degrees": _DEGREES, "initial": _INITIAL}, **_RISK, **_TRAINED,
+        theory_version=3, options={"kind": _KIND, "degrees": _DEGREES, "initial": _INITIAL},
+        **_RISK, **_TRAINED,
     ),
     _question(
         "weights", "Spectrum", "singular values of the weights", "ts",
-        options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
+        theory_version=3, options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
     ),
     _question(
         "kernel", "Spectrum", "eigenvalues of the kernel of the readout's samples", "ts",
-        options={"top": _TOP, "kind": _KIND, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
+        theory_version=3, options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
+        **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
         "features", "Spectrum", "singular values of the features", "ts",
-        options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
+        theory_version=3, options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
         "gradient", "Gradient", "the first gradient: its spike and what is left", "ts",
@@ -312,13 +314,13 @@ _ROWS = (
     ),
     _question(
         "learned_function", "LearnedFunction", "the learned function along one direction", "ts",
-        needs_readout=True, options={"along": _ALONG, "x": _POINTS},
+        needs_readout=True, theory_version=3, options={"along": _ALONG, "x": _POINTS},
         quantities=_function_quantities,
     ),
     _question(
         "degrees_of_freedom", "DegreesOfFreedom",
         "effective penalty and degrees of freedom of the readout", "ts",
-        needs_readout=True, quantities=_penalty_quantities,
+        needs_readout=True, theory_version=3, quantities=_penalty_quantities,
     ),
     _question("bounds", "Bounds", "lower and upper bounds on the test error", "t", **_LIMIT),
     _question(
@@ -341,7 +343,7 @@ _ROWS = (
     ),
     _question(
         "trajectory", "Trajectory", "errors, outliers and overlaps after each step", "ts",
-        needs_step=True, theory_version=1, simulation_version=2, options={"top": _LEADING},
+        needs_step=True, theory_version=2, simulation_version=2, options={"top": _LEADING},
         quantities=_trajectory_quantities,
     ),
     _question(

@@ -42,7 +42,11 @@ OUTSIDE = {
     ("cov power 0.7 e0.5", 1000): (4.56, 4.56, "the first eigenvalue of a power law is 4 % of d"),
     ("cov power 0.9 e0.5", 1000): (9.58, 9.43, "the first eigenvalue of a power law is 11 % of d"),
     ("cov power 0.9 e0.0", 1000): (1.54, -0.16, "the same"),
-    ("cov power .5 t2", 1000): (1.56, 1.52, "terms of order λ/d are those of the first step"),
+    ("random 49: h2 previous tt/q/gauss", 1000): (-2.28, -0.94, "a reused batch, even parts of "
+                                                  "activation and teacher, a gaussian layer"),
+    ("random 61: hsign crelu/q/pm", 1000): (-1.33, -1.13, "even parts of activation and teacher"),
+    ("random 79: hpow0.8 crelu/clip/V", 1000): (1.64, -0.88, "a power law: λ is 5 % of d"),
+    ("random 81: hpow0.8 erf/tanh/pm", 1000): (1.20, 1.05, "the same"),
 }  # fmt: skip
 #: What theory does not answer.
 REFUSED = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import json
 import os
 import resource
@@ -152,18 +153,11 @@ def of_line(text: str) -> list[dict[str, Any]]:
     return isolated(problem, line["d"], [name])
 
 
-def in_the_limit(seed: int) -> list[dict[str, Any]]:
-    """What is asked in the limit of the problem of a seed."""
-    names = [name for name in calls.CALLS if "@" not in name]
-    lines = isolated(generator.problem(seed), generator.SIZES[0], names)
-    return [{"seed": seed, **line} for line in lines]
-
-
-def of_seed(seed: int) -> list[dict[str, Any]]:
-    """Everything about the problem of a seed."""
+def of_seed(seed: int, names: list[str]) -> list[dict[str, Any]]:
+    """Some calls of the problem of a seed."""
     d = generator.SIZES[seed % len(generator.SIZES)]
     problem = generator.problem(seed)
-    return [{"seed": seed, **line} for line in isolated(problem, d, list(calls.CALLS))]
+    return [{"seed": seed, **line} for line in isolated(problem, d, names)]
 
 
 def main() -> int:
@@ -173,12 +167,16 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--replay", type=argparse.FileType())
     parser.add_argument("--limit", action="store_true", help="leave out what is asked at a size")
+    parser.add_argument("--calls", help="names of calls, separated by commas; all unless given")
     options = parser.parse_args()
     import concurrent.futures
     import multiprocessing
 
     seeds = range(options.first, options.first + options.count)
-    work: tuple[Any, Any] = (in_the_limit if options.limit else of_seed, seeds)
+    names = list(calls.CALLS) if options.calls is None else options.calls.split(",")
+    if options.limit:
+        names = [name for name in names if "@" not in name]
+    work: tuple[Any, Any] = (functools.partial(of_seed, names=names), seeds)
     if options.replay is not None:
         work = (of_line, options.replay.read().splitlines())
     counts: collections.Counter[str] = collections.Counter()

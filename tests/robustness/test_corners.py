@@ -146,3 +146,70 @@ def test_a_learned_function_after_two_steps_takes_few_points() -> None:
     assert len(weights) < 150 < len(model.coordinates(1).weights)
     np.testing.assert_allclose(nodes @ direction, 0.0, atol=1e-14)
     np.testing.assert_allclose((weights * nodes.T) @ nodes, np.diag([0.0, 1.0]), atol=1e-9)
+
+
+def test_the_norm_of_a_step_with_types_that_no_network_has() -> None:
+    """Gaussian second layers have nodes of mass 1e-13 with norms far beyond all others."""
+    step = {"samples": 0.257, "rate": 0.0453, "exponent": 0.5}
+    case = problem(
+        activation="silu",
+        teacher={"expression": "sin(2*x)", "centered": True},
+        width=0.761,
+        steps=[step],
+        init={"second_layer": "gaussian"},
+    )
+    assert 0 < theory.movement(case, d=100).spectral[0] < 1
+
+
+def test_a_second_layer_of_zeros_moves_nothing() -> None:
+    """Whatever the steps, the network is the one that they found."""
+    steps = [{"samples": 2.0, "rate": rate, "exponent": 0.2} for rate in (3.0, 2.0, 1.0)]
+    zeros = {"second_layer": {"law": "constant", "value": 0.0}}
+    few, many = (problem(steps=steps[:count], init=zeros) for count in (1, 3))
+    assert theory.risk(many, d=500).test == pytest.approx(theory.risk(few, d=500).test, rel=1e-9)
+    assert not theory.weights(many, d=500).spikes
+
+
+@pytest.mark.parametrize(("neurons", "samples"), [(32, 160), (10, 190), (60, 30)])
+def test_the_risk_of_given_weights_without_a_penalty(neurons: int, samples: int) -> None:
+    """It is the limit of small penalties; the iteration used to end far from it."""
+    random = np.random.default_rng(1)
+    weights = random.standard_normal((50, neurons)) / math.sqrt(50)
+    direction = np.linalg.qr(random.standard_normal((50, 1)))[0]
+    none, small = (
+        theory.risk_of_weights(
+            weights,
+            direction,
+            problem(
+                activation="he2",
+                width=neurons / 50,
+                readout={"samples": samples / 50, "penalty": penalty},
+            ),
+        )
+        for penalty in (0.0, 1e-7)
+    )
+    assert none.test == pytest.approx(small.test, rel=1e-4)
+
+
+def test_norms_that_do_not_fluctuate_after_steps_of_a_linear_activation() -> None:
+    """Their variance is rounding, 1e-33: it must not fit anything (it took 4 % off the error)."""
+    steps = [{"samples": 0.9, "rate": rate, "exponent": 0.0} for rate in (0.1, 1.3)]
+    case = problem(activation="identity", width=4.0, steps=steps, init={"second_layer": "constant"})
+    plain = theory.equivalent(case, d=1000, simplify="equal norms").risk().test
+    assert theory.risk(case, d=1000).test == pytest.approx(plain, rel=1e-3)
+
+
+def test_the_kernel_of_an_even_activation_after_a_step() -> None:
+    """Its linear part is rounding, 1e-32: whether it has converged does not matter."""
+    step = {"samples": 0.731, "rate": 0.0246, "exponent": 0.5}
+    case = problem(
+        activation="he2",
+        teacher="tanh(2*x)",
+        noise_variance=0.0,
+        width=0.912,
+        steps=[step],
+        readout={"samples": 7.3, "penalty": 0.1},
+        init={"weights": "sphere", "second_layer": {"law": "constant", "value": 0.5}},
+    )
+    bulk = theory.kernel(case, d=100).bulk
+    assert float(bulk.cdf(bulk.edge)) == pytest.approx(1.0, abs=1e-5)

@@ -120,12 +120,19 @@ print(json.dumps(found))
 
 
 def test_a_few_random_problems() -> None:
-    found = complaints("--limit", "--first", FEW[0], "--count", FEW[1])
+    found = complaints("--limit", "--first", FEW[0], "--count", 3)
     assert not found, in_words(found)
 
 
-#: First seed and number of problems of the default tier, which asks in the limit alone.
+def test_a_few_random_problems_at_a_size() -> None:
+    found = complaints("--first", FEW[0], "--count", FEW[1], "--calls", ",".join(CHEAP))
+    assert not found, in_words(found)
+
+
+#: First seed and number of problems of the default tier.
 FEW = (1_000_000, 5)
+#: What is asked there at a size: no spectra, and no errors with each of their fields moved.
+CHEAP = ("equivalent@d", "degrees_of_freedom@d", "gradient@d", "movement@d", "learned_function@d")
 
 
 @pytest.mark.slow

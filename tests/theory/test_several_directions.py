@@ -122,3 +122,21 @@ def test_a_model_must_know_all_directions():
             directions=np.array([[1.0], [0.0]]),
             last=np.array([0.0, 0.5]),
         )
+
+
+def test_each_direction_of_a_staircase_in_its_step():
+    """Networks at d = 500 have .901(2) and .683(4) after two steps; the bulk here is isotropic."""
+    problem = gs.Problem(
+        activation=gs.centered("relu"),
+        teacher=gs.MultiIndex("x0 + x0*x1", rank=2),
+        width=1.5,
+        steps=[gs.Step(samples=8, rate=1, exponent=0.5)] * 2,
+    )
+    one, two = (theory.weights(problem.replace(steps=problem.steps[:t]), 500) for t in (1, 2))
+    assert [sum(spike.overlaps["x1"] for spike in w.spikes) for w in (one, two)] == pytest.approx(
+        [0.0, 0.683], abs=0.03
+    )
+    assert sum(spike.overlaps["x0"] for spike in two.spikes) == pytest.approx(0.901, abs=0.007)
+    for spike in two.spikes:
+        each = spike.overlaps["x0"] + spike.overlaps["x1"]
+        assert each == pytest.approx(spike.overlaps["teacher"], abs=1e-9)

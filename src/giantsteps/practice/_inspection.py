@@ -206,9 +206,10 @@ class Inspection:
         if self.gradients:
             lines.append("First gradient (critical rates: SGD, signs or Adam)")
         for gradient in self.gradients:
+            rates = (gradient.critical_rate, gradient.critical_rate_sign)
+            critical = ", ".join("none" if np.isnan(rate) else f"{rate:.2g}" for rate in rates)
             lines.append(
-                f"  {gradient.name:<{width}}  {gradient.sentence()}; critical rates "
-                f"{gradient.critical_rate:.2g}, {gradient.critical_rate_sign:.2g}"
+                f"  {gradient.name:<{width}}  {gradient.sentence()}; critical rates {critical}"
             )
         if self.probes:
             lines.append("Linear probe on the inputs of each layer")

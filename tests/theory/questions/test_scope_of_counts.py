@@ -91,10 +91,25 @@ def test_steps_together_with_the_penalty() -> None:
     assert found.value.test <= plain.value.test
 
 
+def test_steps_together_with_a_budget() -> None:
+    over, bounds = ("steps", "steps.0.samples"), {"steps": (2, 2)}
+    found = theory.optimize(GIANT, over=over, bounds=bounds, budget=9.0, d=500)
+    best = found.best
+    total = sum(step.samples for step in best.steps)
+    assert [step.rate for step in best.steps] == [0.5, 0.5]
+    assert total == pytest.approx(found.arguments["steps.0.samples"])
+    assert total + best.readout.samples == pytest.approx(9.0)
+    assert found.one_batch is None
+    for share in (0.9, 1.1):
+        moved = {"steps.0.samples": share * total, "readout.samples": 9.0 - share * total}
+        other = GIANT.replace(moved).split_steps(2)
+        assert theory.risk(other, 500).test > found.value.test
+
+
 @pytest.mark.parametrize(
     "options",
     [
-        {"over": ("steps", "steps.0.rate")},
+        {"over": ("steps", "steps.1.rate")},
         {"over": ("steps",), "budget": 5.0},
         {"over": ("steps",), "bounds": {"steps": (0, 3)}},
         {"over": ("steps",), "bounds": {"steps": (1, 2.5)}},

@@ -13,8 +13,6 @@ from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.packing import product, solve
 from giantsteps.theory.solver.state import Equations
 
-__all__ = ["degrees_of_freedom_of_model"]
-
 
 def degrees_of_freedom_of_model(model: SpikedFeatures, readout: Ridge) -> DegreesOfFreedom:
     r"""κ, df₁ and df₂ from ω(k), without cancellation.

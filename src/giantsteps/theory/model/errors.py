@@ -24,17 +24,6 @@ from giantsteps.theory.solver.state import Equations
 from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
-__all__ = [
-    "BAD",
-    "GOOD",
-    "Cell",
-    "Solved",
-    "refine",
-    "ridge_batch",
-    "risk_of_models",
-    "solve_cells",
-]
-
 #: Share of E_k[ω] from |k| > 6 (1e-9 without features) beyond which there is no answer.
 _FAR_SHARE = 1e-4
 #: Numbers that a stack of cells may hold at once.

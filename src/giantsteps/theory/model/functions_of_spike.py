@@ -11,8 +11,6 @@ from giantsteps.functions import Function
 from giantsteps.gaussian import Smoothed, moments, smoothed
 from giantsteps.types import Array, FloatArray
 
-__all__ = ["Wanted", "smoothed_by_symmetry", "teacher_given"]
-
 
 @dataclass(frozen=True, eq=False)
 class Wanted:

@@ -47,6 +47,8 @@ _LEVELS = {1: 1, 2: 0}
 _ROUNDS, _TOLERANCE, _HISTORY = 200, 1e-9, 6
 #: All singular vectors are computed up to this size.
 _WHOLE = 400
+#: Penalties, relative to the variance of a feature, that stand for none, and that are small.
+_NONE, _SMALL = 1e-12, 1e-3
 
 
 @dataclass(frozen=True)
@@ -173,7 +175,7 @@ class GivenFeatures:
     def errors(self, samples: int, penalty: float, classify: bool = False) -> GivenErrors:
         """Errors of ridge regression on n samples."""
         scale = float(self._diagonal.mean())
-        inverse, omega, rounds, residual = self._solve(samples, max(penalty, 1e-12 * scale))
+        inverse, omega, rounds, residual = self._solve(samples, max(penalty, _NONE * scale), scale)
         weights = self.rule.weights
         square, cross = self._wanted
         fitted = inverse @ (cross @ (weights * omega))  # ā
@@ -198,11 +200,20 @@ class GivenFeatures:
             residual=residual,
         )
 
-    def _solve(self, samples: int, penalty: float) -> tuple[FloatArray, FloatArray, int, float]:
+    def _solve(
+        self, samples: int, penalty: float, scale: float
+    ) -> tuple[FloatArray, FloatArray, int, float]:
         """A, ω(k), and how they were found: log V by iteration from above, with Newton's steps for
-        one k and Anderson's mixing for several."""
+        one k and Anderson's mixing for several.
+
+        With more samples than neurons, small penalties start from the solution with a larger one.
+        """
         weights = self.rule.weights
-        value = np.log(self.traces(np.eye(len(self.leans))) / (samples * penalty))
+        if penalty < _SMALL * scale and samples > len(self.leans):
+            omega = self._solve(samples, penalty / _SMALL, scale)[1]
+            value = np.log(1.0 / omega - 1.0)
+        else:
+            value = np.log(self.traces(np.eye(len(self.leans))) / (samples * penalty))
         past: list[tuple[FloatArray, FloatArray]] = []
         for rounds in range(1, _ROUNDS + 1):
             omega = 1.0 / (1.0 + np.exp(value))

@@ -15,8 +15,6 @@ from giantsteps.laws import Law
 from giantsteps.theory.solver.fold import Branch, State, follow_to_fold, settle
 from giantsteps.types import FloatArray
 
-__all__ = ["ImplicitLaw"]
-
 #: Points of the scan for intervals, more if some mass is missing.
 _SCANS = (47, 141, 423)
 _LOWEST, _HIGHEST = 1e-5, 1e2

@@ -18,8 +18,6 @@ from giantsteps.theory.solver.state import Equations, State
 from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
-__all__ = ["KernelSpectrum", "Outlier"]
-
 _NEWTON = 12
 _MEMORY = 3_000_000
 _GRID = 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,8 @@ __all__ = ["largest_value", "leading_of_model", "leading_of_spectrum"]
 
 #: Points of the scan above the bulk, and residual of a real solution that is good enough.
 _GRID, _SOLVED = 16, 1e-9
+#: Types with fewer neurons than this have none; in the limit of so many.
+_ABSENT, _MOST = 1e-5, 1e9
 #: Covariance of the neurons, relative to their leans, that is none.
 _NO_BULK = 1e-24
 #: Outliers are looked for above so many times the edge of an isotropic bulk.
@@ -65,7 +68,21 @@ def largest_value(
     spikes: FloatArray,
     bulk: NeuronCovariance,
 ) -> float:
-    """The largest singular value of weights with these leans and covariances."""
+    """The largest singular value of weights with these leans and covariances.
+
+    Types of neurons that no network of this width has are left out: their norms may be a hundred
+    times the others', with a bulk of their own up there. The others take over what they add to
+    the mean squares.
+    """
+    present = probabilities > _ABSENT / min(neurons, _MOST)
+    if not present.all():
+        squares = np.stack([bulk.totals, (spikes**2).sum(axis=1)])
+        all_of_it, probabilities = squares @ probabilities, probabilities[present]
+        probabilities = probabilities / probabilities.sum()
+        left = squares[:, present] @ probabilities
+        grown, longer = np.where(left > 0, all_of_it / np.where(left > 0, left, 1.0), 1.0)
+        spikes = spikes[present] * math.sqrt(longer)
+        bulk = replace(bulk, coefficients=bulk.coefficients[present] * grown)
     strength = neurons * float(np.linalg.eigvalsh(spikes.T @ (probabilities[:, None] * spikes))[-1])
     if float(bulk.totals.max()) <= _NO_BULK * strength:  # the change by a linear activation
         return math.sqrt(strength)

@@ -15,8 +15,6 @@ from giantsteps.theory.model.rules import axes_rule, graded_rule, width_of
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.types import FloatArray
 
-__all__ = ["learned_function_of_model", "points_of"]
-
 #: Resolution of one spike coordinate given that of the teacher.
 _AROUND = 1
 #: Variance of a coordinate, given the one that is asked about, that counts as none.

@@ -13,17 +13,6 @@ from giantsteps.functions import Function
 from giantsteps.gaussian import Rule
 from giantsteps.types import FloatArray
 
-__all__ = [
-    "CHANNELS",
-    "LEVELS",
-    "axes_rule",
-    "graded_rule",
-    "mapped_rule",
-    "octave",
-    "spike_rule",
-    "width_of",
-]
-
 #: Resolutions, from 0: nodes of a panel, and Gauss–Hermite nodes of a smooth axis.
 _ORDERS = (8, 12, 17, 24, 34)
 _AXES = (9, 12, 16, 21, 27)

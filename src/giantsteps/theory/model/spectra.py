@@ -18,8 +18,6 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.types import Array, FloatArray
 
-__all__ = ["features_of_model", "kernel_of_model", "weights_of_model"]
-
 #: Highest monomial that a spike of the features is compared with.
 _MONOMIALS = 4
 _DEGREES = np.arange(1, _MONOMIALS + 1)

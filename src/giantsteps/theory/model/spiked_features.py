@@ -308,7 +308,8 @@ class SpikedFeatures:
     def coordinates(self, level: int, panels: bool = False) -> Rule:
         """Quadrature of the spike coordinates k, nodes (K, r)."""
         link = self.link if isinstance(self.teacher, SingleIndex) else None
-        types = None if panels else self.probabilities
+        # Many functions without penalty need more nodes than averages.
+        types = None if panels or self.regressors is not None else self.probabilities
         return spike_rule(level, self.spikes, self.bulk.totals, self.overlap, link, types)
 
     def target(self, points: FloatArray) -> FloatArray:

@@ -40,7 +40,8 @@ def weights(problem: Problem | Grid, d: int | None = None) -> Spectrum:
     Spectrum
         min(d, N) singular values. Overlaps of a spike are squared cosines of its left singular
         vector with the ``teacher`` β* and with the ``gradient`` direction b, and of its right one
-        with the ``second_layer``.
+        with the ``second_layer``; for a teacher of several directions also with each of them,
+        ``x0``, ``x1``, …, by the equivalent model.
 
     Notes
     -----

@@ -60,7 +60,9 @@ def _mean_free_or_odd(problem: Problem) -> bool:
 
 
 def _no_initial_output(problem: Problem) -> bool:
-    return _activation_centered(problem) or abs(problem.init.second_layer.mean) < 1e-12
+    # A mean that was subtracted to eight digits leaves nothing that an answer would show.
+    found, layer = moments(problem.activation), problem.init.second_layer
+    return abs(found.mean * layer.mean) <= 1e-8 * math.sqrt(found.second_moment)
 
 
 def _no_marginal_spike(problem: Problem) -> bool:
@@ -96,6 +98,15 @@ def _isotropic_or_give_d(problem: Problem, d: int | None) -> str:
     return f"{way}inputs=gs.Isotropic(), or simulation"
 
 
+def _finite_moments(problem: Problem) -> bool:
+    """Whether ‖Σ^tβ*‖² and d⁻¹tr Σ^{2t} are finite after t steps."""
+    law, twice = problem.inputs, 2 * len(problem.steps)
+    if not isinstance(law, PowerLaw):
+        return True
+    signal = (twice + 1) * law.exponent + law.teacher
+    return max(signal, twice * law.exponent) < 1
+
+
 def _off_the_peak(problem: Problem) -> bool:
     readout = problem.readout
     return (
@@ -118,7 +129,8 @@ CONDITIONS: dict[str, Condition] = {
     ),
     "one direction": Condition(
         "the teacher depends on one direction (else the covariance of the neurons is taken to be "
-        "isotropic and their norms to be equal)",
+        "isotropic and their norms to be equal: test errors of networks at d = 300 are within 1 % "
+        "for tanh and 2.1 % for ReLU)",
         "the teacher depends on several directions",
         "a rank-one teacher",
         lambda problem: problem.teacher.rank == 1,
@@ -276,11 +288,11 @@ CONDITIONS: dict[str, Condition] = {
         "PowerLaw(exponent) up to 0.5",
         lambda problem: not isinstance(problem.inputs, PowerLaw) or problem.inputs.exponent <= 0.5,
     ),
-    "few eigenvalues": Condition(
-        "several steps on a power law have a given d",
-        "every step multiplies by the eigenvalues once more, and their moments grow with d",
-        "the same question with d given, or simulation",
-        lambda problem: problem.inputs.isotropic or not isinstance(problem.inputs, PowerLaw),
+    "finite moments": Condition(
+        "the steps have a limit on a power law: (2t + 1)·exponent + teacher < 1 after t steps",
+        "every step multiplies by the eigenvalues once more, and their moments grow with d here",
+        "the same question with d given, or a smaller exponent of the power law",
+        _finite_moments,
     ),
     "one step for weights": Condition(
         "there is one step, or inputs are isotropic",

@@ -132,6 +132,11 @@ def _centered(rule: Rule) -> Rule:
     return replace(rule, needs=(*rule.needs, "centered activation"))
 
 
+def _with_limit(rule: Rule) -> Rule:
+    """Power laws of the inputs may have no limit."""
+    return replace(rule, needs=(*rule.needs, "finite moments"))
+
+
 def _of_model(method: object, limit: bool = True) -> Cells:
     """Questions of the equivalent model: one step of any rate at a size, or exponents 1/2."""
     large = _by(_FIVE, method)
@@ -139,10 +144,8 @@ def _of_model(method: object, limit: bool = True) -> Cells:
     return {
         **{(kind, True): large for kind in _ONE_STEP},
         **{(kind, True): several for kind in _SEVERAL},
-        (Kind.LARGE, False): large if limit else _DIVERGE,
-        (Kind.LARGE_STEPS, False): _by(several, method, needs=(*several.needs, "few eigenvalues"))
-        if limit
-        else _DIVERGE,
+        (Kind.LARGE, False): _with_limit(large) if limit else _DIVERGE,
+        (Kind.LARGE_STEPS, False): _with_limit(several) if limit else _DIVERGE,
         (Kind.MIXED_STEPS, False): _SCALES_OF_SEVERAL if limit else _DIVERGE,
     }
 

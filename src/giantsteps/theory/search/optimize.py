@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,7 +60,8 @@ def optimize(
     over : sequence of str
         Paths of numbers: ``"readout.penalty"``, ``"steps.0.rate"``, ``"steps.0.samples"``, ….
         ``"steps"`` is the number of steps: the samples and the rate of all of them together are
-        split evenly (`Problem.split_steps`), with bounds (1, 5) unless given.
+        split evenly (`Problem.split_steps`), with bounds (1, 5) unless given. Beside it
+        ``"steps.0.samples"`` and ``"steps.0.rate"`` are those of all steps together.
     bounds : mapping, optional
         Path → (lower, upper). By default penalties lie in [1e-6, 1e4], rates in [1e-4, 1] times
         the one that moves the neurons by η̃ = 10 (100 in the limit below exponent 1/2), exponents
@@ -98,15 +99,40 @@ def optimize(
     >>> best = optimize(problem)
     >>> round(best.arguments["readout.penalty"], 4), round(best.value.test, 6)
     (0.0676, 0.121112)
+
+    Ten times d samples, for one to three giant steps and the readout:
+
+    >>> large = problem.replace({"steps.0.exponent": 0.5, "steps.0.rate": 1.5,
+    ...                          "init.second_layer": "constant"})
+    >>> found = optimize(large, ("steps", "steps.0.samples"), {"steps": (1, 3)}, budget=10, d=500)
+    >>> found.arguments["steps"], found.arguments["steps.0.samples"], round(found.value.test, 4)
+    (3.0, 4.36, 0.0524)
     """
     over = (over,) if isinstance(over, str) else over
     if "steps" in over:
         return _over_steps(problem, over, bounds, budget, d)
+    return _search(problem, over, bounds, budget, d)
+
+
+def _search(
+    problem: Problem | Grid,
+    over: Sequence[str],
+    bounds: Mapping[str, tuple[float, float]] | None,
+    budget: float | None,
+    d: int | None,
+    steps: int | None = None,
+) -> Optimum:
+    """The best values of numeric fields; with ``steps`` of problems whose step is split evenly."""
+
+    def posed(space: Space, changes: Mapping[str, float]) -> Problem:
+        found = space.problem.replace(dict(changes))
+        return found if steps is None else found.split_steps(steps)
+
     cells = _cells(problem, over, bounds, budget, d)
     spaces = [cell.space for cell in cells]
 
     def evaluate(owners: list[int], points: Array) -> Array:
-        asked = [spaces[i].problem.replace(spaces[i].changes(p)) for i, p in zip(owners, points)]
+        asked = [posed(spaces[i], spaces[i].changes(p)) for i, p in zip(owners, points)]
         found = values_of("test", asked, d)
         return np.where(np.isnan(found), np.inf, found)
 
@@ -134,7 +160,7 @@ def optimize(
         len(cell.scan) + sum(f.evaluations for f, owner in zip(found, of) if owner == i)
         for i, cell in enumerate(cells)
     ]
-    return _answer(problem, spaces, best, spent, d)
+    return _answer(problem, spaces, best, spent, d, posed)
 
 
 def _over_steps(
@@ -147,25 +173,26 @@ def _over_steps(
     """The best number of equal steps, with the other fields at their best for each number."""
     if not isinstance(problem, Problem):
         raise InvalidProblem("over", "steps", "fields that are no axis, for a single problem")
-    if budget is not None:
-        raise InvalidProblem("budget", budget, 'left out with "steps", which keeps their samples')
     problem.require_readout()
     others = tuple(path for path in over if path != "steps")
     for path in others:
-        if path.startswith("steps."):
-            raise InvalidProblem("over", path, 'no field of a step beside "steps"')
+        if path.startswith("steps.") and not path.startswith("steps.0."):
+            allowed = '"steps.0.…" beside "steps", which stands for all steps together'
+            raise InvalidProblem("over", path, allowed)
     given = dict(bounds or {})
     low, high = given.pop("steps", (1, 5))
     if not (float(low).is_integer() and float(high).is_integer() and 1 <= low <= high):
         raise InvalidProblem("bounds['steps']", (low, high), "whole numbers, 1 <= lower <= upper")
     counts = range(int(low), int(high) + 1)
-    split = [problem.split_steps(count) for count in counts]
+    together = problem.split_steps(1)
     found: list[tuple[Risk, Optimum | None]]
-    if others:
-        inner = [optimize(one, others, given or None, None, d) for one in split]
+    if others or budget is not None:
+        inner = [_search(together, others, given or None, budget, d, count) for count in counts]
         found = [(one.value, one) for one in inner]
     else:
-        found = [(value, None) for value in risks(split, d)]
+        found = [
+            (value, None) for value in risks([together.split_steps(count) for count in counts], d)
+        ]
     at = int(np.argmin([float(value.test) for value, _ in found]))
     value, within = found[at]
     side = float(at == len(counts) - 1) - float(at == 0)
@@ -266,10 +293,11 @@ def _answer(
     best: Sequence[Found],
     spent: Sequence[int],
     d: int | None,
+    posed: Callable[[Space, Mapping[str, float]], Problem],
 ) -> Optimum:
     points = [space.snap(found.point[None])[0] for space, found in zip(spaces, best)]
     arguments = [space.changes(point) for space, point in zip(spaces, points)]
-    values = risks([s.problem.replace(change) for s, change in zip(spaces, arguments)], d)
+    values = risks([posed(*cell) for cell in zip(spaces, arguments)], d)
     sides = [space.sides(point) for space, point in zip(spaces, points)]
     shape = () if isinstance(target, Problem) else target.shape
     value = values[0] if isinstance(target, Problem) else Risk.stack(target, values)

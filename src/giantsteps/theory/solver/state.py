@@ -25,6 +25,8 @@ from giantsteps.types import Array
 _ANY = 0.01
 #: Below this size of τ(Y) its second moment is computed without cancellation.
 _WEAK = 1e-3
+#: Share of V by the linear part that counts as none.
+_NO_PART = 1e-14
 
 
 class Equations:
@@ -224,8 +226,11 @@ class State:
     def gap(self) -> Array:
         """Relative distance of the point from its image, one number per cell."""
         v1, tau = self.image
-        scale = np.abs(self.v1).max(axis=1)
-        scale = np.where(scale > 0, scale, 1.0)  # no linear part
+        # A linear part that is rounding (an even activation) need not be known.
+        scale = np.maximum(
+            np.abs(self.v1).max(axis=1), _NO_PART * np.abs(self.variance).max(axis=1)
+        )
+        scale = np.where(scale > 0, scale, 1.0)
         gaps = [np.abs(v1 - self.v1).max(axis=1) / scale, np.abs(tau / self.tau - 1.0).max(axis=1)]
         if self.equations.system.bulk.batches:
             apart = np.abs(self.dyson.image - self.active).max(axis=(1, 2))

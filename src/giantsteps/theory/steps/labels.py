@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.optimize import brentq
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import gauss_rule
@@ -19,14 +20,14 @@ from giantsteps.problem import Step
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.types import FloatArray
 
-__all__ = ["Labels", "labels"]
-
 #: Distinct labels up to which each is a node.
 _FEW = 24
 #: Panels: growth of their widths, and nodes on each, for each resolution.
 _GROWTH, _ORDERS = 3.0, (8, 12, 16, 22)
 _NOISE = (24, 40, 64, 96)
 _NEGLIGIBLE = 1e-18
+#: Standard deviations beyond which nothing counts.
+_FAR = 9.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,14 +82,16 @@ def labels(
         are unbounded; that of n₀ samples is the one of labels up to the largest of n₀ draws,
         tail = 1/(2n₀).
     """
-    rule = gauss_rule(link, width=3.5).pruned(_NEGLIGIBLE)
+    kinks = _kinks(loss, shift)
+    places = _crossings(link, kinks) if kinks and not noise_variance else []
+    rule = gauss_rule(link, breakpoints=places, width=3.5).pruned(_NEGLIGIBLE)
     u, w = rule.nodes, rule.weights / rule.weights.sum()
     r = np.asarray(link(u), dtype=float)
     if noise_variance > 0:
-        g, v = np.polynomial.hermite_e.hermegauss(_NOISE[level])
-        g, v = g[v > _NEGLIGIBLE], v[v > _NEGLIGIBLE]
-        r = (r[:, None] + math.sqrt(noise_variance) * g).ravel()
-        u, w = np.repeat(u, len(g)), (w[:, None] * (v / v.sum())).ravel()
+        scale = math.sqrt(noise_variance)
+        g, v = _noise((np.array(kinks)[:, None] - r) / scale, level)
+        r, w = (r[:, None] + scale * g).ravel(), (w[:, None] * v).ravel()
+        u = np.repeat(u, g.shape[1])
     r = Step(samples=1.0, rate=1.0, loss=loss).residual(np.full_like(r, shift), r)
     if tail:
         u, r, w = _cut(u, r, w, tail)
@@ -100,6 +103,40 @@ def labels(
     sums = grid.spread(r, w, w * u, w * u * u)
     used = np.any(np.abs(sums) > _NEGLIGIBLE, axis=0)
     return Labels(grid.nodes[used], *(part[used] for part in sums))
+
+
+def _kinks(loss: str, shift: float) -> tuple[float, ...]:
+    """Labels at which the residual has a kink or a jump."""
+    if loss == "huber":
+        return (shift - 1.0, shift + 1.0)
+    return (1.0 / shift,) if loss == "hinge" and shift else ()
+
+
+def _crossings(link: Function, values: tuple[float, ...]) -> list[float]:
+    """Where a function takes some values."""
+    grid = np.linspace(-_FAR, _FAR, 2001)
+    found = []
+    for value in values:
+        gap = np.asarray(link(grid), dtype=float) - value
+        for i in np.flatnonzero(gap[1:] * gap[:-1] < 0):
+            root = brentq(lambda x, value=value: float(link(x)) - value, grid[i], grid[i + 1])
+            found.append(float(root))
+    return found
+
+
+def _noise(breaks: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of N(0, 1) for each column of places to split at, (U, V) or (1, V)."""
+    if not len(breaks):
+        g, v = np.polynomial.hermite_e.hermegauss(_NOISE[level])
+        g, v = g[v > _NEGLIGIBLE], v[v > _NEGLIGIBLE]
+        return g[None], v[None] / v.sum()
+    ends = np.full((1, breaks.shape[1]), _FAR)
+    edges = np.concatenate([-ends, np.clip(np.sort(breaks, axis=0), -_FAR, _FAR), ends]).T
+    x, unit = np.polynomial.legendre.leggauss(_NOISE[level])
+    half = np.diff(edges, axis=1)[:, :, None] / 2
+    nodes = (edges[:, :-1, None] + half * (1 + x)).reshape(len(edges), -1)
+    weights = (half * unit).reshape(len(edges), -1) * np.exp(-(nodes**2) / 2)
+    return nodes, weights / weights.sum(axis=1, keepdims=True)
 
 
 def _cut(

@@ -112,8 +112,9 @@ def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> 
     finest = 1.0 / max(noise, tilt / step.samples, 0.25)
     finest = 2.0 ** math.floor(math.log2(finest))
     noise_variance = problem.noise_variance + (own if unscaled else 0.0)
-    # Of all quadratures this one converges fastest; without a tail it may be a level behind.
-    level = min(level, 3) if tail else max(level - 1, 0)
+    # With many types the labels are a level behind: they converge faster than the second layer.
+    few = math.isfinite(problem.init.second_layer.distinct_nonzero)
+    level = min(level, 3) if tail or few else max(level - 1, 0)
     return labels(link_of(problem), noise_variance, shift, finest, level, tail, step.loss)
 
 

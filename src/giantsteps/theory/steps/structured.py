@@ -120,6 +120,7 @@ def _of_weights(
         overlap=overlap,
         probabilities=probabilities,
         bulk=replace(bulk, inputs=None, external=external),
+        pull=None if math.isinf(neurons) else _pull(law, spectrum, values, probabilities, rate),
         second_layer=values,
         **shared,
     )

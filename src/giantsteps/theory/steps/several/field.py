@@ -29,8 +29,6 @@ from giantsteps.theory.steps.several.response import (
 )
 from giantsteps.theory.steps.several.sample_law import SampleLaw, sample_law
 
-__all__ = ["Field", "Modes", "respond", "two_step_field"]
-
 #: Eigenvalues of 𝒦 below this, relative to the largest, are rounding.
 _ROUNDING = 1e-11
 #: Resolution of a continuous second layer.

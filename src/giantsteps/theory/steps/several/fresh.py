@@ -59,6 +59,8 @@ _HIDDEN, _NOISE = 24, 8
 _REACH, _SPLIT = 7.0, 16
 #: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution.
 _ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
+#: Variance of the norms, relative to their squares, that is rounding.
+_NO_SPREAD = 1e-26
 #: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
 _STEP, _GAUSSIAN = 1e-3, 40
 
@@ -371,10 +373,12 @@ def _fluctuation(
 ) -> Fluctuation:
     """What the step itself adds to the norms."""
     types = len(trained.values)
+    spread = spread_of_norms(view, trained, step, gain)
+    spread = np.where(spread > _NO_SPREAD * trained.totals**2, spread, 0.0)  # linear activations
     loadings = np.zeros((types, len(trained.others) + types))
-    loadings[:, len(trained.others) :] = np.diag(trained.totals * gain)
+    loadings[:, len(trained.others) :] = np.diag(np.where(spread > 0, trained.totals * gain, 0.0))
     return Fluctuation(
-        spread=spread_of_norms(view, trained, step, gain),
+        spread=spread,
         growth=np.ones(types),
         stretch=np.zeros((types, rank)),
         loadings=loadings,

@@ -117,9 +117,10 @@ def trained_by(
     first, trained = _first(problem, neurons, level, norms, tails)
     task = Task(problem.activation, link_of(problem), problem.noise_variance)
     states = [trained]
+    norms = norms and bool(np.any(trained.values))  # a second layer of zeros moves nothing
     for number, step in enumerate(problem.steps[1:], start=1):
         rate = movement(problem, number, neurons)
-        if not rate and not step.decay:
+        if not np.any(rate * trained.values) and not step.decay:
             states.append(states[-1])
             continue
         known = _components(first, states[-1]) if norms else None
@@ -161,7 +162,7 @@ def _first(
         constant=np.zeros(types),
         multipliers=np.ones((1, types)),
     )
-    if not norms or not rate:
+    if not norms or not np.any(law.moved):
         return law, trained
     found = law.norms(problem.init.weights == "gaussian")
     place = (0, 0, 0, *((1, 1) if np.any(law.tilt) else ()))

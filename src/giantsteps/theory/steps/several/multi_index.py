@@ -67,9 +67,12 @@ class SeveralDirections(SpikedFeatures):
         return jumps_by_scan(lambda z: self.labels(points, z), len(points))
 
     def directions_of_overlap(self) -> dict[str, FloatArray]:
-        """The teacher's directions, (R, r + 1), whose squared cosines add up, and the gradient."""
+        """The teacher's directions, (R, r + 1), whose squared cosines add up, each of them, and the
+        gradient.
+        """
         teacher = np.concatenate([self.directions, self.last[:, None]], axis=1)
-        return {"teacher": teacher, "gradient": np.eye(1, self.rank + 1)[0]}
+        each = {f"x{number}": direction for number, direction in enumerate(teacher)}
+        return {"teacher": teacher, "gradient": np.eye(1, self.rank + 1)[0], **each}
 
     def _wanted(self, points: FloatArray) -> Wanted:
         rule = coordinate_rule(1, nodes=_NODES)

@@ -27,8 +27,6 @@ from giantsteps.gaussian import Moments, Rule, Smoothed, gauss_rule, moments, sm
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.theory.steps.several.sample_law import SampleLaw
 
-__all__ = ["Response", "fresh_response", "lengths", "reused_response", "smoothed_slope"]
-
 #: Half-width of the integral over g and its widest panel.
 _REACH, _PANEL = 8.5, 4.25
 #: Panels of the law of h and nodes on each; spacing and degree of tabulated functions.

@@ -32,8 +32,6 @@ from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.theory.steps.several.traces import gram_of_batch
 from giantsteps.types import FloatArray
 
-__all__ = ["reused_steps"]
-
 #: Nodes on each panel of the label and of the first step, by resolution, and their least weight.
 _ORDERS, _PRUNED = (4, 5, 6, 8, 10), 1e-8
 _RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)

@@ -23,8 +23,6 @@ from giantsteps.theory.steps.several.response import Response, lengths
 from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.types import FloatArray
 
-__all__ = ["Products", "products", "with_factors"]
-
 
 @dataclass(frozen=True, eq=False)
 class Products:

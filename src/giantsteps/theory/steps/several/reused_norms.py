@@ -23,8 +23,6 @@ from giantsteps.theory.steps.several.response import lengths
 from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.types import FloatArray
 
-__all__ = ["ReusedNorms", "reused_norms"]
-
 #: Nodes of ν; widest panel, reach, error and least weight of the quadrature of g.
 _FIELD, _PANEL, _REACH, _ERROR, _PRUNED = 5, 4.0, 6.0, 1e-6, 1e-8
 #: Samples at a time.

@@ -21,8 +21,6 @@ from giantsteps.functions import MultiIndex, SingleIndex, Teacher
 from giantsteps.gaussian import Rule, coordinate_rule, gauss_rule
 from giantsteps.theory.solver.panel_grid import PanelGrid
 
-__all__ = ["SampleLaw", "sample_law", "teacher_rule"]
-
 #: Panels of the grid end at these multiples of the standard deviations of v and of y.
 _V_EDGES = np.array([-8.5, -2.5, 0.0, 2.5, 8.5])
 _Y_EDGES = np.array([0.0, 2.0, 6.0, 18.0, 54.0, 162.0])

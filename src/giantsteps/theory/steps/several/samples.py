@@ -9,8 +9,6 @@ import numpy as np
 from giantsteps.theory.steps.several.sample_law import SampleLaw
 from giantsteps.types import FloatArray
 
-__all__ = ["Samples"]
-
 
 @dataclass(frozen=True, eq=False)
 class Samples:

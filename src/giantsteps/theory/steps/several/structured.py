@@ -36,8 +36,6 @@ from giantsteps.theory.steps.several.fresh import (
 from giantsteps.theory.steps.structured import Spectrum, direction, norms_of
 from giantsteps.types import FloatArray
 
-__all__ = ["Passed", "Resolved", "resolved_steps"]
-
 #: Relative step of derivatives in the norms.
 _STEP = 1e-3
 

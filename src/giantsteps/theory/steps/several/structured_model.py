@@ -22,8 +22,6 @@ from giantsteps.theory.steps.several.structured import Resolved, resolved_steps
 from giantsteps.theory.steps.structured import Spectrum, spectrum_of
 from giantsteps.types import FloatArray
 
-__all__ = ["structured_stages"]
-
 #: Functions of a batch that are kept, relative to the largest, by resolution; functions of λ.
 _RESOLVED, _DIAGONAL = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4), 1e-6
 

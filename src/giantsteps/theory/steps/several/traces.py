@@ -12,8 +12,6 @@ import numpy as np
 
 from giantsteps.types import FloatArray
 
-__all__ = ["gram_of_batch", "trace_of_product"]
-
 Partition = tuple[tuple[int, ...], ...]
 
 
