@@ -76,7 +76,7 @@ _FIVE = Rule(
         "odd where preconditioned",
         "fresh readout",
     ),
-    exact_if=("light eigenvalues",),
+    exact_if=("light eigenvalues", "samples given a sign step"),
     references=("ba2022", "moniri2023", "cui2024", "dandi2024"),
 )
 _SEVEN = Rule(
@@ -177,6 +177,7 @@ _MOVES_LITTLE = Absent(
 _MOVES = replace(
     _FIVE,
     method=moved.movement,
+    exact_if=(),
     needs=(
         *_ONE_DIRECTION,
         "known rules",
