@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from giantsteps.errors import NotCovered
 NAMES = ("weights", "spectral", "preactivations", "features", "output")
 
 
-def problem(count: int = 1, **changes: object) -> gs.Problem:
+def problem(count: int = 1, **changes: Any) -> gs.Problem:
     found = gs.Problem(
         activation="tanh",
         teacher="sin",
@@ -101,7 +102,7 @@ NETWORKS = [
 
 
 @pytest.mark.parametrize("row", NETWORKS)
-def test_against_networks(row: dict) -> None:
+def test_against_networks(row: dict[str, Any]) -> None:
     """60 networks of d = 1000; the largest singular value has corrections of order d^{-2/3}."""
     asked = gs.Problem(
         activation=gs.centered("relu") if row["activation"] == "relu" else row["activation"],
@@ -124,7 +125,7 @@ def test_against_networks(row: dict) -> None:
 def test_sizes_that_the_rule_fixes() -> None:
     """Sign and normalised steps move the weights by η̃ = rate · N^(exponent − 1/2)."""
     for rule in ("sign", "normalized"):
-        asked = problem(**{"steps.0.rule": rule, "steps.0.rate": 0.7})
+        asked = problem().replace({"steps.0.rule": rule, "steps.0.rate": 0.7})
         for d in (300, 900):
             found = theory.movement(asked, d)
             assert found.weights[0] == pytest.approx(0.7, rel=1e-6)
@@ -133,7 +134,7 @@ def test_sizes_that_the_rule_fixes() -> None:
 
 def test_decay_alone_shrinks_the_weights() -> None:
     """A tiny step with decay δ: ΔW = −δ W in every norm."""
-    asked = problem(**{"steps.0.rate": 1e-6, "steps.0.decay": 0.2})
+    asked = problem().replace({"steps.0.rate": 1e-6, "steps.0.decay": 0.2})
     found = theory.movement(asked, 500)
     for name in ("weights", "spectral", "preactivations"):
         assert getattr(found, name)[0] == pytest.approx(0.2, rel=1e-4)
@@ -180,11 +181,11 @@ def test_losses_and_decay_against_a_few_networks() -> None:
         ({"steps": ()}, "step"),
     ],
 )
-def test_refusals_come_from_the_table(changes: dict, words: str) -> None:
+def test_refusals_come_from_the_table(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(NotCovered, match=words):
         theory.movement(problem().replace(changes), 300)
     with pytest.raises(NotCovered, match="with d given"):
-        theory.movement(problem(**{"steps.0.exponent": 0.2}))
+        theory.movement(problem().replace({"steps.0.exponent": 0.2}))
 
 
 def test_a_reused_batch_is_refused() -> None:

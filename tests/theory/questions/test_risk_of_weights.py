@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import giantsteps as gs
 from giantsteps import simulation
 from giantsteps.theory import risk_of_weights
+from giantsteps.theory.steps.first import link_of
 
 D, NEURONS, SAMPLES = 200, 240, 400
 
@@ -30,12 +32,12 @@ def problem(**changes: object) -> gs.Problem:
 def measured(asked: gs.Problem, w: np.ndarray, beta: np.ndarray, count: int) -> np.ndarray:
     """Test error, training error and share of wrong signs of ridge regressions on fresh samples."""
     rng = np.random.default_rng(3)
-    link, sigma, found = asked.teacher.link, asked.activation, []
+    link, sigma, found = link_of(asked), asked.activation, []
     for _ in range(count):
         x, test = rng.standard_normal((SAMPLES, D)), rng.standard_normal((5000, D))
         noise = math.sqrt(asked.noise_variance) * rng.standard_normal(SAMPLES)
         y, features = link(x @ beta) + noise, np.asarray(sigma(x @ w))
-        gram = features.T @ features / SAMPLES + asked.readout.penalty * np.eye(NEURONS)
+        gram = features.T @ features / SAMPLES + asked.require_readout().penalty * np.eye(NEURONS)
         a = np.linalg.solve(gram, features.T @ y / SAMPLES)
         wanted, learned = np.asarray(link(test @ beta)), np.asarray(sigma(test @ w)) @ a
         wrong = np.mean(np.sign(learned) != np.sign(wanted))
@@ -58,7 +60,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("changes", SETTINGS.values(), ids=list(SETTINGS))
-def test_the_errors_are_those_of_ridge_on_these_weights(changes: dict) -> None:
+def test_the_errors_are_those_of_ridge_on_these_weights(changes: dict[str, Any]) -> None:
     asked = problem().replace(changes)
     run = simulation.run(asked, D, 1)
     w, beta = np.asarray(run.arrays["W1"]), np.asarray(run.arrays["beta"]).ravel()

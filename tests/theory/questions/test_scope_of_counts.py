@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import giantsteps as gs
@@ -29,14 +32,16 @@ MANY = ONE.replace(teacher=gs.MultiIndex("x0*(1 + x1)", rank=2))
         (ONE.replace(steps=ONE.steps * 2), "several steps"),
     ],
 )
-def test_drops_are_those_of_one_plain_step(question, problem, words) -> None:
+def test_drops_are_those_of_one_plain_step(
+    question: Callable[[gs.Problem], float], problem: gs.Problem, words: str
+) -> None:
     with pytest.raises(NotCovered, match=words) as refused:
         question(problem)
     assert question.__name__ in str(refused.value)
 
 
 @pytest.mark.parametrize("question", [theory.linear_loss_drop, theory.quadratic_loss_drop])
-def test_drops_need_a_step_and_a_readout(question) -> None:
+def test_drops_need_a_step_and_a_readout(question: Callable[[gs.Problem], float]) -> None:
     with pytest.raises(InvalidProblem, match="step"):
         question(ONE.replace(steps=()))
     with pytest.raises(InvalidProblem, match="readout"):
@@ -115,7 +120,7 @@ def test_steps_together_with_a_budget() -> None:
         {"over": ("steps",), "bounds": {"steps": (1, 2.5)}},
     ],
 )
-def test_bad_splits_are_refused(options: dict) -> None:
+def test_bad_splits_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidProblem):
         theory.optimize(GIANT, **options)
 

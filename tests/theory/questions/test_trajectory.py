@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.laws import Law
 
 
-def problem(count: int = 2, **changes: object) -> gs.Problem:
+def problem(count: int = 2, **changes: Any) -> gs.Problem:
     found = gs.Problem(
         activation="tanh",
         teacher="sin",
@@ -30,21 +33,26 @@ def prefix(asked: gs.Problem, count: int) -> gs.Problem:
 @pytest.mark.parametrize("exponent", [0.0, 0.25, 0.5])
 @pytest.mark.parametrize("d", [None, 300])
 def test_points_are_the_answers_after_each_step(exponent: float, d: int | None) -> None:
-    asked = problem(**{"steps.0.exponent": exponent, "steps.1.exponent": exponent})
+    asked = problem().replace({"steps.0.exponent": exponent, "steps.1.exponent": exponent})
     if d is None and exponent == 0.25:
         with pytest.raises(NotCovered):
             theory.trajectory(asked)
         return
     path = theory.trajectory(asked, d, top=2)
     assert path.step.tolist() == [0, 1, 2]
-    assert path.test[0] == theory.risk(prefix(asked, 1), d).initial.test
+    assert path.test is not None
+    assert path.train is not None
+    assert path.overlap is not None
+    start = theory.risk(prefix(asked, 1), d).initial
+    assert start is not None
+    assert path.test[0] == start.test
     for count in (1, 2):
-        risk, spectrum = (
-            question(prefix(asked, count), d) for question in (theory.risk, theory.weights)
-        )
+        after = prefix(asked, count)
+        risk, spectrum = theory.risk(after, d), theory.weights(after, d)
+        assert isinstance(spectrum.bulk, Law)
         assert path.test[count] == pytest.approx(risk.test, rel=1e-9)
         assert path.train[count] == pytest.approx(risk.train, rel=1e-9)
-        outliers = [spike.value for spike in spectrum.spikes]
+        outliers = [float(spike.value) for spike in spectrum.spikes]
         expected = sorted([*outliers, *[spectrum.bulk.edge] * 2], reverse=True)[:2]
         assert path.value[count] == pytest.approx(expected, rel=1e-9)
         overlaps = [spike.overlaps["teacher"] for spike in spectrum.spikes]
@@ -63,12 +71,14 @@ def test_a_reused_batch() -> None:
     steps[1] = gs.Step(samples=4, rate=1, exponent=0.5, batch="previous")
     asked = problem(steps=steps)
     path = theory.trajectory(asked, 400)
+    assert path.test is not None
     assert path.test[2] == pytest.approx(theory.risk(asked, 400).test, rel=1e-9)
 
 
 def test_grids_pad_what_is_missing() -> None:
     grid = gs.Grid(problem(), {"steps.1.rate": [0.5, 1.0]})
     path = theory.trajectory(grid, 300)
+    assert path.test is not None
     assert path.test.shape == (2, 3)
     assert path.test[1] == pytest.approx(theory.trajectory(problem(), 300).test, rel=1e-12)
 
@@ -78,7 +88,7 @@ def test_refusals_come_from_the_table() -> None:
         theory.trajectory(problem(steps=()))
     with pytest.raises(InvalidProblem, match="top"):
         theory.trajectory(problem(), top=0)
-    muon = problem(**{"steps.1.rule": "muon"})
+    muon = problem().replace({"steps.1.rule": "muon"})
     with pytest.raises(NotCovered, match="rule"):
         theory.trajectory(muon, 300)
 
@@ -120,11 +130,13 @@ CONSTANT = {
         ),
     ],
 )
-def test_each_step_against_networks(changes: dict, networks: dict) -> None:
+def test_each_step_against_networks(changes: dict[str, Any], networks: dict[str, Any]) -> None:
     rate = changes.pop("rate")
     asked = problem(changes.pop("count"), **changes)
     asked = asked.replace({f"steps.{s}.rate": rate for s in range(len(asked.steps))})
     path = theory.trajectory(asked, 1000)
+    assert path.test is not None
+    assert path.overlap is not None
     for found, name in ((path.test, "test"), (path.value[:, 0], "value")):
         mean, error = np.array(networks[name])
         assert np.all(np.abs(found - mean) < 0.01 * mean + 3 * error)
