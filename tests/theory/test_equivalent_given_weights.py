@@ -67,7 +67,7 @@ def test_column_norms_have_their_own_coefficients() -> None:
     doubled = risk_of_weights(2 * w, beta, problem()).test
     as_function = risk_of_weights(w, beta, problem(activation="tanh(2*x)")).test
     assert doubled == pytest.approx(as_function, rel=1e-8)
-    assert abs(found / risk_of_weights(w, beta, problem()).test - 1) > 1e-3
+    assert abs(float(found / risk_of_weights(w, beta, problem()).test) - 1) > 1e-3
     felt = smoothed(problem().activation, 0.0, norms)
     assert felt.slope[0] > felt.slope[-1]  # tanh saturates
 
@@ -97,6 +97,7 @@ def test_planted_spikes_are_found(law: str) -> None:
         trained, a, beta, activation="tanh", teacher="sin", noise_variance=0.1
     )
     assert model.rank == 1
+    assert model.second_layer is not None
     sign = np.sign(model.overlap[0])
     assert sign * model.overlap[0] == pytest.approx(direction @ beta, abs=0.03)
     np.testing.assert_allclose(

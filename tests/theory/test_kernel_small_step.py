@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import giantsteps as gs
 from giantsteps import theory
+from giantsteps.answers import Spectrum, Spike
 from giantsteps.gaussian import moments
-from giantsteps.laws import KernelBulk, outlier
+from giantsteps.laws import KernelBulk, Law, outlier
 from giantsteps.problem import Constant, Vocabulary
-from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.steps.spiked_population import SpikedPopulation
 
 QUADRATIC = "0.5*x + x**2 - 1"  # μ₁ = ½, μ₂² = 2, c₂ = 1
 
 
-def problem(**changes: object) -> gs.Problem:
+def problem(**changes: Any) -> gs.Problem:
     base = gs.Problem(
         activation="tanh",
         teacher="tanh",
@@ -30,11 +32,19 @@ def problem(**changes: object) -> gs.Problem:
     return base.replace(changes)
 
 
+def bulk_of(spectrum: Spectrum) -> Law:
+    """The law of the bulk of one spectrum."""
+    assert isinstance(spectrum.bulk, Law)
+    return spectrum.bulk
+
+
 @pytest.mark.parametrize("width", [0.2, 1.0, 1.25, 5.0])
 @pytest.mark.parametrize("samples", [0.4, 1.5, 6.0])
-def test_odd_activation_is_the_closed_form_of_the_weights_and_then_of_the_kernel(width, samples):
+def test_odd_activation_is_the_closed_form_of_the_weights_and_then_of_the_kernel(
+    width: float, samples: float
+) -> None:
     p = problem(**{"width": width, "readout.samples": samples, "steps.0.rate": 9.0})
-    activation, teacher, step = moments(p.activation), moments(p.teacher.link), first_step(p)
+    activation, teacher, step = moments(p.activation), moments(link_of(p)), first_step(p)
     spike = outlier(step.strength, width)
     tau = activation.linear**2 * spike.value**2 + activation.residual_variance
     bulk = KernelBulk(
@@ -42,7 +52,7 @@ def test_odd_activation_is_the_closed_form_of_the_weights_and_then_of_the_kernel
     )
     ratio = samples / width
     # Λ and Λ' once more, by quadrature over the population.
-    law = bulk.population
+    law = cast(Law, bulk.population)
     value = ratio * tau + tau * law.expectation(lambda t: t / (tau - t))
     slope = ratio - law.expectation(lambda t: (t / (tau - t)) ** 2)
     assert slope > 0
@@ -65,7 +75,9 @@ def test_odd_activation_is_the_closed_form_of_the_weights_and_then_of_the_kernel
 )
 @pytest.mark.parametrize("activation", ["tanh", "relu", QUADRATIC])
 @pytest.mark.parametrize("d", [None, 400])
-def test_features_are_square_roots_of_the_kernel(activation, second_layer, d):
+def test_features_are_square_roots_of_the_kernel(
+    activation: str, second_layer: Any, d: int | None
+) -> None:
     p = problem(
         **{"activation": activation, "init.second_layer": second_layer, "readout.samples": 3.0}
     )
@@ -75,19 +87,20 @@ def test_features_are_square_roots_of_the_kernel(activation, second_layer, d):
         assert other.value**2 == pytest.approx(one.value, rel=1e-14)
         assert 0 <= one.overlap <= 1
         assert all(0 <= overlap <= 1 + 1e-12 for overlap in other.overlaps.values())
-    values = [spike.value for spike in kernel.spikes]
+    values = [float(spike.value) for spike in kernel.spikes]
     assert values == sorted(values, reverse=True)
-    assert all(value > kernel.bulk.edge for value in values)
-    assert features.bulk.edge**2 == pytest.approx(kernel.bulk.edge)
-    assert features.bulk.atoms == ()
+    assert all(value > bulk_of(kernel).edge for value in values)
+    assert bulk_of(features).edge ** 2 == pytest.approx(bulk_of(kernel).edge)
+    assert bulk_of(features).atoms == ()
     assert kernel.source == features.source == ("limit" if d is None else "finite width")
+    assert kernel.initial is not None
     assert kernel.initial.initial is None
 
 
-def test_both_conditions_of_a_spike():
+def test_both_conditions_of_a_spike() -> None:
     """Just above the weights' threshold the kernel has none; above its own it leaves the edge."""
 
-    def spikes(rate: float) -> tuple:
+    def spikes(rate: float) -> tuple[Spike, ...]:
         return theory.kernel(problem(**{"steps.0.rate": rate})).spikes
 
     p = problem()
@@ -100,14 +113,17 @@ def test_both_conditions_of_a_spike():
         middle = 0.5 * (low + high)
         low, high = (low, middle) if spikes(middle) else (middle, high)
     (spike,) = spikes(high * (1 + 1e-7))
-    assert spike.value == pytest.approx(theory.kernel(p).bulk.edge, rel=1e-10)
+    assert spike.value == pytest.approx(bulk_of(theory.kernel(p)).edge, rel=1e-10)
     assert spike.overlap == pytest.approx(0, abs=1e-5)
 
 
-def test_nothing_moves_without_a_step_or_without_a_linear_part():
+def test_nothing_moves_without_a_step_or_without_a_linear_part() -> None:
     assert theory.kernel(problem().untrained()).spikes == ()
-    assert theory.kernel(problem()).initial.spikes == ()
+    start = theory.kernel(problem()).initial
+    assert start is not None
+    assert start.spikes == ()
     even = theory.kernel(problem(activation="x**2 - 1"))
+    assert even.initial is not None
     assert [spike.value for spike in even.spikes] == [s.value for s in even.initial.spikes]
     assert all(spike.overlap == 0 for spike in even.spikes)
     blind = theory.kernel(problem(teacher="x**2 - 1")).spikes  # b is noise: no alignment
@@ -116,15 +132,17 @@ def test_nothing_moves_without_a_step_or_without_a_linear_part():
 
 
 @pytest.mark.parametrize(("weights", "count"), [("sphere", 1), ("gaussian", 2)])
-def test_norms_of_inputs_and_neurons_make_spikes_of_their_own(weights, count):
+def test_norms_of_inputs_and_neurons_make_spikes_of_their_own(weights: str, count: int) -> None:
     p = problem(
         **{"activation": QUADRATIC, "width": 2.0, "readout.samples": 3.0, "init.weights": weights}
     ).untrained()
     spectrum = theory.kernel(p)
+    bulk = bulk_of(spectrum)
+    assert isinstance(bulk, KernelBulk)
     # 1 = 2αc₂² z m_n(z) m_N(z)
     for spike in spectrum.spikes:
         z = spike.value
-        m, companion = spectrum.bulk.stieltjes(z).real, spectrum.bulk.companion(z).real
+        m, companion = bulk.stieltjes(z).real, bulk.companion(z).real
         assert 2 * 3.0 * z * m * companion == pytest.approx(1, rel=1e-9)
         assert spike.overlap == 0
     assert len(spectrum.spikes) == count
@@ -140,7 +158,7 @@ def population(shared: float, common: float, strength: float = 2.5) -> SpikedPop
 
 
 @pytest.mark.parametrize(("shared", "count"), [(0.0, 2), (0.3, 2), (0.9, 1), (1.0, 1)])
-def test_spikes_of_a_drawn_population(shared, count):
+def test_spikes_of_a_drawn_population(shared: float, count: int) -> None:
     """Σ written out: eigenvalues and what its eigenvectors are made of."""
     d, width, strength, common = 400, 1.5, 2.5, 8.0
     n, measured = round(width * d), []
@@ -170,7 +188,7 @@ def test_spikes_of_a_drawn_population(shared, count):
         np.testing.assert_allclose(mean[:, number], expected, rtol=0.05, atol=0.02)
 
 
-def test_an_infinite_common_term_is_a_limit():
+def test_an_infinite_common_term_is_a_limit() -> None:
     (limit,) = population(0.6, math.inf).spikes()
     (largest, close) = population(0.6, 1e9).spikes()
     assert largest.tau == pytest.approx(1e9, rel=1e-6)
@@ -182,7 +200,7 @@ def test_an_infinite_common_term_is_a_limit():
     assert population(1.0, math.inf).spikes() == []
 
 
-def test_an_eigenvalue_between_two_parts_of_the_bulk_is_not_listed():
+def test_an_eigenvalue_between_two_parts_of_the_bulk_is_not_listed() -> None:
     """β > 1, n ≫ N: what ‖x‖² adds leaves the lower part of K but does not reach the upper.
 
     Spikes are eigenvalues above the bulk.
@@ -196,7 +214,7 @@ def test_an_eigenvalue_between_two_parts_of_the_bulk_is_not_listed():
     )
     spectrum = theory.kernel(p)
     assert spectrum.spikes == ()
-    (lower, upper) = spectrum.bulk.support
+    (lower, upper) = bulk_of(spectrum).support
     d, n, neurons = 50, 4000, 200
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -208,14 +226,16 @@ def test_an_eigenvalue_between_two_parts_of_the_bulk_is_not_listed():
 
 
 @pytest.mark.parametrize("activation", ["relu", "softplus", "tanh(x) + 0.3"])
-def test_outlier_of_a_mean(activation):
+def test_outlier_of_a_mean(activation: str) -> None:
     p = problem(**{"activation": activation, "init.weights": "sphere"}).untrained()
     d = 1600
     sized, sigma = p.realised(d), moments(p.activation)
-    ratio = sized.readout.samples / sized.width
+    samples, drawn = sized.require_readout().samples, p.at(d).samples
+    assert drawn is not None
+    ratio = samples / sized.width
     (spike,) = theory.kernel(p, d).spikes
-    simple = p.at(d).samples * sigma.mean**2 + sigma.variance * (1 + ratio)
-    extra = 2 * sized.readout.samples * sigma.quadratic**2
+    simple = drawn * sigma.mean**2 + sigma.variance * (1 + ratio)
+    extra = 2 * samples * sigma.quadratic**2
     assert spike.value == pytest.approx(simple + extra, abs=0.02)
     (feature,) = theory.features(p, d).spikes
     assert feature.degree == 0
@@ -227,7 +247,7 @@ def test_outlier_of_a_mean(activation):
 
 @pytest.mark.parametrize("second_layer", [Constant(1.0), Vocabulary((0.2, 1.8), (0.5, 0.5))])
 @pytest.mark.parametrize("activation", ["tanh", "x + 0.8*(x**2 - 1)"])
-def test_equivalent_model_of_a_vanishing_movement(activation, second_layer):
+def test_equivalent_model_of_a_vanishing_movement(activation: str, second_layer: Any) -> None:
     """theory §5d as η̃ → 0 is §3, also where the step and ‖x‖² share a direction.
 
     What the initial output pulls is of order η̃, 3e-5 of the value at d = 10⁸.
@@ -243,9 +263,9 @@ def test_equivalent_model_of_a_vanishing_movement(activation, second_layer):
     (spike,), (expected,) = model.spikes, theory.kernel(p).spikes
     assert spike.value == pytest.approx(expected.value, rel=1e-5)
     assert spike.overlap == pytest.approx(expected.overlap, rel=1e-4)
-    assert model.bulk.edge == pytest.approx(theory.kernel(p).bulk.edge, rel=1e-5)
+    assert bulk_of(model).edge == pytest.approx(bulk_of(theory.kernel(p)).edge, rel=1e-5)
 
 
-def test_needs_a_readout():
+def test_needs_a_readout() -> None:
     with pytest.raises(gs.InvalidProblem, match="readout"):
         theory.kernel(problem(readout=None))

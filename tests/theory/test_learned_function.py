@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Literal
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import giantsteps as gs
 from giantsteps import simulation, theory
@@ -21,10 +25,13 @@ LARGE = SMALL.replace({"steps.0.rate": 1.0, "steps.0.exponent": 0.5})
 CONSTANT = LARGE.replace({"init.second_layer": "constant"})
 X = np.array([-2.0, -0.5, 1.0, 2.5])
 
+Direction = Literal["spike", "teacher"]
+DIRECTIONS: tuple[Direction, ...] = ("spike", "teacher")
+
 
 @pytest.mark.parametrize("along", ["spike", "teacher"])
 @pytest.mark.parametrize("teacher", ["sin", "-sin(x)"])
-def test_small_step_is_the_limit_of_the_model(along, teacher):
+def test_small_step_is_the_limit_of_the_model(along: Direction, teacher: str) -> None:
     """Closed form of theory §4 against the equivalent model of theory §5 at a huge size.
 
     What the initial output pulls is of order η̃, here 1e-7.
@@ -44,37 +51,38 @@ def test_small_step_is_the_limit_of_the_model(along, teacher):
     [(SMALL, None), (SMALL.untrained(), None), (SMALL.untrained(), 300), (LARGE, None),
      (CONSTANT, None), (CONSTANT, 500)],
 )  # fmt: skip
-def test_averages_along_the_teacher_are_the_risk(problem, d):
+def test_averages_along_the_teacher_are_the_risk(problem: gs.Problem, d: int | None) -> None:
     """E(m(u) − f*(u))² + E b² = R; at finite d up to 1/d², for the norm of the input."""
     rule = coordinate_rule(1, nodes=140)
     found = theory.learned_function(problem, d, "teacher", rule.nodes[:, 0])
+    assert found.target is not None
     np.testing.assert_allclose(found.target, np.sin(rule.nodes[:, 0]), atol=1e-12)
     total = rule.mean((found.mean - found.target) ** 2 + found.band**2)
     rounding = 1e-9 if d is None else 1e-9 + 0.5 / d**2
     assert total == pytest.approx(theory.risk(problem, d).test, rel=rounding)
 
 
-def test_averages_along_the_spike():
+def test_averages_along_the_spike() -> None:
     """The mean over both directions is the same function: E f̂², E f̂f*."""
     for problem, d in ((SMALL, None), (LARGE, None), (CONSTANT, None), (CONSTANT, 500)):
         rule = coordinate_rule(1, nodes=140)
         spike, teacher = (
-            theory.learned_function(problem, d, along, rule.nodes[:, 0])
-            for along in ("spike", "teacher")
+            theory.learned_function(problem, d, along, rule.nodes[:, 0]) for along in DIRECTIONS
         )
         power = [rule.mean(f.mean**2 + f.band**2) for f in (spike, teacher)]
         assert power[0] == pytest.approx(power[1], rel=1e-9 if d is None else 0.2 / d**2)
 
 
-def test_linear_network_learns_a_line():
+def test_linear_network_learns_a_line() -> None:
     """σ = σ* = identity: the slope along β* is that of ridge regression in closed form."""
     problem = SMALL.replace({"activation": "identity", "teacher": "identity"}).untrained()
     found = theory.learned_function(problem, along="teacher", x=[1.0])
     degrees = theory.risk(problem).by_degree
+    assert degrees is not None
     assert (1 - found.mean[0]) ** 2 == pytest.approx(degrees[1], rel=1e-9)
 
 
-def test_grid_and_defaults():
+def test_grid_and_defaults() -> None:
     grid = gs.Grid(CONSTANT, {"steps.0.rate": [0.5, 2.0]})
     found = theory.learned_function(grid)
     assert found.mean.shape == (2, 61)
@@ -84,7 +92,7 @@ def test_grid_and_defaults():
     np.testing.assert_allclose(alone.mean, -alone.mean[::-1], atol=1e-9)
 
 
-def test_several_steps_and_refusals():
+def test_several_steps_and_refusals() -> None:
     twice = SMALL.replace({"steps": [SMALL.steps[0], SMALL.steps[0]]})
     more = theory.learned_function(twice, along="teacher", x=[1.0])
     assert more.mean[0] > theory.learned_function(SMALL, along="teacher", x=[1.0]).mean[0]
@@ -93,19 +101,23 @@ def test_several_steps_and_refusals():
     with pytest.raises(gs.InvalidProblem, match="no spike"):
         theory.learned_function(SMALL.untrained())
     with pytest.raises(gs.InvalidProblem, match="along"):
-        theory.learned_function(SMALL, along="weights")
+        theory.learned_function(SMALL, along="weights")  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidProblem, match="finite"):
         theory.learned_function(SMALL, x=[[0.0]])
     with pytest.raises(gs.InvalidProblem, match="readout"):
         theory.learned_function(SMALL.replace({"readout": None}))
 
 
-def compare(problem, d, seeds, x, draws):
+def compare(
+    problem: gs.Problem, d: int, seeds: int, x: NDArray[np.float64], draws: int
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
     """Theory, mean and standard error over the seeds, of (m(x) − m(−x))/2 and of the band.
 
     The half difference removes what is even in the draws of the other coordinates.
     """
-    found = {along: [] for along in ("spike", "teacher")}
+    found: dict[Direction, list[tuple[NDArray[np.float64], NDArray[np.float64]]]] = {
+        along: [] for along in DIRECTIONS
+    }
     for seed in range(seeds):
         run = simulation.run(problem, d, seed)
         for along, values in found.items():
@@ -122,7 +134,7 @@ def compare(problem, d, seeds, x, draws):
 
 @pytest.mark.agreement
 @pytest.mark.parametrize(("problem", "seeds"), [(SMALL, 64), (LARGE, 48)], ids=["small", "large"])
-def test_small_networks(problem, seeds):
+def test_small_networks(problem: gs.Problem, seeds: int) -> None:
     """The mean along both directions, resolved to 2 %.
 
     After a small step the spike is far from the top singular vector of the weights, along which
@@ -136,7 +148,7 @@ def test_small_networks(problem, seeds):
 
 @pytest.mark.agreement
 @pytest.mark.slow
-def test_large_networks():
+def test_large_networks() -> None:
     """Mean and band, pointwise within three standard errors at d = 2000.
 
     Ten networks resolve the mean to 2 % and its spread to 5 %.

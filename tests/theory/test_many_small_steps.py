@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -21,8 +23,12 @@ from giantsteps.theory.steps.several.small import (
 
 from .two_step_model import two_steps
 
+Batch = Literal["fresh", "previous"]
 
-def problem(rates, batches, *, samples=2.0, activation="tanh"):
+
+def problem(
+    rates: list[float], batches: list[Batch], *, samples: float = 2.0, activation: str = "tanh"
+) -> gs.Problem:
     steps = [
         gs.Step(samples=samples, rate=rate, batch=batch) for rate, batch in zip(rates, batches)
     ]
@@ -36,15 +42,16 @@ def problem(rates, batches, *, samples=2.0, activation="tanh"):
     )
 
 
-def fresh(count, rate=1.0):
+def fresh(count: int, rate: float = 1.0) -> gs.Problem:
     return problem([rate] * count, ["fresh"] * count)
 
 
-def reused(count, rate=1.0):
-    return problem([rate] * count, ["fresh"] + ["previous"] * (count - 1))
+def reused(count: int, rate: float = 1.0) -> gs.Problem:
+    again: list[Batch] = ["previous"] * (count - 1)
+    return problem([rate] * count, ["fresh", *again])
 
 
-def test_equal_fresh_steps_are_one_step_on_all_samples():
+def test_equal_fresh_steps_are_one_step_on_all_samples() -> None:
     whole = fresh(4).replace({"steps": [gs.Step(samples=8.0, rate=4.0)]})
     assert summed(fresh(4)) == whole
     assert theory.risk(fresh(4)).test == theory.risk(whole).test
@@ -54,13 +61,13 @@ def test_equal_fresh_steps_are_one_step_on_all_samples():
     assert spike.overlaps["gradient"] < one.overlaps["gradient"]
 
 
-def test_a_batch_that_is_used_again_is_one_step_on_it():
+def test_a_batch_that_is_used_again_is_one_step_on_it() -> None:
     whole = reused(4).replace({"steps": [gs.Step(samples=2.0, rate=4.0)]})
     assert summed(reused(4)) == whole
     assert_allclose(first_batch_alignment(reused(4)), 1.0)
 
 
-def test_mixed_batches_by_vectors():
+def test_mixed_batches_by_vectors() -> None:
     """‖B‖, ⟨B, β*⟩ and ⟨B, b⟩ of drawn batches."""
     asked = problem([1.0, 0.5, 2.0, 0.3], ["fresh", "previous", "fresh", "previous"])
     rng = np.random.default_rng(0)
@@ -79,13 +86,13 @@ def test_mixed_batches_by_vectors():
 
 
 @pytest.mark.parametrize("ratio", [0.3, 1.0, 2.5])
-def test_moments_of_wishart_matrices(ratio):
+def test_moments_of_wishart_matrices(ratio: float) -> None:
     nodes, weights = _wishart(ratio, 4)
     moments = [weights @ nodes**k for k in range(4)]
     assert_allclose(moments, [1, 1, 1 + ratio, 1 + 3 * ratio + ratio**2], rtol=1e-12)
 
 
-def test_drift_is_that_of_the_linear_dynamics():
+def test_drift_is_that_of_the_linear_dynamics() -> None:
     """B, the lengths and what is left of the first output, from matrices written out."""
     asked = problem([2.0] * 5, ["fresh", "previous", "fresh", "previous", "previous"])
     d = 400
@@ -111,7 +118,7 @@ def test_drift_is_that_of_the_linear_dynamics():
                 r, memory = r - rate * pace * kernel[:, 0], memory - rate * pace * kernel[:, 1]
             total += change
             output -= pace * linear * forgotten
-            growth += kept @ kept / len(x) / 2.0
+            growth += float(kept @ kept) / len(x) / 2.0
         found.append([total[0], total @ total, growth, output[1]])
     drift = _drift(asked, d)
     mean, error = np.mean(found, axis=0), np.std(found, axis=0, ddof=1) / 3
@@ -124,9 +131,9 @@ def test_drift_is_that_of_the_linear_dynamics():
 
 
 @pytest.mark.parametrize("steps", [fresh(6), reused(6)])
-def test_finite_width_tends_to_the_limit(steps):
-    limit = theory.risk(steps).test
-    gaps = [abs(theory.risk(steps, d=d).test - limit) for d in (10**4, 10**6, 10**8)]
+def test_finite_width_tends_to_the_limit(steps: gs.Problem) -> None:
+    limit = float(theory.risk(steps).test)
+    gaps = [abs(float(theory.risk(steps, d=d).test) - limit) for d in (10**4, 10**6, 10**8)]
     assert gaps[0] > 3 * gaps[1] > 9 * gaps[2]
     assert gaps[2] < 1e-4 * limit
     spike, far = theory.weights(steps).spikes[0], theory.weights(steps, d=10**10).spikes[0]
@@ -136,7 +143,7 @@ def test_finite_width_tends_to_the_limit(steps):
 
 
 @pytest.mark.parametrize("steps", [fresh(2), reused(2)])
-def test_two_small_steps_by_the_field_of_two_steps(steps):
+def test_two_small_steps_by_the_field_of_two_steps(steps: gs.Problem) -> None:
     """The linear dynamics and theory §7 agree to first order in the movement."""
     steps = steps.replace({"init.second_layer": gs.Vocabulary([-1.0, 2.0], [0.5, 0.5])})
     for d in (10**4, 10**6):
@@ -146,7 +153,7 @@ def test_two_small_steps_by_the_field_of_two_steps(steps):
         assert_allclose(linear.overlap[0], full.overlap[0], rtol=10 * movement**2 + 1e-7)
 
 
-def test_spike_without_memory_effects_is_the_map_of_one():
+def test_spike_without_memory_effects_is_the_map_of_one() -> None:
     spike = small_steps_spike(fresh(6), 10**12)
     assert spike is not None
     step = first_step(summed(fresh(6)))
@@ -156,13 +163,13 @@ def test_spike_without_memory_effects_is_the_map_of_one():
     assert_allclose(spike.overlap, left * step.alignment, rtol=1e-5)
 
 
-def test_no_spike_below_the_threshold():
+def test_no_spike_below_the_threshold() -> None:
     assert theory.weights(fresh(2, rate=0.1)).spikes == ()
     assert theory.weights(fresh(2, rate=0.1), d=1000).spikes == ()
     assert theory.weights(fresh(3, rate=0.0), d=1000).spikes == ()
 
 
-def test_steps_of_rate_zero_are_none():
+def test_steps_of_rate_zero_are_none() -> None:
     assert_allclose(
         theory.risk(fresh(3, rate=0.0), d=1000).test,
         theory.risk(fresh(1, rate=0.0)).test,
