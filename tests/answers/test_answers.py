@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from numpy.testing import assert_array_equal
 
 import giantsteps as gs
 from giantsteps.answers import (
+    Answer,
     Bounds,
     Gradient,
     LearnedFunction,
@@ -33,11 +35,11 @@ GRID = gs.Grid(PROBLEM, {"noise_variance": [0.0, 0.5], "readout.samples": [1.0, 
 RNG = np.random.default_rng(0)
 TEST, TRAIN, START = RNG.uniform(size=(3, 2, 3))
 DEGREES = RNG.uniform(size=(2, 3, 4))
-LIMIT = {"source": "limit", "exact": True}
+LIMIT: dict[str, Any] = {"source": "limit", "exact": True}
 
 
-def risk_over_grid(**changes):
-    values = {
+def risk_over_grid(**changes: Any) -> Risk:
+    values: dict[str, Any] = {
         "problem": GRID,
         **LIMIT,
         "test": TEST,
@@ -51,7 +53,7 @@ def risk_over_grid(**changes):
     return Risk(**values | changes)
 
 
-def spectrum_over_grid():
+def spectrum_over_grid() -> Spectrum:
     value = np.array([[2.0, 2.1, np.nan], [2.2, 2.3, np.nan]])
     return Spectrum(
         problem=GRID,
@@ -64,11 +66,11 @@ def spectrum_over_grid():
     )
 
 
-ANSWERS = [
+ANSWERS: list[Answer] = [
     risk_over_grid(),
     spectrum_over_grid(),
     Risk(problem=PROBLEM, **LIMIT, test=0.1, train=np.nan),
-    Spectrum(problem=PROBLEM, **LIMIT, bulk=None, spikes=[Spike(value=np.inf)]),
+    Spectrum(problem=PROBLEM, **LIMIT, bulk=None, spikes=(Spike(value=np.inf),)),
     Bounds(problem=GRID, **LIMIT, floors={"linear": TEST}, ceilings={"spike": TRAIN}),
     Gradient(
         problem=PROBLEM,
@@ -90,7 +92,7 @@ ANSWERS = [
 OVER_GRIDS = [answer for answer in ANSWERS if answer.shape]
 
 
-def test_one_problem_has_python_floats():
+def test_one_problem_has_python_floats() -> None:
     risk = Risk(problem=PROBLEM, **LIMIT, test=np.float64(0.1), train=np.array(0.05))
     assert type(risk.test) is float
     assert type(risk.train) is float
@@ -98,25 +100,26 @@ def test_one_problem_has_python_floats():
     assert risk.test_noisy == pytest.approx(0.35)
 
 
-def test_a_grid_has_arrays_of_its_shape_that_cannot_be_written():
+def test_a_grid_has_arrays_of_its_shape_that_cannot_be_written() -> None:
     risk = risk_over_grid()
+    assert isinstance(risk.test, np.ndarray)
     assert risk.test.shape == risk.shape == (2, 3)
     assert risk.dims == ("noise_variance", "readout.samples")
     assert_array_equal(risk.coords["readout.samples"], [1, 2, 3])
     with pytest.raises(ValueError, match="read-only"):
         risk.test[0, 0] = 1.0
     with pytest.raises(AttributeError):
-        risk.test = TEST
+        risk.test = TEST  # type: ignore[misc]
 
 
-def test_an_answer_does_not_follow_the_array_it_was_made_from():
+def test_an_answer_does_not_follow_the_array_it_was_made_from() -> None:
     values = TEST.copy()
     risk = risk_over_grid(test=values)
     values[:] = -1
     assert_array_equal(risk.test, TEST)
 
 
-def test_noise_is_added_cell_by_cell():
+def test_noise_is_added_cell_by_cell() -> None:
     assert_array_equal(risk_over_grid().test_noisy, TEST + np.array([[0.0], [0.5]]))
     other = gs.Grid(PROBLEM, {"readout.samples": [1.0, 2.0, 3.0]})
     assert_array_equal(
@@ -124,7 +127,7 @@ def test_noise_is_added_cell_by_cell():
     )
 
 
-def test_gain_is_the_error_before_minus_after():
+def test_gain_is_the_error_before_minus_after() -> None:
     assert_array_equal(risk_over_grid().gain, START - TEST)
     assert Risk(problem=PROBLEM, **LIMIT, test=0.1, train=0.1).gain is None
 
@@ -142,29 +145,31 @@ def test_gain_is_the_error_before_minus_after():
         ({"references": ("nobody1999",)}, "nobody1999"),
     ],
 )
-def test_wrong_shapes_and_words_are_refused(changes, named):
+def test_wrong_shapes_and_words_are_refused(changes: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         risk_over_grid(**changes)
 
 
-def test_wrong_shapes_in_other_answers_are_refused():
+def test_wrong_shapes_in_other_answers_are_refused() -> None:
     with pytest.raises(ValueError, match=r"spikes\[0\]"):
-        Spectrum(problem=GRID, **LIMIT, bulk=None, spikes=[Spike(value=2.0)])
+        Spectrum(problem=GRID, **LIMIT, bulk=None, spikes=(Spike(value=2.0),))
     with pytest.raises(ValueError, match="bulk"):
         Spectrum(problem=GRID, **LIMIT, bulk=np.empty(3, dtype=object))
+    lists: Any = {"mean": [0.0], "band": [0.0]}
     with pytest.raises(ValueError, match="points"):
-        LearnedFunction(
-            problem=PROBLEM, **LIMIT, x=[0.0, 1.0], mean=[0.0], band=[0.0], along="spike"
-        )
+        LearnedFunction(problem=PROBLEM, **LIMIT, **lists | {"x": [0.0, 1.0]}, along="spike")
     with pytest.raises(ValueError, match="along"):
-        LearnedFunction(problem=PROBLEM, **LIMIT, x=[0.0], mean=[0.0], band=[0.0], along="up")
+        LearnedFunction(problem=PROBLEM, **LIMIT, **lists | {"x": [0.0], "along": "up"})
     with pytest.raises(ValueError, match="linear"):
         Bounds(problem=PROBLEM, **LIMIT, floors={"linear": 1.0}, ceilings={"linear": 2.0})
 
 
-def test_a_cell_is_the_answer_of_its_problem():
+def test_a_cell_is_the_answer_of_its_problem() -> None:
     cell = risk_over_grid()[1, 2]
     assert cell.problem == PROBLEM.replace({"noise_variance": 0.5, "readout.samples": 3.0})
+    assert cell.initial is not None
+    assert cell.solution is not None
+    assert cell.by_degree is not None
     assert (cell.test, cell.train, cell.initial.test) == (TEST[1, 2], TRAIN[1, 2], START[1, 2])
     assert_array_equal(cell.by_degree, DEGREES[1, 2])
     assert cell.solution.residual == TEST[1, 2] * 1e-12
@@ -172,14 +177,16 @@ def test_a_cell_is_the_answer_of_its_problem():
 
 
 @pytest.mark.parametrize("index", [0, (slice(None), 1), (..., 2), slice(1, 2)])
-def test_a_part_of_a_grid_is_an_answer_over_a_smaller_grid(index):
+def test_a_part_of_a_grid_is_an_answer_over_a_smaller_grid(index: Any) -> None:
     part = risk_over_grid()[index]
     assert_array_equal(part.test, TEST[index])
+    assert isinstance(part.problem, gs.Grid)
+    assert part.by_degree is not None
     assert part.shape == part.problem.shape == TEST[index].shape
     assert part.by_degree.shape == (*part.shape, 4)
 
 
-def test_indices_that_no_grid_has_are_refused():
+def test_indices_that_no_grid_has_are_refused() -> None:
     with pytest.raises(IndexError):
         risk_over_grid()[0, 0, 0]
     with pytest.raises(IndexError):
@@ -187,12 +194,12 @@ def test_indices_that_no_grid_has_are_refused():
 
 
 @pytest.mark.parametrize("answer", OVER_GRIDS, ids=lambda a: type(a).__name__)
-def test_stacking_the_cells_gives_the_answer_back(answer):
+def test_stacking_the_cells_gives_the_answer_back(answer: Answer) -> None:
     cells = [answer[index] for index in np.ndindex(answer.shape)]
     assert type(answer).stack(GRID, cells) == answer
 
 
-def test_stacking_joins_what_cells_claim():
+def test_stacking_joins_what_cells_claim() -> None:
     cells = [
         Risk(
             problem=p, source="limit", exact=i != 4, test=i, train=i, violated=("odd σ",) * (i == 4)
@@ -207,18 +214,18 @@ def test_stacking_joins_what_cells_claim():
         Risk.stack(GRID, cells[:5])
 
 
-def test_stacking_fills_absent_spikes():
+def test_stacking_fills_absent_spikes() -> None:
     cells = [
-        Spectrum(problem=p, **LIMIT, bulk=None, spikes=[Spike(value=3.0)] * (i % 2))
+        Spectrum(problem=p, **LIMIT, bulk=None, spikes=(Spike(value=3.0),) * (i % 2))
         for i, p in enumerate(GRID)
     ]
     whole = Spectrum.stack(GRID, cells)
     assert_array_equal(whole.count, [[0, 1, 0], [1, 0, 1]])
-    assert_array_equal(whole.spikes[0].value[0], [np.nan, 3.0, np.nan])
+    assert_array_equal(np.asarray(whole.spikes[0].value)[0], [np.nan, 3.0, np.nan])
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda a: type(a).__name__)
-def test_pickling_and_equality(answer):
+def test_pickling_and_equality(answer: Answer) -> None:
     copy = pickle.loads(pickle.dumps(answer))
     assert copy == answer
     assert copy is not answer
@@ -226,13 +233,13 @@ def test_pickling_and_equality(answer):
         hash(answer)
 
 
-def test_unpickled_arrays_stay_read_only():
+def test_unpickled_arrays_stay_read_only() -> None:
     copy = pickle.loads(pickle.dumps(risk_over_grid()))
     assert not copy.test.flags.writeable
     assert not copy.initial.test.flags.writeable
 
 
-def test_answers_that_differ_in_one_bit_are_not_equal():
+def test_answers_that_differ_in_one_bit_are_not_equal() -> None:
     bumped = TEST.copy()
     bumped[1, 1] = np.nextafter(bumped[1, 1], 2)
     assert risk_over_grid() != risk_over_grid(test=bumped)
@@ -241,17 +248,17 @@ def test_answers_that_differ_in_one_bit_are_not_equal():
     assert spectrum_over_grid() == spectrum_over_grid()
 
 
-def test_overlap_is_the_first_of_overlaps():
+def test_overlap_is_the_first_of_overlaps() -> None:
     assert Spike(value=2.0, overlaps={"gradient": 0.9, "teacher": 0.4}).overlap == 0.9
     assert np.isnan(Spike(value=2.0).overlap)
     assert np.isnan(Spike(value=np.ones(3)).overlap).all()
     spike = Spike(value=np.array([2.0, 3.0]), overlaps={"teacher": 0.5})
     assert_array_equal(spike.overlap, [0.5, 0.5])
     with pytest.raises(TypeError):
-        spike.overlaps["teacher"] = 1.0
+        spike.overlaps["teacher"] = 1.0  # type: ignore[index]
 
 
-def test_spikes_are_counted_in_each_cell():
+def test_spikes_are_counted_in_each_cell() -> None:
     spectrum = spectrum_over_grid()
     first = np.array([[1, 1, 0], [1, 1, 0]])
     assert_array_equal(spectrum.count, first + (TEST > 0.5))
@@ -259,7 +266,7 @@ def test_spikes_are_counted_in_each_cell():
     assert Spectrum(problem=PROBLEM, **LIMIT, bulk=None).count == 0
 
 
-def test_bounds_by_name_and_by_cell():
+def test_bounds_by_name_and_by_cell() -> None:
     bounds = Bounds(problem=GRID, **LIMIT, floors={"linear": TEST}, ceilings={"spike": TRAIN})
     assert_array_equal(bounds["spike"], TRAIN)
     assert bounds[1, 0]["linear"] == TEST[1, 0]
@@ -267,19 +274,20 @@ def test_bounds_by_name_and_by_cell():
         bounds["nothing"]
 
 
-def test_ratio_of_the_gradient():
+def test_ratio_of_the_gradient() -> None:
     gradient = ANSWERS[5]
+    assert isinstance(gradient, Gradient)
     assert gradient.ratio == pytest.approx(0.05)
 
 
-def test_citation_is_the_bibtex_of_the_references():
+def test_citation_is_the_bibtex_of_the_references() -> None:
     text = risk_over_grid().citation
     assert text.index("@inproceedings{ba2022,") < text.index("@article{mei2019,")
     assert text.count("\n@") == 1
     assert Risk(problem=PROBLEM, **LIMIT, test=1.0, train=1.0).citation == ""
 
 
-def test_the_bibliography_is_complete():
+def test_the_bibliography_is_complete() -> None:
     papers = {
         "ba2022": "2205.01445",
         "moniri2023": "2310.07891",
@@ -299,7 +307,7 @@ def test_the_bibliography_is_complete():
     assert bibliography().keys() == papers.keys()
 
 
-def test_repr_states_numbers_source_and_violations():
+def test_repr_states_numbers_source_and_violations() -> None:
     risk = Risk(
         problem=PROBLEM,
         d=2000,

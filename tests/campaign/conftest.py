@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,9 +49,7 @@ def networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module above."""
     (tmp_path / "odd_networks.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(tmp_path))
-    import odd_networks
-
-    return odd_networks
+    return importlib.import_module("odd_networks")
 
 
 @pytest.fixture

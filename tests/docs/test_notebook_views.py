@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -20,7 +22,7 @@ PROBLEM = gs.Problem(
     readout=gs.Ridge(samples=2.0, penalty=0.1),
 )
 GRID = gs.Grid(PROBLEM, {"readout.samples": [1.0, 2.0]})
-SHOWN = {
+SHOWN: dict[str, Callable[[], Any]] = {
     "problem": lambda: PROBLEM,
     "risk": lambda: theory.risk(PROBLEM),
     "risks": lambda: theory.risk(GRID),
@@ -55,7 +57,7 @@ def test_a_run_shows_its_integers() -> None:
     assert table.count("<td>none</td>") == 2
 
 
-ANSWERS = {
+ANSWERS: dict[str, Callable[[], Any]] = {
     "risk": lambda: theory.risk(PROBLEM),
     "risks": lambda: theory.risk(GRID),
     "weights": lambda: theory.weights(PROBLEM),

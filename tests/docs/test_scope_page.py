@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from giantsteps.theory.scope.table import RULES
 _FILE = Path(__file__).parents[2] / "docs" / "_ext" / "scope_table.py"
 scope_table = runpy.run_path(str(_FILE))["scope_table"]
 
-ACTIVATIONS = {"σ odd": "tanh", "E σ = 0": gs.centered("relu"), "any σ": "relu"}
+ACTIVATIONS: dict[str, Any] = {"σ odd": "tanh", "E σ = 0": gs.centered("relu"), "any σ": "relu"}
 LAYERS = {"E A = 0": "gaussian", "E A ≠ 0": "constant"}
 STEPS: dict[str, tuple[float, ...]] = {
     "no step": (),
@@ -27,7 +28,7 @@ STEPS: dict[str, tuple[float, ...]] = {
     "several steps, all exponents 1/2": (0.5, 0.5),
     "several steps, other exponents": (0.5, 0.3),
 }
-TEACHERS = {
+TEACHERS: dict[str, Any] = {
     "A teacher of one direction": "sin",
     "A teacher of several directions": gs.MultiIndex("x0*(1 + x1)", rank=2),
 }
@@ -39,7 +40,7 @@ def table(question: str, teacher: str) -> dict[tuple[str, ...], str]:
     part = section.split(f"{teacher}:\n")[1].split(" directions:\n")[0]
     rows = [line.strip("| ").split(" | ") for line in part.splitlines() if line[:2] == "| "]
     head, *body = rows
-    found = {}
+    found: dict[tuple[str, ...], str] = {}
     for steps, layer, *cells in body:
         for name in LAYERS if layer == "any" else [layer]:
             for column, cell in zip(head[2:], cells, strict=True):

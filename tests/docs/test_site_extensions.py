@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 pytest.importorskip("sphinx")
+#: Imports one of the extensions, afresh.
+Load = Callable[[str], Any]
 EXTENSIONS = Path(__file__).parents[2] / "docs" / "_ext"
 
 
 @pytest.fixture
-def load(monkeypatch: pytest.MonkeyPatch):
+def load(monkeypatch: pytest.MonkeyPatch) -> Load:
     monkeypatch.syspath_prepend(str(EXTENSIONS))
 
     def one(name: str) -> ModuleType:
@@ -25,7 +29,7 @@ def load(monkeypatch: pytest.MonkeyPatch):
     return one
 
 
-def test_broken_links_are_found(load, tmp_path: Path) -> None:
+def test_broken_links_are_found(load: Load, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "index.html").write_text(
         '<a id="top"></a><a href="sub/page.html#here">good</a><a href="sub/page.html#gone">bad</a>'
@@ -38,7 +42,7 @@ def test_broken_links_are_found(load, tmp_path: Path) -> None:
     assert found["sub/page.html#gone"] == "no such place on the page"
 
 
-def test_markdown_becomes_restructured_text(load) -> None:
+def test_markdown_becomes_restructured_text(load: Load) -> None:
     lines = load("markdown_page").to_rst(
         "# Title\n\n## Part\n\nA `name` and [a link](https://a.example).\n\n```python\nx = 1\n```\n"
         "\n| a | b |\n|---|---|\n| 1 | `2` |\n"
@@ -52,7 +56,7 @@ def test_markdown_becomes_restructured_text(load) -> None:
     assert "   * - 1\n     - ``2``" in text
 
 
-def test_mathematics_becomes_mathml(load) -> None:
+def test_mathematics_becomes_mathml(load: Load) -> None:
     to_mathml = load("mathml").to_mathml
     drawn = to_mathml(r"\E\,σ²(z) → \frac12", macros={r"\E": r"\mathbb{E}"})
     assert drawn.startswith("<math")
@@ -62,7 +66,7 @@ def test_mathematics_becomes_mathml(load) -> None:
         to_mathml(r"\nonsense{x}")
 
 
-def test_references_become_links(load) -> None:
+def test_references_become_links(load: Load) -> None:
     load("plain_maths")
     link = load("docstring_references").link
     papers = frozenset({"ba2022", "cui2024"})
@@ -72,7 +76,7 @@ def test_references_become_links(load) -> None:
     assert link('name : {"ba2022", "cui2024"}', papers) == 'name : {"ba2022", "cui2024"}'
 
 
-def test_plain_mathematics_is_read_as_it_stands(load) -> None:
+def test_plain_mathematics_is_read_as_it_stands(load: Load) -> None:
     maths = load("plain_maths")
     lines = ["|x| and E σ* of ``a*b``", "", ">>> 2 * |3|", ".. math:: |x|", "   |y|", "z |t|"]
     assert maths.replace_in_prose(lines, maths.replace_signs) == [
@@ -85,7 +89,7 @@ def test_plain_mathematics_is_read_as_it_stands(load) -> None:
     ]
 
 
-def test_constants_are_described_where_they_are_assigned(load) -> None:
+def test_constants_are_described_where_they_are_assigned(load: Load) -> None:
     names = load("public_names")
     from giantsteps import answers
 

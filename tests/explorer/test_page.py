@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,8 @@ class Page:
         time.sleep(0.15)
         for name in panels or ("errors", "numbers", "learned"):
             self.js("document.getElementById(arguments[0]).scrollIntoView()", name)
-            busy = "return document.getElementById(arguments[0]).ariaBusy !== 'false'"
-            self.until(lambda busy=busy, name=name: not self.js(busy, name))
+            idle = "return document.getElementById(arguments[0]).ariaBusy === 'false'"
+            self.until(partial(self.js, idle, name))
 
     def state(self) -> Any:
         return self.js("return JSON.parse(JSON.stringify(GS.state))")
@@ -125,7 +126,7 @@ def test_the_first_panel_shows_what_python_says(page: Page) -> None:
     columns = page.columns("errors")
     grid = gs.Grid(DEFAULT, {"readout.samples": columns["readout.samples"]})
     expected = theory.risk(grid)
-    assert columns["test"] == pytest.approx(expected.test.tolist(), rel=1e-9)
+    assert columns["test"] == pytest.approx(np.asarray(expected.test).tolist(), rel=1e-9)
     assert page.columns("numbers")["test"] == [pytest.approx(theory.risk(DEFAULT).test, rel=1e-9)]
     assert "derived" in page.text("numbers")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 import sys
@@ -54,7 +55,7 @@ def test_the_tour_is_that_of_the_package(data: Any) -> None:
 def test_the_page_works_from_files(tmp_path: Path, driver: Any) -> None:
     sys.path.insert(0, str(ROOT / "docs" / "_ext"))
     try:
-        from explorer_page import write_page
+        write_page = importlib.import_module("explorer_page").write_page
     finally:
         sys.path.pop(0)
     from .test_page import Page

@@ -64,7 +64,7 @@ def test_the_readout_peaks_at_as_many_samples_as_neurons() -> None:
     assert test[1] > 2 * max(test[0], test[2])
     penalised = STOPS["Readouts"].problem.replace({"readout.penalty": 0.3})
     axes = {"readout.samples": [0.5 * width, width, 2 * width]}
-    mild = theory.risk(gs.Grid(penalised, axes)).test
+    mild = np.asarray(theory.risk(gs.Grid(penalised, axes)).test)
     assert mild[0] > mild[1] > mild[2]  # no peak
     assert theory.risk(penalised.replace({"readout.penalty": 30.0})).test > 1.2 * mild[1]
 
@@ -80,7 +80,7 @@ def test_a_reused_batch_sees_the_teacher_and_a_fresh_one_does_not() -> None:
     fresh = reused.replace({"steps.1.batch": "fresh"})
     (seen,), (unseen,) = (theory.weights(problem).spikes for problem in (reused, fresh))
     assert seen.overlaps["teacher"] > 0.1
-    assert abs(unseen.overlaps["teacher"]) < 1e-9
+    assert np.abs(unseen.overlaps["teacher"]) < 1e-9
 
 
 @pytest.mark.parametrize("start", GALLERY, ids=lambda start: start.title)

@@ -7,7 +7,7 @@ import math
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -22,6 +22,9 @@ from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
 from giantsteps.figures._simulations import Simulations
 from giantsteps.problem import Grid, Init, Problem, Ridge, Step
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
 
 pytest.importorskip("matplotlib")
 
@@ -86,7 +89,7 @@ SIMULATED = ("ba2022-neurons", "ba2022-covariance")
 @pytest.mark.parametrize("name", NAMES)
 def test_smoke(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy_on: Any) -> None:
     spy = spy_on(monkeypatch)
-    reports: list[tuple[int, int]] = []
+    reports: list[tuple[int, int, int]] = []
     made = published(name).make(
         "smoke",
         tmp_path,
@@ -137,7 +140,7 @@ def _plain(value: object) -> object:
 
 
 def test_all_formats_and_the_store_of_the_paper_form(tmp_path: Path) -> None:
-    small = {"d": 30, "seeds": 2, "rates": (1.0,), "widths": (0.5, 1.0), "fine": 3}
+    small: dict[str, Any] = {"d": 30, "seeds": 2, "rates": (1.0,), "widths": (0.5, 1.0), "fine": 3}
     made = published("cui2024-5").make("paper", tmp_path, **small)
     assert made.draft.simulations.store == tmp_path / "cui2024-5.sqlite"
     assert made.draft.simulations.store.exists()
@@ -151,8 +154,10 @@ def test_simulated_points_are_those_of_the_simulation(tmp_path: Path) -> None:
         "smoke", tmp_path, formats=(), d=30, seeds=2, rates=(1.0,), widths=(0.5, 1.0), fine=2
     )
     rows = [r for r in made.draft.rows if r["source"] == "simulation" and "eta" in r["series"]]
-    problem = next(p for p in made.draft.problems.values() if p.steps and p.width == 0.5)
-    runs = [simulation.risk(problem, 30, seed, test_samples="exact").test for seed in range(2)]
+    asked = [p for p in made.draft.problems.values() if isinstance(p, Problem)]
+    problem = next(p for p in asked if p.steps and p.width == 0.5)
+    risks = (simulation.risk(problem, 30, seed, test_samples="exact") for seed in range(2))
+    runs = [float(risk.test) for risk in risks]
     row = next(r for r in rows if r["x"] == 0.5)
     assert row["y"] == pytest.approx(np.mean(runs), rel=1e-9)
     assert row["standard_error"] == pytest.approx(np.std(runs, ddof=1) / np.sqrt(2), rel=1e-9)
@@ -192,7 +197,7 @@ def test_adding_a_figure_takes_one_function(
 
     @figure("new-1", "A line", caption="To {end:g}.", references=("ba2022",),
             smoke={"end": 1.0}, quick={"end": 2.0}, paper={})  # fmt: skip
-    def draw(draft: Draft, end: float) -> object:
+    def draw(draft: Draft, end: float) -> Drawing:
         drawing, (ax,) = draft.axes(("x", "y"))
         draft.line(ax, [0.0, end], [0.0, 1.0], "line")
         draft.points(ax, [0.0], Measured.of([[1.0, 2.0]]), "points", marker="o")

@@ -186,7 +186,7 @@ def test_low_rank_zero_and_small_matrices() -> None:
     thin = rng.standard_normal((60, 4)) @ rng.standard_normal((4, 90))
     layer = one(thin)
     assert (layer.verdict, layer.rank, layer.spikes) == ("low rank", 4, ())
-    stored = one(thin.astype(np.float32))  # type: ignore[arg-type]
+    stored = one(thin.astype(np.float32))
     assert (stored.verdict, stored.rank) == ("low rank", 4)
     assert "rounding" in stored.note
     assert one(np.zeros((20, 30))).verdict == "zero"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import giantsteps as gs
+from giantsteps.answers import ProbeCurve
 from giantsteps.cli import main
 from giantsteps.practice import TABLES, Inspection, measure_probe
 from giantsteps.practice._gradient import critical_rate
@@ -202,8 +203,11 @@ def test_convolutions_have_gradients_and_probes() -> None:
     assert [gradient.name for gradient in found.gradients] == ["0.weight", "2.weight", "5.weight"]
     assert found["2.weight"].shape == (20, 16, 3, 3)
     assert (found["2.weight"].rows, found["2.weight"].columns) == (20, 144)
-    assert found.probes["2.weight"].features == 16  # channels, averaged over places
-    assert "at least 2 rows per feature" in found.probes["5.weight"]
+    probed, refused = found.probes["2.weight"], found.probes["5.weight"]
+    assert isinstance(probed, ProbeCurve)
+    assert probed.features == 16  # channels, averaged over places
+    assert isinstance(refused, str)
+    assert "at least 2 rows per feature" in refused
 
 
 # Probes ---------------------------------------------------------------------------------------
@@ -215,9 +219,12 @@ def test_probe_curves_of_the_hidden_layers() -> None:
     found = whole()
     hidden = after.eval()[:3](torch.tensor(x[1000:1600])).detach().double().numpy()
     curve = found.probes["3.weight"]
+    assert isinstance(curve, ProbeCurve)
     measured = measure_probe(hidden, np.eye(10)[y[1000:1600]], curve[:2], splits=60)
-    assert np.all(np.abs(curve.test[:2] / measured.test - 1) < 0.05)
-    assert np.all(np.abs(curve.classification_error[:2] - measured.classification_error) < 0.012)
+    assert measured.classification_error is not None
+    assert np.all(np.abs(np.asarray(curve.test)[:2] / measured.test - 1) < 0.05)
+    wrong = np.asarray(curve.classification_error)[:2]
+    assert np.all(np.abs(wrong - measured.classification_error) < 0.012)
 
 
 # Tables, figures, pages -----------------------------------------------------------------------

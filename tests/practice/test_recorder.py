@@ -120,9 +120,10 @@ def test_records_survive_a_process_that_dies(tmp_path: Path) -> None:
 
 def test_bad_input(tmp_path: Path) -> None:
     module = nn.Linear(12, 15)
+    options: dict[str, Any]
     for options in ({"every": 0}, {"every": 1.5}, {"layers": ["nothing"]}, {"layers": []}):
         with pytest.raises(gs.InvalidProblem):
-            Recorder(module, **options)  # type: ignore[arg-type]
+            Recorder(module, **options)
     with pytest.raises(gs.InvalidProblem, match="exists"):
         Record(tmp_path / "no such file")
     (tmp_path / "text").write_text("no database, but long enough to be taken for one" * 9)
@@ -137,13 +138,13 @@ def test_bad_input(tmp_path: Path) -> None:
     for options in ({"resume": 3}, {"resume": -1, "path": path}, {"resume": 1.0, "path": path},
                     {"run": ""}, {"run": 3}):  # fmt: skip
         with pytest.raises(gs.InvalidProblem):
-            Recorder(module, **options)  # type: ignore[arg-type]
+            Recorder(module, **options)
     assert not path.exists()
     with Recorder(module, path=path):
         pass
     for options in ({"run": "no such run"}, {"layers": ["nothing"]}):
         with pytest.raises(gs.InvalidProblem):
-            Recorder(module, path=path, resume=0, **options)  # type: ignore[arg-type]
+            Recorder(module, path=path, resume=0, **options)
     with pytest.raises(gs.InvalidProblem, match="shape"):
         Recorder(nn.Linear(12, 16), path=path, resume=0)
 

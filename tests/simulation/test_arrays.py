@@ -207,7 +207,7 @@ def test_refused_namespaces() -> None:
     strict = pytest.importorskip("array_api_strict")
     fixed = ModuleType("fixed")  # as jax.numpy
     fixed.__dict__.update({name: getattr(strict, name) for name in strict.__all__})
-    fixed.zeros = lambda size: (0.0,) * size
+    fixed.__dict__["zeros"] = lambda size: (0.0,) * size
     with pytest.raises(InvalidProblem, match="can be written to: those of fixed cannot"):
         resolve(fixed)
 

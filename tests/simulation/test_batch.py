@@ -10,7 +10,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import simulation
-from giantsteps.simulation import _batch, _many
+from giantsteps.simulation import _batch, _many, _networks
 from giantsteps.simulation._engine import _machine, _torch_arrays
 from giantsteps.simulation._engine._devices import resolve
 
@@ -32,7 +32,7 @@ def device_of(name: str) -> Any:
     return name if name == "torch" else importlib.import_module(name)
 
 
-def same(one: gs.simulation.Answer, other: Any, rtol: float = 1e-10) -> None:
+def same(one: Any, other: Any, rtol: float = 1e-10) -> None:
     for name in ("test", "train", "standard_error", "by_degree", "classification_error"):
         mine, theirs = getattr(one, name), getattr(other, name)
         assert (mine is None) == (theirs is None)
@@ -57,9 +57,11 @@ def same(one: gs.simulation.Answer, other: Any, rtol: float = 1e-10) -> None:
 )
 def test_a_batch_is_its_seeds_alone(name: str, changes: dict[str, Any]) -> None:
     device, problem = device_of(name), PROBLEM.replace(changes)
-    options = {"device": device, "test_samples": 700}
-    plain = simulation.batch("risk", problem, 40, SEEDS, **options)
-    together = simulation.batch("risk", problem, 40, SEEDS, initial=True, degrees=2, **options)
+    options: dict[str, Any] = {"device": device, "test_samples": 700}
+    plain: list[Any] = simulation.batch("risk", problem, 40, SEEDS, **options)
+    together: list[Any] = simulation.batch(
+        "risk", problem, 40, SEEDS, initial=True, degrees=2, **options
+    )
     assert len(plain) == len(together) == len(SEEDS)
     for seed, first, second in zip(SEEDS, plain, together):
         alone = simulation.risk(problem, 40, seed, **options)
@@ -68,6 +70,7 @@ def test_a_batch_is_its_seeds_alone(name: str, changes: dict[str, Any]) -> None:
         assert second.by_degree is None or second.by_degree.shape == (3,)
         if problem.steps:
             same(first.initial, alone.initial)
+            assert alone.initial is not None
             assert second.initial.test == pytest.approx(alone.initial.test, rel=1e-10)
         assert first.problem == alone.problem
         assert first.d == 40
@@ -76,12 +79,14 @@ def test_a_batch_is_its_seeds_alone(name: str, changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_the_rest_of_the_batch_plays_no_part(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
-    options = {"device": "torch", "test_samples": 700, "dtype": dtype}
+    options: dict[str, Any] = {"device": "torch", "test_samples": 700, "dtype": dtype}
     tolerance = 1e-11 if dtype == "float64" else 1e-5
-    whole = [a.test for a in simulation.batch("risk", PROBLEM, 40, range(7), **options)]
+    first: list[Any] = simulation.batch("risk", PROBLEM, 40, range(7), **options)
+    whole = [a.test for a in first]
     for together in (1, 2, 3):
         monkeypatch.setattr(_batch, "_together", lambda *given, n=together: n)
-        part = [a.test for a in simulation.batch("risk", PROBLEM, 40, range(6, -1, -1), **options)]
+        again: list[Any] = simulation.batch("risk", PROBLEM, 40, range(6, -1, -1), **options)
+        part = [a.test for a in again]
         np.testing.assert_allclose(part[::-1], whole, rtol=tolerance)
 
 
@@ -100,9 +105,11 @@ def test_the_rest_of_the_batch_plays_no_part(dtype: str, monkeypatch: pytest.Mon
     ],
 )
 @pytest.mark.parametrize("threads", [1, 2])
-def test_every_question(question: str, options: dict, threads: int, monkeypatch: Any) -> None:
+def test_every_question(
+    question: str, options: dict[str, Any], threads: int, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(_machine, "threads", lambda: threads)
-    found = simulation.batch(question, PROBLEM, 40, [4, 1], **options)
+    found: list[Any] = simulation.batch(question, PROBLEM, 40, [4, 1], **options)
     for seed, answer in zip([4, 1], found):
         alone = getattr(simulation, question)(PROBLEM, 40, seed, **options)
         mine, theirs = answer._variables(), alone._variables()
@@ -135,20 +142,25 @@ MANY = [
 @pytest.mark.parametrize("name", ["torch", "array_api_strict"])
 @pytest.mark.parametrize(("question", "options", "d", "changes"), MANY)
 def test_every_question_is_one_batch(
-    name: str, question: str, options: dict, d: int, changes: dict, monkeypatch: Any
+    name: str,
+    question: str,
+    options: dict[str, Any],
+    d: int,
+    changes: dict[str, Any],
+    monkeypatch: Any,
 ) -> None:
     """Networks that are computed together answer as each does alone, with the processor's code."""
     device, problem, sizes = device_of(name), PROBLEM.replace(changes), []
     if name == "array_api_strict" and d > 100:
         pytest.skip("slow: the same code as with PyTorch")
-    original = _many.Networks
+    original = _networks.Networks
 
     def counted(*given: Any, **more: Any) -> Any:
         sizes.append(given[2])
         return original(*given, **more)
 
     monkeypatch.setattr(_many, "Networks", counted)
-    found = simulation.batch(question, problem, d, [4, 1, 7], device=device, **options)
+    found: list[Any] = simulation.batch(question, problem, d, [4, 1, 7], device=device, **options)
     assert sizes == [4, (4, 1, 7)]
     for seed, answer in zip([4, 1, 7], found):
         alone = getattr(simulation, question)(problem, d, seed, **options)
@@ -181,8 +193,10 @@ def test_an_iteration_that_fails_is_done_alone(monkeypatch: pytest.MonkeyPatch) 
         return found
 
     monkeypatch.setattr(_torch_arrays.TorchArrays, "orthonormal", spoiled)
-    options = {"top": 1, "bulk": False}
-    found = simulation.batch("weights", PROBLEM, 150, range(3), device="torch", **options)
+    options: dict[str, Any] = {"top": 1, "bulk": False}
+    found: list[Any] = simulation.batch(
+        "weights", PROBLEM, 150, range(3), device="torch", **options
+    )
     for seed, answer in enumerate(found):
         agree(answer, simulation.weights(PROBLEM, 150, seed, **options))
 
@@ -193,17 +207,17 @@ def test_a_grid_over_the_readout_is_one_batch(
 ) -> None:
     pytest.importorskip("torch")
     grid = gs.Grid(PROBLEM, {"readout.samples": [0.5, 1.5, 4.0], "readout.penalty": [0.1, 1.0]})
-    options = {"device": "torch", "test_samples": 500, "initial": initial}
+    options: dict[str, Any] = {"device": "torch", "test_samples": 500, "initial": initial}
     alone = [simulation.risk(grid, 40, seed, **options) for seed in range(4)]
-    sizes = []
-    original = _batch.Networks
+    sizes: list[Any] = []
+    original = _networks.Networks
 
     def counted(*given: Any, **more: Any) -> Any:
         sizes.append(given[2])
         return original(*given, **more)
 
     monkeypatch.setattr(_batch, "Networks", counted)
-    found = simulation.batch("risk", grid, 40, range(4), **options)
+    found: list[Any] = simulation.batch("risk", grid, 40, range(4), **options)
     assert sizes == [0, (0, 1), (2, 3)]
     for one, other in zip(found, alone):
         assert one.problem == grid
@@ -213,14 +227,15 @@ def test_a_grid_over_the_readout_is_one_batch(
 
 def test_grids_and_data() -> None:
     grid = gs.Grid(PROBLEM, {"readout.penalty": [0.1, 1.0], "steps.0.rate": [0.5, 1.0]})
-    found = simulation.batch("risk", grid, 40, [0, 1], test_samples=300)
+    found: list[Any] = simulation.batch("risk", grid, 40, [0, 1], test_samples=300)
     assert found[1].test[0, 1] == pytest.approx(
         simulation.risk(grid[0, 1], 40, 1, test_samples=300).test, rel=1e-10
     )
     rng = np.random.default_rng(0)
     x = rng.standard_normal((400, 40))
     data = gs.Data(x, np.sin(x[:, 0]), x[:50], np.sin(x[:50, 0]))
-    one, two = simulation.batch("risk", PROBLEM, None, [0, 1], data=data)
+    both: list[Any] = simulation.batch("risk", PROBLEM, None, [0, 1], data=data)
+    one, two = both
     assert one.test == simulation.risk(PROBLEM, seed=0, data=data).test != two.test
 
 
@@ -228,6 +243,7 @@ def test_grids_and_data() -> None:
 def test_a_factorisation_by_blocks(size: int) -> None:
     torch = pytest.importorskip("torch")
     arrays = resolve("torch")
+    assert isinstance(arrays, _torch_arrays.TorchArrays)
     rng = np.random.default_rng(0)
     a = rng.standard_normal((3, 2 * size, size)) / np.sqrt(size)
     matrices, rhs = np.swapaxes(a, 1, 2) @ a + 0.1 * np.eye(size), rng.standard_normal((3, size))
@@ -247,7 +263,7 @@ def test_a_factorisation_that_fails_is_done_alone(monkeypatch: pytest.MonkeyPatc
     problem = PROBLEM.replace(
         {"activation": "identity", "readout.penalty": 1e-30, "readout.samples": 3.0, "steps": []}
     )
-    options = {"device": "torch", "test_samples": 300}
+    options: dict[str, Any] = {"device": "torch", "test_samples": 300}
     original, failures = _torch_arrays.TorchArrays._solve, []
 
     def spoiled(self: Any, matrix: Any, rhs: Any) -> tuple[Any, Any]:
@@ -256,7 +272,7 @@ def test_a_factorisation_that_fails_is_done_alone(monkeypatch: pytest.MonkeyPatc
         return found, solved
 
     monkeypatch.setattr(_torch_arrays.TorchArrays, "_solve", spoiled)
-    found = simulation.batch("risk", problem, 40, range(3), **options)
+    found: list[Any] = simulation.batch("risk", problem, 40, range(3), **options)
     assert sum(failures[:2]) == 3  # in the batches
     for seed, answer in enumerate(found):
         assert answer.test == pytest.approx(
@@ -268,17 +284,17 @@ def test_a_factorisation_that_fails_is_done_alone(monkeypatch: pytest.MonkeyPatc
 def test_batches_stay_within_their_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_machine, "threads", lambda: 2)
     device = device_of(name)
-    sizes = []
-    original = _batch.Networks
+    sizes: list[Any] = []
+    original = _networks.Networks
 
     def counted(*given: Any, **more: Any) -> Any:
         sizes.append(given[2])
         return original(*given, **more)
 
     monkeypatch.setattr(_batch, "Networks", counted)
-    options = {"device": device, "test_samples": 3000}
-    plain = simulation.batch("risk", PROBLEM, 100, range(8), **options)
-    short = simulation.batch("risk", PROBLEM, 100, range(8), memory="190MB", **options)
+    options: dict[str, Any] = {"device": device, "test_samples": 3000}
+    plain: list[Any] = simulation.batch("risk", PROBLEM, 100, range(8), **options)
+    short: list[Any] = simulation.batch("risk", PROBLEM, 100, range(8), memory="190MB", **options)
     for one, other in zip(plain, short):
         assert one.test == pytest.approx(other.test, rel=1e-10)
     if name == "torch":

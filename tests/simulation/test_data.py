@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,14 +90,17 @@ def test_data_of_a_drawn_run_give_its_answers() -> None:
     data = gs.Data(np.concatenate([x0, x[::-1]]), np.concatenate([y0, y[::-1]]), x_test, f_test)
     given = simulation.run(problem, D, seed=5, data=data)
     assert given.risk().test == pytest.approx(drawn.risk().test, rel=1e-12)
-    assert given.risk().initial.test == pytest.approx(drawn.risk().initial.test, rel=1e-12)
+    mine, theirs = given.risk().initial, drawn.risk().initial
+    assert mine is not None
+    assert theirs is not None
+    assert mine.test == pytest.approx(theirs.test, rel=1e-12)
     for question in ("weights", "kernel", "features"):
-        for mine, theirs in zip(
+        for spike, other in zip(
             getattr(given, question)(3).spikes, getattr(drawn, question)(3).spikes
         ):
-            assert mine.value == pytest.approx(theirs.value, rel=1e-10)
-            expected = {name: v for name, v in theirs.overlaps.items() if name != "teacher"}
-            assert mine.overlaps == pytest.approx(expected, rel=1e-7)
+            assert spike.value == pytest.approx(other.value, rel=1e-10)
+            expected = {name: v for name, v in other.overlaps.items() if name != "teacher"}
+            assert spike.overlaps == pytest.approx(expected, rel=1e-7)
     assert set(given.gradient().overlaps) == {"direction", "second_layer"}
     assert given.gradient().ratio == pytest.approx(drawn.gradient().ratio, rel=1e-10)
     tangent = given.risk(kind="tangent").test
@@ -108,12 +112,14 @@ def test_readouts_are_paired() -> None:
     data = draw()
     answer = simulation.run(make(), data=data).risk(samples=[0.5, 2.0])
     untrained = simulation.risk(make().untrained(), data=data)
-    assert answer.initial.test[1] == pytest.approx(untrained.test, rel=1e-12)
+    assert answer.initial is not None
+    assert np.asarray(answer.initial.test)[1] == pytest.approx(untrained.test, rel=1e-12)
     grid = gs.Grid(make(), {"steps.0.rate": [0.0, 1.0], "readout.samples": [0.5, 2.0]})
     over = simulation.risk(grid, data=data)
     assert over.d == D
-    np.testing.assert_allclose(over.test[1], answer.test, rtol=1e-10)
-    np.testing.assert_allclose(over.initial.test[0], answer.initial.test, rtol=1e-10)
+    assert over.initial is not None
+    np.testing.assert_allclose(np.asarray(over.test)[1], answer.test, rtol=1e-10)
+    np.testing.assert_allclose(np.asarray(over.initial.test)[0], answer.initial.test, rtol=1e-10)
 
 
 @pytest.mark.parametrize("device", ["torch", "array_api_strict"])
@@ -121,8 +127,9 @@ def test_readouts_are_paired() -> None:
 def test_devices(device: str, dtype: str) -> None:
     module = pytest.importorskip(device)
     data = draw()
+    assert data.X_test is not None
     single = gs.Data(data.X.astype("float32"), data.y, data.X_test.astype("float32"), data.y_test)
-    options = {"device": "torch" if device == "torch" else module, "dtype": dtype}
+    options: dict[str, Any] = {"device": "torch" if device == "torch" else module, "dtype": dtype}
     for given in (data, single):
         expected = simulation.risk(make(), data=given).test
         found = simulation.risk(make(), data=given, **options).test
@@ -165,7 +172,7 @@ X, Y = np.ones((4, 3)), np.ones(4)
         ((X, Y, X, Y[1:]), r"data\.y_test = \(3,\): must be of length 4"),
     ],
 )
-def test_refused_arrays(arguments: tuple[object, ...], message: str) -> None:
+def test_refused_arrays(arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(gs.InvalidProblem, match=message):
         gs.Data(*arguments)
 
@@ -177,7 +184,7 @@ def test_refused_questions() -> None:
     with pytest.raises(gs.InvalidProblem, match=r"d = None"):
         simulation.run(make())
     with pytest.raises(gs.InvalidProblem, match=r"must be a Data\(X, y"):
-        simulation.run(make(), data=(X, Y))
+        simulation.run(make(), data=(X, Y))  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidProblem, match=r"at least 220 rows at d = 40: 140 for the steps"):
         simulation.run(make(), data=draw(rows=219))
     with pytest.raises(gs.InvalidProblem, match=r"at least 260 rows"):
@@ -232,6 +239,7 @@ def test_answers_from_data_of_ones_own_do_not_claim_to_be_exact() -> None:
     assert re.search(r"exact +no", repr(answer))
     assert not simulation.kernel(problem, data=data).exact
     # Labels of ±1 can be counted, whatever teacher the problem names.
+    assert answer.classification_error is not None
     assert 0 <= answer.classification_error <= 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from giantsteps.simulation._network._gradient import gradient
 ACTIVATIONS = ["tanh", "relu", "identity", "softplus(x) - 0.3*x**2"]
 
 
-def batches(arrays: Arrays, x: np.ndarray, y: np.ndarray, chunk: int) -> list[tuple]:
+def batches(arrays: Arrays, x: np.ndarray, y: np.ndarray, chunk: int) -> list[tuple[Any, Any]]:
     wide = arrays.xp.float64
     return [
         (arrays.asarray(x[i : i + chunk]), arrays.xp.asarray(y[i : i + chunk], dtype=wide))

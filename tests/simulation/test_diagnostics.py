@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.functions import MultiIndex
+from giantsteps.functions import MultiIndex, SingleIndex
 from giantsteps.gaussian import moments
 from giantsteps.simulation._bias_variance import _decompose, _errors
 from giantsteps.theory.steps.first import first_step
@@ -28,11 +29,12 @@ PROBLEM = gs.Problem(
 
 
 @pytest.mark.parametrize("samples", [0.7, 3.0])
-def test_degrees_of_freedom_are_traces_of_the_hat_matrix(samples):
+def test_degrees_of_freedom_are_traces_of_the_hat_matrix(samples: float) -> None:
     problem = PROBLEM.replace({"readout.samples": samples})
     run = simulation.run(problem, 60, seed=0)
     found = run.degrees_of_freedom()
     features, n, neurons = run.arrays["Phi"], run.sizes.samples, run.sizes.neurons
+    assert n is not None
     kernel, shift = features @ features.T, 0.1 * n / neurons
     hat = kernel @ np.linalg.inv(kernel + shift * np.eye(n))
     assert found.df1 == pytest.approx(np.trace(hat) / n, rel=1e-9)
@@ -40,7 +42,7 @@ def test_degrees_of_freedom_are_traces_of_the_hat_matrix(samples):
     assert found.kappa == pytest.approx(0.1 / (1 - found.df1), rel=1e-12)
 
 
-def test_df2_is_the_derivative_of_the_effective_penalty():
+def test_df2_is_the_derivative_of_the_effective_penalty() -> None:
     up, down = (
         simulation.degrees_of_freedom(PROBLEM.replace({"readout.penalty": 0.1 + h}), 60).kappa
         for h in (1e-5, -1e-5)
@@ -49,15 +51,16 @@ def test_df2_is_the_derivative_of_the_effective_penalty():
     assert 1 / (1 - found.df2) == pytest.approx((up - down) / 2e-5, rel=1e-7)
 
 
-def test_degrees_of_freedom_without_penalty():
+def test_degrees_of_freedom_without_penalty() -> None:
     grid = gs.Grid(PROBLEM.replace({"readout.penalty": 0.0}), {"readout.samples": [0.5, 3.0]})
     found = simulation.degrees_of_freedom(grid, 60)
+    kappa, df2 = np.asarray(found.kappa), np.asarray(found.df2)
     assert found.df1 == pytest.approx([1.0, 0.5])
-    assert found.df2[1] == pytest.approx(0.5)
-    assert found.kappa[1] == 0.0
+    assert df2[1] == pytest.approx(0.5)
+    assert kappa[1] == 0.0
     tiny = simulation.degrees_of_freedom(grid.replace({"readout.penalty": 1e-7}), 60)
-    assert tiny.kappa[0] == pytest.approx(found.kappa[0], rel=1e-4)
-    assert tiny.df2[0] == pytest.approx(found.df2[0], rel=1e-4)
+    assert np.asarray(tiny.kappa)[0] == pytest.approx(kappa[0], rel=1e-4)
+    assert np.asarray(tiny.df2)[0] == pytest.approx(df2[0], rel=1e-4)
 
 
 @pytest.mark.agreement
@@ -65,7 +68,7 @@ def test_degrees_of_freedom_without_penalty():
     "changes",
     [{}, {"steps.0.exponent": 0.0}, {"readout.samples": 1.0, "init.second_layer": "constant"}],
 )
-def test_degrees_of_freedom_of_networks(changes):
+def test_degrees_of_freedom_of_networks(changes: dict[str, Any]) -> None:
     """κ, df₁ and df₂ of networks, resolved to 1 %; what is left falls as 1/d."""
     problem, d, seeds = PROBLEM.replace(changes), 200, 5
     exact = theory.degrees_of_freedom(problem, d)
@@ -83,7 +86,7 @@ def test_degrees_of_freedom_of_networks(changes):
 @pytest.mark.parametrize(
     ("samples", "device"), [(0.7, "cpu"), (3.0, "cpu"), (0.7, "torch"), (3.0, "torch")]
 )
-def test_kernel_alignment(samples, device):
+def test_kernel_alignment(samples: float, device: str) -> None:
     problem = PROBLEM.replace({"readout.samples": samples})
     run = simulation.run(problem, 40, seed=1, device=device)
     host = simulation.run(problem, 40, seed=1)
@@ -97,15 +100,16 @@ def test_kernel_alignment(samples, device):
     wanted = y @ tangent @ y / (np.linalg.norm(tangent) * (y @ y))
     assert run.kernel_alignment(kind="tangent") == pytest.approx(wanted, rel=1e-10)
     with pytest.raises(gs.InvalidProblem, match="kind"):
-        run.kernel_alignment(kind="both")
+        run.kernel_alignment(kind="both")  # type: ignore[arg-type]
 
 
 @pytest.mark.agreement
-def test_a_small_step_aligns_the_kernel():
+def test_a_small_step_aligns_the_kernel() -> None:
     """⟨K, yyᵀ⟩ and ‖K‖_F of Gaussian-equivalent features, in closed form."""
     problem = PROBLEM.replace({"steps.0.exponent": 0.0, "steps.0.rate": 3.0})
     d, seeds = 200, 48
     step = first_step(problem)
+    assert isinstance(problem.teacher, SingleIndex)
     sigma, teacher = moments(problem.activation), moments(problem.teacher.link)
     width, ratio = problem.width, 2.0
     labels = teacher.second_moment + 0.05
@@ -121,7 +125,7 @@ def test_a_small_step_aligns_the_kernel():
     assert np.mean(untrained) < 0.8 * np.mean(found)
 
 
-def test_neuron_alignments():
+def test_neuron_alignments() -> None:
     run = simulation.run(PROBLEM, 50, seed=0)
     weights, beta = run.arrays["W1"], run.arrays["beta"][:, 0]
     wanted = beta @ weights / np.linalg.norm(weights, axis=0)
@@ -142,7 +146,7 @@ def test_neuron_alignments():
 # Bias and variance ----------------------------------------------------------------------------
 
 
-def test_bias_and_variance_of_known_errors():
+def test_bias_and_variance_of_known_errors() -> None:
     """Errors a + b_s: bias a², variance Var b, unbiased, and the sum is exact."""
     rng = np.random.default_rng(0)
     common, own = rng.standard_normal(20_000), rng.standard_normal((40, 20_000))
@@ -157,7 +161,7 @@ def test_bias_and_variance_of_known_errors():
 
 
 @pytest.mark.parametrize("teacher", ["sin", MultiIndex("x0 + x1 * x2", 3)])
-def test_all_networks_have_the_first_teacher(teacher):
+def test_all_networks_have_the_first_teacher(teacher: str | MultiIndex) -> None:
     """By hand: the labels of each seed's own inputs, from the first seed's teacher."""
     problem = PROBLEM.replace({"teacher": teacher, "noise_variance": 0.0})
     first, other = (simulation.run(problem, 30, seed) for seed in (0, 1))
@@ -168,7 +172,7 @@ def test_all_networks_have_the_first_teacher(teacher):
     np.testing.assert_array_equal(taught["W0"], other.arrays["W0"])
 
 
-def test_noise_of_the_labels_is_variance():
+def test_noise_of_the_labels_is_variance() -> None:
     """A linear fit of noisy labels: the bias stays, the variance grows by Δ df₂/(1 − df₂).
 
     One draw of the noise a network resolves the growth to 15 %: it is all of it or none.
@@ -177,25 +181,29 @@ def test_noise_of_the_labels_is_variance():
     grid = gs.Grid(problem, {"noise_variance": [0.0, 1.0]})
     found = simulation.bias_variance(grid, d, 24, test_samples=2000)
     assert found.seeds == 24
-    assert found.bias[1] == pytest.approx(found.bias[0], abs=3 * found.bias_error[1])
+    bias, bias_error = np.asarray(found.bias), np.asarray(found.bias_error)
+    variance, variance_error = np.asarray(found.variance), np.asarray(found.variance_error)
+    assert bias[1] == pytest.approx(bias[0], abs=3 * bias_error[1])
     df2 = theory.degrees_of_freedom(problem, d).df2
-    grown = found.variance[1] - found.variance[0]
-    assert grown == pytest.approx(df2 / (1 - df2), abs=3 * found.variance_error[1])
-    assert 3 * found.variance_error[1] / grown < 0.15
+    grown = variance[1] - variance[0]
+    assert grown == pytest.approx(df2 / (1 - df2), abs=3 * variance_error[1])
+    assert 3 * variance_error[1] / grown < 0.15
     np.testing.assert_allclose(found.bias + found.variance, found.test, rtol=1e-12)
     # Points are those of the first seed, whose network is that of `risk`.
-    first, other = (simulation.run(grid[1], d, seed, test_samples=2000) for seed in (0, 1))
+    noisy = grid[1]
+    assert isinstance(noisy, gs.Problem)
+    first, other = (simulation.run(noisy, d, seed, test_samples=2000) for seed in (0, 1))
     other = other.taught_by(first)
     assert np.mean(_errors(first, first) ** 2) == pytest.approx(first.risk().test, rel=1e-10)
     assert np.mean(_errors(first, other) ** 2) == pytest.approx(other.risk().test, rel=0.1)
 
 
-def test_bias_variance_refusals():
+def test_bias_variance_refusals() -> None:
     with pytest.raises(gs.InvalidProblem, match="three different seeds"):
         simulation.bias_variance(PROBLEM, 30, 2)
     with pytest.raises(gs.InvalidProblem, match="three different seeds"):
         simulation.bias_variance(PROBLEM, 30, [1, 1, 2])
     with pytest.raises(gs.InvalidProblem, match="number of points"):
-        simulation.bias_variance(PROBLEM, 30, 3, test_samples="exact")
+        simulation.bias_variance(PROBLEM, 30, 3, test_samples="exact")  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidProblem, match="readout"):
         simulation.bias_variance(PROBLEM.replace({"readout": None}), 30, 3)

@@ -81,7 +81,11 @@ def test_risk_is_that_of_the_host(device: str, dtype: str, samples: float, activ
     tolerance = 1e-10 if dtype == "float64" else 1e-4
     assert found.test == pytest.approx(expected.test, rel=tolerance)
     assert found.train == pytest.approx(expected.train, rel=tolerance)
+    assert found.by_degree is not None
+    assert expected.by_degree is not None
     np.testing.assert_allclose(found.by_degree, expected.by_degree, atol=tolerance)
+    assert found.initial is not None
+    assert expected.initial is not None
     assert found.initial.test == pytest.approx(expected.initial.test, rel=tolerance)
 
 
@@ -106,8 +110,8 @@ def test_every_question(device: str) -> None:
 
 
 def test_curves_and_other_inputs(device: str) -> None:
-    options = {"inputs": "rademacher", "test_samples": 1000}
-    curve = {"samples": [0.5, 2.0], "penalties": [0.0, 0.1]}
+    options: dict[str, Any] = {"inputs": "rademacher", "test_samples": 1000}
+    curve: dict[str, Any] = {"samples": [0.5, 2.0], "penalties": [0.0, 0.1]}
     expected = simulation.run(make(), 200, 0, **options).risk(**curve).test
     found = simulation.run(make(), 200, 0, device=device, **options).risk(**curve).test
     np.testing.assert_allclose(found, expected, rtol=1e-7)
@@ -150,13 +154,19 @@ def test_a_seed_means_the_same_everywhere(device: str) -> None:
 
 @pytest.mark.parametrize("initial", [False, True])
 def test_batches(device: str, dtype: str, initial: bool) -> None:
-    options = {"device": device, "dtype": dtype, "test_samples": 3000, "initial": initial}
-    found = simulation.batch("risk", make(), 250, range(20), **options)
+    options: dict[str, Any] = {
+        "device": device,
+        "dtype": dtype,
+        "test_samples": 3000,
+        "initial": initial,
+    }
+    found: list[Any] = simulation.batch("risk", make(), 250, range(20), **options)
     tolerance = 1e-10 if dtype == "float64" else 1e-5
     for seed, answer in enumerate(found):
         alone = simulation.risk(make(), 250, seed, **options)
         assert answer.test == pytest.approx(alone.test, rel=tolerance)
         if initial:
+            assert alone.initial is not None
             assert answer.initial.test == pytest.approx(alone.initial.test, rel=tolerance)
 
 
@@ -176,9 +186,12 @@ def test_memory_of_the_device(device: str) -> None:
     held = arrays.zeros(2**27)  # 1 GiB
     during = arrays.free_memory()
     del held
+    after = arrays.free_memory()
+    assert during is not None
+    assert after is not None
     assert before - during >= 2**30
     # what the library keeps of it counts as free
-    assert abs(arrays.free_memory() - before) < 2**28
+    assert abs(after - before) < 2**28
     with pytest.raises(gs.InvalidProblem, match="the device has"):
         simulation.run(make(), 1_000_000, 0, device=device).cost()
 

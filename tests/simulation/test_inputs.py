@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -34,8 +36,8 @@ def stretched(rng: np.random.Generator, rows: int, d: int) -> np.ndarray:
 def test_universality(inputs: object, seeds: int, universal: bool) -> None:
     d, problem = 250, make()
     expected = theory.risk(problem, d=d).test
-    options = {"inputs": inputs, "test_samples": 4000}
-    found = [simulation.risk(problem, d, seed, **options).test for seed in range(seeds)]
+    options: dict[str, Any] = {"inputs": inputs, "test_samples": 4000}
+    found = [float(simulation.risk(problem, d, seed, **options).test) for seed in range(seeds)]
     error = np.std(found, ddof=1) / np.sqrt(seeds)
     t = (np.mean(found) - expected) / error
     if universal:

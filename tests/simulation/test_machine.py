@@ -49,7 +49,7 @@ def test_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in _machine.THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     assert _machine.threads() == 8  # not a worker
-    monkeypatch.setattr(_machine.multiprocessing, "parent_process", lambda: object())
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: object())
     assert _machine.threads() == 1
     assert seen == [1]
     pools[0]["num_threads"] = pools[1]["num_threads"] = 3  # somebody limited them

@@ -33,6 +33,7 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
 def variate(word: int) -> float:
     """The ziggurat of one word with Python's numbers."""
     outer, ratio, density = tables()
+    state, tail = word & ~0xE00, False
 
     def split_mix() -> int:
         nonlocal state
@@ -44,7 +45,6 @@ def variate(word: int) -> float:
     def open_unit() -> float:
         return ((split_mix() >> 11) + 0.5) * 2.0**-53
 
-    state, tail = word & ~0xE00, False
     first_time = True
     while True:
         index, layer, unit = word & 0x1FF, word & 0xFF, (word >> 12) / 2**52

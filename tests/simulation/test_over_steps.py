@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,19 +88,23 @@ def test_a_trajectory_is_the_runs_that_stop_early(short: bool) -> None:
     # Room for the readout of one first layer, not of all four.
     cells = {240: (0.1,)}
     least = peak_bytes(run, cells, 1) + OVERHEAD + BLOCK * run.budget.row_bytes(60, 90)
-    options = {"test_samples": 2000, "memory": least + 1000 if short else None}
+    options: dict[str, Any] = {"test_samples": 2000, "memory": least + 1000 if short else None}
     run = simulation.run(problem, 60, 1, **options)
     assert fits_memory(run, cells, 4) != short
     path = simulation.trajectory(problem, 60, 1, top=3, **options)
     np.testing.assert_array_equal(path.step, [0, 1, 2, 3])
+    assert path.overlap is not None
+    assert path.test is not None
+    assert path.train is not None
     assert path.value.shape == path.overlap.shape == (4, 3)
     for number in range(4):
         stopped = run.after(number)
         risk, spikes = stopped.risk(), stopped.weights(top=3).spikes
         assert path.test[number] == pytest.approx(risk.test, rel=1e-10)
         assert path.train[number] == pytest.approx(risk.train, rel=1e-10)
-        np.testing.assert_allclose(path.value[number], [s.value for s in spikes], rtol=1e-9)
-        overlaps = [s.overlaps["teacher"] for s in spikes]
+        values = np.array([s.value for s in spikes])
+        np.testing.assert_allclose(path.value[number], values, rtol=1e-9)
+        overlaps = np.array([s.overlaps["teacher"] for s in spikes])
         np.testing.assert_allclose(path.overlap[number], overlaps, rtol=1e-6, atol=1e-9)
 
 
@@ -109,7 +114,9 @@ def test_trajectories_without_readout_or_teacher() -> None:
     assert bare.train is None
     assert bare.value.shape == (4, 1)
     several = PROBLEM.replace(teacher=MultiIndex("x0 * x1", 2), noise_variance=0.0)
-    assert np.all(simulation.trajectory(several, 40, 0, test_samples=200).overlap <= 1 + 1e-12)
+    overlap = simulation.trajectory(several, 40, 0, test_samples=200).overlap
+    assert overlap is not None
+    assert np.all(overlap <= 1 + 1e-12)
     rng = np.random.default_rng(0)
     x = rng.standard_normal((600, 40))
     data = gs.Data(x, np.sin(x[:, 0]), x[:50], np.sin(x[:50, 0]))
@@ -153,13 +160,16 @@ def test_a_readout_on_the_last_batch_by_hand() -> None:
     # Before the steps: the same samples.
     phi = np.tanh(x @ run.arrays["W0"]) / math.sqrt(60)
     a = np.linalg.solve(phi.T @ phi + 80 * 0.1 / 60 * np.eye(60), phi.T @ y)
+    assert risk.initial is not None
     assert risk.initial.train == pytest.approx(np.mean((y - phi @ a) ** 2), rel=1e-10)
     together = run.risk(initial=True).initial
+    assert together is not None
     assert together.train == pytest.approx(risk.initial.train, rel=1e-10)
     grid = gs.Grid(problem, {"readout.penalty": [0.1, 1.0], "steps.0.rate": [0.5, 1.0]})
     over = simulation.risk(grid, 40, 0, test_samples=2000)
-    assert over.test[0, 1] == pytest.approx(risk.test, rel=1e-10)
-    assert over.initial.train[0, 0] == pytest.approx(risk.initial.train, rel=1e-10)
+    assert over.initial is not None
+    assert np.asarray(over.test)[0, 1] == pytest.approx(risk.test, rel=1e-10)
+    assert np.asarray(over.initial.train)[0, 0] == pytest.approx(risk.initial.train, rel=1e-10)
     assert simulation.kernel(problem, 40, 0).spikes[0].value > 0
 
 
@@ -201,20 +211,26 @@ def test_classification_errors() -> None:
     predicted = np.tanh(run.arrays["X_test"] @ run.arrays["W3"]) @ a
     wrong = np.mean(np.sign(predicted) != run.arrays["f_test"])
     assert run.risk().classification_error == wrong
-    assert run.risk().initial.classification_error > wrong
+    initial = run.risk().initial
+    assert initial is not None
+    assert initial.classification_error is not None
+    assert initial.classification_error > wrong
     assert run.risk(kind="tangent").classification_error is not None
     grid = gs.Grid(problem, {"readout.penalty": [0.1, 1.0]})
     over = simulation.risk(grid, 60, 0, test_samples=3000)
-    assert over.classification_error[0] == wrong
+    assert np.asarray(over.classification_error)[0] == wrong
     assert simulation.risk(PROBLEM, 60, 0, test_samples=100).classification_error is None
     two = PROBLEM.replace(teacher=MultiIndex("sign(x0 * x1)", 2), noise_variance=0.0)
-    assert 0.2 < simulation.risk(two, 60, 0, test_samples=2000).classification_error < 0.6
+    error = simulation.risk(two, 60, 0, test_samples=2000).classification_error
+    assert error is not None
+    assert 0.2 < error < 0.6
 
 
 def test_small_networks_carry_a_warning() -> None:
     assert simulation.risk(PROBLEM, 30, 0, test_samples=100).violated == ()
     small = simulation.risk(PROBLEM, 20, 0, test_samples=100)
     assert "about 30 (here 20)" in small.violated[0]
+    assert small.initial is not None
     assert small.initial.violated == small.violated
     for question in ("weights", "gradient", "trajectory", "movement"):
         assert getattr(simulation, question)(PROBLEM, 20, 0).violated

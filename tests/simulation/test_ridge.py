@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def data(samples: int, neurons: int, rank: int | None = None) -> tuple[np.ndarra
     return phi, rng.standard_normal(samples)
 
 
-def chunks(arrays: Arrays, phi: np.ndarray, y: np.ndarray, rows: int) -> list[tuple]:
+def chunks(arrays: Arrays, phi: np.ndarray, y: np.ndarray, rows: int) -> list[tuple[Any, Any]]:
     wide = arrays.xp.float64
     return [
         (arrays.asarray(phi[i : i + rows]), arrays.xp.asarray(y[i : i + rows, None], dtype=wide))
@@ -27,7 +29,12 @@ def chunks(arrays: Arrays, phi: np.ndarray, y: np.ndarray, rows: int) -> list[tu
     ]
 
 
-def ridge_curve(arrays: Arrays, pieces: list[tuple], neurons: int, cells: dict) -> tuple:
+def ridge_curve(
+    arrays: Arrays,
+    pieces: list[tuple[Any, Any]],
+    neurons: int,
+    cells: dict[int, Any],
+) -> tuple[Any, Any]:
     """The fits over chunks of (features, targets), and the Gram matrix."""
     curve = RidgeCurve(arrays, neurons, cells)
     for features, targets in pieces:

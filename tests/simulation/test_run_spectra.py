@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import giantsteps as gs
 from giantsteps import simulation
+from giantsteps.laws import EmpiricalLaw
 from giantsteps.simulation import _spectrum
 
 
-def make(samples: float = 1.5, width: float = 1.25, **changes: object) -> gs.Problem:
+def make(samples: float = 1.5, width: float = 1.25, **changes: Any) -> gs.Problem:
     problem = gs.Problem(
         activation="tanh",
         teacher="sin",
@@ -45,14 +47,20 @@ def test_weights(d: int, width: float) -> None:
         }
         assert dict(spike.overlaps) == pytest.approx(expected, rel=1e-6, abs=1e-12)
         assert spike.overlap == spike.overlaps["teacher"]
+    assert isinstance(spectrum.bulk, EmpiricalLaw)
     np.testing.assert_allclose(spectrum.bulk.values, s[::-1], atol=1e-7)
     assert spectrum.bulk.values.size == min(run.sizes.d, run.sizes.neurons)
 
 
 def test_bulk_is_computed_when_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
+    calls: list[Any] = []
     original = _spectrum.bulk
-    monkeypatch.setattr(_spectrum, "bulk", lambda *given: calls.append(given) or original(*given))
+
+    def counted(*given: Any) -> Any:
+        calls.append(given)
+        return original(*given)
+
+    monkeypatch.setattr(_spectrum, "bulk", counted)
     spectrum = simulation.weights(make(), 40, seed=0)
     assert not calls
     assert spectrum.bulk is spectrum.bulk
@@ -74,6 +82,8 @@ def test_kernel_and_features(samples: float) -> None:
             squared_cosine(vectors[:, at], y), rel=1e-6, abs=1e-12
         )
         assert other.value**2 == pytest.approx(spike.value, rel=1e-12)
+    assert isinstance(kernel.bulk, EmpiricalLaw)
+    assert isinstance(features.bulk, EmpiricalLaw)
     np.testing.assert_allclose(kernel.bulk.values, np.maximum(values, 0), atol=1e-13)
     assert kernel.bulk.values.size == phi.shape[0]
     if phi.shape[0] > phi.shape[1]:
@@ -107,8 +117,9 @@ def test_feature_spikes_have_degrees(samples: float) -> None:
     a = run.arrays["a"]
     square = a**2 - (a**2 @ a) / (a @ a) * a
     basis, powers = {1: z, 2: second}, {1: a, 2: square}
-    assert sorted(spike.degree for spike in spikes) == [1, 2]
+    assert sorted(spike.degree or 0 for spike in spikes) == [1, 2]
     for number, spike in enumerate(spikes):
+        assert spike.degree is not None
         monomial = squared_cosine(u[:, number], basis[spike.degree])
         assert spike.overlaps["monomial"] == pytest.approx(monomial, rel=1e-8)
         assert spike.overlap == spike.overlaps["monomial"] > 0.5
@@ -156,16 +167,21 @@ def test_gradient() -> None:
 def test_spectra_before_the_steps_and_over_a_grid() -> None:
     grid = gs.Grid(make(), {"steps.0.rate": [0.0, 3.0]})
     over = simulation.weights(grid, 50, seed=0, top=2)
-    assert over.spikes[0].value.shape == (2,)
+    assert np.shape(over.spikes[0].value) == (2,)
+    assert isinstance(over.bulk, np.ndarray)
     assert over.bulk.shape == (2,)
     alone = simulation.weights(grid[1], 50, seed=0, top=2)
-    assert over.spikes[1].value[1] == alone.spikes[1].value
+    assert np.asarray(over.spikes[1].value)[1] == alone.spikes[1].value
     untrained = simulation.weights(make().untrained(), 50, seed=0, top=2)
+    assert alone.initial is not None
+    assert over.initial is not None
     assert alone.initial.spikes[0].value == untrained.spikes[0].value
     assert over.initial.spikes[0].value == pytest.approx([untrained.spikes[0].value] * 2)
-    assert over.spikes[0].value[0] == pytest.approx(untrained.spikes[0].value, rel=1e-12)
+    assert np.asarray(over.spikes[0].value)[0] == pytest.approx(
+        untrained.spikes[0].value, rel=1e-12
+    )
     gradients = simulation.gradient(grid, 50, seed=0)
-    assert gradients.ratio.shape == (2,)
+    assert np.shape(gradients.ratio) == (2,)
     learned = simulation.learned_function(grid, 50, seed=0, along="teacher")
     assert learned.mean.shape == (2, 61)
 
@@ -181,6 +197,6 @@ def test_after_each_step() -> None:
 
 
 @pytest.mark.parametrize("top", [-1, 1.5, True, "4"])
-def test_refused_top(top: object) -> None:
+def test_refused_top(top: Any) -> None:
     with pytest.raises(gs.InvalidProblem, match="top"):
         simulation.weights(make(), 30, 0, top=top)

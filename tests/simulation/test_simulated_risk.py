@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ import giantsteps as gs
 from giantsteps import simulation
 from giantsteps.functions import as_function
 from giantsteps.gaussian import hermite_coefficients, moments
+from giantsteps.laws import EmpiricalLaw
 from giantsteps.simulation import _risk
 
 
-def make(activation: str = "tanh", teacher: str = "sin", **changes: object) -> gs.Problem:
+def make(activation: str = "tanh", teacher: str = "sin", /, **changes: Any) -> gs.Problem:
     problem = gs.Problem(
         activation=activation,
         teacher=teacher,
@@ -52,8 +54,10 @@ def test_linear_network_has_a_closed_form(samples: float, teacher: str) -> None:
     answer = run.risk()
     assert answer.test == pytest.approx(expected, rel=1e-9)
     assert answer.train == pytest.approx(train, rel=1e-9)
+    assert answer.by_degree is not None
     assert answer.by_degree[1] == pytest.approx((v @ linear - link.linear) ** 2, rel=1e-8)
     sampled = simulation.risk(problem, 200, seed=0)
+    assert sampled.standard_error is not None
     assert abs(sampled.test - expected) < 4 * sampled.standard_error
     # a Gaussian error of variance R has a standard error of R √(2/n_test)
     if teacher == "identity":
@@ -78,6 +82,7 @@ def test_network_written_out(activation: str, samples: float) -> None:
     error = predicted - run.arrays["f_test"]
     third = error * (along**3 - 3 * along)
     unbiased = (third.mean() ** 2 - third.var(ddof=1) / 3000) / 6
+    assert answer.by_degree is not None
     assert answer.by_degree[3] == pytest.approx(unbiased, rel=1e-6, abs=1e-12)
 
 
@@ -91,11 +96,16 @@ def test_exact_risk_is_the_mean_over_points(activation: str, second_layer: str) 
     )
     exact = simulation.risk(problem, 60, seed=1, test_samples="exact")
     sampled = simulation.risk(problem, 60, seed=1, test_samples=100_000)
-    assert abs(sampled.test - exact.test) < 3.5 * sampled.standard_error
+    assert sampled.standard_error is not None
+    assert exact.standard_error is not None
+    assert np.abs(sampled.test - exact.test) < 3.5 * sampled.standard_error
     assert sampled.standard_error < 0.02 * exact.test
     assert exact.standard_error < 1e-6 * exact.test
     assert exact.train == pytest.approx(sampled.train, rel=1e-12)
-    np.testing.assert_allclose(exact.by_degree, sampled.by_degree, atol=0.02 * exact.test)
+    assert exact.by_degree is not None
+    assert sampled.by_degree is not None
+    atol = 0.02 * float(exact.test)
+    np.testing.assert_allclose(exact.by_degree, sampled.by_degree, atol=atol)
 
 
 def test_exact_risk_refuses_what_it_cannot_bound() -> None:
@@ -111,16 +121,17 @@ def test_sum_rule_by_degree() -> None:
     factorials = np.array([1, 1, 2, 6, 24])
     expected = factorials * hermite_coefficients(as_function(teacher), 4) ** 2
     exact = simulation.risk(problem, 30, seed=0, test_samples="exact")
+    assert exact.by_degree is not None
     np.testing.assert_allclose(exact.by_degree, expected, atol=1e-9)
     assert exact.by_degree.sum() == pytest.approx(exact.test, abs=1e-9)
     # On points it is an unbiased estimate, with heavy tails: the mean of many.
-    found = np.stack(
-        [simulation.risk(problem, 30, seed, test_samples=20_000).by_degree for seed in range(60)]
-    )
+    answers = (simulation.risk(problem, 30, seed, test_samples=20_000) for seed in range(60))
+    found = np.stack([np.asarray(answer.by_degree) for answer in answers])
     error = found.std(axis=0, ddof=1) / math.sqrt(60)
     assert np.all(np.abs(found.mean(axis=0) - expected) < 4 * error)
     assert np.all(error < 0.15)
     degrees = simulation.run(problem, 30, 0, test_samples=50).risk(degrees=2).by_degree
+    assert degrees is not None
     assert degrees.shape == (3,)
 
 
@@ -144,10 +155,13 @@ def test_tangent_kernel_is_that_of_explicit_features(samples: float) -> None:
     assert answer.train == pytest.approx(np.mean((y - phi @ a) ** 2), rel=1e-8)
     spectrum = run.kernel(top=3, kind="tangent")
     values, vectors = np.linalg.eigh(phi @ phi.T)
+    assert isinstance(spectrum.bulk, EmpiricalLaw)
     np.testing.assert_allclose(spectrum.bulk.values, values, atol=1e-12)
-    np.testing.assert_allclose([s.value for s in spectrum.spikes], values[:-4:-1], rtol=1e-10)
+    found = np.array([s.value for s in spectrum.spikes])
+    np.testing.assert_allclose(found, values[:-4:-1], rtol=1e-10)
     overlaps = (vectors.T @ y)[:-4:-1] ** 2 / (y @ y)
-    np.testing.assert_allclose([s.overlap for s in spectrum.spikes], overlaps, rtol=1e-7)
+    found = np.array([s.overlap for s in spectrum.spikes])
+    np.testing.assert_allclose(found, overlaps, rtol=1e-7)
     assert spectrum.matrix == "tangent kernel"
 
 
@@ -159,6 +173,9 @@ def test_a_curve_equals_separate_runs() -> None:
     samples, penalties = [0.3, 1.2, 1.7, 20.0], [0.0, 0.05, 1.0]
     curve = simulation.run(problem, 60, seed=2, test_samples=500).risk(penalties, samples)
     assert curve.dims == ("readout.samples", "readout.penalty")
+    assert isinstance(curve.test, np.ndarray)
+    assert isinstance(curve.train, np.ndarray)
+    assert curve.by_degree is not None
     assert curve.test.shape == (4, 3)
     assert curve.by_degree.shape == (4, 3, 5)
     for i, n in enumerate(samples):
@@ -167,6 +184,7 @@ def test_a_curve_equals_separate_runs() -> None:
             alone = simulation.risk(cell, 60, seed=2, test_samples=500)
             assert curve.test[i, j] == pytest.approx(alone.test, rel=1e-10)
             assert curve.train[i, j] == pytest.approx(alone.train, rel=1e-10, abs=1e-13)
+            assert alone.by_degree is not None
             np.testing.assert_allclose(curve.by_degree[i, j], alone.by_degree, atol=1e-10)
 
 
@@ -179,13 +197,18 @@ def test_grid_equals_separate_runs(monkeypatch: pytest.MonkeyPatch) -> None:
             "readout.penalty": [0.01, 0.1],
         },
     )
-    runs = []
+    runs: list[Any] = []
     original = _risk.errors_of
-    monkeypatch.setattr(
-        _risk, "errors_of", lambda run, *rest: runs.append(run) or original(run, *rest)
-    )
+
+    def counted(run: Any, *rest: Any) -> Any:
+        runs.append(run)
+        return original(run, *rest)
+
+    monkeypatch.setattr(_risk, "errors_of", counted)
     answer = simulation.risk(grid, 50, seed=4, test_samples=300)
     assert len(runs) == 2  # one a rate
+    assert isinstance(answer.test, np.ndarray)
+    assert isinstance(answer.standard_error, np.ndarray)
     assert answer.test.shape == (2, 2, 2)
     for index in np.ndindex(2, 2, 2):
         alone = simulation.risk(grid[index], 50, seed=4, test_samples=300)
@@ -194,18 +217,27 @@ def test_grid_equals_separate_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     del runs[:]
     initial = answer.initial
     assert len(runs) == 1  # the steps do not matter before the steps
+    assert initial is not None
+    assert isinstance(initial.test, np.ndarray)
     np.testing.assert_allclose(initial.test[0], initial.test[1], rtol=1e-14)
+    assert isinstance(answer.gain, np.ndarray)
     assert answer.gain.shape == (2, 2, 2)
 
 
 def test_initial_is_paired_and_simulated_when_read(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = make()
-    calls = []
+    calls: list[Any] = []
     original = _risk.errors_of
-    monkeypatch.setattr(_risk, "errors_of", lambda *given: calls.append(given) or original(*given))
+
+    def counted(*given: Any) -> Any:
+        calls.append(given)
+        return original(*given)
+
+    monkeypatch.setattr(_risk, "errors_of", counted)
     answer = simulation.risk(problem, 50, seed=0, test_samples=300)
     assert len(calls) == 1
     untrained = simulation.risk(problem.untrained(), 50, seed=0, test_samples=300)
+    assert answer.initial is not None
     assert answer.initial.test == untrained.test
     assert answer.initial.train == untrained.train
     assert answer.initial.initial is None
@@ -220,9 +252,12 @@ def test_initial_is_paired_and_simulated_when_read(monkeypatch: pytest.MonkeyPat
     del calls[:]
     together = simulation.risk(problem, 50, seed=0, test_samples=300, initial=True)
     assert len(calls) == 1
+    assert together.initial is not None
     for one, other in ((together, answer), (together.initial, answer.initial)):
         assert one.test == pytest.approx(other.test, rel=1e-12)
         assert one.train == pytest.approx(other.train, rel=1e-12)
+        assert one.by_degree is not None
+        assert other.by_degree is not None
         np.testing.assert_allclose(one.by_degree, other.by_degree, atol=1e-13)
 
 
@@ -230,11 +265,15 @@ def test_initial_over_grids_and_where_memory_is_short() -> None:
     rates = gs.Grid(make(), {"steps.0.rate": [0.5, 1.0], "readout.penalty": [0.01, 0.1]})
     found = simulation.risk(rates, 50, seed=0, test_samples=300, initial=True).initial
     again = simulation.risk(rates, 50, seed=0, test_samples=300).initial
+    assert found is not None
+    assert again is not None
     np.testing.assert_allclose(found.test, again.test, rtol=1e-12)
     # Room for the features of one first layer, not of two.
     needed = simulation.run(make(), 400, 0, test_samples=300).cost().memory
     small = simulation.risk(make(), 400, 0, test_samples=300, initial=True, memory=needed)
     large = simulation.risk(make(), 400, 0, test_samples=300, initial=True)
+    assert small.initial is not None
+    assert large.initial is not None
     assert small.initial.test == pytest.approx(large.initial.test, rel=1e-10)
 
 
@@ -242,11 +281,15 @@ def test_answers_survive_a_process() -> None:
     answer = simulation.risk(make(), 40, seed=0, test_samples=300)
     copied = pickle.loads(pickle.dumps(answer))
     assert copied == answer
+    assert answer.initial is not None
     assert copied.initial.test == answer.initial.test
     grid = gs.Grid(make(), {"readout.penalty": [0.1, 1.0]})
     over = simulation.risk(grid, 40, seed=0, test_samples=300)
-    assert over[1].test == over.test[1]
-    assert over[1].initial.test == over.initial.test[1]
+    assert over[1].test == np.asarray(over.test)[1]
+    initial, second = over.initial, over[1].initial
+    assert initial is not None
+    assert second is not None
+    assert second.test == np.asarray(initial.test)[1]
     assert "initial.test" in over.to_columns()
 
 
@@ -289,8 +332,8 @@ def test_namespaces_agree(samples: float) -> None:
 @pytest.mark.parametrize("device", ["cpu", "torch"])
 def test_single_precision(device: str) -> None:
     problem = make("relu", **{"width": 1.0})
-    curve = {"samples": [0.5, 1.0, 2.0], "penalties": [1e-7, 1e-3, 0.1]}
-    options = {"seed": 0, "test_samples": 2000}
+    curve: dict[str, Any] = {"samples": [0.5, 1.0, 2.0], "penalties": [1e-7, 1e-3, 0.1]}
+    options: dict[str, Any] = {"seed": 0, "test_samples": 2000}
     reference = simulation.run(problem, 200, **options).risk(**curve)
     narrow = simulation.run(problem, 200, device=device, dtype="float32", **options).risk(**curve)
     # At n = N a small penalty divides by almost nothing: products summed in float32 would be off
@@ -318,7 +361,7 @@ def test_gradient_and_data_of_a_float32_run_are_float32() -> None:
 
 
 @pytest.mark.parametrize("given", [0, 1, -5, 2.5, True, "all"])
-def test_refused_test_samples(given: object) -> None:
+def test_refused_test_samples(given: Any) -> None:
     with pytest.raises(gs.InvalidProblem, match="test_samples"):
         simulation.run(make(), 30, 0, test_samples=given)
 
@@ -331,7 +374,7 @@ def test_refused_questions() -> None:
     with pytest.raises(gs.InvalidProblem, match="steps"):
         simulation.gradient(without, 30, 0)
     with pytest.raises(gs.InvalidProblem, match="kind"):
-        simulation.risk(make(), 30, 0, kind="both")
+        simulation.risk(make(), 30, 0, kind="both")  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidProblem, match="degrees"):
         simulation.risk(make(), 30, 0, degrees=-1)
     with pytest.raises(gs.InvalidProblem, match="along"):
@@ -339,7 +382,7 @@ def test_refused_questions() -> None:
     with pytest.raises(gs.InvalidProblem, match="step = 2"):
         simulation.run(make(), 30, 0).after(2)
     with pytest.raises(gs.InvalidProblem, match="problem"):
-        simulation.run("tanh", 30, 0)
+        simulation.run("tanh", 30, 0)  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidProblem, match="tangent"):
         simulation.risk(make(), 30, 0, kind="tangent", test_samples="exact")
     with pytest.raises(gs.InvalidProblem, match=r"tests = 3: .* options are kind, .* data"):
@@ -360,6 +403,7 @@ def test_learned_function_along_the_teacher() -> None:
     assert slope == pytest.approx(v @ beta, rel=1e-10)
     spread = np.sqrt(v @ v - (v @ beta) ** 2)
     np.testing.assert_allclose(answer.band, spread, rtol=0.03)
+    assert answer.target is not None
     np.testing.assert_allclose(answer.target, [-1, 0, 2], atol=1e-12)
     spike = simulation.learned_function(problem, 100, seed=0)
     assert spike.along == "spike"

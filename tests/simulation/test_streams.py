@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -77,10 +80,11 @@ def test_draws_are_the_same_everywhere(any_arrays: Arrays) -> None:
 
 def test_several_seeds_are_those_seeds_alone(any_arrays: Arrays) -> None:
     together = Streams((3, 5), any_arrays)
-    for draw in (
+    draws: list[Callable[[Streams], Any]] = [
         lambda streams: streams.normal(Role.STEP_NOISE, 1, 10, 20, 3),
         lambda streams: streams.draw(rademacher, Role.STEP_INPUTS, 1, 1000, 1100, 3),
-    ):
+    ]
+    for draw in draws:
         found = any_arrays.to_host(draw(together))
         assert found.shape[0] == 2
         for number, seed in enumerate((3, 5)):

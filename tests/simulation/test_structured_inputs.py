@@ -116,9 +116,13 @@ def test_the_exact_risk_is_that_over_points(law: Inputs) -> None:
     problem = PROBLEM.replace(inputs=law)
     exact = simulation.risk(problem, 60, 1, test_samples="exact")
     sampled = simulation.risk(problem, 60, 1, test_samples=100_000)
-    assert abs(sampled.test - exact.test) < 3.5 * sampled.standard_error
+    assert sampled.standard_error is not None
+    assert exact.by_degree is not None
+    assert sampled.by_degree is not None
+    assert np.abs(sampled.test - exact.test) < 3.5 * sampled.standard_error
     assert sampled.standard_error < 0.02 * exact.test
-    np.testing.assert_allclose(exact.by_degree, sampled.by_degree, atol=0.02 * exact.test)
+    atol = 0.02 * float(exact.test)
+    np.testing.assert_allclose(exact.by_degree, sampled.by_degree, atol=atol)
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
@@ -136,6 +140,7 @@ def test_the_learned_function_is_a_conditional_mean(law: Inputs, along: str) -> 
     coefficients = np.linalg.solve(phi.T @ phi + 120 * 0.1 / 90 * np.eye(90), phi.T @ y)
     predicted = np.tanh(x @ run.arrays["W1"]) @ coefficients / math.sqrt(90)
     found = run.learned_function(along, x=[-1.0, 0.0, 1.0], draws=4096)
+    assert found.standard_error is not None
     for point, mean, error in zip((-1.0, 0.0, 1.0), found.mean, found.standard_error):
         near = np.abs(k - point) < 0.05
         noise = math.hypot(predicted[near].std() / math.sqrt(near.sum()), error)
