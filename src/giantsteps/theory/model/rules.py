@@ -13,9 +13,10 @@ from giantsteps.functions import Function
 from giantsteps.gaussian import Rule
 from giantsteps.types import FloatArray
 
-#: Resolutions, from 0: nodes of a panel, and Gauss–Hermite nodes of a smooth axis.
-_ORDERS = (8, 12, 17, 24, 34)
-_AXES = (9, 12, 16, 21, 27)
+#: Resolutions, from 0: nodes of a panel, and Gauss–Hermite nodes of a smooth axis. The last one is
+#: for answers that there would not be otherwise.
+_ORDERS = (8, 12, 17, 24, 34, 46)
+_AXES = (9, 12, 16, 21, 27, 35)
 LEVELS = len(_ORDERS)
 #: Nodes on each side of zero of a mapped rule, by resolution, and how many more each octave of
 #: steepness needs; panels resolve what these do not.
@@ -23,7 +24,7 @@ _SIDES = ((6, 3.0), (8, 4.0), (11, 5.0))
 #: Few types are felt one by one, many only together: their nodes, relative to those of many.
 _FEW, _MORE = 4, 1.35
 #: Channels of the types that are kept, relative to the largest; what is lost is their square.
-CHANNELS = (1e-3, 1e-4, 2e-5, 1e-5, 1e-6)
+CHANNELS = (1e-3, 1e-4, 2e-5, 1e-5, 1e-6, 3e-7)
 #: Functions that vary on this scale need no panels, and weights below this no nodes.
 _SMOOTH, _NEGLIGIBLE = 4.0, 1e-15
 #: Panels grow by this factor away from a steep place, up to this width.

@@ -129,7 +129,7 @@ class SpikedFeatures:
     finer: Callable[[int], SpikedFeatures] | None = None
     bounded: Callable[[], SpikedFeatures] | None = None
     own_weights: Callable[[], SpikedFeatures] | None = None
-    levels: tuple[int, int] = (1, LEVELS - 1)
+    levels: tuple[int, int] = (1, LEVELS - 2)
     claim: dict[str, Any] | None = None
     before: Callable[[str], Answer] | None = None
 
@@ -157,7 +157,7 @@ class SpikedFeatures:
             finer: Callable[[int], SpikedFeatures] | None = None,
             bounded: Callable[[], SpikedFeatures] | None = None,
             own_weights: Callable[[], SpikedFeatures] | None = None,
-            levels: tuple[int, int] = (1, LEVELS - 1),
+            levels: tuple[int, int] = (1, LEVELS - 2),
             claim: dict[str, Any] | None = None,
             before: Callable[[str], Answer] | None = None,
         ) -> None: ...

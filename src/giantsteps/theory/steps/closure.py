@@ -26,7 +26,7 @@ from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.types import FloatArray
 
 #: Spikes of the values that stand for a continuous second layer: nodes of a panel, and their end.
-_ORDERS, _REACH = (10, 14, 19, 26, 36), 7.5
+_ORDERS, _REACH = (10, 14, 19, 26, 36, 48), 7.5
 #: Spikes below which functions of few values are expanded in them, and the degree of the expansion.
 _SMALL, _DEGREE = 0.05, 24
 _PRESENT = 1e-13

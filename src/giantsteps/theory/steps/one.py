@@ -33,8 +33,8 @@ __all__ = [
 
 #: Nodes of a second layer on each side of zero, by resolution, and how many more each octave of
 #: steepness needs; where labels and second layer are bounded, nodes of a panel.
-_TYPES, _MORE = (5, 7, 9, 13, 20), (1.5, 2.0, 2.7, 4.0, 7.0)
-_BOUNDED = (10, 14, 19, 26, 36)
+_TYPES, _MORE = (5, 7, 9, 13, 20, 28), (1.5, 2.0, 2.7, 4.0, 7.0, 9.0)
+_BOUNDED = (10, 14, 19, 26, 36, 48)
 #: Resolution of the spectra, and draws whose largest bounds labels and second layer in the limit.
 SPECTRA, _LIMIT = 1, 1e9
 _slopes = lru_cache(maxsize=256)(slopes)
@@ -114,7 +114,7 @@ def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> 
     noise_variance = problem.noise_variance + (own if unscaled else 0.0)
     # With many types the labels are a level behind: they converge faster than the second layer.
     few = math.isfinite(problem.init.second_layer.distinct_nonzero)
-    level = min(level, 3) if tail or few else max(level - 1, 0)
+    level = min(level if tail or few else max(level - 1, 0), 3)
     return labels(link_of(problem), noise_variance, shift, finest, level, tail, step.loss)
 
 
