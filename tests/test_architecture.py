@@ -155,7 +155,7 @@ def test_folders_of_theory_know_only_what_is_below_them() -> None:
         parts = found.file.relative_to(SOURCE).parts
         if parts[0] != "theory" or len(parts) < 3 or found.target != "theory":
             continue
-        below = (_OF_FEATURES,)
+        below: tuple[str, ...] = (_OF_FEATURES,)
         if parts[1] in _LAYERS:
             below = _LAYERS[: _LAYERS.index(parts[1]) + 1]
         if not found.name.startswith("giantsteps.theory.") or _layer(found.name) not in below:

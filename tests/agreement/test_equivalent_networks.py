@@ -78,6 +78,7 @@ def test_networks_have_the_errors_of_the_theory(given: gs.Problem) -> None:
     assert 3 * error[0] / wanted.test <= 0.02
     assert abs(mean[0] - wanted.test) <= 3 * error[0]
     assert abs(mean[1] - wanted.train) <= 3 * error[1]
+    assert wanted.by_degree is not None
     # What is not learned of He_3 is the same in theory (squared) and in the network.
     assert mean[2] ** 2 == pytest.approx(wanted.by_degree[3], rel=0.06)
 

@@ -23,13 +23,13 @@ BASE = gs.Problem(
 NORMS = ("spike_norm", "residual_operator_norm", "residual_frobenius_norm")
 
 
-def measured(problem, d, seeds):
+def measured(problem: gs.Problem, d: int, seeds: int) -> tuple[np.ndarray, np.ndarray]:
     runs = [simulation.gradient(problem, d=d, seed=seed) for seed in range(seeds)]
     values = np.array([[getattr(run, name) for name in NORMS] for run in runs])
     return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(seeds)
 
 
-def test_norms():
+def test_norms() -> None:
     mean, error = measured(BASE, d=800, seeds=28)
     answer = theory.gradient(BASE, d=800)
     expected = np.array([getattr(answer, name) for name in NORMS])
@@ -40,7 +40,7 @@ def test_norms():
     assert np.all(np.abs((mean - expected) / error)[[0, 2]] < 3)
 
 
-def test_mean_of_an_uncentered_activation_tilts_the_weights():
+def test_mean_of_an_uncentered_activation_tilts_the_weights() -> None:
     """Raw ReLU and a second layer with a mean: ‖B‖_F has the further part (2c₂c₀E A)²."""
     problem = BASE.replace({"activation": "relu", "teacher": "sin", "noise_variance": 0.05})
     mean, error = measured(problem, d=300, seeds=40)
@@ -52,16 +52,16 @@ def test_mean_of_an_uncentered_activation_tilts_the_weights():
 
 
 @pytest.mark.parametrize("law", ["constant", "gaussian"])
-def test_residual_falls_as_the_square_root_of_the_width(law):
+def test_residual_falls_as_the_square_root_of_the_width(law: gs.Vocabulary | str) -> None:
     problem = BASE.replace({"init.second_layer": law})
     ratios = [theory.gradient(problem, d=d).ratio for d in (500, 2000, 8000)]
-    slope = np.diff(np.log(ratios)) / np.log(4)
+    slope = np.diff(np.log(np.array(ratios, dtype=float))) / np.log(4)
     # The edge is that of labels up to the largest of n₀ draws, which grows a little with d.
     assert np.all(np.abs(slope + 0.5) < (1e-3 if law == "constant" else 0.06))
     assert theory.gradient(problem).residual_operator_norm == 0
 
 
-def test_no_step_no_gradient():
+def test_no_step_no_gradient() -> None:
     with pytest.raises(gs.NotCovered, match="no step"):
         theory.gradient(BASE.untrained())
 
@@ -82,7 +82,8 @@ def test_lengths_of_gaussian_weights_lift_the_residual() -> None:
     d, seeds = 400, 30
     outlier, edge = (theory.gradient(p, d=d).residual_operator_norm for p in (drawn, equal))
     for problem, wanted in ((drawn, outlier), (equal, edge)):
-        found = [simulation.gradient(problem, d, s).residual_operator_norm for s in range(seeds)]
+        norms = [simulation.gradient(problem, d, s).residual_operator_norm for s in range(seeds)]
+        found = np.array(norms, dtype=float)
         assert 3 * np.std(found, ddof=1) / np.sqrt(seeds) / wanted <= 0.025
         assert np.mean(found) == pytest.approx(wanted, rel=0.05)
     assert outlier > 1.15 * edge

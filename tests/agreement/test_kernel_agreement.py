@@ -9,6 +9,8 @@ Resolution, three standard errors over |theory|, is asserted: 2 % for values, 5 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +18,13 @@ from numpy.polynomial import Chebyshev
 
 import giantsteps as gs
 from giantsteps import simulation
+from giantsteps.functions import SingleIndex
 from giantsteps.gaussian import moments
 from giantsteps.laws import KernelBulk
 from giantsteps.problem import Vocabulary
 from giantsteps.theory import features, kernel
 from giantsteps.theory.steps import kernel_small
-from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.steps.first import FirstStep, first_step
 from giantsteps.theory.steps.spiked_population import SpikedPopulation
 
 pytestmark = pytest.mark.agreement
@@ -29,6 +32,9 @@ pytestmark = pytest.mark.agreement
 SIGNS = Vocabulary((-1.0, 1.0), (0.5, 0.5))
 QUANTITIES = ("value", "labels", "monomial", "second_layer_power")
 RESOLUTION = np.array([0.02, 0.05, 0.05, 0.05])
+
+#: For each width and size: strengths, quantities and controls of all seeds.
+Drawn = dict[tuple[float, int], list[np.ndarray]]
 
 
 def problem(width: float, rate: float) -> gs.Problem:
@@ -56,12 +62,14 @@ SIZES = (100, 250)
 def predict(p: gs.Problem, d: int) -> list[float]:
     (eigenvalue,), (singular_value,) = kernel(p, d).spikes, features(p, d).spikes
     overlaps = singular_value.overlaps.values()
-    return [eigenvalue.value, eigenvalue.overlaps["labels"], *overlaps]
+    return [float(x) for x in (eigenvalue.value, eigenvalue.overlaps["labels"], *overlaps)]
 
 
 def draw(p: gs.Problem, d: int, seed: int) -> tuple[float, list[float], list[float]]:
     """Relative strength of the step, the four quantities, and the control variates."""
     run = simulation.run(p, d, seed)
+    assert run.sizes.samples is not None
+    assert isinstance(p.teacher, SingleIndex)
     (eigenvalue,), (singular_value,) = run.kernel(top=1).spikes, run.features(top=1).spikes
     b, weights = np.asarray(run.trained.direction), np.asarray(run.network.weights())
     a, teacher = np.asarray(run.network.second_layer), np.asarray(run.network.teacher).ravel()
@@ -81,11 +89,11 @@ def draw(p: gs.Problem, d: int, seed: int) -> tuple[float, list[float], list[flo
         (b @ teacher) ** 2 / step.alignment - 1,
     ]
     found = [eigenvalue.value, eigenvalue.overlap, *singular_value.overlaps.values()]
-    return strength, found, controls
+    return float(strength), [float(x) for x in found], controls
 
 
 @pytest.fixture(scope="module")
-def drawn():
+def drawn() -> Drawn:
     """For each width and size: strengths, quantities and controls of all seeds."""
     return {
         (width, d): [np.array(x) for x in zip(*(draw(p, d, seed) for seed in range(seeds)))]
@@ -94,14 +102,14 @@ def drawn():
     }
 
 
-def compare(drawn, width: float) -> tuple[np.ndarray, np.ndarray]:
+def compare(drawn: Drawn, width: float) -> tuple[np.ndarray, np.ndarray]:
     """log(simulation/theory) at d → ∞ and its standard error, for each quantity."""
     p, _ = CASES[width]
     at_size = []
     for d in SIZES:
         strength, quantities, controls = drawn[width, d]
         rates = Chebyshev.basis(9, domain=(strength.min(), strength.max())).roots()
-        table = [predict(p.replace({"steps.0.rate": p.steps[0].rate * r}), d) for r in rates]
+        table = [predict(p.replace({"steps.0.rate": p.steps[0].rate * float(r)}), d) for r in rates]
         theory = [Chebyshev.fit(rates, np.log(column), 8)(strength) for column in zip(*table)]
         design = np.column_stack([np.ones(len(strength)), controls])
         gaps = np.log(quantities) - np.transpose(theory)
@@ -116,17 +124,17 @@ def compare(drawn, width: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("width", CASES)
-def test_theory_is_simulation(drawn, width):
+def test_theory_is_simulation(drawn: Drawn, width: float) -> None:
     gap, error = compare(drawn, width)
     assert np.all(3 * error <= RESOLUTION), dict(zip(QUANTITIES, 3 * error))
     assert np.all(np.abs(gap / error) <= 3), dict(zip(QUANTITIES, gap / error))
 
 
-def _larger(function, factor: float):
+def _larger(function: Callable[..., Any], factor: float) -> Callable[..., Any]:
     return lambda *args: factor * function(*args)
 
 
-def _break_strength(monkeypatch):
+def _break_strength(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = SpikedPopulation._terms
     monkeypatch.setattr(
         SpikedPopulation,
@@ -135,19 +143,19 @@ def _break_strength(monkeypatch):
     )
 
 
-def _break_map(monkeypatch):
+def _break_map(monkeypatch: pytest.MonkeyPatch) -> None:
     spike = KernelBulk.spike
     monkeypatch.setattr(
         KernelBulk, "spike", lambda self, tau: spike(self, tau) + 0.05 * self.ratio * tau
     )
 
 
-def _break_slope(monkeypatch):
+def _break_slope(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KernelBulk, "spike_slope", _larger(KernelBulk.spike_slope, 1.05))
 
 
-def _break_alignment(monkeypatch):
-    def wrong(p):
+def _break_alignment(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(p: gs.Problem) -> FirstStep:
         step = first_step(p)
         return type(step)(**(vars(step) | {"alignment": 1.05 * step.alignment}))
 
@@ -164,7 +172,12 @@ def _break_alignment(monkeypatch):
         (_break_alignment, "labels"),
     ],
 )
-def test_a_term_that_is_five_per_cent_off_is_seen(drawn, monkeypatch, mutate, quantity):
+def test_a_term_that_is_five_per_cent_off_is_seen(
+    drawn: Drawn,
+    monkeypatch: pytest.MonkeyPatch,
+    mutate: Callable[[pytest.MonkeyPatch], None],
+    quantity: str,
+) -> None:
     mutate(monkeypatch)
     gap, error = compare(drawn, 1.25)
     number = QUANTITIES.index(quantity)
@@ -179,7 +192,7 @@ def test_a_term_that_is_five_per_cent_off_is_seen(drawn, monkeypatch, mutate, qu
         ("1 + x + 0.1*(x**4 - 6*x**2 + 3)", gs.Init(second_layer="gaussian")),
     ],
 )
-def test_outlier_of_a_mean(activation, init):
+def test_outlier_of_a_mean(activation: gs.Function | str, init: gs.Init) -> None:
     """Right to o(1) at order n, what the step adds to it included.
 
     0.2 % of the outlier are left for what the initial output pulls, N^{-1/2}, and for 1/d.
@@ -195,9 +208,12 @@ def test_outlier_of_a_mean(activation, init):
         init=init,
     )
     spectra = [simulation.kernel(p, d, seed, top=1) for seed in range(seeds)]
-    after = np.array([spectrum.spikes[0].value for spectrum in spectra])
-    added = after - [spectrum.initial.spikes[0].value for spectrum in spectra]
+    initial = [spectrum.initial for spectrum in spectra if spectrum.initial is not None]
+    assert len(initial) == seeds
+    after = np.array([spectrum.spikes[0].value for spectrum in spectra], dtype=float)
+    added = after - np.array([spectrum.spikes[0].value for spectrum in initial], dtype=float)
     theory = kernel(p, d)
+    assert theory.initial is not None
     before = theory.initial.spikes[0].value
     for measured, expected, resolution in (
         (after, theory.spikes[0].value, 0.02 * before),

@@ -22,13 +22,13 @@ pytestmark = pytest.mark.agreement
 ROWS = json.loads((Path(__file__).parent / "networks.json").read_text(encoding="utf-8"))
 BY_NAME = {(row["name"], row["d"]): row for row in ROWS}
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Any] = {
     "crelu": gs.centered("relu"),
     "tt": "tanh(x) + 0.4*(tanh(x)**2 - 0.39429449)",
     "csoftplus": gs.centered("softplus"),
     "cgelu": gs.centered("gelu"),
 }
-TEACHERS = {
+TEACHERS: dict[str, Any] = {
     "erf2": "erf(2*x)",
     "q": "x + 0.5*(x**2 - 1)",
     "cub": "x + (x**3 - 3*x)/6",

@@ -17,6 +17,9 @@ from giantsteps.theory.steps.several.small import small_steps_spike
 
 pytestmark = pytest.mark.agreement
 
+#: Means and standard errors.
+Measured = tuple[np.ndarray, np.ndarray]
+
 D, SEEDS = 300, 110
 PROBLEM = gs.Problem(
     activation="tanh",
@@ -29,35 +32,36 @@ PROBLEM = gs.Problem(
 
 
 @pytest.fixture(scope="module")
-def measured():
+def measured() -> Measured:
     """Means and standard errors over networks of every quantity that theory predicts."""
     rows = []
     for seed in range(SEEDS):
         run = simulation.run(PROBLEM, d=D, seed=seed, test_samples="exact")
         risk, (spike,) = run.risk(), run.weights(top=1).spikes
+        assert risk.initial is not None
         rows.append(
             [risk.test, risk.train, risk.initial.test, risk.initial.train, risk.gain, spike.value]
             + [spike.overlaps[name] for name in ("teacher", "gradient", "second_layer")]
         )
-    values = np.array(rows)
+    values = np.array(rows, dtype=float)
     return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(SEEDS)
 
 
-def predicted(problem):
+def predicted(problem: gs.Problem) -> np.ndarray:
     """At this size, with what the initial output pulls."""
     risk, spike = theory.risk(problem, d=D), small_steps_spike(problem, D)
     assert spike is not None
-    return np.array(
-        [risk.test, risk.train, risk.initial.test, risk.initial.train, risk.gain, spike.value]
-        + [spike.overlaps[name] for name in ("teacher", "gradient", "second_layer")]
-    )
+    assert risk.initial is not None
+    errors = (risk.test, risk.train, risk.initial.test, risk.initial.train, risk.gain)
+    overlaps = [spike.overlaps[name] for name in ("teacher", "gradient", "second_layer")]
+    return np.array([*errors, spike.value, *overlaps], dtype=float)
 
 
 #: test, train, initial test, initial train, gain, spike, three overlaps.
 RESOLUTION = np.array([0.02, 0.02, 0.02, 0.02, 0.05, 0.02, 0.05, 0.05, 0.05])
 
 
-def test_theory_is_simulation(measured):
+def test_theory_is_simulation(measured: Measured) -> None:
     mean, error = measured
     expected = predicted(PROBLEM)
     resolution, t = 3 * error / expected, (mean - expected) / error
@@ -66,7 +70,7 @@ def test_theory_is_simulation(measured):
 
 
 @pytest.mark.parametrize("number", range(len(RESOLUTION)))
-def test_an_error_of_its_resolution_is_seen(measured, number):
+def test_an_error_of_its_resolution_is_seen(measured: Measured, number: int) -> None:
     """Twice the resolution planted in any one number is found: this test can fail."""
     mean, error = measured
     wrong = predicted(PROBLEM)[number] * (1 + 2 * RESOLUTION[number])
@@ -84,13 +88,13 @@ def test_an_error_of_its_resolution_is_seen(measured, number):
     ],
     ids=lambda change: next(iter(change)),
 )
-def test_a_wrong_setting_is_seen(measured, change):
+def test_a_wrong_setting_is_seen(measured: Measured, change: dict[str, float]) -> None:
     mean, error = measured
     t = (mean - predicted(PROBLEM.replace(change))) / error
     assert np.abs(t).max() > 3
 
 
-def test_pull_of_the_initial_network():
+def test_pull_of_the_initial_network() -> None:
     """b contains −Xᵀf₀/n₀ ≈ −μ₁N^{-1/2} W a, which shortens W₀ along a by ε = η μ₁²/√N.
 
     To first order the spike's singular value falls by ε ⟨u, W₀a⟩⟨v, a⟩: visible in networks of
@@ -107,7 +111,7 @@ def test_pull_of_the_initial_network():
     for seed in range(40):
         one, other = (simulation.run(p, d=D, seed=seed) for p in (small_labels, large_labels))
         differences.append(
-            one.weights(top=1).spikes[0].value - other.weights(top=1).spikes[0].value
+            float(one.weights(top=1).spikes[0].value - other.weights(top=1).spikes[0].value)
         )
     mean, error = np.mean(differences), np.std(differences, ddof=1) / np.sqrt(40)
     # ⟨u, W₀v⟩ = s − θ⟨u, b̂⟩⟨v, â⟩ and W₀v ≈ W₀â⟨v, â⟩ + …: sign and size, not digits.

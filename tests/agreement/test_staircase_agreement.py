@@ -15,7 +15,7 @@ ODD = ("0.1*tanh(x)", "sin")
 EVEN = (gs.centered("0.1*tanh(x) + 0.06*tanh(x)**2"), gs.centered("tanh(x) + 0.5*tanh(x)**2"))
 
 
-def problem(functions, exponent):
+def problem(functions: tuple[str, str], exponent: float) -> gs.Problem:
     activation, teacher = functions
     return gs.Problem(
         activation=activation,
@@ -29,7 +29,7 @@ def problem(functions, exponent):
 
 
 @pytest.mark.parametrize(("functions", "exponent"), [(ODD, 0.2), (EVEN, 0.4)])
-def test_risk_between_small_and_large_steps(functions, exponent):
+def test_risk_between_small_and_large_steps(functions: tuple[str, str], exponent: float) -> None:
     d, seeds = 150, 170
     case = problem(functions, exponent)
     expected = theory.risk(case, d)
@@ -45,7 +45,7 @@ def test_risk_between_small_and_large_steps(functions, exponent):
     assert np.all(gap <= 4 * spread + expected.test / d)
 
 
-def test_lengthening_of_the_neurons():
+def test_lengthening_of_the_neurons() -> None:
     """The second spike of relu is He₂ + (1 + κ₀): the constant and the He₂ part of a neuron,
     E relu(w·x) = ‖w‖/√2π and E relu(w·x) He₂(b̂·x)/2 = (w·b̂)²/(2‖w‖√2π), as they grow with A²."""
     d, seeds = 400, 40
@@ -73,7 +73,7 @@ def test_lengthening_of_the_neurons():
     assert expected - 1 > 20 * standard_error
 
 
-def test_unequal_lengths_of_gaussian_weights():
+def test_unequal_lengths_of_gaussian_weights() -> None:
     """Lengths 1 ± (2/d)^½ of the columns of W make a constant feature where c₂ ≠ 0, which pays for
     the constant in p₂ = He₂ + (1 + κ₀): gaussian weights learn more than the sphere."""
     d, seeds = 150, 30

@@ -15,14 +15,14 @@ import math
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 import giantsteps as gs
 from giantsteps.campaign import capped, read_answer
 from giantsteps.errors import GiantstepsError
-from giantsteps.questions import QUESTIONS
+from giantsteps.questions import QUESTIONS, Side
 
 FOLDER = Path(__file__).parent
 COUNT = 20
@@ -54,10 +54,15 @@ def candidates() -> Iterator[gs.Problem]:
     kinds: list[list[dict[str, Any]]] = [
         [], [small], [large], [between], [small], [small, small], [large], [small | {"twice": 1}]
     ]  # fmt: skip
-    activations = ["tanh", "erf", "x + 0.3*(x**3 - 3*x)", {"name": "relu", "centered": True}]
+    activations: list[Any] = [
+        "tanh",
+        "erf",
+        "x + 0.3*(x**3 - 3*x)",
+        {"name": "relu", "centered": True},
+    ]
     teachers = ["sin", "tanh", "erf(2*x)", "x + 0.5*(x**2 - 1)"]
-    layers = ["gaussian", "constant", {"law": "vocabulary", "values": [-1.0, 2.0],
-                                       "probabilities": [0.5, 0.5]}]  # fmt: skip
+    layers: list[Any] = ["gaussian", "constant", {"law": "vocabulary", "values": [-1.0, 2.0],
+                                                  "probabilities": [0.5, 0.5]}]  # fmt: skip
     for number in itertools.count():
         steps = []
         for kind in kinds[number % len(kinds)]:
@@ -132,7 +137,7 @@ def answer(package: str, question: str, cell: Mapping[str, Any]) -> Values:
     if cell["d"] is not None:
         options["d"] = cell["d"]
     with capped(1):
-        ask = QUESTIONS[question].function(package)
+        ask = QUESTIONS[question].function(cast(Side, package))
         found = ask(gs.Problem.from_data(cell["problem"]), **options)
         ((numbers, arrays),) = read_answer(found)
     values = {name: [float(number)] for name, number in numbers.items()}

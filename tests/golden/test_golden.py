@@ -63,7 +63,9 @@ def test_a_small_change_is_seen() -> None:
     assert len(golden.differences({"x": [1.0]}, {"x": [1.0, 2.0]})) == 1
 
 
-def test_a_file_is_not_overwritten_without_a_new_version(tmp_path, monkeypatch) -> None:
+def test_a_file_is_not_overwritten_without_a_new_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stored = load("theory", "weights")
     stored["cells"] = stored["cells"][:3]
     stored["cells"][0]["values"]["edge"] = [0.5]

@@ -53,7 +53,10 @@ def shaken(first: int, count: int, kind: str, machine: str = "", moved: float = 
 
 def _present(features: dict[str, str]) -> dict[str, str]:
     """Only those that this processor has and this NumPy can do without."""
-    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+    from numpy._core._multiarray_umath import (  # type: ignore[import-not-found]
+        __cpu_dispatch__,
+        __cpu_features__,
+    )
 
     (names,) = features.values()
     some = [n for n in names.split() if n in __cpu_dispatch__ and __cpu_features__.get(n)]

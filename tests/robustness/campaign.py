@@ -22,8 +22,8 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-import calls
-import generator
+import calls  # type: ignore[import-not-found]
+import generator  # type: ignore[import-not-found]
 
 import giantsteps as gs
 

@@ -10,6 +10,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
+from giantsteps.laws import Law
 
 
 def problem(**changes: Any) -> gs.Problem:
@@ -114,6 +115,7 @@ def test_degrees_of_freedom_are_refined_or_refused() -> None:
         theory.degrees_of_freedom(far, d=300)
     near = problem(steps=[{"samples": 2.0, "rate": 8.0, "exponent": 0.5}])
     found = theory.degrees_of_freedom(near)
+    assert found.solution is not None
     assert found.solution.error < 1e-6
     assert 0 < found.df2 < found.df1 < 1
 
@@ -122,7 +124,7 @@ def test_a_search_steps_over_points_without_convergence(monkeypatch: pytest.Monk
     """An optimum is found where some of the points have no answer."""
     from giantsteps.theory.search import quantity
 
-    whole = quantity.risks
+    whole = quantity.risks  # type: ignore[attr-defined]
 
     def some(problems: Any, d: int | None) -> Any:
         if any(case.readout.penalty > 1.0 for case in problems):
@@ -212,4 +214,5 @@ def test_the_kernel_of_an_even_activation_after_a_step() -> None:
         init={"weights": "sphere", "second_layer": {"law": "constant", "value": 0.5}},
     )
     bulk = theory.kernel(case, d=100).bulk
+    assert isinstance(bulk, Law)
     assert float(bulk.cdf(bulk.edge)) == pytest.approx(1.0, abs=1e-5)

@@ -1,12 +1,15 @@
 """What a newcomer types in Python: the answer, or one error that says what to do."""
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
 import giantsteps as gs
 from giantsteps import simulation, theory
+from giantsteps.laws import Law
 
 PROBLEM = gs.Problem(
     activation="tanh",
@@ -18,17 +21,18 @@ PROBLEM = gs.Problem(
 RANDOM = np.random.default_rng(0)
 
 
-def test_a_spike_that_is_not_there():
+def test_a_spike_that_is_not_there() -> None:
     with pytest.raises(IndexError, match="this spectrum has no spike outside its bulk"):
         theory.weights(PROBLEM.untrained()).spikes[0]
     spectrum = theory.weights(PROBLEM.replace({"steps.0.rate": 5.0}))
+    assert isinstance(spectrum.bulk, Law)
     assert spectrum.spikes[0].value > spectrum.bulk.edge
     with pytest.raises(IndexError, match=r"no spike number 1: this spectrum has one spike"):
         spectrum.spikes[1]
     assert isinstance(spectrum.spikes, tuple)
 
 
-def test_weights_of_a_linear_layer_must_be_transposed():
+def test_weights_of_a_linear_layer_must_be_transposed() -> None:
     beta = np.eye(40)[0]
     with pytest.raises(gs.InvalidProblem, match=r"pass the transpose \(weight.T of an nn.Linear\)"):
         theory.risk_of_weights(RANDOM.standard_normal((60, 40)) / 6, beta, PROBLEM)
@@ -37,25 +41,27 @@ def test_weights_of_a_linear_layer_must_be_transposed():
 
 
 @pytest.mark.parametrize("side", [theory.risk, simulation.risk], ids=["theory", "simulation"])
-def test_small_dimensions_carry_a_warning(side):
+def test_small_dimensions_carry_a_warning(side: Callable[..., Any]) -> None:
     seed = {} if side is theory.risk else {"seed": 0}
     assert "d of at least about 30 (here 20)" in side(PROBLEM, d=20, **seed).violated[0]
     assert not side(PROBLEM, d=40, **seed).violated
 
 
-def test_integers_of_numpy_are_dimensions():
-    assert theory.risk(PROBLEM, d=np.int64(100)).test == theory.risk(PROBLEM, d=100).test
+def test_integers_of_numpy_are_dimensions() -> None:
+    d: Any = np.int64(100)
+    assert theory.risk(PROBLEM, d=d).test == theory.risk(PROBLEM, d=100).test
 
 
-def test_parts_by_degree_add_up_and_have_no_noise():
+def test_parts_by_degree_add_up_and_have_no_noise() -> None:
     risk = theory.risk(PROBLEM, d=100)
+    assert risk.by_degree is not None
     assert list(risk.by_degree[::2]) == [0.0, 0.0, 0.0]  # an odd teacher, an odd network
     assert risk.rest + risk.by_degree.sum() == pytest.approx(risk.test)
     assert "higher degrees, other directions" in repr(risk)
 
 
 @pytest.mark.parametrize("question", ["kernel", "learned_function", "bounds"])
-def test_a_teacher_of_several_directions_is_not_told_to_give_d(question):
+def test_a_teacher_of_several_directions_is_not_told_to_give_d(question: str) -> None:
     several = PROBLEM.replace(teacher=gs.MultiIndex("relu(x0)*x1", rank=2), activation="relu")
     size = {} if question == "bounds" else {"d": 100}
     with pytest.raises(gs.NotCovered) as caught:
@@ -64,7 +70,7 @@ def test_a_teacher_of_several_directions_is_not_told_to_give_d(question):
     assert "give d" not in str(caught.value)
 
 
-def test_data_that_overflow_are_refused():
+def test_data_that_overflow_are_refused() -> None:
     X = RANDOM.standard_normal((80, 40)) * 1e200
     with pytest.raises(gs.InvalidProblem, match="overflow"):
         simulation.risk(PROBLEM, d=40, seed=0, data=gs.Data(X, np.ones(80)))
@@ -72,7 +78,7 @@ def test_data_that_overflow_are_refused():
         gs.Data(np.full((80, 40), np.nan), np.ones(80))
 
 
-def test_tensors_that_require_a_gradient():
+def test_tensors_that_require_a_gradient() -> None:
     torch = pytest.importorskip("torch")
     weights = torch.tensor(RANDOM.standard_normal((40, 60)) / 6, requires_grad=True)
     found = theory.risk_of_weights(weights, torch.eye(40, dtype=torch.float64)[0], PROBLEM)
@@ -83,7 +89,7 @@ def test_tensors_that_require_a_gradient():
     assert gs.Data(X, y).X.shape == (80, 40)
 
 
-def test_data_of_ones_own_are_not_exact():
+def test_data_of_ones_own_are_not_exact() -> None:
     problem = gs.Problem.from_sizes(
         d=40, neurons=60, step_samples=[60], samples=60, activation="tanh", teacher="sin",
         steps=[{"rate": 1.0}], readout={"penalty": 0.1},
@@ -96,19 +102,28 @@ def test_data_of_ones_own_are_not_exact():
     assert re.search(r"exact +no", repr(answer))
 
 
-MISTAKES = {
+MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a module of PyTorch": (lambda: PROBLEM.replace(activation=_relu()), 'such as "relu"'),
     "an attribute": (lambda: PROBLEM.replace(activation="np.tanh(x)"), "by their name alone"),
     "a path as text": (lambda: gs.Problem.from_toml("problem.toml"), "pathlib.Path"),
     "sgd": (lambda: gs.Step(samples=1, rate=1, rule="sgd"), 'did you mean "gradient"?'),
     "mse": (lambda: gs.Step(samples=1, rate=1, loss="mse"), 'did you mean "squared"?'),
     "init": (lambda: PROBLEM.replace(init="gaussian"), "an Init(...)"),
-    "bounds": (lambda: theory.optimize(PROBLEM, bounds=(0, 1)), "a mapping such as"),
+    "bounds": (
+        lambda: theory.optimize(PROBLEM, bounds=(0, 1)),  # type: ignore[arg-type]
+        "a mapping such as",
+    ),
     "quantity": (lambda: theory.crossing(PROBLEM, quantity="tests"), "quantity = 'tests'"),
     "points": (lambda: theory.learned_function(PROBLEM, d=100, x="a"), "finite numbers"),
     "one step": (lambda: PROBLEM.replace(steps=gs.Step(samples=1, rate=1)), "[Step(...)]"),
-    "a list": (lambda: theory.risk([PROBLEM]), "a Problem or a Grid"),
-    "a float": (lambda: theory.risk(PROBLEM, d=100.0), "a positive whole number"),
+    "a list": (
+        lambda: theory.risk([PROBLEM]),  # type: ignore[arg-type]
+        "a Problem or a Grid",
+    ),
+    "a float": (
+        lambda: theory.risk(PROBLEM, d=100.0),  # type: ignore[arg-type]
+        "a positive whole number",
+    ),
     "no step": (lambda: theory.linear_loss_drop(PROBLEM.untrained()), "one step"),
     "probabilities": (
         lambda: gs.Vocabulary(values=(1, -1), probabilities=(1,)), "2 numbers, one per value"
@@ -116,12 +131,12 @@ MISTAKES = {
 }  # fmt: skip
 
 
-def _relu():
+def _relu() -> Any:
     return pytest.importorskip("torch").nn.ReLU()
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_explained(mistake):
+def test_mistakes_are_explained(mistake: str) -> None:
     call, needle = MISTAKES[mistake]
     with pytest.raises(gs.InvalidProblem) as caught:
         call()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from giantsteps.gaussian import hermite_coefficients
 from giantsteps.theory import NeuronCovariance, Norms, SpikedFeatures
 
 READOUT = gs.Ridge(samples=3.0, penalty=0.01)
-GIVEN = {"activation": "tanh", "teacher": "sin(2*x)", "width": 1.0, "overlap": 0.97}
+GIVEN: dict[str, Any] = {"activation": "tanh", "teacher": "sin(2*x)", "width": 1.0, "overlap": 0.97}
 PROBLEM = gs.Problem(
     activation="tanh",
     teacher="sin",
@@ -52,7 +53,7 @@ def test_a_spread_is_that_of_two_kinds_of_neurons(stretch: float) -> None:
     wanted, found, without = (model.risk(READOUT) for model in (halves, one, equal))
     assert found.test == pytest.approx(wanted.test, rel=1e-5)
     assert found.train == pytest.approx(wanted.train, rel=1e-5)
-    assert abs(without.test / wanted.test - 1) > 0.01
+    assert abs(float(without.test) / float(wanted.test) - 1) > 0.01
     x = np.array([0.5, 2.0])
     functions = [model.learned_function(READOUT, x).mean for model in (halves, one)]
     np.testing.assert_allclose(functions[1], functions[0], rtol=1e-5)

@@ -154,7 +154,7 @@ def test_five_percent_in_the_law_shows(monkeypatch: pytest.MonkeyPatch, name: st
     )
 
     def risk() -> float:
-        return theory.equivalent(problem, simplify="equal norms").risk().test
+        return float(theory.equivalent(problem, simplify="equal norms").risk().test)
 
     wanted = 0.2093097735
     assert risk() == pytest.approx(wanted, abs=5e-10)

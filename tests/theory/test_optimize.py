@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,12 +31,13 @@ LARGE = gs.Problem(
 )
 
 
-def brute_force(problem, path, values, d=None):
+def brute_force(problem: gs.Problem, path: str, values: np.ndarray, d: int | None = None) -> float:
     """The smallest error on a grid, refined once around its lowest point."""
-    coarse = theory.risk(gs.Grid(problem, {path: values}), d).test
+    coarse = np.asarray(theory.risk(gs.Grid(problem, {path: values}), d).test)
     best = int(np.argmin(coarse))
-    near = values[[max(best - 1, 0), min(best + 1, len(values) - 1)]]
-    fine = theory.risk(gs.Grid(problem, {path: np.linspace(*near, 101)}), d).test
+    low, high = values[[max(best - 1, 0), min(best + 1, len(values) - 1)]]
+    near = gs.Grid(problem, {path: np.linspace(low, high, 101)})
+    fine = np.asarray(theory.risk(near, d).test)
     return min(coarse.min(), fine.min())
 
 
@@ -49,7 +51,9 @@ def brute_force(problem, path, values, d=None):
         (SMALL, "width", np.geomspace(0.1, 10, 200), None),
     ],
 )
-def test_one_field_against_brute_force(problem, path, values, d):
+def test_one_field_against_brute_force(
+    problem: gs.Problem, path: str, values: np.ndarray, d: int | None
+) -> None:
     found = theory.optimize(problem, over=(path,), d=d)
     best = brute_force(problem, path, values, d)
     assert found.value.test <= best + 1e-12
@@ -62,12 +66,12 @@ def test_one_field_against_brute_force(problem, path, values, d):
         assert theory.risk(aside, d).test > found.value.test
 
 
-def test_the_lower_of_two_valleys():
+def test_the_lower_of_two_valleys() -> None:
     """Without regularisation the error has a peak at n = N; the lower side wins, whichever."""
     problem = SMALL.replace({"readout.penalty": 1e-5, "noise_variance": 0.02})
     for bounds in ((0.2, 1.9), (0.5, 3.0)):
         values = np.geomspace(*bounds, 400)
-        errors = theory.risk(gs.Grid(problem, {"readout.samples": values})).test
+        errors = np.asarray(theory.risk(gs.Grid(problem, {"readout.samples": values})).test)
         inside = np.flatnonzero(np.diff(np.sign(np.diff(errors))) < 0)
         assert inside.size == 1  # a peak
         found = theory.optimize(
@@ -77,7 +81,7 @@ def test_the_lower_of_two_valleys():
         assert found.value.test == pytest.approx(errors.min(), abs=1e-4)
 
 
-def test_bounds_are_reported():
+def test_bounds_are_reported() -> None:
     found = theory.optimize(SMALL, over=("steps.0.rate",))
     assert found.at_bound == {"steps.0.rate": True}
     assert found.sides["steps.0.rate"] == 1
@@ -87,7 +91,7 @@ def test_bounds_are_reported():
     assert low.arguments["readout.penalty"] == 0.5
 
 
-def test_bounds_that_start_at_zero():
+def test_bounds_that_start_at_zero() -> None:
     """The best penalty of a noiseless linear teacher with many samples is none."""
     problem = gs.Problem(
         activation="tanh",
@@ -102,7 +106,7 @@ def test_bounds_that_start_at_zero():
     assert shares.arguments["steps.0.rate"] == pytest.approx(4.0)
 
 
-def test_two_fields():
+def test_two_fields() -> None:
     over = ("steps.0.rate", "readout.penalty")
     found = theory.optimize(LARGE, over=over)
     rate, penalty = (found.arguments[path] for path in over)
@@ -110,24 +114,24 @@ def test_two_fields():
         "steps.0.rate": rate * np.linspace(0.97, 1.03, 13),
         "readout.penalty": penalty * np.linspace(0.94, 1.06, 13),
     }
-    around = theory.risk(gs.Grid(LARGE, near)).test
+    around = np.asarray(theory.risk(gs.Grid(LARGE, near)).test)
     assert found.value.test <= around.min() + 1e-10
     far = {over[0]: np.geomspace(0.05, 8, 16), over[1]: np.geomspace(1e-4, 1e2, 31)}
-    assert found.value.test <= theory.risk(gs.Grid(LARGE, far)).test.min()
+    assert found.value.test <= np.min(theory.risk(gs.Grid(LARGE, far)).test)
     # Better than one after the other from the start.
     alone = theory.optimize(LARGE, over=over[:1])
     assert found.value.test < alone.value.test
 
 
-def test_split_of_a_budget():
+def test_split_of_a_budget() -> None:
     problem, budget = LARGE, 4.0
     found = theory.optimize(problem, over=("steps.0.samples",), budget=budget)
     assert sum(found.arguments.values()) == pytest.approx(budget, abs=1e-12)
     assert set(found.arguments) == {"steps.0.samples", "readout.samples"}
 
-    def error(step):
+    def error(step: float) -> float:
         changed = {"steps.0.samples": step, "readout.samples": budget - step}
-        return theory.risk(problem.replace(changed)).test
+        return float(theory.risk(problem.replace(changed)).test)
 
     best = found.arguments["steps.0.samples"]
     coarse = [error(step) for step in np.linspace(0.2, 3.8, 13)]
@@ -140,19 +144,19 @@ def test_split_of_a_budget():
     assert jointly.value.test < found.value.test
 
 
-def test_sizes_are_whole_numbers_at_finite_d():
+def test_sizes_are_whole_numbers_at_finite_d() -> None:
     found = theory.optimize(LARGE, over=("steps.0.samples",), budget=4.0, d=50)
-    step, rest = (round(50 * x, 9) for x in found.arguments.values())
+    step, rest = (round(50 * float(x), 9) for x in found.arguments.values())
     assert (step.is_integer(), rest.is_integer(), step + rest) == (True, True, 200)
 
-    def error(step):
+    def error(step: float) -> float:
         changed = {"steps.0.samples": step / 50, "readout.samples": 4.0 - step / 50}
-        return theory.risk(LARGE.replace(changed), 50).test
+        return float(theory.risk(LARGE.replace(changed), 50).test)
 
     assert found.value.test == pytest.approx(min(map(error, range(20, 190, 9))), abs=1e-4)
 
 
-def test_a_reused_batch_costs_nothing():
+def test_a_reused_batch_costs_nothing() -> None:
     steps = [
         gs.Step(samples=2.0, rate=0.5, exponent=0.5),
         gs.Step(samples=2.0, rate=0.5, exponent=0.5, batch="previous"),
@@ -166,11 +170,16 @@ def test_a_reused_batch_costs_nothing():
     assert found.best.steps[1].samples == found.best.steps[0].samples
 
 
-def test_a_grid_is_its_cells():
+def test_a_grid_is_its_cells() -> None:
     grid = gs.Grid(LARGE, {"readout.samples": [0.5, 1.5, 4.0], "noise_variance": [0.0, 0.3]})
     found = theory.optimize(grid)
-    assert found.arguments["readout.penalty"].shape == found.value.test.shape == grid.shape
-    assert found.at_bound["readout.penalty"].shape == grid.shape
+    penalty, test = found.arguments["readout.penalty"], found.value.test
+    assert isinstance(penalty, np.ndarray)
+    assert isinstance(test, np.ndarray)
+    assert penalty.shape == test.shape == grid.shape
+    at_bound = found.at_bound["readout.penalty"]
+    assert isinstance(at_bound, np.ndarray)
+    assert at_bound.shape == grid.shape
     for index in ((0, 0), (2, 1)):
         alone = theory.optimize(grid[index])
         cell = found[index]
@@ -180,13 +189,13 @@ def test_a_grid_is_its_cells():
         assert found.best[index] == alone.best
     assert np.all(np.diff(found.value.test, axis=0) < 0)
     table = found.to_columns()
-    assert table["arguments.readout.penalty"] == found.arguments["readout.penalty"].ravel().tolist()
-    assert table["test"] == found.value.test.ravel().tolist()
+    assert table["arguments.readout.penalty"] == penalty.ravel().tolist()
+    assert table["test"] == test.ravel().tolist()
     assert pickle.loads(pickle.dumps(found)) == found
     assert "readout.penalty" in repr(found)
 
 
-def test_a_learning_curve_at_the_best_penalty_takes_seconds():
+def test_a_learning_curve_at_the_best_penalty_takes_seconds() -> None:
     grid = gs.Grid(LARGE, {"readout.samples": np.linspace(0.2, 4.0, 30)})
     start = time.process_time()
     curve = theory.optimize(grid)
@@ -197,7 +206,7 @@ def test_a_learning_curve_at_the_best_penalty_takes_seconds():
     assert np.any(np.diff(theory.risk(grid.replace({"readout.penalty": 1e-5})).test) > 0)
 
 
-def test_where_the_theory_has_no_answer_the_search_goes_on():
+def test_where_the_theory_has_no_answer_the_search_goes_on() -> None:
     """The exponents between two steps of the staircase have no limit: they are left out."""
     problem = SMALL.replace({"activation": gs.centered("relu"), "steps.0.rate": 1.0})
     with pytest.raises(gs.NotCovered):
@@ -210,7 +219,7 @@ def test_where_the_theory_has_no_answer_the_search_goes_on():
         assert found.value.test <= here + 1e-12
 
 
-def test_an_error_that_is_infinite_everywhere():
+def test_an_error_that_is_infinite_everywhere() -> None:
     problem = SMALL.replace({"readout.penalty": 0.0, "readout.samples": SMALL.width})
     with pytest.raises(gs.NotCovered, match=r"readout\.penalty > 0"):
         theory.optimize(problem, over=("steps.0.rate",))
@@ -236,16 +245,16 @@ def test_an_error_that_is_infinite_everywhere():
         ),
     ],
 )
-def test_refusals(change, words):
+def test_refusals(change: dict[str, Any], words: str) -> None:
     with pytest.raises(gs.InvalidProblem, match=words):
         theory.optimize(SMALL, **change)
 
 
-def test_an_axis_of_the_grid_is_not_searched():
+def test_an_axis_of_the_grid_is_not_searched() -> None:
     grid = gs.Grid(SMALL, {"readout.penalty": [0.1, 0.2]})
     with pytest.raises(gs.InvalidProblem, match="axis of the grid"):
         theory.optimize(grid)
     with pytest.raises(gs.InvalidProblem, match="Problem or a Grid"):
-        theory.optimize("tanh")
+        theory.optimize("tanh")  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidProblem, match="readout"):
         theory.optimize(SMALL.replace({"readout": None}), over=("steps.0.rate",))

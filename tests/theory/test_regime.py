@@ -1,6 +1,7 @@
 """The table of regimes: what is answered, what is refused, and how it says so (theory §0)."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ BASE = gs.Problem(
         (0.4501, 10, False),
     ],
 )
-def test_staircase_level(exponent, level, boundary):
+def test_staircase_level(exponent: float, level: int, boundary: bool) -> None:
     assert kinds.staircase_level(exponent) == (level, boundary)
 
 
@@ -48,22 +49,24 @@ def test_staircase_level(exponent, level, boundary):
         ),
     ],
 )
-def test_what_a_small_step_needs(change, needle):
+def test_what_a_small_step_needs(change: dict[str, Any], needle: str) -> None:
     with pytest.raises(gs.NotCovered) as error:
         theory.risk(BASE.replace(change))
     assert needle in str(error.value)
 
 
-def test_a_size_keeps_the_mean_as_a_feature():
+def test_a_size_keeps_the_mean_as_a_feature() -> None:
     """What the refusal advises works: random features and one step with raw ReLU at a size."""
     raw = BASE.replace({"activation": "relu"})
     centered = BASE.replace({"activation": gs.centered("relu")})
     untrained = [theory.risk(p.untrained(), d=500).test for p in (raw, centered)]
     assert untrained[0] == pytest.approx(untrained[1], rel=1e-10)
-    assert theory.risk(raw, d=500).initial.test == untrained[0]
+    initial = theory.risk(raw, d=500).initial
+    assert initial is not None
+    assert initial.test == untrained[0]
 
 
-def test_refusals_are_found_before_any_cell_is_solved():
+def test_refusals_are_found_before_any_cell_is_solved() -> None:
     grid = gs.Grid(BASE, {"activation": ["tanh", "erf", "relu"]})
     with pytest.raises(gs.NotCovered):
         theory.risk(grid)
@@ -71,7 +74,7 @@ def test_refusals_are_found_before_any_cell_is_solved():
 
 @pytest.mark.parametrize("d", [None, 200])
 @pytest.mark.parametrize("exponent", [0.0, 0.3, 0.5, None])
-def test_the_peak_without_penalty_is_refused(exponent, d):
+def test_the_peak_without_penalty_is_refused(exponent: float | None, d: int | None) -> None:
     """At n = N the error is infinite, whatever the steps; at a size the whole numbers decide."""
     near = 1e-4 if d is not None else 0.0
     steps = [] if exponent is None else [{"samples": 2.0, "rate": 1.0, "exponent": exponent}]
@@ -83,17 +86,17 @@ def test_the_peak_without_penalty_is_refused(exponent, d):
 
 
 @pytest.mark.parametrize("d", [0, -3, 1.5, True, "100"])
-def test_dimension(d):
+def test_dimension(d: Any) -> None:
     with pytest.raises(gs.InvalidProblem, match=r"^d = "):
         theory.risk(BASE, d=d)
 
 
-def test_a_risk_needs_a_readout():
+def test_a_risk_needs_a_readout() -> None:
     with pytest.raises(gs.InvalidProblem, match="readout"):
         theory.risk(BASE.replace({"readout": None}))
 
 
-def test_every_kind_has_a_rule_for_every_question():
+def test_every_kind_has_a_rule_for_every_question() -> None:
     for question, rules in table.RULES.items():
         for kind in kinds.Kind:
             for given in (False, True):

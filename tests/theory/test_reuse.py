@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ SLANTED = "he2(x)/2 + he3(x)/12**0.5"
 LAW = gs.Constant(1.5)
 
 
-def problem(activation, teacher, noise=0.0):
+def problem(activation: gs.Function | str, teacher: Any, noise: float = 0.0) -> gs.Problem:
     return gs.Problem(
         activation=activation,
         teacher=teacher,
@@ -29,7 +31,13 @@ def problem(activation, teacher, noise=0.0):
     )
 
 
-def pull(activation, teacher, rate, reused=True, noise=0.0):
+def pull(
+    activation: gs.Function | str,
+    teacher: Any,
+    rate: float,
+    reused: bool = True,
+    noise: float = 0.0,
+) -> float:
     """The largest component of the second step along the teacher, E[u g_A] A."""
     field = two_step_field(
         as_function(activation),
@@ -56,7 +64,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("activation", "teacher", "order"), CASES)
-def test_order_of_alignment_is_that_of_the_field(activation, teacher, order):
+def test_order_of_alignment_is_that_of_the_field(
+    activation: gs.Function | str, teacher: Any, order: int
+) -> None:
     assert theory.reuse_exponent(problem(activation, teacher)) == order
     small, smaller = (pull(activation, teacher, rate) for rate in (0.004, 0.002))
     assert abs(np.log2(small / smaller) - order) < 0.1
@@ -64,16 +74,16 @@ def test_order_of_alignment_is_that_of_the_field(activation, teacher, order):
 
 @pytest.mark.parametrize("teacher", ["he2", "abs(x) - (2/pi)**0.5"])
 @pytest.mark.parametrize("activation", ["tanh", BENT, gs.centered("relu")])
-def test_even_teachers_never_align(activation, teacher):
+def test_even_teachers_never_align(activation: gs.Function | str, teacher: Any) -> None:
     assert theory.reuse_exponent(problem(activation, teacher, noise=0.2)) is None
     assert pull(activation, teacher, 0.5) < 1e-10
 
 
-def test_a_fresh_batch_sees_no_more_than_the_first():
+def test_a_fresh_batch_sees_no_more_than_the_first() -> None:
     assert pull(BENT, SLANTED, 0.5, reused=False) < 1e-8
     assert pull(BENT, SLANTED, 0.5) > 0.05
 
 
-def test_noise_does_not_change_the_order():
+def test_noise_does_not_change_the_order() -> None:
     assert theory.reuse_exponent(problem(BENT, SLANTED, noise=0.5)) == 1
     assert theory.reuse_exponent(problem("tanh", "he3", noise=0.5)) == 2

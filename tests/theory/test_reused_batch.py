@@ -1,5 +1,7 @@
 """Two steps on one batch: covariance, norms and errors (theory §7)."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -16,7 +18,13 @@ from giantsteps.theory.steps.several.traces import gram_of_batch, trace_of_produ
 CUBIC, QUADRATIC = "x + (x**3 - 3*x)/6", "x + 0.5*(x**2 - 1)"
 
 
-def large(activation, teacher, rates, samples, **others):
+def large(
+    activation: gs.Function | str,
+    teacher: Any,
+    rates: tuple[float, ...],
+    samples: float,
+    **others: Any,
+) -> gs.Problem:
     """Large steps on one batch."""
     steps = [
         gs.Step(samples=samples, rate=rate, exponent=0.5, batch="previous" if number else "fresh")
@@ -34,7 +42,9 @@ def large(activation, teacher, rates, samples, **others):
         (gs.centered("gelu"), QUADRATIC, 1.2, 1e-4),
     ],
 )
-def test_norms_without_a_second_step_are_those_of_one(activation, teacher, rate, close):
+def test_norms_without_a_second_step_are_those_of_one(
+    activation: gs.Function | str, teacher: Any, rate: float, close: float
+) -> None:
     problem = large(activation, teacher, (rate,), 3.0, init=gs.Init(second_layer="constant"))
     one = neuron_law(problem, np.array([rate]))
     law = sample_law(problem.teacher, 0.1, 3.0)
@@ -57,7 +67,7 @@ def test_norms_without_a_second_step_are_those_of_one(activation, teacher, rate,
     )
 
 
-def test_inner_products_of_sums_are_those_of_the_field():
+def test_inner_products_of_sums_are_those_of_the_field() -> None:
     problem = large(
         "tanh",
         "sin",
@@ -80,7 +90,7 @@ def test_inner_products_of_sums_are_those_of_the_field():
     assert_allclose(lean @ first[0], field.teacher[:, 0], rtol=1e-6)
 
 
-def test_traces_of_products_over_one_batch():
+def test_traces_of_products_over_one_batch() -> None:
     rng = np.random.default_rng(3)
     d, alpha = 300, 2.0
     n = int(alpha * d)
@@ -130,13 +140,16 @@ NETWORKS = [
 
 
 @pytest.mark.parametrize(("problem", "test", "train"), NETWORKS)
-def test_errors_of_networks(problem, test, train):
+def test_errors_of_networks(
+    problem: gs.Problem, test: tuple[float, float], train: tuple[float, float]
+) -> None:
     risk = theory.risk(problem, 1000)
     assert risk.test == pytest.approx(test[0], abs=0.005 * test[0] + 3 * test[1])
     assert risk.train == pytest.approx(train[0], abs=0.005 * train[0] + 3 * train[1])
 
 
-def test_without_the_covariance_the_error_of_an_even_problem_is_far_off():
+def test_without_the_covariance_the_error_of_an_even_problem_is_far_off() -> None:
     problem, test, _ = NETWORKS[0]
     plain = theory.equivalent(problem, 1000, simplify="isotropic bulk")
-    assert abs(plain.risk(problem.realised(1000).readout).test / test[0] - 1) > 0.05
+    found = float(plain.risk(problem.realised(1000).readout).test)
+    assert abs(found / test[0] - 1) > 0.05

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -16,7 +18,7 @@ from giantsteps.theory.solver.state import Equations
 
 
 def given(
-    activation: str = "tanh", second_layer: object = "gaussian", **more: object
+    activation: gs.Function | str = "tanh", second_layer: Any = "gaussian", **more: Any
 ) -> gs.Problem:
     return gs.Problem(
         activation=activation,
@@ -25,8 +27,8 @@ def given(
         width=1.5,
         steps=[gs.Step(samples=2.0, rate=1.3, exponent=0.5)],
         readout=gs.Ridge(samples=2.0, penalty=0.1),
-        init=gs.Init(second_layer=second_layer),  # type: ignore[arg-type]
-        **more,  # type: ignore[arg-type]
+        init=gs.Init(second_layer=second_layer),
+        **more,
     )
 
 
@@ -57,7 +59,8 @@ def test_odd_activation_has_one_sign_of_types() -> None:
     model = theory.equivalent(given(second_layer=signs), d=500)
     assert len(model.probabilities) == 1
     plain, two = (theory.risk(given(second_layer=law), d=500) for law in ("constant", signs))
-    assert_allclose([two.test, two.train], [plain.test, plain.train], rtol=1e-12)
+    assert_allclose(two.test, plain.test, rtol=1e-12)
+    assert_allclose(two.train, plain.train, rtol=1e-12)
     gaussian = theory.equivalent(given(), d=500)
     assert gaussian.second_layer is not None
     assert np.all(gaussian.second_layer > 0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import rosen
@@ -10,20 +13,22 @@ from giantsteps.theory.search.box import minimum_in_box
 from giantsteps.theory.search.walk import lockstep, minimum, minimum_at_end, root
 
 
-def evaluated(functions):
+def evaluated(
+    functions: Sequence[Callable[..., Any]],
+) -> tuple[Callable[..., np.ndarray], np.ndarray]:
     """The functions one a search, and a record of how often each was asked."""
     asked = np.zeros(len(functions), dtype=int)
 
-    def evaluate(owners, points):
+    def evaluate(owners: Any, points: Any) -> np.ndarray:
         np.add.at(asked, owners, 1)
         return np.array([functions[i](*point) for i, point in zip(owners, points)])
 
     return evaluate, asked
 
 
-def test_minima_of_many_functions():
+def test_minima_of_many_functions() -> None:
     places = [-0.7, 0.1, 0.35]
-    functions = [
+    functions: list[Callable[[float], float]] = [
         lambda x: (x - places[0]) ** 4,
         lambda x: np.cosh(x - places[1]),
         lambda x: -np.exp(-50 * (x - places[2]) ** 2) if x < 0.8 else np.nan,
@@ -42,7 +47,7 @@ def test_minima_of_many_functions():
 
 
 @pytest.mark.parametrize(("end", "inner"), [(0.0, 1.0), (1.0, 0.0)])
-def test_an_end_is_the_minimum_or_not(end, inner):
+def test_an_end_is_the_minimum_or_not(end: float, inner: float) -> None:
     rising, _ = evaluated([lambda x: abs(x - end)])
     (found,) = lockstep([minimum_at_end(end, inner, (0.0, 1.0), 1e-6)], rising)
     assert found.point[0] == end
@@ -53,8 +58,10 @@ def test_an_end_is_the_minimum_or_not(end, inner):
     assert found.point[0] == pytest.approx(place, abs=1e-6)
 
 
-def test_roots_to_the_last_digits():
-    functions = [np.cos, lambda x: x**3 - 2, lambda x: np.tanh(50 * (x - 0.123)), np.expm1]
+def test_roots_to_the_last_digits() -> None:
+    functions: list[Callable[[float], float]] = [
+        np.cos, lambda x: x**3 - 2, lambda x: np.tanh(50 * (x - 0.123)), np.expm1
+    ]  # fmt: skip
     evaluate, asked = evaluated(functions)
     ends = [(1.0, 2.0), (0.0, 2.0), (-1.0, 1.0), (0.0, 1.0)]
     searches = [root(e, (f(e[0]), f(e[1])), 1e-14) for f, e in zip(functions, ends)]
@@ -64,11 +71,11 @@ def test_roots_to_the_last_digits():
     assert asked[3] == 0  # the end is the root
 
 
-def everywhere(size):
+def everywhere(size: int) -> Callable[[np.ndarray, float], np.ndarray]:
     return lambda x, step: np.full(size, step)
 
 
-def test_a_narrow_curved_valley():
+def test_a_narrow_curved_valley() -> None:
     evaluate, asked = evaluated([lambda *x: rosen(np.array(x)), lambda *x: rosen(np.array(x))])
     lower, upper, scale = np.full(2, -2.0), np.full(2, 2.0), np.full(2, 0.5)
     shape = (lower, upper, scale, everywhere(2), lambda x: x)
@@ -79,7 +86,7 @@ def test_a_narrow_curved_valley():
     assert asked.max() < 600
 
 
-def test_a_minimum_on_a_face_of_the_box():
+def test_a_minimum_on_a_face_of_the_box() -> None:
     evaluate, _ = evaluated([lambda x, y, z: (x - 3) ** 2 + (y + x - 1) ** 2 + z**2 + 0.1 * x * z])
     search = minimum_in_box(
         np.array([0.5, 0.5, 0.5]),
@@ -93,11 +100,14 @@ def test_a_minimum_on_a_face_of_the_box():
     assert found.point == pytest.approx([1.0, 0.0, -0.05], abs=1e-6)
 
 
-def test_values_on_a_lattice():
+def test_values_on_a_lattice() -> None:
     """Where points are rounded the best lattice point is found, or one as good."""
     spacing = 0.013
     snap = lambda points: np.round(points / spacing) * spacing  # noqa: E731
-    f = lambda x, y: (x - 0.4) ** 2 + 3 * (y - 0.2 + 0.5 * x) ** 2  # noqa: E731
+
+    def f(x: float, y: float) -> float:
+        return (x - 0.4) ** 2 + 3 * (y - 0.2 + 0.5 * x) ** 2
+
     evaluate, _ = evaluated([f])
     search = minimum_in_box(
         np.array([-0.5, 0.5]),

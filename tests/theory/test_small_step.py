@@ -1,6 +1,7 @@
 """Ridge risk at small steps: open values, an independent route, limits, grids (theory §4)."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from scipy import integrate, optimize
 
 import giantsteps as gs
 from giantsteps import theory
+from giantsteps.functions import SingleIndex
 from giantsteps.gaussian import moments
 from giantsteps.laws import MarchenkoPastur
 from giantsteps.theory.steps import small
@@ -22,8 +24,9 @@ OPEN = gs.Problem(
 )
 
 
-def test_open_values():
+def test_open_values() -> None:
     answer = theory.risk(OPEN)
+    assert answer.initial is not None
     assert answer.initial.test == pytest.approx(0.158417, abs=1e-6)
     assert answer.test == pytest.approx(0.121787, abs=1e-6)
     assert answer.initial.train == pytest.approx(0.133609, abs=1e-6)
@@ -34,9 +37,11 @@ def test_open_values():
     assert answer.citation.startswith("@")
 
 
-def independent_risk(problem):
+def independent_risk(problem: gs.Problem) -> tuple[float, float]:
     """The same limit without closed forms: κ by bisection, traces by quadrature over the law of
     W Wᵀ, the spike by a 2 × 2 resolvent, P' by a numerical derivative."""
+    assert isinstance(problem.teacher, SingleIndex)
+    assert problem.readout is not None
     sigma, star = moments(problem.activation), moments(problem.teacher.link)
     mu1, mu2 = sigma.linear**2, sigma.residual_variance
     width, alpha = problem.width, problem.readout.samples
@@ -44,7 +49,7 @@ def independent_risk(problem):
     law = MarchenkoPastur(width)
     (lower, upper), atom = law.support[0], dict(law.atoms).get(0.0, 0.0)
 
-    def trace(s):
+    def trace(s: float) -> float:
         value = integrate.quad(
             lambda t: (
                 law.density(lower + (upper - lower) * np.sin(t) ** 2)
@@ -60,10 +65,10 @@ def independent_risk(problem):
         )[0]
         return value + atom / s
 
-    def neurons(s):  # the other Gram matrix has |d − N| more (or fewer) zeros
+    def neurons(s: float) -> float:  # the other Gram matrix has |d − N| more (or fewer) zeros
         return (trace(s) - (1 - width) / s) / width
 
-    def balance(kappa):
+    def balance(kappa: float) -> float:
         s = (mu2 + kappa) / mu1
         return kappa * (1 - (1 - kappa * neurons(s) / mu1) / gamma) - penalty
 
@@ -76,7 +81,7 @@ def independent_risk(problem):
         rho2 = star.linear**2 / norm
         theta = step.rate * sigma.linear * np.sqrt(norm)
 
-    def quadratic_form(s):
+    def quadratic_form(s: float) -> float:
         """⟨β*, (W₁W₁ᵀ + s)⁻¹ β*⟩ by eliminating the rank-one step from the linearisation
         [[√s, i W₁], [i W₁ᵀ, √s]], whose diagonal blocks have traces √s g₁ and √s g₂."""
         root = np.sqrt(s)
@@ -85,7 +90,7 @@ def independent_risk(problem):
         deformed = np.linalg.inv(np.linalg.inv(resolvent) + update)[0, 0].real / root
         return rho2 * deformed + (1 - rho2) * trace(s)
 
-    def explained(k):
+    def explained(k: float) -> float:
         s = (mu2 + k) / mu1
         return star.linear**2 * (1 - s * quadratic_form(s))
 
@@ -113,7 +118,16 @@ def independent_risk(problem):
         (gs.centered("softplus"), "x + 0.5*he2(x)", 2.0, 1.0, 0.3, 6.0, 1e-3, 0.05),
     ],
 )
-def test_independent_route(activation, teacher, width, step_samples, rate, samples, penalty, noise):
+def test_independent_route(
+    activation: gs.Function | str,
+    teacher: Any,
+    width: float,
+    step_samples: float,
+    rate: float,
+    samples: float,
+    penalty: float,
+    noise: float,
+) -> None:
     problem = gs.Problem(
         activation=activation,
         teacher=teacher,
@@ -127,13 +141,14 @@ def test_independent_route(activation, teacher, width, step_samples, rate, sampl
     assert answer.test == pytest.approx(test, rel=1e-8)
     assert answer.train == pytest.approx(train, rel=1e-8)
     test, train = independent_risk(problem.untrained())
+    assert answer.initial is not None
     assert answer.initial.test == pytest.approx(test, rel=1e-8)
     assert answer.initial.train == pytest.approx(train, rel=1e-8)
 
 
-def test_step_helps_and_only_with_a_linear_part():
+def test_step_helps_and_only_with_a_linear_part() -> None:
     rates = gs.Grid(OPEN, {"steps.0.rate": [0, 0.5, 1, 2, 4, 8, 16]})
-    gain = theory.risk(rates).gain
+    gain = np.asarray(theory.risk(rates).gain)
     assert gain[0] == 0
     assert np.all(np.diff(gain) > 0)
     blind = OPEN.replace({"teacher": "he3"})
@@ -142,7 +157,7 @@ def test_step_helps_and_only_with_a_linear_part():
     assert theory.risk(even).gain == pytest.approx(0, abs=1e-14)
 
 
-def test_an_even_activation_sees_no_linear_teacher():
+def test_an_even_activation_sees_no_linear_teacher() -> None:
     answer = theory.risk(OPEN.replace({"activation": gs.centered("abs"), "teacher": "identity"}))
     star = moments(gs.centered("abs"))
     kappa_free = star.residual_variance  # Σ = μ₂² I: κ solves a quadratic
@@ -153,39 +168,44 @@ def test_an_even_activation_sees_no_linear_teacher():
     assert answer.test_noisy == pytest.approx(1.1 / (1 - df2), rel=1e-10)
 
 
-def test_by_degree():
+def test_by_degree() -> None:
     problem = OPEN.replace({"teacher": "x + 0.5*he2(x) + 0.2*he3(x)"})
     answer = theory.risk(problem)
+    assert answer.by_degree is not None
+    assert answer.initial is not None
+    assert answer.initial.by_degree is not None
     assert answer.by_degree[2:] == pytest.approx([0.5, 0.24, 0], abs=1e-12)
     assert 0 < answer.by_degree[1] < answer.initial.by_degree[1] < 1
     assert answer.by_degree[0] == pytest.approx(0, abs=1e-20)
 
 
 @pytest.mark.parametrize("samples", [0.5, 3.0])
-def test_without_penalty(samples):
+def test_without_penalty(samples: float) -> None:
     ridgeless = theory.risk(OPEN.replace({"readout": {"samples": samples, "penalty": 0.0}}))
     small = theory.risk(OPEN.replace({"readout": {"samples": samples, "penalty": 1e-9}}))
     assert ridgeless.test == pytest.approx(small.test, rel=1e-6)
     assert ridgeless.train == pytest.approx(small.train, abs=1e-8)
 
 
-def test_a_cell_never_depends_on_its_batch():
+def test_a_cell_never_depends_on_its_batch() -> None:
     grid = gs.Grid(
         OPEN, {"readout.samples": np.linspace(0.2, 3, 7), "readout.penalty": [0, 1e-3, 1]}
     )
     together = theory.risk(grid)
+    assert together.initial is not None
     for index in np.ndindex(grid.shape):
         alone = theory.risk(grid[index])
-        assert alone.test == together.test[index]
-        assert alone.train == together.train[index]
-        assert alone.initial.test == together.initial.test[index]
+        assert alone.initial is not None
+        assert alone.test == np.asarray(together.test)[index]
+        assert alone.train == np.asarray(together.train)[index]
+        assert alone.initial.test == np.asarray(together.initial.test)[index]
 
 
 @pytest.mark.parametrize(
     ("field", "factor"),
     [(field.name, 1.05) for field in dataclasses.fields(small.GaussianFeatures)],
 )
-def test_every_scalar_matters(field, factor):
+def test_every_scalar_matters(field: str, factor: float) -> None:
     """A 5 % error in any one scalar moves the open value far beyond its printed digits."""
     features = small.GaussianFeatures.of([OPEN])
     changed = dataclasses.replace(features, **{field: factor * getattr(features, field)})

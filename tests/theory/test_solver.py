@@ -108,7 +108,7 @@ def plain(system: System) -> dict[str, Any]:
     v2 = pi * tau
 
     # 𝒴 for every pair of special directions, T × T blocks.
-    mixed = sum(np.kron(special[i], y[i]) for i in range(directions))
+    mixed = np.asarray(sum(np.kron(special[i], y[i]) for i in range(directions)))
     cut = rank * types
     lift = np.kron(np.eye(rank), v1_hat)
     opened = np.linalg.inv(np.eye(cut) - mixed[:cut, :cut] @ lift)
@@ -150,7 +150,7 @@ def plain(system: System) -> dict[str, Any]:
             felt += nu[i] * s[:, i] * np.diag(ell @ m1[i] @ ell.T)
             felt -= nu[i] * s[:, i] * (g[i] ** 2 @ (beta * pi * s[:, i] * delta))
         delta = -(tau**2) * felt
-        q = -sum(np.outer(row, row) for row in chi.reshape(rank, types))
+        q = -np.asarray(sum(np.outer(row, row) for row in chi.reshape(rank, types)))
         for i in range(directions):
             inner = m1[i] - np.diag(beta * pi * s[:, i] * delta / np.diag(d[i]) ** 2)
             q = q + nu[i] / beta * y[i] @ inner @ y[i]

@@ -1,5 +1,7 @@
 """Which spikes a step grows: levels, activations, laws of the second layer (theory §6)."""
 
+from typing import Any
+
 import pytest
 
 import giantsteps as gs
@@ -10,7 +12,13 @@ SIGNS = gs.Vocabulary([-1, 1], [0.5, 0.5])
 EVERY_DEGREE = "0.3*(x**2 - 1) + x + 0.1*(x**3 - 3*x) + 0.02*(x**4 - 6*x**2 + 3)"
 
 
-def problem(exponent, activation="tanh", second_layer="gaussian", teacher="sin", rate=1.0):
+def problem(
+    exponent: float,
+    activation: gs.Function | str = "tanh",
+    second_layer: gs.Vocabulary | str = "gaussian",
+    teacher: Any = "sin",
+    rate: float = 1.0,
+) -> gs.Problem:
     return gs.Problem(
         activation=activation,
         teacher=teacher,
@@ -20,7 +28,7 @@ def problem(exponent, activation="tanh", second_layer="gaussian", teacher="sin",
     )
 
 
-def degrees(*args, **kwargs):
+def degrees(*args: Any, **kwargs: Any) -> tuple[int, ...]:
     return tuple(spike.degree for spike in theory.staircase(problem(*args, **kwargs)).spikes)
 
 
@@ -60,23 +68,28 @@ def degrees(*args, **kwargs):
         (0.3, EVERY_DEGREE, gs.Constant(0.0), ()),
     ],
 )
-def test_degrees(exponent, activation, second_layer, expected):
+def test_degrees(
+    exponent: float,
+    activation: gs.Function | str,
+    second_layer: gs.Vocabulary | str,
+    expected: tuple[int, ...],
+) -> None:
     assert degrees(exponent, activation, second_layer) == expected
 
 
-def test_a_step_that_does_not_move_grows_nothing():
+def test_a_step_that_does_not_move_grows_nothing() -> None:
     answer = theory.staircase(problem(0.3, rate=0.0))
     assert answer.spikes == ()
     assert set(answer.missing.values()) == {NO_STEP}
 
 
-def test_what_is_missing_and_why():
+def test_what_is_missing_and_why() -> None:
     missing = theory.staircase(problem(0.37, activation="tanh", second_layer="constant")).missing
     assert missing == {2: NO_COEFFICIENT, 3: NO_VALUE}
 
 
 @pytest.mark.parametrize("exponent", [0.05, 0.3, 0.37, 0.42])
-def test_level_interval_and_sizes(exponent):
+def test_level_interval_and_sizes(exponent: float) -> None:
     answer = theory.staircase(problem(exponent, activation=EVERY_DEGREE))
     lower, upper = answer.interval
     assert lower < exponent < upper
@@ -90,24 +103,26 @@ def test_level_interval_and_sizes(exponent):
     assert answer.above == answer.below
 
 
-def test_a_boundary_with_its_spike():
+def test_a_boundary_with_its_spike() -> None:
     answer = theory.staircase(problem(0.25, activation=EVERY_DEGREE))
     assert (answer.level, answer.boundary, answer.interval) == (2, True, (0.25, 1 / 3))
     assert (answer.below, answer.above) == ((1,), (1, 2))
+    assert answer.marginal is not None
     assert answer.marginal.degree == 2
     assert answer.marginal.exponent == 0
     assert "bounded, diverges above" in str(answer)
 
 
-def test_a_boundary_without_its_spike():
+def test_a_boundary_without_its_spike() -> None:
     answer = theory.staircase(problem(0.25, activation="tanh"))
     assert answer.boundary
     assert answer.marginal is None
     assert answer.below == answer.above == (1,)
 
 
-def test_exponent_zero_is_the_threshold_of_degree_one():
+def test_exponent_zero_is_the_threshold_of_degree_one() -> None:
     answer = theory.staircase(problem(0.0))
+    assert answer.marginal is not None
     assert (answer.spikes, answer.marginal.degree) == ((), 1)
 
 
@@ -124,12 +139,14 @@ def test_exponent_zero_is_the_threshold_of_degree_one():
         (0.39, "x + 0.1*(x**4 - 6*x**2 + 3)", "x + x**2 - 1", (1, 2)),
     ],
 )
-def test_learnable_degrees(exponent, activation, teacher, expected):
+def test_learnable_degrees(
+    exponent: float, activation: gs.Function | str, teacher: Any, expected: tuple[int, ...]
+) -> None:
     answer = theory.staircase(problem(exponent, activation=activation, teacher=teacher))
     assert answer.learnable == expected
 
 
-def test_lengthening():
+def test_lengthening() -> None:
     # κ₀ = E y² Var σ'/(α₀ μ₁² ‖b‖²), ‖b‖² = μ₁*² + E y²/α₀; relu: μ₁ = 1/2, Var σ' = 1/4.
     answer = theory.staircase(problem(0.3, activation="relu", teacher="x"))
     assert answer.lengthening == pytest.approx((1 / 2) / (1 + 1 / 2), rel=1e-12)
@@ -146,12 +163,12 @@ def test_lengthening():
         problem(0.4999),
     ],
 )
-def test_off_the_staircase(bad):
+def test_off_the_staircase(bad: gs.Problem) -> None:
     with pytest.raises(gs.NotCovered):
         theory.staircase(bad)
 
 
-def test_powers_that_mix_are_refused():
+def test_powers_that_mix_are_refused() -> None:
     law = gs.Vocabulary([-1, 0.5, 1, 2], [0.2, 0.3, 0.3, 0.2])
     assert degrees(0.37, "relu", law) == (0, 1, 2)
     with pytest.raises(gs.NotCovered, match="mix"):

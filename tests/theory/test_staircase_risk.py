@@ -1,6 +1,7 @@
 """Limits of the errors on the staircase: an independent route, other limits, mutations."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,8 @@ from scipy import integrate, optimize
 
 import giantsteps as gs
 from giantsteps import theory
+from giantsteps.answers import Risk
+from giantsteps.functions import SingleIndex
 from giantsteps.gaussian import moments
 from giantsteps.laws import MarchenkoPastur
 from giantsteps.theory import NeuronCovariance, SpikedFeatures
@@ -31,8 +34,14 @@ SIGNS = gs.Vocabulary([-1, 1], [0.5, 0.5])
 LEVELS = {1: 0.1, 2: 0.3, 3: 0.35, 4: 0.39}
 
 
-def problem(activation, level, teacher=CUBIC, weights="sphere", second_layer="gaussian", **change):
-    base = gs.Problem(
+def problem(
+    activation: gs.Function | str,
+    level: int,
+    teacher: Any = CUBIC,
+    weights: str = "sphere",
+    second_layer: gs.Vocabulary | str = "gaussian",
+) -> gs.Problem:
+    return gs.Problem(
         activation=activation,
         teacher=teacher,
         noise_variance=0.1,
@@ -41,33 +50,36 @@ def problem(activation, level, teacher=CUBIC, weights="sphere", second_layer="ga
         readout=gs.Ridge(samples=2, penalty=0.1),
         init=gs.Init(weights=weights, second_layer=second_layer),
     )
-    return base.replace(change)
 
 
 # -- an independent route ------------------------------------------------------------------------
 
 
-def independent(case, degrees, *, lengthening=True):
+def independent(
+    case: gs.Problem, degrees: tuple[int, ...], *, lengthening: bool = True
+) -> tuple[float, float, float]:
     """The limit without Hermite algebra and closed forms: κ by bisection, traces by quadrature over
     the law of W Wᵀ, polynomials and norms on a grid of (z, z'), derivatives by differences."""
+    assert isinstance(case.teacher, SingleIndex)
+    assert case.readout is not None
     sigma, link = moments(case.activation), case.teacher.link
     mu1, mu2, width = sigma.linear**2, sigma.residual_variance, case.width
     gamma, penalty = case.readout.samples / width, case.readout.penalty
     law = MarchenkoPastur(width)
     (low, high), atom = law.support[0], dict(law.atoms).get(0.0, 0.0)
 
-    def trace(kappa):
+    def trace(kappa: float) -> tuple[float, float]:
         """N⁻¹ tr (μ₁²WᵀW + μ₂² + κ)⁻¹ and μ₁⁻² s g₁(s) from the density of W Wᵀ's eigenvalues."""
         s = (mu2 + kappa) / mu1
 
-        def f(angle):
+        def f(angle: float) -> float:
             x = (low + high) / 2 - (high - low) / 2 * np.cos(angle)
             return law.density(x) * (high - low) / 2 * np.sin(angle) / (x + s)
 
         inputs = integrate.quad(f, 0, np.pi, epsabs=1e-13, epsrel=1e-12)[0] + atom / s
         return (inputs - (1 - width) / s) / width / mu1, s * inputs
 
-    def excess(kappa):
+    def excess(kappa: float) -> float:
         return kappa * (1 - (1 - kappa * trace(kappa)[0]) / gamma) - penalty
 
     kappa = optimize.brentq(excess, penalty, penalty + (mu1 + mu2) / gamma, xtol=1e-15, rtol=1e-14)
@@ -85,17 +97,17 @@ def independent(case, degrees, *, lengthening=True):
         ((z[..., None] + spread * x) ** k * w).sum(-1) * np.ones_like(other) for k in degrees
     ]
 
-    def parts(f):
+    def parts(f: np.ndarray) -> tuple[float, float, float, np.ndarray]:
         """Constant, the two linear coefficients, and the rest as a function."""
         constant = (f * weight).sum()
         first, second = (f * z * weight).sum(), (f * other * weight).sum()
         return constant, first, second, f - constant - first * z - second * other
 
-    def objective(kappa):
+    def objective(kappa: float) -> float:
         q1, price = trace(kappa)
         constant = 2 * sigma.quadratic**2 * width * q1 if case.init.weights == "gaussian" else 0.0
 
-        def scaled(f):
+        def scaled(f: np.ndarray) -> np.ndarray:
             mean, first, second, rest = parts(f)
             return np.concatenate(
                 [
@@ -134,12 +146,14 @@ def independent(case, degrees, *, lengthening=True):
         (problem(MIXED, 3, second_layer=SIGNS), (1, 2)),
         (problem(gs.centered("relu"), 4, teacher=QUARTIC), (1, 2, 4)),
         (
-            problem(EVEN, 2, **{"width": 0.4, "readout.penalty": 1e-3, "noise_variance": 0.5}),
+            problem(EVEN, 2).replace(
+                {"width": 0.4, "readout.penalty": 1e-3, "noise_variance": 0.5}
+            ),
             (1, 2),
         ),
     ],
 )
-def test_independent_route(case, degrees, lengthening):
+def test_independent_route(case: gs.Problem, degrees: tuple[int, ...], lengthening: bool) -> None:
     test, train, loss = independent(case, degrees, lengthening=lengthening)
     answer = theory.staircase_risk(case, lengthening=lengthening)
     assert answer.test == pytest.approx(test, rel=1e-6)
@@ -152,12 +166,13 @@ def test_independent_route(case, degrees, lengthening):
 # -- other limits --------------------------------------------------------------------------------
 
 
-def two_scales(case, rate, neurons):
+def two_scales(case: gs.Problem, rate: float, neurons: float) -> Risk:
     """Theory §5 with η̃ and p independent of each other: every limit of theory §6 is inside it.
 
     Gaussian weights have neurons of length 1 ± (2/d)^½: two types for each value of A. Beyond the
     values of p below the model refuses: its functions of the spike differ by less than rounding.
     """
+    assert isinstance(case.teacher, SingleIndex)
     sigma, step = moments(case.activation), first_step(case)
     law = case.init.second_layer
     values, probabilities = law.types()
@@ -205,7 +220,9 @@ TWO_SCALES = [
 
 
 @pytest.mark.parametrize(("case", "rate", "neurons", "accuracy"), TWO_SCALES)
-def test_limit_inside_the_equivalent_model(case, rate, neurons, accuracy):
+def test_limit_inside_the_equivalent_model(
+    case: gs.Problem, rate: float, neurons: float, accuracy: float
+) -> None:
     answer, limit = two_scales(case, rate, neurons), theory.risk(case)
     assert limit.test == pytest.approx(answer.test, rel=accuracy)
     assert limit.train == pytest.approx(answer.train, rel=accuracy)
@@ -213,29 +230,29 @@ def test_limit_inside_the_equivalent_model(case, rate, neurons, accuracy):
 
 
 @pytest.mark.parametrize("broken", ["lengthening_of", "prices"])
-def test_mutations_are_seen(monkeypatch, broken):
+def test_mutations_are_seen(monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     """κ₀, and the price of a constant, each 5 % off: the equivalent model tells."""
     case, rate, neurons, _ = TWO_SCALES[1]
-    reference = two_scales(case, rate, neurons).by_degree[0]
+    reference = np.asarray(two_scales(case, rate, neurons).by_degree)[0]
     right = getattr(staircase, broken)
-    assert theory.risk(case).by_degree[0] == pytest.approx(reference, rel=2e-3)
+    assert np.asarray(theory.risk(case).by_degree)[0] == pytest.approx(reference, rel=2e-3)
     if broken == "lengthening_of":
         monkeypatch.setattr(staircase, broken, lambda p: 1.05 * right(p))
     else:
 
-        def wrong(*args):
+        def wrong(*args: Any) -> staircase.Prices:
             price = right(*args)
             return staircase.Prices(
                 price.linear, price.linear_slope, 1.05 * price.constant, price.constant_slope
             )
 
         monkeypatch.setattr(staircase, broken, wrong)
-    assert theory.risk(case).by_degree[0] != pytest.approx(reference, rel=6e-3)
+    assert np.asarray(theory.risk(case).by_degree)[0] != pytest.approx(reference, rel=6e-3)
 
 
 @pytest.mark.parametrize("teacher", [CUBIC, QUARTIC, "sin"])
 @pytest.mark.parametrize("activation", ["tanh", gs.centered("relu"), EVEN])
-def test_first_level_is_an_infinite_small_step(activation, teacher):
+def test_first_level_is_an_infinite_small_step(activation: gs.Function | str, teacher: Any) -> None:
     case = problem(activation, 1, teacher=teacher)
     answer = theory.risk(case)
     small = ridge_errors(GaussianFeatures.of([case]))
@@ -246,7 +263,7 @@ def test_first_level_is_an_infinite_small_step(activation, teacher):
     assert answer.by_degree == pytest.approx(huge.by_degree, rel=1e-10, abs=1e-12)
 
 
-def test_second_level_in_closed_form():
+def test_second_level_in_closed_form() -> None:
     """E y² drops by 4c*₂²ρ⁴/(3 + 2κ₀ + κ₀²), by 4c*₂²ρ⁴/3 with κ₀ = 0 (moniri2023)."""
     one, two = problem(EVEN, 1), problem(EVEN, 2)
     answer = theory.staircase(two)
@@ -260,8 +277,8 @@ def test_second_level_in_closed_form():
         assert gain == pytest.approx(drop, rel=1e-10)
 
 
-def test_an_odd_activation_learns_no_even_degree():
-    levels = [theory.risk(problem("tanh", level)).by_degree for level in LEVELS]
+def test_an_odd_activation_learns_no_even_degree() -> None:
+    levels = [np.asarray(theory.risk(problem("tanh", level)).by_degree) for level in LEVELS]
     for by_degree in levels:
         assert by_degree[0] == pytest.approx(0, abs=1e-30)
         assert by_degree[2] == pytest.approx(2 * 0.7**2, rel=1e-12)
@@ -269,7 +286,7 @@ def test_an_odd_activation_learns_no_even_degree():
     assert levels[2][3] == levels[3][3] < 0.8 * levels[0][3]
 
 
-def test_learns_degree_by_degree():
+def test_learns_degree_by_degree() -> None:
     """With the constant a regressor, level ℓ learns all that the spike sees up to degree ℓ."""
     grid = gs.Grid(
         problem("0.2 + " + FOURTH, 1, teacher=QUARTIC),
@@ -278,7 +295,11 @@ def test_learns_degree_by_degree():
     answer = theory.risk(grid)
     assert np.all(np.diff(answer.test) < 0)
     assert np.all(np.diff(answer.train) < 0)
-    rho2 = theory.staircase(grid[0]).alignment
+    assert answer.by_degree is not None
+    assert answer.initial is not None
+    first = grid[0]
+    assert isinstance(first, gs.Problem)
+    rho2 = theory.staircase(first).alignment
     for degree, coefficient in ((2, -0.4), (3, 0.2), (4, 0.1)):
         energy = math.factorial(degree) * coefficient**2
         left = np.where(np.array(list(LEVELS)) >= degree, (1 - rho2**degree) ** 2, 1.0)
@@ -289,19 +310,20 @@ def test_learns_degree_by_degree():
 
 
 @pytest.mark.parametrize(("penalty", "samples"), [(0.0, 0.7), (0.0, 4.0), (1e3, 2.0)])
-def test_extreme_readouts(penalty, samples):
-    case = problem(EVEN, 2, **{"readout.penalty": penalty, "readout.samples": samples})
+def test_extreme_readouts(penalty: float, samples: float) -> None:
+    case = problem(EVEN, 2).replace({"readout.penalty": penalty, "readout.samples": samples})
     near = case.replace({"readout.penalty": max(penalty, 1e-9)})
     assert theory.risk(case).test == pytest.approx(theory.risk(near).test, rel=1e-5)
     assert np.isfinite(theory.risk(case).train)
 
 
 @pytest.mark.parametrize("exponent", [0.47, 0.49])
-def test_many_levels_approach_all_of_the_polynomials(exponent):
+def test_many_levels_approach_all_of_the_polynomials(exponent: float) -> None:
     """With ever more powers only what is orthogonal to the spike, and the bulk, are left."""
     case = problem("tanh", 1, teacher="sin").replace({"steps.0.exponent": exponent})
     rho2 = theory.staircase(case).alignment
-    known = theory.risk(case).by_degree[3]
+    known = np.asarray(theory.risk(case).by_degree)[3]
+    assert isinstance(case.teacher, SingleIndex)
     teacher = moments(case.teacher.link)
     assert teacher.is_odd
     c3 = math.exp(-0.5) / 6
@@ -311,8 +333,8 @@ def test_many_levels_approach_all_of_the_polynomials(exponent):
 # -- boundaries, grids, losses -------------------------------------------------------------------
 
 
-def test_a_boundary_is_refused_with_both_limits_named():
-    case = problem(EVEN, 2, **{"steps.0.exponent": 0.25})
+def test_a_boundary_is_refused_with_both_limits_named() -> None:
+    case = problem(EVEN, 2).replace({"steps.0.exponent": 0.25})
     with pytest.raises(gs.NotCovered) as error:
         theory.risk(case)
     assert "(0, 0.25)" in str(error.value)
@@ -321,33 +343,35 @@ def test_a_boundary_is_refused_with_both_limits_named():
 
 
 @pytest.mark.parametrize("change", [{"activation": "tanh"}, {"init.second_layer": "constant"}])
-def test_a_boundary_without_spike_has_a_limit(change):
-    case = problem(EVEN, 2, **{"steps.0.exponent": 0.25}).replace(change)
+def test_a_boundary_without_spike_has_a_limit(change: dict[str, Any]) -> None:
+    case = problem(EVEN, 2).replace({"steps.0.exponent": 0.25}).replace(change)
     around = [theory.risk(case.replace({"steps.0.exponent": e})).test for e in (0.2, 0.3)]
     assert theory.risk(case).test == around[0] == around[1]
 
 
-def test_a_cell_is_what_it_is_alone():
+def test_a_cell_is_what_it_is_alone() -> None:
     grid = gs.Grid(
         problem(FOURTH, 1, teacher=QUARTIC),
         {"steps.0.exponent": [0.0, 0.1, 0.3, 0.39], "readout.penalty": [0.01, 0.3]},
     )
     answer = theory.risk(grid)
     for index in np.ndindex(grid.shape):
-        assert answer.test[index] == theory.risk(grid[index]).test
+        assert np.asarray(answer.test)[index] == theory.risk(grid[index]).test
     loss = theory.training_loss(grid)
+    assert isinstance(loss.drop, np.ndarray)
     assert loss.drop.shape == grid.shape
-    assert loss.loss[2, 1] == theory.training_loss(grid[2, 1]).loss
+    assert np.asarray(loss.loss)[2, 1] == theory.training_loss(grid[2, 1]).loss
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])
-def test_training_loss_integrates_the_training_error(level):
+def test_training_loss_integrates_the_training_error(level: int) -> None:
     """train = L − λ dL/dλ, hence L(λ) = λ ∫ train(t)/t² dt from λ to infinity."""
     case = problem(MIXED, level, weights="gaussian")
+    assert case.readout is not None
     penalty = case.readout.penalty
 
-    def train(inverse):
-        return theory.risk(case.replace({"readout.penalty": 1 / inverse})).train
+    def train(inverse: float) -> float:
+        return float(theory.risk(case.replace({"readout.penalty": 1 / inverse})).train)
 
     integral = integrate.quad(train, 0, 1 / penalty, epsrel=1e-9, limit=200)[0]
     assert theory.training_loss(case).loss == pytest.approx(penalty * integral, rel=1e-7)
@@ -356,7 +380,9 @@ def test_training_loss_integrates_the_training_error(level):
 @pytest.mark.parametrize("weights", ["sphere", "gaussian"])
 @pytest.mark.parametrize("activation", [EVEN, RAW, "tanh", gs.centered("relu")])
 @pytest.mark.parametrize("lengthening", [True, False])
-def test_named_drops_of_the_training_loss(activation, weights, lengthening):
+def test_named_drops_of_the_training_loss(
+    activation: gs.Function | str, weights: str, lengthening: bool
+) -> None:
     case = problem(activation, 2, weights=weights)
     first = theory.linear_loss_drop(case)
     second = theory.quadratic_loss_drop(case, lengthening=lengthening)
@@ -369,17 +395,18 @@ def test_named_drops_of_the_training_loss(activation, weights, lengthening):
         assert second == 0
 
 
-def test_drop_of_moniri2023():
+def test_drop_of_moniri2023() -> None:
     """Weights on the sphere, κ₀ = 0: (λ/κ) 4c*₂²ρ⁴/3."""
     case = problem(EVEN, 2)
     kappa, _, _ = effective_penalty(GaussianFeatures.of([case]))
     rho2 = theory.staircase(case).alignment
+    assert case.readout is not None
     expected = case.readout.penalty / kappa[0] * 4 * 0.7**2 * rho2**2 / 3
     assert theory.quadratic_loss_drop(case, lengthening=False) == pytest.approx(expected, rel=1e-10)
 
 
-def test_small_steps_have_a_training_loss():
-    case = problem("tanh", 1, **{"steps.0.exponent": 0.0, "steps.0.rate": 1e7})
+def test_small_steps_have_a_training_loss() -> None:
+    case = problem("tanh", 1).replace({"steps.0.exponent": 0.0, "steps.0.rate": 1e7})
     expected = theory.training_loss(case.replace({"steps.0.exponent": 0.1})).loss
     assert theory.training_loss(case).loss == pytest.approx(expected, rel=1e-10)
     assert theory.training_loss(case.untrained()).drop == 0

@@ -10,6 +10,7 @@ import pytest
 import giantsteps as gs
 from giantsteps import simulation, theory
 from giantsteps.gaussian import coordinate_rule
+from giantsteps.laws import Law
 from giantsteps.theory.steps.structured import structured_step
 
 PROBLEM = gs.Problem(
@@ -160,6 +161,7 @@ def test_spectra_of_features_end() -> None:
         spectrum = theory.kernel(known, d=400)
         assert spectrum.spikes
         assert spectrum.initial is not None
+        assert isinstance(spectrum.initial.bulk, Law)
         assert spectrum.spikes[0].value > spectrum.initial.bulk.edge
 
 
@@ -170,6 +172,8 @@ def test_weights_close_to_the_identity(activation: object) -> None:
     near = problem.replace(inputs=gs.Covariance((1.0, 1.0 + 1e-13), (0.5, 0.5)))
     ours, plain = theory.weights(near, d=500), theory.weights(problem, d=500)
     close = 1e-8 if activation == "tanh" else 1e-5
+    assert isinstance(ours.bulk, Law)
+    assert isinstance(plain.bulk, Law)
     assert ours.bulk.support[0] == pytest.approx(plain.bulk.support[0], rel=1e-8)
     assert ours.spikes[0].value == pytest.approx(plain.spikes[0].value, rel=close)
     assert ours.spikes[0].overlaps == pytest.approx(plain.spikes[0].overlaps, rel=close)

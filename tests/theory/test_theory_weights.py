@@ -1,10 +1,14 @@
 """Singular values of the weights at small steps (theory §1, §2)."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import giantsteps as gs
 from giantsteps import theory
+from giantsteps.answers import Spectrum
+from giantsteps.laws import Law
 
 OPEN = gs.Problem(
     activation="tanh",
@@ -15,23 +19,24 @@ OPEN = gs.Problem(
 )
 
 
-def test_open_values():
+def test_open_values() -> None:
     answer = theory.weights(OPEN)
     (spike,) = answer.spikes
     assert spike.value == pytest.approx(2.171984, abs=1e-6)
     assert spike.overlap == pytest.approx(0.261306, abs=1e-6)
+    assert isinstance(answer.bulk, Law)
     assert answer.bulk.support[0] == pytest.approx((np.sqrt(1.25) - 1, np.sqrt(1.25) + 1))
     assert answer.bulk.atoms == ()
 
 
-def test_no_spike_below_threshold_or_without_step():
+def test_no_spike_below_threshold_or_without_step() -> None:
     assert theory.weights(OPEN.untrained()).spikes == ()
     critical = 1.25**0.25 / theory.weights(OPEN.replace({"steps.0.rate": 50})).spikes[0].value * 50
     assert theory.weights(OPEN.replace({"steps.0.rate": 0.9 * critical})).spikes == ()
     assert len(theory.weights(OPEN.replace({"steps.0.rate": 1.1 * critical})).spikes) == 1
 
 
-def test_a_growing_step_has_an_infinite_spike_along_the_gradient():
+def test_a_growing_step_has_an_infinite_spike_along_the_gradient() -> None:
     for exponent in (0.2, 0.25, 0.5):
         (spike,) = theory.weights(OPEN.replace({"steps.0.exponent": exponent})).spikes
         assert spike.value == np.inf
@@ -39,14 +44,14 @@ def test_a_growing_step_has_an_infinite_spike_along_the_gradient():
         assert spike.overlap == pytest.approx(0.261306 / 0.378658, rel=1e-5)
 
 
-def test_second_layer_scales_the_spike():
+def test_second_layer_scales_the_spike() -> None:
     """θ₁ is proportional to ‖a‖, whatever the law."""
     two = OPEN.replace({"init.second_layer": gs.Constant(2.0)})
     twice = OPEN.replace({"steps.0.rate": 6.0})
     assert theory.weights(two).spikes == theory.weights(twice).spikes
 
 
-def test_uncentered_activation_sees_shifted_labels():
+def test_uncentered_activation_sees_shifted_labels() -> None:
     """f₀ → c₀ E A: the gradient's labels are y − c₀ E A (theory §0)."""
     problem = OPEN.replace({"activation": "relu", "init.second_layer": "constant"})
     (spike,) = theory.weights(problem).spikes
@@ -57,22 +62,23 @@ def test_uncentered_activation_sees_shifted_labels():
     assert spike.value == pytest.approx(np.sqrt((1 + theta2) * (1.25 + theta2) / theta2), rel=1e-8)
 
 
-def test_grid():
+def test_grid() -> None:
     grid = gs.Grid(OPEN, {"steps.0.rate": [0.1, 3.0, 5.0]})
     answer = theory.weights(grid)
+    assert isinstance(answer.count, np.ndarray)
     assert answer.count.tolist() == [0, 1, 1]
-    assert np.isnan(answer.spikes[0].value[0])
-    assert answer.spikes[0].value[1] == theory.weights(OPEN).spikes[0].value
+    assert np.isnan(np.asarray(answer.spikes[0].value)[0])
+    assert np.asarray(answer.spikes[0].value)[1] == theory.weights(OPEN).spikes[0].value
 
 
-def small_step(d, **others):
+def small_step(d: int | None, **others: Any) -> Spectrum:
     """tanh → sin with rate 4, whose spike the initial output moves by 1.3 % at d = 500."""
-    given = {"activation": "tanh", "noise_variance": 0.05, "width": 0.8}
+    given: dict[str, Any] = {"activation": "tanh", "noise_variance": 0.05, "width": 0.8}
     step = gs.Step(samples=4, rate=4)
     return theory.weights(gs.Problem(teacher="sin", steps=[step], **(given | others)), d)
 
 
-def test_a_small_step_at_a_size_feels_the_initial_output():
+def test_a_small_step_at_a_size_feels_the_initial_output() -> None:
     """300 networks: 2.192(3), squared overlap .516(2); centred ReLU 2.486(4), .463(2)."""
     (spike,) = small_step(500).spikes
     assert spike.value == pytest.approx(2.1917, abs=2 * 0.0032)
@@ -90,13 +96,13 @@ def test_a_small_step_at_a_size_feels_the_initial_output():
     assert spike.overlap == pytest.approx(0.4632, abs=2 * 0.0020)
 
 
-def test_the_pull_on_a_small_step_vanishes_with_the_size():
+def test_the_pull_on_a_small_step_vanishes_with_the_size() -> None:
     (limit,), (large,) = small_step(None).spikes, small_step(10**8).spikes
     assert large.value == pytest.approx(limit.value, rel=1e-4)
     assert large.overlaps == pytest.approx(limit.overlaps, rel=1e-3)
 
 
-def test_the_pull_in_closed_form():
+def test_the_pull_in_closed_form() -> None:
     """One second-layer value, odd σ: 1 + (θ² + (1−δ)² + δ²/α₀) m(s²) = 0."""
     d, alpha, width = 400, 4.0, 0.8
     (spike,) = small_step(d, init=gs.Init(second_layer="constant")).spikes

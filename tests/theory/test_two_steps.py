@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
@@ -25,16 +28,16 @@ SLANTED = "he2(x)/2 + he3(x)/12**0.5"
 
 
 def problem(
-    batch="fresh",
+    batch: str = "fresh",
     *,
-    activation="tanh",
-    teacher="sin",
-    rates=(1.0, 1.0),
-    exponents=(0.5, 0.5),
-    samples=4.0,
-    law="gaussian",
-    noise=0.02,
-):
+    activation: gs.Function | str = "tanh",
+    teacher: Any = "sin",
+    rates: tuple[float, ...] = (1.0, 1.0),
+    exponents: tuple[float, float] = (0.5, 0.5),
+    samples: float = 4.0,
+    law: gs.Vocabulary | str = "gaussian",
+    noise: float = 0.02,
+) -> gs.Problem:
     first, second = (
         {"samples": samples, "rate": rate, "exponent": exponent}
         for rate, exponent in zip(rates, exponents)
@@ -57,7 +60,9 @@ def problem(
     ("reused", "strength", "overlap", "length"),
     [(False, 1.03495, 0.75802, 1.03701), (True, 0.76591, 0.74589, 0.97660)],
 )
-def test_open_values_of_the_field(reused, strength, overlap, length):
+def test_open_values_of_the_field(
+    reused: bool, strength: float, overlap: float, length: float
+) -> None:
     field = two_step_field(
         as_function("tanh"), as_teacher("sin"), 0.3, ONE, (2.0, 2.0), (0.5, 2.0), reused
     )
@@ -75,13 +80,13 @@ def test_open_values_of_the_field(reused, strength, overlap, length):
         ("previous", 2000, 0.0588),
     ],
 )
-def test_open_values_of_the_risk(batch, d, test):
+def test_open_values_of_the_risk(batch: str, d: int | None, test: float) -> None:
     """An isotropic bulk and equal norms; what they leave out is 1 to 2 % of the error."""
     assert_allclose(two_steps(problem(batch), d).risk().test, test, atol=1e-4)
     assert 0.975 * test < theory.risk(problem(batch), d=d).test < 0.995 * test
 
 
-def test_open_value_of_the_risk_of_unequal_steps():
+def test_open_value_of_the_risk_of_unequal_steps() -> None:
     asked = problem("previous", rates=(0.5, 2.0), samples=2.0, noise=0.3).replace(
         {"width": 1.5, "readout.samples": 2.0, "readout.penalty": 0.1}
     )
@@ -92,14 +97,24 @@ def test_open_value_of_the_risk_of_unequal_steps():
 # -- the field by brute force -----------------------------------------------------------------
 
 
-def _rule(count):
+def _rule(count: int) -> tuple[np.ndarray, np.ndarray]:
     x, w = hermegauss(count)
     return x, w / w.sum()
 
 
-def _brute_force(star, samples, rates, values, mass, reused):
+def _brute_force(
+    star: Callable[[np.ndarray], np.ndarray],
+    samples: float,
+    rates: tuple[float, ...],
+    values: np.ndarray,
+    mass: np.ndarray,
+    reused: bool,
+) -> tuple[np.ndarray, np.ndarray]:
     """Theory §7 term by term on a product of Gauss–Hermite nodes, without noise, for tanh."""
-    slope = lambda x: 1 / np.cosh(x) ** 2  # noqa: E731
+
+    def slope(x: np.ndarray) -> np.ndarray:
+        return 1 / np.cosh(x) ** 2
+
     z, w = _rule(80)
     linear = w @ (z * np.tanh(z))
     variance = w @ slope(z) ** 2 - linear**2
@@ -158,7 +173,7 @@ def _brute_force(star, samples, rates, values, mass, reused):
 
 
 @pytest.mark.parametrize("reused", [False, True])
-def test_field_is_that_of_brute_force(reused):
+def test_field_is_that_of_brute_force(reused: bool) -> None:
     law = gs.Vocabulary([-0.7, 1.2], [0.4, 0.6])
     field = two_step_field(
         as_function("tanh"), as_teacher("sin"), 0.0, law, (2.0, 2.0), (0.8, 1.1), reused
@@ -169,11 +184,11 @@ def test_field_is_that_of_brute_force(reused):
 
 
 @pytest.mark.parametrize("term", ["slope", "curvature", "echo"])
-def test_each_term_is_needed(term, monkeypatch):
+def test_each_term_is_needed(term: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A term that is 5 % off moves the field far beyond the accuracy of the open values."""
-    original = fields.reused_response
+    original = fields.reused_response  # type: ignore[attr-defined]
 
-    def broken(*args):
+    def broken(*args: Any) -> Any:
         response = original(*args)
         object.__setattr__(response, term, 1.05 * getattr(response, term))
         return response
@@ -191,7 +206,7 @@ def test_each_term_is_needed(term, monkeypatch):
 
 @pytest.mark.parametrize("batch", ["fresh", "previous"])
 @pytest.mark.parametrize("activation", ["tanh", gs.centered("relu"), BENT])
-def test_a_step_that_is_not_taken(batch, activation):
+def test_a_step_that_is_not_taken(batch: str, activation: gs.Function | str) -> None:
     """With either rate zero two steps are one, on a fresh batch and on a reused one."""
     law = gs.Vocabulary([-1.2, 0.0, 0.7], [0.3, 0.2, 0.5])
     for rates in ((1.3, 0.0), (0.0, 1.3)):
@@ -207,7 +222,7 @@ def test_a_step_that_is_not_taken(batch, activation):
 
 @pytest.mark.parametrize("batch", ["fresh", "previous"])
 @pytest.mark.parametrize("law", ["gaussian", "constant"])
-def test_risk_of_a_step_that_is_not_taken(batch, law):
+def test_risk_of_a_step_that_is_not_taken(batch: str, law: gs.Vocabulary | str) -> None:
     """The limit of one step; at a size the pull of f₀ is that of an isotropic bulk, 6e-4 off."""
     one = problem(law=law).replace({"steps": [gs.Step(samples=4.0, rate=1.0, exponent=0.5)]})
     for rate in (0.0, 1e-6):
@@ -218,7 +233,7 @@ def test_risk_of_a_step_that_is_not_taken(batch, law):
             assert_allclose(found.train, expected.train, rtol=accuracy)
 
 
-def test_samples_of_a_fresh_step_are_its_own():
+def test_samples_of_a_fresh_step_are_its_own() -> None:
     """More samples in the second step leave less noise in the second direction alone."""
     few, many = (
         theory.weights(problem().replace({"steps.1.samples": samples}), d=1000).spikes[0].overlap
@@ -232,7 +247,7 @@ def test_samples_of_a_fresh_step_are_its_own():
 
 @pytest.mark.parametrize("strength", [1.3, 2.0, 7.0])
 @pytest.mark.parametrize("width", [0.5, 1.0, 2.0])
-def test_equal_norms_give_the_map_of_one_spike(strength, width):
+def test_equal_norms_give_the_map_of_one_spike(strength: float, width: float) -> None:
     spectrum = WeightSpectrum(
         width=width,
         neurons=900.0,
@@ -248,7 +263,7 @@ def test_equal_norms_give_the_map_of_one_spike(strength, width):
         assert_allclose([overlaps["left"], overlaps["right"]], [left, right], rtol=1e-6)
 
 
-def test_outliers_of_drawn_weights_of_several_types():
+def test_outliers_of_drawn_weights_of_several_types() -> None:
     """Two spikes and three types with norms of their own, written out: values and overlaps."""
     mass, norms = np.array([0.3, 0.3, 0.4]), np.array([0.6, 1.8, 1.0])
     values, d, neurons = np.array([-1.0, 2.0, 0.5]), 500, 600
@@ -280,7 +295,7 @@ def test_outliers_of_drawn_weights_of_several_types():
         assert np.all(3 * error[:1, number] < 0.03 * wanted[:1])
 
 
-def test_degrees_of_the_outliers():
+def test_degrees_of_the_outliers() -> None:
     """An odd activation brings A and A³, one with an even part A and A² first."""
     odd = theory.weights(problem(rates=(2.0, 2.0), samples=1.0), d=2000).spikes
     assert [spike.degree for spike in odd] == [1, 3]
@@ -288,7 +303,7 @@ def test_degrees_of_the_outliers():
     assert [spike.degree for spike in even][:2] == [1, 2]
 
 
-def test_a_reused_batch_aligns_a_second_outlier_that_a_fresh_one_does_not():
+def test_a_reused_batch_aligns_a_second_outlier_that_a_fresh_one_does_not() -> None:
     """Without a linear part, E[y u] = 0, no step on a fresh batch leans towards the teacher.
 
     The outlier there has an overlap of 8e-6 all the same: samples with large labels lengthen the
@@ -314,7 +329,7 @@ def test_a_reused_batch_aligns_a_second_outlier_that_a_fresh_one_does_not():
     assert max(spike.overlap for spike in plain) < 1e-12
 
 
-def test_limit_of_two_large_steps():
+def test_limit_of_two_large_steps() -> None:
     spectrum = theory.weights(problem("previous", law=gs.Vocabulary([-1, 1, 2], [0.3, 0.4, 0.3])))
     big = theory.weights(
         problem("previous", law=gs.Vocabulary([-1, 1, 2], [0.3, 0.4, 0.3])), d=10**8
@@ -332,7 +347,7 @@ def test_limit_of_two_large_steps():
 # -- what is kept and what is refused ---------------------------------------------------------
 
 
-def test_the_direction_that_shows_the_teacher_is_kept():
+def test_the_direction_that_shows_the_teacher_is_kept() -> None:
     """For c₂ ≠ 0 and an odd teacher the second strongest direction is blind; the third is not."""
     asked = problem(activation=BENT, rates=(1.0, 1.0), exponents=(0.4, 0.45))
     modes = field_of(asked, 1000).modes
@@ -343,12 +358,13 @@ def test_the_direction_that_shows_the_teacher_is_kept():
     assert abs(modes.teacher[0, 2]) < abs(model.overlap[1]) < 1.002 * abs(modes.teacher[0, 2])
 
 
-def test_a_grid_over_batches_is_its_cells():
+def test_a_grid_over_batches_is_its_cells() -> None:
     grid = gs.Grid(
         problem(law="constant"),
         {"steps.1.batch": ["fresh", "previous"], "readout.samples": [1.0, 2.0, 3.0]},
     )
     answer = theory.risk(grid, d=500)
+    assert isinstance(answer.test, np.ndarray)
     assert answer.test.shape == (2, 3)
     assert answer.test[1, 2] == theory.risk(grid[1, 2], d=500).test
     assert not answer.exact
@@ -369,20 +385,20 @@ def test_a_grid_over_batches_is_its_cells():
         (problem(activation="relu", law="constant"), 500, "gs.centered(activation)"),
     ],
 )
-def test_refusals(asked, d, needle):
+def test_refusals(asked: gs.Problem, d: int | None, needle: str) -> None:
     for question in (theory.risk, theory.weights, theory.equivalent):
         with pytest.raises(gs.NotCovered) as error:
             question(asked, d)
         assert needle in str(error.value)
 
 
-def test_an_uncentred_activation_is_covered_where_the_second_layer_has_mean_zero():
+def test_an_uncentred_activation_is_covered_where_the_second_layer_has_mean_zero() -> None:
     raw = theory.weights(problem(activation="relu"), d=500).spikes[0]
     centred = theory.weights(problem(activation=gs.centered("relu")), d=500).spikes[0]
     assert_allclose(raw.value, centred.value, rtol=1e-9)
 
 
-def test_heavy_labels_cost_no_accuracy():
+def test_heavy_labels_cost_no_accuracy() -> None:
     """The grid of labels is split where they are: moments of He₃ come out."""
     from giantsteps.theory.steps.several.sample_law import sample_law
 
