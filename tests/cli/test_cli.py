@@ -3,11 +3,18 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import giantsteps as gs
 from giantsteps import cli, theory
+from giantsteps.answers import Risk
+
+Run = Callable[..., tuple[Any, str, str]]
 
 FLAGS = [
     "--activation",
@@ -32,8 +39,8 @@ PROBLEM = gs.Problem(
 
 
 @pytest.fixture
-def run(capsys):
-    def call(*arguments):
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> tuple[Any, str, str]:
         with pytest.raises(SystemExit) as stop:
             cli.main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
@@ -43,13 +50,13 @@ def run(capsys):
 
 
 @pytest.fixture
-def file(tmp_path):
+def file(tmp_path: Path) -> Path:
     path = tmp_path / "problem.toml"
     path.write_text(PROBLEM.to_toml())
     return path
 
 
-def test_predict_from_flags_file_and_set_agree(run, file):
+def test_predict_from_flags_file_and_set_agree(run: Run, file: Path) -> None:
     expected = theory.risk(PROBLEM).test
     for arguments in (FLAGS + STEP, [file], [*FLAGS, *STEP, "--width", "9", "--set", "width=1.5"]):
         code, out, _ = run("predict", *arguments, "--json")
@@ -57,18 +64,18 @@ def test_predict_from_flags_file_and_set_agree(run, file):
         assert json.loads(out)["values"]["test"] == [expected]
 
 
-def test_predict_varies_along_paths(run, file, tmp_path):
+def test_predict_varies_along_paths(run: Run, file: Path, tmp_path: Path) -> None:
     csv = tmp_path / "curve.csv"
     code, out, _ = run("predict", file, "--vary", "readout.samples=1:2:3", "--json", "--csv", csv)
     assert code == 0
     grid = gs.Grid(PROBLEM, {"readout.samples": [1, 1.5, 2]})
-    assert json.loads(out)["values"]["test"] == theory.risk(grid).test.tolist()
+    assert json.loads(out)["values"]["test"] == np.asarray(theory.risk(grid).test).tolist()
     assert len(csv.read_text().splitlines()) == 4
     code, out, _ = run("predict", file, "--vary", "readout.penalty=0.01:1:3:log", "--json")
     assert json.loads(out)["values"]["readout.penalty"] == pytest.approx([0.01, 0.1, 1.0])
 
 
-def test_predict_tables(run, file):
+def test_predict_tables(run: Run, file: Path) -> None:
     code, out, _ = run("predict", file)
     assert code == 0
     assert f"{theory.risk(PROBLEM).test:.6g}" in out
@@ -78,7 +85,7 @@ def test_predict_tables(run, file):
     assert code == 0
 
 
-def test_simulate(run, file):
+def test_simulate(run: Run, file: Path) -> None:
     from giantsteps import simulation
 
     code, out, _ = run("simulate", file, "-d", 60, "--seed", 3, "--json")
@@ -86,7 +93,7 @@ def test_simulate(run, file):
     assert json.loads(out)["values"]["test"] == [simulation.risk(PROBLEM, d=60, seed=3).test]
 
 
-def test_every_question_of_theory_has_a_table(run, file):
+def test_every_question_of_theory_has_a_table(run: Run, file: Path) -> None:
     bounds = theory.bounds(PROBLEM)
     code, out, _ = run("predict", file, "--question", "bounds")
     assert code == 0
@@ -98,13 +105,13 @@ def test_every_question_of_theory_has_a_table(run, file):
     assert json.loads(out)["values"]["mean"] == list(theory.learned_function(PROBLEM, 100).mean)
 
 
-def test_compare_passes_the_device_on(run, file):
+def test_compare_passes_the_device_on(run: Run, file: Path) -> None:
     code, _, error = run("compare", file, "-d", 30, "--seeds", 2, "--device", "gpu")
     assert code == 2
     assert "device" in error
 
 
-def test_compare_draws_and_judges(run, file, tmp_path):
+def test_compare_draws_and_judges(run: Run, file: Path, tmp_path: Path) -> None:
     figure, csv = tmp_path / "curve.png", tmp_path / "curve.csv"
     code, out, _ = run(
         *("compare", file, "-d", 60, "--seeds", 4, "--vary", "readout.samples=1,2"),
@@ -116,11 +123,13 @@ def test_compare_draws_and_judges(run, file, tmp_path):
     assert csv.read_text().startswith("readout.samples,quantity,d,")
 
 
-def test_disagreement_has_its_own_exit_code(run, file, monkeypatch):
+def test_disagreement_has_its_own_exit_code(
+    run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A planted error of 20 % in theory must be found."""
     from dataclasses import replace
 
-    def wrong(problem, d=None):
+    def wrong(problem: gs.Problem | gs.Grid, d: int | None = None) -> Risk:
         answer = right(problem)
         return replace(answer, test=1.2 * answer.test)
 
@@ -130,7 +139,7 @@ def test_disagreement_has_its_own_exit_code(run, file, monkeypatch):
     assert code == 3
 
 
-def test_output_is_strict_json(run):
+def test_output_is_strict_json(run: Run) -> None:
     growing = ["--step", "samples=2,rate=3,exponent=0.5"]
     code, out, _ = run("predict", *FLAGS, *growing, "--question", "weights", "--json")
     assert code == 0
@@ -168,7 +177,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_get_one_line(run, mistake):
+def test_mistakes_get_one_line(run: Run, mistake: str) -> None:
     arguments, needle = MISTAKES[mistake]
     code, out, err = run(*arguments)
     assert code == 2, err
@@ -178,7 +187,7 @@ def test_mistakes_get_one_line(run, mistake):
     assert err.count("\n") == 1
 
 
-def test_broken_toml(run, tmp_path):
+def test_broken_toml(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "broken.toml"
     path.write_text('activation = "tanh\n')
     code, _, err = run("predict", path)
@@ -187,7 +196,7 @@ def test_broken_toml(run, tmp_path):
 
 
 @pytest.mark.parametrize("command", [[], ["predict"], ["simulate"], ["compare"], ["demo"]])
-def test_help_teaches(run, command):
+def test_help_teaches(run: Run, command: list[str]) -> None:
     code, out, _ = run(*command, "--help")
     assert code == 0
     assert "Usage: giantsteps" in out
@@ -195,7 +204,7 @@ def test_help_teaches(run, command):
         assert "Example" in out
 
 
-def test_help_loads_nothing_heavy():
+def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys\nfrom giantsteps import cli\n"
         "try: cli.main(['--help'])\nexcept SystemExit: pass\n"

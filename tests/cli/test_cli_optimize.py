@@ -2,11 +2,16 @@
 
 import csv
 import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import giantsteps as gs
 from giantsteps import cli, theory
+
+Run = Callable[..., tuple[Any, str, str]]
 
 FLAGS = ["--activation", "tanh", "--teacher", "sin", "--width", "1.5", "--samples", "2",
          "--penalty", "0.1"]  # fmt: skip
@@ -21,8 +26,8 @@ PROBLEM = gs.Problem(
 
 
 @pytest.fixture
-def run(capsys):
-    def call(*arguments):
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> tuple[Any, str, str]:
         with pytest.raises(SystemExit) as stop:
             cli.main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
@@ -31,7 +36,7 @@ def run(capsys):
     return call
 
 
-def test_the_best_penalty_with_its_curve(run, tmp_path):
+def test_the_best_penalty_with_its_curve(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "curve.csv"
     code, out, _ = run("optimize", *FLAGS, *STEP, "--csv", file, "--json")
     assert code == 0
@@ -45,7 +50,7 @@ def test_the_best_penalty_with_its_curve(run, tmp_path):
     assert errors[0] > min(errors) < errors[-1]
 
 
-def test_short_names_and_figures(run, tmp_path):
+def test_short_names_and_figures(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "best.png"
     code, out, _ = run("optimize", *FLAGS, *STEP, "--over", "rate", "--over", "penalty", "-o", file,
                        "--bounds", "rate=0.1:20")  # fmt: skip
@@ -57,7 +62,7 @@ def test_short_names_and_figures(run, tmp_path):
     assert f"{best.value.test:.6g}" in out
 
 
-def test_one_batch_used_twice_is_named_and_simulated(run):
+def test_one_batch_used_twice_is_named_and_simulated(run: Run) -> None:
     options = [*FLAGS, "--step", "samples=4,rate=3", "--over", "step-samples", "--budget", "6"]
     code, out, _ = run("optimize", *options)
     assert code == 0
@@ -75,7 +80,7 @@ def test_one_batch_used_twice_is_named_and_simulated(run):
     assert "-d" in err
 
 
-def test_a_budget_is_kept_along_the_curve(run):
+def test_a_budget_is_kept_along_the_curve(run: Run) -> None:
     giant = ["--step", "samples=4,rate=1,exponent=0.5"]
     options = ["--over", "step-samples", "--budget", "8", "--json"]
     code, out, _ = run("optimize", *FLAGS, *giant, *options)
@@ -91,7 +96,7 @@ def test_a_budget_is_kept_along_the_curve(run):
     )
 
 
-def test_how_many_samples(run):
+def test_how_many_samples(run: Run) -> None:
     code, out, _ = run("optimize", *FLAGS, *STEP, "--over", "samples", "--reach", "0.15")
     assert code == 0
     needed = theory.crossing(PROBLEM, "readout.samples", 0.15).value
@@ -100,7 +105,7 @@ def test_how_many_samples(run):
     assert "test stays above 0.01" in out
 
 
-def test_one_optimum_for_each_problem(run):
+def test_one_optimum_for_each_problem(run: Run) -> None:
     code, out, _ = run("optimize", *FLAGS, *STEP, "--vary", "readout.samples=1,2")
     assert code == 0
     best = theory.optimize(PROBLEM.replace({"readout.samples": 1.0}))
@@ -129,7 +134,9 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_get_one_line(run, mistake, tmp_path, monkeypatch):
+def test_mistakes_get_one_line(
+    run: Run, mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     arguments, needle = MISTAKES[mistake]
     code, out, error = run(*arguments)
@@ -138,7 +145,7 @@ def test_mistakes_get_one_line(run, mistake, tmp_path, monkeypatch):
     assert error.count("\n") == 1
 
 
-def test_rate_there_and_back(run):
+def test_rate_there_and_back(run: Run) -> None:
     sizes = ["--width", "4096", "--dimension", "784", "--parametrization", "ntk", "--json"]
     _, out, _ = run("rate", "--lr", "30", *sizes)
     found = json.loads(out)
@@ -149,7 +156,7 @@ def test_rate_there_and_back(run):
     assert json.loads(out)["learning rate"] == pytest.approx(30.0)
 
 
-def test_rate_says_how_to_state_the_problem(run):
+def test_rate_says_how_to_state_the_problem(run: Run) -> None:
     code, out, _ = run("rate", "--lr", "1e-3", "--width", "4096", "--dimension", "784",
                        "--optimizer", "adam", "--weight-decay", "0.1")  # fmt: skip
     assert code == 0

@@ -73,7 +73,7 @@ COMMANDS = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", COMMANDS)
-def test_each_extra_alone(case, tmp_path):
+def test_each_extra_alone(case: str, tmp_path: Path) -> None:
     extra, arguments = COMMANDS[case]
     if extra:
         pytest.importorskip({"plot": "matplotlib", "sweep": "pandas"}.get(extra, extra))
@@ -91,7 +91,7 @@ def test_each_extra_alone(case, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["plot: optimize", "sweep: csv", "torch: simulate"])
-def test_without_the_extra_there_is_one_line(case, tmp_path):
+def test_without_the_extra_there_is_one_line(case: str, tmp_path: Path) -> None:
     extra, arguments = COMMANDS[case]
     (tmp_path / "curve.toml").write_text(SWEEP)
     code = HIDING.format(requirements=PYPROJECT["dependencies"], arguments=arguments)

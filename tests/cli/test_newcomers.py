@@ -1,8 +1,14 @@
 """What a newcomer types: help, a note, or one line that says what to do instead."""
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from giantsteps import cli
+
+Run = Callable[..., tuple[Any, str, str]]
 
 FLAGS = ["--activation", "tanh", "--teacher", "sin", "--width", "1.5", "--samples", "2",
          "--penalty", "0.1"]  # fmt: skip
@@ -11,12 +17,12 @@ STEP = ["--step", "samples=2,rate=3"]
 
 
 @pytest.fixture
-def run(capsys, tmp_path, monkeypatch):
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "script.py").write_text("import giantsteps\n")
     (tmp_path / "false.sqlite").write_text("hello\n")
 
-    def call(*arguments):
+    def call(*arguments: str) -> tuple[Any, str, str]:
         with pytest.raises(SystemExit) as stop:
             cli.main(list(arguments))
         captured = capsys.readouterr()
@@ -80,7 +86,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_get_one_line(run, mistake):
+def test_mistakes_get_one_line(run: Run, mistake: str) -> None:
     arguments, needle = MISTAKES[mistake]
     code, out, error = run(*arguments)
     assert (code, out) == (2, ""), error
@@ -90,30 +96,30 @@ def test_mistakes_get_one_line(run, mistake):
     assert "gs." not in error
 
 
-def test_help_is_a_command(run):
+def test_help_is_a_command(run: Run) -> None:
     assert run("help") == run()
     assert run("sweep", "help")[1].startswith("Usage: giantsteps sweep")
 
 
-def test_numbers_of_neurons_in_place_of_a_ratio_are_noted(run):
+def test_numbers_of_neurons_in_place_of_a_ratio_are_noted(run: Run) -> None:
     code, _, error = run(*PREDICT, "--width", "1500")
     assert code == 0
     assert error == "note: width = 1500 means 1500*d neurons\n"
 
 
-def test_fractions(run):
+def test_fractions(run: Run) -> None:
     plain = run(*PREDICT, *STEP, "--width", "1.5", "--json")
     assert run(*PREDICT, *STEP, "--width", "3/2", "--json") == plain
     assert run(*PREDICT, "--width", "1/0")[0] == 2
 
 
-def test_a_spectrum_without_spikes_says_so(run):
+def test_a_spectrum_without_spikes_says_so(run: Run) -> None:
     code, out, _ = run(*PREDICT, "--question", "weights")
     assert code == 0
     assert "no spike: all values lie in the bulk" in out
 
 
-def test_short_names_are_axes(run):
+def test_short_names_are_axes(run: Run) -> None:
     _, long, _ = run(*PREDICT, *STEP, "--vary", "readout.samples=1,2", "--vary", "steps.0.rate=1,2")
     code, short, _ = run(*PREDICT, *STEP, "--vary", "samples=1,2", "--vary", "rate=1,2")
     assert code == 0

@@ -2,12 +2,14 @@
 
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from giantsteps import cli
 from giantsteps.cli._remedies import as_flags
-from giantsteps.problem import Problem
+from giantsteps.problem import Problem, Vocabulary
 from giantsteps.theory.scope.conditions import CONDITIONS
 
 PYTHON = re.compile(r"\bgs\.|\w=[\"(]|\[Step|Ridge\(|(pass|give) d\b")
@@ -18,14 +20,14 @@ PLAIN = Problem.from_data(
 
 
 @pytest.mark.parametrize("name", CONDITIONS)
-def test_remedies_of_theory_become_flags(name):
+def test_remedies_of_theory_become_flags(name: str) -> None:
     fix = CONDITIONS[name].fix
     for d in (None, 100):
         advice = fix(PLAIN, d) if callable(fix) else fix
         assert not PYTHON.search(as_flags(advice)), as_flags(advice)
 
 
-def run(capsys, *arguments):
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[Any, str, str]:
     with pytest.raises(SystemExit) as stop:
         cli.main(list(arguments))
     captured = capsys.readouterr()
@@ -51,7 +53,7 @@ ADVICE = {
 
 
 @pytest.mark.parametrize("case", ADVICE)
-def test_errors_advise_flags(capsys, case):
+def test_errors_advise_flags(capsys: pytest.CaptureFixture[str], case: str) -> None:
     arguments, needle = ADVICE[case]
     code, out, error = run(capsys, "predict", *arguments)
     assert (code, out) == (2, "")
@@ -59,21 +61,21 @@ def test_errors_advise_flags(capsys, case):
     assert not PYTHON.search(error.split("must be")[-1]), error
 
 
-def test_the_advice_works(capsys):
+def test_the_advice_works(capsys: pytest.CaptureFixture[str]) -> None:
     centred = ["--activation", "centered(relu)", "--teacher", "centered(relu)"]
     code, out, _ = run(capsys, "predict", *BASE, *READOUT, *centred, "--json")
     assert code == 0
     assert json.loads(out)["problem"]["activation"] == {"name": "relu", "centered": True}
 
 
-def stated(capsys, *arguments):
+def stated(capsys: pytest.CaptureFixture[str], *arguments: str) -> Problem:
     small = ["-d", "20", "--question", "trajectory", "--json"]
     code, out, error = run(capsys, "simulate", *arguments, *small)
     assert code == 0, error
     return Problem.from_data(json.loads(out)["problem"])
 
 
-def test_set_states_any_field_without_a_file(capsys):
+def test_set_states_any_field_without_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     fields = ["activation=tanh", "teacher=sin", "width=1", "readout.samples=2",
               "readout.penalty=.1",
               "steps.0.samples=2", "steps.0.rate=1", "steps.1.samples=3", "steps.1.rate=.5",
@@ -85,11 +87,12 @@ def test_set_states_any_field_without_a_file(capsys):
     assert problem.steps[1].decay == 0.25
     assert problem.steps[1].rate == 0.5
     assert problem.init.output == "unscaled"
+    assert isinstance(problem.init.second_layer, Vocabulary)
     assert problem.init.second_layer.values == (-1.0, 1.0)
-    assert problem.readout.penalty == 0.1
+    assert problem.require_readout().penalty == 0.1
 
 
-def test_set_follows_what_depends_on_it(capsys, tmp_path):
+def test_set_follows_what_depends_on_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "problem.toml"
     steps = [{"samples": 2.0, "rate": 1.0}, {"samples": 2.0, "rate": 1.0, "batch": "previous"}]
     file.write_text(PLAIN.replace(steps=steps).to_toml())
@@ -98,6 +101,8 @@ def test_set_follows_what_depends_on_it(capsys, tmp_path):
 
 
 @pytest.mark.parametrize(("text", "value"), [(".5", 0.5), ("5.", 5.0), ("+1e0", 1.0), ("2", 2.0)])
-def test_numbers_as_people_type_them(capsys, text, value):
+def test_numbers_as_people_type_them(
+    capsys: pytest.CaptureFixture[str], text: str, value: float
+) -> None:
     step = ["--step", "samples=1,rate=1"]
     assert stated(capsys, *BASE, *step, "--width", text).width == value

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import pickle
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,11 +24,11 @@ PROBLEM = gs.Problem(
 GRID = gs.Grid(PROBLEM, {"readout.samples": [1.0, 2.0, 4.0], "steps.0.rate": [1.0, 2.0]})
 
 
-def shape(problem):
+def shape(problem: Any) -> tuple[int, ...]:
     return getattr(problem, "shape", ())
 
 
-def true_risk(problem):
+def true_risk(problem: Any) -> Any:
     """Synthetic truth: falls with the samples and the rate."""
     if not shape(problem):
         return 0.1
@@ -34,19 +36,21 @@ def true_risk(problem):
     return 0.2 / (1 + np.outer(samples, rates))
 
 
-def theory(problem, d=None):
+def theory(problem: Any, d: int | None = None) -> Risk:
     """The truth; before the step it is larger by half."""
     source = "limit" if d is None else "finite width"
-    common = {"problem": problem, "d": d, "source": source, "exact": True}
+    common: dict[str, Any] = {"problem": problem, "d": d, "source": source, "exact": True}
     test = true_risk(problem)
     initial = Risk(**common, test=1.5 * test, train=test)
     return Risk(**common, test=test, train=test / 2, initial=initial)
 
 
-def simulation(problem, *, d, seed, noise=0.01, bias=0.0, finite=0.0):
+def simulation(
+    problem: Any, *, d: int, seed: int, noise: float = 0.01, bias: float = 0.0, finite: float = 0.0
+) -> Risk:
     """The truth with noise that test and initial.test share, a bias and a gap of order 1/d."""
     rng = np.random.default_rng([seed, d])
-    common = {"problem": problem, "d": d, "source": "simulation", "exact": True}
+    common: dict[str, Any] = {"problem": problem, "d": d, "source": "simulation", "exact": True}
     shared = 1 + noise * rng.standard_normal(shape(problem))
     own = 1 + noise / 50 * rng.standard_normal(shape(problem))
     test = true_risk(problem)
@@ -59,24 +63,24 @@ def simulation(problem, *, d, seed, noise=0.01, bias=0.0, finite=0.0):
     )
 
 
-def compare(problem, d=100, **options):
+def compare(problem: Any, d: int | list[int] = 100, **options: Any) -> gs.Comparison:
     return gs.compare(problem, d, theory=theory, simulation=simulation, **options)
 
 
-def test_agreement_of_one_problem():
+def test_agreement_of_one_problem() -> None:
     comparison = compare(PROBLEM)
     assert comparison.verdict == "agree"
     assert comparison.passed
     assert comparison.quantities == ("test", "train", "initial.test", "gain")
     found = comparison["test"]
-    runs = [simulation(PROBLEM, d=100, seed=seed).test for seed in range(20)]
+    runs = [float(simulation(PROBLEM, d=100, seed=seed).test) for seed in range(20)]
     assert found.largest.mean == pytest.approx(np.mean(runs))
     assert found.largest.standard_error == pytest.approx(np.std(runs, ddof=1) / np.sqrt(20))
     assert found.largest.theory == 0.1
     assert found.verdict == "agree"
 
 
-def test_the_gain_is_paired_on_the_same_draws():
+def test_the_gain_is_paired_on_the_same_draws() -> None:
     comparison = compare(PROBLEM)
     single, paired = comparison["test"].largest, comparison["gain"].largest
     assert paired.standard_error < 0.1 * single.standard_error
@@ -84,7 +88,7 @@ def test_the_gain_is_paired_on_the_same_draws():
 
 
 @pytest.mark.parametrize("problem", [PROBLEM, GRID], ids=["problem", "grid"])
-def test_a_bias_of_five_percent_is_found(problem):
+def test_a_bias_of_five_percent_is_found(problem: Any) -> None:
     comparison = compare(problem, bias=0.05)
     assert comparison.verdict == "disagree"
     assert not comparison.passed
@@ -92,8 +96,8 @@ def test_a_bias_of_five_percent_is_found(problem):
     assert np.all(np.asarray(comparison["train"].verdict) == "agree")
 
 
-def test_a_bias_in_a_single_cell_is_found():
-    def biased(problem, **options):
+def test_a_bias_in_a_single_cell_is_found() -> None:
+    def biased(problem: Any, **options: Any) -> Risk:
         risk = simulation(problem, **options)
         factor = np.ones(GRID.shape)
         factor[2, 1] = 1.05
@@ -112,7 +116,7 @@ def test_a_bias_in_a_single_cell_is_found():
     assert_array_equal(np.argwhere(comparison["test"].verdict == "disagree"), [[2, 1]])
 
 
-def test_over_a_grid_everything_has_its_shape():
+def test_over_a_grid_everything_has_its_shape() -> None:
     comparison = compare(GRID)
     assert comparison.verdict == "agree"
     assert comparison["test"].largest.t.shape == comparison["gain"].verdict.shape == (3, 2)
@@ -121,7 +125,7 @@ def test_over_a_grid_everything_has_its_shape():
     assert table["steps.0.rate"][:5] == [1.0] * 4 + [2.0]
 
 
-def test_too_few_seeds_are_unresolved():
+def test_too_few_seeds_are_unresolved() -> None:
     comparison = compare(PROBLEM, seeds=4, noise=0.1)
     assert comparison["test"].verdict == "unresolved"
     assert comparison.verdict == "unresolved"
@@ -133,14 +137,14 @@ def test_too_few_seeds_are_unresolved():
     assert max(float(more[q].largest.resolution) for q in more.quantities) < 0.02
 
 
-def test_one_size_alone_is_told_to_take_more():
+def test_one_size_alone_is_told_to_take_more() -> None:
     alone, both = compare(PROBLEM, bias=0.05), compare(PROBLEM, d=[100, 200], bias=0.05)
     assert any("d = 100, 200, 400" in note for note in alone.notes)
     assert both.notes == []
 
 
-def test_two_sizes_tell_a_finite_size_from_a_bias():
-    options = {"seeds": 20, "noise": 0.004, "quantities": ["test"]}
+def test_two_sizes_tell_a_finite_size_from_a_bias() -> None:
+    options: dict[str, Any] = {"seeds": 20, "noise": 0.004, "quantities": ["test"]}
     alone = compare(PROBLEM, d=1000, finite=30.0, **options)
     both = compare(PROBLEM, d=[1000, 250], finite=30.0, **options)
     biased = compare(PROBLEM, d=[250, 1000], bias=0.03, **options)
@@ -155,10 +159,10 @@ def test_two_sizes_tell_a_finite_size_from_a_bias():
 @pytest.mark.parametrize(
     ("theory_d", "received"), [("finite", [50, 100]), (None, [None, None]), (7, [7, 7])]
 )
-def test_the_d_that_theory_is_given(theory_d, received):
-    seen = []
+def test_the_d_that_theory_is_given(theory_d: Any, received: list[int | None]) -> None:
+    seen: list[int | None] = []
 
-    def recording(problem, d=None):
+    def recording(problem: Any, d: Any = None) -> Risk:
         seen.append(d)
         return theory(problem, d)
 
@@ -168,10 +172,11 @@ def test_the_d_that_theory_is_given(theory_d, received):
     assert seen == received
 
 
-def test_seeds_sizes_options_and_progress_reach_the_simulation():
-    calls, progress = [], []
+def test_seeds_sizes_options_and_progress_reach_the_simulation() -> None:
+    calls: list[tuple[int, int, str]] = []
+    progress: list[tuple[int, ...]] = []
 
-    def recording(problem, *, d, seed, device):
+    def recording(problem: Any, *, d: Any, seed: int, device: str) -> Risk:
         calls.append((d, seed, device))
         return simulation(problem, d=d, seed=seed)
 
@@ -208,29 +213,34 @@ def test_seeds_sizes_options_and_progress_reach_the_simulation():
         ({"question": "everything", "theory": None}, "question"),
     ],
 )
-def test_bad_input_names_the_field(changes, field):
-    arguments = {"d": 10, "seeds": 2, "theory": theory, "simulation": simulation} | changes
+def test_bad_input_names_the_field(changes: dict[str, Any], field: str) -> None:
+    arguments: dict[str, Any] = {
+        "d": 10,
+        "seeds": 2,
+        "theory": theory,
+        "simulation": simulation,
+    } | changes
     with pytest.raises(gs.InvalidProblem) as caught:
         gs.compare(PROBLEM, arguments.pop("d"), **arguments)
     assert caught.value.field == field
 
 
-def spectrum_theory(problem, d=None):
+def spectrum_theory(problem: Any, d: int | None = None) -> Spectrum:
     spike = Spike(value=2.0, overlaps={"teacher": 0.4})
-    return Spectrum(problem=problem, d=d, source="limit", exact=True, bulk=None, spikes=[spike])
+    return Spectrum(problem=problem, d=d, source="limit", exact=True, bulk=None, spikes=(spike,))
 
 
-def spectrum_simulation(problem, *, d, seed):
+def spectrum_simulation(problem: Any, *, d: int, seed: int) -> Spectrum:
     rng = np.random.default_rng(seed)
     noisy = [1 + 0.04 * rng.standard_normal() for _ in range(2)]
-    spikes = [
+    spikes = (
         Spike(value=2 * (1 + (noisy[0] - 1) / 10), overlaps={"teacher": 0.4 * noisy[1]}),
         Spike(value=1.9),
-    ]
+    )
     return Spectrum(problem=problem, d=d, source="simulation", exact=True, bulk=None, spikes=spikes)
 
 
-def test_predicted_spikes_are_compared_and_overlaps_have_their_own_resolution():
+def test_predicted_spikes_are_compared_and_overlaps_have_their_own_resolution() -> None:
     comparison = gs.compare(
         PROBLEM,
         100,
@@ -244,15 +254,15 @@ def test_predicted_spikes_are_compared_and_overlaps_have_their_own_resolution():
     assert comparison.verdict == "agree"
 
 
-def test_without_a_predicted_spike_there_is_nothing_to_compare():
-    def nothing(problem, d=None):
+def test_without_a_predicted_spike_there_is_nothing_to_compare() -> None:
+    def nothing(problem: Any, d: int | None = None) -> Spectrum:
         return Spectrum(problem=problem, d=d, source="limit", exact=True, bulk=None)
 
     with pytest.raises(gs.NotCovered, match="spikes"):
         gs.compare(PROBLEM, 100, question="weights", theory=nothing, simulation=spectrum_simulation)
 
 
-def test_tables(tmp_path):
+def test_tables(tmp_path: Path) -> None:
     comparison = compare(GRID, quantities=["test"])
     frame = comparison.to_frame()
     assert list(frame.columns) == [
@@ -276,14 +286,14 @@ def test_tables(tmp_path):
     assert [float(row["t"]) for row in rows] == list(frame["t"])
 
 
-def test_a_comparison_is_a_value():
+def test_a_comparison_is_a_value() -> None:
     comparison = compare(GRID, seeds=3)
     assert comparison == compare(GRID, seeds=3)
     assert comparison != compare(GRID, seeds=4)
     assert pickle.loads(pickle.dumps(comparison)) == comparison
 
 
-def test_it_reports_itself():
+def test_it_reports_itself() -> None:
     text = repr(compare(PROBLEM))
     assert text.startswith("Comparison of risk, d = 100, 20 seeds: agree\n")
     assert "initial.test" in text
@@ -294,7 +304,7 @@ def test_it_reports_itself():
     assert "<td>test</td>" in grid._repr_html_()
 
 
-def test_what_no_number_of_seeds_resolves_is_no_advice():
+def test_what_no_number_of_seeds_resolves_is_no_advice() -> None:
     comparison = compare(PROBLEM, seeds=4, noise=3.0, quantities=["test", "train"])
     assert comparison.verdict == "unresolved"
     assert comparison.notes[-1] == "more than 10,000 seeds would resolve: test, train"

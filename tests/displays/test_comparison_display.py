@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
@@ -9,7 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import giantsteps as gs
-from giantsteps.answers import Risk
+from giantsteps.answers import LearnedFunction, Risk
 from giantsteps.displays import ComparisonDisplay
 from giantsteps.displays._style import colours, label
 
@@ -24,9 +28,9 @@ SAMPLES = np.linspace(0.5, 3.0, 6)
 GRID = gs.Grid(PROBLEM, {"readout.samples": SAMPLES, "steps.0.samples": [1.0, 4.0]})
 
 
-def theory(problem, d=None):
+def theory(problem: Any, d: int | None = None) -> Risk:
     """Falls with the readout's samples; the start does not see the samples of the step."""
-    common = {"problem": problem, "d": d, "source": "limit", "exact": True}
+    common: dict[str, Any] = {"problem": problem, "d": d, "source": "limit", "exact": True}
     if not getattr(problem, "dims", ()):
         initial = Risk(**common, test=0.3, train=0.3)
         return Risk(**common, test=0.2, train=0.2, initial=initial)
@@ -37,22 +41,23 @@ def theory(problem, d=None):
     return Risk(**common, test=start / (1 + step), train=start, initial=initial)
 
 
-def simulation(problem, *, d, seed):
+def simulation(problem: Any, *, d: int, seed: int) -> Risk:
     rng = np.random.default_rng([seed, d])
     exact = theory(problem)
+    assert exact.initial is not None
     noise = 1 + 0.02 * rng.standard_normal(exact.shape)
-    common = {"problem": problem, "d": d, "source": "simulation", "exact": True}
+    common: dict[str, Any] = {"problem": problem, "d": d, "source": "simulation", "exact": True}
     initial = Risk(**common, test=exact.initial.test * noise, train=exact.train)
     return Risk(**common, test=exact.test * noise, train=exact.train * noise, initial=initial)
 
 
 @pytest.fixture
-def comparison():
+def comparison() -> Iterator[gs.Comparison]:
     yield gs.compare(GRID, 100, seeds=5, theory=theory, simulation=simulation)
     plt.close("all")
 
 
-def test_theory_is_lines_and_simulation_markers_with_error_bars(comparison):
+def test_theory_is_lines_and_simulation_markers_with_error_bars(comparison: gs.Comparison) -> None:
     display = comparison.plot(x="readout.samples", floor=0.05)
     after = [series for series in display.series if not series.before]
     assert [series.label for series in after] == ["1", "4"]
@@ -69,7 +74,7 @@ def test_theory_is_lines_and_simulation_markers_with_error_bars(comparison):
     assert dashed.get_linestyle() == "--"
 
 
-def test_a_start_that_all_curves_share_is_drawn_once(comparison):
+def test_a_start_that_all_curves_share_is_drawn_once(comparison: gs.Comparison) -> None:
     display = comparison.plot(x="readout.samples")
     assert sum(series.before for series in display.series) == 1
     labels = [text.get_text() for text in display.ax_.get_legend().get_texts()]
@@ -77,12 +82,12 @@ def test_a_start_that_all_curves_share_is_drawn_once(comparison):
     assert not any(series.before for series in comparison.plot(before=False).series)
 
 
-def test_each_start_is_drawn_where_they_differ(comparison):
+def test_each_start_is_drawn_where_they_differ(comparison: gs.Comparison) -> None:
     display = comparison.plot(x="steps.0.samples")
     assert sum(series.before for series in display.series) == SAMPLES.size
 
 
-def test_labels_and_size_are_those_of_a_paper(comparison, tmp_path):
+def test_labels_and_size_are_those_of_a_paper(comparison: gs.Comparison, tmp_path: Path) -> None:
     display = comparison.plot()
     assert display.ax_.get_xlabel() == r"readout samples $\alpha = n/d$"
     assert display.ax_.get_ylabel() == r"test error $R$"
@@ -95,13 +100,13 @@ def test_labels_and_size_are_those_of_a_paper(comparison, tmp_path):
     assert comparison.plot(width=6.75).figure_.get_figwidth() == 6.75
 
 
-def test_settings_of_matplotlib_come_back(comparison, tmp_path):
+def test_settings_of_matplotlib_come_back(comparison: gs.Comparison, tmp_path: Path) -> None:
     before = matplotlib.rcParams.copy()
     comparison.plot().save(tmp_path / "figure.png")
     assert matplotlib.rcParams == before
 
 
-def test_it_draws_on_given_axes_and_again(comparison):
+def test_it_draws_on_given_axes_and_again(comparison: gs.Comparison) -> None:
     figure, (left, right) = plt.subplots(1, 2)
     display = comparison.plot(ax=left, quantity="train")
     assert display.ax_ is left
@@ -110,14 +115,14 @@ def test_it_draws_on_given_axes_and_again(comparison):
     assert len(right.containers) == len(left.containers)
 
 
-def test_a_finer_curve(comparison):
+def test_a_finer_curve(comparison: gs.Comparison) -> None:
     fine = gs.Grid(PROBLEM, dict(GRID.axes) | {"readout.samples": np.linspace(0.5, 3, 50)})
     display = comparison.plot(curve=theory(fine))
     assert display.series[0].curve.shape == display.series[0].curve_x.shape == (50,)
     assert display.series[0].x.shape == (6,)
 
 
-def test_several_sizes_of_one_problem():
+def test_several_sizes_of_one_problem() -> None:
     comparison = gs.compare(PROBLEM, [50, 100], seeds=3, theory=theory, simulation=simulation)
     display = comparison.plot()
     assert_allclose(display.series[0].x, [50, 100])
@@ -125,7 +130,7 @@ def test_several_sizes_of_one_problem():
     plt.close("all")
 
 
-def test_several_sizes_of_a_grid_are_all_drawn():
+def test_several_sizes_of_a_grid_are_all_drawn() -> None:
     comparison = gs.compare(GRID, [50, 100], seeds=3, theory=theory, simulation=simulation)
     after = [series for series in comparison.plot().series if not series.before]
     batches = GRID.coords["steps.0.samples"]
@@ -133,37 +138,39 @@ def test_several_sizes_of_a_grid_are_all_drawn():
     found = {series.label: series for series in after}
     for size, d in enumerate((50, 100)):
         label = f"steps.0.samples = {batches[0]:g}, d = {d}"
-        assert_allclose(found[label].mean, comparison["test"].by_size[size].mean[:, 0])
+        assert_allclose(found[label].mean, np.asarray(comparison["test"].by_size[size].mean)[:, 0])
     plt.close("all")
 
 
-def test_a_learned_function_is_drawn_along_its_axis():
+def test_a_learned_function_is_drawn_along_its_axis() -> None:
     comparison = gs.compare(PROBLEM, 30, seeds=2, question="learned_function")
     display = comparison.plot()
-    assert_allclose(display.series[0].x, comparison.theory[0].x)
-    assert_allclose(display.series[0].curve, comparison.theory[0].mean)
+    answer = comparison.theory[0]
+    assert isinstance(answer, LearnedFunction)
+    assert_allclose(display.series[0].x, answer.x)
+    assert_allclose(display.series[0].curve, answer.mean)
     assert display.ax_.get_ylabel() == "learned function, mean"
     plt.close("all")
 
 
 @pytest.mark.parametrize("options", [{"x": "width"}, {"x": "d"}, {"quantity": "loss"}])
-def test_what_cannot_be_drawn_is_named(comparison, options):
+def test_what_cannot_be_drawn_is_named(comparison: gs.Comparison, options: dict[str, Any]) -> None:
     with pytest.raises(gs.InvalidProblem, match=next(iter(options))):
         comparison.plot(**options)
 
 
-def test_one_problem_at_one_size_cannot_be_drawn():
+def test_one_problem_at_one_size_cannot_be_drawn() -> None:
     comparison = gs.compare(PROBLEM, 50, seeds=3, theory=theory, simulation=simulation)
     with pytest.raises(gs.InvalidProblem, match="compare a Grid"):
         comparison.plot()
 
 
-def test_the_display_can_be_made_by_hand():
+def test_the_display_can_be_made_by_hand() -> None:
     display = ComparisonDisplay(series=[], x_label="x", y_label="y")
     assert display.series == ()
 
 
-def test_labels_and_colours():
+def test_labels_and_colours() -> None:
     assert label("steps.1.samples") == r"step samples $\alpha_0 = n_0/d$ (2)"
     assert label("anything.else") == "anything.else"
     assert len(set(colours(6))) == 6

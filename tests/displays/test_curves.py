@@ -5,6 +5,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import simulation, theory
+from giantsteps.displays import ComparisonDisplay
 
 PROBLEM = gs.Problem(
     activation="tanh",
@@ -16,34 +17,40 @@ PROBLEM = gs.Problem(
 GRID = gs.Grid(PROBLEM, {"readout.samples": [1.0, 2.0, 4.0], "steps.0.rate": [3.0, 4.0]})
 
 
-def test_theory_is_drawn_as_lines():
+def test_theory_is_drawn_as_lines() -> None:
     answer = theory.risk(GRID)
     display = answer.plot()
+    assert isinstance(display, ComparisonDisplay)
     assert [series.label for series in display.series] == ["3", "4"]
-    np.testing.assert_array_equal(display.series[1].curve, answer.test[:, 1])
+    np.testing.assert_array_equal(display.series[1].curve, np.asarray(answer.test)[:, 1])
     other = answer.plot(x="steps.0.rate", quantity="initial.test")
+    assert isinstance(other, ComparisonDisplay)
     assert other.ax_.get_ylabel() == "test error $R_0$"
     assert len(other.series) == 3
 
 
-def test_a_simulation_is_drawn_as_markers():
+def test_a_simulation_is_drawn_as_markers() -> None:
     answer = simulation.risk(GRID, d=30, seed=0, test_samples=200)
     display = answer.plot()
-    np.testing.assert_array_equal(display.series[0].mean, answer.test[:, 0])
+    assert isinstance(display, ComparisonDisplay)
+    np.testing.assert_array_equal(display.series[0].mean, np.asarray(answer.test)[:, 0])
     assert np.isnan(display.series[0].curve).all()
 
 
-def test_axes_of_the_answers_own():
-    assert simulation.trajectory(PROBLEM, d=30, seed=0).plot(quantity="test").ax_.get_xlabel()
+def test_axes_of_the_answers_own() -> None:
+    path = simulation.trajectory(PROBLEM, d=30, seed=0).plot(quantity="test")
+    assert isinstance(path, ComparisonDisplay)
+    assert path.ax_.get_xlabel()
     function = theory.learned_function(PROBLEM, d=100)
     assert type(function.plot()).__name__ == "LearnedFunctionDisplay"
     spectrum = theory.weights(PROBLEM)
     assert type(spectrum.plot()).__name__ == "SpectrumDisplay"
     along = theory.weights(gs.Grid(PROBLEM, {"steps.0.rate": [3.0, 4.0, 5.0]})).plot()
+    assert isinstance(along, ComparisonDisplay)
     assert "singular value" in along.ax_.get_ylabel()
 
 
-def test_what_has_no_axis_says_so():
+def test_what_has_no_axis_says_so() -> None:
     with pytest.raises(gs.InvalidProblem, match="ask about a Grid"):
         theory.risk(PROBLEM).plot(quantity="test")
     with pytest.raises(gs.InvalidProblem, match=r"one of \['readout.samples', 'steps.0.rate'\]"):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,12 +34,12 @@ LARGE = gs.Problem(
 
 
 @pytest.fixture(autouse=True)
-def _close():
+def _close() -> Iterator[None]:
     yield
     plt.close("all")
 
 
-def test_map_and_lines():
+def test_map_and_lines() -> None:
     rates, widths = np.linspace(0.5, 8.0, 9), np.geomspace(0.2, 20.0, 7)
     display = PhaseDiagramDisplay.from_grid(
         SMALL,
@@ -57,13 +61,15 @@ def test_map_and_lines():
     axes = display.ax_
     assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "log")
     assert axes.get_xlabel() == r"learning rate $\eta/N^e$"
-    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    legend = axes.get_legend()
+    assert legend is not None
+    texts = [text.get_text() for text in legend.get_texts()]
     assert texts == ["spike leaves the bulk", "gain = 0.05"]
     drawn = [line.get_xydata() for line in axes.get_lines() if line.get_color() == "black"]
     assert any(np.array_equal(points, critical.pieces[0]) for points in drawn)
 
 
-def test_signed_maps_are_centred_at_zero():
+def test_signed_maps_are_centred_at_zero() -> None:
     display = PhaseDiagramDisplay.from_grid(
         LARGE,
         x="steps.0.samples",
@@ -74,7 +80,7 @@ def test_signed_maps_are_centred_at_zero():
         lines=["floor", "gain"],
     )
     mesh = display.ax_.collections[0]
-    assert mesh.norm(0.0) == 0.5
+    assert np.asarray(mesh.norm(np.array([0.0])))[0] == 0.5
     ticks = display.colorbar_.get_ticks()
     assert ticks.min() < 0 < ticks.max()
     assert 0.0 in ticks
@@ -84,10 +90,12 @@ def test_signed_maps_are_centred_at_zero():
     here = LARGE.replace({"steps.0.samples": step, "readout.samples": readout})
     assert theory.risk(here).test == pytest.approx(floor, abs=1e-9)
     assert display.lines[1].pieces == ()  # the step pays everywhere here
-    assert len(display.ax_.get_legend().get_texts()) == 1
+    legend = display.ax_.get_legend()
+    assert legend is not None
+    assert len(legend.get_texts()) == 1
 
 
-def test_display_keeps_its_data_and_leaves_no_trace(tmp_path):
+def test_display_keeps_its_data_and_leaves_no_trace(tmp_path: Path) -> None:
     before = dict(matplotlib.rcParams)
     display = PhaseDiagramDisplay(
         x=np.array([1.0, 2.0, 3.0]),
@@ -108,25 +116,27 @@ def test_display_keeps_its_data_and_leaves_no_trace(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["ceiling", None, True])
-def test_unknown_lines(line):
+def test_unknown_lines(line: Any) -> None:
     with pytest.raises(gs.InvalidProblem, match="critical rate"):
         PhaseDiagramDisplay.from_grid(
             SMALL, x="steps.0.rate", y="width", x_values=[1, 2], y_values=[1, 2], lines=[line]
         )
 
 
-def test_learned_function_is_drawn_with_its_band(tmp_path):
+def test_learned_function_is_drawn_with_its_band(tmp_path: Path) -> None:
     x = np.linspace(-2, 2, 5)
     exact = theory.learned_function(LARGE, along="teacher")
-    runs = [simulation.run(LARGE, 40, s).learned_function("teacher", x=x) for s in range(3)]
+    runs = [simulation.run(LARGE, 40, s).learned_function("teacher", x=list(x)) for s in range(3)]
     display = LearnedFunctionDisplay.from_answers(exact, runs)
+    assert display.found is not None
     np.testing.assert_allclose(display.found, np.mean([run.mean for run in runs], axis=0))
     spread = np.std([run.mean for run in runs], axis=0, ddof=1) / np.sqrt(3)
+    assert display.found_error is not None
     np.testing.assert_allclose(display.found_error, spread)
     lines = {line.get_label(): line for line in display.ax_.get_lines()}
     np.testing.assert_array_equal(lines["theory"].get_ydata(), exact.mean)
     np.testing.assert_array_equal(lines["teacher"].get_ydata(), exact.target)
-    band = display.ax_.collections[0].get_paths()[0].vertices
+    band = np.asarray(display.ax_.collections[0].get_paths()[0].vertices)
     assert band[:, 1].max() == pytest.approx(np.max(exact.mean + exact.band))
     assert "teacher" in display.ax_.get_xlabel()
     display.save(tmp_path / "learned.png")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
 
 import matplotlib as mpl
+from matplotlib.patches import StepPatch
 
 mpl.use("Agg")
 
@@ -27,12 +31,18 @@ PROBLEM = gs.Problem(
 
 
 @pytest.fixture(autouse=True)
-def closed():
+def closed() -> Iterator[None]:
     yield
     plt.close("all")
 
 
-def spectrum(law, spikes=(), matrix="kernel", source="limit", d=None) -> Spectrum:
+def spectrum(
+    law: Any,
+    spikes: tuple[Spike, ...] = (),
+    matrix: Literal["weights", "kernel"] = "kernel",
+    source: Literal["limit", "simulation"] = "limit",
+    d: int | None = None,
+) -> Spectrum:
     return Spectrum(
         problem=PROBLEM, d=d, source=source, exact=True, bulk=law, spikes=spikes, matrix=matrix
     )
@@ -40,14 +50,17 @@ def spectrum(law, spikes=(), matrix="kernel", source="limit", d=None) -> Spectru
 
 def texts(display: SpectrumDisplay) -> list[str]:
     legend = display.axes_[-1].get_legend()
+    assert legend is not None
     return [legend.get_title().get_text()] + [text.get_text() for text in legend.get_texts()]
 
 
-def bars(display: SpectrumDisplay):
-    return display.ax_.patches[0].get_data()
+def bars(display: SpectrumDisplay) -> Any:
+    drawn = display.ax_.patches[0]
+    assert isinstance(drawn, StepPatch)
+    return drawn.get_data()
 
 
-def test_one_call_draws_theory_and_simulation():
+def test_one_call_draws_theory_and_simulation() -> None:
     display = SpectrumDisplay.from_spectra(
         theory.weights(PROBLEM), simulation.weights(PROBLEM, d=120, seed=0)
     )
@@ -64,10 +77,10 @@ def test_one_call_draws_theory_and_simulation():
     assert f"{display.predicted[0].overlap:.3f}" in title
     line = next(line for line in display.ax_.lines if line.get_label() == "theory")
     law = MarchenkoPastur(2.0).singular_values()
-    np.testing.assert_allclose(line.get_ydata(), law.density(line.get_xdata()))
+    np.testing.assert_allclose(np.asarray(line.get_ydata()), law.density(line.get_xdata()))
 
 
-def test_a_far_spike_goes_behind_a_break_of_the_axis():
+def test_a_far_spike_goes_behind_a_break_of_the_axis() -> None:
     law = KernelBulk(width=1.25, samples=2.0, linear=0.5, residual=0.4)
     near = Spike(value=1.2 * law.edge, overlaps={"labels": 0.4})
     far = Spike(value=80.0, overlaps={"labels": 0.0}, degree=0)
@@ -85,7 +98,7 @@ def test_a_far_spike_goes_behind_a_break_of_the_axis():
     assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
-def test_spikes_at_infinity_are_said_not_drawn():
+def test_spikes_at_infinity_are_said_not_drawn() -> None:
     law = KernelBulk(width=1.25, samples=2.0, linear=0.5, residual=0.4)
     display = SpectrumDisplay.from_spectra(spectrum(law, (Spike(value=np.inf),)))
     assert len(display.axes_) == 1
@@ -93,18 +106,19 @@ def test_spikes_at_infinity_are_said_not_drawn():
     assert "predicted spike" not in texts(display)
 
 
-def test_axes_of_the_caller_and_pooled_seeds():
+def test_axes_of_the_caller_and_pooled_seeds() -> None:
     figure, axes = plt.subplots(1, 2)
     runs = [simulation.weights(PROBLEM, d=60, seed=seed) for seed in range(3)]
     display = SpectrumDisplay.from_spectra(theory.weights(PROBLEM), runs, ax=axes[1], bins=12)
     assert display.ax_ is axes[1]
     assert display.figure_ is figure
+    assert display.values is not None
     assert display.values.size == 180
     assert len(bars(display)[0]) >= 12
     assert display.plot(ax=axes[0]).ax_ is axes[0]  # it keeps its data
 
 
-def test_a_pole_of_the_density_leaves_room_for_the_rest():
+def test_a_pole_of_the_density_leaves_room_for_the_rest() -> None:
     law = MarchenkoPastur(1.0)  # ρ(x) ~ 1/√x at 0
     values = law.sample(2000, seed=0)
     measured = spectrum(EmpiricalLaw(values), source="simulation", d=2000)
@@ -113,7 +127,7 @@ def test_a_pole_of_the_density_leaves_room_for_the_rest():
     assert np.isfinite(display.ax_.get_ylim()[1])
 
 
-def test_only_values_that_left_the_bulk_are_found():
+def test_only_values_that_left_the_bulk_are_found() -> None:
     law = MarchenkoPastur(1.0).singular_values()
     spikes = (Spike(value=2.5), Spike(value=2.005))
     measured = spectrum(EmpiricalLaw(law.sample(500, 0)), spikes, "weights", "simulation", 500)
@@ -121,7 +135,7 @@ def test_only_values_that_left_the_bulk_are_found():
     assert [mark.value for mark in display.found] == [2.5]
 
 
-def test_saves_at_exact_width_with_embedded_fonts(tmp_path):
+def test_saves_at_exact_width_with_embedded_fonts(tmp_path: Path) -> None:
     path = tmp_path / "spectrum.pdf"
     SpectrumDisplay.from_spectra(theory.weights(PROBLEM)).save(path)
     content = path.read_bytes()
@@ -129,7 +143,7 @@ def test_saves_at_exact_width_with_embedded_fonts(tmp_path):
     assert b"/Type3" not in content
 
 
-def test_refusals():
+def test_refusals() -> None:
     law = MarchenkoPastur(2.0)
     with pytest.raises(gs.InvalidProblem, match="simulation"):
         SpectrumDisplay.from_spectra(spectrum(law), spectrum(law, matrix="weights"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -24,29 +26,32 @@ PROBLEM = gs.Problem(
 
 
 @pytest.fixture(autouse=True)
-def _close():
+def _close() -> Iterator[None]:
     yield
     plt.close("all")
 
 
-def test_map_of_outliers():
+def test_map_of_outliers() -> None:
     first, second = np.linspace(0, 0.45, 10), np.linspace(0, 0.5, 11)
     grid = gs.Grid(PROBLEM, {"steps.1.exponent": second, "steps.0.exponent": first})
     gaussian = grid.replace({"init.second_layer": "gaussian"})
     display = OutlierMapDisplay(theory.outlier_count(gaussian)).plot()
     assert display.figure_.get_size_inches()[0] == SINGLE
     shown = display.ax_.collections[0].get_array()
+    assert shown is not None
     assert shown.shape == (11, 10)  # rows are the second exponent
     assert shown[-1, -1] == 6
     assert shown[0, 0] == 1
     # tanh: lines of k = 2, 4, 6, 8, 10, ending where e₂ = k(1/2 − e₁).
-    ends = {tuple(np.round(line.get_xydata()[-1], 9)) for line in display.ax_.get_lines()}
+    ends = {
+        tuple(np.round(np.asarray(line.get_xydata())[-1], 9)) for line in display.ax_.get_lines()
+    }
     assert {(0.45, 0.1), (0.45, 0.2)} <= ends
     with pytest.raises(gs.InvalidProblem, match="over a grid"):
         OutlierMapDisplay(theory.outlier_count(PROBLEM))
 
 
-def test_fresh_against_reused():
+def test_fresh_against_reused() -> None:
     samples = [2.0, 4.0]
     comparisons = {}
     for name, batch in (("fresh", "fresh"), ("reused", "previous")):
@@ -56,12 +61,11 @@ def test_fresh_against_reused():
                 {"steps.0.samples": alpha, "steps.1.samples": alpha}
             )
             problem = problem.replace({"steps.1.batch": batch})
-            pairs.append(
-                tuple(
-                    gs.compare(problem, 50, seeds=2, question=question)
-                    for question in ("risk", "weights")
-                )
+            risk, weights = (
+                gs.compare(problem, 50, seeds=2, question=question)
+                for question in ("risk", "weights")
             )
+            pairs.append((risk, weights))
         comparisons[name] = pairs
     curves = {name: [(2.0, 0.2, 0.5), (3.0, 0.18, 0.6), (4.0, 0.16, 0.7)] for name in comparisons}
     display = ReuseDisplay.from_comparisons(samples, comparisons, curves).plot()

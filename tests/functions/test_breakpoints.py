@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -55,7 +57,7 @@ PI = np.pi
         ("relu(exp(x))", []),
     ],
 )
-def test_breakpoints(text, expected):
+def test_breakpoints(text: str, expected: Any) -> None:
     found = as_function(text).breakpoints(-3, 3)
     assert found.shape == np.shape(expected)
     np.testing.assert_allclose(found, np.asarray(expected), rtol=0, atol=1e-14)
@@ -67,7 +69,7 @@ def test_breakpoints(text, expected):
     sign=st.sampled_from([-1, 1]),
     kink=st.floats(-9, 9),
 )
-def test_affine_arguments(slope, sign, kink):
+def test_affine_arguments(slope: float, sign: float, kink: float) -> None:
     offset = -sign * slope * kink
     found = as_function(f"relu({sign * slope!r}*x + {offset!r})").breakpoints(-10, 10)
     np.testing.assert_allclose(found, [kink], rtol=4e-16, atol=1e-15)
@@ -75,7 +77,7 @@ def test_affine_arguments(slope, sign, kink):
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(roots=st.lists(st.integers(-40, 40), min_size=2, max_size=5, unique=True))
-def test_polynomial_arguments(roots):
+def test_polynomial_arguments(roots: list[float]) -> None:
     exact = np.sort(np.array(roots) / 16)
     text = "*".join(f"(x - {root})" for root in exact)
     np.testing.assert_allclose(
@@ -84,14 +86,14 @@ def test_polynomial_arguments(roots):
 
 
 @pytest.mark.parametrize("frequency", [1.0, 17.3, 64 * PI, 400.0])
-def test_oscillations_are_not_aliased(frequency):
+def test_oscillations_are_not_aliased(frequency: float) -> None:
     found = as_function(f"sign(sin({frequency!r}*x))").breakpoints(-3.003, 3.003)
     count = int(3.003 * frequency / PI)
     exact = np.arange(-count, count + 1) * PI / frequency
     np.testing.assert_allclose(found, exact, rtol=0, atol=1e-14)
 
 
-def test_too_many_oscillations_are_refused():
+def test_too_many_oscillations_are_refused() -> None:
     with pytest.raises(InvalidProblem, match="slow enough"):
         as_function("sign(sin(1e7*x))").breakpoints(-1, 1)
 
@@ -118,17 +120,17 @@ def test_too_many_oscillations_are_refused():
         ("tanh(1000*x)", False),
     ],
 )
-def test_jumps_are_told_from_kinks(text, jumps):
+def test_jumps_are_told_from_kinks(text: str, jumps: Any) -> None:
     assert as_function(text).has_jumps == jumps
 
 
-def test_jump_that_cancels_has_its_derivative():
+def test_jump_that_cancels_has_its_derivative() -> None:
     slope = as_function("x*sign(x)").derivative
     np.testing.assert_array_equal(slope(np.array([-2.0, 3.0])), [-1.0, 1.0])
     assert slope.has_jumps
 
 
-def test_intervals():
+def test_intervals() -> None:
     function = as_function("abs(x - 50) + relu(x)")
     assert function.breakpoints(-1, 1).tolist() == [0.0]
     assert function.breakpoints(1, 2).tolist() == []

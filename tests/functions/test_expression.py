@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ SMOOTH = ["tanh", "sin", "cos", "erf", "sigmoid", "softsign", "arctan", "gaussia
 
 
 @st.composite
-def expressions(draw, depth: int = 4) -> str:
+def expressions(draw: st.DrawFn, depth: int = 4) -> str:
     """Random texts of the language, with random spaces and superfluous parentheses."""
     if depth == 0 or draw(st.integers(0, 4)) == 0:
         number = draw(st.sampled_from(["x", "x", "x", "2", ".5", "1e-1", "pi", "0.30", "-1", "3."]))
@@ -46,7 +47,7 @@ def expressions(draw, depth: int = 4) -> str:
 
 def python_value(text: str, x: np.ndarray) -> np.ndarray:
     """The text as Python would read it: an independent evaluation, for these texts only."""
-    known = {name: as_function(name) for name in [*SMOOTH, "square"]}
+    known: dict[str, Any] = {name: as_function(name) for name in [*SMOOTH, "square"]}
     known |= {"x": x, "pi": np.pi, "max": np.maximum, "min": np.minimum}
     with np.errstate(all="ignore"):
         # square(2) and its like reach Python as functions of numbers
@@ -55,7 +56,7 @@ def python_value(text: str, x: np.ndarray) -> np.ndarray:
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(expressions())
-def test_canonical_text_round_trip_and_value(text):
+def test_canonical_text_round_trip_and_value(text: str) -> None:
     function = as_function(text)
     again = as_function(function.canonical)
     assert again == function
@@ -68,7 +69,7 @@ def test_canonical_text_round_trip_and_value(text):
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(expressions(depth=3))
-def test_derivative_is_the_slope_between_breakpoints(text):
+def test_derivative_is_the_slope_between_breakpoints(text: str) -> None:
     function = as_function(text)
     if function.has_jumps:
         return
@@ -103,7 +104,7 @@ def test_derivative_is_the_slope_between_breakpoints(text):
         ("x\n + 1", "x+1", "x + 1"),
     ],
 )
-def test_texts_that_mean_the_same(text, same, canonical):
+def test_texts_that_mean_the_same(text: str, same: str, canonical: str) -> None:
     assert as_function(text) == as_function(same)
     assert hash(as_function(text)) == hash(as_function(same))
     assert as_function(text).canonical == canonical
@@ -118,7 +119,7 @@ def test_texts_that_mean_the_same(text, same, canonical):
         ("2**(x+1)", "2**x+1"),
     ],
 )
-def test_parentheses_that_matter_stay(one, other):
+def test_parentheses_that_matter_stay(one: str, other: str) -> None:
     a, b = as_function(one), as_function(other)
     assert a != b
     assert a(1.7) != b(1.7)
@@ -141,18 +142,18 @@ def test_parentheses_that_matter_stay(one, other):
         ("sqrt(1 + x**2)", 2.0, 5**0.5, 2 / 5**0.5),
     ],
 )
-def test_value_and_slope(text, at, value, slope):
+def test_value_and_slope(text: str, at: float, value: float, slope: float) -> None:
     function = as_function(text)
     assert function(at) == pytest.approx(value, rel=1e-13)
     assert function.derivative(at) == pytest.approx(slope, rel=1e-13)
 
 
-def test_a_tie_on_an_interval_has_the_right_slope():
+def test_a_tie_on_an_interval_has_the_right_slope() -> None:
     np.testing.assert_array_equal(as_function("max(relu(x), x)").derivative(np.array([2.0])), [1.0])
     np.testing.assert_array_equal(as_function("max(2*x, x + x)").derivative(np.array([2.0])), [2.0])
 
 
-def test_shared_parts_are_not_expanded():
+def test_shared_parts_are_not_expanded() -> None:
     function = as_function("mish(" * 30 + "x" + ")" * 30)
     start = time.process_time()
     second = function.derivative.derivative
@@ -254,7 +255,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:30]))
-def test_hostile_text_is_refused_at_once(text, capfd):
+def test_hostile_text_is_refused_at_once(text: str, capfd: pytest.CaptureFixture[str]) -> None:
     start = time.process_time()
     with pytest.raises(InvalidProblem) as caught:
         as_function(text, "teacher")
@@ -264,7 +265,7 @@ def test_hostile_text_is_refused_at_once(text, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_nothing_is_imported_by_an_expression():
+def test_nothing_is_imported_by_an_expression() -> None:
     before = set(sys.modules)
     for text in (
         "__import__('antigravity')",
@@ -289,7 +290,7 @@ def test_nothing_is_imported_by_an_expression():
         ("my-module:f", "module:attr"),
     ],
 )
-def test_the_error_says_what_to_write(text, hint):
+def test_the_error_says_what_to_write(text: str, hint: str) -> None:
     with pytest.raises(InvalidProblem, match=hint):
         as_function(text)
 
@@ -303,14 +304,14 @@ NESTED = {
 
 
 @pytest.mark.parametrize("name", NESTED)
-def test_the_search_for_kinks_is_bounded(name, monkeypatch):
+def test_the_search_for_kinks_is_bounded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deeply nested functions are answered or refused after a bounded number of operations."""
     text = "x"
     for _ in range(15):
         text = NESTED[name].replace("{}", text)
     function, plain, spent = as_function(text), Function.__call__, []
 
-    def counted(self, x):
+    def counted(self: Function, x: Any) -> Any:
         spent.append(sum(1 for _ in postorder(self._tree)) * np.size(x))
         return plain(self, x)
 
@@ -320,7 +321,7 @@ def test_the_search_for_kinks_is_bounded(name, monkeypatch):
     assert 0 < sum(spent) <= _breakpoints.MAX_WORK
 
 
-def test_a_search_that_is_too_long_says_so():
+def test_a_search_that_is_too_long_says_so() -> None:
     text = "x"
     for _ in range(15):
         text = f"abs(sin(3*{text}))"
@@ -332,7 +333,7 @@ ORDINARY = ["abs(sin(50*x))", "max(max(max(x, 1), 2*x), -x)", "1/(2 + cos(9*x))"
 
 
 @pytest.mark.parametrize("text", ORDINARY)
-def test_ordinary_expressions_are_not_refused(text):
+def test_ordinary_expressions_are_not_refused(text: str) -> None:
     assert np.all(np.isfinite(as_function(text).breakpoints(-8.0, 8.0)))
 
 
@@ -340,7 +341,7 @@ OVERFLOWING = ["tanh(exp(x**4))", "1/(1 + exp(-300*x))", "exp(exp(x))", "x**200"
 
 
 @pytest.mark.parametrize("text", OVERFLOWING)
-def test_overflow_on_the_way_does_not_leak(text):
+def test_overflow_on_the_way_does_not_leak(text: str) -> None:
     """Warnings are errors in the tests: overflow is either harmless or refused."""
     as_function(text)(np.linspace(-8, 8, 101))
     with pytest.raises(InvalidProblem, match="finite"):
@@ -356,7 +357,7 @@ def test_overflow_on_the_way_does_not_leak(text):
         ({"expression": "x1 + x7", "rank": 3}, "x0, x1 and x2, so x7"),
     ],
 )
-def test_coordinates_of_a_teacher_are_explained(teacher, needle):
+def test_coordinates_of_a_teacher_are_explained(teacher: Any, needle: str) -> None:
     with pytest.raises(InvalidProblem) as caught:
         gs.Problem(activation="tanh", teacher=teacher, width=1.0)
     assert needle in str(caught.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ U = np.random.default_rng(0).standard_normal((7, 3, 2))
 
 
 @pytest.mark.parametrize("namespace", ["numpy", "torch", "array_api_strict"])
-def test_values_in_every_namespace(namespace):
+def test_values_in_every_namespace(namespace: str) -> None:
     teacher = gs.MultiIndex("tanh(x0) + he2(x1)*max(x0, 0) - 2", 2)
     expected = np.tanh(U[..., 0]) + (U[..., 1] ** 2 - 1) * np.maximum(U[..., 0], 0) - 2
     if namespace == "torch":
@@ -27,7 +29,7 @@ def test_values_in_every_namespace(namespace):
     assert_allclose(found, expected, rtol=1e-14, atol=1e-14)
 
 
-def test_equality_is_that_of_expressions():
+def test_equality_is_that_of_expressions() -> None:
     one, same = gs.MultiIndex("x0*x1+tanh( x0 )", 2), gs.MultiIndex("x0*x1 + tanh(x0)", 2)
     assert one == same
     assert hash(one) == hash(same)
@@ -38,14 +40,14 @@ def test_equality_is_that_of_expressions():
     assert_allclose(gs.MultiIndex(product, 2)(U), U[..., 0] * U[..., 1])
 
 
-def test_centred_teachers_have_mean_zero():
+def test_centred_teachers_have_mean_zero() -> None:
     teacher = gs.MultiIndex("relu(x0) + he2(x1) + x1**2", 2, centered=True)
     plain = gs.MultiIndex("relu(x0) + he2(x1) + x1**2", 2)
     mean = (plain(U) - teacher(U)).ravel()
     assert_allclose(mean, 1 / np.sqrt(2 * np.pi) + 1, rtol=1e-12)
 
 
-def test_files():
+def test_files() -> None:
     teacher = gs.MultiIndex("sin(x0) + 0.5*x0*x1", 2, centered=True)
     problem = gs.Problem(activation="tanh", teacher=teacher, width=1.0)
     assert gs.Problem.from_toml(problem.to_toml()) == problem
@@ -74,13 +76,13 @@ def test_files():
         (("x0 + x1", 2, 1), "true or false"),
     ],
 )
-def test_refusals(arguments, needle):
+def test_refusals(arguments: tuple[Any, ...], needle: str) -> None:
     with pytest.raises(gs.InvalidProblem) as error:
         gs.MultiIndex(*arguments)
     assert needle in str(error.value)
 
 
-def test_refused_data_and_shapes():
+def test_refused_data_and_shapes() -> None:
     with pytest.raises(gs.InvalidProblem, match="expression"):
         as_teacher({"rank": 2, "name": "tanh"})
     with pytest.raises(gs.InvalidProblem, match="shape"):

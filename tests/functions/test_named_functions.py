@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import array_api_strict
 import numpy as np
@@ -16,7 +18,7 @@ from giantsteps.functions import Function, as_function, centered, names
 POINTS = np.linspace(-4.13, 4.07, 173)
 
 # Written down independently of the registry.
-FORMULAS = {
+FORMULAS: dict[str, Callable[..., Any]] = {
     "identity": lambda x: x,
     "abs": np.abs,
     "arctan": np.arctan,
@@ -67,7 +69,7 @@ FORMULAS = {
     **{f"he{k}": (lambda x, k=k: sp.eval_hermitenorm(k, x)) for k in range(1, 9)},
 }
 
-KINKS = {
+KINKS: dict[str, list[float]] = {
     "abs": [0],
     "elu": [0],
     "hard_shrink": [-0.5, 0, 0.5],  # 0 is smooth: it is a kink of abs in its definition
@@ -90,25 +92,25 @@ KINKS = {
 JUMPING = {"sign", "step", "hard_shrink", "log", "log1p"}
 
 
-def arrays(values, dtype):
+def arrays(values: Any, dtype: str) -> Iterator[Any]:
     yield np.asarray(values, dtype=dtype)
     yield torch.asarray(values, dtype=getattr(torch, dtype))
     yield array_api_strict.asarray(values, dtype=getattr(array_api_strict, dtype))
 
 
-def test_every_name_has_a_formula_here():
+def test_every_name_has_a_formula_here() -> None:
     assert set(names()) == set(FORMULAS)
 
 
 @pytest.mark.parametrize("name", names())
-def test_value(name):
+def test_value(name: str) -> None:
     with np.errstate(all="ignore"):
         expected = FORMULAS[name](POINTS)
     np.testing.assert_allclose(as_function(name)(POINTS), expected, rtol=2e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize("name", names())
-def test_kinks_and_jumps(name):
+def test_kinks_and_jumps(name: str) -> None:
     function = as_function(name)
     found = function.breakpoints(-20, 20)
     np.testing.assert_allclose(found, KINKS.get(name, []), rtol=0, atol=1e-14)
@@ -116,7 +118,7 @@ def test_kinks_and_jumps(name):
 
 
 @pytest.mark.parametrize("name", sorted(set(names()) - JUMPING))
-def test_derivative_is_the_slope(name):
+def test_derivative_is_the_slope(name: str) -> None:
     function, formula = as_function(name), FORMULAS[name]
     x, h = POINTS, 1e-3
     for point in KINKS.get(name, []):
@@ -132,18 +134,18 @@ def test_derivative_is_the_slope(name):
 
 
 @pytest.mark.parametrize("name", sorted(JUMPING))
-def test_a_jump_has_no_derivative(name):
+def test_a_jump_has_no_derivative(name: str) -> None:
     with pytest.raises(InvalidProblem, match=r"without jumps.*try"):
         _ = as_function(name).derivative
 
 
-def test_the_slope_at_a_kink_is_the_mean_of_its_two_sides():
+def test_the_slope_at_a_kink_is_the_mean_of_its_two_sides() -> None:
     assert as_function("relu").derivative(0.0) == 0.5
     assert as_function("abs").derivative(0.0) == 0.0
     assert as_function("leaky_relu").derivative(0.0) == pytest.approx(0.505)
 
 
-def test_a_derivative_knows_its_own_jumps():
+def test_a_derivative_knows_its_own_jumps() -> None:
     slope = as_function("hard_tanh").derivative
     assert slope.has_jumps
     np.testing.assert_array_equal(slope.breakpoints(-5, 5), [-1, 1])
@@ -154,7 +156,7 @@ def test_a_derivative_knows_its_own_jumps():
 
 
 @pytest.mark.parametrize("name", ["tanh", "erf", "gelu", "silu", "softplus", "he5", "mish", "sin"])
-def test_second_derivative(name):
+def test_second_derivative(name: str) -> None:
     first = as_function(name).derivative
     h = 1e-4
     slope = (first(POINTS + h) - first(POINTS - h)) / (2 * h)
@@ -164,7 +166,7 @@ def test_second_derivative(name):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", names())
-def test_arrays_of_every_kind(name, dtype):
+def test_arrays_of_every_kind(name: str, dtype: str) -> None:
     function = as_function(name)
     functions = [function] if function.has_jumps else [function, function.derivative]
     values = [[0.3, -1.2, 4.0], [0.0, 90.0, -90.0]]
@@ -186,7 +188,7 @@ def test_arrays_of_every_kind(name, dtype):
             assert np.all(same | near | ~clear)
 
 
-def test_numbers_and_integers():
+def test_numbers_and_integers() -> None:
     tanh = as_function("tanh")
     assert type(tanh(0.3)) is float
     assert tanh(0.3) == np.tanh(0.3)
@@ -195,14 +197,14 @@ def test_numbers_and_integers():
     assert tanh(torch.arange(3)).dtype == torch.float32
 
 
-def test_no_warning_where_there_is_no_value():
+def test_no_warning_where_there_is_no_value() -> None:
     assert np.isnan(as_function("log")(-1.0))
     assert as_function("1/x")(np.zeros(2)).tolist() == [np.inf, np.inf]
     assert np.isnan(as_function("sqrt")(array_api_strict.asarray([-1.0]))[0])
     assert as_function("exp(x**2)")(np.array([100.0]))[0] == np.inf
 
 
-def test_stable_in_the_tails():
+def test_stable_in_the_tails() -> None:
     assert as_function("softplus")(1000.0) == 1000.0
     assert as_function("softplus")(-50.0) == pytest.approx(np.exp(-50), rel=1e-14)
     assert as_function("log_cosh")(-1000.0) == pytest.approx(1000 - np.log(2), rel=1e-15)
@@ -213,7 +215,7 @@ def test_stable_in_the_tails():
     assert as_function("gelu")(-20.0) == pytest.approx(-20 * sp.ndtr(-20.0), rel=1e-12)
 
 
-def test_large_arrays_are_the_same_as_small_ones():
+def test_large_arrays_are_the_same_as_small_ones() -> None:
     x = np.random.default_rng(0).standard_normal((300, 301))
     for text in ("tanh", "gelu", "tanh(2*x) + 0.3*x**2", "1", "x"):
         function = as_function(text)
@@ -224,15 +226,16 @@ def test_large_arrays_are_the_same_as_small_ones():
         assert whole is not x
 
 
-def test_a_result_never_shares_memory_with_its_argument():
+def test_a_result_never_shares_memory_with_its_argument() -> None:
     x = np.ones(3)
     assert not np.shares_memory(as_function("identity")(x), x)
 
 
-def test_torch_gradients_flow():
+def test_torch_gradients_flow() -> None:
     x = torch.linspace(-2, 2, 9, dtype=torch.float64, requires_grad=True)
     function = as_function("gelu")
     function(x).sum().backward()
+    assert x.grad is not None
     np.testing.assert_allclose(x.grad, function.derivative(x).detach(), rtol=1e-12)
 
 
@@ -240,12 +243,12 @@ def test_torch_gradients_flow():
     ("alias", "name"),
     [("swish", "silu"), ("heaviside", "step"), ("linear", "identity"), ("relu2", "relu_squared")],
 )
-def test_an_alias_is_the_same_function(alias, name):
+def test_an_alias_is_the_same_function(alias: str, name: str) -> None:
     assert as_function(alias) == as_function(name)
     assert as_function(alias).canonical == name
 
 
-def test_centered():
+def test_centered() -> None:
     function = centered("relu")
     assert function.canonical == "centered(relu)"
     assert function(0.0) == pytest.approx(-1 / np.sqrt(2 * np.pi), abs=1e-15)
@@ -267,11 +270,11 @@ def test_centered():
         {"expression": "x**2 + abs(x)", "centered": True},
     ],
 )
-def test_data_round_trip(data):
+def test_data_round_trip(data: Any) -> None:
     assert as_function(data).to_data() == data
 
 
-def test_other_ways_to_write_the_data():
+def test_other_ways_to_write_the_data() -> None:
     assert as_function({"name": "relu"}).to_data() == "relu"
     assert as_function({"name": "relu", "centered": False}) == as_function("relu")
     assert as_function({"expression": "x + 1"}) == as_function("x+1")
@@ -292,13 +295,13 @@ def test_other_ways_to_write_the_data():
         ["relu"],
     ],
 )
-def test_data_that_means_nothing(data):
+def test_data_that_means_nothing(data: Any) -> None:
     with pytest.raises(InvalidProblem, match="activation"):
         as_function(data)
 
 
 @pytest.mark.parametrize("text", ["tanh", "max(x, x**2 - 1)", "centered(relu)"])
-def test_equal_hashable_and_picklable(text):
+def test_equal_hashable_and_picklable(text: str) -> None:
     function = as_function(text)
     again = pickle.loads(pickle.dumps(function))
     assert again == function
@@ -308,8 +311,8 @@ def test_equal_hashable_and_picklable(text):
     assert function != text
 
 
-def test_a_function_cannot_be_changed():
+def test_a_function_cannot_be_changed() -> None:
     with pytest.raises(AttributeError):
-        as_function("tanh").name = "sin"
+        as_function("tanh").name = "sin"  # type: ignore[misc]
     assert isinstance(as_function("tanh"), Function)
     assert repr(as_function("tanh")) == "<Function tanh>"

@@ -6,6 +6,8 @@ import math
 import pickle
 import sys
 import types
+from collections.abc import Callable
+from typing import Any
 
 import array_api_strict
 import numpy as np
@@ -19,7 +21,7 @@ X = np.linspace(-4, 4, 801) + 1e-3 * np.pi
 ROOT = (1 + 5**0.5) / 2
 
 
-def double_kink(x):
+def double_kink(x: np.ndarray) -> np.ndarray:
     return np.abs(x - 0.5) + np.abs(x - 0.501)
 
 
@@ -41,7 +43,9 @@ def double_kink(x):
         (lambda x: np.ones_like(x), np.zeros_like, []),
     ],
 )
-def test_kinks_are_found_and_slopes_are_good(callable, slope, points):
+def test_kinks_are_found_and_slopes_are_good(
+    callable: Callable[..., Any], slope: Callable[..., Any], points: list[float]
+) -> None:
     function = Function(callable)
     np.testing.assert_allclose(function.breakpoints(-16, 16), points, rtol=0, atol=1e-14)
     assert not function.has_jumps
@@ -51,7 +55,7 @@ def test_kinks_are_found_and_slopes_are_good(callable, slope, points):
     assert function.derivative.has_jumps == bool(points)
 
 
-def test_a_kink_of_the_derivative_is_found_as_well():
+def test_a_kink_of_the_derivative_is_found_as_well() -> None:
     function = Function(lambda x: np.maximum(x - 0.3, 0) ** 2)
     np.testing.assert_allclose(function.breakpoints(-16, 16), [0.3], atol=1e-7)
     np.testing.assert_allclose(function.derivative(X), 2 * np.maximum(X - 0.3, 0), atol=1e-12)
@@ -69,7 +73,7 @@ def test_a_kink_of_the_derivative_is_found_as_well():
         (np.floor, np.arange(-16, 17)),
     ],
 )
-def test_jumps_are_found(callable, jumps):
+def test_jumps_are_found(callable: Callable[..., Any], jumps: Any) -> None:
     function = Function(callable)
     np.testing.assert_allclose(function.breakpoints(-16.01, 16.01), jumps, rtol=0, atol=1e-14)
     assert function.has_jumps
@@ -77,7 +81,7 @@ def test_jumps_are_found(callable, jumps):
         _ = function.derivative
 
 
-def test_what_is_declared_is_taken():
+def test_what_is_declared_is_taken() -> None:
     function = Function(np.abs, kinks=[0.0], jumps=[])
     assert function.breakpoints(-1, 1).tolist() == [0.0]
     assert function.derivative(np.array([-0.001, 0.001])).tolist() == pytest.approx([-1, 1])
@@ -87,13 +91,13 @@ def test_what_is_declared_is_taken():
 
 
 @pytest.mark.parametrize("callable", [lambda x: np.sqrt(np.abs(x)), lambda x: np.sin(1e6 * x * x)])
-def test_a_callable_too_rough_to_scan_must_be_declared(callable):
+def test_a_callable_too_rough_to_scan_must_be_declared(callable: Callable[..., Any]) -> None:
     with pytest.raises(InvalidProblem, match="kinks = None: must be given"):
         Function(callable)
 
 
 @pytest.mark.parametrize("derivative", [lambda x: 1 - np.tanh(x) ** 2, "1 - tanh(x)**2"])
-def test_a_right_derivative_is_used(derivative):
+def test_a_right_derivative_is_used(derivative: Any) -> None:
     function = Function(np.tanh, derivative=derivative)
     assert function.derivative(0.3) == pytest.approx(1 - np.tanh(0.3) ** 2, rel=1e-15)
     second = function.derivative.derivative(0.3)
@@ -104,12 +108,12 @@ def test_a_right_derivative_is_used(derivative):
     "derivative",
     [lambda x: 1 - np.tanh(x), "cos", lambda x: 1.0001 * (1 - np.tanh(x) ** 2), np.log],
 )
-def test_a_wrong_derivative_is_refused(derivative):
+def test_a_wrong_derivative_is_refused(derivative: Any) -> None:
     with pytest.raises(InvalidProblem, match="derivative of the callable: at x"):
         Function(np.tanh, derivative=derivative)
 
 
-def test_a_derivative_is_checked_away_from_kinks():
+def test_a_derivative_is_checked_away_from_kinks() -> None:
     function = Function(lambda x: np.maximum(x, 0), derivative=lambda x: (x > 0) * 1.0)
     assert function.derivative.has_jumps
     np.testing.assert_allclose(function.derivative.breakpoints(-1, 1), [0], atol=1e-14)
@@ -126,24 +130,26 @@ def test_a_derivative_is_checked_away_from_kinks():
         (lambda x: None, "real-valued"),
     ],
 )
-def test_what_is_not_a_function_of_arrays_is_refused(callable, match):
+def test_what_is_not_a_function_of_arrays_is_refused(
+    callable: Callable[..., Any], match: str
+) -> None:
     with pytest.raises(InvalidProblem, match=match):
         Function(callable)
 
 
 @pytest.mark.parametrize("points", [3, ["a"], [np.nan], [np.inf]])
-def test_bad_points(points):
+def test_bad_points(points: Any) -> None:
     with pytest.raises(InvalidProblem, match="kinks"):
         Function(np.abs, kinks=points, jumps=[])
 
 
 @pytest.mark.parametrize("name", ["relu", "swish", "x", "pi", "a b", "x+1", "", "__a", "a:b:c", 3])
-def test_bad_names(name):
+def test_bad_names(name: Any) -> None:
     with pytest.raises(InvalidProblem, match="name"):
         Function(np.tanh, name=name)
 
 
-def test_anonymous_callables_are_equal_by_identity_only():
+def test_anonymous_callables_are_equal_by_identity_only() -> None:
     one, other = Function(np.tanh), Function(lambda x: np.tanh(x))
     assert one == Function(np.tanh)
     assert one != other
@@ -155,7 +161,7 @@ def test_anonymous_callables_are_equal_by_identity_only():
         one.to_data()
 
 
-def test_a_label_names_but_does_not_identify():
+def test_a_label_names_but_does_not_identify() -> None:
     one = Function(np.tanh, name="mine")
     other = Function(np.sin, name="mine")
     assert one.canonical == one.to_data() == "mine"
@@ -165,7 +171,7 @@ def test_a_label_names_but_does_not_identify():
         as_function("mine")
 
 
-def test_imported_functions_round_trip():
+def test_imported_functions_round_trip() -> None:
     function = as_function("numpy:tanh")
     assert function.canonical == "numpy:tanh"
     assert as_function(function.to_data()) == function == Function(np.tanh, name="numpy:tanh")
@@ -175,8 +181,10 @@ def test_imported_functions_round_trip():
     assert shifted(0.5) == pytest.approx(np.tanh(0.5), abs=1e-15)
 
 
-def test_a_module_may_hold_a_function_with_its_declarations(monkeypatch):
-    module = types.ModuleType("a_module_of_mine")
+def test_a_module_may_hold_a_function_with_its_declarations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module: Any = types.ModuleType("a_module_of_mine")
     module.corner = Function(lambda x: np.abs(x), kinks=[0.0], jumps=[])
     module.broken = Function
     monkeypatch.setitem(sys.modules, "a_module_of_mine", module)
@@ -187,12 +195,12 @@ def test_a_module_may_hold_a_function_with_its_declarations(monkeypatch):
         as_function("a_module_of_mine:broken")
 
 
-def test_pickles():
+def test_pickles() -> None:
     for function in (Function(np.tanh), Function(double_kink), centered("numpy:tanh")):
         assert pickle.loads(pickle.dumps(function.derivative)) == function.derivative
 
 
-def test_arrays_of_other_libraries():
+def test_arrays_of_other_libraries() -> None:
     function = Function(lambda x: x * x * x / (1 + x * x), name="rational")
     values = [-1.3, 0.2, 2.0]
     expected = [function(v) for v in values]

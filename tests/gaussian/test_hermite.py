@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import eval_hermitenorm, factorial, factorial2
@@ -21,7 +23,7 @@ DEGREE = 20
 K = np.arange(DEGREE + 1)
 
 
-def erf():
+def erf() -> np.ndarray:
     """erf' = 2 e^{-z²}/√π and E e^{-z²} He_2j = (2j)!/j! (−1/3)^j/√3."""
     c = np.zeros(DEGREE + 1)
     for j in range(DEGREE // 2):
@@ -29,13 +31,13 @@ def erf():
     return c
 
 
-def sign():
+def sign() -> np.ndarray:
     """E sign He_k = √(2/π) He_{k−1}(0), k odd."""
     c = np.sqrt(2 / np.pi) * np.array([eval_hermitenorm(k - 1, 0.0) if k % 2 else 0 for k in K])
     return c / factorial(K)
 
 
-def relu():
+def relu() -> np.ndarray:
     c = np.zeros(DEGREE + 1)
     c[0], c[1] = 1 / np.sqrt(2 * np.pi), 0.5
     for k in range(2, DEGREE + 1, 2):
@@ -44,12 +46,12 @@ def relu():
     return c
 
 
-def wave(a, phase):
+def wave(a: float, phase: float) -> np.ndarray:
     """E f^{(k)} of sin (phase 0) and cos (phase 1) of a z: a^k e^{−a²/2} times sin or cos at 0."""
     return a**K * np.exp(-(a**2) / 2) * np.round(np.sin((phase + K) * np.pi / 2)) / factorial(K)
 
 
-def gaussian_growth(b):
+def gaussian_growth(b: float) -> np.ndarray:
     """E e^{b z²} He_2j = (1 − 2b)^{−1/2} (2j)!/j! (b/(1 − 2b))^j."""
     c = np.zeros(DEGREE + 1)
     for j in range(DEGREE // 2 + 1):
@@ -73,7 +75,7 @@ CLOSED = {
 
 
 @pytest.mark.parametrize("text", CLOSED)
-def test_closed_forms(text):
+def test_closed_forms(text: str) -> None:
     function = as_function(text)
     root = np.sqrt(factorial(K))
     found = hermite_coefficients(function, DEGREE)
@@ -81,7 +83,7 @@ def test_closed_forms(text):
     np.testing.assert_allclose(found * root, CLOSED[text] * root, rtol=0, atol=1e-13 * norm)
 
 
-def test_normalised_polynomials_are_orthonormal_to_degree_100():
+def test_normalised_polynomials_are_orthonormal_to_degree_100() -> None:
     rule = gauss_rule(reach=27.0)
     basis = hermite_functions(rule.nodes, 100)
     np.testing.assert_allclose((basis * rule.weights) @ basis.T, np.eye(101), rtol=0, atol=1e-12)
@@ -91,7 +93,7 @@ def test_normalised_polynomials_are_orthonormal_to_degree_100():
 
 
 @pytest.mark.parametrize("text", ["tanh", "relu", "sign(sin(3*x))", "exp(x**2/5)", "sin(15*x)"])
-def test_parseval(text):
+def test_parseval(text: str) -> None:
     function = as_function(text)
     square = moments(function).second_moment
     tails = [hermite_tail(function, degree) for degree in (0, 3, 10, 100)]
@@ -102,18 +104,18 @@ def test_parseval(text):
     assert tails[0] == pytest.approx(moments(function).variance, rel=1e-11, abs=1e-13 * square)
 
 
-def test_parseval_closes_for_a_smooth_function():
+def test_parseval_closes_for_a_smooth_function() -> None:
     assert hermite_tail(as_function("sin(2*x)"), 60) < 1e-13
     assert hermite_tail(as_function("he8"), 8) < 1e-9  # of E he8² = 40320
 
 
-def test_degree_is_checked():
+def test_degree_is_checked() -> None:
     for degree in (-1, 101):
         with pytest.raises(InvalidProblem, match="degree"):
             hermite_coefficients(as_function("tanh"), degree)
 
 
-def test_coefficients_are_shared_and_cannot_be_changed():
+def test_coefficients_are_shared_and_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="read-only"):
         hermite_coefficients(as_function("tanh"), 3)[0] = 1.0
 
@@ -130,12 +132,12 @@ def test_coefficients_are_shared_and_cannot_be_changed():
         ("tanh(x) + 0.00001*x**2", False, False, False),
     ],
 )
-def test_symmetries(text, odd, even, is_centered):
+def test_symmetries(text: str, odd: bool, even: bool, is_centered: bool) -> None:
     found = moments(as_function(text.replace("he2 + he3", "he2(x) + he3(x)")))
     assert (found.is_odd, found.is_even, found.is_centered) == (odd, even, is_centered)
 
 
-def test_centered_function_is_centered():
+def test_centered_function_is_centered() -> None:
     found = moments(centered("relu"))
     assert found.is_centered
     assert abs(found.mean) < 1e-15
@@ -149,11 +151,11 @@ def test_centered_function_is_centered():
     + [("he2(x) + 1e-12*x", 2), ("he2(x) + 1e-7*x", 1)]
     + [("x**20 - x**20 + he6(x)", 6)],
 )
-def test_information_exponent(text, exponent):
+def test_information_exponent(text: str, exponent: Any) -> None:
     assert information_exponent(as_function(text)) == exponent
 
 
-def test_information_exponent_of_a_constant():
+def test_information_exponent_of_a_constant() -> None:
     with pytest.raises(InvalidProblem, match="Hermite coefficient"):
         information_exponent(as_function("identity").derivative)
 
@@ -169,12 +171,12 @@ def test_information_exponent_of_a_constant():
         ("exp(x)", np.exp(2) - np.exp(1)),
     ],
 )
-def test_derivative_variance(text, variance):
+def test_derivative_variance(text: str, variance: float) -> None:
     found = moments(as_function(text))
     assert found.derivative_variance == pytest.approx(variance, rel=1e-12, abs=1e-14)
 
 
-def test_derivative_variance_is_refused():
+def test_derivative_variance_is_refused() -> None:
     with pytest.raises(InvalidProblem, match="jump"):
         moments(as_function("sign")).derivative_variance  # noqa: B018
     with pytest.raises(InvalidProblem, match="second moment"):

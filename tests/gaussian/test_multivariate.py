@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.special import ndtr
@@ -17,7 +19,7 @@ from giantsteps.gaussian import (
 )
 
 
-def test_split_rule():
+def test_split_rule() -> None:
     rule = split_rule(20, 6.0)
     assert rule.nodes.size == 40
     assert rule.weights.sum() == pytest.approx(1, abs=1e-15)
@@ -31,7 +33,7 @@ def test_split_rule():
 @pytest.mark.parametrize(
     ("rank", "reach", "nodes"), [(1, None, 61), (1, 8.5, 80), (2, None, 585), (2, 8.5, 1380)]
 )
-def test_coordinate_rule(rank, reach, nodes):
+def test_coordinate_rule(rank: int, reach: float | None, nodes: int) -> None:
     rule = coordinate_rule(rank, reach=reach)
     assert rule.nodes.shape == (nodes, rank)
     assert rule.weights.sum() == pytest.approx(1, abs=1e-14)
@@ -43,13 +45,13 @@ def test_coordinate_rule(rank, reach, nodes):
 
 
 @pytest.mark.parametrize(("rank", "reach", "tolerance"), [(3, None, 1e-12), (3, 8.5, 1e-10)])
-def test_coordinate_rule_of_higher_rank(rank, reach, tolerance):
+def test_coordinate_rule_of_higher_rank(rank: int, reach: float | None, tolerance: float) -> None:
     rule = coordinate_rule(rank, reach=reach)
     second = (rule.nodes.T * rule.weights) @ rule.nodes
     np.testing.assert_allclose(second, np.eye(rank), rtol=0, atol=tolerance)
 
 
-def test_coordinate_rule_integrates_smoothed_functions():
+def test_coordinate_rule_integrates_smoothed_functions() -> None:
     """E_k h(k)² for h(k) = E sign(γ k + √(1−γ²) z): 2/π arcsin γ²."""
     sign = as_function("sign")
     for overlap, reach in [(0.6, None), (0.98, 8.5)]:
@@ -59,7 +61,7 @@ def test_coordinate_rule_integrates_smoothed_functions():
         assert rule.mean(h**2) == pytest.approx(exact, rel=1e-8)
 
 
-def test_coordinate_rule_refuses():
+def test_coordinate_rule_refuses() -> None:
     for rank, reach in [(0, None), (5, None), (4, 8.5)]:
         with pytest.raises(InvalidProblem, match="rank"):
             coordinate_rule(rank, reach=reach)
@@ -69,7 +71,7 @@ CORRELATIONS = (0.0, 0.3, -0.7, 0.95, 0.9999, 1.0, -1.0)
 
 
 @pytest.mark.parametrize("correlation", CORRELATIONS)
-def test_arc_cosine_kernels(correlation):
+def test_arc_cosine_kernels(correlation: float) -> None:
     """Both functions kinked, or both jumping, at every correlation."""
     covariance = [[1.0, correlation], [correlation, 1.0]]
     relu, sign = as_function("relu"), as_function("sign")
@@ -80,7 +82,7 @@ def test_arc_cosine_kernels(correlation):
     assert pair_expectation(sign, sign, covariance) == pytest.approx(exact, abs=1e-13)
 
 
-def test_pair_expectation_with_other_variances():
+def test_pair_expectation_with_other_variances() -> None:
     sign, shifted = as_function("sign"), as_function("step(x-0.4)")
     covariance = np.array([[1.44, 0.5], [0.5, 2.0]])
     exact = 2 / np.pi * np.arcsin(0.5 / np.sqrt(1.44 * 2))
@@ -110,12 +112,12 @@ def test_pair_expectation_with_other_variances():
         [[1.0, 0.0]],
     ],
 )
-def test_bad_covariances(covariance):
+def test_bad_covariances(covariance: Any) -> None:
     with pytest.raises(InvalidProblem, match="covariance"):
         pair_expectation(as_function("relu"), as_function("relu"), covariance)
 
 
-def test_pair_expectation_is_for_pairs():
+def test_pair_expectation_is_for_pairs() -> None:
     relu = as_function("relu")
     with pytest.raises(InvalidProblem, match="2 x 2"):
         pair_expectation(relu, relu, np.eye(3))

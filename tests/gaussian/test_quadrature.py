@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import special
@@ -25,7 +28,7 @@ def multiples(step: float) -> np.ndarray:
 GRADED = np.arange(50)  # towards a vertical tangent
 
 # expression -> an independent implementation and where to split it
-FUNCTIONS = {
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "tanh(20*x)": (lambda x: np.tanh(20 * x), [0.0]),
     "sin(15*x)": (lambda x: np.sin(15 * x), multiples(0.5)),
     "sign(sin(3*x))": (lambda x: np.sign(np.sin(3 * x)), multiples(np.pi / 3)),
@@ -62,14 +65,14 @@ FUNCTIONS = {
 }
 
 
-def by_gauss_kronrod(function, points, degree=6):
+def by_gauss_kronrod(function: Callable[[Any], Any], points: Any, degree: int = 6) -> np.ndarray:
     """E f h_k for k = 0..degree and E f²."""
 
-    def integrand(x):
+    def integrand(x: float) -> np.ndarray:
         value = function(x)
         basis = [special.eval_hermitenorm(k, x) for k in range(degree + 1)]
-        basis = np.array(basis) / np.sqrt(special.factorial(np.arange(degree + 1)))
-        return np.append(value * basis, value**2) * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+        normalised = np.array(basis) / np.sqrt(special.factorial(np.arange(degree + 1)))
+        return np.append(value * normalised, value**2) * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
 
     points = [point for point in points if abs(point) < 14]
     size = max(abs(function(x)) for x in (-1.0, 0.1, 1.3, 2.5))
@@ -78,7 +81,7 @@ def by_gauss_kronrod(function, points, degree=6):
 
 
 @pytest.mark.parametrize("text", FUNCTIONS)
-def test_moments_and_hermite_coefficients(text):
+def test_moments_and_hermite_coefficients(text: str) -> None:
     exact = by_gauss_kronrod(*FUNCTIONS[text])
     function = as_function(text)
     norm = np.sqrt(exact[-1])
@@ -93,7 +96,7 @@ def test_moments_and_hermite_coefficients(text):
     assert found.residual_variance == pytest.approx(residual, abs=1e-12 * norm**2)
 
 
-def test_closed_forms():
+def test_closed_forms() -> None:
     assert moments(as_function("abs")).mean == pytest.approx(np.sqrt(2 / np.pi), rel=1e-14)
     relu = moments(as_function("relu"))
     assert relu.mean == pytest.approx(1 / np.sqrt(2 * np.pi), rel=1e-14)
@@ -117,12 +120,14 @@ def test_closed_forms():
         (lambda x: np.floor(x), None, None),
     ],
 )
-def test_kinks_and_jumps_that_nobody_declared(function, mean, square):
+def test_kinks_and_jumps_that_nobody_declared(
+    function: Callable[[Any], Any], mean: float | None, square: float | None
+) -> None:
     class Undeclared:
-        def __call__(self, x):
+        def __call__(self, x: Any) -> Any:
             return function(x)
 
-        def breakpoints(self, lower, upper):
+        def breakpoints(self, lower: float, upper: float) -> np.ndarray:
             return np.array([])
 
     found = moments(Undeclared())
@@ -134,7 +139,7 @@ def test_kinks_and_jumps_that_nobody_declared(function, mean, square):
     assert found.second_moment == pytest.approx(square, rel=1e-12)
 
 
-def test_products_share_one_rule():
+def test_products_share_one_rule() -> None:
     f, g = as_function("sign(x-0.3)"), as_function("relu(x+1)")
     exact = np.exp(-0.5) / np.sqrt(2 * np.pi) + special.ndtr(1)  # E relu(z + 1)
     upper = np.exp(-0.045) / np.sqrt(2 * np.pi) + special.ndtr(-0.3)  # E (z + 1) 1(z > 0.3)
@@ -144,7 +149,7 @@ def test_products_share_one_rule():
         expectation(lambda z: f(z) * g(z))
 
 
-def test_lean_rules_are_smaller_and_as_exact():
+def test_lean_rules_are_smaller_and_as_exact() -> None:
     tanh = as_function("tanh")
     lean, full = gauss_rule(tanh, width=14).pruned(), gauss_rule(tanh)
     assert 4 * lean.nodes.size < full.nodes.size
@@ -152,16 +157,22 @@ def test_lean_rules_are_smaller_and_as_exact():
     assert full.weights.sum() == pytest.approx(1, abs=1e-15)
 
 
-def test_gauss_rule_arguments():
-    for keywords in ({"reach": 50.0}, {"reach": 0.0}, {"width": 0.0}, {"tolerance": -1.0}):
+def test_gauss_rule_arguments() -> None:
+    bad: list[dict[str, Any]] = [
+        {"reach": 50.0},
+        {"reach": 0.0},
+        {"width": 0.0},
+        {"tolerance": -1.0},
+    ]
+    for keywords in bad:
         with pytest.raises(InvalidProblem, match=next(iter(keywords))):
             gauss_rule(**keywords)
 
 
-def test_more_breakpoints():
+def test_more_breakpoints() -> None:
     """E 1(z > 0.123) = Φ(−0.123) needs the split, and a smooth rule has none there."""
 
-    def above(z):
+    def above(z: np.ndarray) -> np.ndarray:
         return z > 0.123
 
     split, plain = gauss_rule(breakpoints=[0.123]), gauss_rule()
@@ -189,18 +200,18 @@ def test_more_breakpoints():
         ("1e-200*x", "underflow"),
     ],
 )
-def test_refused(text, reason):
+def test_refused(text: str, reason: str) -> None:
     with pytest.raises(InvalidProblem, match=reason) as caught:
         check_function(as_function(text), "teacher.link")
     assert caught.value.field == "teacher.link"
 
 
-def test_complex_values_are_refused():
+def test_complex_values_are_refused() -> None:
     class Complex:
-        def __call__(self, x):
+        def __call__(self, x: Any) -> Any:
             return x + 1j
 
-        def breakpoints(self, lower, upper):
+        def breakpoints(self, lower: float, upper: float) -> np.ndarray:
             return np.array([])
 
     with pytest.raises(InvalidProblem, match="real values"):
@@ -208,22 +219,22 @@ def test_complex_values_are_refused():
 
 
 @pytest.mark.parametrize("text", [*FUNCTIONS, "exp(x**2/5)", "sin(x)/x", "identity", "log(abs(x))"])
-def test_accepted(text):
+def test_accepted(text: str) -> None:
     check_function(as_function(text), "activation")
 
 
-def test_constants_have_moments():
+def test_constants_have_moments() -> None:
     one = moments(as_function("identity").derivative)
     assert (one.mean, one.second_moment, one.residual_variance) == pytest.approx((1, 1, 0))
 
 
-def test_users_own_function():
+def test_users_own_function() -> None:
     own = Function(lambda x: np.where(x > 0.4, x, 0.0), name="own", kinks=[], jumps=[0.4])
     exact = special.ndtr(-0.4) + 0.4 * np.exp(-0.08) / np.sqrt(2 * np.pi)
     assert moments(own).second_moment == pytest.approx(exact, rel=1e-13)
 
 
-def test_a_mean_does_not_depend_on_its_batch():
+def test_a_mean_does_not_depend_on_its_batch() -> None:
     rule = gauss_rule()
     table = np.random.default_rng(3).standard_normal((rule.nodes.size, 37)).T
     np.testing.assert_array_equal(rule.mean(table), [rule.mean(row) for row in table])

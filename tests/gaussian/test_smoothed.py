@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.integrate import quad_vec
@@ -16,11 +19,11 @@ MEANS = np.array([0.0, 0.5, -0.5, 1.0, -2.7, 4.0, 6.3, -9.1])
 STDS = np.array([1e-9, 1e-3, 0.05, 0.3, 0.999, 1.0, 1.01, 1.9, 2.0, 5.3])
 
 
-def pdf(x):
+def pdf(x: Any) -> Any:
     return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
 
 
-def check(function, mean, std, exact, tolerance=1e-12):
+def check(function: Any, mean: Any, std: Any, exact: Any, tolerance: float = 1e-12) -> None:
     """Five moments against the exact first four, relative to the local norm or ‖f‖."""
     found = smoothed(function, mean, std)
     size = np.maximum(np.sqrt(exact[3]), moments(function).norm)
@@ -33,13 +36,18 @@ def check(function, mean, std, exact, tolerance=1e-12):
 
 
 @pytest.mark.parametrize("text", ["relu(x)", "relu(x-0.5)", "abs(x)", "sign(x)", "step(x-0.5)"])
-def test_closed_forms_of_kinks_and_jumps(text):
+def test_closed_forms_of_kinks_and_jumps(text: str) -> None:
     m, s = MEANS[:, None], STDS
     shift = 0.5 if "0.5" in text else 0.0
     a = (m - shift) / s
     step = (ndtr(a), pdf(a), -a * pdf(a) / 2, ndtr(a))
-    relu = ((m - shift) * ndtr(a) + s * pdf(a), s * ndtr(a), s * pdf(a) / 2)
-    relu = (*relu, ((m - shift) ** 2 + s**2) * ndtr(a) + (m - shift) * s * pdf(a))
+    relu = (
+        (m - shift) * ndtr(a) + s * pdf(a),
+        s * ndtr(a),
+        s * pdf(a) / 2,
+        ((m - shift) ** 2 + s**2) * ndtr(a) + (m - shift) * s * pdf(a),
+    )
+    exact: tuple[Any, Any, Any, Any]
     if "relu" in text:
         exact = relu
     elif "step" in text:
@@ -51,7 +59,7 @@ def test_closed_forms_of_kinks_and_jumps(text):
     check(as_function(text), m, s, exact)
 
 
-def test_closed_forms_of_smooth_functions():
+def test_closed_forms_of_smooth_functions() -> None:
     m, s = MEANS[:, None], STDS
     damped, twice = np.exp(-(s**2) / 2), np.exp(-2 * s**2)
     wave = (
@@ -78,7 +86,7 @@ def test_closed_forms_of_smooth_functions():
     check(as_function("exp"), m, s, exponential)
 
 
-FUNCTIONS = {
+FUNCTIONS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "tanh(x)": (np.tanh, []),
     "tanh(20*x)": (lambda x: np.tanh(20 * x), [0.0]),
     "gelu(x)": (lambda x: x * ndtr(x), []),
@@ -94,11 +102,11 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("text", FUNCTIONS)
-def test_against_gauss_kronrod(text):
+def test_against_gauss_kronrod(text: str) -> None:
     function, kinks = FUNCTIONS[text]
     for m, s in [(0.0, 1.0), (0.4, 1.7), (-3.1, 0.2), (2.2, 1.0), (1.0, 3.9)]:
 
-        def integrand(z, m=m, s=s):
+        def integrand(z: float, m: float = m, s: float = s) -> np.ndarray:
             f = function(m + s * z)
             return pdf(z) * np.array([f, z * f, (z**2 - 1) * f / 2, f * f])
 
@@ -110,7 +118,7 @@ def test_against_gauss_kronrod(text):
         check(as_function(text), m, s, exact)
 
 
-def test_names_agree_with_moments():
+def test_names_agree_with_moments() -> None:
     for text in ("tanh(x) + 0.6*x**2", "relu", "sign(x-0.2)"):
         function = as_function(text)
         standard, here = moments(function), smoothed(function, 0.0, 1.0)
@@ -119,7 +127,7 @@ def test_names_agree_with_moments():
             assert float(getattr(here, name)) == pytest.approx(value, rel=1e-12, abs=1e-13)
 
 
-def test_residual_variance_does_not_cancel():
+def test_residual_variance_does_not_cancel() -> None:
     """f = x + 1e-6 sin x: μ₂² is 1e-12 of E f², and still has nine digits."""
     m, s = np.array([0.3, 50.0]), 1.0
     found = smoothed(as_function("x + 1e-6*sin(x)"), m, s).residual_variance
@@ -131,7 +139,7 @@ def test_residual_variance_does_not_cancel():
     assert (line <= 1e-26).all()
 
 
-def test_derivatives_by_parts():
+def test_derivatives_by_parts() -> None:
     """μ₁ = E f', and s² E f''/2 = the quadratic moment."""
     tanh = as_function("tanh")
     found = smoothed(tanh, MEANS[:, None], STDS[3:])
@@ -142,7 +150,7 @@ def test_derivatives_by_parts():
         smoothed(tanh, 0.0, 0.0).slope  # noqa: B018
 
 
-def test_a_point():
+def test_a_point() -> None:
     found = smoothed(as_function("abs(x-0.5)"), [0.5, 2.0, -1.0], [0.0, 0.0, 1e-15])
     np.testing.assert_array_equal(found.mean, [0.0, 1.5, 1.5])
     np.testing.assert_array_equal(found.second_moment, [0.0, 2.25, 2.25])
@@ -151,7 +159,7 @@ def test_a_point():
 
 
 @pytest.mark.parametrize("text", ["tanh", "relu(2*x+1)", "sign(sin(3*x))", "sin(15*x)", "he6"])
-def test_an_entry_does_not_depend_on_its_batch(text):
+def test_an_entry_does_not_depend_on_its_batch(text: str) -> None:
     function = as_function(text)
     rng = np.random.default_rng(5)
     m, s = 3 * rng.standard_normal(97), np.exp(rng.uniform(-4, 1, 97))
@@ -172,7 +180,7 @@ def test_an_entry_does_not_depend_on_its_batch(text):
         np.testing.assert_array_equal(getattr(with_more, name)[:97], value)
 
 
-def test_shapes_broadcast():
+def test_shapes_broadcast() -> None:
     function = as_function("tanh")
     table = smoothed(function, np.linspace(-1, 1, 3), np.array([[1.0], [2.0]]))
     assert all(getattr(table, name).shape == (2, 3) for name in (*LEAVES, "std"))
@@ -180,7 +188,7 @@ def test_shapes_broadcast():
     assert smoothed(function, np.zeros((0, 3)), 1.0).mean.shape == (0, 3)
 
 
-def test_growth_decides_where_it_is_defined():
+def test_growth_decides_where_it_is_defined() -> None:
     grown = as_function("exp(x**2/5)")
     s = 1.05
     found = smoothed(grown, 0.0, s)
@@ -191,7 +199,7 @@ def test_growth_decides_where_it_is_defined():
             smoothed(grown, [0.0, 0.1], std)
 
 
-def test_bad_arguments():
+def test_bad_arguments() -> None:
     tanh = as_function("tanh")
     with pytest.raises(InvalidProblem, match="std"):
         smoothed(tanh, 0.0, -1.0)

@@ -52,13 +52,13 @@ def test_rank_two_deformation_of_a_finite_matrix() -> None:
         )
     assert theory.present.all()
     expected = np.concatenate([theory.value, theory.left, theory.right, [0.0]])
-    measured = np.array(measured)
-    error = measured.std(axis=0, ddof=1) / np.sqrt(seeds)
+    found = np.array(measured)
+    error = found.std(axis=0, ddof=1) / np.sqrt(seeds)
     resolution = 3 * error[:6] / expected[:6]
     assert np.all(resolution[:2] <= 0.02)
     assert np.all(resolution[2:] <= 0.05)
-    assert np.all(np.abs(measured.mean(axis=0) - expected)[:6] <= 3 * error[:6])
-    assert measured[:, 6].mean() < 0.02
+    assert np.all(np.abs(found.mean(axis=0) - expected)[:6] <= 3 * error[:6])
+    assert found[:, 6].mean() < 0.02
 
 
 def test_gram_matrices_may_be_singular_and_batched() -> None:

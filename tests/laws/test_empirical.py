@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -50,7 +52,7 @@ def test_density_has_the_stated_bandwidth_and_mass_one() -> None:
 def test_kolmogorov_smirnov_distance_against_scipy() -> None:
     law = MarchenkoPastur(0.5, "neurons")
     draws = law.sample(300, seed=3)
-    exact = stats.kstest(draws, law.cdf).statistic
+    exact = stats.kstest(draws, cast(Any, law.cdf)).statistic
     assert EmpiricalLaw(draws).ks_distance(law) == pytest.approx(exact, abs=1e-12)
     other = law.sample(200, seed=4) + 0.1
     exact = stats.ks_2samp(draws, other).statistic
@@ -73,7 +75,7 @@ def test_samples_are_the_values() -> None:
 @pytest.mark.parametrize(
     ("values", "weights"), [([], None), ([np.nan], None), ([1.0], [-1.0]), ([1.0, 2.0], [1.0])]
 )
-def test_bad_values_are_refused(values, weights) -> None:
+def test_bad_values_are_refused(values: Any, weights: Any) -> None:
     with pytest.raises(InvalidProblem):
         EmpiricalLaw(values, weights)
     with pytest.raises(InvalidProblem, match="bandwidth"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,7 @@ def test_traces_near_width_one_match_the_closed_form_at_one() -> None:
 
 @pytest.mark.parametrize(("trace", "slope"), [(g1, g1_prime), (g2, g2_prime)])
 @pytest.mark.parametrize("width", [0.2, 1.0, 1.25, 5.0])
-def test_derivatives_by_the_complex_step(trace, slope, width) -> None:
+def test_derivatives_by_the_complex_step(trace: Any, slope: Any, width: Any) -> None:
     s = np.geomspace(1e-3, 1e3, 25)
     step = 1e-30
     np.testing.assert_allclose(slope(s, width), trace(s + 1j * step, width).imag / step, rtol=1e-13)

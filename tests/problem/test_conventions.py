@@ -29,7 +29,7 @@ def problems(draw: st.DrawFn) -> gs.Problem:
         gs.Step(samples=draw(decimals), rate=draw(decimals), exponent=draw(exponents))
         for _ in range(draw(st.integers(0, 2)))
     ]
-    if steps and draw(st.booleans()):
+    if len(steps) > 0 and draw(st.booleans()):
         steps.append(gs.Step(samples=steps[-1].samples, rate=draw(decimals), batch="previous"))
     readout = gs.Ridge(samples=draw(decimals), penalty=draw(decimals))
     return gs.Problem(

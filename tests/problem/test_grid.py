@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,11 @@ PROBLEM = gs.Problem(
     steps=[gs.Step(samples=2.0, rate=3.0), gs.Step(samples=2.0, rate=1.0, batch="previous")],
     readout=gs.Ridge(samples=3.0, penalty=0.1),
 )
-AXES = {"readout.samples": [0.5, 1, 2], "activation": ["tanh", "erf"], "steps.1.rate": (0, 7)}
+AXES: dict[str, Any] = {
+    "readout.samples": [0.5, 1, 2],
+    "activation": ["tanh", "erf"],
+    "steps.1.rate": (0, 7),
+}
 GRID = gs.Grid(PROBLEM, AXES)
 
 
@@ -34,7 +39,7 @@ def test_cells_are_the_problem_with_the_values_of_the_cell() -> None:
     cells = GRID.problems()
     assert cells.shape == GRID.shape
     for (i, j, k), cell in np.ndenumerate(cells):
-        values = {path: AXES[path][n] for path, n in zip(AXES, (i, j, k), strict=True)}  # type: ignore[index]
+        values = {path: AXES[path][n] for path, n in zip(AXES, (i, j, k), strict=True)}
         assert cell == PROBLEM.replace(values)
         assert GRID[i, j, k] == cell
     assert list(GRID) == list(cells.flat)
@@ -187,7 +192,7 @@ def test_equality_and_hashes_are_by_cells() -> None:
 def test_replace_moves_the_base_and_keeps_the_axes() -> None:
     moved = GRID.replace({"width": 2.0})
     assert moved.dims == GRID.dims
-    assert moved[0, 0, 0] == GRID[0, 0, 0].replace({"width": 2.0})  # type: ignore[arg-type,union-attr]
+    assert moved[0, 0, 0] == GRID[0, 0, 0].replace({"width": 2.0})
     with pytest.raises(InvalidProblem, match="axes of the grid"):
         GRID.replace({"activation": "relu"})
     with pytest.raises(InvalidProblem, match="is given too"):

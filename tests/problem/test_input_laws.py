@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -105,7 +107,7 @@ def _at(law: Inputs, d: int) -> object:
         (lambda: _at(gs.Covariance((1, 2), (0.01, 0.99)), 20), "inputs.weights", "no direction"),
     ],
 )
-def test_what_is_refused(make, field: str, word: str) -> None:  # type: ignore[no-untyped-def]
+def test_what_is_refused(make: Callable[[], object], field: str, word: str) -> None:
     with pytest.raises(InvalidProblem, match=word) as caught:
         make()
     assert caught.value.field == field
@@ -159,6 +161,7 @@ def test_shares_of_a_teacher_direction() -> None:
     inputs = rng.standard_normal((8000, 60)) * np.sqrt(np.repeat([0.5, 1.5], 30))
     beta = np.concatenate([np.full(30, 1.0), np.full(30, 2.0)])
     law = gs.Covariance.from_data(inputs, beta, tolerance=0.2)
+    assert law.teacher is not None
     np.testing.assert_allclose(law.teacher, (0.2, 0.8), atol=0.02)
 
 

@@ -1,17 +1,22 @@
 """Learning rates of PyTorch: the same update as autograd, and back again."""
 
 import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import giantsteps as gs
 from giantsteps.problem import Step
 
-torch = pytest.importorskip("torch")
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = pytest.importorskip("torch")
 
 N, D, SAMPLES = 96, 40, 60
 #: Name → (scale of the stored first layer, of the second, inner and outer multiplier).
-NETWORKS = {
+NETWORKS: dict[str, tuple[Any, Any, float, float]] = {
     "pytorch": (None, None, 1.0, 1.0),
     "standard": (D**-0.5, N**-0.5, 1.0, 1.0),
     "he": ((2 / D) ** 0.5, (2 / N) ** 0.5, 1.0, 1.0),
@@ -19,7 +24,7 @@ NETWORKS = {
     "mean-field": (D**-0.5, 1.0, 1.0, 1 / N),
     "mup": (D**-0.5, 1 / N, 1.0, 1.0),
 }
-LOSSES = {
+LOSSES: dict[str, Callable[..., torch.Tensor]] = {
     "mse": torch.nn.MSELoss(),
     "half-mse": lambda f, y: 0.5 * torch.nn.functional.mse_loss(f, y),
     "logistic": torch.nn.SoftMarginLoss(),
@@ -29,15 +34,17 @@ LOSSES = {
 
 
 class Scaled(torch.nn.Module):
-    def __init__(self, factor):
+    def __init__(self, factor: float) -> None:
         super().__init__()
         self.factor = factor
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.factor * x
 
 
-def network(parametrization, base=1.0):
+def network(
+    parametrization: str, base: float = 1.0
+) -> tuple[torch.nn.Sequential, torch.nn.Linear, torch.nn.Linear]:
     """A real network, its first and last layer, and the standard deviation of the last one."""
     first_scale, last_scale, inner, outer = NETWORKS[parametrization]
     torch.manual_seed(3)
@@ -50,25 +57,27 @@ def network(parametrization, base=1.0):
     return model, first, last
 
 
-def batch():
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
     torch.manual_seed(4)
     X = torch.randn(SAMPLES, D, dtype=torch.float64)
     return X, torch.sign(X[:, :1] + 0.3 * torch.randn(SAMPLES, 1, dtype=torch.float64))
 
 
-def update(model, layer, optimizer, loss):
+def update(
+    model: torch.nn.Module, layer: torch.nn.Linear, optimizer: torch.optim.Optimizer, loss: str
+) -> torch.Tensor:
     """What one step of the optimiser adds to the weights of a layer, as (d, N)."""
     X, y = batch()
     before = layer.weight.detach().clone()
     optimizer.zero_grad()
-    LOSSES[loss](model(X), y).backward()
+    LOSSES[loss](model(X), y).backward()  # type: ignore[no-untyped-call]
     optimizer.step()
     return (layer.weight.detach() - before).T
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("parametrization", NETWORKS)
-def test_a_step_of_sgd_is_the_step_of_the_library(parametrization, loss):
+def test_a_step_of_sgd_is_the_step_of_the_library(parametrization: str, loss: str) -> None:
     model, first, last = network(parametrization)
     lr = 0.03
     rate = gs.rate_of_learning_rate(lr, neurons=N, d=D, parametrization=parametrization, loss=loss)
@@ -87,7 +96,7 @@ def test_a_step_of_sgd_is_the_step_of_the_library(parametrization, loss):
 
 
 @pytest.mark.parametrize("parametrization", NETWORKS)
-def test_the_first_step_of_adam_is_a_sign_step(parametrization):
+def test_the_first_step_of_adam_is_a_sign_step(parametrization: str) -> None:
     model, first, _ = network(parametrization)
     rate = gs.rate_of_learning_rate(
         0.01, neurons=N, d=D, parametrization=parametrization, optimizer="adam"
@@ -101,7 +110,7 @@ def test_the_first_step_of_adam_is_a_sign_step(parametrization):
     assert float(torch.linalg.norm(moved)) == pytest.approx(rate.eta, rel=1e-6)
 
 
-def test_weights_and_outputs_have_the_sizes_of_the_table():
+def test_weights_and_outputs_have_the_sizes_of_the_table() -> None:
     for name, (_, _, inner, _) in NETWORKS.items():
         rate = gs.rate_of_learning_rate(1e-3, neurons=N, d=D, parametrization=name)
         _, first, last = network(name)
@@ -112,7 +121,7 @@ def test_weights_and_outputs_have_the_sizes_of_the_table():
         assert rate.init_output == ("scaled" if name in ("mean-field", "mup") else "unscaled")
 
 
-def test_a_base_width_of_mup():
+def test_a_base_width_of_mup() -> None:
     """The same lr moves the same at every width, and the base width is the standard network."""
     at_base = gs.rate_of_learning_rate(0.1, neurons=64, d=D, parametrization="mup", base_width=64)
     standard = gs.rate_of_learning_rate(0.1, neurons=64, d=D, parametrization="standard")
@@ -124,14 +133,19 @@ def test_a_base_width_of_mup():
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("parametrization", NETWORKS)
-def test_there_and_back(parametrization, optimizer):
-    options = {"neurons": N, "d": D, "parametrization": parametrization, "optimizer": optimizer}
+def test_there_and_back(parametrization: str, optimizer: str) -> None:
+    options: dict[str, Any] = {
+        "neurons": N,
+        "d": D,
+        "parametrization": parametrization,
+        "optimizer": optimizer,
+    }
     found = gs.rate_of_learning_rate(0.02, **options)
     back = gs.learning_rate_of_rate(found.rate, found.exponent, **options)
     assert back == pytest.approx(0.02, rel=1e-12)
 
 
-def test_weight_decay_shrinks_as_in_pytorch():
+def test_weight_decay_shrinks_as_in_pytorch() -> None:
     model, first, _ = network("standard")
     rate = gs.rate_of_learning_rate(
         0.1, neurons=N, d=D, parametrization="standard", weight_decay=0.5
@@ -159,8 +173,8 @@ def test_weight_decay_shrinks_as_in_pytorch():
         ({"weight_decay": 1e3}, "learning rate times weight decay must be below one"),
     ],
 )
-def test_mistakes(changes, needle):
-    given = {"lr": 0.1, "neurons": N, "d": D} | changes
+def test_mistakes(changes: dict[str, Any], needle: str) -> None:
+    given: dict[str, Any] = {"lr": 0.1, "neurons": N, "d": D} | changes
     with pytest.raises(gs.InvalidProblem, match="must be") as caught:
         gs.rate_of_learning_rate(given.pop("lr"), **given)
     assert needle in str(caught.value)

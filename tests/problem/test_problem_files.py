@@ -69,7 +69,7 @@ def problems(draw: st.DrawFn) -> gs.Problem:
         gs.Step(samples=draw(positive), rate=draw(natural), exponent=draw(st.floats(0, 0.5)))
         for _ in range(draw(st.integers(0, 3)))
     ]
-    if steps and draw(st.booleans()):
+    if len(steps) > 0 and draw(st.booleans()):
         steps.append(gs.Step(samples=steps[-1].samples, rate=draw(natural), batch="previous"))
     return gs.Problem(
         activation=draw(functions),
@@ -77,9 +77,7 @@ def problems(draw: st.DrawFn) -> gs.Problem:
         width=draw(positive),
         noise_variance=draw(natural),
         steps=steps,
-        readout=draw(
-            st.none() | st.builds(gs.Ridge, samples=positive, penalty=natural)  # type: ignore[arg-type]
-        ),
+        readout=draw(st.none() | st.builds(gs.Ridge, samples=positive, penalty=natural)),
         init=gs.Init(
             weights=draw(st.sampled_from(["gaussian", "sphere"])), second_layer=draw(laws)
         ),
@@ -156,7 +154,7 @@ def test_spelling_of_an_expression_does_not_matter() -> None:
 
 
 def test_numbers_of_any_kind_hash_alike() -> None:
-    integers = gs.Problem(activation="tanh", teacher="sin", width=2, noise_variance=np.int64(1))
+    integers = gs.Problem(activation="tanh", teacher="sin", width=2, noise_variance=np.int64(1))  # type: ignore[arg-type]
     floats = gs.Problem(activation="tanh", teacher="sin", width=np.float64(2), noise_variance=1.0)
     assert integers.content_hash == floats.content_hash
     text = 'activation = "tanh"\nteacher = "sin"\nwidth = 2\nnoise_variance = 1\n'

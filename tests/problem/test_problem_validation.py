@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,8 +30,8 @@ NO_NUMBER = [
 NOT_POSITIVE = [0, -1.0, 0.0, -0.0, np.float64(-2), *NO_NUMBER]
 NEGATIVE = [-1e-300, -1, *NO_NUMBER]
 
-STEP = {"samples": 2.0, "rate": 1.0}
-BASE = {
+STEP: dict[str, Any] = {"samples": 2.0, "rate": 1.0}
+BASE: dict[str, Any] = {
     "activation": "tanh",
     "teacher": "sin",
     "width": 1.5,
@@ -232,14 +234,14 @@ def test_a_question_that_needs_a_readout_says_so() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: gs.Problem(activaton="tanh", teacher="sin", width=1), 'did you mean "activation"'),
-        (lambda: gs.Problem("tanh", "sin", 1.0), "given by name: activation=..., teacher=..."),
-        (lambda: gs.Step(samples=2, lr=0.1), 'did you mean "rate"'),
-        (lambda: gs.Step(2, 3), "arguments of Step = (2, 3)"),
-        (lambda: gs.Ridge(samples=2, alpha=0.1), 'did you mean "penalty"'),
-        (lambda: gs.PowerLaw(exponant=1.0), 'did you mean "exponent"'),
+        (lambda: gs.Problem(activaton="tanh", teacher="sin", width=1), 'did you mean "activation"'),  # type: ignore[call-arg]
+        (lambda: gs.Problem("tanh", "sin", 1.0), "given by name: activation=..., teacher=..."),  # type: ignore[call-arg]
+        (lambda: gs.Step(samples=2, lr=0.1), 'did you mean "rate"'),  # type: ignore[call-arg]
+        (lambda: gs.Step(2, 3), "arguments of Step = (2, 3)"),  # type: ignore[call-arg]
+        (lambda: gs.Ridge(samples=2, alpha=0.1), 'did you mean "penalty"'),  # type: ignore[call-arg]
+        (lambda: gs.PowerLaw(exponant=1.0), 'did you mean "exponent"'),  # type: ignore[call-arg]
     ],
 )
-def test_names_that_are_no_fields(make, message):
+def test_names_that_are_no_fields(make: Callable[[], object], message: str) -> None:
     with pytest.raises(gs.errors.InvalidProblem, match=re.escape(message)):
         make()

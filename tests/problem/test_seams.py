@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
@@ -85,7 +87,9 @@ def test_the_residual_is_minus_the_derivative_of_the_loss(loss: str) -> None:
     step = gs.Step(samples=1, rate=1, loss=loss)
     rng = np.random.default_rng(0)
     for f, y in rng.standard_normal((50, 2)) * 2:
-        slope = approx_fprime(np.array([f]), lambda v, y=y: LOSSES[loss](v[0], y), 1e-7)[0]
+        slope = approx_fprime(
+            np.array([f]), partial(lambda v, y: LOSSES[loss](v[0], y), y=y), 1e-7
+        )[0]
         found = step.residual(np.array([f]), np.array([y]))[0]
         assert found == pytest.approx(-slope, abs=2e-6)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +54,9 @@ def test_hashes_where_one_field_moves_another(problem: gs.Problem) -> None:
     steps = [gs.Step(samples=2.0, rate=1.0), gs.Step(samples=2.0, rate=1.0, batch="previous")]
     grid = gs.Grid(problem.replace({"steps": steps}), {"steps.0.samples": [1.0, 3.0]})
     hashes = problem_hashes(grid, {})
-    assert grid[1].steps[1].samples == 3.0
+    cell = grid[1]
+    assert isinstance(cell, gs.Problem)
+    assert cell.steps[1].samples == 3.0
     assert list(hashes) == [cell.content_hash for cell in grid]
 
 
@@ -87,18 +91,22 @@ def test_an_added_value_adds_only_its_cells(old: str, new: str, added: int) -> N
         {"questions": {"risk": {"degrees": 2}}},
     ],
 )
-def test_whatever_changes_a_result_changes_addresses(make, changes: dict) -> None:
+def test_whatever_changes_a_result_changes_addresses(
+    make: Callable[..., gs.Sweep], changes: dict[str, Any]
+) -> None:
     simulated = make(sources=["simulation"]).addresses
     assert not simulated & make(sources=["simulation"], **changes).addresses
 
 
-def test_where_it_is_computed_changes_no_address(make) -> None:
+def test_where_it_is_computed_changes_no_address(make: Callable[..., gs.Sweep]) -> None:
     here = make()
     there = make(options={"test_samples": 50, "device": "torch", "memory": "2GB"}, share=False)
     assert here.addresses == there.addresses
 
 
-def test_the_version_of_a_question_is_in_its_addresses(make, monkeypatch) -> None:
+def test_the_version_of_a_question_is_in_its_addresses(
+    make: Callable[..., gs.Sweep], monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = {source: make(sources=[source]).addresses for source in ("limit", "simulation")}
     raised = dict(QUESTIONS) | {"risk": replace(QUESTIONS["risk"], simulation_version=999)}
     monkeypatch.setattr("giantsteps.sweeps._sweep.QUESTIONS", raised)
@@ -106,7 +114,9 @@ def test_the_version_of_a_question_is_in_its_addresses(make, monkeypatch) -> Non
     assert not make(sources=["simulation"]).addresses & before["simulation"]
 
 
-def test_problems_that_a_question_does_not_tell_apart_are_one_cell(make) -> None:
+def test_problems_that_a_question_does_not_tell_apart_are_one_cell(
+    make: Callable[..., gs.Sweep],
+) -> None:
     vary = {"readout.samples": [1.0, 2.0], "readout.penalty": [0.1, 1.0], "steps.0.rate": [1, 2]}
     one = {"vary": vary, "seeds": 1, "sources": ["simulation"], "initial": False}
     counts = {q: len(make(questions=q, **one).addresses) for q in ("weights", "kernel", "risk")}
@@ -137,7 +147,7 @@ def test_blocks_of_a_product_is_the_product() -> None:
     assert list(blocks(mask, 100)) == [((0, 2, 5), (1, 4))]
 
 
-def test_a_plan_has_every_cell_once_and_knows_what_is_done(make) -> None:
+def test_a_plan_has_every_cell_once_and_knows_what_is_done(make: Callable[..., gs.Sweep]) -> None:
     sweep = make(questions=["risk", "weights", "gradient"], d=[12, 20])
     planned = [address for job in plan(sweep.cells, ()) for address in job.addresses]
     assert len(planned) == len(set(planned))
@@ -147,7 +157,7 @@ def test_a_plan_has_every_cell_once_and_knows_what_is_done(make) -> None:
     assert sorted(rest) == sorted(sweep.addresses - known)
 
 
-def test_rows_of_a_job_belong_to_its_problems(make) -> None:
+def test_rows_of_a_job_belong_to_its_problems(make: Callable[..., gs.Sweep]) -> None:
     sweep = make(questions=["risk", "weights"])
     for job in plan(sweep.cells, ()):
         rows = job.rows()
@@ -163,7 +173,7 @@ def test_rows_of_a_job_belong_to_its_problems(make) -> None:
             assert gs.Problem.from_json(row.content).content_hash == row.problem
 
 
-def test_halves_of_a_job_have_its_cells(make) -> None:
+def test_halves_of_a_job_have_its_cells(make: Callable[..., gs.Sweep]) -> None:
     def leaves(job: Job) -> list[Job]:
         halves = job.halves()
         return [leaf for half in halves for leaf in leaves(half)] if halves else [job]
@@ -175,7 +185,7 @@ def test_halves_of_a_job_have_its_cells(make) -> None:
         assert sorted(leaf.addresses[0] for leaf in found) == sorted(job.addresses)
 
 
-def test_readouts_and_seeds_are_together_only_if_asked(make) -> None:
+def test_readouts_and_seeds_are_together_only_if_asked(make: Callable[..., gs.Sweep]) -> None:
     vary = {"steps.0.rate": [0.5, 1.0], "readout.samples": [1.0, 2.0], "readout.penalty": [0.1, 1]}
     only = {"vary": vary, "sources": ["simulation"], "initial": False, "seeds": 20}
     sizes = [len(job.seeds) for job in plan(make(**only).cells, ())]
@@ -186,7 +196,7 @@ def test_readouts_and_seeds_are_together_only_if_asked(make) -> None:
     assert set(large) == {1}
 
 
-def test_what_is_together_depends_on_no_earlier_run(make) -> None:
+def test_what_is_together_depends_on_no_earlier_run(make: Callable[..., gs.Sweep]) -> None:
     """A chunk that was done is left out as a whole, so the others have the same members."""
     cells = make(sources=["simulation"], initial=False, seeds=40).cells
     jobs = plan(cells, ())
@@ -194,7 +204,7 @@ def test_what_is_together_depends_on_no_earlier_run(make) -> None:
     assert [job.addresses for job in plan(cells, done)] == [job.addresses for job in jobs[1::2]]
 
 
-def test_networks_before_their_steps_come_with_those_after(make) -> None:
+def test_networks_before_their_steps_come_with_those_after(make: Callable[..., gs.Sweep]) -> None:
     cells = make(sources=["simulation"], seeds=2).cells
     jobs = plan(cells, ())
     assert [job.initial for job in jobs] == [True, False]  # two rates start alike

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -40,7 +41,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]):
+def call(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """``call(*arguments)``: exit code, standard output and error of ``giantsteps sweep``."""
 
     def run(*arguments: object) -> tuple[int, str, str]:
@@ -52,7 +53,7 @@ def call(capsys: pytest.CaptureFixture[str]):
     return run
 
 
-def test_from_a_file_to_a_figure(file: Path, call) -> None:
+def test_from_a_file_to_a_figure(file: Path, call: Callable[..., tuple[int, str, str]]) -> None:
     code, out, _ = call("run", file, "--dry-run")
     assert (code, out.split(",")[0]) == (0, "14 of 14 cells to run")
     assert not file.with_suffix(".sqlite").exists()
@@ -74,7 +75,7 @@ def test_from_a_file_to_a_figure(file: Path, call) -> None:
     assert file.with_suffix(".png").exists()
 
 
-def test_the_store_alone_is_enough(file: Path, call) -> None:
+def test_the_store_alone_is_enough(file: Path, call: Callable[..., tuple[int, str, str]]) -> None:
     call("run", file, "--serial")
     store = file.with_suffix(".sqlite")
     file.unlink()
@@ -84,14 +85,16 @@ def test_the_store_alone_is_enough(file: Path, call) -> None:
     assert call("export", store, "-o", file.with_name("o.csv"))[0] == 0
 
 
-def test_another_store(file: Path, call) -> None:
+def test_another_store(file: Path, call: Callable[..., tuple[int, str, str]]) -> None:
     other = file.with_name("other.sqlite")
     assert call("run", file, "--serial", "--store", other)[0] == 0
     assert other.exists()
     assert not file.with_suffix(".sqlite").exists()
 
 
-def test_failures_are_shown_and_retried(file: Path, call) -> None:
+def test_failures_are_shown_and_retried(
+    file: Path, call: Callable[..., tuple[int, str, str]]
+) -> None:
     file.write_text(TOML.replace('"tanh"', '"relu"') + "\n")
     lines = f'sources = ["limit", "simulation"]\n{file.read_text()}'
     file.write_text(lines)
@@ -122,7 +125,9 @@ def test_failures_are_shown_and_retried(file: Path, call) -> None:
         (["plot", "{file}", "--at", "d"], "PATH=VALUE"),
     ],
 )
-def test_mistakes_are_one_line(file: Path, call, arguments: list[str], message: str) -> None:
+def test_mistakes_are_one_line(
+    file: Path, call: Callable[..., tuple[int, str, str]], arguments: list[str], message: str
+) -> None:
     broken, wrong = file.with_name("broken.toml"), file.with_name("wrong.toml")
     broken.write_text("d = = 3")
     wrong.write_text(TOML.replace("seeds", "seed"))
@@ -133,7 +138,7 @@ def test_mistakes_are_one_line(file: Path, call, arguments: list[str], message: 
     assert err.count("\n") == 1
 
 
-def test_a_damaged_store_is_one_line(file: Path, call) -> None:
+def test_a_damaged_store_is_one_line(file: Path, call: Callable[..., tuple[int, str, str]]) -> None:
     store = file.with_suffix(".sqlite")
     store.write_bytes(b"SQLite format 3\0" + bytes(200))
     code, _, err = call("run", file, "--serial")

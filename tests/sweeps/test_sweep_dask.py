@@ -8,10 +8,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import giantsteps as gs
 from giantsteps import cli
 from giantsteps.campaign import DaskWorkers, TimeLimit, _dask, _run, dask_workers, slurm_script
 from giantsteps.errors import GiantstepsError
@@ -37,7 +40,9 @@ def calm() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def test_a_cluster_of_processes_loses_one(make, bits, monkeypatch) -> None:
+def test_a_cluster_of_processes_loses_one(
+    make: Callable[..., gs.Sweep], bits: Callable[[Path], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_run, "SAVE", 0.02)  # hear of the first cells at once
     fields = {"questions": ["risk", "weights"], "seeds": 20}
     serial = make(store="serial.sqlite", **fields)
@@ -46,7 +51,7 @@ def test_a_cluster_of_processes_loses_one(make, bits, monkeypatch) -> None:
     with dask_workers("local", workers=2) as workers:
         victims = list(workers._client.run(os.getpid).values())
         assert len(set(victims)) == 2
-        killed = []
+        killed: list[int] = []
 
         def kill_one(done: int, failed: int, total: int) -> None:
             if done and not killed:
@@ -65,7 +70,7 @@ def test_a_cluster_of_processes_loses_one(make, bits, monkeypatch) -> None:
     assert bits(sweep.store) == bits(serial.store)
 
 
-def test_slurm_script(capsys: pytest.CaptureFixture[str], make) -> None:
+def test_slurm_script(capsys: pytest.CaptureFixture[str], make: Callable[..., gs.Sweep]) -> None:
     job = {"cores": 4, "memory": "8GB", "walltime": "02:00:00", "queue": "short"}
     script = slurm_script(job)
     for line in ("#SBATCH -p short", "#SBATCH --cpus-per-task=4", "#SBATCH -t 02:00:00"):
@@ -97,7 +102,7 @@ def test_bad_addresses_and_jobs() -> None:
 
 def test_a_call_that_takes_too_long_ends_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = threading.Event()
-    monkeypatch.setattr(_dask.os, "_exit", lambda code: ended.set())
+    monkeypatch.setattr(os, "_exit", lambda code: ended.set())
     monkeypatch.setattr(_dask, "_FAREWELL", 0.01)
     with pytest.raises(TimeLimit, match=r"after 0\.1 s"):
         _dask._within(0.1, time.sleep, 1.0)
@@ -115,11 +120,13 @@ def _raise(error: Exception) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
-def test_a_lost_scheduler_ends_the_run_with_one_line(make, tmp_path) -> None:
+def test_a_lost_scheduler_ends_the_run_with_one_line(
+    make: Callable[..., gs.Sweep], tmp_path: Path
+) -> None:
     file = tmp_path / "s.toml"
     file.write_text(make(seeds=400, d=100).to_toml())
     address = "tcp://127.0.0.1:8797"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     python = [sys.executable, "-m"]
     scheduler = subprocess.Popen(
         [*python, "distributed.cli.dask_scheduler", "--port", "8797", "--no-dashboard"], **quiet

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,7 @@ SOURCES = ["limit", "finite width", "simulation"]
 
 
 @pytest.fixture
-def done(make) -> gs.Sweep:
+def done(make: Callable[..., gs.Sweep]) -> gs.Sweep:
     vary = {"readout.samples": [1.0, 2.0], "steps.0.rate": [0.5, 3.0]}
     both = ["risk", "weights"]
     sweep = make(vary=vary, questions=both, sources=SOURCES, d=[12, 20], seeds=[3, 1, 8, 5])
@@ -66,7 +68,7 @@ def test_statistics_over_the_seeds(done: gs.Sweep) -> None:
     np.testing.assert_array_equal(np.isfinite(data["weights.value.t"].values), predicted)
 
 
-def test_cells_that_are_not_done_are_left_out(make) -> None:
+def test_cells_that_are_not_done_are_left_out(make: Callable[..., gs.Sweep]) -> None:
     make(seeds=1).run(executor="serial")
     sweep = make(seeds=3)
     with Store(sweep.store, write=True) as store:
@@ -80,7 +82,7 @@ def test_cells_that_are_not_done_are_left_out(make) -> None:
     assert np.isnan(data["risk.test.t"]).all()
 
 
-def test_against_the_limit_where_theory_was_not_asked_at_d(make) -> None:
+def test_against_the_limit_where_theory_was_not_asked_at_d(make: Callable[..., gs.Sweep]) -> None:
     sweep = make(sources=["limit", "simulation"])
     sweep.run(executor="serial")
     data = sweep.to_xarray()
@@ -91,7 +93,7 @@ def test_against_the_limit_where_theory_was_not_asked_at_d(make) -> None:
 def test_tidy_tables(done: gs.Sweep) -> None:
     frame, summary, data = done.to_frame(), done.summary(), done.to_xarray()
     assert len(frame) == 2 * 2 * 2 * 4
-    row = frame[
+    row: Any = frame[
         (frame["readout.samples"] == 2)
         & (frame["steps.0.rate"] == 0.5)
         & (frame["d"] == 20)
@@ -130,7 +132,9 @@ def test_files_read_back(done: gs.Sweep, tmp_path: Path, kind: str) -> None:
             xr.testing.assert_equal(data.load(), done.to_xarray())
             assert data.attrs["references"]
         return
-    read = {"parquet": pd.read_parquet, "csv": pd.read_csv}[kind]
+    readers: dict[str, Callable[..., pd.DataFrame]]
+    readers = {"parquet": pd.read_parquet, "csv": pd.read_csv}
+    read = readers[kind]
     pd.testing.assert_frame_equal(read(file), done.to_frame(), check_exact=True)
     done.export(file, summary=True)
     pd.testing.assert_frame_equal(
@@ -147,7 +151,7 @@ def test_unknown_kinds_of_files_are_refused(done: gs.Sweep, tmp_path: Path) -> N
 
 def test_spectra_of_several_sizes(done: gs.Sweep, tmp_path: Path) -> None:
     data = done.to_xarray(spectra=True)
-    bulk = data["weights.bulk"]
+    bulk: Any = data["weights.bulk"]
     assert bulk.sizes["order"] == 20
     assert (np.isfinite(bulk).sum("order") == bulk["d"]).all()
     assert "weights.bulk" not in done.to_xarray()
@@ -156,7 +160,7 @@ def test_spectra_of_several_sizes(done: gs.Sweep, tmp_path: Path) -> None:
         xr.testing.assert_equal(file["weights.bulk"], bulk)
 
 
-def test_theory_alone(make) -> None:
+def test_theory_alone(make: Callable[..., gs.Sweep]) -> None:
     sweep = make(sources=["limit"], questions=["risk", "bounds"])
     assert sweep.run(executor="serial").complete
     data = sweep.to_xarray()
@@ -166,7 +170,7 @@ def test_theory_alone(make) -> None:
     assert len(frame) == 4 * frame["quantity"].nunique()
 
 
-def test_points_of_an_axis_are_its_coordinates(make) -> None:
+def test_points_of_an_axis_are_its_coordinates(make: Callable[..., gs.Sweep]) -> None:
     sweep = make(questions={"learned_function": {"along": "teacher"}}, sources=["simulation"])
     assert sweep.run(executor="serial").complete
     data = sweep.to_xarray()
@@ -174,7 +178,7 @@ def test_points_of_an_axis_are_its_coordinates(make) -> None:
     np.testing.assert_array_equal(data["x"], np.linspace(-3, 3, 61))
 
 
-def test_an_axis_of_names(make) -> None:
+def test_an_axis_of_names(make: Callable[..., gs.Sweep]) -> None:
     sweep = make(vary={"activation": ["tanh", "erf"]})
     sweep.run(executor="serial")
     data = sweep.to_xarray()

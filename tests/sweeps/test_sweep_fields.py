@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def test_defaults_and_normal_forms() -> None:
     assert plain.questions == {"risk": {}}
 
 
-def test_round_trip_through_toml(make) -> None:
+def test_round_trip_through_toml(make: Callable[..., gs.Sweep]) -> None:
     sweep = make(
         vary={"readout.samples": [0.1, 1 / 3], "activation": ["tanh", "erf(x)"]},
         questions={"risk": {"degrees": 2}, "weights": {"top": 1}},
@@ -87,7 +88,7 @@ def test_the_store_of_a_file_is_beside_it(tmp_path: Path) -> None:
         gs.Sweep.from_toml(text.replace('store = "s.sqlite"\n', ""))
 
 
-def test_a_store_knows_its_last_sweep(make) -> None:
+def test_a_store_knows_its_last_sweep(make: Callable[..., gs.Sweep]) -> None:
     make(seeds=1).run(executor="serial")
     last = make(seeds=2)
     last.run(executor="serial")

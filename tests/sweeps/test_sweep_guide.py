@@ -29,7 +29,9 @@ def test_the_file_and_the_code_are_the_same_sweep() -> None:
     assert gs.Sweep.from_toml(file, store="curves.sqlite").addresses == sweep.addresses
 
 
-def test_the_commands_run(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_the_commands_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     (file,), (commands, _) = blocks("toml"), blocks("console")
     small = file.replace("[250, 500]", "[12, 16]").replace("seeds = 20", "seeds = 2")

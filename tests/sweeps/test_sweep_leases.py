@@ -6,24 +6,25 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+import giantsteps as gs
 from giantsteps.campaign import Store, _leases
-from giantsteps.campaign._jobs import plan
+from giantsteps.campaign._jobs import Job, plan
 from giantsteps.campaign._leases import Runner, at_work, is_gone, process_mark
 from giantsteps.errors import StoreError
 
 
 @pytest.fixture
-def store(make) -> Iterator[Store]:
+def store(make: Callable[..., gs.Sweep]) -> Iterator[Store]:
     with Store(make().store, write=True) as store:
         yield store
 
 
 @pytest.fixture
-def jobs(make):
+def jobs(make: Callable[..., gs.Sweep]) -> list[Job]:
     return plan(make().cells, ())
 
 
@@ -34,7 +35,7 @@ def ended_process() -> str:
     return done.stdout.strip()
 
 
-def test_runners_of_one_machine_share_the_work(store: Store, jobs) -> None:
+def test_runners_of_one_machine_share_the_work(store: Store, jobs: list[Job]) -> None:
     with Runner(store) as first, Runner(store) as second:
         assert first.claim(jobs[:3]) == jobs[:3]
         assert second.claim(jobs) == jobs[3:]
@@ -45,7 +46,7 @@ def test_runners_of_one_machine_share_the_work(store: Store, jobs) -> None:
     assert store.runners() == []
 
 
-def test_what_a_dead_runner_claimed_is_free(store: Store, jobs) -> None:
+def test_what_a_dead_runner_claimed_is_free(store: Store, jobs: list[Job]) -> None:
     dead = Runner(store)
     dead.process = ended_process()
     dead._renew(store)
@@ -55,7 +56,9 @@ def test_what_a_dead_runner_claimed_is_free(store: Store, jobs) -> None:
         assert alive.claim(jobs) == jobs
 
 
-def test_a_lease_that_ran_out_is_free(store: Store, jobs, monkeypatch) -> None:
+def test_a_lease_that_ran_out_is_free(
+    store: Store, jobs: list[Job], monkeypatch: pytest.MonkeyPatch
+) -> None:
     stuck = Runner(store)
     stuck._renew(store)
     stuck.claim(jobs)
@@ -68,7 +71,9 @@ def test_a_lease_that_ran_out_is_free(store: Store, jobs, monkeypatch) -> None:
     assert stuck.claim(jobs) == jobs
 
 
-def test_another_machine_is_refused_until_the_lease_ends(store: Store, monkeypatch) -> None:
+def test_another_machine_is_refused_until_the_lease_ends(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     there = Runner(store)
     there.host = "elsewhere"
     there._renew(store)
@@ -81,7 +86,7 @@ def test_another_machine_is_refused_until_the_lease_ends(store: Store, monkeypat
         assert [host for _, host, *_ in store.runners()] != ["elsewhere"]
 
 
-def test_a_run_is_refused_while_another_machine_runs(make) -> None:
+def test_a_run_is_refused_while_another_machine_runs(make: Callable[..., gs.Sweep]) -> None:
     sweep = make()
     with Store(sweep.store, write=True) as store:
         there = Runner(store)
@@ -92,7 +97,9 @@ def test_a_run_is_refused_while_another_machine_runs(make) -> None:
         assert store.status() == {}
 
 
-def test_the_lease_is_renewed_while_the_runner_is_busy(store: Store, monkeypatch) -> None:
+def test_the_lease_is_renewed_while_the_runner_is_busy(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_leases, "RENEWAL", 0.01)
     with Runner(store) as runner:
         ((_, _, _, first),) = store.runners()
@@ -103,7 +110,9 @@ def test_the_lease_is_renewed_while_the_runner_is_busy(store: Store, monkeypatch
         runner.check()
 
 
-def test_a_lease_that_cannot_be_renewed_stops_the_run(store: Store, monkeypatch) -> None:
+def test_a_lease_that_cannot_be_renewed_stops_the_run(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_leases, "RENEWAL", 0.01)
     with Runner(store) as runner:
         there = Runner(store)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,32 +19,43 @@ from giantsteps.campaign import Store, WorkerLost, Workers, WorkersGone, _run, c
 from giantsteps.campaign._work import Task, work
 from giantsteps.campaign._workers import InProcess
 from giantsteps.errors import GiantstepsError, InvalidProblem
+from giantsteps.laws import EmpiricalLaw, Law
 from giantsteps.questions import QUESTIONS as REGISTRY
 
 QUESTIONS = ["risk", "weights", "kernel", "features", "gradient", "learned_function"]
 
 
-def test_cells_hold_what_theory_and_simulation_answer(make) -> None:
+def test_cells_hold_what_theory_and_simulation_answer(make: Callable[..., gs.Sweep]) -> None:
     sweep = make(questions=QUESTIONS, sources=["limit", "finite width", "simulation"], seeds=1)
     status = sweep.run(executor="serial")
     assert status.complete, status.errors
     cell = sweep.grid[1, 0]
+    assert isinstance(cell, gs.Problem)
     direct = simulation.risk(cell, 12, 0, test_samples=50)
     stored = sweep.values("risk", cell, 12, 0)
     np.testing.assert_allclose(stored["test"], direct.test, rtol=1e-12)
+    assert direct.by_degree is not None
     np.testing.assert_allclose(stored["by_degree"], direct.by_degree, rtol=1e-9, atol=1e-14)
     before = sweep.values("risk", cell.untrained(), 12, 0)
+    assert direct.initial is not None
     np.testing.assert_allclose(before["test"], direct.initial.test, rtol=1e-12)
     assert sweep.values("risk", cell, 12)["test"] == theory.risk(cell, d=12).test
-    assert sweep.values("risk", cell)["initial.test"] == theory.risk(cell).initial.test
+    start = theory.risk(cell).initial
+    assert start is not None
+    assert sweep.values("risk", cell)["initial.test"] == start.test
     weights = simulation.weights(cell, 12, 0)
     stored = sweep.values("weights", cell, 12, 0)
+    assert isinstance(weights.bulk, EmpiricalLaw)
     np.testing.assert_allclose(stored["bulk"], weights.bulk.values, rtol=1e-10)
-    np.testing.assert_allclose(stored["value"], [s.value for s in weights.spikes], rtol=1e-10)
-    assert sweep.values("weights", cell)["edge"] == theory.weights(cell).bulk.edge
+    np.testing.assert_allclose(
+        stored["value"], np.array([s.value for s in weights.spikes]), rtol=1e-10
+    )
+    bulk = theory.weights(cell).bulk
+    assert isinstance(bulk, Law)
+    assert sweep.values("weights", cell)["edge"] == bulk.edge
 
 
-def test_theory_is_stored_as_if_asked_alone(make) -> None:
+def test_theory_is_stored_as_if_asked_alone(make: Callable[..., gs.Sweep]) -> None:
     vary = {"steps.0.rate": [0.1, 1.0, 3.0], "readout.samples": [0.5, 2.0], "width": [1.0, 2.0]}
     sources = ["limit", "finite width"]
     sweep = make(vary=vary, questions=["risk", "weights"], sources=sources)
@@ -57,7 +70,9 @@ def test_theory_is_stored_as_if_asked_alone(make) -> None:
                 np.testing.assert_array_equal(stored[name], array)
 
 
-def test_every_executor_gives_the_same_bits(make, bits) -> None:
+def test_every_executor_gives_the_same_bits(
+    make: Callable[..., gs.Sweep], bits: Callable[[Path], Any]
+) -> None:
     fields = {"questions": ["risk", "weights"], "seeds": 4}
     serial = make(store="serial.sqlite", **fields)
     assert serial.run(executor="serial").complete
@@ -69,7 +84,9 @@ def test_every_executor_gives_the_same_bits(make, bits) -> None:
     assert bits(pool.store) == bits(serial.store) == bits(threads.store)
 
 
-def test_cells_that_run_alone_depend_on_their_address_only(make, bits) -> None:
+def test_cells_that_run_alone_depend_on_their_address_only(
+    make: Callable[..., gs.Sweep], bits: Callable[[Path], Any]
+) -> None:
     whole = make(store="whole.sqlite", share=False)
     whole.run(executor="serial")
     grown = make(store="grown.sqlite", share=False, vary={"readout.samples": [2.0]})
@@ -82,7 +99,7 @@ def test_cells_that_run_alone_depend_on_their_address_only(make, bits) -> None:
     assert expected_arrays.items() <= arrays.items()
 
 
-def test_only_what_is_missing_is_run(make) -> None:
+def test_only_what_is_missing_is_run(make: Callable[..., gs.Sweep]) -> None:
     seen: list[tuple[int, int, int]] = []
     make(seeds=2).run(executor="serial", progress=lambda *counts: seen.append(counts))
     assert seen[0] == (0, 0, 4 + 2 * 2 + 4 * 2)
@@ -102,7 +119,7 @@ def test_only_what_is_missing_is_run(make) -> None:
 
 
 @pytest.fixture
-def half_covered(make) -> gs.Sweep:
+def half_covered(make: Callable[..., gs.Sweep]) -> gs.Sweep:
     """In the limit, theory answers for activations without a mean only."""
     vary = {"readout.samples": [1.0, 2.0, 3.0], "activation": ["tanh", "relu", "erf(x)"]}
     return make(vary=vary, sources=["limit"])
@@ -125,14 +142,18 @@ def test_failures_are_recorded_and_the_rest_is_done(half_covered: gs.Sweep) -> N
             assert half_covered.values("risk", cell)["test"] == theory.risk(cell).test
 
 
-def test_failures_are_tried_again_on_request_only(half_covered, monkeypatch) -> None:
+def test_failures_are_tried_again_on_request_only(
+    half_covered: gs.Sweep, monkeypatch: pytest.MonkeyPatch
+) -> None:
     half_covered.run(executor="serial")
     monkeypatch.setattr(theory, "risk", lambda target, d=None: simulation.risk(target, 12, 0))
     assert half_covered.run(executor="serial").failed == 3
     assert half_covered.run(executor="serial", retry=True).complete
 
 
-def test_an_exception_of_any_kind_is_an_outcome(make, monkeypatch) -> None:
+def test_an_exception_of_any_kind_is_an_outcome(
+    make: Callable[..., gs.Sweep], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("by zero")
 
@@ -141,8 +162,11 @@ def test_an_exception_of_any_kind_is_an_outcome(make, monkeypatch) -> None:
     assert status.errors == {"ZeroDivisionError: by zero": status.total}
 
 
-def test_ctrl_c_keeps_what_is_finished(make, monkeypatch) -> None:
-    sweep, calls, risk = make(seeds=5, share=False, initial=False), [], simulation.Run.risk
+def test_ctrl_c_keeps_what_is_finished(
+    make: Callable[..., gs.Sweep], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep, risk = make(seeds=5, share=False, initial=False), simulation.Run.risk
+    calls: list[Any] = []
 
     def interrupted(*arguments: Any, **options: Any) -> Any:
         if len(calls) == 7:
@@ -159,7 +183,7 @@ def test_ctrl_c_keeps_what_is_finished(make, monkeypatch) -> None:
     assert sweep.run(executor="serial").complete
 
 
-def test_ctrl_c_ends_the_workers_at_once(make) -> None:
+def test_ctrl_c_ends_the_workers_at_once(make: Callable[..., gs.Sweep]) -> None:
     def stop(done: int, failed: int, total: int) -> None:
         if done:
             raise KeyboardInterrupt
@@ -191,7 +215,9 @@ class Mortal(InProcess):
         return future
 
 
-def test_cells_of_a_lost_worker_run_again(make, bits) -> None:
+def test_cells_of_a_lost_worker_run_again(
+    make: Callable[..., gs.Sweep], bits: Callable[[Path], Any]
+) -> None:
     calm = make(store="calm.sqlite")
     calm.run(executor="serial")
     deaths = iter([False, True, False, True] + [False] * 1000)
@@ -201,9 +227,10 @@ def test_cells_of_a_lost_worker_run_again(make, bits) -> None:
     assert bits(sweep.store) == bits(calm.store)
 
 
-def test_a_cell_that_kills_its_worker_fails_alone(make) -> None:
+def test_a_cell_that_kills_its_worker_fails_alone(make: Callable[..., gs.Sweep]) -> None:
     def deadly(task: Task) -> bool:
-        return task.source == "simulation" and 1 in task.seeds and bool(task.target.steps)
+        stepped = isinstance(task.target, gs.Problem) and bool(task.target.steps)
+        return task.source == "simulation" and 1 in task.seeds and stepped
 
     sweep = make(vary={"steps.0.rate": [0.5, 1.0]}, seeds=4)
     status = sweep.run(executor=Mortal(deadly))
@@ -212,14 +239,14 @@ def test_a_cell_that_kills_its_worker_fails_alone(make) -> None:
     assert sweep.run(executor="serial", retry=True).complete
 
 
-def test_workers_that_never_finish_anything_stop_the_run(make) -> None:
+def test_workers_that_never_finish_anything_stop_the_run(make: Callable[..., gs.Sweep]) -> None:
     workers = Mortal(lambda task: task.source == "simulation")
     with pytest.raises(WorkersGone, match="die before they finish anything"):
         make(seeds=20).run(executor=workers)
     assert make(seeds=20).status().parts["finite width", "risk"].done == 4
 
 
-def test_an_executor_that_is_not_ours_is_not_restarted(make) -> None:
+def test_an_executor_that_is_not_ours_is_not_restarted(make: Callable[..., gs.Sweep]) -> None:
     class Broken(Executor):
         def submit(self, *_: Any) -> Future[Any]:  # type: ignore[override]
             raise BrokenProcessPool("gone")
@@ -251,7 +278,9 @@ class Counting(InProcess):
         return super().submit(function, *arguments)
 
 
-def test_two_runners_share_the_work(make, bits, monkeypatch) -> None:
+def test_two_runners_share_the_work(
+    make: Callable[..., gs.Sweep], bits: Callable[[Path], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     calm = make(store="calm.sqlite", seeds=20)
     calm.run(executor="serial")
     monkeypatch.setattr(_run, "AHEAD", 1)
@@ -289,7 +318,7 @@ def test_threads_are_capped_while_it_works_and_given_back() -> None:
     assert blas_threads() == before
 
 
-def test_a_worker_is_capped(problem, monkeypatch) -> None:
+def test_a_worker_is_capped(problem: gs.Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     seen, gradient = [], simulation.Run.gradient
 
     def spy(run: simulation.Run) -> Any:
@@ -310,16 +339,18 @@ def test_a_worker_is_capped(problem, monkeypatch) -> None:
     assert seen == [{1}]
 
 
-def test_provenance_stands_beside_a_cell(make) -> None:
+def test_provenance_stands_beside_a_cell(make: Callable[..., gs.Sweep]) -> None:
     sweep = make(seeds=1)
     sweep.run(executor="serial")
-    known = sweep.provenance("risk", sweep.grid[0, 0], 12, 0)
+    cell = sweep.grid[0, 0]
+    assert isinstance(cell, gs.Problem)
+    known = sweep.provenance("risk", cell, 12, 0)
     assert known["packages"]["numpy"] == np.__version__
     assert known["threads"] == 1
     assert known["seconds"] > 0
     assert {"host", "machine", "system", "commit", "libraries", "finished"} <= known.keys()
     with pytest.raises(InvalidProblem, match="one of the sweep's cells"):
-        sweep.provenance("risk", sweep.grid[0, 0], 13, 0)
+        sweep.provenance("risk", cell, 13, 0)
 
 
 @pytest.mark.parametrize(
@@ -334,12 +365,14 @@ def test_provenance_stands_beside_a_cell(make) -> None:
         {"time_limit": 1.0, "executor": "serial"},
     ],
 )
-def test_bad_arguments_are_refused(make, arguments: dict[str, Any]) -> None:
+def test_bad_arguments_are_refused(
+    make: Callable[..., gs.Sweep], arguments: dict[str, Any]
+) -> None:
     with pytest.raises(InvalidProblem, match=next(iter(arguments))):
         make().run(**arguments)
 
 
-def test_given_workers_are_left_open(make) -> None:
+def test_given_workers_are_left_open(make: Callable[..., gs.Sweep]) -> None:
     class Watched(Workers):
         closed = False
 

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,7 +88,7 @@ def test_what_is_done_stays_and_what_failed_is_replaced(tmp_path: Path) -> None:
 
 
 def test_an_aborted_transaction_leaves_nothing(tmp_path: Path) -> None:
-    def broken():
+    def broken() -> Iterator[Any]:
         yield cell(0), outcome()
         raise KeyboardInterrupt
 
@@ -187,7 +188,7 @@ def test_a_full_disk_costs_nothing_that_was_saved(filled: Path) -> None:
 
 
 @pytest.fixture
-def locked_away(filled: Path):
+def locked_away(filled: Path) -> Iterator[Any]:
     """A store in a folder that this process may only read, root or not."""
     folder = Path(tempfile.mkdtemp())
     path = folder / "store.sqlite"
@@ -257,7 +258,9 @@ def test_network_disks_are_told_by_their_mount(tmp_path: Path) -> None:
     assert _disk.is_network_disk(tmp_path, tmp_path / "none") is False
 
 
-def test_a_new_store_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch) -> None:
+def test_a_new_store_appears_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "s.sqlite"
     with monkeypatch.context() as patch:
         patch.setattr(os, "link", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -316,7 +319,7 @@ def test_opening_a_store_twice_keeps_the_locks_of_the_first(filled: Path) -> Non
         assert store.numbers(store.status())[cell(501).address]["test"] == 0.5
 
 
-def test_errors_of_a_store_reach_the_caller_of_a_sweep(make) -> None:
+def test_errors_of_a_store_reach_the_caller_of_a_sweep(make: Callable[..., gs.Sweep]) -> None:
     sweep = make()
     with pytest.raises(StoreError, match="run the sweep first"):
         sweep.to_frame()
