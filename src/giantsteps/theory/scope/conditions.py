@@ -270,6 +270,12 @@ CONDITIONS: dict[str, Condition] = {
         _isotropic_or_give_d,
         lambda problem: problem.inputs.isotropic,
     ),
+    "isotropic or one direction": Condition(
+        "inputs are isotropic, or the teacher depends on one direction",
+        "the equations of teachers of several directions are those of isotropic inputs",
+        "inputs=gs.Isotropic(), a rank-one teacher, or simulation",
+        lambda problem: problem.inputs.isotropic or problem.teacher.rank == 1,
+    ),
     "fresh on a covariance": Condition(
         "several steps on inputs with a covariance are gradient steps on fresh batches",
         "the equations of several steps on such inputs are those of gradient steps, each on a "
@@ -300,6 +306,12 @@ CONDITIONS: dict[str, Condition] = {
         "the steps have a limit on a power law: (2t + 1)·exponent + teacher < 1 after t steps",
         "every step multiplies by the eigenvalues once more, and their moments grow with d here",
         "the same question with d given, or a smaller exponent of the power law",
+        _finite_moments,
+    ),
+    "finite moments of bounds": Condition(
+        "the step has a limit on a power law: 3·exponent + teacher < 1",
+        "a step multiplies by the eigenvalues, and their moments grow with d here",
+        "theory.equivalent(problem, d).bounds(), or a smaller exponent of the power law",
         _finite_moments,
     ),
     "one step for weights": Condition(

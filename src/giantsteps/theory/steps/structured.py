@@ -25,15 +25,12 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.first import link_of
+from giantsteps.theory.steps.first import EIGENVALUES, link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import SPECTRA, movement, neuron_law, tails_of, types_of
 from giantsteps.types import FloatArray
 
 __all__ = ["Spectrum", "direction", "norms_of", "own_variances", "spectrum_of", "structured_step"]
-
-#: Nodes of a continuous spectrum.
-_DIRECTIONS = 28
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +54,7 @@ class Spectrum:
 def spectrum_of(problem: Problem, d: int | None) -> Spectrum:
     """The eigenvalues of Σ, and the preconditioner that all steps share."""
     power = problem.steps[0].precondition if problem.steps else 0.0
-    return Spectrum(*problem.inputs.directions(_DIRECTIONS, d), power)
+    return Spectrum(*problem.inputs.directions(EIGENVALUES, d), power)
 
 
 def structured_step(
