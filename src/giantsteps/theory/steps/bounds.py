@@ -31,7 +31,8 @@ def bounds(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) ->
 def _bounds(problem: Problem, claim: Any) -> Bounds:
     link = link_of(problem)
     tau, kappa = approximation_error(problem.activation, link)
-    floors, ceilings = {"linear": moments(link).residual_variance}, {}
+    floors: dict[str, Any] = {"linear": moments(link).residual_variance}
+    ceilings: dict[str, Any] = {}
     law = problem.init.second_layer
     if kind_of(problem) is Kind.LARGE and isinstance(law, Constant):
         found = model(problem, claim, None).bounds()
