@@ -321,6 +321,15 @@ CONDITIONS: dict[str, Condition] = {
         "theory.risk, theory.kernel and theory.features with d given, or simulation.weights",
         lambda problem: problem.inputs.isotropic or len(problem.steps) == 1,
     ),
+    "one step for movement": Condition(
+        "there is one step, or inputs are isotropic and gradients not preconditioned",
+        "the equations of the movement by several steps are those of isotropic inputs",
+        "one step, inputs=gs.Isotropic() without a preconditioner, or simulation.movement",
+        lambda problem: (
+            len(problem.steps) == 1
+            or (problem.inputs.isotropic and all(s.precondition == 0 for s in problem.steps))
+        ),
+    ),
     "scaled output": Condition(
         'the network starts with a small output, output="scaled"',
         "the equations are those of a network whose output starts small",

@@ -183,15 +183,16 @@ _MOVES_LITTLE = Absent(
 _MOVES = replace(
     _FIVE,
     method=moved.movement,
-    exact_if=(),
+    exact_if=("light eigenvalues",),
     needs=(
         *_ONE_DIRECTION,
         "known rules",
         "one sign step",
         "fresh batches",
         "no initial output",
-        "no preconditioner",
-        "isotropic inputs",
+        "seams one at a time",
+        "odd where preconditioned",
+        "one step for movement",
         "scaled output",
     ),
 )
@@ -246,7 +247,7 @@ RULES: dict[str, Cells] = {
     "movement": {
         **_everywhere(_MOVES_LITTLE),
         **{(kind, True): _MOVES for kind in (*_ONE_STEP, *_SEVERAL)},
-        (Kind.LARGE, False): _MOVES,
+        (Kind.LARGE, False): _with_limit(_MOVES),
         (Kind.LARGE_STEPS, False): _MOVES,
         **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
     },
