@@ -322,7 +322,10 @@ _ROWS = (
         "effective penalty and degrees of freedom of the readout", "ts",
         needs_readout=True, theory_version=3, quantities=_penalty_quantities,
     ),
-    _question("bounds", "Bounds", "lower and upper bounds on the test error", "t", **_LIMIT),
+    _question(
+        "bounds", "Bounds", "lower and upper bounds on the test error", "t",
+        theory_version=3, **_LIMIT,
+    ),
     _question(
         "training_loss", "TrainingLoss", "minimum of the penalised training loss", "t",
         needs_readout=True, options={"lengthening": _LENGTHENING}, **_LIMIT,

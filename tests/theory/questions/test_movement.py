@@ -177,7 +177,6 @@ def test_losses_and_decay_against_a_few_networks() -> None:
     [
         ({"init": gs.Init(output="unscaled")}, "output"),
         ({"steps.0.rule": "muon"}, "rule"),
-        ({"inputs": gs.Covariance((0.5, 1.5), (0.5, 0.5))}, "isotropic"),
         ({"steps": ()}, "step"),
     ],
 )

@@ -42,8 +42,8 @@ def movement(problem: Problem | Grid, d: int | None = None) -> Movement:
     Raises
     ------
     NotCovered
-        For a batch that is used twice, inputs with a covariance, the unscaled network and rules
-        without theory: `simulation.movement` answers them.
+        For a batch that is used twice, several steps on inputs with a covariance, the unscaled
+        network and rules without theory: `simulation.movement` answers them.
 
     Notes
     -----

@@ -270,6 +270,12 @@ CONDITIONS: dict[str, Condition] = {
         _isotropic_or_give_d,
         lambda problem: problem.inputs.isotropic,
     ),
+    "isotropic or one direction": Condition(
+        "inputs are isotropic, or the teacher depends on one direction",
+        "the equations of teachers of several directions are those of isotropic inputs",
+        "inputs=gs.Isotropic(), a rank-one teacher, or simulation",
+        lambda problem: problem.inputs.isotropic or problem.teacher.rank == 1,
+    ),
     "fresh on a covariance": Condition(
         "several steps on inputs with a covariance are gradient steps on fresh batches",
         "the equations of several steps on such inputs are those of gradient steps, each on a "
@@ -302,12 +308,27 @@ CONDITIONS: dict[str, Condition] = {
         "the same question with d given, or a smaller exponent of the power law",
         _finite_moments,
     ),
+    "finite moments of bounds": Condition(
+        "the step has a limit on a power law: 3·exponent + teacher < 1",
+        "a step multiplies by the eigenvalues, and their moments grow with d here",
+        "theory.equivalent(problem, d).bounds(), or a smaller exponent of the power law",
+        _finite_moments,
+    ),
     "one step for weights": Condition(
         "there is one step, or inputs are isotropic",
         "the equations of the singular values of W after several steps are those of isotropic "
         "inputs",
         "theory.risk, theory.kernel and theory.features with d given, or simulation.weights",
         lambda problem: problem.inputs.isotropic or len(problem.steps) == 1,
+    ),
+    "one step for movement": Condition(
+        "there is one step, or inputs are isotropic and gradients not preconditioned",
+        "the equations of the movement by several steps are those of isotropic inputs",
+        "one step, inputs=gs.Isotropic() without a preconditioner, or simulation.movement",
+        lambda problem: (
+            len(problem.steps) == 1
+            or (problem.inputs.isotropic and all(s.precondition == 0 for s in problem.steps))
+        ),
     ),
     "scaled output": Condition(
         'the network starts with a small output, output="scaled"',

@@ -113,12 +113,18 @@ _STAIRCASE = Rule(
     references=("moniri2023",),
 )  # fmt: skip
 _BOUNDARY = replace(_STAIRCASE, needs=(*_STAIRCASE.needs, "no marginal spike"))
-_SPIKE = Rule(
-    "§2", first.weights, "theorem (ba2022; benaych2012)", needs=(*_ONE_DIRECTION, *_SEAMS),
+_SUMMED_SPIKE = Rule(
+    "§7",
+    summed.weights,
+    "theorem (ba2022; benaych2012)",
+    needs=(*_ONE_DIRECTION, *_SEAMS, "no initial output"),
     references=("ba2022", "benaych2012"),
-)  # fmt: skip
-_SUMMED_SPIKE = replace(
-    _SPIKE, section="§7", method=summed.weights, needs=(*_SPIKE.needs, "no initial output")
+)
+_SPIKE = replace(
+    _SUMMED_SPIKE,
+    section="§2",
+    method=first.weights,
+    needs=(*_ONE_DIRECTION, *_SEAMS[:3], *_SEAMS[5:], "isotropic or one direction"),
 )
 
 
@@ -177,17 +183,28 @@ _MOVES_LITTLE = Absent(
 _MOVES = replace(
     _FIVE,
     method=moved.movement,
-    exact_if=(),
+    exact_if=("light eigenvalues",),
     needs=(
         *_ONE_DIRECTION,
         "known rules",
         "one sign step",
         "fresh batches",
         "no initial output",
-        "no preconditioner",
-        "isotropic inputs",
+        "seams one at a time",
+        "odd where preconditioned",
+        "one step for movement",
         "scaled output",
     ),
+)
+
+
+_FLOORS = Rule("§4", bounds.bounds, "theorem (ba2022)", needs=_ONE_DIRECTION,
+               exact_if=("light eigenvalues",), references=("ba2022", "cui2024"))  # fmt: skip
+_FLOORS_AFTER = replace(
+    _FLOORS,
+    evidence="theorem (ba2022); after a large step replica (cui2024)",
+    needs=(*_FIVE.needs[:-1], "finite moments of bounds"),
+    exact_if=_FIVE.exact_if,
 )
 
 
@@ -208,9 +225,7 @@ RULES: dict[str, Cells] = {
         **_everywhere(
             Rule("§1", first.weights, "theorem (Marchenko–Pastur)", needs=()), (Kind.UNTRAINED,)
         ),
-        (Kind.SMALL, False): _SPIKE,
-        (Kind.BETWEEN, False): _SPIKE,
-        (Kind.BOUNDARY, False): _SPIKE,
+        **{(kind, False): _with_limit(_SPIKE) for kind in _ONE_STEP[:3]},
         **_everywhere(_SUMMED_SPIKE, (Kind.SMALL_STEPS,)),
     },
     "risk": {
@@ -232,7 +247,7 @@ RULES: dict[str, Cells] = {
     "movement": {
         **_everywhere(_MOVES_LITTLE),
         **{(kind, True): _MOVES for kind in (*_ONE_STEP, *_SEVERAL)},
-        (Kind.LARGE, False): _MOVES,
+        (Kind.LARGE, False): _with_limit(_MOVES),
         (Kind.LARGE_STEPS, False): _MOVES,
         **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
     },
@@ -247,7 +262,7 @@ RULES: dict[str, Cells] = {
         **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
         **{(kind, True): _SPIKE for kind in _ONE_STEP},
         **{(kind, False): _ALWAYS_ABOVE for kind in _ONE_STEP},
-        (Kind.SMALL, False): _SPIKE,
+        (Kind.SMALL, False): _with_limit(_SPIKE),
         **_everywhere(_ONE, _SEVERAL),
     },
     "learned_function": {
@@ -269,10 +284,8 @@ RULES: dict[str, Cells] = {
         },
         **_needing("penalty or n ≠ N", _of_model(build.degrees_of_freedom)),
     },
-    "bounds": _everywhere(
-        Rule("§4", bounds.bounds, "theorem (ba2022); after a large step replica (cui2024)",
-             needs=(*_ONE_DIRECTION, "isotropic inputs"), references=("ba2022", "cui2024"))
-    ),
+    #: Linear functions and τ* know neither the steps nor Σ.
+    "bounds": {**_everywhere(_FLOORS), **_everywhere(_FLOORS_AFTER, (Kind.LARGE,))},
     "staircase_risk": {
         **{(kind, True): _LIMIT_ONLY for kind in Kind},
         **{(kind, False): _OFF_STAIRCASE for kind in (Kind.UNTRAINED, Kind.SMALL, Kind.LARGE)},

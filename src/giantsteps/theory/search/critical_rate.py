@@ -27,6 +27,9 @@ def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
               η_c = \frac{β^{1/4}}{|μ_1|\,\|b\|\,\sqrt{E A^2}},\qquad
               \|b\|^2 = μ_1^{*2} + E y_0^2/α_0
 
+    On inputs with a covariance the two parts of ‖b‖² are multiplied by means of Σ^{1−2p}, over the
+    teacher's directions and over all (theory §10).
+
     Below it the top singular vector of the weights knows nothing of the teacher.
 
     ======  ===============================  ==============
@@ -55,7 +58,7 @@ def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
 
     References
     ----------
-    theory §2; ba2022.
+    theory §2, §10; ba2022.
 
     Examples
     --------
@@ -84,7 +87,7 @@ def _critical_rate(problem: Problem, d: int | None) -> float:
     if d is not None:
         neurons, problem = problem.at(d).neurons, problem.realised(d)
     step = dataclasses.replace(problem.steps[0], rate=1.0)
-    unit = first_step(dataclasses.replace(problem, steps=(step,)), neurons).strength
+    unit = first_step(dataclasses.replace(problem, steps=(step,)), neurons, d).strength
     sigma = moments(problem.activation)
     if unit == 0 or abs(sigma.linear) <= _ZERO * sigma.norm:
         return math.inf

@@ -39,7 +39,7 @@ class Axis:
     a share of budget   log(v/(1 − v))
     ==================  ==========================================
 
-    The exponent of a step is searched as it is.
+    The exponent of a step, and numbers of the inputs, are searched as they are.
     """
 
     path: str
@@ -56,7 +56,8 @@ class Axis:
     def scale(self) -> str:
         if self.share:
             return "logit"
-        if self.path.endswith("exponent") or self.lower < 0:
+        plain = self.path.startswith("inputs.") or self.path.endswith("exponent")
+        if plain or self.lower < 0:
             return "linear"
         return "log" if self.lower > 0 else "arsinh"
 
@@ -123,7 +124,9 @@ def _default_bounds(problem: Problem, path: str, d: int | None) -> tuple[float, 
         if d is not None:
             upper = 10.0 * float(problem.at(d).neurons) ** (0.5 - exponent)
         return 1e-4 * upper, upper
-    if path.endswith(".exponent"):
+    if path == "inputs.alignment":
+        return 0.0, 1.0
+    if path.startswith("steps.") and path.endswith(".exponent"):
         return 0.0, 0.5
     if _SIZES.fullmatch(path):
         return max(0.1, 1.0 / d if d else 0.0), 100.0 if path != "width" else 10.0

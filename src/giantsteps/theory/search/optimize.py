@@ -65,7 +65,8 @@ def optimize(
     bounds : mapping, optional
         Path → (lower, upper). By default penalties lie in [1e-6, 1e4], rates in [1e-4, 1] times
         the one that moves the neurons by η̃ = 10 (100 in the limit below exponent 1/2), exponents
-        in [0, 1/2], samples in [0.1, 100], the width in [0.1, 10].
+        in [0, 1/2], samples in [0.1, 100], the width in [0.1, 10], the alignment of teacher and
+        spike of the inputs in [0, 1].
     budget : float, optional
         Samples in all, (n₀ + n)/d. ``over`` then names the samples of one step or more, and the
         readout takes what is left; batches that are used again cost nothing.

@@ -13,15 +13,17 @@ from giantsteps.answers import Bounds
 from giantsteps.functions import Function
 from giantsteps.gaussian import gauss_rule, moments, smoothed
 from giantsteps.problem import Constant, Problem
-from giantsteps.theory.model.bounds import best_penalty
+from giantsteps.theory.steps.build import model
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.kinds import Kind, kind_of
-from giantsteps.theory.steps.one import neuron_law
 
 
 def bounds(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Bounds]:
     """The kernel floor, τ*, and after a large step with a constant second layer those of
     cui2024.
+
+    With a covariance Σ the best linear function of x is that of the normalised coordinate u, and a
+    neuron starts with pre-activations of variance d⁻¹tr Σ = 1: the first two do not change.
     """
     return [_bounds(problem, claim) for problem, claim in zip(problems, claims, strict=True)]
 
@@ -29,17 +31,13 @@ def bounds(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) ->
 def _bounds(problem: Problem, claim: Any) -> Bounds:
     link = link_of(problem)
     tau, kappa = approximation_error(problem.activation, link)
-    floors, ceilings = {"linear": moments(link).residual_variance}, {}
+    floors: dict[str, Any] = {"linear": moments(link).residual_variance}
+    ceilings: dict[str, Any] = {}
     law = problem.init.second_layer
     if kind_of(problem) is Kind.LARGE and isinstance(law, Constant):
-        neuron = neuron_law(problem, np.array([problem.steps[0].rate * law.value]))
-        floors["optimal penalty"], ceilings["infinite penalty"] = best_penalty(
-            problem.activation,
-            link,
-            float(neuron.spikes[0]),
-            float(neuron.covariance().totals[0]),
-            neuron.overlap,
-        )
+        found = model(problem, claim, None).bounds()
+        floors |= found.floors
+        ceilings |= found.ceilings
     return Bounds(
         **claim,
         floors=floors,

@@ -14,6 +14,9 @@ from giantsteps.laws import MarchenkoPastur, outlier
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.teacher import teacher_moments
 
+#: Nodes of a continuous spectrum of the inputs.
+EIGENVALUES = 28
+
 
 @dataclass(frozen=True)
 class FirstStep:
@@ -24,6 +27,9 @@ class FirstStep:
         \|b\|^2 \to μ_1^{*2} + E y_0^2/α_0,\qquad
         ρ^2 = μ_1^{*2}/\|b\|^2,\qquad
         θ_1 = η\,|μ_1|\,\|b\|\,\sqrt{E A^2}
+
+    On inputs with a covariance both parts of ‖b‖² are multiplied by means of Σ^{1−2p}, over the
+    shares τ of Σ^{1/2}β* and over all directions (theory §10); p is that of the preconditioner.
 
     =======  ===============  ==================================================
     symbol   attribute        meaning
@@ -49,7 +55,7 @@ def link_of(problem: Problem) -> Function:
     return link
 
 
-def first_step(problem: Problem, neurons: int | None = None) -> FirstStep:
+def first_step(problem: Problem, neurons: int | None = None, d: int | None = None) -> FirstStep:
     """Direction and strength of the first step of ``problem``.
 
     Parameters
@@ -58,6 +64,8 @@ def first_step(problem: Problem, neurons: int | None = None) -> FirstStep:
         With at least one step.
     neurons : int, optional
         N, for η = rate · N^exponent; without it a positive exponent has infinite strength.
+    d : int, optional
+        Dimension of inputs with a covariance; their limit without it.
     """
     step = problem.steps[0]
     activation, teacher = moments(problem.activation), teacher_moments(problem.teacher)
@@ -66,7 +74,8 @@ def first_step(problem: Problem, neurons: int | None = None) -> FirstStep:
     label_moment = (
         teacher.second_moment - 2 * seen * teacher.mean + seen**2 + problem.noise_variance
     )
-    norm_squared = teacher.linear**2 + label_moment / step.samples
+    signal, noise, seen_of_signal = _reach(problem, d)
+    norm_squared = teacher.linear**2 * signal + label_moment / step.samples * noise
     if neurons is not None:
         rate = step.learning_rate(neurons)
     else:
@@ -74,15 +83,26 @@ def first_step(problem: Problem, neurons: int | None = None) -> FirstStep:
     scale = abs(activation.linear) * math.sqrt(norm_squared * law.second_moment)
     return FirstStep(
         norm_squared=norm_squared,
-        alignment=teacher.linear**2 / norm_squared if norm_squared else 0.0,
+        alignment=teacher.linear**2 * seen_of_signal / norm_squared if norm_squared else 0.0,
         label_moment=label_moment,
         strength=rate * scale if scale else 0.0,
     )
 
 
-def spikes_of(problem: Problem, neurons: int | None) -> tuple[Spike, ...]:
+def _reach(problem: Problem, d: int | None) -> tuple[float, float, float]:
+    """Στλ^{1−2p}, Σνλ^{1−2p} and (Στλ^{−p})²/Στλ^{−1}: one each where Σ = I."""
+    if problem.inputs.isotropic:
+        return 1.0, 1.0, 1.0
+    values, shares, teacher = problem.inputs.directions(EIGENVALUES, d)
+    power = problem.steps[0].precondition
+    reach = values ** (1 - 2 * power)
+    seen = float(teacher @ values**-power) ** 2 / float(teacher @ (1 / values))
+    return float(teacher @ reach), float(shares @ reach), seen
+
+
+def spikes_of(problem: Problem, neurons: int | None, d: int | None = None) -> tuple[Spike, ...]:
     """The outlier of W₀ + θ₁b̂âᵀ, if there is one; infinite where θ₁ is."""
-    step = first_step(problem, neurons)
+    step = first_step(problem, neurons, d)
     value, left, right, present = outlier(step.strength, problem.width)
     overlaps = {"teacher": step.alignment * left, "gradient": left, "second_layer": right}
     return (Spike(value=value, overlaps=overlaps),) if present else ()
@@ -100,7 +120,7 @@ def weights(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -
                 solution=Solution(status="closed form"),
                 matrix="weights",
                 bulk=MarchenkoPastur(sized.width).singular_values(),
-                spikes=spikes_of(sized, neurons) if problem.steps else (),
+                spikes=spikes_of(sized, neurons, d) if problem.steps else (),
             )
         )
     return found

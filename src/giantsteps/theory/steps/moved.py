@@ -1,4 +1,4 @@
-r"""How far each step moves weights, pre-activations, features and output (theory §5b, §7).
+r"""How far each step moves weights, pre-activations, features and output (theory §5b, §7, §10).
 
 A neuron of type A has the lean L_A and a bulk of squared norm c_A. With the law of its change,
 leans ΔL_A and a bulk of squared norm Δc_A, pre-activations h, h' before and after a step are
@@ -36,6 +36,7 @@ from giantsteps.theory.steps.several.fresh import leans_after, take_step
 from giantsteps.theory.steps.several.model import covariance_of_state, trained_by
 from giantsteps.theory.steps.several.trained import Task, Trained
 from giantsteps.theory.steps.sign import sign_step
+from giantsteps.theory.steps.structured import moved_by_step
 from giantsteps.types import FloatArray
 
 #: Resolution of the recursion, and of the functions of a batch.
@@ -59,7 +60,10 @@ class _Stage:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """One step: types, neurons before and after, their change, and leans in one space."""
+    """One step: types, neurons before and after, their change, and leans in one space.
+
+    With a covariance Σ of the inputs these are Σ^{1/2}w, and ``own`` the w before and their change.
+    """
 
     values: FloatArray
     probabilities: FloatArray
@@ -67,6 +71,12 @@ class _Step:
     after: _Stage
     change: _Stage
     leans: tuple[FloatArray, FloatArray]
+    own: tuple[_Stage, _Stage] | None = None
+
+    @property
+    def weights(self) -> tuple[_Stage, _Stage]:
+        """The weights before the step, and their change."""
+        return self.own or (self.before, self.change)
 
 
 def movement(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Movement]:
@@ -77,8 +87,12 @@ def movement(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) 
 def _movement(problem: Problem, claim: Any, d: int | None) -> Movement:
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
-    sign = sized.steps[0].rule == "sign"
-    steps = [_sign(sized, d, neurons)] if sign else _gradient(sized, neurons)
+    if not sized.inputs.isotropic:
+        steps = [_structured(sized, d, neurons)]
+    elif sized.steps[0].rule == "sign":
+        steps = [_sign(sized, d, neurons)]
+    else:
+        steps = _gradient(sized, neurons)
     rows = np.array([_row(sized, step, neurons) for step in steps]).T
     names = ("weights", "spectral", "preactivations", "features", "output")
     return Movement(
@@ -88,11 +102,11 @@ def _movement(problem: Problem, claim: Any, d: int | None) -> Movement:
 
 def _row(problem: Problem, step: _Step, neurons: float) -> list[float]:
     p, sigma = step.probabilities, problem.activation
-    moved, total = p @ step.change.squares, p @ step.before.squares
+    before, change = step.weights
     return [
-        math.sqrt(moved / total),
+        math.sqrt((p @ change.squares) / (p @ before.squares)),
         _spectral(problem, step, neurons),
-        math.sqrt(moved),
+        math.sqrt(p @ step.change.squares),
         _features(sigma, step),
         _output(sigma, step),
     ]
@@ -126,6 +140,21 @@ def _gradient(problem: Problem, neurons: float) -> list[_Step]:
     return steps
 
 
+def _structured(problem: Problem, d: int | None, neurons: float) -> _Step:
+    """One step along the gradient, on inputs with a covariance (theory §10)."""
+    found = moved_by_step(problem, d, neurons, _LEVEL)
+    start = _start(len(found.values))
+    return _Step(
+        found.values,
+        found.probabilities,
+        start,
+        _Stage(found.spikes, found.after),
+        _Stage(found.spikes, found.change),
+        (0.0 * found.spikes, found.spikes),
+        own=(start, _Stage(found.own_spikes, found.own_change)),
+    )
+
+
 def _sign(problem: Problem, d: int | None, neurons: float) -> _Step:
     """One sign step; what of its noise goes with the weights is in the norms after it."""
     after = sign_step(problem, d)
@@ -148,7 +177,7 @@ def _sign(problem: Problem, d: int | None, neurons: float) -> _Step:
 def _spectral(problem: Problem, step: _Step, neurons: float) -> float:
     """‖ΔW‖/‖W‖ in operator norm."""
     sizes = []
-    for stage in (step.change, step.before):
+    for stage in reversed(step.weights):
         if math.isinf(neurons) and np.any(stage.spikes):
             gram = stage.spikes.T @ (step.probabilities[:, None] * stage.spikes)
             sizes.append((math.inf, math.sqrt(float(np.linalg.eigvalsh(gram)[-1]))))

@@ -25,15 +25,21 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.first import link_of
+from giantsteps.theory.steps.first import EIGENVALUES, link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import SPECTRA, movement, neuron_law, tails_of, types_of
 from giantsteps.types import FloatArray
 
-__all__ = ["Spectrum", "direction", "norms_of", "own_variances", "spectrum_of", "structured_step"]
-
-#: Nodes of a continuous spectrum.
-_DIRECTIONS = 28
+__all__ = [
+    "Moved",
+    "Spectrum",
+    "direction",
+    "moved_by_step",
+    "norms_of",
+    "own_variances",
+    "spectrum_of",
+    "structured_step",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +63,7 @@ class Spectrum:
 def spectrum_of(problem: Problem, d: int | None) -> Spectrum:
     """The eigenvalues of Σ, and the preconditioner that all steps share."""
     power = problem.steps[0].precondition if problem.steps else 0.0
-    return Spectrum(*problem.inputs.directions(_DIRECTIONS, d), power)
+    return Spectrum(*problem.inputs.directions(EIGENVALUES, d), power)
 
 
 def structured_step(
@@ -107,24 +113,71 @@ def _of_weights(
     """The same network with W in place of Σ^{1/2}W: what its singular values need."""
     rate, inverse = movement(problem, 0, neurons), problem.width / neurons
     unit = neuron_law(problem, np.array([rate]), SPECTRA, tails[0])
-    raw, gamma = direction(unit, spectrum, whitened=False)
     length, overlap = direction(unit, spectrum, inverse, whitened=False)
     strength = abs(rate * unit.slope.hermite[0] * length)
     values, probabilities = types_of(problem.init.second_layer, SPECTRA, strength, tails[1])
     law = replace(unit, moved=rate * values)
-    bulk = _covariance(law, spectrum, raw, gamma)
-    external = bulk.external.copy()
-    external[1] /= math.sqrt(spectrum.along(-1))
     found = SpikedFeatures(
         spikes=(law.moved * law.slope.hermite[0] * length)[:, None],
         overlap=overlap,
         probabilities=probabilities,
-        bulk=replace(bulk, inputs=None, external=external),
+        bulk=covariance_of_weights(law, spectrum),
         pull=None if math.isinf(neurons) else _pull(law, spectrum, values, probabilities, rate),
         second_layer=values,
         **shared,
     )
     return replace(found, bounded=lambda: found)
+
+
+def covariance_of_weights(law: NeuronLaw, spectrum: Spectrum) -> NeuronCovariance:
+    """Σ_t of W itself, along b and β*/‖β*‖."""
+    bulk = _covariance(law, spectrum, *direction(law, spectrum, whitened=False))
+    external = bulk.external.copy()
+    external[1] /= math.sqrt(spectrum.along(-1))
+    e, mean, p = law.labels.moment, spectrum.mean, spectrum.power
+    means = [1.0, mean(1 - p), mean(2 - 2 * p), mean(1 - 2 * p), e(2) * mean(1 - 2 * p)]
+    if bulk.coefficients.shape[1] > len(means):
+        means = [*means[:4], 2 * e(1), e(2), e(1) ** 2 * mean(2) + e(2) / law.samples]
+    return replace(bulk, inputs=None, external=external, means=np.array(means))
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """One step in the frame of Σ^{1/2}w and in that of w: leans (T, 1) and bulks.
+
+    ``change`` and ``own_change`` are those of what the step adds.
+    """
+
+    values: FloatArray
+    probabilities: FloatArray
+    spikes: FloatArray
+    after: NeuronCovariance
+    change: NeuronCovariance
+    own_spikes: FloatArray
+    own_change: NeuronCovariance
+
+
+def moved_by_step(problem: Problem, d: int | None, neurons: float, level: int) -> Moved:
+    """What one step adds to the neurons; sizes of the problem are those of d, if it is given."""
+    spectrum = spectrum_of(problem, d)
+    rate, inverse = movement(problem, 0, neurons), problem.width / neurons
+    unit = neuron_law(problem, np.array([rate]), level)
+    linear = unit.slope.hermite[0]
+    length, _ = direction(unit, spectrum, inverse)
+    own, _ = direction(unit, spectrum, inverse, whitened=False)
+    second_layer = problem.init.second_layer
+    values, probabilities = types_of(second_layer, level, abs(rate * linear * length))
+    law = replace(unit, moved=rate * values)
+    added, frame = replace(law, kept=law.kept - 1.0), direction(unit, spectrum)
+    return Moved(
+        values=values,
+        probabilities=probabilities,
+        spikes=(law.moved * linear * length)[:, None],
+        after=_covariance(law, spectrum, *frame),
+        change=_covariance(added, spectrum, *frame),
+        own_spikes=(law.moved * linear * own)[:, None],
+        own_change=covariance_of_weights(added, spectrum),
+    )
 
 
 def _at_level(
