@@ -87,7 +87,7 @@ def test_errors_of_many_problems(first: int) -> None:
 
 def test_what_is_not_resolved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """NotConverged where the estimate is above 1e-6; here the border is below every estimate."""
-    assert errors._BAD[1] == 1e-6
-    monkeypatch.setattr(errors, "_BAD", (1e-14, 1e-14))
+    assert errors.BAD[1] == 1e-6
+    monkeypatch.setattr(errors, "BAD", (1e-14, 1e-14))
     with pytest.raises(gs.NotConverged, match="quadratures"):
         theory.risk(draw(0, "constant")[0])
