@@ -43,11 +43,11 @@ def saved(factor: dict[str, float]) -> Certificate:
     findings = []
     for row in ROWS:
         problem = Problem.from_data(row["problem"])
-        lower, upper, blocks, small = row["plan"]
+        lower, upper, blocks, small, points = row["plan"]
         findings.append(
             Finding(
                 setting=Setting(row["number"], row["family"], problem),
-                plan=Plan((lower, upper), blocks, small),
+                plan=Plan((lower, upper), blocks, small, points),
                 theory=np.array(row["theory"]) * factor.get(row["family"], 1.0),
                 simulated=np.array(row["simulation"]),
                 residual=row["residual"],

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -325,7 +326,8 @@ def test_errors_of_a_store_reach_the_caller_of_a_sweep(make: Callable[..., gs.Sw
         sweep.to_frame()
     assert sweep.status().left == len(sweep.addresses)
     sweep.store.write_text("not a store")
-    for call in (sweep.run, sweep.status, sweep.retry, sweep.to_frame):
+    again = partial(sweep.run, retry=True)
+    for call in (sweep.run, sweep.status, again, sweep.to_frame):
         with pytest.raises(StoreError, match="a file of another kind"):
             call()
     assert sweep.store.read_text() == "not a store"

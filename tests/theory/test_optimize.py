@@ -229,7 +229,7 @@ def test_an_error_that_is_infinite_everywhere() -> None:
     ("change", "words"),
     [
         ({"over": ()}, "over"),
-        ({"over": "readout.penalty"}, "over"),
+        ({"over": 3}, "over"),
         ({"over": ("readout.penalty", "readout.penalty")}, "over"),
         ({"over": ("readout.penaltie",)}, "readout.penalty"),
         ({"over": ("activation",)}, "number"),

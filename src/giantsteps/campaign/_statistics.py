@@ -266,9 +266,9 @@ def decide(agreements: Mapping[str, Agreement]) -> dict[str, Agreement]:
     is said to disagree though the theory is right is at most `LEVEL`, whatever the number of
     seeds and cells and however they depend on one another; p-values allow for skewness.
     A number that does not disagree *agrees* if it is resolved (or zero), else it is *unresolved*.
-    With several sizes a number disagrees only if it does so at the largest size and at d = ∞; a gap that is seen at the
-    largest size alone is an effect of the *finite size* if it shrinks and what the trend leaves
-    is resolved.
+    With several sizes a number disagrees only if it does so at the largest size and at d = ∞; a gap
+    that is seen at the largest size alone is an effect of the *finite size* if it shrinks and what
+    the trend leaves is resolved.
     """
     disagree = _below_level([a.p_value for a in agreements.values()])
     seen = _below_level([a.largest.p_value for a in agreements.values()])

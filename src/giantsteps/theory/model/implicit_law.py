@@ -25,6 +25,8 @@ _HEIGHT, _INSIDE = 1e-7, 1e-4
 _BISECTIONS = 30
 #: How well an edge is known, and a residual that is good enough for a real solution.
 _EDGE_TOLERANCE, _SOLVED = 1e-9, 1e-10
+#: How far around a guess an edge is looked for.
+_AROUND = 0.02
 _SMALLEST, _LARGEST = 32, 128
 _SERIES_TOLERANCE = 1e-7
 #: Missing mass that calls for another scan, and that is not accepted.
@@ -87,6 +89,8 @@ class ImplicitLaw(Law):
     scale : float
         Mean of the continuous part: where to look for it.
     atoms : tuple of (location, mass)
+    around : float, optional
+        Where the largest edge is looked for first: that of the same law at another resolution.
     """
 
     def __init__(
@@ -95,11 +99,13 @@ class ImplicitLaw(Law):
         branch: OutsideBranch,
         scale: float,
         atoms: tuple[tuple[float, float], ...] = (),
+        around: float | None = None,
     ) -> None:
         self._transform = transform
         self._branch = branch
         self._scale = float(scale)
         self._atoms = atoms
+        self._around = around
 
     def __repr__(self) -> str:
         shown = " ∪ ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.support)
@@ -121,6 +127,11 @@ class ImplicitLaw(Law):
     @cached_property
     def edge(self) -> float:
         """Largest point of the support, found from above without the rest of it."""
+        if self._around is not None:
+            ends = self._around * np.array([1.0 + _AROUND, 1.0 - _AROUND])
+            outside, within = self._inside(ends)
+            if within and not outside:
+                return float(self._edges(ends[:1], ends[1:])[0])
         x = self._points(_SCANS[1])
         for end in range(len(x), 0, -_CHUNK):
             # The last point again: what lies above it is known to be outside.

@@ -23,6 +23,8 @@ _MEMORY = 3_000_000
 _GRID = 16
 #: An eigenvalue of 𝓜 that vanishes, and crossings too close to be two outliers.
 _ZERO, _POLE = 1e-3, 1e-5
+#: Rounds and distance at which an outlier known at another resolution is found.
+_CLOSER, _CLOSE = 6, 1e-9
 #: Variance of a coefficient, relative to the largest, that counts as none.
 _ZERO_VARIANCE = 1e-14
 
@@ -48,12 +50,15 @@ class Outlier:
         ω(k) qᵀφ(k) √(Γ/x) at the nodes: ⟨u, g⟩²/n = E[pull·g]².
     labels : float
         ⟨u, ỹ⟩²/n.
+    left : float
+        Newton's step to the zero of qᵀ𝓜q.
     """
 
     value: float
     types: FloatArray
     pull: FloatArray
     labels: float
+    left: float = 0.0
 
 
 class KernelSpectrum:
@@ -73,10 +78,12 @@ class KernelSpectrum:
     ----------
     system : System
         One cell; its penalty is not used.
+    around : float, optional
+        The edge of the bulk at another resolution.
     """
 
-    def __init__(self, system: System) -> None:
-        self.system = system
+    def __init__(self, system: System, around: float | None = None) -> None:
+        self.system, self._around = system, around
         merged, self.group = _merge_types(system)
         self.equations = Equations(merged)
 
@@ -124,7 +131,7 @@ class KernelSpectrum:
         """Law of the n eigenvalues without the outliers, with its atom at zero if n > N."""
         ratio = float(self.system.ratio[0])
         atoms = ((0.0, 1.0 - 1.0 / ratio),) if ratio > 1 else ()
-        return ImplicitLaw(self.transform, self, self.scale, atoms)
+        return ImplicitLaw(self.transform, self, self.scale, atoms, self._around)
 
     # -- outside the bulk -----------------------------------------------------------------------
 
@@ -155,6 +162,21 @@ class KernelSpectrum:
         edge = self.bulk.edge
         found = self._roots(edge, 4.0 * (edge + self._bound))
         return tuple(self._describe(x) for x in sorted(found, reverse=True))
+
+    def outlier_near(self, x: float) -> Outlier | None:
+        """The outlier that is at x at another resolution; None if the bulk has swallowed it."""
+        if not x > self.bulk.edge:
+            return None
+        found, gap = self._describe(x), np.inf
+        for _ in range(_CLOSER):
+            # At the zero −qᵀ𝓜'q = 1: what is left of qᵀ𝓜q is the distance.
+            step = found.left
+            if not (found.value + step > self.bulk.edge and abs(step) < gap):
+                return None
+            found, gap = self._describe(found.value + step), abs(step)
+            if gap <= _CLOSE * found.value:
+                break
+        return found
 
     @cached_property
     def _bound(self) -> float:
@@ -277,7 +299,8 @@ class KernelSpectrum:
         point = self._outside(x, near)
         matrix, scale, features, target = self._matrix(point)
         values, vectors = np.linalg.eigh(matrix)
-        vector = vectors[:, np.argmin(np.abs(values))] * scale
+        nearest = int(np.argmin(np.abs(values)))
+        vector = vectors[:, nearest] * scale
         step = 1e-4 * (x - self.bulk.edge)
         slope = 0.0
         for sign in (1.0, -1.0):
@@ -292,6 +315,7 @@ class KernelSpectrum:
             types=vector[: len(self.system.probabilities[0])],
             pull=pull,
             labels=float((vector @ target) ** 2 / (ratio * x)),
+            left=-float(values[nearest]) / slope,
         )
 
 

@@ -106,7 +106,7 @@ def leading_of_model(model: SpikedFeatures, top: int) -> tuple[FloatArray, Float
     Where there are fewer outliers, the edge of the bulk takes their place, with overlap zero.
     """
     if math.isfinite(model.neurons):
-        used = model if model.bounded is None else model.bounded()
+        used = model if model.bounded is None else model.bounded(0)
         spectrum = _Outliers(
             width=model.width,
             neurons=model.neurons,

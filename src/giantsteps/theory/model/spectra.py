@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +16,8 @@ from giantsteps.laws import SingularValues
 from giantsteps.problem import Ridge
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.kernel_spectrum import KernelSpectrum, Outlier
-from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory.model.resolved import Resolved, resolve
+from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.types import Array, FloatArray
 
@@ -34,17 +37,18 @@ _LISTED = 1e-6
 
 def kernel_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
     """Eigenvalues of K = ΦΦᵀ (n × n); overlaps with the labels."""
-    spectrum, _ = _kernel(model, samples)
     moment = moments(model.link).second_moment + model.noise_variance
+
+    def spike(used: _Used, found: Outlier) -> Spike:
+        return Spike(value=found.value, overlaps={"labels": found.labels / moment})
+
+    used, seen, solution = _of_features(model, samples, spike, lambda edge: edge)
     return Spectrum(
         **model.stated,
-        solution=Solution(status="converged"),
+        solution=solution,
         matrix="kernel",
-        bulk=spectrum.bulk,
-        spikes=tuple(
-            Spike(value=found.value, overlaps={"labels": found.labels / moment})
-            for found in spectrum.outliers
-        ),
+        bulk=used.spectrum.bulk,
+        spikes=seen.spikes,
     )
 
 
@@ -53,14 +57,69 @@ def features_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
 
     The degree of a spike is that of the orthogonalised monomial closest to its left vector.
     """
-    spectrum, used = _kernel(model, samples)
+    used, seen, solution = _of_features(model, samples, _feature_spike, math.sqrt)
     return Spectrum(
         **model.stated,
-        solution=Solution(status="converged"),
+        solution=solution,
         matrix="features",
-        bulk=SingularValues(spectrum.bulk, kept=min(1.0, model.width / samples)),
-        spikes=tuple(_feature_spike(used, spectrum, found) for found in spectrum.outliers),
+        bulk=SingularValues(used.spectrum.bulk, kept=min(1.0, model.width / samples)),
+        spikes=seen.spikes,
     )
+
+
+class _Used(NamedTuple):
+    """A model at one resolution, and the spectrum of its kernel."""
+
+    model: SpikedFeatures
+    spectrum: KernelSpectrum
+
+
+def _of_features(
+    model: SpikedFeatures,
+    samples: float,
+    spike: Callable[[_Used, Outlier], Spike],
+    scale: Callable[[float], float],
+) -> tuple[_Used, Resolved, Solution]:
+    """The spectrum of the kernel, resolved; ``scale`` makes of an eigenvalue what is shown."""
+    if not (samples > 0 and math.isfinite(samples)):
+        raise InvalidProblem("samples", samples, "a positive finite number (n/d)")
+    if math.isinf(model.neurons):
+        raise NotCovered(
+            "the spectrum of the features in the limit",
+            "its spikes grow like N",
+            "a finite number of neurons (give d)",
+        )
+    known: list[_Used] = []
+
+    def at(more: int) -> _Used:
+        used = _resolution(model, more)
+        system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL + more, panels=True)
+        around = known[-1].spectrum.bulk.edge if known else None
+        known.append(_Used(used, KernelSpectrum(system, around)))
+        return known[-1]
+
+    def seen(used: _Used) -> Resolved:
+        bulk, outliers = used.spectrum.bulk, used.spectrum.outliers
+        return Resolved(scale(bulk.edge), tuple(spike(used, found) for found in outliers))
+
+    def again(used: _Used, before: _Used) -> Resolved:
+        edge, spikes = used.spectrum.bulk.edge, []
+        for outlier in before.spectrum.outliers:
+            found = used.spectrum.outlier_near(outlier.value)
+            if found is None:  # elsewhere, or in the bulk
+                others = [*used.spectrum.outliers]
+                found = min(others, key=lambda one: abs(one.value - outlier.value), default=None)
+            spikes.append(Spike(value=scale(edge)) if found is None else spike(used, found))
+        return Resolved(scale(edge), tuple(spikes))
+
+    return resolve(f"the spectrum of the features of {model.describe()}", at, seen, again)
+
+
+def _resolution(model: SpikedFeatures, more: int) -> SpikedFeatures:
+    """The model so many resolutions finer than spectra usually need, its bulks with edges."""
+    if model.bounded is not None:
+        return model.bounded(more)
+    return model.at_level(USUAL - 1 + more) if more else model
 
 
 def weights_of_model(model: SpikedFeatures) -> Spectrum:
@@ -77,7 +136,58 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
             "the model has the weights Σ^{1/2}W",
             "risk, kernel and features, or simulation.weights",
         )
-    used = _likely(model if model.bounded is None else model.bounded())
+    known: list[_Weights] = []
+
+    def at(more: int) -> _Weights:
+        known.append(_weights(model, more, known[-1].spectrum.law.edge if known else None))
+        return known[-1]
+
+    def seen(used: _Weights) -> Resolved:
+        edge = math.sqrt(used.spectrum.law.edge)
+        if math.isinf(model.neurons):
+            return Resolved(edge, _infinite(used.model))
+        outliers = used.spectrum.outliers
+        return Resolved(edge, tuple(_weight_spike(*used, value) for value in outliers))
+
+    def again(used: _Weights, before: _Weights) -> Resolved:
+        edge, spikes = math.sqrt(used.spectrum.law.edge), []
+        if math.isinf(model.neurons):
+            count = len(_infinite(before.model))
+            found_now = _infinite(used.model)[:count]
+            missing = (Spike(value=math.inf),) * (count - len(found_now))
+            return Resolved(edge, found_now + missing)
+        for value in before.spectrum.outliers:
+            found = used.spectrum.outlier_near(value)
+            if found is None:  # elsewhere, or in the bulk
+                others = used.spectrum.outliers
+                found = min(others, key=lambda one: abs(one - value), default=None)
+            spikes.append(Spike(value=edge) if found is None else _weight_spike(*used, found))
+        return Resolved(edge, tuple(spikes))
+
+    what = f"the spectrum of the weights of {model.describe()}"
+    used, resolved, solution = resolve(what, at, seen, again)
+    return Spectrum(
+        **model.stated,
+        solution=solution,
+        matrix="weights",
+        bulk=SingularValues(used.spectrum.law, kept=min(1.0, model.width)),
+        spikes=resolved.spikes,
+    )
+
+
+class _Weights(NamedTuple):
+    """A model at one resolution, and the spectrum of its weights."""
+
+    model: SpikedFeatures
+    spectrum: WeightSpectrum
+
+
+def _weights(model: SpikedFeatures, more: int, around: float | None) -> _Weights:
+    used = _resolution(model, more)
+    # The nodes of a continuous second layer that is cut are not its types.
+    law = None if model.problem is None else model.problem.init.second_layer
+    if model.bounded is None or law is None or math.isfinite(law.distinct_nonzero):
+        used = _likely(used)
     signed = any(-np.minimum(batch.weights, 0.0).sum() > _SIGNED for batch in used.bulk.batches)
     if model.bounded is None and signed:
         # The quadrature of a reused sample with heavy-tailed labels is no law of samples.
@@ -89,18 +199,9 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
         spikes=used.spikes,
         bulk=used.bulk,
         pull=used.pull,
+        around=around,
     )
-    if math.isinf(model.neurons):
-        spikes = _infinite(used)
-    else:
-        spikes = tuple(_weight_spike(used, spectrum, value) for value in spectrum.outliers)
-    return Spectrum(
-        **model.stated,
-        solution=Solution(status="converged"),
-        matrix="weights",
-        bulk=SingularValues(spectrum.law, kept=min(1.0, model.width)),
-        spikes=spikes,
-    )
+    return _Weights(used, spectrum)
 
 
 def _likely(model: SpikedFeatures) -> SpikedFeatures:
@@ -169,21 +270,8 @@ def _infinite(model: SpikedFeatures) -> tuple[Spike, ...]:
     return tuple(found)
 
 
-def _kernel(model: SpikedFeatures, samples: float) -> tuple[KernelSpectrum, SpikedFeatures]:
-    if not (samples > 0 and math.isfinite(samples)):
-        raise InvalidProblem("samples", samples, "a positive finite number (n/d)")
-    if math.isinf(model.neurons):
-        raise NotCovered(
-            "the spectrum of the features in the limit",
-            "its spikes grow like N",
-            "a finite number of neurons (give d)",
-        )
-    used = model if model.bounded is None else model.bounded()
-    system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL, panels=True)
-    return KernelSpectrum(system), used
-
-
-def _feature_spike(model: SpikedFeatures, spectrum: KernelSpectrum, found: Outlier) -> Spike:
+def _feature_spike(used: _Used, found: Outlier) -> Spike:
+    model, spectrum = used
     value = math.sqrt(found.value)
     sizes = np.abs(hermite_coefficients(model.activation, _MONOMIALS))
     present = np.flatnonzero(sizes > 1e-10 * moments(model.activation).norm)

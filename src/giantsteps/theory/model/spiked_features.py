@@ -83,7 +83,8 @@ class SpikedFeatures:
     \       problem             where the model comes from
     \       finer               the same model at another resolution of its types and labels
     \       bounded             the same model with labels and second layer cut at the largest of
-                                as many draws as there are, so that its bulks have edges
+                                as many draws as there are, so that its bulks have edges; so
+                                many resolutions finer than spectra usually need
     \       own_weights         where inputs with a covariance make it one of Σ^{1/2}W: that of W,
                                 for its singular values
     \       levels              first and last resolution at which errors are computed
@@ -127,7 +128,7 @@ class SpikedFeatures:
     regressors: Callable[[FloatArray], FloatArray] | None = None
     problem: Problem | None = None
     finer: Callable[[int], SpikedFeatures] | None = None
-    bounded: Callable[[], SpikedFeatures] | None = None
+    bounded: Callable[[int], SpikedFeatures] | None = None
     own_weights: Callable[[], SpikedFeatures] | None = None
     levels: tuple[int, int] = (1, LEVELS - 2)
     claim: dict[str, Any] | None = None
@@ -155,7 +156,7 @@ class SpikedFeatures:
             regressors: Callable[[FloatArray], FloatArray] | None = None,
             problem: Problem | None = None,
             finer: Callable[[int], SpikedFeatures] | None = None,
-            bounded: Callable[[], SpikedFeatures] | None = None,
+            bounded: Callable[[int], SpikedFeatures] | None = None,
             own_weights: Callable[[], SpikedFeatures] | None = None,
             levels: tuple[int, int] = (1, LEVELS - 2),
             claim: dict[str, Any] | None = None,

@@ -23,6 +23,8 @@ _ROUNDS = 200
 _TOLERANCE, _ENOUGH = 1e-13, 1e-11
 _WARM_UP = 3
 _GRID = 40
+#: Rounds, first step and distance at which an outlier known at another resolution is found.
+_CLOSER, _APART, _CLOSE = 12, 1e-6, 1e-12
 #: Residual of a real solution above the bulk that is good enough.
 _OUTSIDE = 1e-9
 
@@ -51,6 +53,7 @@ class WeightSpectrum:
             spikes
     Σₜ      bulk               with spikes as its first r special vectors
     Q       pull               of the initial output, (c, T, T), as in the penalty of mₜ
+    \       around             the edge of the bulk at another resolution
     ======  =================  ==================================
     """
 
@@ -60,6 +63,7 @@ class WeightSpectrum:
     spikes: FloatArray
     bulk: NeuronCovariance
     pull: FloatArray | None = None
+    around: float | None = None
 
     # -- the bulk -------------------------------------------------------------------------------
 
@@ -179,7 +183,7 @@ class WeightSpectrum:
         if not np.any(one.coefficients[:, :, : one.diagonal.shape[1]]):
             rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        return ImplicitLaw(self.transform, self, self.scale, atoms)
+        return ImplicitLaw(self.transform, self, self.scale, atoms, self.around)
 
     # -- outside the bulk -----------------------------------------------------------------------
 
@@ -303,6 +307,25 @@ class WeightSpectrum:
 
     def _excess(self, x: float, rank: int) -> float:
         return float(self._strengths(np.array([x]))[0, rank]) - 1.0
+
+    def outlier_near(self, x: float) -> float | None:
+        """The outlier that is at x at another resolution; None if the bulk has swallowed it."""
+        if not x > self.law.edge:
+            return None
+        points = x * np.array([1.0, 1.0 + _APART])
+        self._known.append((points, self._outside(points)))
+        strengths = self._strengths(points) - 1.0
+        rank = int(np.argmin(np.abs(strengths[0])))
+        (old, x), (before, now) = points, strengths[:, rank]
+        for _ in range(_CLOSER):
+            step = -now * (x - old) / (now - before) if now != before else 0.0
+            if not x + step > self.law.edge:
+                return None
+            old, before, x = x, now, x + step
+            if abs(step) <= _CLOSE * x:
+                return float(x)
+            now = self._excess(x, rank)
+        return None
 
     def overlaps(
         self, value: float, left: Mapping[str, FloatArray], right: Mapping[str, FloatArray]

@@ -117,7 +117,7 @@ def weights(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -
         found.append(
             Spectrum(
                 **claim,
-                solution=Solution(status="closed form"),
+                solution=Solution(status="closed form", error=1e-12),
                 matrix="weights",
                 bulk=MarchenkoPastur(sized.width).singular_values(),
                 spikes=spikes_of(sized, neurons, d) if problem.steps else (),

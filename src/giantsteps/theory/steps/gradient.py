@@ -13,13 +13,16 @@ from scipy.special import ndtri
 from giantsteps.answers import Gradient, Solution
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.problem import Problem
+from giantsteps.theory.model.resolved import ROUNDING, relative
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.steps.first import first_step
 from giantsteps.theory.steps.one import neuron_law
 from giantsteps.types import FloatArray
 
-#: Gauss–Legendre nodes of the size of a continuous second layer.
-_SIZES = 16
+#: Gauss–Legendre nodes of the size of a continuous second layer, by resolution.
+_SIZES = (16, 22)
+#: What rounding leaves of closed forms.
+_CLOSED = 1e-12
 
 
 def gradient(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Gradient]:
@@ -33,24 +36,46 @@ def _gradient(problem: Problem, claim: Any, d: int | None) -> Gradient:
     sigma = moments(problem.activation)
     spread = sigma.derivative_variance * first.label_moment / sized.steps[0].samples
     tilt = 2 * sigma.quadratic * sigma.mean * law.mean  # of W₀ itself, where f₀ has a mean
+    norm, error = (0.0, _CLOSED) if d is None else _norm(sized, problem.at(d).neurons, d)
     return Gradient(
         **claim,
-        solution=Solution(status="closed form" if d is None else "converged"),
+        solution=Solution(status="closed form" if d is None else "converged", error=error),
         spike_norm=abs(sigma.linear) * math.sqrt(first.norm_squared * law.second_moment),
-        residual_operator_norm=0.0 if d is None else _edge(sized, problem.at(d).neurons, d),
+        residual_operator_norm=norm,
         residual_frobenius_norm=math.sqrt((spread + tilt**2) * law.second_moment),
         overlaps={"teacher": first.alignment, "direction": 1.0, "second_layer": 1.0},
     )
 
 
-def _edge(problem: Problem, neurons: int, d: int) -> float:
-    """‖B‖_op: the largest singular value of B at N neurons.
+def _norm(problem: Problem, neurons: int, d: int) -> tuple[float, float]:
+    """‖B‖_op, the largest singular value of B at N neurons, and an estimate of its error."""
+    spectrum = _residual(problem, neurons, d, 0)
+    if spectrum is None:
+        return 0.0, _CLOSED
+    edge, spiked = spectrum.law.edge, bool(spectrum.spikes.any())
+    poles, outliers = spectrum.poles, spectrum.outliers if spiked else ()
+    top = max((edge, *poles, *outliers))
+    finer = _residual(problem, neurons, d, 1, edge)
+    assert finer is not None
+    again: float | None = finer.law.edge
+    if top in poles:
+        again = max(finer.poles, default=again)
+    elif top in outliers:
+        again = finer.outlier_near(top)
+    error = relative(top, finer.law.edge if again is None else again) / 2
+    return math.sqrt(top / neurons), max(error, ROUNDING)
+
+
+def _residual(
+    problem: Problem, neurons: int, d: int, more: int, around: float | None = None
+) -> WeightSpectrum | None:
+    """The spectrum of √N B, so many resolutions finer than usual; None if there is no B.
 
     Column j of √N B has the covariance A_j²[(h₁M)² + v_h𝐒/α₀]: what a neuron that moves by s = A_j
     gains in covariance beyond the terms linear in s.
     """
-    sizes, probabilities = _sizes(problem, neurons)
-    law = neuron_law(problem, sizes, level=1, tail=0.5 / (problem.steps[0].samples * d))
+    sizes, probabilities = _sizes(problem, neurons, _SIZES[more])
+    law = neuron_law(problem, sizes, level=1 + more, tail=0.5 / (problem.steps[0].samples * d))
     whole = law.covariance()
     keep = np.ones(whole.coefficients.shape[1])
     keep[0] = 0.0  # I
@@ -58,16 +83,15 @@ def _edge(problem: Problem, neurons: int, d: int) -> float:
         keep[1] = 0.0  # 2M
     coefficients = whole.coefficients * keep
     if not np.any(coefficients):
-        return 0.0
-    spectrum = WeightSpectrum(
+        return None
+    return WeightSpectrum(
         width=problem.width,
         neurons=float(neurons),
         probabilities=probabilities,
         spikes=(_uneven(problem, neurons) * sizes)[:, None],
         bulk=replace(whole, coefficients=coefficients),
+        around=around,
     )
-    top = spectrum.outliers if spectrum.spikes.any() else ()
-    return math.sqrt(max((spectrum.law.edge, *spectrum.poles, *top)) / neurons)
 
 
 def _uneven(problem: Problem, neurons: int) -> float:
@@ -78,12 +102,12 @@ def _uneven(problem: Problem, neurons: int) -> float:
     return 3.0 * cubic * math.sqrt(2.0 * problem.width / neurons * first_step(problem).norm_squared)
 
 
-def _sizes(problem: Problem, neurons: int) -> tuple[FloatArray, FloatArray]:
+def _sizes(problem: Problem, neurons: int, count: int) -> tuple[FloatArray, FloatArray]:
     """|A| and its probabilities; an unbounded law up to the largest of N draws."""
     law = problem.init.second_layer
     if math.isinf(law.distinct_nonzero):
         largest = float(-ndtri(0.5 / neurons))
-        nodes, weights = np.polynomial.legendre.leggauss(_SIZES)
+        nodes, weights = np.polynomial.legendre.leggauss(count)
         sizes = largest * (1 + nodes) / 2
         probabilities = weights * np.exp(-sizes * sizes / 2) / math.sqrt(2 * math.pi)
         return sizes, probabilities / probabilities.sum()

@@ -172,9 +172,9 @@ def one_step(
     def finer(level: int) -> SpikedFeatures:
         return _at_level(sized, rate, neurons, simplify, level, shared)
 
-    def bounded() -> SpikedFeatures:
+    def bounded(more: int) -> SpikedFeatures:
         tails = tails_of(sized, d, neurons)
-        return _at_level(sized, rate, neurons, simplify, SPECTRA, shared, tails)
+        return _at_level(sized, rate, neurons, simplify, SPECTRA + more, shared, tails)
 
     return replace(finer(level), finer=finer, bounded=bounded)
 

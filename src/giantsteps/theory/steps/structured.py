@@ -92,13 +92,17 @@ def structured_step(
     def finer(level: int) -> SpikedFeatures:
         return _at_level(sized, spectrum, neurons, simplify, level, shared)
 
-    def bounded() -> SpikedFeatures:
+    def bounded(more: int) -> SpikedFeatures:
         tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
-        return _at_level(sized, spectrum, neurons, simplify, SPECTRA, shared, tails)
+        return _at_level(sized, spectrum, neurons, simplify, SPECTRA + more, shared, tails)
 
     def own_weights() -> SpikedFeatures:
         tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
-        return _of_weights(sized, spectrum, neurons, shared, tails)
+
+        def at(more: int) -> SpikedFeatures:
+            return _of_weights(sized, spectrum, neurons, shared, tails, SPECTRA + more)
+
+        return replace(at(0), bounded=at)
 
     return replace(finer(level), finer=finer, bounded=bounded, own_weights=own_weights)
 
@@ -109,15 +113,16 @@ def _of_weights(
     neurons: float,
     shared: dict[str, Any],
     tails: tuple[float, float],
+    level: int,
 ) -> SpikedFeatures:
     """The same network with W in place of Σ^{1/2}W: what its singular values need."""
     rate, inverse = movement(problem, 0, neurons), problem.width / neurons
-    unit = neuron_law(problem, np.array([rate]), SPECTRA, tails[0])
+    unit = neuron_law(problem, np.array([rate]), level, tails[0])
     length, overlap = direction(unit, spectrum, inverse, whitened=False)
     strength = abs(rate * unit.slope.hermite[0] * length)
-    values, probabilities = types_of(problem.init.second_layer, SPECTRA, strength, tails[1])
+    values, probabilities = types_of(problem.init.second_layer, level, strength, tails[1])
     law = replace(unit, moved=rate * values)
-    found = SpikedFeatures(
+    return SpikedFeatures(
         spikes=(law.moved * law.slope.hermite[0] * length)[:, None],
         overlap=overlap,
         probabilities=probabilities,
@@ -126,7 +131,6 @@ def _of_weights(
         second_layer=values,
         **shared,
     )
-    return replace(found, bounded=lambda: found)
 
 
 def covariance_of_weights(law: NeuronLaw, spectrum: Spectrum) -> NeuronCovariance:

@@ -82,10 +82,10 @@ def stages_of_steps(
     def states(level: int) -> tuple[NeuronLaw, list[Trained]]:
         return trained_by(sized, neurons, level, norms=norms)
 
-    @lru_cache(maxsize=1)
-    def cut() -> tuple[NeuronLaw, list[Trained]]:
+    @lru_cache(maxsize=2)
+    def cut(level: int) -> tuple[NeuronLaw, list[Trained]]:
         tails = tails_of(sized, d, neurons)
-        return trained_by(sized, neurons, SPECTRA, norms=norms, tails=tails)
+        return trained_by(sized, neurons, level, norms=norms, tails=tails)
 
     def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
         @lru_cache(maxsize=8)
@@ -93,9 +93,9 @@ def stages_of_steps(
             law, trained = states(level)
             return _model(law, trained[number], simplify, {**shared, **fields}, _RESOLVED[level])
 
-        def bounded() -> SpikedFeatures:
-            law, trained = cut()
-            resolved = _RESOLVED[SPECTRA]
+        def bounded(more: int) -> SpikedFeatures:
+            law, trained = cut(SPECTRA + more)
+            resolved = _RESOLVED[SPECTRA + more]
             return _model(law, trained[number], simplify, {**shared, **fields}, resolved)
 
         return replace(finer(min(level, 1)), finer=finer, bounded=bounded)

@@ -57,10 +57,10 @@ def structured_stages(
     def states(level: int) -> list[Resolved]:
         return resolved_steps(sized, spectrum, neurons, level, norms)
 
-    @lru_cache(maxsize=1)
-    def cut() -> list[Resolved]:
+    @lru_cache(maxsize=2)
+    def cut(level: int) -> list[Resolved]:
         tails = tails_of(sized, d, neurons)
-        return resolved_steps(sized, spectrum, neurons, SPECTRA, norms, tails)
+        return resolved_steps(sized, spectrum, neurons, level, norms, tails)
 
     def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
         def built(states: list[Resolved], level: int) -> SpikedFeatures:
@@ -73,8 +73,8 @@ def structured_stages(
         def finer(level: int) -> SpikedFeatures:
             return built(states(level), level)
 
-        def bounded() -> SpikedFeatures:
-            return built(cut(), SPECTRA)
+        def bounded(more: int) -> SpikedFeatures:
+            return built(cut(SPECTRA + more), SPECTRA + more)
 
         return replace(finer(min(level, 1)), finer=finer, bounded=bounded)
 

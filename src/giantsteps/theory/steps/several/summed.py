@@ -26,7 +26,7 @@ def weights(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -
     return [
         Spectrum(
             **claim,
-            solution=Solution(status="closed form"),
+            solution=Solution(status="closed form", error=1e-12),
             matrix="weights",
             bulk=MarchenkoPastur(
                 (problem if d is None else problem.realised(d)).width
