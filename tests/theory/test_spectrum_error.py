@@ -49,8 +49,9 @@ def finer(model: SpikedFeatures, more: int) -> SpikedFeatures:
 
 def off(found: Spectrum, truth: Spectrum) -> float:
     """The largest error of edge, values and overlaps; spikes are paired from the largest."""
-    assert isinstance(found.bulk, Law) and isinstance(truth.bulk, Law)
-    errors = [abs(found.bulk.edge / truth.bulk.edge - 1)]
+    assert isinstance(found.bulk, Law)
+    assert isinstance(truth.bulk, Law)
+    errors: list[float] = [abs(found.bulk.edge / truth.bulk.edge - 1)]
     for spike, true in zip(found.spikes, truth.spikes):
         errors.append(abs(spike.value / true.value - 1))
         errors += [abs(spike.overlaps[name] - true.overlaps[name]) for name in spike.overlaps]
@@ -114,7 +115,8 @@ def test_large_networks_reach_the_closed_form() -> None:
     model = theory.equivalent(problem, 10**8).weights()
     assert model.solution is not None
     assert model.solution.error <= 1e-6
-    assert isinstance(model.bulk, Law) and isinstance(limit.bulk, Law)
+    assert isinstance(model.bulk, Law)
+    assert isinstance(limit.bulk, Law)
     assert model.bulk.edge == pytest.approx(limit.bulk.edge, rel=1e-3)
     for found, true in zip(model.spikes, limit.spikes, strict=True):
         assert found.value == pytest.approx(true.value, rel=1e-3)
