@@ -66,7 +66,7 @@ def test_other_axes_and_quantities(done: gs.Sweep) -> None:
     np.testing.assert_array_equal(along_d.series[0].x, [12, 20])
     expected = data["risk.gain.mean"].sel({"readout.samples": 2.0, "steps.0.rate": 0.5})
     np.testing.assert_array_equal(along_d.series[0].mean, expected)
-    spikes = done.plot("steps.0.rate", quantity="weights.spikes.0.value", at={"d": 20})
+    spikes = done.plot("steps.0.rate", quantity="weights.spikes.0.value", at={"d": 20}, points=8)
     assert isinstance(spikes, ComparisonDisplay)
     after = [one for one in spikes.series if not one.before]
     assert len(after) == 1  # weights do not see the readout

@@ -61,7 +61,7 @@ def weights(
     >>> predicted, = theory.weights(problem, d=300).spikes
     >>> measured = weights(problem, d=300, seed=0, top=2).spikes[0]
     >>> round(predicted.value, 2), round(measured.value, 2)
-    (2.25, 2.2)
+    (2.24, 2.2)
     """
     return _spectra(problem, d, seed, "weights", top, bulk, options)
 

@@ -62,7 +62,7 @@ def trajectory(problem: Problem | Grid, d: int | None = None, *, top: int = 1) -
     ...                      readout=gs.Ridge(samples=2, penalty=0.1))
     >>> path = trajectory(problem, d=500)
     >>> path.test.round(2).tolist(), path.overlap[:, 0].round(2).tolist()
-    ([0.26, 0.12, 0.08], [0.0, 0.74, 0.89])
+    ([0.26, 0.12, 0.08], [0.0, 0.75, 0.89])
     """
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
         raise InvalidProblem("top", top, "an integer >= 1")

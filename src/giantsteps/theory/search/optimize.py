@@ -110,6 +110,8 @@ def optimize(
     (3.0, 4.36, 0.0524)
     """
     over = (over,) if isinstance(over, str) else over
+    if not isinstance(over, Sequence):
+        raise InvalidProblem("over", over, "a field, or several, such as 'readout.penalty'")
     if "steps" in over:
         return _over_steps(problem, over, bounds, budget, d)
     return _search(problem, over, bounds, budget, d)
