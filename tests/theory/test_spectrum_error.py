@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,11 +52,11 @@ def off(found: Spectrum, truth: Spectrum) -> float:
     """The largest error of edge, values and overlaps; spikes are paired from the largest."""
     assert isinstance(found.bulk, Law)
     assert isinstance(truth.bulk, Law)
-    errors: list[float] = [abs(found.bulk.edge / truth.bulk.edge - 1)]
+    errors: list[Any] = [abs(found.bulk.edge / truth.bulk.edge - 1)]
     for spike, true in zip(found.spikes, truth.spikes):
         errors.append(abs(spike.value / true.value - 1))
         errors += [abs(spike.overlaps[name] - true.overlaps[name]) for name in spike.overlaps]
-    return max(errors)
+    return float(max(errors))
 
 
 @pytest.mark.parametrize(
