@@ -116,6 +116,7 @@
         if (turn !== asked) return null;
         if (!(error instanceof GS.Refusal)) throw error;
         GS.showError(error.details, path);
+        element.dataset.typed = "true";  // what panels answer says nothing about it
         return null;
       }
     };
@@ -286,7 +287,8 @@
 
   GS.clearError = (path) => {
     for (const element of form().querySelectorAll(".control.bad")) {
-      if (path && element.dataset.path !== path) continue;
+      if (path ? element.dataset.path !== path : element.dataset.typed) continue;
+      delete element.dataset.typed;
       element.classList.remove("bad");
       element.querySelector("input, select").removeAttribute("aria-invalid");
       const place = element.querySelector(".problem");
