@@ -146,7 +146,7 @@ EQUATIONS: dict[str, tuple[Any, str, Any, Any, float, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("factor", [1.0, 1.03, 0.97])
+@pytest.mark.parametrize("factor", [1.0, 1.03, pytest.param(0.97, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "equation",
     # The edge of the residual, which a gradient at a size also has, takes the time.
