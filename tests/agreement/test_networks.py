@@ -118,6 +118,14 @@ def test_what_theory_does_not_answer_it_refuses(name: str) -> None:
         theory.risk(problem(name, 1000), d=1000)
 
 
+def test_the_first_step_of_adam_is_by_the_sign() -> None:
+    """Networks of one sign step are those of one step of Adam; two steps are not covered."""
+    adam = problem("sign relu const", 1000).replace({"steps.0.rule": "adam"})
+    assert abs(excess(theory.risk(adam, d=1000), "sign relu const", 1000, "test")) <= 1
+    with pytest.raises(gs.NotCovered):
+        theory.risk(adam.replace(steps=[*adam.steps] * 2), d=1000)
+
+
 def test_gaps_have_no_side() -> None:
     """After one plain step the mean gap of the test error is below 0.15 %."""
     plain = [key for key in ASKED if key[0].startswith(("s1", "decay", "norm", "loss "))]

@@ -211,8 +211,11 @@ CONDITIONS: dict[str, Condition] = {
     "known rules": Condition(
         "steps follow the gradient, normalised or not, or its sign",
         "there is no theory for this rule",
-        'rule="gradient", "normalized" or "sign", or simulation',
-        _rules("gradient", "normalized", "sign"),
+        'rule="gradient", "normalized" or "sign", one step of "adam", or simulation',
+        lambda problem: (
+            _rules("gradient", "normalized", "sign")(problem)
+            or (len(problem.steps) == 1 and problem.steps[0].rule == "adam")
+        ),
     ),
     "smooth rules": Condition(
         "steps follow the gradient, normalised or not",

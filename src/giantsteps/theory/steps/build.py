@@ -20,7 +20,7 @@ from giantsteps.theory.steps.several.multi_index import several_directions
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
 from giantsteps.theory.steps.several.structured_model import structured_stages
-from giantsteps.theory.steps.sign import sign_step
+from giantsteps.theory.steps.sign import SIGNS, sign_step
 from giantsteps.theory.steps.structured import structured_step
 
 
@@ -37,7 +37,7 @@ def model(
         return structured_stages(problem, d, [others], simplify=simplify)[0]
     if not problem.inputs.isotropic:
         return structured_step(problem, d, simplify=simplify, **others)
-    if len(problem.steps) == 1 and problem.steps[0].rule == "sign":
+    if len(problem.steps) == 1 and problem.steps[0].rule in SIGNS:
         return sign_step(problem, d, simplify=simplify, **others)
     if len(problem.steps) < 2:
         return one_step(problem, d, simplify=simplify, **others)

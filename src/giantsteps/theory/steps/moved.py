@@ -35,7 +35,7 @@ from giantsteps.theory.steps.one import movement as rate_of
 from giantsteps.theory.steps.several.fresh import leans_after, take_step
 from giantsteps.theory.steps.several.model import covariance_of_state, trained_by
 from giantsteps.theory.steps.several.trained import Task, Trained
-from giantsteps.theory.steps.sign import sign_step
+from giantsteps.theory.steps.sign import SIGNS, sign_step
 from giantsteps.theory.steps.structured import moved_by_step
 from giantsteps.types import FloatArray
 
@@ -89,7 +89,7 @@ def _movement(problem: Problem, claim: Any, d: int | None) -> Movement:
     sized = problem if d is None else problem.realised(d)
     if not sized.inputs.isotropic:
         steps = [_structured(sized, d, neurons)]
-    elif sized.steps[0].rule == "sign":
+    elif sized.steps[0].rule in SIGNS:
         steps = [_sign(sized, d, neurons)]
     else:
         steps = _gradient(sized, neurons)

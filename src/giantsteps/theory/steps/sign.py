@@ -41,6 +41,8 @@ from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import movement, neuron_law, types_of
 from giantsteps.types import FloatArray
 
+#: Rules whose first step is by the sign.
+SIGNS = ("sign", "adam")
 #: Resolution of the coordinates ζ.
 _COORDINATES = 2
 
