@@ -75,8 +75,8 @@ def stages_of_steps(
         "problem": problem,
         "levels": (0, 2) if continuous else (0, 3),
     }
-    # A continuous second layer fits every function that norms could add.
-    norms = not simplify and not continuous
+    # Without a penalty a continuous second layer fits every function that norms could add.
+    norms = not simplify and not (continuous and d is None)
 
     @lru_cache(maxsize=8)
     def states(level: int) -> tuple[NeuronLaw, list[Trained]]:
@@ -134,7 +134,11 @@ def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
     unit = np.ones((1, 1, 1))
     bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
     gram = Forms(replace(bare, active=bare.alone())).values[0, :, 0, :, 0]
-    return np.asarray(gram[trained.rank + 1 :, : trained.rank + 1])
+    rank, count = trained.rank, trained.directions + 1
+    onto = np.zeros((count, rank + 1))  # what the weak directions leave of the remainder is beside
+    onto[:rank, :rank] = np.eye(rank)
+    onto[rank:, rank] = trained.shares
+    return np.asarray(gram[count:, :count] @ onto)
 
 
 def _first(
@@ -185,7 +189,7 @@ def _model(
 ) -> SpikedFeatures:
     isotropic = "isotropic bulk" in simplify
     bulk = (
-        NeuronCovariance.isotropic(trained.totals, trained.rank)
+        NeuronCovariance.isotropic(trained.totals, trained.directions)
         if isotropic
         else covariance_of_state(law, trained, tolerance)
     )
@@ -201,6 +205,8 @@ def _model(
         bulk=bulk,
         norms=_norms(trained, bulk.frame) if trained.fluctuations and not simplify else None,
         pull=pull,
+        weak=trained.weak,
+        weak_overlap=trained.weak_overlap,
         second_layer=trained.values,
         step_directions=trained.steps,
         **shared,
@@ -209,10 +215,10 @@ def _model(
 
 def _norms(trained: Trained, frame: int) -> Norms:
     """Loadings follow the spikes and the remainder in the frame of special vectors."""
-    rank, found = trained.rank, trained.fluctuations
+    start, found = trained.directions + 1, trained.fluctuations
     loadings = np.zeros((len(found), len(trained.values), frame))
     for c, one in enumerate(found):
-        loadings[c, :, rank + 1 : rank + 1 + one.loadings.shape[1]] = one.loadings
+        loadings[c, :, start : start + one.loadings.shape[1]] = one.loadings
     return Norms(
         np.stack([one.spread for one in found]),
         loadings,
@@ -254,10 +260,15 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         mean = functions @ record.weights
         within = (functions * record.weights) @ functions.T / record.samples
         blocks.append((within + np.outer(mean, mean), mean))
-    rank, count = trained.rank, trained.rank + len(trained.others) + 1
+    rank, some = trained.rank, trained.directions
+    count = some + len(trained.others) + 1
     special = np.zeros((count, count))
-    special[: rank + 1] = trained.frame
-    special[np.arange(rank + 1, count), np.arange(rank, count - 1)] = 1.0
+    special[:some, :some] = np.eye(some)
+    *along, left = trained.shares
+    special[some] = trained.frame[rank]
+    special[some, rank:some] -= along
+    special[some] *= 1.0 / left if left > 1e-9 else 0.0
+    special[np.arange(some + 1, count), np.arange(some, count - 1)] = 1.0
     return NeuronCovariance(
         shares=np.ones(1),
         diagonal=np.ones((1, 1)),

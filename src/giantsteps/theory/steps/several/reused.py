@@ -23,7 +23,7 @@ from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
-from giantsteps.theory.steps.several.fresh import kept_directions
+from giantsteps.theory.steps.several.fresh import DIRECTIONS, WEAK, kept_directions
 from giantsteps.theory.steps.several.model import few_functions
 from giantsteps.theory.steps.several.reused_covariance import products, with_factors
 from giantsteps.theory.steps.several.reused_norms import ReusedNorms, reused_norms
@@ -78,11 +78,11 @@ def reused_steps(
 class _Kept:
     """Directions that are kept as spikes, and neurons in them."""
 
-    spikes: FloatArray  # (T, r)
-    totals: FloatArray  # (T,)
-    overlap: FloatArray  # (r,)
-    first: FloatArray  # cosines with b̂, (r,)
-    combination: FloatArray  # directions as combinations of neurons' leans, (T, r)
+    leans: FloatArray  # along the spikes and the weak ones, (T, r + J)
+    totals: FloatArray  # (T,), with the squares of the weak ones
+    overlap: FloatArray  # (r + J,)
+    first: FloatArray  # cosines with b̂, (r + J,)
+    combination: FloatArray  # directions as combinations of neurons' leans, (T, r + J)
 
 
 def _directions(field: Field) -> _Kept:
@@ -91,13 +91,14 @@ def _directions(field: Field) -> _Kept:
         types = len(field.values)
         zero = np.zeros(1)
         return _Kept(np.zeros((types, 1)), field.variances, zero, zero, np.zeros((types, 1)))
-    basis, combination = kept_directions(modes.spikes, field.probabilities, modes.teacher[0])
-    spikes = modes.spikes @ basis
-    dropped = (modes.spikes**2).sum(axis=1) - (spikes**2).sum(axis=1)
+    teacher = modes.teacher[0]
+    basis, combination = kept_directions(modes.spikes, field.probabilities, teacher, WEAK)
+    leans = modes.spikes @ basis
+    dropped = (modes.spikes**2).sum(axis=1) - (leans[:, :DIRECTIONS] ** 2).sum(axis=1)
     return _Kept(
-        spikes=spikes,
+        leans=leans,
         totals=field.variances + np.maximum(dropped, 0.0),
-        overlap=modes.teacher[0] @ basis,
+        overlap=teacher @ basis,
         first=modes.first @ basis,
         combination=combination,
     )
@@ -113,16 +114,18 @@ def _at_level(
 ) -> SpikedFeatures:
     kept = _directions(field)
     bulk, slope, norms = NeuronCovariance.isotropic(kept.totals, len(kept.overlap)), None, None
-    # A continuous second layer fits every function that norms could add.
-    few = math.isfinite(problem.init.second_layer.distinct_nonzero)
+    # Without a penalty a continuous second layer fits every function that norms could add.
+    few = math.isfinite(min(problem.init.second_layer.distinct_nonzero, shared["neurons"]))
     if "isotropic bulk" not in simplify:
         bulk, slope, norms = _covariance(problem, field, kept, rates, level, few and not simplify)
     pull = None
     if math.isfinite(shared["neurons"]):
         pull = _pull(problem, field, kept.totals, rates, slope)
     return SpikedFeatures(
-        spikes=kept.spikes,
-        overlap=kept.overlap,
+        spikes=kept.leans[:, :DIRECTIONS],
+        overlap=kept.overlap[:DIRECTIONS],
+        weak=kept.leans[:, DIRECTIONS:],
+        weak_overlap=kept.overlap[DIRECTIONS:],
         probabilities=field.probabilities,
         bulk=bulk,
         norms=norms,
@@ -213,9 +216,9 @@ def _covariance(
     slope = (zeta * samples.weights) @ zeta.T
     if norms is None:
         return covariance, slope, None
-    stretch = samples.inner(norms.stretch, lean) @ kept.combination
+    stretch = samples.inner(norms.stretch, lean) @ kept.combination[:, :DIRECTIONS]
     gaussian = problem.init.weights == "gaussian"
-    return covariance, slope, _norms(norms, stretch, shares, covariance, gaussian)
+    return covariance, slope, _norms(norms, stretch, shares, covariance, rank, gaussian)
 
 
 def _frame(overlap: FloatArray, seen: FloatArray, beside: FloatArray) -> FloatArray:
@@ -247,10 +250,11 @@ def _norms(
     stretch: FloatArray,
     shares: FloatArray,
     bulk: NeuronCovariance,
+    rank: int,
     gaussian: bool,
 ) -> Norms:
     """One fluctuation of the norms, and for Gaussian weights that of the initial ones."""
-    types, rank = stretch.shape
+    types = len(stretch)
     loadings = np.zeros((2, types, bulk.frame))
     for c, share in enumerate([np.ones(types), *shares.T]):
         start = rank + 1 + c * types
