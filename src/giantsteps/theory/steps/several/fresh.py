@@ -31,7 +31,13 @@ from giantsteps.theory.model.functions_of_spike import (
 )
 from giantsteps.theory.model.rules import spike_rule
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
-from giantsteps.theory.steps.several.trained import Fluctuation, Record, Task, Trained
+from giantsteps.theory.steps.several.trained import (
+    Fluctuation,
+    Record,
+    Task,
+    Trained,
+    few_functions,
+)
 from giantsteps.types import FloatArray
 
 __all__ = [
@@ -63,6 +69,8 @@ _REACH, _SPLIT = 7.0, 16
 _ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
 #: Variance of the norms, relative to their squares, that is rounding.
 _NO_SPREAD = 1e-26
+#: Functions of a batch that the norms of its types go with, relative to the largest.
+_LOADS = 1e-2
 #: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
 _STEP, _GAUSSIAN = 1e-3, 40
 
@@ -258,12 +266,15 @@ def take_step(
             [trained.multipliers * moved.gain**2, np.ones((1, len(values)))]
         ),
     )
-    norms = components is not None
+    remembered = View(task, trained, step, *sample_nodes(trained.rank, level))
+    law = remembered.residuals(RESIDUALS[level])
+    loads = np.zeros((0, *law.weights.shape))
     if components is not None:
         strong = basis[:, : after.rank]
-        after = _with_fluctuations(view, trained, after, strong, pace, moved.gain, components)
-    remembered = View(task, trained, step, *sample_nodes(trained.rank, level))
-    record = _record(remembered, combination, pace, moved.gain, norms, RESIDUALS[level])
+        mixing, loads = _loads(remembered, law, pace, moved.gain)
+        new = _fluctuation(view, trained, after.rank, pace, moved.gain, mixing)
+        after = _with_fluctuations(view, trained, after, strong, pace, moved.gain, components, new)
+    record = _record(remembered, law, combination, pace, moved.gain, loads)
     return replace(after, records=(*trained.records, record))
 
 
@@ -356,14 +367,14 @@ def _with_fluctuations(
     step: Pace,
     gain: FloatArray,
     components: FloatArray,
+    new: Fluctuation,
 ) -> Trained:
     """The fluctuations of the neurons after the step: those before, and a new one of the norms.
 
     The new one goes with the weights along λ, and so with those before: ϖ = ϖ' + Σ_c ρ_cϖ_c with
     ρ_c = ⟨λ, ℓ_c⟩/v_c, and ϖ' independent of them.
     """
-    types = len(trained.values)
-    new = _fluctuation(view, trained, after.rank, step, gain)
+    count = new.loadings.shape[1] - len(trained.others)
     along = _along(view, trained, step, gain) @ components.T  # ⟨λ_A, f_a⟩, (T, V)
     found = []
     for old in trained.fluctuations:
@@ -391,19 +402,30 @@ def _with_fluctuations(
                 loadings=loadings,
             )
         )
-    others = (*trained.others, *(0,) * types)
+    others = (*trained.others, *(0,) * count)
     return replace(after, fluctuations=(*found, new), others=others)
 
 
+def _loads(
+    view: View, law: Conditional, step: Pace, gain: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """λ_A as combinations (T, L) of sums n⁻¹Σ a x over the batch with few functions a."""
+    bend = 2 * view.slope.quadratic[:, :, None]
+    functions = 2 * (step.moved * gain)[:, None, None] * law.nodes * bend
+    weights = (view.weights[:, None] * law.weights).ravel()
+    mixing, few = few_functions(functions.reshape(len(functions), -1), weights, _LOADS)
+    return mixing, few.reshape(-1, *law.weights.shape)
+
+
 def _fluctuation(
-    view: View, trained: Trained, rank: int, step: Pace, gain: FloatArray
+    view: View, trained: Trained, rank: int, step: Pace, gain: FloatArray, mixing: FloatArray
 ) -> Fluctuation:
     """What the step itself adds to the norms."""
     types = len(trained.values)
     spread = spread_of_norms(view, trained, step, gain)
     spread = np.where(spread > _NO_SPREAD * trained.totals**2, spread, 0.0)  # linear activations
-    loadings = np.zeros((types, len(trained.others) + types))
-    loadings[:, len(trained.others) :] = np.diag(np.where(spread > 0, trained.totals * gain, 0.0))
+    size = np.where(spread > 0, trained.totals * gain, 0.0)
+    loadings = np.pad(size[:, None] * mixing, ((0, 0), (len(trained.others), 0)))
     return Fluctuation(
         spread=spread,
         growth=np.ones(types),
@@ -467,15 +489,14 @@ def sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
 
 def _record(
     view: View,
+    law: Conditional,
     combination: FloatArray,
     step: Pace,
     gain: FloatArray,
-    norms: bool,
-    count: int,
+    loads: FloatArray,
 ) -> Record:
     """The batch as the bulk remembers it."""
     trained, k, w = view.trained, view.points, view.weights
-    law = view.residuals(count)
     weights = w[:, None] * law.weights
     shape = weights.shape
     first = [(w * k[:, j])[:, None] * law.weights for j in range(trained.rank)]
@@ -494,11 +515,7 @@ def _record(
     added = 2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise
     directions, rank, others = trained.directions, trained.rank, len(trained.others)
     sums = [np.tensordot(combination.T, s * r * zeta, axes=1)]
-    sums.append(np.zeros((others, *shape)))
-    if norms:
-        bend = 2 * slope.quadratic[:, :, None]
-        sums.append(2 * s * gain[:, None, None] * r * bend)
-    sums.append(np.zeros((1, *shape)))
+    sums += [np.zeros((others, *shape)), loads, np.zeros((1, *shape))]
     stacked = np.concatenate(sums)
     new = combination.shape[1]
     carry = np.zeros((len(stacked), directions + others + 1))

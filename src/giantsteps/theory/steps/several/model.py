@@ -28,7 +28,7 @@ from giantsteps.theory.steps.one import (
     types_of,
 )
 from giantsteps.theory.steps.several.fresh import take_step
-from giantsteps.theory.steps.several.trained import Fluctuation, Task, Trained
+from giantsteps.theory.steps.several.trained import Fluctuation, Task, Trained, few_functions
 from giantsteps.types import FloatArray
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.
@@ -300,22 +300,6 @@ def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
     carry[-1] = 1.0
     sums = np.stack([*powers[: some + 1], 0.0 * r])
     return Stage(frame=np.ones((1, 1)), carry=carry, sums=sums, place=_place(trained, 1, count))
-
-
-def few_functions(
-    functions: FloatArray, weights: FloatArray, tolerance: float
-) -> tuple[FloatArray, FloatArray]:
-    """Functions of all types as combinations (T, L) of few functions (L, Y)."""
-    if len(functions) == 1:
-        return np.ones((1, 1)), functions
-    left, size, _ = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
-    if not size[0] > 0:
-        return np.zeros((len(functions), 1)), functions[:1]
-    count = max(1, int((size > tolerance * size[0]).sum()))
-    mixing = left[:, :count] * size[:count]
-    # At every node by the combination that makes it: weights may be tiny.
-    inverse = left[:, :count] / np.where(size[:count] > 0, size[:count], 1.0)
-    return mixing, inverse.T @ functions
 
 
 def gram_of(blocks: list[tuple[FloatArray, FloatArray]]) -> FloatArray:

@@ -24,12 +24,12 @@ from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
 from giantsteps.theory.steps.several.fresh import DIRECTIONS, WEAK, kept_directions
-from giantsteps.theory.steps.several.model import few_functions
 from giantsteps.theory.steps.several.reused_covariance import products, with_factors
 from giantsteps.theory.steps.several.reused_norms import ReusedNorms, reused_norms
 from giantsteps.theory.steps.several.sample_law import sample_law
 from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.theory.steps.several.traces import gram_of_batch
+from giantsteps.theory.steps.several.trained import few_functions
 from giantsteps.types import FloatArray
 
 #: Nodes on each panel of the label and of the first step, by resolution, and their least weight.

@@ -17,7 +17,7 @@ from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import SPECTRA, tails_of
-from giantsteps.theory.steps.several.model import few_functions
+from giantsteps.theory.steps.several.trained import few_functions
 from giantsteps.theory.steps.several.structured import Resolved, resolved_steps
 from giantsteps.theory.steps.structured import Spectrum, spectrum_of
 from giantsteps.types import FloatArray

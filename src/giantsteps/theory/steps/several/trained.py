@@ -144,3 +144,19 @@ class Trained:
         inverse = 1.0 / self.remainder if self.remainder > 1e-12 else 0.0
         frame[rank, :rank], frame[rank, -1] = -inverse * self.overlap, inverse
         return frame
+
+
+def few_functions(
+    functions: FloatArray, weights: FloatArray, tolerance: float
+) -> tuple[FloatArray, FloatArray]:
+    """Functions of all types as combinations (T, L) of few functions (L, Y)."""
+    if len(functions) == 1:
+        return np.ones((1, 1)), functions
+    left, size, _ = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
+    if not size[0] > 0:
+        return np.zeros((len(functions), 1)), functions[:1]
+    count = max(1, int((size > tolerance * size[0]).sum()))
+    mixing = left[:, :count] * size[:count]
+    # At every node by the combination that makes it: weights may be tiny.
+    inverse = left[:, :count] / np.where(size[:count] > 0, size[:count], 1.0)
+    return mixing, inverse.T @ functions
