@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from giantsteps.theory.search.quantity import values_of as values_of
     from giantsteps.theory.steps.bounds import approximation_error as approximation_error
     from giantsteps.theory.steps.staircase.staircase import staircase as staircase
-    from giantsteps.theory.steps.staircase.staircase import (
-        staircase_exponents as staircase_exponents,
-    )
 
 _LAZY = {
     "SpikedFeatures": "model.spiked_features",
@@ -67,7 +64,6 @@ _LAZY = {
     "risk_of_features": "probe.risk_of_features",
     "risk_of_weights": "model.from_weights",
     "staircase": "steps.staircase.staircase",
-    "staircase_exponents": "steps.staircase.staircase",
     "staircase_risk": "questions.risk",
     "training_loss": "questions.training_loss",
     "trajectory": "questions.trajectory",
