@@ -16,6 +16,7 @@ from giantsteps.practice._inspection import Change, Inspection
 from giantsteps.practice._layer import Layer, layer_of_matrix
 from giantsteps.practice._sources import Tensor, Weights, open_data, open_weights
 from giantsteps.theory import risk_of_features
+from giantsteps.types import FloatArray
 
 #: Leading vectors whose cosines are kept.
 _VECTORS = 3
@@ -214,8 +215,8 @@ _COARSENESS = ("float64", "float32", "float16", "bfloat16")
 
 
 def _cosines(
-    now: NDArray[np.float64], change: NDArray[np.float64], then: NDArray[np.float64]
-) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    now: FloatArray, change: FloatArray, then: FloatArray
+) -> dict[str, tuple[FloatArray, FloatArray]]:
     """|cosines| of the leading left and right vectors of each pair of matrices."""
     tops = {
         "weights": top_vectors(now, _VECTORS),
@@ -230,7 +231,7 @@ def _cosines(
 
 
 def _probes(
-    features: Mapping[str, NDArray[np.float64]], labels: NDArray[Any]
+    features: Mapping[str, FloatArray], labels: NDArray[Any]
 ) -> dict[str, ProbeCurve | str]:
     """Learning curves of a probe on what goes into each layer, or why there is none."""
     targets = labels

@@ -8,12 +8,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import ProbeCurve, require, to_csv
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._gradient import FirstGradient
 from giantsteps.practice._layer import Layer
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ class Change:
 
     layer: Layer
     relative_norm: float
-    cosines: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+    cosines: Mapping[str, tuple[FloatArray, FloatArray]]
 
     def to_row(self) -> dict[str, Any]:
         """The numbers of the table."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from giantsteps.answers import require
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._torch_file import TorchTensor, read_torch_file
+from giantsteps.types import FloatArray
 
 #: Bytes of one array that a file may declare.
 _LARGEST = 1 << 34
@@ -53,7 +54,7 @@ class Tensor:
         shape = (self.shape[1], self.shape[0], *self.shape[2:]) if self.transposed else self.shape
         return shape[0], int(np.prod(shape[1:]))
 
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> FloatArray:
         """The tensor unfolded: one row per output, one column per input and kernel position."""
         values = np.asarray(self.read(), dtype=np.float64)
         if self.transposed:

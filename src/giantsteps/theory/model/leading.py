@@ -19,8 +19,6 @@ from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.solver.fold import settle
 from giantsteps.types import FloatArray
 
-__all__ = ["largest_value", "leading_of_model", "leading_of_spectrum"]
-
 #: Points of the scan above the bulk, and residual of a real solution that is good enough.
 _GRID, _SOLVED = 16, 1e-9
 #: Types with fewer neurons than this have none; in the limit of so many.

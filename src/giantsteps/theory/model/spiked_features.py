@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     )
     from giantsteps.problem import Problem
 
-__all__ = ["SpikedFeatures"]
-
 #: Resolution of the spectra, and of what asks for one resolution.
 USUAL = 2
 #: Modes of the norm of the input that are followed: the norm itself, and the batch's own.

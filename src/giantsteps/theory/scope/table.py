@@ -308,8 +308,6 @@ RULES: dict[str, Cells] = {
     },
 }  # fmt: skip
 
-#: Of the drops of the training loss between two stairs, whatever the exponent.
-_DROPS = _by(_STAIRCASE, loss.staircase)
 #: Counts and orders that follow from the functions and the exponents, for every teacher.
 _COUNTS = Rule(
     "§7",
@@ -319,14 +317,7 @@ _COUNTS = Rule(
     references=("moniri2026",),
 )
 _ORDERS = replace(_COUNTS, evidence="derived (theory §7)", needs=("squared loss", *_SEAMS[:-1]))
-_DROP_CELLS: Cells = {
-    **_everywhere(_DROPS),
-    **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
-    **_everywhere(_ONE, _SEVERAL),
-}
 RULES |= {
-    "linear_loss_drop": _DROP_CELLS,
-    "quadratic_loss_drop": _DROP_CELLS,
     "outlier_count": _everywhere(_COUNTS),
     "reuse_exponent": _everywhere(_ORDERS),
 }
