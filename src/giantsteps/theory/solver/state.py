@@ -98,10 +98,7 @@ class Equations:
         if active is not None:
             return State(self, v1, tau, active, penalty)
         bare = State(self, v1, tau, np.zeros((len(v1), 0, 0)), penalty)
-        active = bare.dyson.alone()
-        for _ in range(_GUESSES):
-            active = 0.5 * (active + State(self, v1, tau, active, penalty).dyson.image)
-        return State(self, v1, tau, active, penalty)
+        return State(self, v1, tau, bare.dyson.alone(), penalty)
 
     def take(self, cells: Array) -> Equations:
         """The equations of some of the cells."""
@@ -111,10 +108,6 @@ class Equations:
         for name in ("mixing", "channels", "mixing_pairs", "features"):
             setattr(taken, name, getattr(self, name)[cells])
         return taken
-
-
-#: Rounds of the first guess of 𝔤.
-_GUESSES = 2
 
 
 @dataclass(frozen=True, eq=False)
