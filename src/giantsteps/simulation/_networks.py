@@ -33,18 +33,10 @@ SMALL = 30
 
 @dataclass(frozen=True)
 class Trained:
-    """The first layer after the steps.
+    """The first layer after the steps."""
 
-    Attributes
-    ----------
-    weights : array (…, d, N)
-        W.
-    direction : array (…, d) or None
-        b of the first step, float64; None without steps.
-    """
-
-    weights: Array
-    direction: Array | None
+    weights: Array  # (…, d, N): W
+    direction: Array | None  # (…, d): b of the first step, float64; None without steps
 
 
 class Networks:

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     )
     from giantsteps.problem import Problem
 
-__all__ = ["SpikedFeatures"]
-
 #: Resolution of the spectra, and of what asks for one resolution.
 USUAL = 2
 #: Modes of the norm of the input that are followed: the norm itself, and the batch's own.
@@ -75,8 +73,8 @@ class SpikedFeatures:
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
-    \       weak                spikes along further directions, so weak that their coordinates count
-                                to first order, shape (T, J)
+    \       weak                spikes along further directions, so weak that their coordinates
+                                count to first order, shape (T, J)
     \       weak_overlap        of β* with these directions, shape (J,)
     \       own_variances       of the bulk along the spikes and the teacher's remainder, over their
                                 mean, (r + 1,); None: ones

@@ -33,10 +33,10 @@ class System:
     r"""Coefficients of the equivalent model (theory §5c) for a stack of cells.
 
     Every array has the cells on its first axis (B of them).
-    T types, K nodes of the r spike coordinates, M modes: of the norm of the input, and of the J weak
-    spikes, whose coordinates count to first order; F special vectors of the bulk: the r + J spikes,
-    the teacher's remainder, and what the norms of neurons go with; C independent fluctuations of
-    the norms, of each type.
+    T types, K nodes of the r spike coordinates, M modes: of the norm of the input, and of the J
+    weak spikes, whose coordinates count to first order; F special vectors of the bulk: the r + J
+    spikes, the teacher's remainder, and what the norms of neurons go with; C independent
+    fluctuations of the norms, of each type.
 
     ==========================  ========================  ==================================
     symbol                      attribute                 shape

@@ -36,9 +36,9 @@ from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.rules import graded_rule
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import movement, neuron_law, types_of
+from giantsteps.theory.steps.sized import at_size
 from giantsteps.types import FloatArray
 
 #: Rules whose first step is by the sign.
@@ -60,8 +60,7 @@ def sign_step(
     ``kept`` is what is left of the weights before it, 1 − decay unless given: with −decay the model
     is that of their change.
     """
-    neurons = math.inf if d is None else float(problem.at(d).neurons)
-    sized = problem if d is None else problem.realised(d)
+    sized, neurons, shared = at_size(problem, d, **others)
     rate, law = movement(sized, 0, neurons), neuron_law(sized, np.array([1.0]))
     linear, tilt = law.slope.hermite[:2]
     noise = math.sqrt((law.slope.noise + tilt**2) * law.labels.moment(2))
@@ -82,12 +81,6 @@ def sign_step(
     else:
         bulk = signs.covariance(moved, np.sign(values), kept, overlap)
     return SpikedFeatures(
-        activation=sized.activation,
-        teacher=link_of(sized),
-        noise_variance=sized.noise_variance,
-        width=sized.width,
-        neurons=neurons,
-        problem=problem,
         spikes=(np.sign(values) * rate * size)[:, None],
         overlap=overlap,
         probabilities=probabilities,
@@ -97,7 +90,7 @@ def sign_step(
         else signs.norms(moved, np.sign(values), kept, sized.init.weights == "gaussian"),
         pull=None if d is None else _pull(values, probabilities, rate * signs.gain * linear**2),
         second_layer=values,
-        **others,
+        **shared,
     )
 
 

@@ -40,23 +40,6 @@ from giantsteps.theory.steps.several.trained import (
 )
 from giantsteps.types import FloatArray
 
-__all__ = [
-    "DIRECTIONS",
-    "RESIDUALS",
-    "Fluctuation",
-    "Pace",
-    "Record",
-    "Task",
-    "Trained",
-    "WEAK",
-    "View",
-    "kept_directions",
-    "leans_after",
-    "sample_nodes",
-    "spread_of_norms",
-    "take_step",
-]
-
 #: Directions kept as spikes, and as weak ones, with their size relative to the largest.
 DIRECTIONS, WEAK, _NOTHING = 2, 4, 1e-5
 #: Nodes of r at each k, by resolution.
