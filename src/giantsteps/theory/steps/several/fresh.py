@@ -41,7 +41,7 @@ from giantsteps.theory.steps.several.trained import (
 from giantsteps.types import FloatArray
 
 #: Directions kept as spikes, and as weak ones, with their size relative to the largest.
-DIRECTIONS, WEAK, _NOTHING = 2, 4, 1e-5
+DIRECTIONS, WEAK, _NOTHING = 2, 4, 3e-3
 #: Nodes of r at each k, by resolution.
 RESIDUALS = (4, 5, 6, 7, 8)
 #: Nodes of z and of the noise behind r.

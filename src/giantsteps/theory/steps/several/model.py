@@ -119,10 +119,7 @@ def trained_by(
 
 def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
     """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + 1)."""
-    bulk = covariance_of_state(law, trained, 1.0).bulk()
-    unit = np.ones((1, 1, 1))
-    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
-    gram = Forms(replace(bare, active=bare.alone())).values[0, :, 0, :, 0]
+    gram = forms_of(covariance_of_state(law, trained, 1.0)).values[0, :, 0, :, 0]
     rank, count = trained.rank, trained.directions + 1
     onto = np.zeros((count, rank + 1))  # what the weak directions leave of the remainder is beside
     onto[:rank, :rank] = np.eye(rank)
@@ -249,7 +246,7 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
     special[some, rank:some] -= along
     special[some] *= 1.0 / left if left > 1e-9 else 0.0
     special[np.arange(some + 1, count), np.arange(some, count - 1)] = 1.0
-    return NeuronCovariance(
+    found = NeuronCovariance(
         shares=np.ones(1),
         diagonal=np.ones((1, 1)),
         coefficients=np.concatenate(columns, axis=1),
@@ -259,6 +256,22 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         batches=tuple(batches),
         stages=tuple(stages),
     )
+    if not trained.records:
+        return found
+    # Spikes and remainder are orthonormal but for the error of the batches' quadratures.
+    own = forms_of(found).values[0, : some + 1, 0, : some + 1, 0]
+    values, vectors = np.linalg.eigh(own)
+    turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
+    special = np.concatenate([turned @ special[: some + 1], special[some + 1 :]])
+    return replace(found, special=special)
+
+
+def forms_of(covariance: NeuronCovariance) -> Forms:
+    """Inner products of the special vectors, and forms of the operators in their slopes."""
+    bulk = covariance.bulk()
+    unit = np.ones((1, 1, 1))
+    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
+    return Forms(replace(bare, active=bare.alone()))
 
 
 def batch_of(record: Record | Passed, functions: FloatArray) -> Batch:
