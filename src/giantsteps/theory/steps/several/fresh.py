@@ -53,7 +53,7 @@ _ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
 #: Variance of the norms, relative to their squares, that is rounding.
 _NO_SPREAD = 1e-26
 #: Functions of a batch that the norms of its types go with, relative to the largest.
-_LOADS = 1e-2
+LOADS = 1e-2
 #: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
 _STEP, _GAUSSIAN = 1e-3, 40
 
@@ -396,7 +396,7 @@ def _loads(
     bend = 2 * view.slope.quadratic[:, :, None]
     functions = 2 * (step.moved * gain)[:, None, None] * law.nodes * bend
     weights = (view.weights[:, None] * law.weights).ravel()
-    mixing, few = few_functions(functions.reshape(len(functions), -1), weights, _LOADS)
+    mixing, few = few_functions(functions.reshape(len(functions), -1), weights, LOADS)
     return mixing, few.reshape(-1, *law.weights.shape)
 
 

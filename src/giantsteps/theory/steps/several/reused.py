@@ -21,7 +21,7 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
-from giantsteps.theory.steps.several.fresh import DIRECTIONS, WEAK, kept_directions
+from giantsteps.theory.steps.several.fresh import DIRECTIONS, LOADS, WEAK, kept_directions
 from giantsteps.theory.steps.several.model import RESOLVED
 from giantsteps.theory.steps.several.reused_covariance import products, with_factors
 from giantsteps.theory.steps.several.reused_norms import ReusedNorms, reused_norms
@@ -163,11 +163,15 @@ def _covariance(
     factors, shares, squares, added = with_factors(parts, field.probabilities, samples, exact)
     mixing, functions = few_functions(added, np.abs(samples.weights), RESOLVED[level])
     vectors, place = [kept.combination.T @ lean], [0] * len(kept.overlap)
-    norms = None
+    norms, loads = None, []
     if few:
         norms = reused_norms(problem.activation, samples, values, rates, kept.totals)
-        vectors += [norms.linear + norms.own] + [norms.linear] * len(factors)
-        place += [c for c in range(1 + len(factors)) for _ in values]
+        for c, functions_of_types in enumerate([norms.linear + norms.own, norms.linear]):
+            load, some = few_functions(functions_of_types, np.abs(samples.weights), LOADS)
+            loads.append(load)
+            for block in [0] if c == 0 else range(1, 1 + len(factors)):
+                vectors.append(some)
+                place += [block] * len(some)
     stacked = np.concatenate([*vectors, np.zeros((1, len(samples.weights)))])
     carry, sums = samples.conditioned(stacked)
     carry[-1, 0] = 1.0
@@ -204,7 +208,8 @@ def _covariance(
         return covariance, slope, None
     stretch = samples.inner(norms.stretch, lean) @ kept.combination[:, :DIRECTIONS]
     gaussian = problem.init.weights == "gaussian"
-    return covariance, slope, _norms(norms, stretch, shares, covariance, rank, gaussian)
+    found = _norms(norms, stretch, shares, loads, covariance, rank, gaussian)
+    return covariance, slope, found
 
 
 def _frame(overlap: FloatArray, seen: FloatArray, beside: FloatArray) -> FloatArray:
@@ -235,16 +240,18 @@ def _norms(
     found: ReusedNorms,
     stretch: FloatArray,
     shares: FloatArray,
+    loads: list[FloatArray],
     bulk: NeuronCovariance,
     rank: int,
     gaussian: bool,
 ) -> Norms:
     """One fluctuation of the norms, and for Gaussian weights that of the initial ones."""
     types = len(stretch)
-    loadings = np.zeros((2, types, bulk.frame))
+    loadings, start = np.zeros((2, types, bulk.frame)), rank + 1
     for c, share in enumerate([np.ones(types), *shares.T]):
-        start = rank + 1 + c * types
-        loadings[0, :, start : start + types] = np.diag(share)
+        load = loads[min(c, 1)]
+        loadings[0, :, start : start + load.shape[1]] = share[:, None] * load
+        start += load.shape[1]
     spread = np.maximum(2 * (bulk.modes**2).sum(axis=1) + found.spread, 0.0)
     if not gaussian:
         return Norms(spread[None], loadings[:1])
