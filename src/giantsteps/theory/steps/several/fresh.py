@@ -31,6 +31,7 @@ from giantsteps.theory.model.functions_of_spike import (
 )
 from giantsteps.theory.model.rules import spike_rule
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
+from giantsteps.theory.steps.several.excess import Slopes, forms_after
 from giantsteps.theory.steps.several.trained import (
     Fluctuation,
     Record,
@@ -258,7 +259,14 @@ def take_step(
         new = _fluctuation(view, trained, after.rank, pace, moved.gain, mixing)
         after = _with_fluctuations(view, trained, after, strong, pace, moved.gain, components, new)
     record = _record(remembered, law, combination, pace, moved.gain, loads)
-    return replace(after, records=(*trained.records, record))
+    after = replace(after, records=(*trained.records, record))
+    if not len(trained.forms):
+        return after
+    slopes = _slopes(
+        remembered, law, pace, moved.gain, constant + dropped - trained.constant * moved.gain**2
+    )
+    forms, represented = forms_after(trained, record, slopes)
+    return replace(after, forms=forms, represented=represented)
 
 
 def leans_after(
@@ -468,6 +476,18 @@ def sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
         weights = np.multiply.outer(weights, axis.weights).ravel()
     kept = weights > _PRUNED
     return nodes[kept], weights[kept] / weights[kept].sum()
+
+
+def _slopes(
+    view: View, law: Conditional, step: Pace, gain: FloatArray, constant: FloatArray
+) -> Slopes:
+    """What the samples of a step do to the bulk, as functions of their nodes."""
+    slope, s, r = view.slope, step.moved[:, None, None], law.nodes
+    xi = slope.linear / np.sqrt(view.trained.totals)[:, None]
+    rest = slope.second_moment - slope.mean**2 - slope.linear**2
+    bent, noise = s * r * xi[:, :, None], s**2 / step.samples * r**2 * rest[:, :, None]
+    types = len(gain)
+    return Slopes(bent.reshape(types, -1), noise.reshape(types, -1), step.kept, gain, constant)
 
 
 def _record(

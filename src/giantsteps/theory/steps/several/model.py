@@ -152,6 +152,8 @@ def _first(
         constant=np.zeros(types),
         multipliers=np.ones((1, types)),
     )
+    forms = operators_on(covariance_of_state(law, trained, 1.0), 2)
+    trained = replace(trained, forms=forms, represented=forms)
     if not norms or not np.any(law.moved):
         return law, trained
     found = law.norms(problem.init.weights == "gaussian")
@@ -263,7 +265,23 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
     values, vectors = np.linalg.eigh(own)
     turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
     special = np.concatenate([turned @ special[: some + 1], special[some + 1 :]])
-    return replace(found, special=special)
+    return replace(found, special=special, excess=trained.forms - trained.represented)
+
+
+def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
+    """Σ_A on the first special vectors, (T, F, F)."""
+    forms, unit = forms_of(covariance), np.eye(count, covariance.frame)
+
+    def along(force: FloatArray) -> FloatArray:
+        return covariance.coefficients @ forms.slopes(force[None])[0, 1:, 0, 0]
+
+    single = [along(unit[a]) for a in range(count)]
+    found = np.zeros((len(covariance.coefficients), count, count))
+    for a in range(count):
+        for b in range(a + 1):
+            both = single[a] if a == b else (along(unit[a] + unit[b]) - single[a] - single[b]) / 2
+            found[:, a, b] = found[:, b, a] = both
+    return found
 
 
 def forms_of(covariance: NeuronCovariance) -> Forms:

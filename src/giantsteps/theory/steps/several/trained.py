@@ -88,6 +88,8 @@ class Trained:
     γ       overlap        (r,)       of the teacher with the spikes
     \\       weak           (T, J)     leans along weak directions, whose squares c_A contains
     \\       weak_overlap   (J,)       of the teacher with them
+    \\       forms,         (T, F, F)  Σ_A on spikes, weak ones and the teacher's remainder, and the
+            represented               same of the sums over batches above; empty: the same
     \\       steps          (s, r + J) cosines of the direction Xᵀr of each step with the spikes
     J       memory         (T, T)     what is left of W₀ along the types' right vectors
     a_A     constant       (T,)       Σ_A = a_A I + Σ_b multiplier_b(A) (batch b)
@@ -112,6 +114,8 @@ class Trained:
     others: tuple[int, ...] = ()
     weak: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
     weak_overlap: FloatArray = field(default_factory=lambda: np.zeros(0))
+    forms: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    represented: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
 
     @property
     def rank(self) -> int:
