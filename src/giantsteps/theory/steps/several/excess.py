@@ -1,10 +1,10 @@
 r"""Covariances of the neurons along their own spikes, step by step (theory §7).
 
-A step multiplies the bulk by G_A = ϱ + sK_A, K_A = n⁻¹Σ_i ρ_i x_ix_iᵀ with ρ = rξ_A. Between generic
-directions K_AΣ_A is K_A times the trace of Σ_A; along spikes and teacher, which both depend on, it
-is not. A vector f that is made of earlier ones and of a sum over the batch, o on the samples' frame
-and n⁻¹Σ_i a_ix_i beside it, is seen by a sample as κ·o + a/α and noise of variance n = E a²/α, so
-that the forms of K_A and K_A² follow:
+A step multiplies the bulk by G_A = ϱ + sK_A, K_A = n⁻¹Σ_i ρ_i x_ix_iᵀ with ρ = rξ_A. Between
+generic directions K_AΣ_A is K_A times the trace of Σ_A. Along spikes and teacher, which both depend
+on, it is not. A vector f is made of earlier ones and of a sum over the batch: o on the frame of the
+samples, and n⁻¹Σ_i a_ix_i beside it. A sample sees it as κ·o + a/α and noise of variance
+n = E a²/α, so that the forms of K_A and K_A² follow:
 
 .. math:: f^⊤K_Af' &= E[ρ(κ·o + a/α)(κ·o' + a'/α)] + \bar ρn,\\
           f^⊤K_A^2f' &= q·q' + \bar ρ²n + \frac{\barρ}{α}(t + t') + \frac1αE[ρ²(\dots)(\dots)] +
@@ -16,6 +16,7 @@ with q = E[ρκ(κ·o + a/α)], what the frame sees of K_Af, and t = E[ρa(κ·o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -45,39 +46,61 @@ class Slopes:
     constant: FloatArray
 
 
-def forms_after(trained: Trained, record: Record, slopes: Slopes) -> tuple[FloatArray, FloatArray]:
-    """Σ_A on the spikes and the teacher's remainder after a step, (T, F, F): as it is, and as the
-    operators have it.
-    """
-    seen = _Seen.of(trained, record)
-    onto = _onto(trained)
-    exact = onto.T @ trained.forms @ onto
-    stated = onto.T @ trained.represented @ onto
-    old, inner = seen.old, seen.inner
-    whole, lean = trained.totals, (trained.weak**2).sum(axis=1)
-    found, represented = [], []
-    for t in range(len(trained.values)):
-        bent, bulk = slopes.bent[t], float((whole - lean)[t])
-        # Along its own spikes a bulk is seen without the leans that count as bulk elsewhere.
-        pushed = slopes.kept * old + seen.frame(bent)
-        form = bulk * (slopes.kept**2 * seen.gram + 2 * slopes.kept * seen.form(bent))
-        form = form + bulk * seen.square(bent)
-        form = form + pushed.T @ (exact[t] - bulk * np.eye(len(old))) @ pushed
-        found.append(form + seen.form(slopes.noise[t]))
-        stays = slopes.gain[t] ** 2 * (old.T @ stated[t] @ old + whole[t] * inner)
-        represented.append(
-            stays + seen.form(record.added[t]) + slopes.constant[t] * np.eye(len(form))
-        )
-    return np.stack(found), np.stack(represented)
+@dataclass(frozen=True, eq=False)
+class Push:
+    """What a step does to covariances along spikes and teacher."""
 
+    trained: Trained
+    record: Record
+    slopes: Slopes
 
-def _onto(trained: Trained) -> FloatArray:
-    """The samples' frame in (spikes, weak ones, what they leave of the teacher), (F, r + 1)."""
-    rank, count = trained.rank, trained.directions + 1
-    onto = np.zeros((count, rank + 1))
-    onto[:rank, :rank] = np.eye(rank)
-    onto[rank:, rank] = trained.shares
-    return onto
+    @cached_property
+    def _seen(self) -> _Seen:
+        return _Seen.of(self.trained, self.record)
+
+    @cached_property
+    def _bulk(self) -> FloatArray:
+        """Traces of Σ_A without the leans that count as bulk elsewhere, (T,)."""
+        return np.asarray(self.trained.totals - (self.trained.weak**2).sum(axis=1))
+
+    @cached_property
+    def pushed(self) -> FloatArray:
+        """G_Af on the samples' frame, for spikes and remainder f after the step, (T, E, F)."""
+        kept, seen = self.slopes.kept, self._seen
+        return np.stack([kept * seen.old + seen.frame(bent) for bent in self.slopes.bent])
+
+    @cached_property
+    def _special(self) -> FloatArray:
+        """Σ_A − c_A on the samples' frame, (T, E, E)."""
+        onto = self.trained.onto
+        found = onto.T @ self.trained.forms @ onto
+        return np.asarray(found - self._bulk[:, None, None] * np.eye(len(onto.T)))
+
+    def forms(self) -> tuple[FloatArray, FloatArray]:
+        """Σ_A on the spikes and the teacher's remainder after the step, (T, F, F): as it is, and as
+        the operators have it.
+        """
+        seen, slopes, trained, kept = self._seen, self.slopes, self.trained, self.slopes.kept
+        stated = trained.onto.T @ trained.represented @ trained.onto
+        found, represented = [], []
+        for t, (bent, pushed) in enumerate(zip(slopes.bent, self.pushed)):
+            square = kept**2 * seen.gram + 2 * kept * seen.form(bent) + seen.square(bent)
+            form = self._bulk[t] * square + pushed.T @ self._special[t] @ pushed
+            found.append(form + seen.form(slopes.noise[t]))
+            stays = seen.old.T @ stated[t] @ seen.old + trained.totals[t] * seen.inner
+            added = seen.form(self.record.added[t]) + slopes.constant[t] * np.eye(len(form))
+            represented.append(slopes.gain[t] ** 2 * stays + added)
+        return np.stack(found), np.stack(represented)
+
+    def loads(self, functions: FloatArray) -> FloatArray:
+        """G_AΣ_Aλ_A on the same vectors, (T, F), for sums λ_A over the batch with functions
+        (T, Y)."""
+        found = []
+        for t, (bent, a) in enumerate(zip(self.slopes.bent, functions)):
+            own = self._seen.between(bent, a) + self.slopes.kept * self._seen.inner_with(a)
+            along = self._special[t] @ (self.record.first @ a)
+            found.append(self._bulk[t] * own + self.pushed[t].T @ along)
+        return np.stack(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +174,19 @@ class _Seen:
     def frame(self, function: FloatArray) -> FloatArray:
         """What the frame sees of the same times the vectors, (E, F)."""
         return np.asarray(self._tilted(function) @ self.old + self._own(function))
+
+    def inner_with(self, a: FloatArray) -> FloatArray:
+        """Inner products with n⁻¹Σ_i a_ix_i, (F,)."""
+        own = (self.sums * self.record.weights) @ a / self.record.samples
+        return np.asarray(self.old.T @ (self.record.first @ a) + own)
+
+    def between(self, function: FloatArray, a: FloatArray) -> FloatArray:
+        """Of n⁻¹Σ_i ψ_i x_ix_iᵀ, between the vectors and n⁻¹Σ_i a_ix_i, (F,)."""
+        record, old = self.record, self.record.first @ a
+        seen = self._tilted(function) @ old + (record.first * function) @ a / record.samples
+        weights = record.weights * (function / record.samples + self._mean(function))
+        own = self._own(function).T @ old + (self.sums * weights) @ a / record.samples
+        return np.asarray(self.old.T @ seen + own)
 
     def square(self, function: FloatArray) -> FloatArray:
         """Of the square of n⁻¹Σ_i ψ_i x_ix_iᵀ, (F, F)."""

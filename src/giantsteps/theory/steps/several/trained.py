@@ -32,6 +32,8 @@ class Fluctuation:
     e       stretch    (T, r)      and of the lean
     ℓ       loadings   (T, V)      d times its covariance with the weights, on the vectors that
                                    are carried along
+    \\       along      (T, F)      the same as it is on spikes, weak ones and the teacher's
+                                   remainder; empty: as the vectors have it
     ======  =========  ==========  ===========================================================
     """
 
@@ -39,6 +41,7 @@ class Fluctuation:
     growth: FloatArray
     stretch: FloatArray
     loadings: FloatArray
+    along: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +141,14 @@ class Trained:
         size = self.remainder
         along = self.weak_overlap / size if size > 1e-12 else 0.0 * self.weak_overlap
         return np.append(along, math.sqrt(max(1.0 - float(along @ along), 0.0)))
+
+    @property
+    def onto(self) -> FloatArray:
+        """(spikes, teacher's remainder) in (spikes, weak ones, what they leave of the teacher)."""
+        rank = self.rank
+        onto = np.zeros((self.directions + 1, rank + 1))
+        onto[:rank, :rank], onto[rank:, rank] = np.eye(rank), self.shares
+        return onto
 
     @property
     def frame(self) -> FloatArray:
