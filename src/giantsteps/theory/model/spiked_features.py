@@ -313,8 +313,8 @@ class SpikedFeatures:
         steps = np.pad(steps, ((0, 0), (0, count - steps.shape[1])))
         shares = self._shares
         rest = math.sqrt(max(1.0 - float(shares @ shares), 0.0))
-        teacher = [self.overlap, self.remainder * shares, [self.remainder * rest]]
-        named = {"teacher": np.concatenate(teacher)}
+        beside = self.remainder * np.append(shares, rest)
+        named = {"teacher": np.concatenate([self.overlap, beside])}
         names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
         return named | {name: np.append(step, 0.0) for name, step in zip(names, steps)}
 

@@ -127,7 +127,7 @@ def _pull(
     problem: Problem,
     field: Field,
     rates: tuple[float, float],
-    slope: FloatArray | None,
+    slope: tuple[FloatArray, FloatArray] | None,
 ) -> FloatArray:
     """What the initial output does to the penalty of m: W₀ shrinks along the types' right
     vectors.
@@ -138,8 +138,8 @@ def _pull(
     change = pulled(np.zeros_like(first), one, one, first, alpha)
     law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[0])
     grown = lengths(sigma, law, rates[0] * field.values)
-    second = sigma.linear**2 if slope is None else slope
-    change = pulled(change, grown, one, rates[1] * np.outer(root, root) * second, alpha)
+    second, gain = (sigma.linear**2, one) if slope is None else slope
+    change = pulled(change, grown, gain, rates[1] * np.outer(root, root) * second, alpha)
     spread = np.sqrt(field.probabilities)
     return np.asarray(change / np.outer(spread, spread))[None]
 
@@ -151,8 +151,10 @@ def _covariance(
     rates: tuple[float, float],
     level: int,
     few: bool,
-) -> tuple[NeuronCovariance, FloatArray, Norms | None]:
-    """Σ_A from the batch, E[ζ_Aζ_A'] over its samples, and the norms of few types."""
+) -> tuple[NeuronCovariance, tuple[FloatArray, FloatArray], Norms | None]:
+    """Σ_A from the batch, E[ζ_Aζ_A'] over its samples with what the second step makes of old
+    weights, and the norms of the types.
+    """
     alpha, values = problem.steps[0].samples, field.values
     law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[level])
     response, r = respond(problem.activation, law, values, field.probabilities, rates[0], True)
@@ -205,7 +207,8 @@ def _covariance(
         batches=(batch,),
         stages=(Stage(frame=np.eye(2), carry=carry, sums=sums, place=(*place, 0)),),
     )
-    slope = (zeta * samples.weights) @ zeta.T
+    tilt = samples.take(response.tilt) @ (samples.residual * samples.weights)
+    slope = (zeta * samples.weights) @ zeta.T, 1.0 + rates[1] * values * tilt
     if norms is None:
         return covariance, slope, None
     stretch = samples.inner(norms.stretch, lean) @ kept.combination[:, :DIRECTIONS]
