@@ -70,8 +70,8 @@ class SpikedFeatures:
     γ       overlap             shape (r,); a number for one direction
     Σₜ      bulk                :class:`NeuronCovariance`, or the numbers cₜ of an isotropic bulk
     Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
-    \       values_within       where a type has neurons of several values of the second layer: these
-                                values (V,) and their joint probabilities with the types (T, V)
+    \       values_within       where neurons of a type have several values of A: these
+                                (V,), and their joint probabilities with the types (T, V)
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r),
                                 or with them and the teacher's remainder, (steps, r + 1)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq
 
+from giantsteps.errors import NotConverged
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.implicit_law import ImplicitLaw
 from giantsteps.theory.solver.bulk import Bulk
@@ -265,6 +267,9 @@ class WeightSpectrum:
         """Eigenvalues of x𝔊ℌ, descending, (X, r); an outlier where one of them is one."""
         left, right, _ = self._forms(x, state)
         core = x[:, None, None] * left[:, : self._rank, : self._rank] @ right
+        if not np.isfinite(core).all():
+            what = "the outliers of W, whose numbers leave the range of floating point"
+            raise NotConverged(what, math.inf, 0, "smaller rates")
         return np.asarray(np.sort(np.linalg.eigvals(core).real, axis=1)[:, ::-1])
 
     @cached_property
@@ -285,7 +290,10 @@ class WeightSpectrum:
         low, high = self.law.edge * (1 + 1e-6), 16.0 * self.law.edge
 
         def inverse(x: float) -> float:
-            forms = self._forms(np.array([x]))[0][0]
+            try:
+                forms = self._forms(np.array([x]))[0][0]
+            except np.linalg.LinAlgError:  # at the pole itself, to the last bit
+                return 0.0
             return -1.0 / float(forms[self._rank, self._rank] * x)
 
         ends = inverse(low), inverse(high)
