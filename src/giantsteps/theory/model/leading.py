@@ -150,7 +150,7 @@ def leading_of_model(model: SpikedFeatures, top: int) -> tuple[FloatArray, Float
             width=model.width,
             neurons=model.neurons,
             probabilities=used.probabilities,
-            spikes=used.spikes,
+            spikes=used.leans,
             bulk=used.bulk,
             pull=used.pull,
         )

@@ -191,12 +191,12 @@ def _weights(model: SpikedFeatures, more: int, around: float | None) -> _Weights
     signed = any(-np.minimum(batch.weights, 0.0).sum() > _SIGNED for batch in used.bulk.batches)
     if model.bounded is None and signed:
         # The quadrature of a reused sample with heavy-tailed labels is no law of samples.
-        used = replace(used, bulk=NeuronCovariance.isotropic(used.bulk.totals, used.rank))
+        used = replace(used, bulk=NeuronCovariance.isotropic(used.bulk.totals, used.leans.shape[1]))
     spectrum = WeightSpectrum(
         width=model.width,
         neurons=model.neurons,
         probabilities=used.probabilities,
-        spikes=used.spikes,
+        spikes=used.leans,
         bulk=used.bulk,
         pull=used.pull,
         around=around,
@@ -216,6 +216,7 @@ def _likely(model: SpikedFeatures) -> SpikedFeatures:
         model,
         probabilities=probabilities,
         spikes=model.spikes[kept],
+        weak=None if model.weak is None else model.weak[kept],
         bulk=replace(model.bulk, coefficients=model.bulk.coefficients[kept]),
         second_layer=second,
         values_within=model.values_within
