@@ -82,7 +82,7 @@ class _Outliers(WeightSpectrum):
         return tuple(sorted(found, reverse=True))
 
     def _between(self, ends: FloatArray, values: FloatArray, rank: int) -> float:
-        """The outlier between two points, by a secant method in log x beside Newton's for (H, 𝔤)."""
+        """The outlier between two points, by a secant method in log x."""
         goals, places = np.log(values), np.log(ends)
         x = float(np.exp(np.interp(0.0, goals, places)))
         state = self._outside(np.array([x]))
