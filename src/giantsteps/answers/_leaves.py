@@ -8,14 +8,16 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from giantsteps.types import FloatArray
 
 #: A number for one problem, an array of the grid's shape over a grid.
-Leaf: TypeAlias = float | NDArray[np.float64]
+Leaf: TypeAlias = float | FloatArray
 Index: TypeAlias = Any
 
 
-def frozen(values: ArrayLike) -> NDArray[np.float64]:
+def frozen(values: ArrayLike) -> FloatArray:
     """A read-only float64 copy of ``values``."""
     array = np.array(values, dtype=np.float64)
     array.setflags(write=False)

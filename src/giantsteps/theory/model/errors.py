@@ -179,21 +179,12 @@ def _not_converged(
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """Readouts at the resolution where they no longer change, and what the last change was.
-
-    Attributes
-    ----------
-    readouts : list of Readout
-    levels : list of int
-    error : ndarray of shape (B,)
-        Estimate of the relative error: the change from the resolution before.
-    residual, iterations : ndarray of shape (B,)
-    """
+    """Readouts at the resolution where they no longer change, and what the last change was."""
 
     readouts: list[Readout]
     levels: list[int]
-    error: FloatArray
-    residual: FloatArray
+    error: FloatArray  # (B,): estimate of the relative error: the change from the resolution before
+    residual: FloatArray  # (B,)
     iterations: Array
 
 

@@ -19,8 +19,6 @@ from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.solver.fold import settle
 from giantsteps.types import Array, FloatArray
 
-__all__ = ["largest_value", "leading_of_model", "leading_of_spectrum"]
-
 #: Points of the scan above the bulk, and residual of a real solution that is good enough.
 _GRID, _SOLVED = 16, 1e-9
 #: Plain rounds before Newton's method above the bulk; rounds of a secant method, and its end.
@@ -82,7 +80,7 @@ class _Outliers(WeightSpectrum):
         return tuple(sorted(found, reverse=True))
 
     def _between(self, ends: FloatArray, values: FloatArray, rank: int) -> float:
-        """The outlier between two points, by a secant method in log x."""
+        """The outlier between two points: a secant method in log x beside Newton for (H, 𝔤)."""
         goals, places = np.log(values), np.log(ends)
         x = float(np.exp(np.interp(0.0, goals, places)))
         state = self._outside(np.array([x]))

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     )
     from giantsteps.problem import Problem
 
-__all__ = ["SpikedFeatures"]
-
 #: Resolution of the spectra, and of what asks for one resolution.
 USUAL = 2
 #: Modes of the norm of the input that are followed: the norm itself, and the batch's own.
@@ -72,7 +70,10 @@ class SpikedFeatures:
     γ       overlap             shape (r,); a number for one direction
     Σₜ      bulk                :class:`NeuronCovariance`, or the numbers cₜ of an isotropic bulk
     Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
-    \       step_directions     cosines of the direction of each step with the spikes, (steps, r)
+    \       values_within       where a type has neurons of several values of the second layer: these
+                                values (V,) and their joint probabilities with the types (T, V)
+    \       step_directions     cosines of the direction of each step with the spikes, (steps, r),
+                                or with them and the teacher's remainder, (steps, r + 1)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
     \       own_variances       of the bulk along the spikes and the teacher's remainder, over their
@@ -121,6 +122,7 @@ class SpikedFeatures:
     neurons: float = math.inf
     probabilities: FloatArray = field(default_factory=lambda: np.ones(1))
     second_layer: FloatArray | None = None
+    values_within: tuple[FloatArray, FloatArray] | None = None
     step_directions: FloatArray | None = None
     norms: Norms | None = None
     pull: FloatArray | None = None
@@ -149,6 +151,7 @@ class SpikedFeatures:
             neurons: float = math.inf,
             probabilities: ArrayLike = (1.0,),
             second_layer: ArrayLike | None = None,
+            values_within: tuple[FloatArray, FloatArray] | None = None,
             step_directions: FloatArray | None = None,
             norms: Norms | None = None,
             pull: FloatArray | None = None,
@@ -289,7 +292,15 @@ class SpikedFeatures:
         steps = np.eye(1, self.rank) if self.step_directions is None else self.step_directions
         named = {"teacher": np.append(self.overlap, self.remainder)}
         names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
-        return named | {name: np.append(step, 0.0) for name, step in zip(names, steps)}
+        frame = np.zeros((len(steps), self.rank + 1))
+        frame[:, : steps.shape[1]] = steps
+        return named | dict(zip(names, frame))
+
+    @property
+    def joint_values(self) -> tuple[FloatArray, FloatArray]:
+        """Values of the second layer and their joint probabilities with the types, (T, V)."""
+        assert self.second_layer is not None
+        return self.values_within or (self.second_layer, np.diag(self.probabilities))
 
     def __repr__(self) -> str:
         return f"SpikedFeatures({self.describe()})"

@@ -17,32 +17,16 @@ _FAR = 6.0
 
 @dataclass(frozen=True, eq=False)
 class Readout:
-    """Ridge regression on the equivalent model, cell by cell.
+    """Ridge regression on the equivalent model, cell by cell."""
 
-    Attributes
-    ----------
-    error : ndarray of shape (B,)
-        E_k[err] = R + Δ.
-    train : ndarray of shape (B,)
-        E_k[ω² err].
-    fit : ndarray of shape (B, K)
-        C(k), the learned function along the spikes.
-    slope : ndarray of shape (B, K)
-        Σ μ₁ₜψₜ, what multiplies the teacher's coordinate z orthogonal to the spikes.
-    bend : ndarray of shape (B, K)
-        What multiplies z² − 1, through the norm of the input.
-    variance : ndarray of shape (B, K)
-        Variance of the prediction given k.
-    far : ndarray of shape (B,)
-        Share of E_k[ω] from |k| > 6: of order one where the limit λ → 0 does not exist.
-    """
-
-    error: Array
-    train: Array
-    fit: Array
+    error: Array  # (B,): E_k[err] = R + Δ
+    train: Array  # (B,): E_k[ω² err]
+    fit: Array  # (B, K): C(k), the learned function along the spikes
+    #: (B, K): Σ μ₁ₜψₜ, what multiplies the teacher's coordinate z orthogonal to the spikes.
     slope: Array
-    bend: Array
-    variance: Array
+    bend: Array  # (B, K): what multiplies z² − 1, through the norm of the input
+    variance: Array  # (B, K): variance of the prediction given k
+    #: (B,): share of E_k[ω] from |k| > 6: of order one where the limit λ → 0 does not exist.
     far: Array
 
     def take(self, cells: Array | slice) -> Readout:

@@ -127,24 +127,13 @@ class Equations:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A point (V₁, τ, 𝔤) and everything that theory §5c makes of it.
-
-    Attributes
-    ----------
-    v1 : ndarray of shape (B, P)
-        UᵀV₁U, packed.
-    tau : ndarray of shape (B, T)
-    active : ndarray of shape (B, Q, Q)
-        𝔤 of the Dyson equation on its active blocks.
-    penalty : ndarray of shape (B,)
-        λ_s, real or complex.
-    """
+    """A point (V₁, τ, 𝔤) and everything that theory §5c makes of it."""
 
     equations: Equations
-    v1: Array
-    tau: Array
-    active: Array
-    penalty: Array
+    v1: Array  # (B, P): UᵀV₁U, packed
+    tau: Array  # (B, T)
+    active: Array  # (B, Q, Q): 𝔤 of the Dyson equation on its active blocks
+    penalty: Array  # (B,): λ_s, real or complex
 
     def move(self, v1: Array, tau: Array, active: Array) -> State:
         """The same equations at another point."""

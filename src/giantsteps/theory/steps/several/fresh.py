@@ -34,21 +34,6 @@ from giantsteps.theory.steps.several.conditional import Conditional, conditional
 from giantsteps.theory.steps.several.trained import Fluctuation, Record, Task, Trained
 from giantsteps.types import FloatArray
 
-__all__ = [
-    "RESIDUALS",
-    "Fluctuation",
-    "Pace",
-    "Record",
-    "Task",
-    "Trained",
-    "View",
-    "kept_directions",
-    "leans_after",
-    "sample_nodes",
-    "spread_of_norms",
-    "take_step",
-]
-
 #: Directions kept as spikes.
 _DIRECTIONS = 2
 #: Nodes of r at each k, by resolution.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from giantsteps.theory.solver.special import Forms
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import (
-    SPECTRA,
     first_movement,
     movement,
     neuron_law,
@@ -28,11 +26,15 @@ from giantsteps.theory.steps.one import (
     types_of,
 )
 from giantsteps.theory.steps.several.fresh import take_step
-from giantsteps.theory.steps.several.trained import Fluctuation, Task, Trained
+from giantsteps.theory.steps.several.trained import Fluctuation, Record, Task, Trained
+from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.types import FloatArray
 
+if TYPE_CHECKING:
+    from giantsteps.theory.steps.several.structured import Passed
+
 #: Functions of a batch that are kept, relative to the largest, by resolution.
-_RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
+RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 
 
 def several_steps(
@@ -63,44 +65,25 @@ def stages_of_steps(
 
     ``others`` are further fields of each model; ``problem`` among them is the one that it is of.
     """
-    neurons = math.inf if d is None else float(problem.at(d).neurons)
-    sized = problem if d is None else problem.realised(d)
+    sized, neurons, shared = at_size(problem, d)
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
-    shared: dict[str, Any] = {
-        "activation": sized.activation,
-        "teacher": link_of(sized),
-        "noise_variance": sized.noise_variance,
-        "width": sized.width,
-        "neurons": neurons,
-        "problem": problem,
-        "levels": (0, 2) if continuous else (0, 3),
-    }
+    shared["levels"] = (0, 2) if continuous else (0, 3)
     # A continuous second layer fits every function that norms could add.
     norms = not simplify and not continuous
 
-    @lru_cache(maxsize=8)
-    def states(level: int) -> tuple[NeuronLaw, list[Trained]]:
-        return trained_by(sized, neurons, level, norms=norms)
+    def built(
+        states: tuple[NeuronLaw, list[Trained]], number: int, fields: Mapping[str, Any], level: int
+    ) -> SpikedFeatures:
+        law, trained = states
+        return _model(law, trained[number], simplify, {**shared, **fields}, RESOLVED[level])
 
-    @lru_cache(maxsize=2)
-    def cut(level: int) -> tuple[NeuronLaw, list[Trained]]:
-        tails = tails_of(sized, d, neurons)
-        return trained_by(sized, neurons, level, norms=norms, tails=tails)
-
-    def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
-        @lru_cache(maxsize=8)
-        def finer(level: int) -> SpikedFeatures:
-            law, trained = states(level)
-            return _model(law, trained[number], simplify, {**shared, **fields}, _RESOLVED[level])
-
-        def bounded(more: int) -> SpikedFeatures:
-            law, trained = cut(SPECTRA + more)
-            resolved = _RESOLVED[SPECTRA + more]
-            return _model(law, trained[number], simplify, {**shared, **fields}, resolved)
-
-        return replace(finer(min(level, 1)), finer=finer, bounded=bounded)
-
-    return [stage(number - len(others), fields) for number, fields in enumerate(others)]
+    return stages_by_resolution(
+        others,
+        level,
+        lambda level: trained_by(sized, neurons, level, norms),
+        lambda level: trained_by(sized, neurons, level, norms, tails_of(sized, d, neurons)),
+        built,
+    )
 
 
 def trained_by(
@@ -183,12 +166,10 @@ def _model(
     shared: dict[str, Any],
     tolerance: float,
 ) -> SpikedFeatures:
-    isotropic = "isotropic bulk" in simplify
-    bulk = (
-        NeuronCovariance.isotropic(trained.totals, trained.rank)
-        if isotropic
-        else covariance_of_state(law, trained, tolerance)
-    )
+    if "isotropic bulk" in simplify:
+        bulk = NeuronCovariance.isotropic(trained.totals, trained.rank)
+    else:
+        bulk = covariance_of_state(law, trained, tolerance)
     pull = None
     if math.isfinite(shared["neurons"]):
         root = np.sqrt(trained.probabilities)
@@ -199,7 +180,7 @@ def _model(
         overlap=trained.overlap,
         probabilities=trained.probabilities,
         bulk=bulk,
-        norms=_norms(trained, bulk.frame) if trained.fluctuations and not simplify else None,
+        norms=None if simplify else norms_of(trained, bulk.frame),
         pull=pull,
         second_layer=trained.values,
         step_directions=trained.steps,
@@ -207,9 +188,11 @@ def _model(
     )
 
 
-def _norms(trained: Trained, frame: int) -> Norms:
+def norms_of(trained: Trained, frame: int) -> Norms | None:
     """Loadings follow the spikes and the remainder in the frame of special vectors."""
     rank, found = trained.rank, trained.fluctuations
+    if not found:
+        return None
     loadings = np.zeros((len(found), len(trained.values), frame))
     for c, one in enumerate(found):
         loadings[c, :, rank + 1 : rank + 1 + one.loadings.shape[1]] = one.loadings
@@ -233,16 +216,7 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
             multiplier[:, None] * record.added, record.weights, tolerance
         )
         columns.append(mixing)
-        batches.append(
-            Batch(
-                samples=np.array(record.samples),
-                weights=record.weights,
-                first=record.first,
-                second=record.second,
-                linear=functions,
-                factors=np.zeros((0, len(record.weights))),
-            )
-        )
+        batches.append(batch_of(record, functions))
         stages.append(
             Stage(
                 frame=record.frame,
@@ -267,6 +241,18 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         gram=gram_of(blocks),
         batches=tuple(batches),
         stages=tuple(stages),
+    )
+
+
+def batch_of(record: Record | Passed, functions: FloatArray) -> Batch:
+    """A batch that adds sums with these functions (L, Y) of its samples."""
+    return Batch(
+        samples=np.array(record.samples),
+        weights=record.weights,
+        first=record.first,
+        second=record.second,
+        linear=functions,
+        factors=np.zeros((0, len(record.weights))),
     )
 
 

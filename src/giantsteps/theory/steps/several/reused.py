@@ -8,8 +8,7 @@ made: given it they are independent (:mod:`samples`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,21 +19,20 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
 from giantsteps.theory.steps.several.fresh import kept_directions
-from giantsteps.theory.steps.several.model import few_functions
+from giantsteps.theory.steps.several.model import RESOLVED, few_functions
 from giantsteps.theory.steps.several.reused_covariance import products, with_factors
 from giantsteps.theory.steps.several.reused_norms import ReusedNorms, reused_norms
 from giantsteps.theory.steps.several.sample_law import sample_law
 from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.theory.steps.several.traces import gram_of_batch
+from giantsteps.theory.steps.sized import at_size, by_resolution
 from giantsteps.types import FloatArray
 
 #: Nodes on each panel of the label and of the first step, by resolution, and their least weight.
 _ORDERS, _PRUNED = (4, 5, 6, 8, 10), 1e-8
-_RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 #: Size of functions of the samples whose products are exact, for few types and for many.
 _FACTORS = (0.1, 0.3)
 
@@ -43,20 +41,9 @@ def reused_steps(
     problem: Problem, d: int | None = None, *, simplify: tuple[str, ...] = (), **others: Any
 ) -> SpikedFeatures:
     """The equivalent model after two steps on one batch."""
-    neurons = math.inf if d is None else float(problem.at(d).neurons)
-    sized = problem if d is None else problem.realised(d)
+    sized, neurons, shared = at_size(problem, d, levels=(0, 2), **others)
     rates = movement(sized, 0, neurons), movement(sized, 1, neurons)
     first, second = sized.steps
-    shared: dict[str, Any] = {
-        "activation": sized.activation,
-        "teacher": link_of(sized),
-        "noise_variance": sized.noise_variance,
-        "width": sized.width,
-        "neurons": neurons,
-        "problem": problem,
-        "levels": (0, 2),
-        **others,
-    }
     field = two_step_field(
         sized.activation,
         sized.teacher,
@@ -67,11 +54,9 @@ def reused_steps(
         True,
     )
 
-    @lru_cache(maxsize=8)
-    def finer(level: int) -> SpikedFeatures:
-        return _at_level(sized, field, rates, simplify, level, shared)
-
-    return replace(finer(1), finer=finer)
+    return by_resolution(
+        lambda level: _at_level(sized, field, rates, simplify, level, shared), level=1
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +157,7 @@ def _covariance(
     parts = products(problem.activation, samples, response, values, rates)
     exact = _FACTORS[math.isinf(problem.init.second_layer.distinct_nonzero)]
     factors, shares, squares, added = with_factors(parts, field.probabilities, samples, exact)
-    mixing, functions = few_functions(added, np.abs(samples.weights), _RESOLVED[level])
+    mixing, functions = few_functions(added, np.abs(samples.weights), RESOLVED[level])
     vectors, place = [kept.combination.T @ lean], [0] * len(kept.overlap)
     norms = None
     if few:
