@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from giantsteps.functions import Function
-from giantsteps.gaussian import Smoothed, moments, smoothed, smoothed_on_panels, table_nodes
+from giantsteps.gaussian import Smoothed, moments, smoothed, smoothed_around, table_nodes
 from giantsteps.types import Array, FloatArray
 
 
@@ -63,13 +63,12 @@ def _moments(function: Function, mean: FloatArray, std: FloatArray) -> FloatArra
     owned = panel - first + span * np.arange(len(mean))[:, None]
     present, which = np.unique(owned.ravel(), return_inverse=True)
     scale = std[(present // span).astype(int)]
-    present = present % span + first
-    values = smoothed_on_panels(function, present, scale[:, 0])
+    centre = scale * (2 * (present % span + first)[:, None] + 1)
+    values = smoothed_around(function, centre[:, 0], scale[:, 0])
     if values is None:
         if len(table_nodes()) * len(present) >= mean.size:
             return _stacked(smoothed(function, mean, std))
-        points = 2 * present[:, None] + 1 + table_nodes()
-        values = _stacked(smoothed(function, scale * points, scale))
+        values = _stacked(smoothed(function, centre + scale * table_nodes(), scale))
     found = _interpolated(np.moveaxis(values, 1, 0), which, local.ravel())
     return found.reshape(-1, *mean.shape)
 
