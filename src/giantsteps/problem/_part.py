@@ -22,7 +22,7 @@ class Part:
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         """Refuse names that are no fields, with the fields that there are."""
-        known = _names(cls)
+        known = _names(cls)  # type: ignore[arg-type]
         for name, value in named.items():
             if name not in known:
                 allowed = f"left out: the field must be {suggest(name, known)}"
