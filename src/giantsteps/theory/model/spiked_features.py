@@ -445,6 +445,9 @@ class SpikedFeatures:
             "spread": np.zeros(0) if norms is None else norms.variances,
             "probabilities": self.probabilities,
             "shares": self._shares,
+            "excess": np.zeros((len(self.spikes), 0, 0))
+            if self.bulk.excess is None
+            else self.bulk.excess,
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),
