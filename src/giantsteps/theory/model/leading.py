@@ -17,7 +17,7 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.solver.fold import settle
-from giantsteps.types import FloatArray
+from giantsteps.types import Array, FloatArray
 
 __all__ = ["largest_value", "leading_of_model", "leading_of_spectrum"]
 
@@ -38,20 +38,30 @@ class _Outliers(WeightSpectrum):
     def law(self) -> Any:
         """In place of the law, the edge of an isotropic bulk with the largest norm of a neuron."""
         edge = float(self.bulk.totals.max()) * (1.0 + math.sqrt(self.width)) ** 2
-        return SimpleNamespace(edge=edge)
+        return SimpleNamespace(edge=edge, outside=self._outside)
+
+    @cached_property
+    def _known(self) -> tuple[FloatArray, tuple[Array, ...]]:
+        """Points above the bulk, largest first, and the real solutions there."""
+        low, high = _ABOVE * self.law.edge, self._highest
+        grid = high * (low / high) ** np.linspace(0.0, 1.0, _GRID)
+        near = tuple(np.ascontiguousarray(part.real) for part in self.above(grid * (1 + 1e-7j)))
+        states, gap = settle(self, near, grid)
+        # Below the first point without a real solution is the bulk.
+        count = int(np.argmin(gap <= _SOLVED)) if not np.all(gap <= _SOLVED) else _GRID
+        return grid[:count], tuple(part[:count] for part in states)
+
+    def _outside(self, x: FloatArray) -> tuple[Array, ...]:
+        grid, states = self._known
+        nearest = np.abs(np.log(x[:, None] / grid)).argmin(axis=1)
+        return settle(self, tuple(part[nearest] for part in states), x)[0]
 
     @cached_property
     def outliers(self) -> tuple[float, ...]:
         """Eigenvalues of W Wᵀ far above the bulk, largest first."""
-        low, high = _ABOVE * self.law.edge, self._highest
-        grid = high * (low / high) ** np.linspace(0.0, 1.0, _GRID)
-        states, gap = settle(self, self.near(grid), grid)
-        # Below the first point without a real solution is the bulk.
-        count = int(np.argmin(gap <= _SOLVED)) if not np.all(gap <= _SOLVED) else _GRID
-        if count < 2:
+        grid, _ = self._known
+        if len(grid) < 2:
             return ()
-        grid, states = grid[:count], tuple(part[:count] for part in states)
-        self._known.append((grid, states))
         values = self._strengths(grid) - 1.0
         found = []
         for rank in range(self._rank):
