@@ -19,6 +19,7 @@ from giantsteps.functions import Function
 from giantsteps.gaussian import Rule, gauss_rule
 from giantsteps.problem import Step
 from giantsteps.theory.solver.panel_grid import PanelGrid
+from giantsteps.theory.steps.several.conditional import conditional_rule
 from giantsteps.types import FloatArray
 
 #: Distinct labels up to which each is a node.
@@ -115,6 +116,8 @@ def labels(
     if len(distinct) <= _FEW or (tail and not noise_variance):
         sums = [np.asarray(np.bincount(where, one), dtype=float) for one in measures]
         found = Labels(distinct, *sums)
+    elif tail:
+        found = _compressed(r, u, w, _edges(r, finest), _ORDERS[level] // 2 + 2)
     else:
         grid = PanelGrid(_edges(r, finest), _ORDERS[level])
         sums = grid.spread(r, *measures)
@@ -155,6 +158,33 @@ def _by_label(
     x, unit = np.polynomial.legendre.leggauss(_ORDERS[level])
     nodes = (starts[:, None] + 2 * half * number + half * (1 + x)).ravel()
     return Rule(nodes, (half * unit).ravel() * np.exp(-(nodes**2) / 2)).pruned(_NEGLIGIBLE)
+
+
+def _compressed(
+    r: FloatArray, u: FloatArray, w: FloatArray, edges: FloatArray, count: int
+) -> Labels:
+    """Gauss quadratures of a measure on points r, one on each panel, and its atoms at both ends.
+
+    Their weights are positive, where those of a `PanelGrid` have both signs: a bulk has an edge.
+    """
+    ends = edges[[0, -1]]
+    panel = np.searchsorted(edges[1:-1], r) + 1
+    panel = np.where(r == ends[0], 0, np.where(r == ends[1], len(edges), panel))
+    order = np.argsort(panel, kind="stable")
+    counts = np.bincount(panel, minlength=len(edges) + 1)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    columns = np.arange(len(r)) - np.repeat(np.cumsum(counts) - counts, counts)
+    points, weights, z = (np.zeros((len(counts), counts.max())) for _ in range(3))
+    for array, values in ((points, r), (weights, w), (z, u)):
+        array[rows, columns] = values[order]
+    mass = weights.sum(axis=1)
+    some = mass > _NEGLIGIBLE
+    share = weights[some] / mass[some][:, None]
+    rule = conditional_rule(points[some], share, z[some], count)
+    parts = [rule.weights, rule.first, rule.second]
+    scaled = [(mass[some][:, None] * part).ravel() for part in parts]
+    used = scaled[0] > _NEGLIGIBLE
+    return Labels(rule.nodes.ravel()[used], *(part[used] for part in scaled))
 
 
 def _kinks(loss: str, shift: float) -> tuple[float, ...]:
