@@ -228,16 +228,11 @@ class KernelSpectrum:
         types, modes, nodes = system.mean.shape[1:]
         measure = state.measure[0]
         channels = state.equations.channels[0]
-        spikes = system.coordinates[0].T[:, None] * channels
-        features = np.concatenate(
-            [system.mean[0, :, 0], spikes.reshape(-1, nodes), system.norms[0]]
-        )
-        power = (features * measure) @ features.T
-        target = (features * measure) @ system.target[0, 0]
-        for mode in range(1, modes):
-            response = system.mean[0, :, mode]
-            power[:types, :types] += (response * measure) @ response.T
-            target[:types] += (response * measure) @ system.target[0, mode]
+        own = system.regressors(state.equations.channels)[0]
+        rows = np.concatenate([system.mean[0], own])
+        flat, whole = rows.reshape(len(rows), modes * nodes), np.tile(measure, modes)
+        power = (flat * whole) @ flat.T
+        target = (flat * whole) @ system.target[0].ravel()
         values, vectors = np.linalg.eigh(power)
         root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         covariance = np.zeros_like(power)
@@ -247,7 +242,7 @@ class KernelSpectrum:
         psi_hat = channels @ (measure * system.target_linear[0])
         shift = np.concatenate([np.zeros(types), prior.with_teacher[0] @ psi_hat])
         matrix = np.eye(len(power)) + root @ moved
-        return _Core((matrix + matrix.T) / 2, moved, features, target, root @ shift)
+        return _Core((matrix + matrix.T) / 2, moved, rows[:, 0], target, root @ shift)
 
     def _whole(self, point: State) -> State:
         """The point with all types, where some were merged."""

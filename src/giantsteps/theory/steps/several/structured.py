@@ -24,15 +24,13 @@ from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement, neuron_law, types_of
 from giantsteps.theory.steps.several.fresh import (
     RESIDUALS,
-    Fluctuation,
     Pace,
-    Task,
-    Trained,
     View,
     kept_directions,
     sample_nodes,
     spread_of_norms,
 )
+from giantsteps.theory.steps.several.trained import Fluctuation, Task, Trained
 from giantsteps.theory.steps.structured import Spectrum, direction, norms_of
 from giantsteps.types import FloatArray
 
