@@ -38,7 +38,23 @@ class _Outliers(WeightSpectrum):
     def law(self) -> Any:
         """In place of the law, the edge of an isotropic bulk with the largest norm of a neuron."""
         edge = float(self.bulk.totals.max()) * (1.0 + math.sqrt(self.width)) ** 2
-        return SimpleNamespace(edge=edge)
+        return SimpleNamespace(edge=edge, outside=self._outside)
+
+    @cached_property
+    def _known(self) -> list[tuple[FloatArray, tuple[Array, ...]]]:
+        """Solutions above the bulk to start from."""
+        return []
+
+    def _outside(self, x: FloatArray) -> tuple[Array, ...]:
+        """Real solutions at x (X,) above the bulk, from the nearest known ones."""
+        known, states = self._known[-1]
+        nearest = np.abs(np.log(x[:, None] / known)).argmin(axis=1)
+        state, gap = settle(self, tuple(part[nearest] for part in states), x)
+        bad = np.flatnonzero(~(gap <= _SOLVED))
+        if bad.size:
+            for part, found in zip(state, self.near(x[bad])):
+                part[bad] = found
+        return state
 
     def near(self, x: FloatArray) -> tuple[Array, ...]:
         """Real solutions at x above the bulk, without a way around it; NaN where there is none.
