@@ -304,9 +304,7 @@ def _feature_spike(used: _Used, found: Outlier) -> Spike:
     if model.second_layer is not None:
         pull = found.types / math.sqrt(model.neurons)
         values, joint = model.joint_values
-        right = _components(
-            values, joint.sum(axis=0), pull / model.probabilities @ joint, present
-        )
+        right = _components(values, joint.sum(axis=0), pull / model.probabilities @ joint, present)
         overlaps["second_layer_power"] = float(right[best])
     return Spike(value=value, overlaps=overlaps, degree=int(present[best]))
 
