@@ -39,9 +39,20 @@ class _Outliers(WeightSpectrum):
     def law(self) -> Any:
         """In place of the law, the edge of an isotropic bulk with the largest norm of a neuron."""
         edge = float(self.bulk.totals.max()) * (1.0 + math.sqrt(self.width)) ** 2
-        return SimpleNamespace(edge=edge)
+        return SimpleNamespace(edge=edge, outside=self._outside)
 
-    def near(self, x: FloatArray) -> tuple[Array, ...]:
+    @cached_property
+    def _solved(self) -> list[tuple[FloatArray, tuple[Array, ...]]]:
+        """Points above the bulk and the real solutions there; the last are started from."""
+        return []
+
+    def _outside(self, x: FloatArray) -> tuple[Array, ...]:
+        """Real solutions at x from the nearest of the last that were found."""
+        known, states = self._solved[-1]
+        nearest = np.abs(np.log(x[:, None] / known)).argmin(axis=1)
+        return settle(self, tuple(part[nearest] for part in states), x)[0]
+
+    def _far(self, x: FloatArray) -> tuple[Array, ...]:
         """Real solutions at x above the bulk, without a way around it; NaN where there is none.
 
         Far above the bulk every start leads to the solution, on which H is negative and grows
@@ -64,14 +75,14 @@ class _Outliers(WeightSpectrum):
         """The largest eigenvalues of W Wᵀ far above the bulk, in falling order, at most ``top``."""
         low, high = _ABOVE * self.law.edge, self._highest
         grid = high * (low / high) ** np.linspace(0.0, 1.0, _GRID)
-        states = self.near(grid)
+        states = self._far(grid)
         # Below the first point without a real solution is the bulk.
         outside = np.isfinite(states[0][:, 0])
         count = _GRID if outside.all() else int(np.argmin(outside))
         if count < 2:
             return []
         grid, states = grid[:count], tuple(part[:count] for part in states)
-        self._known.append((grid, states))
+        self._solved.append((grid, states))
         values = self._strengths(grid, states)
         passed = np.argwhere((values[:-1] <= 1) & (values[1:] > 1))[:top]
         return sorted((self._between(grid, values[:, r], i, r) for i, r in passed), reverse=True)
@@ -87,7 +98,7 @@ class _Outliers(WeightSpectrum):
             )
             ends = math.log(grid[i + 1]), math.log(grid[i])
             here = here if ends[0] < here < ends[1] else 0.5 * sum(ends)
-            x, near = np.exp([here]), self._known[0][1]
+            x, near = np.exp([here]), self._solved[0][1]
             share = (x[0] - grid[i]) / (grid[i + 1] - grid[i])
             state = tuple(u[i : i + 1] + share * (u[i + 1 : i + 2] - u[i : i + 1]) for u in near)
             for _ in range(_CLOSER):
@@ -99,7 +110,7 @@ class _Outliers(WeightSpectrum):
                 now = math.log(value)
                 moved = here - now * (here - old) / (now - before)
                 if abs(moved - here) <= _CLOSE and gap[0] <= _SOLVED:
-                    self._known.append((x, state))
+                    self._solved.append((x, state))
                     return math.exp(moved)
                 if not ends[0] <= moved <= ends[1]:
                     break
