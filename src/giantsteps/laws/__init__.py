@@ -11,6 +11,7 @@ from ._profile import variance_profile
 from ._resolvent import g1, g2
 from ._resolvent import g1_prime as g1_prime
 from ._resolvent import g2_prime as g2_prime
+from ._resolvent import traces as traces
 from ._sample_covariance import Population as Population
 from ._sample_covariance import SampleCovariance as SampleCovariance
 from ._sample_covariance import Subordination as Subordination
