@@ -53,8 +53,7 @@ def fluctuations(at: Leverages) -> Fluctuations:
 
     Each row of the pool is in the training set with probability π = n/m.
     The mean of log det(nλ + Σ_S g gᵀ) over training sets S is that of the leverages at their mean,
-    plus Ω = Σ_{i<j} L(w_ij) + R(K), where L is exact for each pair of rows and R sums the rings
-    of three rows and more.
+    plus Ω, which is exact for each pair of rows and sums the rings of three rows and more.
     Test rows enter with an infinitesimal weight ε, and labels as a feature of infinitesimal
     weight η: the test error is the second derivative in both.
     """
@@ -107,7 +106,8 @@ def _slope(
         return np.nan
     # dΩ/dw: exact for pairs, then rings, less what they have of pairs.
     into, out = (1.0 - share) ** 2, share**2
-    gradient = both * (3.0 * both * pairs - inverse - _squared(inverse))
+    alone = 1.0 / (1.0 - (both * pairs) ** 2)
+    gradient = both * (both * pairs * (alone + 2.0 * alone**2) - inverse - _squared(inverse))
     gradient += 2.0 * both**2 / (1.0 + both * pairs)
     gradient -= both**2 * (1.0 / (1.0 - into * pairs) + 1.0 / (1.0 - out * pairs))
     np.fill_diagonal(gradient, 0.0)

@@ -271,7 +271,7 @@ def _finite_size(sample: FeaturePool, samples: float, penalty: float) -> Fluctua
     """Terms of order 1/n, from enough of the rows; they vanish like 1 − n/m."""
     if samples >= sample.rows:
         return Fluctuations()
-    part = sample.thinned(max(_FEWER_ROWS, int(3 * samples)))
+    part = sample.thinned(max(_FEWER_ROWS, int(6 * samples)))
     found = fluctuations(Leverages.of(part, samples, penalty))
     return found.times((1.0 - samples / sample.rows) / (1.0 - samples / part.rows))
 
