@@ -198,12 +198,9 @@ class Problem(Saved, Part):
         ----------
         d, neurons, step_samples, samples : int
             d, N, one n₀ for each step, n (None without a readout).
-        steps, readout
-            What else is to be said of the steps and the readout, as mappings without ``samples``
-            (``steps=[{"rate": 1.0}], readout={"penalty": 0.1}``) or as :class:`Step` and
-            :class:`Ridge`, whose ``samples`` are replaced.
-        **fields
-            The other fields of a problem.
+        steps, readout, **fields
+            The rest of the problem; steps and readout as mappings without ``samples``, or as
+            :class:`Step` and :class:`Ridge`, whose ``samples`` are replaced.
 
         Examples
         --------
@@ -284,21 +281,9 @@ class Problem(Saved, Part):
     ) -> Problem:
         """Return the problem that a two-layer PyTorch module and its data pose.
 
-        The same as :func:`giantsteps.practice.problem_of_module`, which says what it needs.
-
-        Parameters
-        ----------
-        module : nn.Module
-            Linear(d, N), an activation, Linear(N, 1), as it is before training.
-        data : (inputs, labels)
-            White inputs, one output.
-        activation : Function, str or callable, optional
-            Where the module does not tell.
-        steps, readout
-            Of the problem.
-        output : {"scaled", "unscaled"}
-            Whether the output is small at the start or of order one, as in PyTorch's default
-            initialisation.
+        The same as :func:`giantsteps.practice.problem_of_module`, which has the parameters:
+        ``module`` is Linear(d, N), an activation, Linear(N, 1) before training, and ``data`` its
+        white inputs and labels.
         """
         found: Problem = import_module("giantsteps.practice").problem_of_module(
             module, data, activation=activation, steps=steps, readout=readout, output=output
