@@ -31,6 +31,8 @@ def as_leaf(
 
     Returns a Python float where no axis is left, a read-only float64 array otherwise.
     """
+    if isinstance(value, float) and not shape and not extra:
+        return float(value)
     array = frozen(value)
     if array.shape[: len(shape)] != shape or array.ndim != len(shape) + len(extra):
         expected = ", ".join([*map(str, shape), *extra])

@@ -12,8 +12,9 @@ from giantsteps.answers import ProbeCurve
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._bulk import FALSE_ALARMS, top_vectors
 from giantsteps.practice._gradient import FirstGradient, first_gradients
-from giantsteps.practice._inspection import Change, Inspection
+from giantsteps.practice._inspection import VECTOR, Change, Inspection
 from giantsteps.practice._layer import Layer, layer_of_matrix
+from giantsteps.practice._small_floats import ROUNDING
 from giantsteps.practice._sources import Tensor, Weights, open_data, open_weights
 from giantsteps.theory import risk_of_features
 from giantsteps.types import FloatArray
@@ -77,7 +78,9 @@ def inspect(
     Notes
     -----
     Convolutions are unfolded to (outputs, inputs × kernel).
-    Vectors, integers and scalars are skipped, and listed in ``skipped``.
+    Vectors, integers and scalars are skipped, and listed in ``skipped`` with the reason.
+    Numbers in 8 bits (float8) are decoded, and multiplied by the factors that lie beside them as
+    ``weight_scale`` or ``weight_scale_inv``.
 
     Examples
     --------
@@ -170,10 +173,12 @@ def _layers(
 
 def _why_not(tensor: Tensor) -> str:
     if len(tensor.shape) < 2:
-        return "a vector or scalar"
+        return VECTOR
     if 0 in tensor.shape:
         return "empty"
-    if tensor.dtype not in ("float64", "float32", "float16", "bfloat16"):
+    if tensor.factors_of:
+        return f"the factors of {tensor.factors_of}, which is read with them"
+    if tensor.dtype not in ROUNDING:
         return f"numbers of type {tensor.dtype}"
     return ""
 
@@ -195,7 +200,7 @@ def _changes(
             continue
         now, then = tensor.matrix(), other.matrix()
         change = now - then
-        coarse = max(tensor.dtype, other.dtype, key=_COARSENESS.index)
+        coarse = max(tensor.dtype, other.dtype, key=lambda dtype: ROUNDING[dtype])
         typical = float(np.sqrt(np.mean(now**2))) if np.all(np.isfinite(now)) else 0.0
         layer = layer_of_matrix(
             tensor.name, tensor.shape, coarse, change,
@@ -209,9 +214,6 @@ def _changes(
     if not found:
         raise InvalidProblem("base", base.title, "weights with the names and shapes of the source")
     return tuple(found)
-
-
-_COARSENESS = ("float64", "float32", "float16", "bfloat16")
 
 
 def _cosines(

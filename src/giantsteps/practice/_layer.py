@@ -18,6 +18,7 @@ from giantsteps.practice._bulk import (
     spike_strength,
     uses_gram,
 )
+from giantsteps.practice._small_floats import ROUNDING
 from giantsteps.types import FloatArray
 
 #: What a weight matrix looks like: see `Layer`.
@@ -31,9 +32,6 @@ Verdict: TypeAlias = Literal[
     "zero",
     "not finite",
 ]
-
-#: Relative rounding error of the types in which weights are stored.
-_ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -247,7 +245,7 @@ def _rounding_floor(matrix: FloatArray, largest: float, dtype: str, reference: f
     """Singular values below this are rounding: of the entries as stored, and of the method."""
     rows, columns = matrix.shape
     typical = max(float(np.sqrt(np.mean(matrix**2))), reference)
-    stored = 4 * _ROUNDING.get(dtype, 2.0**-53) * typical * float(np.sqrt(rows) + np.sqrt(columns))
+    stored = 4 * ROUNDING.get(dtype, 2.0**-53) * typical * float(np.sqrt(rows) + np.sqrt(columns))
     return stored + largest * (3e-8 if uses_gram(matrix) else 1e-14)
 
 

@@ -70,9 +70,15 @@ class SpikedFeatures:
     γ       overlap             shape (r,); a number for one direction
     Σₜ      bulk                :class:`NeuronCovariance`, or the numbers cₜ of an isotropic bulk
     Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
-    \       step_directions     cosines of the direction of each step with the spikes, (steps, r)
+    \       values_within       where neurons of a type have several values of A: these
+                                (V,), and their joint probabilities with the types (T, V)
+    \       step_directions     cosines of the direction of each step with the spikes, (steps, r),
+                                or with them and the teacher's remainder, (steps, r + 1)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
+    \       weak                spikes along further directions, so weak that their coordinates
+                                count to first order, shape (T, J)
+    \       weak_overlap        of β* with these directions, shape (J,)
     \       own_variances       of the bulk along the spikes and the teacher's remainder, over their
                                 mean, (r + 1,); None: ones
     \       regressors          at p = ∞, functions (M, K) of points (K, r) in place of the μ₀ₜ(k),
@@ -119,9 +125,12 @@ class SpikedFeatures:
     neurons: float = math.inf
     probabilities: FloatArray = field(default_factory=lambda: np.ones(1))
     second_layer: FloatArray | None = None
+    values_within: tuple[FloatArray, FloatArray] | None = None
     step_directions: FloatArray | None = None
     norms: Norms | None = None
     pull: FloatArray | None = None
+    weak: FloatArray | None = None
+    weak_overlap: FloatArray | None = None
     own_variances: FloatArray | None = None
     regressors: Callable[[FloatArray], FloatArray] | None = None
     problem: Problem | None = None
@@ -147,9 +156,12 @@ class SpikedFeatures:
             neurons: float = math.inf,
             probabilities: ArrayLike = (1.0,),
             second_layer: ArrayLike | None = None,
+            values_within: tuple[FloatArray, FloatArray] | None = None,
             step_directions: FloatArray | None = None,
             norms: Norms | None = None,
             pull: FloatArray | None = None,
+            weak: FloatArray | None = None,
+            weak_overlap: FloatArray | None = None,
             own_variances: FloatArray | None = None,
             regressors: Callable[[FloatArray], FloatArray] | None = None,
             problem: Problem | None = None,
@@ -173,7 +185,7 @@ class SpikedFeatures:
             spikes = np.reshape(spikes, (types, rank)) if spikes.size == types * rank else spikes
         bulk = self.bulk
         if not isinstance(bulk, NeuronCovariance):
-            bulk = NeuronCovariance.isotropic(bulk, rank)
+            bulk = NeuronCovariance.isotropic(bulk, rank + self._weak_count)
         for name, value in (
             ("probabilities", probabilities),
             ("overlap", overlap),
@@ -245,8 +257,9 @@ class SpikedFeatures:
             raise InvalidProblem("bulk", self.bulk.totals, f"variances of {types} types")
         if not np.all(self.bulk.totals > 0):
             raise InvalidProblem("bulk", self.bulk.totals, "positive")
-        if self.bulk.frame < rank + 1:
-            raise InvalidProblem("bulk", self.bulk.frame, f"with {rank + 1} special vectors")
+        frame = rank + self._weak_count + 1
+        if self.bulk.frame < frame:
+            raise InvalidProblem("bulk", self.bulk.frame, f"with {frame} special vectors")
         if self.norms is not None and self.norms.types != types:
             raise InvalidProblem("norms", self.norms.spread, f"spreads of {types} types")
         self._validate_teacher()
@@ -267,6 +280,22 @@ class SpikedFeatures:
         return len(self.overlap)
 
     @property
+    def _weak_count(self) -> int:
+        return 0 if self.weak is None else int(self.weak.shape[1])
+
+    @property
+    def leans(self) -> FloatArray:
+        """Spikes and weak spikes, (T, r + J)."""
+        return self.spikes if self.weak is None else np.column_stack([self.spikes, self.weak])
+
+    @property
+    def _shares(self) -> FloatArray:
+        """Cosines of the weak directions with the teacher's remainder, (J,)."""
+        if self.weak_overlap is None or not self.remainder > 0:
+            return np.zeros(self._weak_count)
+        return self.weak_overlap / self.remainder
+
+    @property
     def link(self) -> Function:
         """σ*."""
         assert isinstance(self.teacher, SingleIndex)
@@ -284,10 +313,23 @@ class SpikedFeatures:
 
     def directions_of_overlap(self) -> dict[str, FloatArray]:
         """What a left singular vector of W is compared with, in the frame (spikes, remainder)."""
-        steps = np.eye(1, self.rank) if self.step_directions is None else self.step_directions
-        named = {"teacher": np.append(self.overlap, self.remainder)}
+        count = self.rank + self._weak_count
+        steps = np.eye(1, count) if self.step_directions is None else self.step_directions
+        steps = np.pad(steps, ((0, 0), (0, count - steps.shape[1])))
+        shares = self._shares
+        rest = math.sqrt(max(1.0 - float(shares @ shares), 0.0))
+        teacher = [self.overlap, self.remainder * shares, [self.remainder * rest]]
+        named = {"teacher": np.concatenate(teacher)}
         names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
-        return named | {name: np.append(step, 0.0) for name, step in zip(names, steps)}
+        frame = np.zeros((len(steps), self.rank + 1))
+        frame[:, : steps.shape[1]] = steps
+        return named | dict(zip(names, frame))
+
+    @property
+    def joint_values(self) -> tuple[FloatArray, FloatArray]:
+        """Values of the second layer and their joint probabilities with the types, (T, V)."""
+        assert self.second_layer is not None
+        return self.values_within or (self.second_layer, np.diag(self.probabilities))
 
     def __repr__(self) -> str:
         return f"SpikedFeatures({self.describe()})"
@@ -349,6 +391,11 @@ class SpikedFeatures:
                 mean.append(size * mode[:, None] * by_norm)
                 aside = size * own[-1] * wanted.quadratic
                 target.append(aside if number == 0 else np.zeros(len(points)))
+        shares = self._shares
+        for j in range(self._weak_count):
+            assert self.weak is not None
+            mean.append(self.weak[:, j, None] * (seen.linear / scale))
+            target.append(shares[j] * wanted.linear)
         norms = by_norm[:0]
         if self.norms is not None:
             norms = self.norms.functions(by_norm, points.T[:, None] * (seen.linear / scale))
@@ -358,7 +405,7 @@ class SpikedFeatures:
             "residual": seen.residual_variance,
             "norms": norms,
             "target": np.stack(target),
-            "target_linear": wanted.linear,
+            "target_linear": math.sqrt(max(1.0 - float(shares @ shares), 0.0)) * wanted.linear,
             "target_square": wanted.square + self.noise_variance,
         }
 
@@ -399,6 +446,7 @@ class SpikedFeatures:
             else norms.on(self.bulk.frame),
             "spread": np.zeros(0) if norms is None else norms.variances,
             "probabilities": self.probabilities,
+            "shares": self._shares,
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),

@@ -26,7 +26,13 @@ from giantsteps.theory.steps.one import (
     types_of,
 )
 from giantsteps.theory.steps.several.fresh import take_step
-from giantsteps.theory.steps.several.trained import Fluctuation, Record, Task, Trained
+from giantsteps.theory.steps.several.trained import (
+    Fluctuation,
+    Record,
+    Task,
+    Trained,
+    few_functions,
+)
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.types import FloatArray
 
@@ -68,8 +74,8 @@ def stages_of_steps(
     sized, neurons, shared = at_size(problem, d)
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
     shared["levels"] = (0, 2) if continuous else (0, 3)
-    # A continuous second layer fits every function that norms could add.
-    norms = not simplify and not continuous
+    # Without a penalty a continuous second layer fits every function that norms could add.
+    norms = not simplify and not (continuous and d is None)
 
     def built(
         states: tuple[NeuronLaw, list[Trained]], number: int, fields: Mapping[str, Any], level: int
@@ -113,11 +119,12 @@ def trained_by(
 
 def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
     """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + 1)."""
-    bulk = covariance_of_state(law, trained, 1.0).bulk()
-    unit = np.ones((1, 1, 1))
-    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
-    gram = Forms(replace(bare, active=bare.alone())).values[0, :, 0, :, 0]
-    return np.asarray(gram[trained.rank + 1 :, : trained.rank + 1])
+    gram = forms_of(covariance_of_state(law, trained, 1.0)).values[0, :, 0, :, 0]
+    rank, count = trained.rank, trained.directions + 1
+    onto = np.zeros((count, rank + 1))  # what the weak directions leave of the remainder is beside
+    onto[:rank, :rank] = np.eye(rank)
+    onto[rank:, rank] = trained.shares
+    return np.asarray(gram[count:, :count] @ onto)
 
 
 def _first(
@@ -167,7 +174,7 @@ def _model(
     tolerance: float,
 ) -> SpikedFeatures:
     if "isotropic bulk" in simplify:
-        bulk = NeuronCovariance.isotropic(trained.totals, trained.rank)
+        bulk = NeuronCovariance.isotropic(trained.totals, trained.directions)
     else:
         bulk = covariance_of_state(law, trained, tolerance)
     pull = None
@@ -182,6 +189,8 @@ def _model(
         bulk=bulk,
         norms=None if simplify else norms_of(trained, bulk.frame),
         pull=pull,
+        weak=trained.weak,
+        weak_overlap=trained.weak_overlap,
         second_layer=trained.values,
         step_directions=trained.steps,
         **shared,
@@ -190,12 +199,12 @@ def _model(
 
 def norms_of(trained: Trained, frame: int) -> Norms | None:
     """Loadings follow the spikes and the remainder in the frame of special vectors."""
-    rank, found = trained.rank, trained.fluctuations
+    start, found = trained.directions + 1, trained.fluctuations
     if not found:
         return None
     loadings = np.zeros((len(found), len(trained.values), frame))
     for c, one in enumerate(found):
-        loadings[c, :, rank + 1 : rank + 1 + one.loadings.shape[1]] = one.loadings
+        loadings[c, :, start : start + one.loadings.shape[1]] = one.loadings
     return Norms(
         np.stack([one.spread for one in found]),
         loadings,
@@ -228,11 +237,16 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         mean = functions @ record.weights
         within = (functions * record.weights) @ functions.T / record.samples
         blocks.append((within + np.outer(mean, mean), mean))
-    rank, count = trained.rank, trained.rank + len(trained.others) + 1
+    rank, some = trained.rank, trained.directions
+    count = some + len(trained.others) + 1
     special = np.zeros((count, count))
-    special[: rank + 1] = trained.frame
-    special[np.arange(rank + 1, count), np.arange(rank, count - 1)] = 1.0
-    return NeuronCovariance(
+    special[:some, :some] = np.eye(some)
+    *along, left = trained.shares
+    special[some] = trained.frame[rank]
+    special[some, rank:some] -= along
+    special[some] *= 1.0 / left if left > 1e-9 else 0.0
+    special[np.arange(some + 1, count), np.arange(some, count - 1)] = 1.0
+    found = NeuronCovariance(
         shares=np.ones(1),
         diagonal=np.ones((1, 1)),
         coefficients=np.concatenate(columns, axis=1),
@@ -242,6 +256,22 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         batches=tuple(batches),
         stages=tuple(stages),
     )
+    if not trained.records:
+        return found
+    # Spikes and remainder are orthonormal but for the error of the batches' quadratures.
+    own = forms_of(found).values[0, : some + 1, 0, : some + 1, 0]
+    values, vectors = np.linalg.eigh(own)
+    turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
+    special = np.concatenate([turned @ special[: some + 1], special[some + 1 :]])
+    return replace(found, special=special)
+
+
+def forms_of(covariance: NeuronCovariance) -> Forms:
+    """Inner products of the special vectors, and forms of the operators in their slopes."""
+    bulk = covariance.bulk()
+    unit = np.ones((1, 1, 1))
+    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
+    return Forms(replace(bare, active=bare.alone()))
 
 
 def batch_of(record: Record | Passed, functions: FloatArray) -> Batch:
@@ -275,22 +305,6 @@ def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
     carry[-1] = 1.0
     sums = np.stack([*powers[: some + 1], 0.0 * r])
     return Stage(frame=np.ones((1, 1)), carry=carry, sums=sums, place=_place(trained, 1, count))
-
-
-def few_functions(
-    functions: FloatArray, weights: FloatArray, tolerance: float
-) -> tuple[FloatArray, FloatArray]:
-    """Functions of all types as combinations (T, L) of few functions (L, Y)."""
-    if len(functions) == 1:
-        return np.ones((1, 1)), functions
-    left, size, _ = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
-    if not size[0] > 0:
-        return np.zeros((len(functions), 1)), functions[:1]
-    count = max(1, int((size > tolerance * size[0]).sum()))
-    mixing = left[:, :count] * size[:count]
-    # At every node by the combination that makes it: weights may be tiny.
-    inverse = left[:, :count] / np.where(size[:count] > 0, size[:count], 1.0)
-    return mixing, inverse.T @ functions
 
 
 def gram_of(blocks: list[tuple[FloatArray, FloatArray]]) -> FloatArray:

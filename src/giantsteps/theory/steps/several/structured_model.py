@@ -13,8 +13,9 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Stage
 from giantsteps.theory.steps.one import tails_of
-from giantsteps.theory.steps.several.model import RESOLVED, batch_of, few_functions, norms_of
+from giantsteps.theory.steps.several.model import RESOLVED, batch_of, norms_of
 from giantsteps.theory.steps.several.structured import Resolved, resolved_steps
+from giantsteps.theory.steps.several.trained import few_functions
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.theory.steps.structured import Spectrum, spectrum_of
 from giantsteps.types import FloatArray
