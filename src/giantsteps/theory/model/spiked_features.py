@@ -313,15 +313,13 @@ class SpikedFeatures:
 
     def directions_of_overlap(self) -> dict[str, FloatArray]:
         """What a left singular vector of W is compared with, in the frame (spikes, remainder)."""
-        count = self.rank + self._weak_count
+        count, shares = self.rank + self._weak_count, self._shares
         steps = np.eye(1, count) if self.step_directions is None else self.step_directions
-        steps = np.pad(steps, ((0, 0), (0, count - steps.shape[1])))
-        shares = self._shares
         rest = math.sqrt(max(1.0 - float(shares @ shares), 0.0))
-        teacher = [self.overlap, self.remainder * shares, [self.remainder * rest]]
-        named = {"teacher": np.concatenate(teacher)}
+        teacher = self.remainder * np.append(shares, rest)
+        named = {"teacher": np.concatenate([self.overlap, teacher])}
         names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
-        frame = np.zeros((len(steps), self.rank + 1))
+        frame = np.zeros((len(steps), count + 1))
         frame[:, : steps.shape[1]] = steps
         return named | dict(zip(names, frame))
 
