@@ -162,10 +162,7 @@ def names(*sides: Side) -> tuple[str, ...]:
 def question(name: str) -> Question:
     """The question of that name.
 
-    Parameters
-    ----------
-    name : str
-        Such as ``"risk"``.
+    * ``name``: such as ``"risk"``.
 
     Raises
     ------

@@ -197,12 +197,9 @@ class Problem(Saved, Part):
         ----------
         d, neurons, step_samples, samples : int
             d, N, one n₀ for each step, n (None without a readout).
-        steps, readout
-            What else is to be said of the steps and the readout, as mappings without ``samples``
-            (``steps=[{"rate": 1.0}], readout={"penalty": 0.1}``) or as :class:`Step` and
-            :class:`Ridge`, whose ``samples`` are replaced.
-        **fields
-            The other fields of a problem.
+        steps, readout, **fields
+            The rest of the problem; steps and readout as mappings without ``samples``, or as
+            :class:`Step` and :class:`Ridge`, whose ``samples`` are replaced.
 
         Examples
         --------
