@@ -38,6 +38,7 @@ from giantsteps.theory.steps.several.trained import (
     Task,
     Trained,
     few_functions,
+    pulled,
 )
 from giantsteps.types import FloatArray
 
@@ -243,7 +244,7 @@ def take_step(
         weak=weak,
         weak_overlap=overlap[DIRECTIONS:],
         steps=_directions(view, trained, samples) @ basis,
-        memory=(pace.kept * np.eye(len(values)) - pull) @ trained.memory,
+        memory=pulled(trained.memory, trained.totals, moved.gain, pull, samples),
         constant=constant + dropped,
         multipliers=np.concatenate(
             [trained.multipliers * moved.gain**2, np.ones((1, len(values)))]
