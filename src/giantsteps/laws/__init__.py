@@ -13,6 +13,7 @@ from ._resolvent import g1 as g1
 from ._resolvent import g1_prime as g1_prime
 from ._resolvent import g2 as g2
 from ._resolvent import g2_prime as g2_prime
+from ._resolvent import traces as traces
 from ._sample_covariance import Population as Population
 from ._sample_covariance import SampleCovariance as SampleCovariance
 from ._sample_covariance import Subordination as Subordination

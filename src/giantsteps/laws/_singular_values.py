@@ -49,6 +49,11 @@ class SingularValues(Law):
             raise InvalidProblem("kept", self.kept, f"in [{1 - at_zero:.6g}, 1]")
 
     @cached_property
+    def edge(self) -> float:
+        """Square root of the largest eigenvalue, without the rest of the support."""
+        return float(self.eigenvalues.edge**0.5)
+
+    @cached_property
     def support(self) -> tuple[tuple[float, float], ...]:
         """Square roots of the intervals of the eigenvalues."""
         if min([lo for lo, _ in self.eigenvalues.support] + [0.0]) < 0:

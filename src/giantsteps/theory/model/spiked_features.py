@@ -23,7 +23,7 @@ from giantsteps.theory.model.functions_of_spike import (
     teacher_given,
 )
 from giantsteps.theory.model.norms import Norms
-from giantsteps.theory.model.rules import CHANNELS, LEVELS, spike_rule
+from giantsteps.theory.model.rules import CHANNELS, LEVELS, largest_draw, spike_rule
 from giantsteps.theory.solver.system import System
 from giantsteps.threads import capped
 from giantsteps.types import FloatArray
@@ -313,15 +313,15 @@ class SpikedFeatures:
 
     def directions_of_overlap(self) -> dict[str, FloatArray]:
         """What a left singular vector of W is compared with, in the frame (spikes, remainder)."""
-        count, shares = self.rank + self._weak_count, self._shares
+        count = self.rank + self._weak_count
         steps = np.eye(1, count) if self.step_directions is None else self.step_directions
+        steps = np.pad(steps, ((0, 0), (0, count + 1 - steps.shape[1])))
+        shares = self._shares
         rest = math.sqrt(max(1.0 - float(shares @ shares), 0.0))
-        teacher = self.remainder * np.append(shares, rest)
-        named = {"teacher": np.concatenate([self.overlap, teacher])}
+        left = self.remainder * np.append(shares, rest)
+        named = {"teacher": np.concatenate([self.overlap, left])}
         names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
-        frame = np.zeros((len(steps), count + 1))
-        frame[:, : steps.shape[1]] = steps
-        return named | dict(zip(names, frame))
+        return named | dict(zip(names, steps))
 
     @property
     def joint_values(self) -> tuple[FloatArray, FloatArray]:
@@ -344,12 +344,23 @@ class SpikedFeatures:
         """The same model with its types and labels at another resolution."""
         return self if self.finer is None else self.finer(level)
 
-    def coordinates(self, level: int, panels: bool = False) -> Rule:
-        """Quadrature of the spike coordinates k, nodes (K, r)."""
+    def coordinates(self, level: int, bound: float = 0.0) -> Rule:
+        """Quadrature of the coordinates k, nodes (K, r); ``bound`` as for `bounded_points`."""
         link = self.link if isinstance(self.teacher, SingleIndex) else None
         # Many functions without penalty need more nodes than averages.
-        types = None if panels or self.regressors is not None else self.probabilities
-        return spike_rule(level, self.spikes, self.bulk.totals, self.overlap, link, types)
+        types = None if bound or self.regressors is not None else self.probabilities
+        return spike_rule(level, self.spikes, self.bulk.totals, self.overlap, link, types, bound)
+
+    def bounded_points(self, points: FloatArray, bound: float) -> FloatArray:
+        """Points k (K, r) moved towards zero, to the ellipsoid on which leans are at most those of
+        a point so far along the strongest direction.
+        """
+        leans = self.spikes * np.sqrt(self.probabilities / self.bulk.totals)[:, None]
+        strengths, axes = np.linalg.eigh(leans.T @ leans)
+        if not strengths[-1] > 0:
+            return points
+        lengths = np.sqrt((points @ axes) ** 2 @ np.maximum(strengths / strengths[-1], 0.0))
+        return points * np.minimum(1.0, bound / np.maximum(lengths, bound))[:, None]
 
     def target(self, points: FloatArray) -> FloatArray:
         """h(k) = E[f* | k] at points (K, r)."""
@@ -412,7 +423,7 @@ class SpikedFeatures:
         readouts: Sequence[Ridge],
         level: int = USUAL,
         points: FloatArray | None = None,
-        panels: bool = False,
+        draws: float | None = None,
     ) -> System:
         """The equations of theory §5c, one cell for each readout.
 
@@ -423,12 +434,16 @@ class SpikedFeatures:
             Resolution of the coordinates.
         points : ndarray of shape (X, r), optional
             More points k at which the solution is wanted; they follow the nodes, with weight 0.
-        panels : bool
-            Nodes of the coordinates by panels, as far as samples go: edges of spectra see them.
+        draws : float, optional
+            What the bulk sees of k is bounded by the largest of so many draws, that it has an edge.
         """
-        rule = self.coordinates(level, panels)
+        bound = 0.0 if draws is None else largest_draw(draws)
+        rule = self.coordinates(level, bound)
         nodes, weights = rule.nodes, rule.weights
         arrays = self._functions(nodes)
+        if bound:
+            seen = self._functions(self.bounded_points(nodes, bound))
+            arrays |= {name: seen[name] for name in ("linear", "residual")}
         if points is not None:
             more = self._functions(points)
             nodes = np.concatenate([nodes, points])
@@ -445,6 +460,9 @@ class SpikedFeatures:
             "spread": np.zeros(0) if norms is None else norms.variances,
             "probabilities": self.probabilities,
             "shares": self._shares,
+            "excess": np.zeros((len(self.spikes), 0, 0))
+            if self.bulk.excess is None
+            else self.bulk.excess,
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),
