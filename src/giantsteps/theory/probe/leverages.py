@@ -145,9 +145,7 @@ class Fit:
     operator: FloatArray
 
     @classmethod
-    def of(
-        cls, pool: FeaturePool, samples: float, penalty: float, weights: FloatArray
-    ) -> Fit:
+    def of(cls, pool: FeaturePool, samples: float, penalty: float, weights: FloatArray) -> Fit:
         m = pool.rows
         half = _half_inverse(pool, weights, penalty)
         leverage = (half**2).sum(axis=0)
@@ -171,9 +169,7 @@ class Fit:
         found = _solve(self.operator, self.scale * right)
         return None if found is None else found / self.scale
 
-    def errors(
-        self, pool: FeaturePool, samples: float, shrinkage: FloatArray
-    ) -> RowErrors:
+    def errors(self, pool: FeaturePool, samples: float, shrinkage: FloatArray) -> RowErrors:
         """Residuals without each row, errors with n samples; training residuals are shrunk."""
         labels = pool.sample_labels
         fit = self.half.T @ (self.half @ (labels * self.weights[:, None]) / pool.rows)
@@ -200,9 +196,7 @@ class Fit:
         )
 
 
-def _half_inverse(
-    pool: FeaturePool, weights: FloatArray, penalty: float
-) -> FloatArray:
+def _half_inverse(pool: FeaturePool, weights: FloatArray, penalty: float) -> FloatArray:
     """B with BᵀB = G A⁻¹ Gᵀ, columns of G the rows with their constant."""
     rows = pool.sample
     diagonal = np.full(rows.shape[1], penalty)
