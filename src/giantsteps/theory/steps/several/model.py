@@ -113,7 +113,8 @@ def trained_by(
             states.append(states[-1])
             continue
         known = _components(first, states[-1]) if norms else None
-        states.append(take_step(task, states[-1], step, rate, level, known))
+        tail = tails[0] * problem.steps[0].samples / step.samples
+        states.append(take_step(task, states[-1], step, rate, level, known, tail=tail))
     return first, states
 
 
