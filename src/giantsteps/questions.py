@@ -162,10 +162,7 @@ def names(*sides: Side) -> tuple[str, ...]:
 def question(name: str) -> Question:
     """The question of that name.
 
-    Parameters
-    ----------
-    name : str
-        Such as ``"risk"``.
+    * ``name``: such as ``"risk"``.
 
     Raises
     ------
@@ -293,7 +290,8 @@ _ROWS = (
     ),
     _question(
         "features", "Spectrum", "singular values of the features", "ts",
-        theory_version=4, options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
+        theory_version=4, simulation_version=3,
+        options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
         "gradient", "Gradient", "the first gradient: its spike and what is left", "ts",
@@ -301,7 +299,8 @@ _ROWS = (
     ),
     _question(
         "learned_function", "LearnedFunction", "the learned function along one direction", "ts",
-        needs_readout=True, theory_version=3, options={"along": _ALONG, "x": _POINTS},
+        needs_readout=True, theory_version=3, simulation_version=3,
+        options={"along": _ALONG, "x": _POINTS},
         quantities=_function_quantities,
     ),
     _question(

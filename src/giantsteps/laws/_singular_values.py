@@ -37,21 +37,7 @@ class SingularValues(Law):
     kept : float
         k = min(1, q/p).
 
-    References
-    ----------
-    theory §1.
-
-    Examples
-    --------
-    Of W (d × N) with N = d/4 the d eigenvalues of W Wᵀ have d − N zeros; its singular values none.
-
-    >>> from giantsteps.laws import MarchenkoPastur
-    >>> eigenvalues = MarchenkoPastur(0.25)
-    >>> eigenvalues.atoms
-    ((0.0, 0.75),)
-    >>> law = SingularValues(eigenvalues, kept=0.25)
-    >>> law.support, law.atoms
-    (((0.5, 1.5),), ())
+    References: theory §1.
     """
 
     eigenvalues: Law

@@ -184,7 +184,7 @@ def _likely(model: SpikedFeatures) -> SpikedFeatures:
         probabilities=probabilities,
         spikes=model.spikes[kept],
         weak=None if model.weak is None else model.weak[kept],
-        bulk=replace(model.bulk, coefficients=model.bulk.coefficients[kept]),
+        bulk=replace(model.bulk, coefficients=model.bulk.coefficients[kept], excess=None),
         second_layer=second,
         values_within=model.values_within
         and (model.values_within[0], model.values_within[1][kept]),

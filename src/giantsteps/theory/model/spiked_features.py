@@ -315,15 +315,13 @@ class SpikedFeatures:
         """What a left singular vector of W is compared with, in the frame (spikes, remainder)."""
         count = self.rank + self._weak_count
         steps = np.eye(1, count) if self.step_directions is None else self.step_directions
-        steps = np.pad(steps, ((0, 0), (0, count - steps.shape[1])))
+        steps = np.pad(steps, ((0, 0), (0, count + 1 - steps.shape[1])))
         shares = self._shares
         rest = math.sqrt(max(1.0 - float(shares @ shares), 0.0))
-        teacher = [self.overlap, self.remainder * shares, [self.remainder * rest]]
-        named = {"teacher": np.concatenate(teacher)}
+        left = self.remainder * np.append(shares, rest)
+        named = {"teacher": np.concatenate([self.overlap, left])}
         names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
-        frame = np.zeros((len(steps), self.rank + 1))
-        frame[:, : steps.shape[1]] = steps
-        return named | dict(zip(names, frame))
+        return named | dict(zip(names, steps))
 
     @property
     def joint_values(self) -> tuple[FloatArray, FloatArray]:
@@ -462,6 +460,9 @@ class SpikedFeatures:
             "spread": np.zeros(0) if norms is None else norms.variances,
             "probabilities": self.probabilities,
             "shares": self._shares,
+            "excess": np.zeros((len(self.spikes), 0, 0))
+            if self.bulk.excess is None
+            else self.bulk.excess,
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),

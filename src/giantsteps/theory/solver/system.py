@@ -58,6 +58,8 @@ class System:
     v                           spread                    (B, CT)
     πₜ                          probabilities             (B, T)
     \                           bulk                      Bulk
+    of Σ_t on the first F'      excess                    (B, T, F', F')
+    special vectors, beyond it
     pull of f₀ on m, for the    pull                      (B, ≤ m, T, T)
     first operators
     β, Γ, 1/p                   width, ratio,             (B,)
@@ -83,6 +85,7 @@ class System:
     spread: Array
     probabilities: Array
     bulk: Bulk
+    excess: Array
     pull: Array
     width: Array
     ratio: Array
@@ -128,6 +131,7 @@ class System:
             self.rank,
             self.weak,
             self.norms.shape[1],
+            self.excess.shape[2],
             self.bulk.shape,
         )
 

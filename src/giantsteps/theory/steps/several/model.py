@@ -112,20 +112,9 @@ def trained_by(
         if not np.any(rate * trained.values) and not step.decay:
             states.append(states[-1])
             continue
-        known = _components(first, states[-1]) if norms else None
         tail = tails[0] * problem.steps[0].samples / step.samples
-        states.append(take_step(task, states[-1], step, rate, level, known, tail=tail))
+        states.append(take_step(task, states[-1], step, rate, level, norms, tail=tail))
     return first, states
-
-
-def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
-    """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + 1)."""
-    gram = forms_of(covariance_of_state(law, trained, 1.0)).values[0, :, 0, :, 0]
-    rank, count = trained.rank, trained.directions + 1
-    onto = np.zeros((count, rank + 1))  # what the weak directions leave of the remainder is beside
-    onto[:rank, :rank] = np.eye(rank)
-    onto[rank:, rank] = trained.shares
-    return np.asarray(gram[count:, :count] @ onto)
 
 
 def _first(
@@ -153,6 +142,8 @@ def _first(
         constant=np.zeros(types),
         multipliers=np.ones((1, types)),
     )
+    forms = operators_on(covariance_of_state(law, trained, 1.0), 2)
+    trained = replace(trained, forms=forms, represented=forms)
     if not norms or not np.any(law.moved):
         return law, trained
     found = law.norms(problem.init.weights == "gaussian")
@@ -164,7 +155,10 @@ def _first(
         loadings = np.pad(loadings, ((0, 0), (0, len(place) - loadings.shape[1])))
         stretch = found.stretch[c] if found.stretch.shape[2] else np.zeros((types, 1))
         fluctuations.append(Fluctuation(found.spread[c], found.growth[c], stretch, loadings))
-    return law, replace(trained, fluctuations=tuple(fluctuations), others=place)
+    trained = replace(trained, fluctuations=tuple(fluctuations), others=place)
+    gram = forms_of(covariance_of_state(law, trained, 1.0)).values[0, 2:, 0, :2, 0]
+    known = tuple(replace(one, along=one.loadings @ gram) for one in fluctuations)
+    return law, replace(trained, fluctuations=known)
 
 
 def _model(
@@ -188,7 +182,7 @@ def _model(
         overlap=trained.overlap,
         probabilities=trained.probabilities,
         bulk=bulk,
-        norms=None if simplify else norms_of(trained, bulk.frame),
+        norms=None if simplify else norms_of(trained, bulk),
         pull=pull,
         weak=trained.weak,
         weak_overlap=trained.weak_overlap,
@@ -198,14 +192,18 @@ def _model(
     )
 
 
-def norms_of(trained: Trained, frame: int) -> Norms | None:
+def norms_of(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
     """Loadings follow the spikes and the remainder in the frame of special vectors."""
     start, found = trained.directions + 1, trained.fluctuations
     if not found:
         return None
-    loadings = np.zeros((len(found), len(trained.values), frame))
+    loadings = np.zeros((len(found), len(trained.values), bulk.frame))
     for c, one in enumerate(found):
         loadings[c, :, start : start + one.loadings.shape[1]] = one.loadings
+    if trained.records and found[0].along.size:
+        # What they are on spikes and remainder, beyond what the vectors have there.
+        gram = forms_of(bulk).values[0, :, 0, :start, 0]
+        loadings[:, :, :start] = np.stack([one.along for one in found]) - loadings @ gram
     return Norms(
         np.stack([one.spread for one in found]),
         loadings,
@@ -264,7 +262,23 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
     values, vectors = np.linalg.eigh(own)
     turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
     special = np.concatenate([turned @ special[: some + 1], special[some + 1 :]])
-    return replace(found, special=special)
+    return replace(found, special=special, excess=trained.forms - trained.represented)
+
+
+def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
+    """Σ_A on the first special vectors, (T, F, F)."""
+    forms, unit = forms_of(covariance), np.eye(count, covariance.frame)
+
+    def along(force: FloatArray) -> FloatArray:
+        return covariance.coefficients @ forms.slopes(force[None])[0, 1:, 0, 0]
+
+    single = [along(unit[a]) for a in range(count)]
+    found = np.zeros((len(covariance.coefficients), count, count))
+    for a in range(count):
+        for b in range(a + 1):
+            both = single[a] if a == b else (along(unit[a] + unit[b]) - single[a] - single[b]) / 2
+            found[:, a, b] = found[:, b, a] = both
+    return found
 
 
 def forms_of(covariance: NeuronCovariance) -> Forms:

@@ -32,6 +32,8 @@ class Fluctuation:
     e       stretch    (T, r)      and of the lean
     ℓ       loadings   (T, V)      d times its covariance with the weights, on the vectors that
                                    are carried along
+    \\       along      (T, F)      the same as it is on spikes, weak ones and the teacher's
+                                   remainder; empty: as the vectors have it
     ======  =========  ==========  ===========================================================
     """
 
@@ -39,6 +41,7 @@ class Fluctuation:
     growth: FloatArray
     stretch: FloatArray
     loadings: FloatArray
+    along: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +91,8 @@ class Trained:
     γ       overlap        (r,)       of the teacher with the spikes
     \\       weak           (T, J)     leans along weak directions, whose squares c_A contains
     \\       weak_overlap   (J,)       of the teacher with them
+    \\       forms,         (T, F, F)  Σ_A on spikes, weak ones and the teacher's remainder, and the
+            represented               same of the sums over batches above; empty: the same
     \\       steps          (s, r + J) cosines of the direction Xᵀr of each step with the spikes
     J       memory         (T, T)     what is left of W₀ along the types' right vectors
     a_A     constant       (T,)       Σ_A = a_A I + Σ_b multiplier_b(A) (batch b)
@@ -112,6 +117,8 @@ class Trained:
     others: tuple[int, ...] = ()
     weak: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
     weak_overlap: FloatArray = field(default_factory=lambda: np.zeros(0))
+    forms: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    represented: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
 
     @property
     def rank(self) -> int:
@@ -134,6 +141,14 @@ class Trained:
         size = self.remainder
         along = self.weak_overlap / size if size > 1e-12 else 0.0 * self.weak_overlap
         return np.append(along, math.sqrt(max(1.0 - float(along @ along), 0.0)))
+
+    @property
+    def onto(self) -> FloatArray:
+        """(spikes, teacher's remainder) in (spikes, weak ones, what they leave of the teacher)."""
+        rank = self.rank
+        onto = np.zeros((self.directions + 1, rank + 1))
+        onto[:rank, :rank], onto[rank:, rank] = np.eye(rank), self.shares
+        return onto
 
     @property
     def frame(self) -> FloatArray:
