@@ -113,7 +113,8 @@ def trained_by(
         if not np.any(rate * trained.values) and not step.decay:
             states.append(states[-1])
             continue
-        states.append(take_step(task, states[-1], step, rate, level, norms))
+        tail = tails[0] * problem.steps[0].samples / step.samples
+        states.append(take_step(task, states[-1], step, rate, level, norms, tail=tail))
     return first, states
 
 
