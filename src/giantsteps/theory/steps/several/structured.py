@@ -53,6 +53,8 @@ class Passed:
     κ       first,      (E, Y),       moments of the coordinates on the frame
             second      (E, E, Y)
     ψ_A     added       (T, Y)        n⁻¹Σψ_A x xᵀ is what the batch adds to Σ_A
+    φ, s    tilt,       (0 or 1, Y),  beside (ϱ + s_AM)² with M = n⁻¹Σφ x xᵀ, which is a part of ψ_A
+            turned      (T, 2)        where φ is not given: 2ϱs_A and s_A²
     \\       frame       (E, I, m)     spikes before the step and the teacher's remainder
     \\       multiplier  (T,)          what later steps make of it
     a       sums        (r' + V, Y)   new spikes and new vectors of norms as sums over it …
@@ -71,6 +73,8 @@ class Passed:
     carry: FloatArray
     reach: FloatArray
     noise: FloatArray
+    tilt: FloatArray
+    turned: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +265,8 @@ def _first(
         carry=np.zeros((1, 0)),
         reach=reach,
         noise=np.zeros((1, 0)),
+        tilt=np.zeros((0, len(r))),
+        turned=np.zeros((len(values), 2)),
     )
     identity = law.kept * np.eye(len(values))
     return Resolved(
@@ -570,6 +576,15 @@ def _passed(
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
     scale = (trained.totals * gain)[:, None, None]
     added = 2 * scale * s * r * xi + s**2 / pace.samples * r**2 * noise
+    tilt, turned = np.zeros((0, r.size)), np.zeros((len(pace.moved), 2))
+    if not state.passed and np.any(view.slope.linear):
+        # The sum over samples that multiplies the initial weights, by what most neurons see.
+        by_type = trained.probabilities * pace.moved**2
+        usual = np.tensordot(by_type / by_type.sum(), xi, axes=1)
+        tilt = (r * usual).reshape(1, -1)
+        turned = np.stack([2 * pace.kept * pace.moved, pace.moved**2], axis=1)
+        still = trained.totals[:, None, None] * usual**2
+        added = s**2 / pace.samples * r**2 * (noise - still)
     sums = [np.tensordot(combination.T, s * r * slope.mean[:, :, None], axes=1)]
     bent = 4 * s * gain[:, None, None] * r * slope.quadratic[:, :, None]
     sums.append(np.tensordot(parts.T, bent, axes=1))
@@ -585,4 +600,6 @@ def _passed(
         carry=pace.kept * combination.T @ trained.spikes,
         reach=np.ones(0),
         noise=np.zeros((0, 0)),
+        tilt=tilt,
+        turned=turned,
     )

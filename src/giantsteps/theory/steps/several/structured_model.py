@@ -28,20 +28,23 @@ from giantsteps.types import FloatArray
 _RESOLVED, _DIAGONAL = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4), (1e-6, 3e-3)
 #: Channels of models with explicit directions, by resolution.
 _CHANNELS = (1e-3, 4e-4, 1e-4, 2e-5, 1e-5, 1e-6)
-#: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second.
-_HEAVY = (0.01, 0.04)
+#: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second;
+#: the first where the activation has an even part.
+_HEAVY, _HEAVY_EVEN = (0.01, 0.04), 0.03
 
 
 def leading(problem: Problem, d: int) -> FloatArray | None:
     """Which eigenspaces are explicit at d: single directions whose eigenvalue is a share of d."""
     slope = slopes(problem.activation)
-    if problem.inputs.isotropic or not problem.steps or slope.hermite[1] or not slope.hermite[0]:
+    if problem.inputs.isotropic or not problem.steps or not slope.hermite[0]:
         return None
     spectrum = spectrum_of(problem, d)
     order = np.argsort(-spectrum.values)
-    several = len(problem.steps) > 1 or math.isinf(problem.init.second_layer.distinct_nonzero)
+    even = bool(slope.hermite[1])
+    one = even or len(problem.steps) > 1 or math.isinf(problem.init.second_layer.distinct_nonzero)
+    least = (max(_HEAVY[0], _HEAVY_EVEN if even else 0.0), *_HEAVY[1:])
     found = np.zeros(len(order), dtype=bool)
-    for place, heavy in zip(order, _HEAVY[: 1 if several else 2]):
+    for place, heavy in zip(order, least[: 1 if one else 2]):
         if spectrum.values[place] < heavy * d or spectrum.shares[place] * d > 1.5:
             break
         found[place] = True
@@ -185,12 +188,15 @@ def _covariance(
     ]
     averages = [functions @ one.weights for one, (_, functions) in zip(state.passed, parts)]
     rest = state.along / values
-    for (mixing, _), average in zip(parts, averages):
+    for one, (mixing, _), average in zip(state.passed, parts, averages):
         rest = rest - np.multiply.outer(mixing @ average, scales)
+        rest = rest - _turned(one) @ _tilted(one, spectrum.shares, scales)
     small = _DIAGONAL[spectrum.explicit is not None]
     mixed, functions = few_functions(rest, spectrum.shares + 1e-12, small)
     diagonal = np.concatenate([_powers(spectrum), functions])
-    coefficients = [np.zeros((types, 3)), mixed, *(mixing for mixing, _ in parts)]
+    coefficients = [np.zeros((types, 3)), mixed]
+    for one, (mixing, _) in zip(state.passed, parts):
+        coefficients += [mixing, _turned(one)]
     # Vectors: frames of all batches, then spikes and norms before the last one, the teacher.
     width = state.frame.shape[2]
     frames = [_padded(one.frame, width) * (one.reach / root)[:, None] for one in state.passed]
@@ -214,8 +220,8 @@ def _covariance(
                 weights=one.weights,
                 first=one.first,
                 second=one.second,
-                linear=functions,
-                factors=np.zeros((0, len(one.weights))),
+                linear=np.concatenate([functions, one.tilt]),
+                factors=one.tilt,
             )
         )
         frame = np.zeros((len(one.frame), len(external)))
@@ -245,6 +251,18 @@ def _covariance(
         batches=tuple(batches),
         stages=tuple(stages),
     )
+
+
+def _turned(one: Passed) -> FloatArray:
+    """Coefficients of M and M² of a batch, (T, 0 or 2)."""
+    return one.multiplier[:, None] * one.turned[:, : 2 * len(one.tilt)]
+
+
+def _tilted(one: Passed, shares: FloatArray, scales: FloatArray) -> FloatArray:
+    """Diagonals of M and M², (0 or 2, I)."""
+    mean, square = one.tilt @ one.weights, one.tilt**2 @ one.weights / one.samples
+    first = np.multiply.outer(mean, scales)
+    return np.concatenate([first, first**2 + np.multiply.outer(square, scales * (shares @ scales))])
 
 
 def _scales(state: Resolved, spectrum: Spectrum) -> FloatArray:
@@ -291,7 +309,9 @@ def _gram(
     blocks = [np.zeros((len(diagonal), len(diagonal)))]
     for one, (_, functions) in zip(state.passed, parts):
         profiles += [mean * scales for mean in functions @ one.weights]
-        blocks.append((functions * one.weights) @ functions.T / one.samples * inner**2)
+        profiles += [*_tilted(one, shares, scales)]
+        both = np.concatenate([functions, one.tilt, 0 * one.tilt])
+        blocks.append((both * one.weights) @ both.T / one.samples * inner**2)
     stacked = np.stack(profiles) * values
     size = len(stacked)
     own = np.zeros((size, size))
