@@ -124,7 +124,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: theory.risk(PROBLEM, d=100.0),  # type: ignore[arg-type]
         "a positive whole number",
     ),
-    "no step": (lambda: theory.linear_loss_drop(PROBLEM.untrained()), "one step"),
     "probabilities": (
         lambda: gs.Vocabulary(values=(1, -1), probabilities=(1,)), "2 numbers, one per value"
     ),

@@ -7,10 +7,10 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import _export
 from giantsteps.answers._leaves import Leaf, Record, as_leaf
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,12 +36,13 @@ class ProbeCurve(Record):
     penalty : float or ndarray
         λ; scikit-learn's ``Ridge(alpha)`` has alpha = nλ.
     test : float or ndarray
-        Mean square error on new rows, label noise included, averaged over the outputs.
+        Mean square error on new rows, label noise included, averaged over the outputs; NaN where
+        it cannot be predicted or measured.
     train : float or ndarray
         Mean square error on the n rows themselves.
     standard_error : float or ndarray
-        Of ``test``: for a prediction, what another pool of the same size would change; for a
-        measured curve, of the mean over the splits.
+        Of ``test``: for a prediction, what another pool of the same size would change and what
+        the theory neglects; for a measured curve, of the mean over the splits.
     by_output : ndarray
         ``test`` of each output, on the last axis.
     classification_error : float, ndarray or None
@@ -84,7 +85,7 @@ class ProbeCurve(Record):
     test: Leaf
     train: Leaf
     standard_error: Leaf
-    by_output: NDArray[np.float64]
+    by_output: FloatArray
     classification_error: Leaf | None = None
     classification_standard_error: Leaf | None = None
     effective_penalty: Leaf | None = None

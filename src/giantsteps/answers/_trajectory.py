@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from giantsteps.answers._steps import OverSteps
+from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -37,25 +35,12 @@ class Trajectory(OverSteps):
     References
     ----------
     theory §0, §2.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import simulation
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      steps=[gs.Step(samples=4, rate=1, exponent=0.5)] * 2,
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> path = simulation.trajectory(problem, d=150, seed=0, top=2)
-    >>> isinstance(path, Trajectory), path.test.shape, path.value.shape
-    (True, (3,), (3, 2))
-    >>> bool(path.test[0] > path.test[1] > path.test[2])
-    True
     """
 
-    test: NDArray[np.float64] | None = None
-    train: NDArray[np.float64] | None = None
-    value: NDArray[np.float64]
-    overlap: NDArray[np.float64] | None = None
+    test: FloatArray | None = None
+    train: FloatArray | None = None
+    value: FloatArray
+    overlap: FloatArray | None = None
 
     _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "value": ("step", "top"),

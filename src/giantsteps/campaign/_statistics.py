@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from giantsteps.answers import Leaf, Record, as_leaf
-
-Array: TypeAlias = NDArray[np.float64]
+from giantsteps.types import FloatArray
 
 #: What a comparison says of a quantity, from best to worst.
 Verdict: TypeAlias = Literal["agree", "finite size", "unresolved", "disagree"]
@@ -35,7 +34,7 @@ POWERS = (1.0, 0.5)
 _ROUNDING, _ZERO = 1e-12, 1e-9
 
 
-def mean_and_error(samples: ArrayLike, axis: int = 0) -> tuple[Array, Array, Array]:
+def mean_and_error(samples: ArrayLike, axis: int = 0) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean over the seeds along an axis, its standard error, and how many seeds there are.
 
     NaN is left out; the error of a single seed is NaN.
@@ -75,22 +74,7 @@ class Estimate(Record):
     Every attribute is a float, or an array of the shape of the grid. NaN where theory has no
     finite value; the resolution of a number that is zero is NaN.
 
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> estimate = gs.compare(problem, d=50, seeds=4, test_samples=500)["test"].largest
-    >>> isinstance(estimate, Estimate)
-    True
-    >>> t = (estimate.mean - estimate.theory) / estimate.standard_error
-    >>> abs(t - estimate.t) < 1e-12
-    True
+    References: theory §0.
     """
 
     theory: Leaf
@@ -131,7 +115,7 @@ def estimate(samples: ArrayLike, theory: ArrayLike, scale: ArrayLike | None = No
     )
 
 
-def _allow_for_skewness(t: Array, samples: ArrayLike, theory: Array) -> Array:
+def _allow_for_skewness(t: FloatArray, samples: ArrayLike, theory: FloatArray) -> FloatArray:
     r"""Size of t, made smaller where skewness alone makes it large.
 
     The mean of skewed samples and their spread depend on each other, so that t is too often large
@@ -164,7 +148,7 @@ def _allow_for_skewness(t: Array, samples: ArrayLike, theory: Array) -> Array:
         return np.where(twice > 0, np.log1p(twice * size) / twice, size)
 
 
-def _reach(seeds: ArrayLike) -> Array:
+def _reach(seeds: ArrayLike) -> FloatArray:
     """As rare as three standard errors, for Student's t."""
     return np.asarray(stats.t.isf(_RARE, np.maximum(np.asarray(seeds, dtype=float) - 1, 1)))
 
@@ -190,18 +174,6 @@ class Agreement(Record):
     verdict : str or ndarray of str
         ``"agree"``, ``"finite size"``, ``"unresolved"`` or ``"disagree"``; ``""`` where theory
         has no finite value.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> agreement = gs.compare(problem, d=[40, 80], seeds=3, test_samples=500)["test"]
-    >>> isinstance(agreement, Agreement), len(agreement.by_size), agreement.limit
-    (True, 2, 0.02)
-    >>> agreement.largest is agreement.by_size[-1]
-    True
     """
 
     by_size: tuple[Estimate, ...]
@@ -296,7 +268,7 @@ def _below_level(p_values: Sequence[Leaf]) -> list[NDArray[np.bool_]]:
     return [part.reshape(shape) for part, shape in zip(parts, shapes)]
 
 
-def holm(p_values: ArrayLike) -> Array:
+def holm(p_values: ArrayLike) -> FloatArray:
     """P-values adjusted for their number by Holm's method; NaN stays and does not count."""
     p = np.asarray(p_values, dtype=float)
     adjusted = np.full(p.shape, np.nan)
@@ -337,7 +309,7 @@ def _closest(
     return limit, slope
 
 
-def _trend(sizes: Sequence[int], power: float) -> Array:
+def _trend(sizes: Sequence[int], power: float) -> FloatArray:
     """Rows that give g∞ and c of gap(d) = g∞ + c (d₁/d)^power by least squares with weights d."""
     d = np.asarray(sizes, dtype=float)
     design = np.stack([np.ones_like(d), (d[0] / d) ** power], axis=1)

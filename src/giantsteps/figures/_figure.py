@@ -30,33 +30,15 @@ FIGURES: dict[str, Figure] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One figure of a paper, or one of ours.
+    """One figure of a paper, or one of ours."""
 
-    Attributes
-    ----------
-    name : str
-        Such as ``"cui2024-2"``.
-    title : str
-        One line.
-    caption : str
-        What is shown; ``{d}`` and other settings are filled in.
-    chosen : str
-        What the paper does not state and was chosen here.
-    references : tuple of str
-        Keys of the bibliography; those of the answers are added.
-    settings : mapping of size to mapping
-        Keywords of ``draw`` for each `Size`.
-    draw : callable
-        ``draw(draft, **settings)`` returns the matplotlib figure.
-    """
-
-    name: str
-    title: str
-    caption: str
-    chosen: str
-    references: tuple[str, ...]
-    settings: Mapping[Size, Mapping[str, Any]]
-    draw: Callable[..., Drawing]
+    name: str  # such as ``"cui2024-2"``
+    title: str  # one line
+    caption: str  # what is shown; ``{d}`` and other settings are filled in
+    chosen: str  # what the paper does not state and was chosen here
+    references: tuple[str, ...]  # keys of the bibliography; those of the answers are added
+    settings: Mapping[Size, Mapping[str, Any]]  # keywords of ``draw`` for each `Size`
+    draw: Callable[..., Drawing]  # ``draw(draft, **settings)`` returns the matplotlib figure
 
     def make(
         self,
@@ -76,19 +58,13 @@ class Figure:
         citation and settings as ``NAME.toml``. In paper form the simulations are kept in
         ``NAME.sqlite``, and an interrupted run can be resumed.
 
-        Parameters
-        ----------
-        size : {"smoke", "quick", "paper"}
-        folder : path-like
-            Made if it is not there.
-        device : str, optional
-            Where the simulations run, as in `simulation.run`.
-        workers, time_limit, progress
-            As in `giantsteps.compare`; ``workers=None`` takes one process per processor or GPU.
-        formats : sequence of str
-            Suffixes of the drawing.
-        **changes
-            Other settings than those of the size, such as ``d=500``.
+        * ``size``: "smoke", "quick", "paper".
+        * ``folder``: made if it is not there.
+        * ``device``: where the simulations run, as in `simulation.run`.
+        * ``workers``, ``time_limit``, ``progress``: as in `giantsteps.compare`; ``workers=None``
+          takes one process per processor or GPU.
+        * ``formats``: suffixes of the drawing.
+        * ``changes``: other settings than those of the size, such as ``d=500``.
         """
         if size not in self.settings:
             raise InvalidProblem("size", size, suggest(size, self.settings))
@@ -118,30 +94,14 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """A figure that was made: what stands in it and where it was written.
+    """A figure that was made: what stands in it and where it was written."""
 
-    Attributes
-    ----------
-    figure : Figure
-        What was drawn.
-    size : Size
-        How large.
-    settings : mapping
-        Keywords of its drawing.
-    draft : Draft
-        The answers and points that stand in it.
-    folder : Path
-        Where it was written.
-    files : list of Path
-        What was written.
-    """
-
-    figure: Figure
-    size: Size
-    settings: Mapping[str, Any]
-    draft: Draft
-    folder: Path
-    files: list[Path] = field(default_factory=list)
+    figure: Figure  # what was drawn
+    size: Size  # how large
+    settings: Mapping[str, Any]  # keywords of its drawing
+    draft: Draft  # the answers and points that stand in it
+    folder: Path  # where it was written
+    files: list[Path] = field(default_factory=list)  # what was written
 
     @property
     def caption(self) -> str:

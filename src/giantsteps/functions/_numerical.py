@@ -25,20 +25,11 @@ class NumericalDerivative:
 
     The nine points surround x = m, and move aside (m away from x) or together (h smaller) where
     they would straddle a breakpoint.  At a breakpoint: the slope to its right.
-
-    Parameters
-    ----------
-    value : callable
-        ``value(xp, x)``.
-    breaks : tuple of float
-        The breakpoints of f, sorted.
-    step : float
-        h away from breakpoints.
     """
 
-    value: Value
-    breaks: tuple[float, ...]
-    step: float
+    value: Value  # ``value(xp, x)``
+    breaks: tuple[float, ...]  # the breakpoints of f, sorted
+    step: float  # h away from breakpoints
 
     def __call__(self, xp: Any, x: Any) -> Any:
         dtype = x.dtype
@@ -98,12 +89,8 @@ MAX_ROUGH = 256  # cells that no halving resolves: two a breakpoint, if they are
 def scan(value: Value, known: Sequence[float] = ()) -> tuple[float, ...]:
     """The points of [-16, 16] where a piecewise smooth callable is not smooth.
 
-    Parameters
-    ----------
-    value : callable
-        ``value(xp, x)``.
-    known : sequence of float
-        Points that need not be found.
+    * ``value``: ``value(xp, x)``.
+    * ``known``: points that need not be found.
 
     Raises
     ------

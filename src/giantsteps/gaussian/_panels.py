@@ -35,21 +35,13 @@ _UPPER = np.polynomial.legendre.legvander((NODES + 1) / 2, DEGREE) * WEIGHTS[:, 
 
 @dataclass(frozen=True)
 class Panels:
-    """Panels sorted from left to right.
+    """Panels sorted from left to right."""
 
-    Attributes
-    ----------
-    left, right : ndarray, shape (panels,)
-        Ends of each panel.
-    values : ndarray, shape (integrands, panels, ORDER)
-        The integrands at the nodes of each panel.
-    resolved : ndarray of bool, shape (panels,)
-        False where the integrand is not finite, singular, or varies too fast.
-    """
-
+    #: (panels,): ends of each panel.
     left: np.ndarray
     right: np.ndarray
-    values: np.ndarray
+    values: np.ndarray  # (integrands, panels, ORDER): the integrands at the nodes of each panel
+    #: (panels,): false where the integrand is not finite, singular, or varies too fast.
     resolved: np.ndarray
 
 
@@ -76,18 +68,13 @@ def refine(
 ) -> Panels:
     """Halve panels until each is resolved.
 
-    Parameters
-    ----------
-    evaluate : callable
-        Nodes (panels, ORDER) -> integrands (integrands, panels, ORDER).
-    left, right : ndarray, shape (panels,)
-        The panels to begin with.
-    scale : callable
-        Integrands on the first panels -> (integrands, panels): what `tolerance` is relative to.
-    tolerance : float
-        Largest disagreement of ∫ q P_j between a panel and its halves, relative to the scale.
-    max_panels : int
-        More panels than this in one generation: the integrand varies too fast.
+    * ``evaluate``: nodes (panels, ORDER) -> integrands (integrands, panels, ORDER).
+    * ``left``, ``right``: (panels,). The panels to begin with.
+    * ``scale``: integrands on the first panels -> (integrands, panels): what `tolerance` is
+      relative to.
+    * ``tolerance``: largest disagreement of ∫ q P_j between a panel and its halves, relative to the
+      scale.
+    * ``max_panels``: more panels than this in one generation: the integrand varies too fast.
     """
     values = evaluate(panel_nodes(left, right))
     allowed = tolerance * scale(values)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, as_function, names
@@ -16,6 +15,7 @@ from giantsteps.practice._sources import open_data
 from giantsteps.practice._teacher import fit_teacher
 from giantsteps.practice._torch import evaluating, linear_layers, torch_library
 from giantsteps.problem import OUTPUTS, Problem, Ridge, Step, Vocabulary, choice
+from giantsteps.types import FloatArray
 
 #: Relative spread of the neurons' norms, and size of the biases, that the theory can ignore.
 _SPREAD, _BIAS = 0.25, 0.2
@@ -56,12 +56,12 @@ class TwoLayer:
         Of the output.
     """
 
-    weights: NDArray[np.float64]
-    second_layer: NDArray[np.float64]
+    weights: FloatArray
+    second_layer: FloatArray
     activation: Function
     scale: float
     output_scale: float
-    biases: NDArray[np.float64]
+    biases: FloatArray
     output_bias: float
 
     def rate(
@@ -140,9 +140,9 @@ def two_layer(module: Any, *, activation: Any = None) -> TwoLayer:
 
 def _activation(
     wanted: Any,
-    before: NDArray[np.float64],
-    outputs: NDArray[np.float64],
-    last: NDArray[np.float64],
+    before: FloatArray,
+    outputs: FloatArray,
+    last: FloatArray,
 ) -> Function:
     """The function that turns pre-activations into the module's outputs."""
     size = float(np.sqrt(np.mean(outputs**2))) + 1e-12
@@ -188,48 +188,7 @@ def problem_of_module(
     readout: Ridge | None = None,
     output: str = "scaled",
 ) -> Problem:
-    """The problem of the theory that a two-layer module and its data pose.
-
-    The activation and the width come from the module, the teacher and the noise from the data
-    (:func:`fit_teacher`), the law of the second layer from its weights.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Linear(d, N), an activation, Linear(N, 1), as it is before training.
-    data : (inputs, labels) or as for ``inspect``
-        White inputs, one output.
-    activation : Function, str or callable, optional
-        As for :func:`two_layer`.
-    steps, readout
-        Of the problem; rates in the theory's convention, see :meth:`TwoLayer.rate`.
-    output : {"scaled", "unscaled"}
-        Whether the output is small at the start or of order one, as in PyTorch's default
-        initialisation; see :class:`Init`. It matters to steps alone.
-
-    Raises
-    ------
-    InvalidProblem, NotCovered
-        If module or data do not fit the theory; the message says what does.
-
-    Notes
-    -----
-    The theory has no biases: those of the first layer may have 0.2 of the neurons' norm.
-    Steps of a network whose output is not small at the start need ``output="unscaled"``.
-
-    Examples
-    --------
-    >>> import numpy as np, torch
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> module = torch.nn.Sequential(torch.nn.Linear(50, 80, bias=False), torch.nn.Tanh(),
-    ...                              torch.nn.Linear(80, 1, bias=False))
-    >>> x = np.random.default_rng(0).standard_normal((3000, 50))
-    >>> problem = problem_of_module(module, (x, np.sin(x[:, 0])),
-    ...                             readout=gs.Ridge(samples=4, penalty=0.1))
-    >>> problem.width, bool(0 < theory.risk(problem).test < 1)
-    (1.6, True)
-    """
+    """The problem that a module and its data pose: see :meth:`giantsteps.Problem.from_module`."""
     network = two_layer(module, activation=activation)
     x, y = open_data(data)
     d, neurons = network.weights.shape
@@ -271,7 +230,7 @@ def problem_of_module(
     )
 
 
-def _law(values: NDArray[np.float64]) -> tuple[list[float], list[float]]:
+def _law(values: FloatArray) -> tuple[list[float], list[float]]:
     """The values of the second layer and their probabilities; bins of equal counts if many."""
     distinct, counts = np.unique(values.round(12), return_counts=True)
     if len(distinct) <= _TYPES:

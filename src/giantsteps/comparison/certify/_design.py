@@ -31,23 +31,12 @@ _TRIES = 400
 
 @dataclass(frozen=True)
 class Setting:
-    """One problem, one quantity: a line of the certificate.
+    """One problem, one quantity: a line of the certificate."""
 
-    Attributes
-    ----------
-    number : int
-        Place in the design.
-    family : str
-        Of `FAMILIES`.
-    problem : Problem
-    seed : int
-        Of the design; with ``number`` it gives the setting seeds that no other has.
-    """
-
-    number: int
-    family: str
+    number: int  # place in the design
+    family: str  # of `FAMILIES`
     problem: Problem
-    seed: int = 0
+    seed: int = 0  # of the design; with ``number`` it gives the setting seeds that no other has
 
     @property
     def kind(self) -> Family:
@@ -65,16 +54,10 @@ def design(
 ) -> Iterator[Setting]:
     """Draw settings, the families in turn; the n-th does not depend on how many there are.
 
-    Parameters
-    ----------
-    count : int
-        How many.
-    seed : int
-        Of the design.
-    sizes : sequence of int
-        At each of them the theory must answer.
-    families : sequence of str
-        Of `FAMILIES`.
+    * ``count``: how many.
+    * ``seed``: of the design.
+    * ``sizes``: at each of them the theory must answer.
+    * ``families``: of `FAMILIES`.
     """
     for number in range(count):
         yield draw(number, families[number % len(families)], seed=seed, sizes=sizes)[0]

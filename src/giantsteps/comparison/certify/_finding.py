@@ -9,33 +9,21 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.campaign import Cells, Store, mean_and_error
 from giantsteps.comparison.certify._design import Setting
 from giantsteps.errors import NotConverged
-
-Array = NDArray[np.float64]
+from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is simulated for a setting: blocks of ``small`` networks with d₁ and one with d₂.
+    """What is simulated for a setting: blocks of ``small`` networks with d₁ and one with d₂."""
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        d₁ < d₂.
-    blocks : int
-    small : int
-        Networks with d₁ per block.
-    points : int or None
-        Test points of a network; None: the expectation over all of them, where it can be had.
-    """
-
-    sizes: tuple[int, int]
+    sizes: tuple[int, int]  # d₁ < d₂
     blocks: int
-    small: int
+    small: int  # networks with d₁ per block
+    #: Test points of a network; None: the expectation over all of them, where it can be had.
     points: int | None = None
 
     @property
@@ -44,8 +32,22 @@ class Plan:
         return self.blocks * (self.small + 1)
 
 
-@dataclass(frozen=True, eq=False)
-class Finding:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prediction:
+    """What theory says of a setting at the two sizes."""
+
+    theory: FloatArray  # (2,): at the two sizes
+    residual: float = math.nan  # of the solver; 0 for closed forms
+    #: The theory's own estimate of the relative error of its quadratures and linear systems, by a
+    #: second resolution; NaN where it gives none.
+    numerics: float = math.nan
+    violated: tuple[str, ...] = ()  # assumptions of the theory that the setting does not satisfy
+    #: What the theory raised, if it failed on a problem that it covers; nothing was compared.
+    failure: str = ""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Finding(Prediction):
     r"""What theory and simulation say of one setting.
 
     .. math:: x_i = r^p\,g_i(d_2) - g_i(d_1),\qquad
@@ -60,34 +62,11 @@ class Finding:
     g       ``gaps``        relative gaps of each block at the two sizes
     d₁, d₂  ``plan.sizes``
     ======  ==============  ===================================================
-
-    Attributes
-    ----------
-    setting : Setting
-    plan : Plan
-    theory : ndarray of shape (2,)
-        At the two sizes.
-    simulated : ndarray of shape (2, blocks)
-        Means over a block's networks, which no other setting has.
-    residual : float
-        Of the solver; 0 for closed forms.
-    numerics : float
-        The theory's own estimate of the relative error of its quadratures and linear systems, by a
-        second resolution; NaN where it gives none.
-    violated : tuple of str
-        Assumptions of the theory that the setting does not satisfy.
-    failure : str
-        What the theory raised, if it failed on a problem that it covers; nothing was compared.
     """
 
     setting: Setting
     plan: Plan
-    theory: Array
-    simulated: Array
-    residual: float
-    numerics: float
-    violated: tuple[str, ...] = ()
-    failure: str = ""
+    simulated: FloatArray  # (2, blocks): means over a block's networks, which no other setting has
 
     @property
     def exact(self) -> bool:
@@ -95,9 +74,9 @@ class Finding:
         return not self.violated and not self.failure
 
     @cached_property
-    def gaps(self) -> Array:
+    def gaps(self) -> FloatArray:
         """simulation/theory − 1, of shape (2, blocks)."""
-        gaps: Array = self.simulated / self.theory[:, None] - 1
+        gaps: FloatArray = self.simulated / self.theory[:, None] - 1
         return gaps
 
     @property
@@ -111,24 +90,13 @@ class Finding:
         return 3 * float(mean_and_error(self.gaps[1])[1])
 
 
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """What theory says of a setting at the two sizes; the fields are those of `Finding`."""
-
-    theory: Array
-    residual: float = math.nan
-    numerics: float = math.nan
-    violated: tuple[str, ...] = ()
-    failure: str = ""
-
-
 def predict(setting: Setting, plan: Plan, answers: Mapping[int, Any] | None = None) -> Prediction:
     """Ask theory; ``answers`` are those that it gave already, by size."""
     family, known = setting.kind, answers or {}
     try:
         said = [known.get(d) or family.asked.predict(setting.problem, d) for d in plan.sizes]
     except (NotConverged, np.linalg.LinAlgError) as error:
-        return Prediction(np.full(2, np.nan), failure=f"{type(error).__name__}: {error}")
+        return Prediction(theory=np.full(2, np.nan), failure=f"{type(error).__name__}: {error}")
     solution = getattr(said[1], "solution", None)
     return Prediction(
         theory=np.array([family.asked.number(answer, family.quantity) for answer in said]),
@@ -158,7 +126,7 @@ def networks(setting: Setting, plan: Plan, device: str | None = None) -> list[li
 
 
 def found(
-    setting: Setting, plan: Plan, prediction: Prediction, simulated: Array | Store
+    setting: Setting, plan: Plan, prediction: Prediction, simulated: FloatArray | Store
 ) -> Finding:
     """Theory and simulation side by side; the numbers, or the store that holds the networks."""
     if prediction.failure:
@@ -170,13 +138,4 @@ def found(
             for cells in networks(setting, plan)
         )
         simulated = np.stack([small.mean(axis=1), large.mean(axis=1)])
-    return Finding(
-        setting=setting,
-        plan=plan,
-        theory=prediction.theory,
-        simulated=simulated,
-        residual=prediction.residual,
-        numerics=prediction.numerics,
-        violated=prediction.violated,
-        failure=prediction.failure,
-    )
+    return Finding(setting=setting, plan=plan, simulated=simulated, **vars(prediction))

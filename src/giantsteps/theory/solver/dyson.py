@@ -37,23 +37,12 @@ from giantsteps.types import Array
 
 @dataclass(frozen=True, eq=False)
 class Dyson:
-    """The Dyson equation at given X, P and 𝔤, and what follows from it.
-
-    Parameters
-    ----------
-    bulk : Bulk
-    x : ndarray of shape (B, R, R)
-        X.
-    strengths : ndarray of shape (B, m, R, R)
-        P_c.
-    active : ndarray of shape (B, Q, Q), optional
-        𝔤 on the active blocks, Σ ν_ιλ_ι 𝔤_ι over the directions.
-    """
+    """The Dyson equation at given X, P and 𝔤, and what follows from it."""
 
     bulk: Bulk
-    x: Array
-    strengths: Array
-    active: Array
+    x: Array  # (B, R, R): X
+    strengths: Array  # (B, m, R, R): P_c
+    active: Array  # (B, Q, Q): 𝔤 on the active blocks, Σ ν_ιλ_ι 𝔤_ι over the directions
 
     @cached_property
     def layout(self) -> Layout:
@@ -164,6 +153,15 @@ class Dyson:
     def s(self) -> list[Array]:
         """S of each batch, shape (B, Y, q, q)."""
         return [symmetric(product(t, q)) for t, q in zip(self.t, self.q)]
+
+    @property
+    def regular(self) -> Array:
+        """Whether no sample has passed a pole, det T > 0 for all of them, shape (B,)."""
+        positive = np.ones(len(self.x), dtype=bool)
+        for t in self.t:
+            size = t[..., 0, 0] if t.shape[-1] == 1 else np.linalg.det(t)
+            positive &= np.all(size > 0, axis=1)
+        return positive
 
     @cached_property
     def psi(self) -> list[Array]:

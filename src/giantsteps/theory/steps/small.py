@@ -18,7 +18,7 @@ from giantsteps.answers import DegreesOfFreedom, LearnedFunction, Risk, Solution
 from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.functions import SingleIndex, Teacher
 from giantsteps.gaussian import coordinate_rule, hermite_coefficients, moments, smoothed
-from giantsteps.laws import g1, g1_prime, g2, g2_prime
+from giantsteps.laws import g1, g2, traces
 from giantsteps.problem import Problem
 from giantsteps.theory.model.classification import (
     Predicted,
@@ -33,6 +33,8 @@ from giantsteps.theory.steps.several.batches import summed
 from giantsteps.theory.steps.teacher import linear_frame, teacher_moments
 from giantsteps.types import FloatArray as Array
 
+#: Least s: linear features without penalty are the limit s → 0.
+_LEAST = 1e-13
 #: Accuracy of the closed forms.
 _ROUNDING = 1e-14
 _CHEBYSHEV = 64
@@ -158,8 +160,9 @@ def freedom(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
     """
     gamma = f.samples / f.width
     s = (f.residual + kappa) / f.linear
-    q1 = g2(s, f.width) / f.linear
-    q1_slope = g2_prime(s, f.width) / f.linear**2
+    _, trace, root = traces(s, f.width)
+    q1 = trace / f.linear
+    q1_slope = -trace * (1.0 + f.width * trace) / (root * f.linear**2)
     first, second = 1 - kappa * q1, 1 - 2 * kappa * q1 - kappa**2 * q1_slope
     top = f.linear * (1 + np.sqrt(f.width)) ** 2 + f.residual
     far = kappa > top
@@ -181,8 +184,10 @@ def _shares(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
     width = f.width[:, None]
     x = 1 + width + 2 * np.sqrt(width) * np.cos(angle)
     t = f.linear[:, None] * x + f.residual[:, None]
-    zero = f.residual / (f.residual + kappa)
-    slope = (f.linear * kappa / (f.residual + kappa))[:, None] / (t + kappa[:, None])
+    total = f.residual + kappa  # where it is zero, so is h₀
+    some = np.where(total > 0, total, 1.0)
+    zero = f.residual / some
+    slope = (f.linear * np.where(total > 0, kappa / some, 1.0))[:, None] / (t + kappa[:, None])
     double = slope * (t / (t + kappa[:, None]) + zero[:, None])
     # Sums by rows: a product of matrices would let a cell see how many others there are.
     return zero + (slope * weights).sum(axis=1), zero**2 + (double * weights).sum(axis=1)
@@ -199,7 +204,7 @@ def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
     """
     kappa, residual, iterations = effective_penalty(f)
     _, df2 = freedom(f, kappa)
-    s = (f.residual + kappa) / f.linear
+    s = np.maximum((f.residual + kappa) / f.linear, _LEAST)
     unlearned, slope = _unlearned(f, s)  # s K(s) and its derivative in s
     explained = f.teacher_linear * (1 - unlearned)
     explained_slope = -f.teacher_linear * slope / f.linear
@@ -217,8 +222,8 @@ def shrinkage(f: GaussianFeatures, kappa: Array) -> Array:
 
 def _unlearned(f: GaussianFeatures, s: Array) -> tuple[Array, Array]:
     """s K(s) and its derivative."""
-    a, a_slope = g1(s, f.width), g1_prime(s, f.width)
-    b, b_slope = g2(s, f.width), g2_prime(s, f.width)
+    a, b, root = traces(s, f.width)
+    a_slope, b_slope = -a * (1.0 + a) / root, -b * (1.0 + f.width * b) / root
     finite = np.isfinite(f.strength)
     theta = np.where(finite, f.strength, 0.0) ** 2
     spiked = 1 + s * theta * a * b

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from giantsteps.theory.solver.special import Forms
 from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import (
-    SPECTRA,
     first_movement,
     movement,
     neuron_law,
@@ -28,11 +26,21 @@ from giantsteps.theory.steps.one import (
     types_of,
 )
 from giantsteps.theory.steps.several.fresh import take_step
-from giantsteps.theory.steps.several.trained import Fluctuation, Task, Trained
+from giantsteps.theory.steps.several.trained import (
+    Fluctuation,
+    Record,
+    Task,
+    Trained,
+    few_functions,
+)
+from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.types import FloatArray
 
+if TYPE_CHECKING:
+    from giantsteps.theory.steps.several.structured import Passed
+
 #: Functions of a batch that are kept, relative to the largest, by resolution.
-_RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
+RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 
 
 def several_steps(
@@ -63,44 +71,25 @@ def stages_of_steps(
 
     ``others`` are further fields of each model; ``problem`` among them is the one that it is of.
     """
-    neurons = math.inf if d is None else float(problem.at(d).neurons)
-    sized = problem if d is None else problem.realised(d)
+    sized, neurons, shared = at_size(problem, d)
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
-    shared: dict[str, Any] = {
-        "activation": sized.activation,
-        "teacher": link_of(sized),
-        "noise_variance": sized.noise_variance,
-        "width": sized.width,
-        "neurons": neurons,
-        "problem": problem,
-        "levels": (0, 2) if continuous else (0, 3),
-    }
-    # A continuous second layer fits every function that norms could add.
-    norms = not simplify and not continuous
+    shared["levels"] = (0, 2) if continuous else (0, 3)
+    # Without a penalty a continuous second layer fits every function that norms could add.
+    norms = not simplify and not (continuous and d is None)
 
-    @lru_cache(maxsize=8)
-    def states(level: int) -> tuple[NeuronLaw, list[Trained]]:
-        return trained_by(sized, neurons, level, norms=norms)
+    def built(
+        states: tuple[NeuronLaw, list[Trained]], number: int, fields: Mapping[str, Any], level: int
+    ) -> SpikedFeatures:
+        law, trained = states
+        return _model(law, trained[number], simplify, {**shared, **fields}, RESOLVED[level])
 
-    @lru_cache(maxsize=2)
-    def cut(level: int) -> tuple[NeuronLaw, list[Trained]]:
-        tails = tails_of(sized, d, neurons)
-        return trained_by(sized, neurons, level, norms=norms, tails=tails)
-
-    def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
-        @lru_cache(maxsize=8)
-        def finer(level: int) -> SpikedFeatures:
-            law, trained = states(level)
-            return _model(law, trained[number], simplify, {**shared, **fields}, _RESOLVED[level])
-
-        def bounded(more: int) -> SpikedFeatures:
-            law, trained = cut(SPECTRA + more)
-            resolved = _RESOLVED[SPECTRA + more]
-            return _model(law, trained[number], simplify, {**shared, **fields}, resolved)
-
-        return replace(finer(min(level, 1)), finer=finer, bounded=bounded)
-
-    return [stage(number - len(others), fields) for number, fields in enumerate(others)]
+    return stages_by_resolution(
+        others,
+        level,
+        lambda level: trained_by(sized, neurons, level, norms),
+        lambda level: trained_by(sized, neurons, level, norms, tails_of(sized, d, neurons)),
+        built,
+    )
 
 
 def trained_by(
@@ -123,18 +112,8 @@ def trained_by(
         if not np.any(rate * trained.values) and not step.decay:
             states.append(states[-1])
             continue
-        known = _components(first, states[-1]) if norms else None
-        states.append(take_step(task, states[-1], step, rate, level, known))
+        states.append(take_step(task, states[-1], step, rate, level, norms))
     return first, states
-
-
-def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
-    """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + 1)."""
-    bulk = covariance_of_state(law, trained, 1.0).bulk()
-    unit = np.ones((1, 1, 1))
-    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
-    gram = Forms(replace(bare, active=bare.alone())).values[0, :, 0, :, 0]
-    return np.asarray(gram[trained.rank + 1 :, : trained.rank + 1])
 
 
 def _first(
@@ -162,6 +141,8 @@ def _first(
         constant=np.zeros(types),
         multipliers=np.ones((1, types)),
     )
+    forms = operators_on(covariance_of_state(law, trained, 1.0), 2)
+    trained = replace(trained, forms=forms, represented=forms)
     if not norms or not np.any(law.moved):
         return law, trained
     found = law.norms(problem.init.weights == "gaussian")
@@ -173,7 +154,10 @@ def _first(
         loadings = np.pad(loadings, ((0, 0), (0, len(place) - loadings.shape[1])))
         stretch = found.stretch[c] if found.stretch.shape[2] else np.zeros((types, 1))
         fluctuations.append(Fluctuation(found.spread[c], found.growth[c], stretch, loadings))
-    return law, replace(trained, fluctuations=tuple(fluctuations), others=place)
+    trained = replace(trained, fluctuations=tuple(fluctuations), others=place)
+    gram = forms_of(covariance_of_state(law, trained, 1.0)).values[0, 2:, 0, :2, 0]
+    known = tuple(replace(one, along=one.loadings @ gram) for one in fluctuations)
+    return law, replace(trained, fluctuations=known)
 
 
 def _model(
@@ -183,12 +167,10 @@ def _model(
     shared: dict[str, Any],
     tolerance: float,
 ) -> SpikedFeatures:
-    isotropic = "isotropic bulk" in simplify
-    bulk = (
-        NeuronCovariance.isotropic(trained.totals, trained.rank)
-        if isotropic
-        else covariance_of_state(law, trained, tolerance)
-    )
+    if "isotropic bulk" in simplify:
+        bulk = NeuronCovariance.isotropic(trained.totals, trained.directions)
+    else:
+        bulk = covariance_of_state(law, trained, tolerance)
     pull = None
     if math.isfinite(shared["neurons"]):
         root = np.sqrt(trained.probabilities)
@@ -199,20 +181,28 @@ def _model(
         overlap=trained.overlap,
         probabilities=trained.probabilities,
         bulk=bulk,
-        norms=_norms(trained, bulk.frame) if trained.fluctuations and not simplify else None,
+        norms=None if simplify else norms_of(trained, bulk),
         pull=pull,
+        weak=trained.weak,
+        weak_overlap=trained.weak_overlap,
         second_layer=trained.values,
         step_directions=trained.steps,
         **shared,
     )
 
 
-def _norms(trained: Trained, frame: int) -> Norms:
+def norms_of(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
     """Loadings follow the spikes and the remainder in the frame of special vectors."""
-    rank, found = trained.rank, trained.fluctuations
-    loadings = np.zeros((len(found), len(trained.values), frame))
+    start, found = trained.directions + 1, trained.fluctuations
+    if not found:
+        return None
+    loadings = np.zeros((len(found), len(trained.values), bulk.frame))
     for c, one in enumerate(found):
-        loadings[c, :, rank + 1 : rank + 1 + one.loadings.shape[1]] = one.loadings
+        loadings[c, :, start : start + one.loadings.shape[1]] = one.loadings
+    if trained.records and found[0].along.size:
+        # What they are on spikes and remainder, beyond what the vectors have there.
+        gram = forms_of(bulk).values[0, :, 0, :start, 0]
+        loadings[:, :, :start] = np.stack([one.along for one in found]) - loadings @ gram
     return Norms(
         np.stack([one.spread for one in found]),
         loadings,
@@ -233,16 +223,7 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
             multiplier[:, None] * record.added, record.weights, tolerance
         )
         columns.append(mixing)
-        batches.append(
-            Batch(
-                samples=np.array(record.samples),
-                weights=record.weights,
-                first=record.first,
-                second=record.second,
-                linear=functions,
-                factors=np.zeros((0, len(record.weights))),
-            )
-        )
+        batches.append(batch_of(record, functions))
         stages.append(
             Stage(
                 frame=record.frame,
@@ -254,11 +235,16 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         mean = functions @ record.weights
         within = (functions * record.weights) @ functions.T / record.samples
         blocks.append((within + np.outer(mean, mean), mean))
-    rank, count = trained.rank, trained.rank + len(trained.others) + 1
+    rank, some = trained.rank, trained.directions
+    count = some + len(trained.others) + 1
     special = np.zeros((count, count))
-    special[: rank + 1] = trained.frame
-    special[np.arange(rank + 1, count), np.arange(rank, count - 1)] = 1.0
-    return NeuronCovariance(
+    special[:some, :some] = np.eye(some)
+    *along, left = trained.shares
+    special[some] = trained.frame[rank]
+    special[some, rank:some] -= along
+    special[some] *= 1.0 / left if left > 1e-9 else 0.0
+    special[np.arange(some + 1, count), np.arange(some, count - 1)] = 1.0
+    found = NeuronCovariance(
         shares=np.ones(1),
         diagonal=np.ones((1, 1)),
         coefficients=np.concatenate(columns, axis=1),
@@ -267,6 +253,50 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         gram=gram_of(blocks),
         batches=tuple(batches),
         stages=tuple(stages),
+    )
+    if not trained.records:
+        return found
+    # Spikes and remainder are orthonormal but for the error of the batches' quadratures.
+    own = forms_of(found).values[0, : some + 1, 0, : some + 1, 0]
+    values, vectors = np.linalg.eigh(own)
+    turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
+    special = np.concatenate([turned @ special[: some + 1], special[some + 1 :]])
+    return replace(found, special=special, excess=trained.forms - trained.represented)
+
+
+def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
+    """Σ_A on the first special vectors, (T, F, F)."""
+    forms, unit = forms_of(covariance), np.eye(count, covariance.frame)
+
+    def along(force: FloatArray) -> FloatArray:
+        return covariance.coefficients @ forms.slopes(force[None])[0, 1:, 0, 0]
+
+    single = [along(unit[a]) for a in range(count)]
+    found = np.zeros((len(covariance.coefficients), count, count))
+    for a in range(count):
+        for b in range(a + 1):
+            both = single[a] if a == b else (along(unit[a] + unit[b]) - single[a] - single[b]) / 2
+            found[:, a, b] = found[:, b, a] = both
+    return found
+
+
+def forms_of(covariance: NeuronCovariance) -> Forms:
+    """Inner products of the special vectors, and forms of the operators in their slopes."""
+    bulk = covariance.bulk()
+    unit = np.ones((1, 1, 1))
+    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
+    return Forms(replace(bare, active=bare.alone()))
+
+
+def batch_of(record: Record | Passed, functions: FloatArray) -> Batch:
+    """A batch that adds sums with these functions (L, Y) of its samples."""
+    return Batch(
+        samples=np.array(record.samples),
+        weights=record.weights,
+        first=record.first,
+        second=record.second,
+        linear=functions,
+        factors=np.zeros((0, len(record.weights))),
     )
 
 
@@ -289,22 +319,6 @@ def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
     carry[-1] = 1.0
     sums = np.stack([*powers[: some + 1], 0.0 * r])
     return Stage(frame=np.ones((1, 1)), carry=carry, sums=sums, place=_place(trained, 1, count))
-
-
-def few_functions(
-    functions: FloatArray, weights: FloatArray, tolerance: float
-) -> tuple[FloatArray, FloatArray]:
-    """Functions of all types as combinations (T, L) of few functions (L, Y)."""
-    if len(functions) == 1:
-        return np.ones((1, 1)), functions
-    left, size, _ = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
-    if not size[0] > 0:
-        return np.zeros((len(functions), 1)), functions[:1]
-    count = max(1, int((size > tolerance * size[0]).sum()))
-    mixing = left[:, :count] * size[:count]
-    # At every node by the combination that makes it: weights may be tiny.
-    inverse = left[:, :count] / np.where(size[:count] > 0, size[:count], 1.0)
-    return mixing, inverse.T @ functions
 
 
 def gram_of(blocks: list[tuple[FloatArray, FloatArray]]) -> FloatArray:

@@ -7,7 +7,6 @@ no neuron has a spike; the last is what the spikes leave of the teacher, as for 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +21,7 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import Wanted
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps.several.two import field_of, leading_modes
+from giantsteps.theory.steps.sized import at_size
 from giantsteps.types import FloatArray
 
 #: Coordinates that a quadrature can afford.
@@ -100,8 +100,7 @@ def several_directions(problem: Problem, d: int | None = None, **others: Any) ->
         Input dimension; without it all exponents must be 1/2.
     """
     field = field_of(problem, d)
-    sized = problem if d is None else problem.realised(d)
-    neurons = math.inf if d is None else float(problem.at(d).neurons)
+    _, neurons, shared = at_size(problem, d, **others)
     rank = problem.teacher.rank
     modes = leading_modes(field.modes, neurons, _COORDINATES - (rank - 1))
     seen = modes.teacher  # (R, r)
@@ -110,11 +109,6 @@ def several_directions(problem: Problem, d: int | None = None, **others: Any) ->
     unmoved = np.zeros((len(field.values), rank - 1))
     spikes = np.concatenate([modes.spikes, unmoved], axis=1)
     return SeveralDirections(
-        activation=sized.activation,
-        teacher=sized.teacher,
-        noise_variance=sized.noise_variance,
-        width=sized.width,
-        neurons=neurons,
         probabilities=field.probabilities,
         spikes=spikes,
         overlap=np.zeros(spikes.shape[1]),
@@ -122,6 +116,5 @@ def several_directions(problem: Problem, d: int | None = None, **others: Any) ->
         last=rest[:, -1],
         bulk=NeuronCovariance.isotropic(field.variances, spikes.shape[1]),
         second_layer=field.values,
-        problem=problem,
-        **others,
+        **shared,
     )

@@ -25,15 +25,13 @@ from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement, neuron_law, types_of
 from giantsteps.theory.steps.several.fresh import (
     RESIDUALS,
-    Fluctuation,
     Pace,
-    Task,
-    Trained,
     View,
     kept_directions,
     sample_nodes,
     spread_of_norms,
 )
+from giantsteps.theory.steps.several.trained import Fluctuation, Task, Trained
 from giantsteps.theory.steps.structured import Spectrum, direction, norms_of
 from giantsteps.types import FloatArray
 
@@ -117,7 +115,11 @@ def resolved_steps(
     states = [(_first if first else _start)(problem, spectrum, neurons, level, norms, tails)]
     for number, step in enumerate(problem.steps[first:], start=first):
         rate = movement(problem, number, neurons)
-        states.append(_take_step(task, states[-1], spectrum, step, rate, level, norms, problem.width / neurons))
+        states.append(
+            _take_step(
+                task, states[-1], spectrum, step, rate, level, norms, problem.width / neurons
+            )
+        )
     return states
 
 
@@ -297,7 +299,9 @@ class _Moves:
     extra: FloatArray  # (T, E), what the noise of the batch adds along explicit directions
 
 
-def _reach(view: View, state: Resolved, spectrum: Spectrum, pace: Pace, inverse: float) -> FloatArray:
+def _reach(
+    view: View, state: Resolved, spectrum: Spectrum, pace: Pace, inverse: float
+) -> FloatArray:
     """λ_ι^{1−p}, and what long inputs make of it: their mean slope differs."""
     reach = spectrum.values ** (1 - spectrum.power)
     trained, slope, weight = state.trained, view.slope, view.weights * view.square
@@ -577,14 +581,14 @@ def _passed(
     scale = (trained.totals * gain)[:, None, None]
     added = 2 * scale * s * r * xi + s**2 / pace.samples * r**2 * noise
     tilt, turned = np.zeros((0, r.size)), np.zeros((len(pace.moved), 2))
-    if not state.passed and np.any(view.slope.linear):
+    by_type = trained.probabilities * pace.moved**2
+    usual = np.tensordot(by_type / by_type.sum(), xi, axes=1)
+    if not state.passed and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
         # The sum over samples that multiplies the initial weights, by what most neurons see.
-        by_type = trained.probabilities * pace.moved**2
-        usual = np.tensordot(by_type / by_type.sum(), xi, axes=1)
         tilt = (r * usual).reshape(1, -1)
         turned = np.stack([2 * pace.kept * pace.moved, pace.moved**2], axis=1)
         still = trained.totals[:, None, None] * usual**2
-        added = s**2 / pace.samples * r**2 * (noise - still)
+        added = 2 * scale * s * r * (xi - usual) + s**2 / pace.samples * r**2 * (noise - still)
     sums = [np.tensordot(combination.T, s * r * slope.mean[:, :, None], axes=1)]
     bent = 4 * s * gain[:, None, None] * r * slope.quadratic[:, :, None]
     sums.append(np.tensordot(parts.T, bent, axes=1))
