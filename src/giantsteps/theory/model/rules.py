@@ -247,6 +247,10 @@ def spike_rule(
     steep = len(kinks) > 0 and rest < size
     frame = _frame(overlap / size) if steep and rank > 1 else np.eye(rank)
     steepness = (np.abs(spikes @ frame.T) / scale).max(axis=0)
+    if probabilities is not None and rank > 2:
+        # Beyond the first axis only few neurons lean far: what most of them see is enough.
+        usual = np.sqrt(probabilities @ (spikes @ frame.T / scale) ** 2)
+        steepness[1:] = np.minimum(steepness, 2.0 * usual)[1:]
     widths = tuple(width_of(float(slope)) for slope in steepness)
     if probabilities is not None and not steep and rank == 1 and level < len(_SIDES):
         near = octave(0.5 * math.sqrt(float(probabilities @ (spikes / scale)[:, 0] ** 2)))
