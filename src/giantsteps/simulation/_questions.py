@@ -184,8 +184,8 @@ def learned_function(
         Dimension of the inputs; that of ``data`` if they are given.
     seed : int
         Of all random numbers.
-    along : {"spike", "teacher"}
-        The direction.
+    along : {"spike", "teacher", "x0", "x1", ...}
+        The direction; of a teacher of several directions one by its name.
     x : sequence of float, optional
         Where; 61 points from −3 to 3 by default.
     device, dtype, test_samples, memory, inputs, data

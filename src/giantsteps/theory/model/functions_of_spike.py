@@ -7,26 +7,61 @@ from functools import lru_cache
 
 import numpy as np
 
-from giantsteps.functions import Function
-from giantsteps.gaussian import Smoothed, moments, smoothed
+from giantsteps.functions import Function, SingleIndex, Teacher
+from giantsteps.gaussian import Smoothed, coordinate_rule, moments, smoothed
 from giantsteps.types import Array, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """The teacher given the spike coordinates at K points: h, h₁, ½E[(z²−1)σ*] and E σ*²."""
+    """The teacher given the spike coordinates at K points: h, h₁ = E[z f*], ½E[(|z|²−E)f*] and
+    E f*².
+    """
 
     mean: FloatArray
-    linear: FloatArray
+    linear: FloatArray  # (E, K)
     quadratic: FloatArray
     square: FloatArray
 
 
+#: Nodes on each axis of z by how many there are, and values of the teacher at a time.
+HIDDEN = {2: 32, 3: 16}
+_AT_ONCE = 1 << 20
+
+
+def left_of_teacher(overlap: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What spikes with cosines Γ (R, r) leave of the teacher: L = (I − ΓΓᵀ)^{1/2}, and its inverse.
+
+    u = Γk + Lz. Of directions that the spikes leave nothing of, the inverse leaves nothing either.
+    """
+    values, vectors = np.linalg.eigh(np.eye(len(overlap)) - overlap @ overlap.T)
+    root = np.sqrt(np.maximum(values, 0.0))
+    some = root > 1e-12
+    inverse = np.where(some, 1.0 / np.where(some, root, 1.0), 0.0)
+    return (vectors * root) @ vectors.T, (vectors * inverse) @ vectors.T
+
+
+def teacher_given(teacher: Teacher, along: FloatArray, beside: FloatArray) -> Wanted:
+    """The teacher at u = along + beside · z, along (R, K) and beside (R, E), E = R."""
+    if isinstance(teacher, SingleIndex):
+        return _link_given(teacher.link, tuple(along[0].tolist()), float(beside[0, 0]))
+    rule = coordinate_rule(len(beside), nodes=HIDDEN[len(beside)])
+    z = rule.nodes
+    bent = ((z * z).sum(axis=1) - len(beside)) / 2
+    functions = np.concatenate([np.ones((1, len(z))), z.T, bent[None]]) * rule.weights
+    parts = []
+    for some in np.array_split(along, -(-along.shape[1] * len(z) // _AT_ONCE) or 1, axis=1):
+        values = np.asarray(teacher(some.T[:, None] + z @ beside.T), dtype=float)
+        parts.append(np.concatenate([functions @ values.T, [values**2 @ rule.weights]]))
+    found = np.concatenate(parts, axis=1)
+    return Wanted(found[0], found[1:-2], found[-2], found[-1])
+
+
 @lru_cache(maxsize=256)
-def teacher_given(link: Function, mean: tuple[float, ...], std: float) -> Wanted:
-    """The teacher given the spike coordinates: the same for all rates of a step."""
+def _link_given(link: Function, mean: tuple[float, ...], std: float) -> Wanted:
+    """One direction: the same for all rates of a step."""
     found = smoothed(link, np.array(mean), std)
-    return Wanted(found.mean, found.linear, found.quadratic, found.second_moment)
+    return Wanted(found.mean, found.linear[None], found.quadratic, found.second_moment)
 
 
 #: Nodes of a panel of width 2s: Gaussian smoothing on the scale s leaves nothing finer.

@@ -263,7 +263,7 @@ class KernelSpectrum:
         target = (features * measure) @ system.target[0, 0]
         for mode in range(1, modes):
             target[:types] += (system.mean[0, :, mode] * measure) @ system.target[0, mode]
-        psi_hat = channels @ (measure * system.target_linear[0])
+        psi_hat = ((measure * system.target_linear[0]) @ channels.T).ravel()
         target[joint] += inverse @ (prior.with_teacher[0] @ psi_hat)[free]
         scale = 1.0 / np.sqrt(np.abs(np.diag(matrix)))
         return matrix * np.outer(scale, scale), scale, features, target

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,10 +15,11 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
 from giantsteps.gaussian import Rule
 from giantsteps.problem import Ridge
-from giantsteps.theory.model.classification import jumps_of_link
+from giantsteps.theory.model.classification import jumps_by_scan, jumps_of_link
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import (
     Wanted,
+    left_of_teacher,
     smoothed_by_symmetry,
     teacher_given,
 )
@@ -57,7 +58,8 @@ class SpikedFeatures:
               ⟨x, β^*⟩ = γ · k + \sqrt{1-|γ|^2}\; z',
 
     k the coordinates of x along r orthonormal spike directions. Weights of type t have the
-    covariance Σ_t/d apart from their spike.
+    covariance Σ_t/d apart from their spike. A teacher may depend on R orthonormal directions: then
+    γ has a row for each, and their coordinates are Γk + (I − ΓΓᵀ)^{1/2} z'.
 
     ======  ==================  ==============================================================
     symbol  argument            meaning
@@ -69,7 +71,7 @@ class SpikedFeatures:
     p       neurons             N; ``inf`` leaves the spikes unpenalised, and d = ∞
     πₜ      probabilities       of the types, shape (T,)
     Sₜ      spikes              shape (T, r); a number for one type and one direction
-    γ       overlap             shape (r,); a number for one direction
+    γ       overlap             shape (r,), or (R, r); a number for one spike and one direction
     Σₜ      bulk                :class:`NeuronCovariance`, or the numbers cₜ of an isotropic bulk
     Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r)
@@ -169,13 +171,13 @@ class SpikedFeatures:
         set_(self, "teacher", as_teacher(self.teacher))
         probabilities = np.atleast_1d(np.array(self.probabilities, dtype=float))
         overlap = np.atleast_1d(np.array(self.overlap, dtype=float))
-        types, rank = len(probabilities), len(overlap)
+        types, rank = len(probabilities), overlap.shape[-1]
         spikes = np.array(self.spikes, dtype=float)
         if spikes.ndim < 2:
             spikes = np.reshape(spikes, (types, rank)) if spikes.size == types * rank else spikes
         bulk = self.bulk
         if not isinstance(bulk, NeuronCovariance):
-            bulk = NeuronCovariance.isotropic(bulk, rank)
+            bulk = NeuronCovariance.isotropic(bulk, rank + self.teacher.rank - 1)
         for name, value in (
             ("probabilities", probabilities),
             ("overlap", overlap),
@@ -241,37 +243,38 @@ class SpikedFeatures:
             raise InvalidProblem("probabilities", self.probabilities, "positive with sum one")
         if self.spikes.shape != (types, rank) or not np.all(np.isfinite(self.spikes)):
             raise InvalidProblem("spikes", self.spikes, f"finite, of shape ({types}, {rank})")
-        if float(self.overlap @ self.overlap) > 1 + 1e-12:
-            raise InvalidProblem("overlap", self.overlap, "a vector of norm at most one")
+        directions = self.teacher.rank
+        if self.cosines.shape != (directions, rank):
+            allowed = f"of shape ({directions}, {rank}), a row for each direction of the teacher"
+            raise InvalidProblem("overlap", self.overlap, allowed)
+        if np.linalg.norm(self.cosines, 2) > 1 + 1e-12:
+            raise InvalidProblem("overlap", self.overlap, "of norm at most one")
         if len(self.bulk.coefficients) != types:
             raise InvalidProblem("bulk", self.bulk.totals, f"variances of {types} types")
         if not np.all(self.bulk.totals > 0):
             raise InvalidProblem("bulk", self.bulk.totals, "positive")
-        if self.bulk.frame < rank + 1:
-            raise InvalidProblem("bulk", self.bulk.frame, f"with {rank + 1} special vectors")
+        least = rank + directions
+        if self.bulk.frame < least:
+            raise InvalidProblem("bulk", self.bulk.frame, f"with {least} special vectors")
         if self.norms is not None and self.norms.types != types:
             raise InvalidProblem("norms", self.norms.spread, f"spreads of {types} types")
-        self._validate_teacher()
-
-    def _validate_teacher(self) -> None:
-        if self.teacher.rank != 1:
-            raise NotCovered(
-                f"a teacher of rank {self.teacher.rank}",
-                "the equations are those of one direction",
-                "rank-one teachers",
-            )
 
     # -- coordinates and coefficients -----------------------------------------------------------
 
     @property
     def rank(self) -> int:
         """r, the number of spike directions."""
-        return len(self.overlap)
+        return int(self.overlap.shape[-1])
 
     @property
     def link(self) -> Function:
-        """σ*."""
-        assert isinstance(self.teacher, SingleIndex)
+        """σ* of a teacher of one direction."""
+        if not isinstance(self.teacher, SingleIndex):
+            raise NotCovered(
+                f"this answer for a teacher of {self.teacher.rank} directions",
+                "it is about a function of one direction",
+                "risk, weights, kernel, features and learned functions along a direction",
+            )
         return self.teacher.link
 
     @property
@@ -280,16 +283,28 @@ class SpikedFeatures:
         return self.neurons / self.width
 
     @property
-    def remainder(self) -> float:
-        """√(1−|γ|²), what the spikes leave of the teacher's direction."""
-        return math.sqrt(max(1.0 - float(self.overlap @ self.overlap), 0.0))
+    def cosines(self) -> FloatArray:
+        """Γ, cosines of the R directions of the teacher with the spikes, (R, r)."""
+        return np.atleast_2d(self.overlap)
+
+    @cached_property
+    def beside(self) -> FloatArray:
+        """(I − ΓΓᵀ)^{1/2}, what the spikes leave of the teacher's directions, (R, R)."""
+        return left_of_teacher(self.cosines)[0]
 
     def directions_of_overlap(self) -> dict[str, FloatArray]:
-        """What a left singular vector of W is compared with, in the frame (spikes, remainder)."""
+        """What a left singular vector of W is compared with, in the frame (spikes, remainder).
+
+        Squared cosines with the directions of a teacher add up; each has a name too.
+        """
         steps = np.eye(1, self.rank) if self.step_directions is None else self.step_directions
-        named = {"teacher": np.append(self.overlap, self.remainder)}
+        teacher = np.concatenate([self.cosines, self.beside], axis=1)
+        named = {"teacher": teacher if len(teacher) > 1 else teacher[0]}
         names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
-        return named | {name: np.append(step, 0.0) for name, step in zip(names, steps)}
+        aside = np.zeros(len(teacher))
+        named |= {name: np.append(step, aside) for name, step in zip(names, steps)}
+        each = {f"x{number}": direction for number, direction in enumerate(teacher)}
+        return named | (each if len(teacher) > 1 else {})
 
     def __repr__(self) -> str:
         return f"SpikedFeatures({self.describe()})"
@@ -308,10 +323,10 @@ class SpikedFeatures:
 
     def coordinates(self, level: int, panels: bool = False) -> Rule:
         """Quadrature of the spike coordinates k, nodes (K, r)."""
-        link = self.link if isinstance(self.teacher, SingleIndex) else None
+        link = self.teacher.link if isinstance(self.teacher, SingleIndex) else None
         # Many functions without penalty need more nodes than averages.
         types = None if panels or self.regressors is not None else self.probabilities
-        return spike_rule(level, self.spikes, self.bulk.totals, self.overlap, link, types)
+        return spike_rule(level, self.spikes, self.bulk.totals, self.cosines[0], link, types)
 
     def target(self, points: FloatArray) -> FloatArray:
         """h(k) = E[f* | k] at points (K, r)."""
@@ -319,16 +334,18 @@ class SpikedFeatures:
 
     def _wanted(self, points: FloatArray) -> Wanted:
         """The teacher at points (K, r)."""
-        return teacher_given(self.link, tuple((points @ self.overlap).tolist()), self.remainder)
+        return teacher_given(self.teacher, self.cosines @ points.T, self.beside)
 
-    def labels(self, points: FloatArray, z: FloatArray) -> FloatArray:
-        """f* at points k (K, r) and values z (K, Q) of the coordinate beside the spikes."""
-        along = (points @ self.overlap)[:, None]
-        return np.asarray(self.link(along + self.remainder * z), dtype=float)
+    def labels(self, along: FloatArray, z: FloatArray) -> FloatArray:
+        """f* where the teacher's coordinates are along (K, R) and z (K, Q) times the first left."""
+        u = along[:, None] + z[:, :, None] * self.beside[:, 0]
+        return np.asarray(self.teacher(u), dtype=float)
 
-    def label_jumps(self, points: FloatArray) -> FloatArray:
-        """Values of z at which f* jumps at points k (K, r), shape (K, J)."""
-        return jumps_of_link(self.link, points @ self.overlap, self.remainder)
+    def label_jumps(self, along: FloatArray) -> FloatArray:
+        """Values of z at which f* jumps there, shape (K, J)."""
+        if isinstance(self.teacher, SingleIndex):
+            return jumps_of_link(self.link, along[:, 0], float(self.beside[0, 0]))
+        return jumps_by_scan(lambda z: self.labels(along, z), len(along))
 
     def _functions(self, points: FloatArray) -> dict[str, FloatArray]:
         """What `System` needs of types and teacher at points (K, r)."""
@@ -343,13 +360,14 @@ class SpikedFeatures:
         if math.isfinite(self.neurons):
             # The norm of the input: its own coordinates along the spikes, and further modes.
             inverse = 1.0 / self.dimension
-            own = np.ones(self.rank + 1) if self.own_variances is None else self.own_variances
-            excess = (points**2 - 1.0) @ own[:-1] * inverse
+            own = self.own_variances
+            own = np.ones(self.rank + 1) if own is None else own
+            excess = (points**2 - 1.0) @ own[: self.rank] * inverse
             mean[0] = seen.mean + seen.quadratic * excess
             size = math.sqrt(2.0 * inverse)
             for number, mode in enumerate(self.bulk.modes.T[:_MODES]):
                 mean.append(size * mode[:, None] * by_norm)
-                aside = size * own[-1] * wanted.quadratic
+                aside = size * own[self.rank] * wanted.quadratic
                 target.append(aside if number == 0 else np.zeros(len(points)))
         norms = by_norm[:0]
         if self.norms is not None:
@@ -450,9 +468,9 @@ class SpikedFeatures:
         self,
         readout: Ridge | None = None,
         x: ArrayLike | None = None,
-        along: Literal["spike", "teacher"] = "spike",
+        along: str = "spike",
     ) -> LearnedFunction:
-        """Mean and spread of the prediction along the first spike or the teacher (theory §5c)."""
+        """Mean and spread of the prediction along the first spike or a direction of the teacher."""
         from giantsteps.theory.model.learned import learned_function_of_model
 
         return learned_function_of_model(self, self.readout_of(readout), x, along)

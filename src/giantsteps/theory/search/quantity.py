@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.problem import Problem
+from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.questions.risk import risks
 from giantsteps.theory.search.critical_rate import rate_over_critical
-from giantsteps.theory.steps.teacher import teacher_moments
 
 Array = NDArray[np.float64]
 

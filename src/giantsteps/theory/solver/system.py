@@ -34,8 +34,8 @@ class System:
 
     Every array has the cells on its first axis (B of them).
     T types, K nodes of the r spike coordinates, M modes of the norm of the input, F special vectors
-    of the bulk: the r spikes, the teacher's remainder, and what the norms of neurons go with; C
-    independent fluctuations of the norms, of each type.
+    of the bulk: the r spikes, the E directions that they leave of the teacher, and what the norms
+    of neurons go with; C independent fluctuations of the norms, of each type.
 
     ==========================  ========================  ==================================
     symbol                      attribute                 shape
@@ -45,7 +45,7 @@ class System:
     the norm of the input
     h, and its response         target                    (B, 1 + M, K)
     μ₁ₜ, μ₂ₜ²                   linear, residual          (B, T, K)
-    h₁, hh                      target_linear,            (B, K)
+    h₁, hh                      target_linear,            (B, E, K), (B, K)
                                 target_square
     what norms add to μ₀ₜ       norms                     (B, CT, K)
     ℓ on the special vectors    loadings                  (B, CT, F)
@@ -95,11 +95,17 @@ class System:
         return int(self.coordinates.shape[2])
 
     @property
+    def beside(self) -> int:
+        """Number of directions E that the spikes leave of the teacher."""
+        return int(self.target_linear.shape[1])
+
+    @property
     def shape(self) -> tuple[Any, ...]:
         """Cells of one shape are solved in one stack."""
         return (
             self.mean.shape[1:],
             self.rank,
+            self.beside,
             self.norms.shape[1],
             self.bulk.shape,
         )

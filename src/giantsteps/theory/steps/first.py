@@ -12,7 +12,7 @@ from giantsteps.functions import Function
 from giantsteps.gaussian import moments
 from giantsteps.laws import MarchenkoPastur, outlier
 from giantsteps.problem import Problem
-from giantsteps.theory.steps.teacher import teacher_moments
+from giantsteps.theory.model.teacher import teacher_moments
 
 #: Nodes of a continuous spectrum of the inputs.
 EIGENVALUES = 28

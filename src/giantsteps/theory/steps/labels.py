@@ -1,8 +1,9 @@
 r"""The labels of a batch as a quadrature (theory §5b).
 
-A sample enters the operators of the bulk through its residual r alone; its coordinate u = ⟨x, β*⟩
-on the teacher matters through E[u f(r)] and E[u² f(r)]. A fine quadrature of (u, ε) is carried
-over, by interpolation, to panels of r that narrow towards zero, where functions of r may be steep.
+A sample enters the operators of the bulk through its residual r alone; its coordinates u = ⟨x, β*⟩
+on the teacher's R directions matter through E[u f(r)] and E[uuᵀ f(r)]. A fine quadrature of (u, ε)
+is carried over, by interpolation, to panels of r that narrow towards zero, where functions of r may
+be steep.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import brentq
 
-from giantsteps.functions import Function
+from giantsteps.functions import Function, SingleIndex, Teacher
 from giantsteps.gaussian import gauss_rule
 from giantsteps.problem import Step
+from giantsteps.theory.model.teacher import teacher_rule
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.types import FloatArray
 
@@ -32,7 +34,10 @@ _FAR = 9.0
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """E f(r) = Σ weights f, E[u f(r)] = Σ first f, E[u² f(r)] = Σ second f, all of shape (Y,)."""
+    """E f(r) = Σ weights f, E[u f(r)] = Σ first f, E[uuᵀ f(r)] = Σ second f.
+
+    Shapes are (Y,), (R, Y) and (R, R, Y).
+    """
 
     nodes: FloatArray
     weights: FloatArray
@@ -43,9 +48,14 @@ class Labels:
         """E r^power."""
         return float(self.weights @ self.nodes**power)
 
-    def teacher(self, power: int) -> float:
-        """E[u r^power]."""
-        return float(self.first @ self.nodes**power)
+    def teacher(self, power: int) -> FloatArray:
+        """E[u r^power], (R,)."""
+        return self.first @ self.nodes**power
+
+    @property
+    def signal(self) -> float:
+        """E[u r] of a teacher of one direction."""
+        return float(self.teacher(1)[0])
 
     @property
     def largest(self) -> float:
@@ -55,7 +65,7 @@ class Labels:
 
 @lru_cache(maxsize=128)
 def labels(
-    link: Function,
+    teacher: Teacher,
     noise_variance: float,
     shift: float,
     finest: float,
@@ -63,12 +73,12 @@ def labels(
     tail: float = 0.0,
     loss: str = "squared",
 ) -> Labels:
-    """The law of r = −ℓ'(shift; y), y = σ*(u) + ε: y − shift for the squared loss.
+    """The law of r = −ℓ'(shift; y), y = f*(u) + ε: y − shift for the squared loss.
 
     Parameters
     ----------
-    link : Function
-        σ*.
+    teacher : Teacher
+        f*.
     noise_variance, shift : float
         Δ, and the output of the network at initialisation (c₀ E A).
     finest : float
@@ -83,26 +93,35 @@ def labels(
         tail = 1/(2n₀).
     """
     kinks = _kinks(loss, shift)
-    places = _crossings(link, kinks) if kinks and not noise_variance else []
-    rule = gauss_rule(link, breakpoints=places, width=3.5).pruned(_NEGLIGIBLE)
-    u, w = rule.nodes, rule.weights / rule.weights.sum()
-    r = np.asarray(link(u), dtype=float)
+    if isinstance(teacher, SingleIndex):
+        places = _crossings(teacher.link, kinks) if kinks and not noise_variance else []
+        rule = gauss_rule(teacher.link, breakpoints=places, width=3.5).pruned(_NEGLIGIBLE)
+        u = rule.nodes[:, None]
+    else:
+        rule = teacher_rule(teacher)
+        u = rule.nodes
+    w = rule.weights / rule.weights.sum()
+    r = np.asarray(teacher(u), dtype=float)
     if noise_variance > 0:
         scale = math.sqrt(noise_variance)
         g, v = _noise((np.array(kinks)[:, None] - r) / scale, level)
         r, w = (r[:, None] + scale * g).ravel(), (w[:, None] * v).ravel()
-        u = np.repeat(u, g.shape[1])
+        u = np.repeat(u, g.shape[1], axis=0)
     r = Step(samples=1.0, rate=1.0, loss=loss).residual(np.full_like(r, shift), r)
     if tail:
         u, r, w = _cut(u, r, w, tail)
+    rank = teacher.rank
+    pairs = (u[:, :, None] * u[:, None]).reshape(len(u), -1)
+    functions = [w, *(w * part for part in (*u.T, *pairs.T))]
     distinct, where = np.unique(r, return_inverse=True)
     if len(distinct) <= _FEW:
-        few = [np.bincount(where, w * f) for f in (np.ones_like(u), u, u * u)]
-        return Labels(distinct, *(np.asarray(part, dtype=float) for part in few))
-    grid = PanelGrid(_edges(r, finest), _ORDERS[level])
-    sums = grid.spread(r, w, w * u, w * u * u)
-    used = np.any(np.abs(sums) > _NEGLIGIBLE, axis=0)
-    return Labels(grid.nodes[used], *(part[used] for part in sums))
+        nodes, sums = distinct, np.stack([np.bincount(where, part) for part in functions])
+    else:
+        grid = PanelGrid(_edges(r, finest), _ORDERS[level])
+        sums = np.stack(grid.spread(r, *functions))
+        used = np.any(np.abs(sums) > _NEGLIGIBLE, axis=0)
+        nodes, sums = grid.nodes[used], sums[:, used]
+    return Labels(nodes, sums[0], sums[1 : 1 + rank], sums[1 + rank :].reshape(rank, rank, -1))
 
 
 def _kinks(loss: str, shift: float) -> tuple[float, ...]:
@@ -151,8 +170,8 @@ def _cut(
     share = np.cumsum(w[order])
     top = float(np.interp(1.0 - tail, share / share[-1], np.abs(r)[order]))
     clipped = np.clip(r, -top, top)
-    lost = float(w @ (u * (r - clipped)))
-    return u, clipped + lost * u if lost else clipped, w
+    lost = (w * (r - clipped)) @ u
+    return u, clipped + u @ lost if np.any(lost) else clipped, w
 
 
 def _edges(r: FloatArray, finest: float) -> FloatArray:

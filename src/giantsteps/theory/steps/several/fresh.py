@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from giantsteps.functions import Function
+from giantsteps.functions import SingleIndex, Teacher
 from giantsteps.gaussian import Smoothed, coordinate_rule
 from giantsteps.problem import Step
 from giantsteps.theory.model.classification import jumps_of_link
@@ -49,12 +49,10 @@ __all__ = [
     "take_step",
 ]
 
-#: Directions kept as spikes.
-_DIRECTIONS = 2
 #: Nodes of r at each k, by resolution.
 RESIDUALS = (4, 5, 6, 7, 8)
 #: Nodes of z and of the noise behind r.
-_HIDDEN, _NOISE = 24, 8
+_HIDDEN, _NOISE = {1: 24, 2: 16, 3: 10}, 8
 #: Where z ends if its quadrature is split at jumps of the labels, and nodes of a part.
 _REACH, _SPLIT = 7.0, 16
 #: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution.
@@ -78,8 +76,7 @@ class View:
     @cached_property
     def wanted(self) -> Wanted:
         trained = self.trained
-        along = tuple((self.points @ trained.overlap).tolist())
-        return teacher_given(self.task.link, along, trained.remainder)
+        return teacher_given(self.task.teacher, trained.overlap @ self.points.T, trained.beside)
 
     @cached_property
     def output(self) -> FloatArray:
@@ -101,18 +98,20 @@ class View:
 
     @cached_property
     def _hidden(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """r at a quadrature of (z, noise), (K, Q), its weights and z, (K, Q) or (1, Q)."""
+        """r at a quadrature of (z, noise), (K, Q), its weights (K, Q) and z (R, K, Q), or with
+        K = 1.
+        """
         trained, task = self.trained, self.task
-        along = self.points @ trained.overlap
-        z, chances = _hidden_rule(task.link, along, trained.remainder)
+        along = self.points @ trained.overlap.T
+        z, chances = _hidden_rule(task.teacher, along, trained.beside)
         noise = coordinate_rule(1, nodes=_NOISE if task.noise_variance else 1)
         e = math.sqrt(task.noise_variance) * noise.nodes[:, 0]
-        u = along[:, None] + trained.remainder * z
-        labels = np.asarray(task.link(u), dtype=float)[:, :, None] + e
+        u = along[:, None] + np.moveaxis(z, 0, -1) @ trained.beside.T
+        labels = np.asarray(task.teacher(u), dtype=float)[:, :, None] + e
         output = np.broadcast_to(self.output[:, None, None], labels.shape)
         r = self.step.residual(output, labels).reshape(len(labels), -1)
         weights = (chances[:, :, None] * noise.weights).reshape(len(chances), -1)
-        return r, weights, np.repeat(z, len(e), axis=1)
+        return r, weights, np.repeat(z, len(e), axis=2)
 
     @cached_property
     def _plain(self) -> bool:
@@ -128,11 +127,11 @@ class View:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """E[z r | k], z the teacher's coordinate beside the spikes."""
+        """E[z r | k], z the teacher's coordinates beside the spikes, (R, K)."""
         if self._plain:
             return self.wanted.linear
         r, weights, z = self._hidden
-        return np.asarray((r * weights * z).sum(axis=1))
+        return np.asarray((r * weights * z).sum(axis=-1))
 
     @cached_property
     def square(self) -> FloatArray:
@@ -149,27 +148,34 @@ class View:
         return conditional_rule(*self._hidden, count)
 
 
-def _hidden_rule(link: Function, along: FloatArray, beside: float) -> tuple[FloatArray, FloatArray]:
-    """z ~ N(0, 1) and its weights, (1, Q), or (K, Q) with parts that end at jumps of the labels."""
-    jumps = jumps_of_link(link, along, beside)
+def _hidden_rule(
+    teacher: Teacher, along: FloatArray, beside: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """z ~ N(0, I) and its weights, (R, 1, Q) and (1, Q), or at each of K points along (K, R) with
+    parts that end at jumps of the labels.
+    """
+    rank = len(beside)
+    jumps = np.zeros((len(along), 0))
+    if isinstance(teacher, SingleIndex):
+        jumps = jumps_of_link(teacher.link, along[:, 0], float(beside[0, 0]))
     if not jumps.shape[1]:
-        rule = coordinate_rule(1, nodes=_HIDDEN)
-        return rule.nodes.T, rule.weights[None]
+        rule = coordinate_rule(rank, nodes=_HIDDEN[rank])
+        return rule.nodes.T[:, None], rule.weights[None] / rule.weights.sum()
     ends = np.broadcast_to(np.array([-_REACH, 0.0, _REACH]), (len(along), 3))
     edges = np.sort(np.clip(np.concatenate([ends, jumps], axis=1), -_REACH, _REACH), axis=1)
     x, w = np.polynomial.legendre.leggauss(_SPLIT)
     half = np.diff(edges, axis=1)[:, :, None] / 2
     z = (edges[:, :-1, None] + half * (1 + x)).reshape(len(along), -1)
     weights = (half * w).reshape(z.shape) * np.exp(-z * z / 2)
-    return z, weights / weights.sum(axis=1, keepdims=True)
+    return z[None], weights / weights.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
 class _Moved:
     """Neurons after the step: their leans in the enlarged space, and their squared norms.
 
-    The space has the spikes before the step, the teacher's remainder, and functions of k (noise of
-    the batch).
+    The space has the spikes before the step, what they leave of the teacher, and functions of k
+    (noise of the batch).
     """
 
     lean: FloatArray  # (T, space)
@@ -187,7 +193,7 @@ def _moved(
     noise = (slope.second_moment - zeta**2) @ (w * view.square) / step.samples
     lean = [
         step.kept * spikes + s[:, None] * (zeta @ ((w * view.residual)[:, None] * k)),
-        (s * (zeta @ (w * view.beside)))[:, None],
+        s[:, None] * (zeta @ (w * view.beside).T),
         s[:, None] * zeta * np.sqrt(w * view.square / step.samples),
     ]
     return _Moved(np.concatenate(lean, axis=1), totals * gain**2 + s**2 * noise, gain)
@@ -220,7 +226,7 @@ def take_step(
     teacher. What is dropped counts as bulk.
 
     Fluctuations of the norms are followed if the ``components`` of the vectors that they go with
-    are given, on the spikes and the teacher's remainder, (V, r + 1).
+    are given, on the spikes and the teacher's remainder, (V, r + R).
 
     ``kept`` is what is left of the weights before the step, 1 − decay unless given: with −decay
     the law is that of their change.
@@ -228,8 +234,8 @@ def take_step(
     view, pace, rate = _view_and_pace(task, trained, step, rate, level, kept)
     values, samples = trained.values, step.samples
     moved = _moved(view, view.slope, trained.spikes, trained.totals, pace)
-    teacher = np.zeros(moved.lean.shape[1])
-    teacher[: trained.rank], teacher[trained.rank] = trained.overlap, trained.remainder
+    seen = np.concatenate([trained.overlap, trained.beside], axis=1)
+    teacher = np.pad(seen, ((0, 0), (0, moved.lean.shape[1] - seen.shape[1])))
     basis, combination = kept_directions(moved.lean, trained.probabilities, teacher)
     spikes = moved.lean @ basis
     dropped = np.maximum((moved.lean**2).sum(axis=1) - (spikes**2).sum(axis=1), 0.0)
@@ -242,7 +248,7 @@ def take_step(
         trained,
         spikes=spikes,
         totals=moved.totals + dropped,
-        overlap=basis.T @ teacher,
+        overlap=teacher @ basis,
         steps=_directions(view, trained, samples) @ basis,
         memory=(pace.kept * np.eye(len(values)) - pull) @ trained.memory,
         constant=constant + dropped,
@@ -273,7 +279,7 @@ def _view_and_pace(
     task: Task, trained: Trained, step: Step, rate: float, level: int, kept: float | None
 ) -> tuple[View, Pace, float]:
     """What a step sees and how far it goes; the rate that multiplies the gradient."""
-    rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap, task.link)
+    rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap[0], task.link)
     view = View(task, trained, step, rule.nodes, rule.weights)
     if step.rule == "normalized":
         rate = rate / _gradient_norm(view, step.samples)
@@ -291,7 +297,7 @@ def _gradient_norm(view: View, samples: float) -> float:
 def _directions(view: View, trained: Trained, samples: float) -> FloatArray:
     """The unit vectors Xᵀr of all steps so far, in the enlarged space."""
     w, noise = view.weights, np.sqrt(view.weights * view.square / samples)
-    own = np.concatenate([(w * view.residual) @ view.points, [w @ view.beside], noise])
+    own = np.concatenate([(w * view.residual) @ view.points, view.beside @ w, noise])
     before = np.zeros((len(trained.steps), len(own)))
     before[:, : trained.rank] = trained.steps
     return np.concatenate([before, own[None] / np.linalg.norm(own)])
@@ -302,7 +308,9 @@ def kept_directions(
 ) -> tuple[FloatArray, FloatArray]:
     """Directions that are kept as spikes, (space, ≤ 2), and as combinations of neurons, (T, ≤ 2).
 
-    A second one of no size is worth terms of order 1/d²: as much as the model knows nothing about.
+    Beside the strongest it is what the others' leans make of the teacher (R, space), of all
+    directions of a teacher that of which they make most. A second one of no size is worth terms of
+    order 1/d²: as much as the model knows nothing about.
     """
     root = np.sqrt(probabilities)[:, None]
     left, size, right = np.linalg.svd(root * lean, full_matrices=False)
@@ -310,14 +318,16 @@ def kept_directions(
     left, size, right = left[:, some], size[some], right[some]
     mixing = [np.eye(1, len(size))[0]]
     if len(size) > 1:
-        seen = size**2 * (right @ teacher)
+        seen = size[:, None] ** 2 * (right @ teacher.T)
         seen[0] = 0.0
-        length = float(np.linalg.norm(seen))
+        most, length, _ = np.linalg.svd(seen, full_matrices=False)
         # Where nothing of the teacher is left, the second strongest.
         plain = np.eye(2, len(size))[1]
-        mixing.append(seen / length if length > 1e-9 * size[0] ** 2 else plain)
-    mixed = np.array(mixing[:_DIRECTIONS])
-    mixed = mixed * np.where(mixed @ (right @ teacher) < 0, -1.0, 1.0)[:, None]
+        mixing.append(most[:, 0] if length[0] > 1e-9 * size[0] ** 2 else plain)
+    mixed = np.array(mixing)
+    along = mixed @ (right @ teacher.T)
+    largest = along[np.arange(len(along)), np.abs(along).argmax(axis=1)]
+    mixed = mixed * np.where(largest < 0, -1.0, 1.0)[:, None]
     return (mixed @ right).T, root * left @ (mixed / size).T
 
 
@@ -389,7 +399,7 @@ def _along(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatA
     """λ_A, the part of ‖w‖² that is linear in w, on the spikes and the teacher's remainder."""
     linear = 2 * (2 * view.slope.quadratic) * (step.moved * gain)[:, None]
     sources = [view.residual * view.points[:, j] for j in range(trained.rank)]
-    return np.asarray(linear @ (view.weights * np.stack([*sources, view.beside])).T)
+    return np.asarray(linear @ (view.weights * np.stack([*sources, *view.beside])).T)
 
 
 def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatArray:
@@ -451,39 +461,39 @@ def _record(
     law = view.residuals(count)
     weights = w[:, None] * law.weights
     shape = weights.shape
-    first = [(w * k[:, j])[:, None] * law.weights for j in range(trained.rank)]
-    first.append(w[:, None] * law.first)
-    second = np.empty((trained.rank + 1, trained.rank + 1, *shape))
-    for i in range(trained.rank):
-        for j in range(trained.rank):
+    rank, count = trained.rank, trained.directions
+    first = np.concatenate([(w * k.T)[:, :, None] * law.weights, w[:, None] * law.first])
+    second = np.empty((rank + count, rank + count, *shape))
+    for i in range(rank):
+        for j in range(rank):
             second[i, j] = (w * k[:, i] * k[:, j])[:, None] * law.weights
-        second[i, -1] = second[-1, i] = (w * k[:, i])[:, None] * law.first
-    second[-1, -1] = w[:, None] * law.second
+        second[i, rank:] = second[rank:, i] = (w * k[:, i])[:, None] * law.first
+    second[rank:, rank:] = w[:, None] * law.second
     slope, s = view.slope, step.moved[:, None, None]
     zeta = slope.mean[:, :, None]
     xi = (slope.linear / np.sqrt(trained.totals)[:, None])[:, :, None]
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
     r, scale = law.nodes, (trained.totals * gain)[:, None, None]
     added = 2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise
-    rank, others = trained.rank, len(trained.others)
+    others = len(trained.others)
     sums = [np.tensordot(combination.T, s * r * zeta, axes=1)]
     sums.append(np.zeros((others, *shape)))
     if norms:
         bend = 2 * slope.quadratic[:, :, None]
         sums.append(2 * s * gain[:, None, None] * r * bend)
-    sums.append(np.zeros((1, *shape)))
+    sums.append(np.zeros((count, *shape)))
     stacked = np.concatenate(sums)
     new = combination.shape[1]
-    carry = np.zeros((len(stacked), rank + others + 1))
+    carry = np.zeros((len(stacked), rank + others + count))
     carry[:new, :rank] = step.kept * combination.T @ trained.spikes
     carry[np.arange(new, new + others), np.arange(rank, rank + others)] = 1.0
-    carry[-1, -1] = 1.0
-    flat = -1
+    carry[-count:, -count:] = np.eye(count)
+    flat, total = -1, rank + count
     return Record(
         samples=step.samples,
         weights=weights.ravel(),
-        first=np.stack(first).reshape(rank + 1, flat),
-        second=second.reshape(rank + 1, rank + 1, flat),
+        first=first.reshape(total, flat),
+        second=second.reshape(total, total, flat),
         added=added.reshape(len(added), flat),
         frame=trained.frame,
         carry=carry,

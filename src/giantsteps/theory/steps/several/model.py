@@ -17,7 +17,6 @@ from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.special import Forms
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import (
     SPECTRA,
@@ -68,7 +67,7 @@ def stages_of_steps(
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
     shared: dict[str, Any] = {
         "activation": sized.activation,
-        "teacher": link_of(sized),
+        "teacher": sized.teacher,
         "noise_variance": sized.noise_variance,
         "width": sized.width,
         "neurons": neurons,
@@ -115,7 +114,7 @@ def trained_by(
     ``tails`` are the shares of labels and second layer that are cut off (`one.tails_of`).
     """
     first, trained = _first(problem, neurons, level, norms, tails)
-    task = Task(problem.activation, link_of(problem), problem.noise_variance)
+    task = Task(problem.activation, problem.teacher, problem.noise_variance)
     states = [trained]
     norms = norms and bool(np.any(trained.values))  # a second layer of zeros moves nothing
     for number, step in enumerate(problem.steps[1:], start=1):
@@ -129,12 +128,13 @@ def trained_by(
 
 
 def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
-    """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + 1)."""
+    """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + R)."""
     bulk = covariance_of_state(law, trained, 1.0).bulk()
     unit = np.ones((1, 1, 1))
     bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
     gram = Forms(replace(bare, active=bare.alone())).values[0, :, 0, :, 0]
-    return np.asarray(gram[trained.rank + 1 :, : trained.rank + 1])
+    known = trained.rank + trained.directions
+    return np.asarray(gram[known:, :known])
 
 
 def _first(
@@ -156,7 +156,7 @@ def _first(
         probabilities=probabilities,
         spikes=law.spikes[:, None],
         totals=law.covariance().totals,
-        overlap=np.array([law.overlap]),
+        overlap=law.overlaps[:, None],
         steps=np.ones((1, 1)),
         memory=memory,
         constant=np.zeros(types),
@@ -168,8 +168,8 @@ def _first(
     place = (0, 0, 0, *((1, 1) if np.any(law.tilt) else ()))
     fluctuations = []
     for c in range(len(found.spread)):
-        # On b̂, B, b₂, b₃, M b, M b₂; the second has none.
-        loadings = np.delete(found.loadings[c], 1, axis=1)
+        # On b̂, the teacher's remainder, which has none, b₂, b₃, M b, M b₂.
+        loadings = np.delete(found.loadings[c], np.arange(1, 1 + trained.directions), axis=1)
         loadings = np.pad(loadings, ((0, 0), (0, len(place) - loadings.shape[1])))
         stretch = found.stretch[c] if found.stretch.shape[2] else np.zeros((types, 1))
         fluctuations.append(Fluctuation(found.spread[c], found.growth[c], stretch, loadings))
@@ -185,7 +185,7 @@ def _model(
 ) -> SpikedFeatures:
     isotropic = "isotropic bulk" in simplify
     bulk = (
-        NeuronCovariance.isotropic(trained.totals, trained.rank)
+        NeuronCovariance.isotropic(trained.totals, trained.rank + trained.directions - 1)
         if isotropic
         else covariance_of_state(law, trained, tolerance)
     )
@@ -196,7 +196,7 @@ def _model(
         pull = (kept / np.outer(root, root))[None]
     return SpikedFeatures(
         spikes=trained.spikes,
-        overlap=trained.overlap,
+        overlap=trained.overlap if trained.directions > 1 else trained.overlap[0],
         probabilities=trained.probabilities,
         bulk=bulk,
         norms=_norms(trained, bulk.frame) if trained.fluctuations and not simplify else None,
@@ -209,10 +209,10 @@ def _model(
 
 def _norms(trained: Trained, frame: int) -> Norms:
     """Loadings follow the spikes and the remainder in the frame of special vectors."""
-    rank, found = trained.rank, trained.fluctuations
+    start, found = trained.rank + trained.directions, trained.fluctuations
     loadings = np.zeros((len(found), len(trained.values), frame))
     for c, one in enumerate(found):
-        loadings[c, :, rank + 1 : rank + 1 + one.loadings.shape[1]] = one.loadings
+        loadings[c, :, start : start + one.loadings.shape[1]] = one.loadings
     return Norms(
         np.stack([one.spread for one in found]),
         loadings,
@@ -254,15 +254,16 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         mean = functions @ record.weights
         within = (functions * record.weights) @ functions.T / record.samples
         blocks.append((within + np.outer(mean, mean), mean))
-    rank, count = trained.rank, trained.rank + len(trained.others) + 1
+    rank, beside = trained.rank, trained.directions
+    count = rank + beside + len(trained.others)
     special = np.zeros((count, count))
-    special[: rank + 1] = trained.frame
-    special[np.arange(rank + 1, count), np.arange(rank, count - 1)] = 1.0
+    special[: rank + beside] = trained.frame
+    special[np.arange(rank + beside, count), np.arange(rank, count - beside)] = 1.0
     return NeuronCovariance(
         shares=np.ones(1),
         diagonal=np.ones((1, 1)),
         coefficients=np.concatenate(columns, axis=1),
-        external=np.ones((1, 1, 1)),
+        external=np.eye(beside)[:, None],
         special=special,
         gram=gram_of(blocks),
         batches=tuple(batches),
@@ -271,24 +272,24 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
 
 
 def _place(trained: Trained, rank: int, count: int) -> tuple[int, ...]:
-    """Blocks of the vectors after a step: spikes, those of the norms so far, the teacher."""
-    return (*(0,) * rank, *trained.others[: count - rank - 1], 0)
+    """Blocks of the vectors after a step: spikes, those of the norms so far, the teacher's."""
+    directions = trained.directions
+    return (*(0,) * rank, *trained.others[: count - rank - directions], *(0,) * directions)
 
 
 def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
     """The vectors after the first step: b̂, then b̂, b₂, b₃ (and M b, M b₂) for norms, the
-    teacher.
+    teacher's.
     """
     r = law.labels.nodes
     unit = r / law.length
     powers = [unit, unit, r**2, r**3, r, r**2]
     known = trained.fluctuations and np.any(law.moved)  # a step of rate zero has none
     some = 3 + 2 * bool(np.any(law.tilt)) if known else 0
-    count = some + 2
-    carry = np.zeros((count, 1))
-    carry[-1] = 1.0
-    sums = np.stack([*powers[: some + 1], 0.0 * r])
-    return Stage(frame=np.ones((1, 1)), carry=carry, sums=sums, place=_place(trained, 1, count))
+    directions = np.eye(trained.directions)
+    carry = np.concatenate([np.zeros((some + 1, len(directions))), directions])
+    sums = np.stack([*powers[: some + 1], *(0.0 * r for _ in directions)])
+    return Stage(frame=directions, carry=carry, sums=sums, place=_place(trained, 1, len(carry)))
 
 
 def few_functions(

@@ -20,7 +20,6 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
 from giantsteps.theory.steps.several.fresh import kept_directions
@@ -42,14 +41,18 @@ _FACTORS = (0.1, 0.3)
 def reused_steps(
     problem: Problem, d: int | None = None, *, simplify: tuple[str, ...] = (), **others: Any
 ) -> SpikedFeatures:
-    """The equivalent model after two steps on one batch."""
+    """The equivalent model after two steps on one batch.
+
+    For a teacher of several directions the bulk is isotropic.
+    """
+    simplify = simplify if problem.teacher.rank == 1 else ("isotropic bulk",)
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
     rates = movement(sized, 0, neurons), movement(sized, 1, neurons)
     first, second = sized.steps
     shared: dict[str, Any] = {
         "activation": sized.activation,
-        "teacher": link_of(sized),
+        "teacher": sized.teacher,
         "noise_variance": sized.noise_variance,
         "width": sized.width,
         "neurons": neurons,
@@ -80,7 +83,7 @@ class _Kept:
 
     spikes: FloatArray  # (T, r)
     totals: FloatArray  # (T,)
-    overlap: FloatArray  # (r,)
+    overlap: FloatArray  # (r,), or (R, r)
     first: FloatArray  # cosines with b̂, (r,)
     combination: FloatArray  # directions as combinations of neurons' leans, (T, r)
 
@@ -89,15 +92,17 @@ def _directions(field: Field) -> _Kept:
     modes = field.modes
     if not len(modes.strength):
         types = len(field.values)
-        zero = np.zeros(1)
-        return _Kept(np.zeros((types, 1)), field.variances, zero, zero, np.zeros((types, 1)))
-    basis, combination = kept_directions(modes.spikes, field.probabilities, modes.teacher[0])
+        zero = np.zeros((len(modes.teacher), 1))
+        overlap = zero if len(zero) > 1 else zero[0]
+        none = np.zeros((types, 1))
+        return _Kept(none, field.variances, overlap, np.zeros(1), none)
+    basis, combination = kept_directions(modes.spikes, field.probabilities, modes.teacher)
     spikes = modes.spikes @ basis
     dropped = (modes.spikes**2).sum(axis=1) - (spikes**2).sum(axis=1)
     return _Kept(
         spikes=spikes,
         totals=field.variances + np.maximum(dropped, 0.0),
-        overlap=modes.teacher[0] @ basis,
+        overlap=(modes.teacher if len(modes.teacher) > 1 else modes.teacher[0]) @ basis,
         first=modes.first @ basis,
         combination=combination,
     )
@@ -112,7 +117,8 @@ def _at_level(
     shared: dict[str, Any],
 ) -> SpikedFeatures:
     kept = _directions(field)
-    bulk, slope, norms = NeuronCovariance.isotropic(kept.totals, len(kept.overlap)), None, None
+    rank = kept.spikes.shape[1] + problem.teacher.rank - 1
+    bulk, slope, norms = NeuronCovariance.isotropic(kept.totals, rank), None, None
     # A continuous second layer fits every function that norms could add.
     few = math.isfinite(problem.init.second_layer.distinct_nonzero)
     if "isotropic bulk" not in simplify:

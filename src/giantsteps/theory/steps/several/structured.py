@@ -20,7 +20,6 @@ import numpy as np
 
 from giantsteps.problem import Problem, Step
 from giantsteps.theory.model.rules import spike_rule
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement, neuron_law, types_of
 from giantsteps.theory.steps.several.fresh import (
     RESIDUALS,
@@ -106,7 +105,7 @@ def resolved_steps(
 ) -> list[Resolved]:
     """The law of a neuron after each of the steps."""
     states = [_first(problem, spectrum, neurons, level, norms, tails)]
-    task = Task(problem.activation, link_of(problem), problem.noise_variance)
+    task = Task(problem.activation, problem.teacher, problem.noise_variance)
     for number, step in enumerate(problem.steps[1:], start=1):
         rate = movement(problem, number, neurons)
         states.append(_take_step(task, states[-1], spectrum, step, rate, level, norms))
@@ -139,7 +138,7 @@ def _first(
     # Coordinates in an eigenspace: the teacher's, then the noise of this step.
     root = np.sqrt(spectrum.teacher)
     size = np.sqrt(e(2) / alpha * spectrum.shares)
-    spike = np.stack([law.labels.teacher(1) * root, size], axis=1) * (reach / raw)[:, None]
+    spike = np.stack([law.labels.signal * root, size], axis=1) * (reach / raw)[:, None]
     teacher = np.stack([root, 0.0 * root], axis=1)
     gamma = float((spike * teacher).sum())
     spikes = (s * linear * length)[:, None]
@@ -150,7 +149,7 @@ def _first(
         probabilities=probabilities,
         spikes=spikes,
         totals=along @ spectrum.shares,
-        overlap=np.array([gamma]),
+        overlap=np.array([[gamma]]),
         steps=np.ones((1, 1)),
         memory=np.eye(len(values)),
         constant=np.zeros(len(values)),
@@ -179,8 +178,8 @@ def _first(
     passed = Passed(
         samples=alpha,
         weights=law.labels.weights,
-        first=law.labels.first[None],
-        second=law.labels.second[None, None],
+        first=law.labels.first,
+        second=law.labels.second,
         added=added,
         frame=root[None, :, None],
         multiplier=np.ones(len(values)),
@@ -239,7 +238,7 @@ def _moves(
 def _on_frame(view: View, functions: FloatArray) -> FloatArray:
     """E[r κ f_A] for the coordinates κ on spikes and remainder, (T, r + 1)."""
     sources = [view.residual * k for k in view.points.T]
-    return np.asarray(functions @ (view.weights * np.stack([*sources, view.beside])).T)
+    return np.asarray(functions @ (view.weights * np.stack([*sources, *view.beside])).T)
 
 
 def _take_step(
@@ -252,7 +251,7 @@ def _take_step(
     norms: bool,
 ) -> Resolved:
     trained = state.trained
-    rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap, task.link)
+    rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap[0], task.link)
     view = View(task, trained, step, rule.nodes, rule.weights)
     pace = Pace(rate * trained.values, step.samples, 1.0 - step.decay)
     w, s, types = view.weights, pace.moved, len(trained.values)
@@ -262,10 +261,10 @@ def _take_step(
     flat = np.concatenate([moves.lean.reshape(types, -1), size * moves.noise], axis=1)
     inside = moves.lean[0].size
     whole = np.zeros(flat.shape[1])
-    before = state.frame[-1] * trained.remainder
-    before = before + np.tensordot(trained.overlap, state.frame[:-1], axes=1)
+    before = state.frame[-1] * trained.beside[0, 0]
+    before = before + np.tensordot(trained.overlap[0], state.frame[:-1], axes=1)
     whole[:inside] = before.ravel()
-    basis, combination = kept_directions(flat, trained.probabilities, whole)
+    basis, combination = kept_directions(flat, trained.probabilities, whole[None])
     spikes = flat @ basis
     dropped = flat - spikes @ basis.T
     by_class = (dropped[:, :inside].reshape(moves.lean.shape) ** 2).sum(axis=2)

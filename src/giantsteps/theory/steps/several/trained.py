@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from giantsteps.functions import Function
+from giantsteps.functions import Function, SingleIndex, Teacher
+from giantsteps.theory.model.functions_of_spike import left_of_teacher
 from giantsteps.types import FloatArray
 
 
@@ -16,8 +17,13 @@ class Task:
     """What all steps share: the network's activation and the teacher of its labels."""
 
     activation: Function
-    link: Function
+    teacher: Teacher
     noise_variance: float
+
+    @property
+    def link(self) -> Function | None:
+        """σ* where the teacher depends on one direction."""
+        return self.teacher.link if isinstance(self.teacher, SingleIndex) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +57,7 @@ class Record:
     α       samples                 n/d
     \\       weights    (Y,)
     κ       first,     (E, Y),      moments of the coordinates on the frame (spikes before the
-            second     (E, E, Y)    step, teacher's remainder)
+            second     (E, E, Y)    step, what they leave of the teacher)
     ψ_A     added      (T, Y)       what the batch adds to Σ_A: n⁻¹Σψ_A x xᵀ
     F       frame      (E, V)       the frame as combinations of the vectors before
     c       carry      (V', V)      vectors after the step: combinations of those before …
@@ -75,7 +81,7 @@ class Record:
 class Trained:
     """The law of a neuron after some steps.
 
-    Vectors that are carried along: the r spikes, then those that norms go with, last the teacher.
+    Vectors that are carried along: the r spikes, then those that norms go with, last the teacher's.
 
     ======  =============  =========  =====================================================
     symbol  attribute      shape      meaning
@@ -84,7 +90,7 @@ class Trained:
             probabilities
     S_A     spikes         (T, r)     leans
     c_A     totals         (T,)       squared norms of the bulk
-    γ       overlap        (r,)       of the teacher with the spikes
+    Γ       overlap        (R, r)     of the teacher's directions with the spikes
     \\       steps          (s, r)     cosines of the direction Xᵀr of each step with the spikes
     J       memory         (T, T)     what is left of W₀ along the types' right vectors
     a_A     constant       (T,)       Σ_A = a_A I + Σ_b multiplier_b(A) (batch b)
@@ -114,16 +120,21 @@ class Trained:
         return int(self.spikes.shape[1])
 
     @property
-    def remainder(self) -> float:
-        """√(1 − |γ|²)."""
-        return math.sqrt(max(1.0 - float(self.overlap @ self.overlap), 0.0))
+    def directions(self) -> int:
+        """R."""
+        return len(self.overlap)
+
+    @cached_property
+    def beside(self) -> FloatArray:
+        """(I − ΓΓᵀ)^{1/2}, what the spikes leave of the teacher, (R, R)."""
+        return left_of_teacher(self.overlap)[0]
 
     @property
     def frame(self) -> FloatArray:
         """(spikes, teacher's remainder) as combinations of the vectors that are carried along."""
-        rank = self.rank
-        frame = np.zeros((rank + 1, rank + len(self.others) + 1))
+        rank, count = self.rank, self.directions
+        frame = np.zeros((rank + count, rank + len(self.others) + count))
         frame[:rank, :rank] = np.eye(rank)
-        inverse = 1.0 / self.remainder if self.remainder > 1e-12 else 0.0
-        frame[rank, :rank], frame[rank, -1] = -inverse * self.overlap, inverse
+        _, inverse = left_of_teacher(self.overlap)
+        frame[rank:, :rank], frame[rank:, -count:] = -inverse @ self.overlap, inverse
         return frame
