@@ -13,10 +13,10 @@ from giantsteps.functions import Function
 from giantsteps.gaussian import Rule
 from giantsteps.types import FloatArray
 
-#: Resolutions, from 0: nodes of a panel, and Gauss–Hermite nodes of a smooth axis. The last one is
-#: for answers that there would not be otherwise.
+#: Resolutions, from 0: nodes of a panel, Gauss–Hermite nodes of a smooth axis, and of a third one.
+#: The last one is for answers that there would not be otherwise.
 _ORDERS = (8, 12, 17, 24, 34, 46)
-_AXES = (9, 12, 16, 21, 27, 35)
+_AXES, _THIRD = (9, 12, 16, 21, 27, 35), (4, 5, 6, 8, 10, 13)
 LEVELS = len(_ORDERS)
 #: Nodes on each side of zero of a mapped rule, by resolution, and how many more each octave of
 #: steepness needs; panels resolve what these do not.
@@ -157,6 +157,11 @@ def axes_rule(level: int, widths: tuple[float, ...]) -> Rule:
     axes = [
         graded_rule(level, width) if width < _SMOOTH else _smooth(_AXES[level]) for width in widths
     ]
+    return product_rule(axes)
+
+
+def product_rule(axes: list[Rule]) -> Rule:
+    """Independent coordinates, nodes of shape (K, r)."""
     grids = np.meshgrid(*(axis.nodes for axis in axes), indexing="ij")
     nodes = np.stack([grid.ravel() for grid in grids], axis=1)
     weights = axes[0].weights
@@ -174,6 +179,11 @@ def width_of(steepness: float) -> float:
     """The octave of the scale on which functions of S·k/√c vary, S/√c the steepness."""
     width = 3.0 / max(steepness, 0.25)
     return 2.0 ** math.floor(math.log2(width)) if width < _WIDEST else _WIDEST
+
+
+def steepness_of(slopes: FloatArray, probabilities: FloatArray) -> list[float]:
+    """What `mapped_rule` should know of functions of S·k/√c, S/√c the slopes (T, r)."""
+    return [octave(0.5 * math.sqrt(float(size))) for size in probabilities @ slopes**2]
 
 
 def spike_rule(
@@ -199,7 +209,8 @@ def spike_rule(
     link : Function, optional
         σ*; without it the teacher is taken as smooth.
     probabilities : ndarray of shape (T,), optional
-        Of the types; without them panels, which reach further than averages need.
+        Of the types; without them panels, which reach further than averages need. (Along two axes,
+        too, where the teacher has several directions.)
     """
     scale, rank = np.sqrt(totals)[:, None], len(overlap)
     size = math.sqrt(float(overlap @ overlap))
@@ -211,13 +222,14 @@ def spike_rule(
     frame = _frame(overlap / size) if steep and rank > 1 else np.eye(rank)
     steepness = (np.abs(spikes @ frame.T) / scale).max(axis=0)
     widths = tuple(width_of(float(slope)) for slope in steepness)
-    if probabilities is not None and not steep and rank == 1 and level < len(_SIDES):
-        near = octave(0.5 * math.sqrt(float(probabilities @ (spikes / scale)[:, 0] ** 2)))
+    smooth = probabilities is not None and not steep and level < len(_SIDES)
+    if smooth and (rank == 1 or link is None):
+        few = _MORE if len(totals) <= _FEW else 1.0
         least, more = _SIDES[level]
-        count = least + more * math.log2(1.0 + 2.0 * near)
-        return _column(
-            mapped_rule(math.ceil(count * (_MORE if len(totals) <= _FEW else 1.0)), near)
-        )
+        near = steepness_of(spikes / scale, probabilities)
+        counts = [math.ceil((least + more * math.log2(1.0 + 2.0 * one)) * few) for one in near]
+        axes = [mapped_rule(count, one) for count, one in zip(counts[:2], near)]
+        return product_rule([*axes, *[_smooth(_THIRD[level])] * (rank - 2)])
     if not steep:
         return axes_rule(level, widths) if rank > 1 else _column(graded_rule(level, widths[0]))
     length = float(overlap[0]) if rank == 1 else size

@@ -29,7 +29,7 @@ from giantsteps.theory.model.functions_of_spike import (
     smoothed_by_symmetry,
     teacher_given,
 )
-from giantsteps.theory.model.rules import spike_rule
+from giantsteps.theory.model.rules import mapped_rule, product_rule, spike_rule, steepness_of
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
 from giantsteps.theory.steps.several.trained import Fluctuation, Record, Task, Trained
 from giantsteps.types import FloatArray
@@ -55,8 +55,12 @@ RESIDUALS = (4, 5, 6, 7, 8)
 _HIDDEN, _NOISE = {1: 24, 2: 16, 3: 10}, 8
 #: Where z ends if its quadrature is split at jumps of the labels, and nodes of a part.
 _REACH, _SPLIT = 7.0, 16
-#: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution.
-_ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
+#: Gauss–Hermite nodes of a batch along its first two spikes, by resolution, and their least weight.
+_ALONG, _PRUNED = ((14, 18, 24, 32, 42), (6, 8, 10, 13, 16)), 1e-9
+#: Size of a third direction, relative to the first, from which on a teacher of several has it kept.
+_FAINT = 2e-3
+#: Nodes on each side of zero along two spikes, by resolution.
+_SPLIT_ALONG = ((5, 6, 8, 10, 13), (3, 3, 4, 5, 6))
 #: Variance of the norms, relative to their squares, that is rounding.
 _NO_SPREAD = 1e-26
 #: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
@@ -259,8 +263,9 @@ def take_step(
     norms = components is not None
     if components is not None:
         after = _with_fluctuations(view, trained, after, basis, pace, moved.gain, components)
-    remembered = View(task, trained, step, *sample_nodes(trained.rank, level))
-    record = _record(remembered, combination, pace, moved.gain, norms, RESIDUALS[level])
+    seen = trained.by_two()
+    remembered = View(task, seen, step, *_remembered_nodes(seen, level))
+    record = _record(remembered, trained, combination, pace, moved.gain, norms, RESIDUALS[level])
     return replace(after, records=(*trained.records, record))
 
 
@@ -279,7 +284,9 @@ def _view_and_pace(
     task: Task, trained: Trained, step: Step, rate: float, level: int, kept: float | None
 ) -> tuple[View, Pace, float]:
     """What a step sees and how far it goes; the rate that multiplies the gradient."""
-    rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap[0], task.link)
+    state = trained.spikes, trained.totals, trained.overlap[0]
+    averages = trained.probabilities if task.link is None else None
+    rule = spike_rule(level, *state, task.link, averages)
     view = View(task, trained, step, rule.nodes, rule.weights)
     if step.rule == "normalized":
         rate = rate / _gradient_norm(view, step.samples)
@@ -306,11 +313,12 @@ def _directions(view: View, trained: Trained, samples: float) -> FloatArray:
 def kept_directions(
     lean: FloatArray, probabilities: FloatArray, teacher: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Directions that are kept as spikes, (space, ≤ 2), and as combinations of neurons, (T, ≤ 2).
+    """Directions that are kept as spikes, (space, ≤ 3), and as combinations of neurons, (T, ≤ 3).
 
-    Beside the strongest it is what the others' leans make of the teacher (R, space), of all
-    directions of a teacher that of which they make most. A second one of no size is worth terms of
-    order 1/d²: as much as the model knows nothing about.
+    Beside the strongest it is what the others' leans make of the teacher (R, space), and where that
+    has several directions, of the one of which they make most; then a third is the strongest that
+    is left. A second one of no size is worth terms of order 1/d²: as much as the model knows
+    nothing about.
     """
     root = np.sqrt(probabilities)[:, None]
     left, size, right = np.linalg.svd(root * lean, full_matrices=False)
@@ -324,6 +332,9 @@ def kept_directions(
         # Where nothing of the teacher is left, the second strongest.
         plain = np.eye(2, len(size))[1]
         mixing.append(most[:, 0] if length[0] > 1e-9 * size[0] ** 2 else plain)
+    if len(teacher) > 1 and len(size) > 2 and size[2] > _FAINT * size[0]:
+        rest = size * (np.eye(len(size)) - np.transpose(mixing) @ mixing)
+        mixing.append(np.linalg.svd(rest)[2][0])
     mixed = np.array(mixing)
     along = mixed @ (right @ teacher.T)
     largest = along[np.arange(len(along)), np.abs(along).argmax(axis=1)]
@@ -436,7 +447,7 @@ def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) 
 
 def sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
     """Nodes k (K, r) and weights that stand for the samples of a batch."""
-    axes = [coordinate_rule(1, nodes=count) for count in (_ALONG[level], _BESIDE[level])[:rank]]
+    axes = [coordinate_rule(1, nodes=counts[level]) for counts in _ALONG[:rank]]
     nodes, weights = axes[0].nodes, axes[0].weights
     for axis in axes[1:]:
         count = len(axis.weights)
@@ -448,15 +459,27 @@ def sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
     return nodes[kept], weights[kept] / weights[kept].sum()
 
 
+def _remembered_nodes(trained: Trained, level: int) -> tuple[FloatArray, FloatArray]:
+    """The same, split at zero where leans along two spikes are those of several directions."""
+    if trained.directions == 1:
+        return sample_nodes(trained.rank, level)
+    slopes = trained.spikes / np.sqrt(trained.totals)[:, None]
+    near = steepness_of(slopes, trained.probabilities)
+    rule = product_rule([mapped_rule(c[level], one) for c, one in zip(_SPLIT_ALONG, near)])
+    rule = rule.pruned(_PRUNED)
+    return rule.nodes, rule.weights / rule.weights.sum()
+
+
 def _record(
     view: View,
+    before: Trained,
     combination: FloatArray,
     step: Pace,
     gain: FloatArray,
     norms: bool,
     count: int,
 ) -> Record:
-    """The batch as the bulk remembers it."""
+    """The batch as the bulk remembers it: by the coordinates on two spikes of those before it."""
     trained, k, w = view.trained, view.points, view.weights
     law = view.residuals(count)
     weights = w[:, None] * law.weights
@@ -473,9 +496,9 @@ def _record(
     zeta = slope.mean[:, :, None]
     xi = (slope.linear / np.sqrt(trained.totals)[:, None])[:, :, None]
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
-    r, scale = law.nodes, (trained.totals * gain)[:, None, None]
+    r, scale = law.nodes, (before.totals * gain)[:, None, None]
     added = 2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise
-    others = len(trained.others)
+    others = len(before.others)
     sums = [np.tensordot(combination.T, s * r * zeta, axes=1)]
     sums.append(np.zeros((others, *shape)))
     if norms:
@@ -484,9 +507,9 @@ def _record(
     sums.append(np.zeros((count, *shape)))
     stacked = np.concatenate(sums)
     new = combination.shape[1]
-    carry = np.zeros((len(stacked), rank + others + count))
-    carry[:new, :rank] = step.kept * combination.T @ trained.spikes
-    carry[np.arange(new, new + others), np.arange(rank, rank + others)] = 1.0
+    carry = np.zeros((len(stacked), before.rank + others + count))
+    carry[:new, : before.rank] = step.kept * combination.T @ before.spikes
+    carry[np.arange(new, new + others), before.rank + np.arange(others)] = 1.0
     carry[-count:, -count:] = np.eye(count)
     flat, total = -1, rank + count
     return Record(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -118,6 +118,19 @@ class Trained:
     def rank(self) -> int:
         """r."""
         return int(self.spikes.shape[1])
+
+    def by_two(self) -> Trained:
+        """The same with what neurons lean along a third spike as noise of theirs."""
+        if self.rank <= 2:
+            return self
+        more = self.spikes[:, 2:]
+        return replace(
+            self,
+            spikes=self.spikes[:, :2],
+            totals=self.totals + (more**2).sum(axis=1),
+            overlap=self.overlap[:, :2],
+            others=((0,) * more.shape[1]) + self.others,
+        )
 
     @property
     def directions(self) -> int:
