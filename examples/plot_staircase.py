@@ -19,7 +19,7 @@ import numpy as np
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.displays import DOUBLE, StaircaseDisplay, style
+from giantsteps.displays import DOUBLE, ComparisonDisplay, Series, style
 
 problem = gs.Problem(
     activation="tanh(x + 0.8)",
@@ -39,7 +39,9 @@ print(theory.staircase(problem))
 smoke = "--smoke" in sys.argv
 exponents = np.linspace(0, 0.5, 6 if smoke else 61)
 sizes = [500 * 100**k for k in range(4)]
-limit = theory.risk(gs.Grid(problem, {"steps.0.exponent": theory.staircase_exponents(8)}))
+level = np.arange(1, 9)
+ends = np.stack([(level - 1) / (2 * level), level / (2 * level + 2)], axis=1)  # of each step
+limit = theory.risk(gs.Grid(problem, {"steps.0.exponent": ends.mean(axis=1)}))
 finite = [theory.risk(gs.Grid(problem, {"steps.0.exponent": exponents}), d=d) for d in sizes]
 points = gs.Grid(problem, {"steps.0.exponent": [0.1, 0.5] if smoke else np.linspace(0, 0.5, 6)})
 runs = [
@@ -56,8 +58,45 @@ with style():
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(DOUBLE, 2.6), layout="constrained")
-StaircaseDisplay.from_sizes(finite, limit, simulated=runs, ax=left)
-StaircaseDisplay.from_degrees(finite[-1], limit, ax=right)
+
+nothing = np.empty(0)
+found = np.array([run.test for run in runs])
+simulated = {
+    "x": points.coords["steps.0.exponent"],
+    "mean": found.mean(axis=0),
+    "standard_error": found.std(axis=0, ddof=1) / np.sqrt(len(runs)),
+}
+absent = {"x": nothing, "mean": nothing, "standard_error": nothing}
+curves = [
+    Series(
+        label=f"$10^{{{3 + 2 * k}}}$",
+        curve_x=exponents,
+        curve=answer.test,
+        **(absent if k else simulated),
+    )
+    for k, answer in enumerate(finite)
+]
+ComparisonDisplay(
+    series=curves,
+    x_label="exponent $e$",
+    y_label="test error",
+    legend_title="$N$",
+).plot(ax=left)
+energy = {1: 1.0, 2: 2 * 0.5**2, 3: 6 * 0.25**2}  # k! c*_k²
+parts = [
+    Series(label=str(k), curve_x=exponents, curve=finite[-1].by_degree[:, k] / size, **absent)
+    for k, size in energy.items()
+]
+ComparisonDisplay(
+    series=parts,
+    x_label="exponent $e$",
+    y_label="part left",
+    legend_title="degree, $N = 10^9$",
+).plot(ax=right)
+left.plot(ends.ravel(), np.repeat(limit.test, 2), color="black", linestyle="--", zorder=1.5)
+for k, size in energy.items():
+    steps = np.repeat(limit.by_degree[:, k] / size, 2)
+    right.plot(ends.ravel(), steps, color="black", linestyle="--", zorder=1.5)
 
 # %%
 # The strength of spike :math:`k` grows as :math:`N^{k(e - e_k)}` beyond its threshold

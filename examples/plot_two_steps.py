@@ -12,7 +12,7 @@ import numpy as np
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.displays import ReuseDisplay
+from giantsteps.displays import DOUBLE, ComparisonDisplay, Series, style
 
 problem = gs.Problem(
     activation="tanh",
@@ -34,19 +34,38 @@ def at(samples: float, batch: str) -> gs.Problem:
 # %%
 # Risk and overlap with the teacher against the size of the batches.
 
-samples = [1.5, 3.0, 6.0]
-comparisons, curves = {}, {}
-for name, batch in {"fresh": "fresh", "reused": "previous"}.items():
-    comparisons[name] = [
-        tuple(gs.compare(at(x, batch), d=200, seeds=4, question=q) for q in ("risk", "weights"))
-        for x in samples
-    ]
-    curves[name] = [
-        (x, theory.risk(p, d=200).test, theory.weights(p, d=200).spikes[0].overlap)
-        for x in np.geomspace(1.2, 7, 10)
-        for p in [at(x, batch)]
-    ]
-ReuseDisplay.from_comparisons(samples, comparisons, curves).plot()
+samples, fine = np.array([1.5, 3.0, 6.0]), np.geomspace(1.2, 7, 10)
+
+
+def series(label: str, batch: str, question: str, quantity: str) -> Series:
+    simulated = [gs.compare(at(x, batch), d=200, seeds=4, question=question) for x in samples]
+    found = [comparison[quantity].largest for comparison in simulated]
+    if question == "risk":
+        curve = [theory.risk(at(x, batch), d=200).test for x in fine]
+    else:
+        curve = [theory.weights(at(x, batch), d=200).spikes[0].overlap for x in fine]
+    return Series(
+        label=label,
+        x=samples,
+        mean=np.array([estimate.mean for estimate in found]),
+        standard_error=np.array([estimate.standard_error for estimate in found]),
+        curve_x=fine,
+        curve=np.array(curve),
+    )
+
+
+with style():
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(DOUBLE, 2.6), layout="constrained")
+shown = {"test error": ("risk", "test"), "squared overlap": ("weights", "spikes.0.overlap")}
+for ax, (name, asked) in zip(axes, shown.items()):
+    ComparisonDisplay(
+        series=[series("fresh", "fresh", *asked), series("reused", "previous", *asked)],
+        x_label=r"step samples $\alpha_0 = n_0/d$",
+        y_label=name,
+        legend_title="second batch",
+    ).plot(ax=ax)
 
 # %%
 # Which teachers does a reused batch see? The smallest order in the movement of the neurons:

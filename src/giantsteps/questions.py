@@ -28,27 +28,14 @@ Side: TypeAlias = Literal["theory", "simulation"]
 
 @dataclass(frozen=True)
 class Option:
-    """A keyword of a question.
+    """A keyword of a question."""
 
-    Attributes
-    ----------
-    default : object
-        Its value unless given.
-    allowed : str
-        The values that it takes, in words.
-    help : str
-        What it does, as a full phrase.
-    sides : tuple of {"theory", "simulation"}
-        Who takes it.
-    detail : bool
-        Whether it only says how much of a simulation is kept, so that theory answers the same
-        question without it.
-    """
-
-    default: Any
-    allowed: str
-    help: str
-    sides: tuple[Side, ...] = ("theory", "simulation")
+    default: Any  # its value unless given
+    allowed: str  # the values that it takes, in words
+    help: str  # what it does, as a full phrase
+    sides: tuple[Side, ...] = ("theory", "simulation")  # who takes it
+    #: Whether it only says how much of a simulation is kept, so that theory answers the same
+    #: question without it.
     detail: bool = False
 
 

@@ -57,6 +57,9 @@ def test_every_source_gives_the_same_weights(tmp_path: Path) -> None:
 def test_half_precision_and_strides(tmp_path: Path) -> None:
     values = torch.arange(12.0).reshape(3, 4) / 8
     tensors = {"b": values.bfloat16(), "h": values.half(), "t": values.T, "d": values.double()}
+    bits = torch.arange(256, dtype=torch.uint8).reshape(16, 16)
+    for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz"):
+        tensors[name] = bits.clone().view(getattr(torch, f"float8_{name}"))
     torch.save(tensors, tmp_path / "a.pth")
     safetensors_torch.save_file(
         {name: value.contiguous() for name, value in tensors.items()}, tmp_path / "a.safetensors"
@@ -64,8 +67,48 @@ def test_half_precision_and_strides(tmp_path: Path) -> None:
     for file in ("a.pth", "a.safetensors"):
         weights = {tensor.name: tensor for tensor in open_weights(tmp_path / file)}
         for name, value in tensors.items():
-            assert np.array_equal(weights[name].matrix(), value.double().numpy())
+            assert np.array_equal(weights[name].matrix(), value.double().numpy(), equal_nan=True)
         assert weights["b"].dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("ending", ["_scale", "_scale_inv"])
+@pytest.mark.parametrize("blocks", [(), (200, 1), (2, 3)])
+def test_weights_in_8_bits_and_their_factors(
+    tmp_path: Path, ending: str, blocks: tuple[int, ...]
+) -> None:
+    """A weight, its factors per tensor, row or block of 128, and scales that are no weights."""
+    rng = np.random.default_rng(0)
+    factors = rng.uniform(0.5, 2.0, blocks).astype(np.float32)
+    full: Any = np.ones((200, 300))
+    if blocks == (2, 3):
+        full = np.repeat(np.repeat(factors, 128, axis=0), 128, axis=1)[:200, :300]
+    elif blocks:
+        full = full * factors
+    weight = torch.tensor(rng.standard_normal((200, 300))).to(torch.float8_e4m3fn)
+    state = {
+        "fc.weight": weight,
+        f"fc.weight{ending}": torch.tensor(factors if blocks else np.float32(1.0)),
+        "odd": torch.ones(3, 4).to(torch.float8_e8m0fnu),
+    }
+    safetensors_torch.save_file(state, tmp_path / "a.safetensors")
+    for source in (tmp_path / "a.safetensors", state):
+        read = open_weights(source).get("fc.weight")
+        assert read is not None
+        assert np.array_equal(read.matrix(), weight.double().numpy() * full)
+        found = gs.inspect(source)
+        assert [layer.name for layer in found.layers] == ["fc.weight"]
+        assert set(found.to_columns("skipped")["tensor"]) == {f"fc.weight{ending}", "odd"}
+        assert "e8m0" in found.skipped["odd"]
+        assert "odd" in repr(found)
+
+
+def test_factors_that_do_not_fit_are_refused() -> None:
+    state = {
+        "w": torch.ones(6, 9).to(torch.float8_e5m2),
+        "w_scale": torch.ones(4, 2),
+    }
+    with pytest.raises(gs.InvalidProblem, match="one factor per block of w"):
+        gs.inspect(state)
 
 
 def test_the_optimizer_of_a_checkpoint_is_left_out(tmp_path: Path) -> None:

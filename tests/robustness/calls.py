@@ -60,8 +60,8 @@ def _approximation_error(problem: gs.Problem, d: int) -> Any:
 
 _BOTH = ("risk", "weights", "kernel", "features", "gradient", "learned_function",
          "degrees_of_freedom", "equivalent", "critical_rate", "movement", "trajectory")  # fmt: skip
-_LIMIT = ("bounds", "training_loss", "staircase_risk", "outlier_count", "linear_loss_drop",
-          "quadratic_loss_drop", "staircase", "reuse_exponent")  # fmt: skip
+_LIMIT = ("bounds", "training_loss", "staircase_risk", "outlier_count", "staircase",
+          "reuse_exponent")  # fmt: skip
 
 #: Name → call. ``@d`` asks at the size of the seed, the others in the limit.
 CALLS: dict[str, Call] = {

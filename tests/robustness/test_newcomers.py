@@ -60,12 +60,11 @@ def test_parts_by_degree_add_up_and_have_no_noise() -> None:
     assert "higher degrees, other directions" in repr(risk)
 
 
-@pytest.mark.parametrize("question", ["kernel", "learned_function", "bounds"])
+@pytest.mark.parametrize("question", ["training_loss", "staircase_risk"])
 def test_a_teacher_of_several_directions_is_not_told_to_give_d(question: str) -> None:
     several = PROBLEM.replace(teacher=gs.MultiIndex("relu(x0)*x1", rank=2), activation="relu")
-    size = {} if question == "bounds" else {"d": 100}
     with pytest.raises(gs.NotCovered) as caught:
-        getattr(theory, question)(several, **size)
+        getattr(theory, question)(several)
     assert "pass d" not in str(caught.value)
     assert "give d" not in str(caught.value)
 
@@ -124,7 +123,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: theory.risk(PROBLEM, d=100.0),  # type: ignore[arg-type]
         "a positive whole number",
     ),
-    "no step": (lambda: theory.linear_loss_drop(PROBLEM.untrained()), "one step"),
     "probabilities": (
         lambda: gs.Vocabulary(values=(1, -1), probabilities=(1,)), "2 numbers, one per value"
     ),

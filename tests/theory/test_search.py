@@ -1,4 +1,4 @@
-"""Searches in lockstep: minima and roots of functions that are known."""
+"""Minima and roots of functions that are known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import rosen
 
 from giantsteps.theory.search.box import minimum_in_box
-from giantsteps.theory.search.walk import lockstep, minimum, minimum_at_end, root
+from giantsteps.theory.search.walk import Bracket, lockstep, minima, roots
 
 
 def evaluated(
@@ -34,12 +34,12 @@ def test_minima_of_many_functions() -> None:
         lambda x: -np.exp(-50 * (x - places[2]) ** 2) if x < 0.8 else np.nan,
     ]
     evaluate, asked = evaluated(functions)
-    brackets = [(-2.0, 0.5, 2.0), (-2.0, -0.5, 2.0), (0.0, 0.3, 0.9)]
-    searches = []
-    for f, points in zip(functions, brackets):
-        values = [f(x) for x in points]
-        searches.append(minimum(points, tuple(np.nan_to_num(values, nan=np.inf)), 1e-7))
-    found = lockstep(searches, evaluate)
+    points = [(-2.0, 0.5, 2.0), (-2.0, -0.5, 2.0), (0.0, 0.3, 0.9)]
+    brackets = [
+        Bracket(i, at, tuple(np.nan_to_num([f(x) for x in at], nan=np.inf)))
+        for i, (f, at) in enumerate(zip(functions, points))
+    ]
+    found = minima(brackets, evaluate, 1e-7)
     assert [f.point[0] for f in found[1:]] == pytest.approx(places[1:], abs=1e-6)
     assert found[0].value < 1e-8
     assert [f.evaluations for f in found] == list(asked)
@@ -49,12 +49,12 @@ def test_minima_of_many_functions() -> None:
 @pytest.mark.parametrize(("end", "inner"), [(0.0, 1.0), (1.0, 0.0)])
 def test_an_end_is_the_minimum_or_not(end: float, inner: float) -> None:
     rising, _ = evaluated([lambda x: abs(x - end)])
-    (found,) = lockstep([minimum_at_end(end, inner, (0.0, 1.0), 1e-6)], rising)
+    (found,) = minima([Bracket(0, (end, inner), (0.0, 1.0))], rising, 1e-6)
     assert found.point[0] == end
     assert found.evaluations == 1
     place = end + 0.2 * (inner - end)
     bowl, _ = evaluated([lambda x: (x - place) ** 2])
-    (found,) = lockstep([minimum_at_end(end, inner, (0.04, 0.64), 1e-6)], bowl)
+    (found,) = minima([Bracket(0, (end, inner), (0.04, 0.64))], bowl, 1e-6)
     assert found.point[0] == pytest.approx(place, abs=1e-6)
 
 
@@ -64,8 +64,8 @@ def test_roots_to_the_last_digits() -> None:
     ]  # fmt: skip
     evaluate, asked = evaluated(functions)
     ends = [(1.0, 2.0), (0.0, 2.0), (-1.0, 1.0), (0.0, 1.0)]
-    searches = [root(e, (f(e[0]), f(e[1])), 1e-14) for f, e in zip(functions, ends)]
-    found = lockstep(searches, evaluate)
+    brackets = [Bracket(i, e, (f(e[0]), f(e[1]))) for i, (f, e) in enumerate(zip(functions, ends))]
+    found = roots(brackets, evaluate, 1e-14)
     assert found == pytest.approx([np.pi / 2, 2 ** (1 / 3), 0.123, 0.0], abs=1e-13)
     assert asked[0] < 10
     assert asked[3] == 0  # the end is the root

@@ -11,15 +11,16 @@ import giantsteps as gs
 from giantsteps import theory
 from giantsteps.answers import Risk
 from giantsteps.functions import SingleIndex
-from giantsteps.gaussian import moments
+from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import MarchenkoPastur
 from giantsteps.theory import NeuronCovariance, SpikedFeatures
-from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.steps.first import first_step, link_of
 from giantsteps.theory.steps.small import (
     GaussianFeatures,
     effective_penalty,
     freedom,
     ridge_errors,
+    shrinkage,
 )
 from giantsteps.theory.steps.staircase import risk as staircase
 
@@ -377,6 +378,25 @@ def test_training_loss_integrates_the_training_error(level: int) -> None:
     assert theory.training_loss(case).loss == pytest.approx(penalty * integral, rel=1e-7)
 
 
+def drops(case: gs.Problem, lengthening: bool) -> tuple[float, float]:
+    """What the first spike takes from the training loss, (λ/κ)wμ₁*²ρ², and the second besides,
+    (λ/κ)4c*₂²ρ⁴/(2 + w₀(1 + κ₀)²): the closed forms of moniri2023.
+    """
+    f = GaussianFeatures.of([case])
+    kappa, _, _ = effective_penalty(f)
+    price, step = staircase.prices([case], f, kappa), first_step(case)
+    _, first, second = hermite_coefficients(link_of(case), 2)
+    _, linear, quadratic = hermite_coefficients(case.activation, 2)
+    assert linear
+    shrunk = float(shrinkage(f, kappa)[0])
+    # An activation with a mean has the constant as a regressor of its own.
+    constant = 0.0 if abs(moments(case.activation).mean) > 1e-12 else float(price.constant[0])
+    longer = 1 + (staircase.lengthening_of(case) if lengthening else 0.0)
+    reach = 4 * second**2 * step.alignment**2 if abs(quadratic) > 1e-12 else 0.0
+    taken = float(price.linear[0]) * first**2 * step.alignment
+    return shrunk * taken, shrunk * reach / (2 + constant * longer**2)
+
+
 @pytest.mark.parametrize("weights", ["sphere", "gaussian"])
 @pytest.mark.parametrize("activation", [EVEN, RAW, "tanh", gs.centered("relu")])
 @pytest.mark.parametrize("lengthening", [True, False])
@@ -384,8 +404,7 @@ def test_named_drops_of_the_training_loss(
     activation: gs.Function | str, weights: str, lengthening: bool
 ) -> None:
     case = problem(activation, 2, weights=weights)
-    first = theory.linear_loss_drop(case)
-    second = theory.quadratic_loss_drop(case, lengthening=lengthening)
+    first, second = drops(case, lengthening)
     drop = theory.training_loss(case, lengthening=lengthening).drop
     assert drop == pytest.approx(first + second, rel=1e-12)
     assert theory.training_loss(case.replace({"steps.0.exponent": 0.1})).drop == pytest.approx(
@@ -402,7 +421,7 @@ def test_drop_of_moniri2023() -> None:
     rho2 = theory.staircase(case).alignment
     assert case.readout is not None
     expected = case.readout.penalty / kappa[0] * 4 * 0.7**2 * rho2**2 / 3
-    assert theory.quadratic_loss_drop(case, lengthening=False) == pytest.approx(expected, rel=1e-10)
+    assert drops(case, False)[1] == pytest.approx(expected, rel=1e-10)
 
 
 def test_small_steps_have_a_training_loss() -> None:

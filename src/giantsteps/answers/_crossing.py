@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
+from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -62,7 +63,7 @@ class Crossing(Answer):
     (True, 1, 7.802, True)
     """
 
-    values: NDArray[np.float64]
+    values: FloatArray
     level: Leaf
     start: Leaf
     along: str

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import as_leaf
 from giantsteps.errors import InvalidProblem
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from giantsteps.displays import Display
@@ -76,12 +76,12 @@ class LearnedFunction(Answer):
     (True, array([-0.45,  0.  ,  0.45]), array([-0.84,  0.  ,  0.84]))
     """
 
-    x: NDArray[np.float64]
-    mean: NDArray[np.float64]
-    band: NDArray[np.float64]
+    x: FloatArray
+    mean: FloatArray
+    band: FloatArray
     along: str
-    target: NDArray[np.float64] | None = None
-    standard_error: NDArray[np.float64] | None = None
+    target: FloatArray | None = None
+    standard_error: FloatArray | None = None
 
     _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "mean": ("x",),
@@ -101,7 +101,7 @@ class LearnedFunction(Answer):
             if value is not None and value.shape[-1] != self.x.size:
                 raise ValueError(f"{name} has {value.shape[-1]} points, x has {self.x.size}")
 
-    def _axes(self) -> dict[str, NDArray[np.float64]]:
+    def _axes(self) -> dict[str, FloatArray]:
         return {"x": self.x}
 
     @classmethod

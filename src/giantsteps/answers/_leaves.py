@@ -8,14 +8,16 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from giantsteps.types import FloatArray
 
 #: A number for one problem, an array of the grid's shape over a grid.
-Leaf: TypeAlias = float | NDArray[np.float64]
+Leaf: TypeAlias = float | FloatArray
 Index: TypeAlias = Any
 
 
-def frozen(values: ArrayLike) -> NDArray[np.float64]:
+def frozen(values: ArrayLike) -> FloatArray:
     """A read-only float64 copy of ``values``."""
     array = np.array(values, dtype=np.float64)
     array.setflags(write=False)
@@ -29,6 +31,8 @@ def as_leaf(
 
     Returns a Python float where no axis is left, a read-only float64 array otherwise.
     """
+    if isinstance(value, float) and not shape and not extra:
+        return float(value)
     array = frozen(value)
     if array.shape[: len(shape)] != shape or array.ndim != len(shape) + len(extra):
         expected = ", ".join([*map(str, shape), *extra])

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from giantsteps.answers._steps import OverSteps
+from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -61,11 +59,11 @@ class Movement(OverSteps):
     (True, True)
     """
 
-    weights: NDArray[np.float64]
-    spectral: NDArray[np.float64]
-    preactivations: NDArray[np.float64]
-    features: NDArray[np.float64]
-    output: NDArray[np.float64]
+    weights: FloatArray
+    spectral: FloatArray
+    preactivations: FloatArray
+    features: FloatArray
+    output: FloatArray
 
     _first: ClassVar[int] = 1
     _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {

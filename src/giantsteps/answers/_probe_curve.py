@@ -7,10 +7,10 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import _export
 from giantsteps.answers._leaves import Leaf, Record, as_leaf
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +84,7 @@ class ProbeCurve(Record):
     test: Leaf
     train: Leaf
     standard_error: Leaf
-    by_output: NDArray[np.float64]
+    by_output: FloatArray
     classification_error: Leaf | None = None
     classification_standard_error: Leaf | None = None
     effective_penalty: Leaf | None = None

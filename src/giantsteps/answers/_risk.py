@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
+from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -66,7 +64,7 @@ class Risk(Answer):
     test: Leaf
     train: Leaf
     initial: Risk | None = None
-    by_degree: NDArray[np.float64] | None = None
+    by_degree: FloatArray | None = None
     standard_error: Leaf | None = None
     classification_error: Leaf | None = None
 

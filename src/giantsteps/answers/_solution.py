@@ -46,9 +46,11 @@ class Solution(Record):
 
     def __post_init__(self) -> None:
         names = ("residual", "iterations", "error")
-        values = np.broadcast_arrays(*(np.asarray(getattr(self, n), dtype=float) for n in names))
+        values: Any = [getattr(self, name) for name in names]
+        if not all(isinstance(value, float) for value in values):
+            values = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in values))
         for name, value in zip(names, values, strict=True):
-            object.__setattr__(self, name, as_leaf(value, value.shape, name))
+            object.__setattr__(self, name, as_leaf(value, np.shape(value), name))
 
     @property
     def shape(self) -> tuple[int, ...]:

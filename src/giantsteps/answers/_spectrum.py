@@ -14,6 +14,7 @@ from giantsteps.answers import _export
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf, Record, as_leaf, frozen
 from giantsteps.errors import InvalidProblem
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from giantsteps.displays import Display
@@ -251,13 +252,13 @@ class Spectrum(Answer):
         return {"spikes": spikes, "bulk": None if bulk is None else _laws(np.asarray(bulk))}
 
 
-def _one(degrees: NDArray[np.float64]) -> int | None:
+def _one(degrees: FloatArray) -> int | None:
     """The degree, if all cells have the same."""
     found = set(np.ravel(degrees).tolist())
     return int(found.pop()) if len(found) == 1 and np.isfinite(degrees).all() else None
 
 
-def _laws(values: NDArray[np.float64]) -> Any:
+def _laws(values: FloatArray) -> Any:
     """The empirical law of the last axis, NaN left out; over a grid an array of them."""
     from giantsteps.laws import EmpiricalLaw
 

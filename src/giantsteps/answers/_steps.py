@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers._answer import Answer
+from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -23,7 +24,7 @@ class OverSteps(Answer):
     _row_dims: ClassVar[tuple[str, ...]] = ("step",)
 
     @property
-    def step(self) -> NDArray[np.float64]:
+    def step(self) -> FloatArray:
         """Numbers of the steps along the axis."""
         shown = next(
             values
@@ -48,6 +49,6 @@ class OverSteps(Answer):
         return values
 
 
-def _padded(leaf: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+def _padded(leaf: FloatArray, length: int) -> FloatArray:
     missing = np.full((length - len(leaf), *np.shape(leaf)[1:]), np.nan)
     return np.concatenate([leaf, missing])

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from giantsteps.answers._steps import OverSteps
+from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -52,10 +50,10 @@ class Trajectory(OverSteps):
     True
     """
 
-    test: NDArray[np.float64] | None = None
-    train: NDArray[np.float64] | None = None
-    value: NDArray[np.float64]
-    overlap: NDArray[np.float64] | None = None
+    test: FloatArray | None = None
+    train: FloatArray | None = None
+    value: FloatArray
+    overlap: FloatArray | None = None
 
     _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "value": ("step", "top"),

@@ -21,7 +21,6 @@ from giantsteps.campaign._progress import Progress as Progress
 from giantsteps.campaign._progress import progress_bar as progress_bar
 from giantsteps.campaign._progress import shown as shown
 from giantsteps.campaign._provenance import provenance as provenance
-from giantsteps.campaign._results import Array as Array
 from giantsteps.campaign._results import Table as Table
 from giantsteps.campaign._results import read_answers as read_answers
 from giantsteps.campaign._results import read_table as read_table

@@ -45,37 +45,21 @@ class Cell:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Cells:
-    """All cells of one question and source: every problem of a grid × every d × every seed.
+    """All cells of one question and source: every problem of a grid × every d × every seed."""
 
-    Attributes
-    ----------
-    grid : Grid
-        The problems.
-    question : Question
-        What is asked; of the registry, or one whose function returns a mapping of numbers.
-    source : Source
-        Who answers.
-    sizes, seeds : tuple
-        Every d, ``(None,)`` in the limit; every seed, ``(None,)`` for theory.
-    options : mapping
-        Keywords for the question.
-    untrained : bool
-        Whether the problems are asked about without their steps.
-    share : bool
-        Whether networks that differ in readout or seed alone may be computed together, which
-        can change the last bits of a result.
-    initial : Cells or None
-        The same before the steps: computed in one go with these where both are missing.
-    """
-
-    grid: Grid
+    grid: Grid  # the problems
+    #: What is asked; of the registry, or one whose function returns a mapping of numbers.
     question: Question
-    source: Source
+    source: Source  # who answers
+    #: Every d, ``(None,)`` in the limit; every seed, ``(None,)`` for theory.
     sizes: tuple[int | None, ...]
     seeds: tuple[int | None, ...]
-    options: Mapping[str, Any]
-    untrained: bool = False
+    options: Mapping[str, Any]  # keywords for the question
+    untrained: bool = False  # whether the problems are asked about without their steps
+    #: Whether networks that differ in readout or seed alone may be computed together, which can
+    #: change the last bits of a result.
     share: bool = True
+    #: The same before the steps: computed in one go with these where both are missing.
     initial: Cells | None = None
     _targets: dict[Place, Problem | Grid] = field(default_factory=dict, repr=False)
     _problems: dict[Place, list[tuple[str, str]]] = field(default_factory=dict, repr=False)

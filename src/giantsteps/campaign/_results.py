@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps import answers
 from giantsteps.answers import Answer
 from giantsteps.campaign._cells import Cells
 from giantsteps.campaign._store import Store
 from giantsteps.questions import Question
+from giantsteps.types import FloatArray
 
-Array: TypeAlias = NDArray[np.float64]
 #: Name → (names of the axes, numbers).
-Table: TypeAlias = dict[str, tuple[tuple[str, ...], Array]]
+Table: TypeAlias = dict[str, tuple[tuple[str, ...], FloatArray]]
 
 
 def read_table(cells: Cells, store: Store, *, bulk: bool = False) -> Table:
@@ -43,7 +42,7 @@ def read_table(cells: Cells, store: Store, *, bulk: bool = False) -> Table:
     return table
 
 
-def _stack(cells: list[Array | None], ndim: int) -> Array:
+def _stack(cells: list[FloatArray | None], ndim: int) -> FloatArray:
     """Arrays of several sizes as one, filled up with NaN."""
     shapes = [cell.shape for cell in cells if cell is not None]
     largest = tuple(max(shape[axis] for shape in shapes) for axis in range(ndim))
@@ -83,7 +82,7 @@ def _defaults(asked: Question) -> dict[str, Any]:
     return {name: option.default for name, option in asked.options.items()}
 
 
-def _at(table: Table, cells: Cells, size: int, seed: int) -> dict[str, Array]:
+def _at(table: Table, cells: Cells, size: int, seed: int) -> dict[str, FloatArray]:
     """The numbers of one size and seed."""
     places = {"d": size, "seed": seed}
     return {

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from giantsteps.answers import Leaf, Record, as_leaf
-
-Array: TypeAlias = NDArray[np.float64]
+from giantsteps.types import FloatArray
 
 #: What a comparison says of a quantity, from best to worst.
 Verdict: TypeAlias = Literal["agree", "finite size", "unresolved", "disagree"]
@@ -35,7 +34,7 @@ POWERS = (1.0, 0.5)
 _ROUNDING, _ZERO = 1e-12, 1e-9
 
 
-def mean_and_error(samples: ArrayLike, axis: int = 0) -> tuple[Array, Array, Array]:
+def mean_and_error(samples: ArrayLike, axis: int = 0) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean over the seeds along an axis, its standard error, and how many seeds there are.
 
     NaN is left out; the error of a single seed is NaN.
@@ -131,7 +130,7 @@ def estimate(samples: ArrayLike, theory: ArrayLike, scale: ArrayLike | None = No
     )
 
 
-def _allow_for_skewness(t: Array, samples: ArrayLike, theory: Array) -> Array:
+def _allow_for_skewness(t: FloatArray, samples: ArrayLike, theory: FloatArray) -> FloatArray:
     r"""Size of t, made smaller where skewness alone makes it large.
 
     The mean of skewed samples and their spread depend on each other, so that t is too often large
@@ -164,7 +163,7 @@ def _allow_for_skewness(t: Array, samples: ArrayLike, theory: Array) -> Array:
         return np.where(twice > 0, np.log1p(twice * size) / twice, size)
 
 
-def _reach(seeds: ArrayLike) -> Array:
+def _reach(seeds: ArrayLike) -> FloatArray:
     """As rare as three standard errors, for Student's t."""
     return np.asarray(stats.t.isf(_RARE, np.maximum(np.asarray(seeds, dtype=float) - 1, 1)))
 
@@ -296,7 +295,7 @@ def _below_level(p_values: Sequence[Leaf]) -> list[NDArray[np.bool_]]:
     return [part.reshape(shape) for part, shape in zip(parts, shapes)]
 
 
-def holm(p_values: ArrayLike) -> Array:
+def holm(p_values: ArrayLike) -> FloatArray:
     """P-values adjusted for their number by Holm's method; NaN stays and does not count."""
     p = np.asarray(p_values, dtype=float)
     adjusted = np.full(p.shape, np.nan)
@@ -337,7 +336,7 @@ def _closest(
     return limit, slope
 
 
-def _trend(sizes: Sequence[int], power: float) -> Array:
+def _trend(sizes: Sequence[int], power: float) -> FloatArray:
     """Rows that give g∞ and c of gap(d) = g∞ + c (d₁/d)^power by least squares with weights d."""
     d = np.asarray(sizes, dtype=float)
     design = np.stack([np.ones_like(d), (d[0] / d) ** power], axis=1)

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import Answer, Spectrum
+from giantsteps.types import FloatArray
 
 #: An array and the names of its axes.
-Named: TypeAlias = tuple[tuple[str, ...], NDArray[np.float64]]
+Named: TypeAlias = tuple[tuple[str, ...], FloatArray]
 #: Numbers and arrays of one cell, by name.
 Values: TypeAlias = tuple[dict[str, float], dict[str, Named]]
 

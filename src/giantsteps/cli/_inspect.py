@@ -94,7 +94,7 @@ def command(
         found.to_html(html)
     if as_json:
         tables = {name: found.to_columns(name) for name in TABLES}
-        write_json({"title": found.title, "skipped": dict(found.skipped), **tables})
+        write_json({"title": found.title, **tables})
         return OK
     click.echo(repr(found))
     spikes = found.to_columns("spikes")

@@ -6,7 +6,6 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps import campaign
 from giantsteps.answers import Optimum
@@ -14,6 +13,7 @@ from giantsteps.campaign import Cells, Store
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.problem import Problem, integer
 from giantsteps.questions import question
+from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -45,8 +45,8 @@ class OneBatch:
     split: Problem
     one_batch: Problem
     d: int
-    split_errors: NDArray[np.float64]
-    one_batch_errors: NDArray[np.float64]
+    split_errors: FloatArray
+    one_batch_errors: FloatArray
 
     @property
     def gain(self) -> float:

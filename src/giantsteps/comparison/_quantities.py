@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import Answer, Risk, Spectrum
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import suggest
+from giantsteps.types import FloatArray
 
 #: A number is resolved when its resolution is at most this part of it …
 RESOLUTION = 0.02
@@ -53,7 +53,7 @@ class Quantity:
         """Whether it also looks at the network before the steps."""
         return self.within == "gain" or self.within.split(".")[0] == "initial"
 
-    def read(self, answer: Answer) -> NDArray[np.float64]:
+    def read(self, answer: Answer) -> FloatArray:
         """The number, of the shape of the grid; an array has its own axes after those.
 
         NaN where theory is read for a number of the tangent kernel.
@@ -86,7 +86,7 @@ class Quantity:
         points = answer._axes()
         return {name: points.get(name, np.arange(n)) for name, n in zip(names, shape)}
 
-    def scale(self, answer: Answer) -> NDArray[np.float64]:
+    def scale(self, answer: Answer) -> FloatArray:
         """What a resolution is relative to: the number itself.
 
         A gain that vanishes is resolved relative to the error before the steps, a function

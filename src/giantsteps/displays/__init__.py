@@ -15,15 +15,12 @@ from giantsteps.displays._phase_diagram import CriticalLine as CriticalLine
 from giantsteps.displays._phase_diagram import PhaseDiagramDisplay
 from giantsteps.displays._spectrum import SpectrumDisplay
 from giantsteps.displays._spectrum import SpikeMark as SpikeMark
-from giantsteps.displays._staircase import StaircaseDisplay
-from giantsteps.displays._staircase import StaircaseSeries as StaircaseSeries
 from giantsteps.displays._style import DOUBLE, PALETTE, SINGLE, save, style
 from giantsteps.displays._style import GREY as GREY  # shared with other packages
 from giantsteps.displays._style import MARKERS as MARKERS
 from giantsteps.displays._style import STYLE as STYLE
 from giantsteps.displays._style import colours as colours
 from giantsteps.displays._style import label as label
-from giantsteps.displays._two_steps import OutlierMapDisplay, ReuseDisplay
 
 __all__ = [
     "DOUBLE",
@@ -31,12 +28,9 @@ __all__ = [
     "SINGLE",
     "ComparisonDisplay",
     "LearnedFunctionDisplay",
-    "OutlierMapDisplay",
     "PhaseDiagramDisplay",
-    "ReuseDisplay",
     "Series",
     "SpectrumDisplay",
-    "StaircaseDisplay",
     "curves",
     "save",
     "style",

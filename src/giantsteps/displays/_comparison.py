@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.displays import _style
 from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from giantsteps.answers import Answer
     from giantsteps.comparison import Comparison
 
-Array = NDArray[np.float64]
 
 _DOTTED = (0, (1.2, 1))
 #: Error bars are so many standard errors.
@@ -54,11 +53,11 @@ class Series:
     """
 
     label: str
-    x: Array
-    mean: Array
-    standard_error: Array
-    curve_x: Array
-    curve: Array
+    x: FloatArray
+    mean: FloatArray
+    standard_error: FloatArray
+    curve_x: FloatArray
+    curve: FloatArray
     before: bool = False
 
 
@@ -335,7 +334,7 @@ def _series(
     ]
 
 
-def _rows(values: Any, axis: int) -> Array:
+def _rows(values: Any, axis: int) -> FloatArray:
     """One row for each combination of the other axes."""
     moved = np.moveaxis(np.asarray(values, dtype=float), axis, -1)
     return moved.reshape(-1, moved.shape[-1])
@@ -360,6 +359,6 @@ def _name(dims: Sequence[str], values: Sequence[Any]) -> str:
     return ", ".join(f"{dim} = {text}" for dim, text in zip(dims, texts))
 
 
-def _spans_decades(axes: Sequence[Array]) -> bool:
+def _spans_decades(axes: Sequence[FloatArray]) -> bool:
     points = np.concatenate(axes)
     return bool(points.min() > 0 and points.max() / points.min() >= 50)

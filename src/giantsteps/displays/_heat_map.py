@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import require
 from giantsteps.displays import _style
 from giantsteps.displays._comparison import _spans_decades
 from giantsteps.displays._display import Display
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Array = NDArray[np.float64]
 
 
 class HeatMapDisplay(Display):
@@ -45,9 +43,9 @@ class HeatMapDisplay(Display):
     def __init__(
         self,
         *,
-        x: Array,
-        y: Array,
-        panels: Mapping[str, Array],
+        x: FloatArray,
+        y: FloatArray,
+        panels: Mapping[str, FloatArray],
         x_label: str,
         y_label: str,
         label: str,

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.displays import _style
 from giantsteps.displays._comparison import draw_points
 from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from giantsteps.answers import LearnedFunction
 
-Array = NDArray[np.float64]
 
 _X_LABELS = {
     "spike": r"$\langle x, b\rangle/\Vert b\Vert$, along the spike",
@@ -77,10 +76,10 @@ class LearnedFunctionDisplay(AxesDisplay):
             theory.band,
             theory.target,
         )
-        self.points: Array | None = None
-        self.found: Array | None = None
-        self.found_error: Array | None = None
-        self.found_band: Array | None = None
+        self.points: FloatArray | None = None
+        self.found: FloatArray | None = None
+        self.found_error: FloatArray | None = None
+        self.found_band: FloatArray | None = None
         if simulations:
             self._average(simulations)
 

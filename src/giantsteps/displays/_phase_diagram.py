@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from giantsteps.answers import require
 from giantsteps.displays import _style
 from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from giantsteps.problem import Problem
 
-Array = NDArray[np.float64]
 
 #: Name of a line → quantity, level and label.
 _LINES: dict[str, tuple[str, float | str, str]] = {
@@ -47,7 +47,7 @@ class CriticalLine:
     """
 
     label: str
-    pieces: tuple[Array, ...]
+    pieces: tuple[FloatArray, ...]
 
 
 class PhaseDiagramDisplay(AxesDisplay):
@@ -91,9 +91,9 @@ class PhaseDiagramDisplay(AxesDisplay):
     def __init__(
         self,
         *,
-        x: Array,
-        y: Array,
-        values: Array,
+        x: FloatArray,
+        y: FloatArray,
+        values: FloatArray,
         lines: Sequence[CriticalLine] = (),
         x_label: str,
         y_label: str,
@@ -235,7 +235,7 @@ class PhaseDiagramDisplay(AxesDisplay):
             )
 
 
-def _is_geometric(points: Array) -> bool:
+def _is_geometric(points: FloatArray) -> bool:
     """Whether the points are spaced evenly in their logarithms, over a decade or more."""
     if points[0] <= 0 or points[-1] < 10 * points[0]:
         return False

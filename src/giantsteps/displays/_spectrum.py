@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.displays import _style
 from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from giantsteps.answers import Spectrum
     from giantsteps.laws import Law
 
-Array = NDArray[np.float64]
 
 _FAR = 1.2  # spikes further than this many widths of the bulk above its edge get their own panel
 _NEAR = 0.35  # far spikes within this relative distance share a panel
@@ -109,7 +108,7 @@ class SpectrumDisplay(AxesDisplay):
         *,
         law: Law,
         predicted: Sequence[SpikeMark] = (),
-        values: Sequence[float] | Array | None = None,
+        values: Sequence[float] | FloatArray | None = None,
         found: Sequence[SpikeMark] = (),
         bins: int | None = None,
         value_label: str = "value",

@@ -26,25 +26,14 @@ _READOUT = {"x": "readout.samples", "y": "readout.penalty", "quantity": "test"}
 
 @dataclass(frozen=True, kw_only=True)
 class Start:
-    """A state of the page.
+    """A state of the page."""
 
-    Attributes
-    ----------
-    figure : str
-        Name of the figure in ``giantsteps figure``; empty for a setting of our own.
-    title, sentence : str
-        What it is, and what to look at.
-    problem : Problem
-        The setting.
-    view : dict
-        What the page shows: the field that varies (``x``), the spectrum, d.
-    """
-
-    figure: str = ""
+    figure: str = ""  # name of the figure in ``giantsteps figure``; empty for a setting of our own
+    #: What it is, and what to look at.
     title: str
     sentence: str
-    problem: Problem
-    view: dict[str, Any]
+    problem: Problem  # the setting
+    view: dict[str, Any]  # what the page shows: the field that varies (``x``), the spectrum, d
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for the page."""

@@ -107,26 +107,13 @@ def _options(asked: Question, side: Any, given: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Ask:
-    """A question for theory: ``{question, problem, d, axes, options, partial}``.
+    """A question for theory: ``{question, problem, d, axes, options, partial}``."""
 
-    Attributes
-    ----------
-    question : Question
-        A row of the registry.
-    target : Problem or Grid
-        The problem, or a grid over ``axes``.
-    d : int or None
-        None for the limit.
-    options : dict
-        Keywords of the question.
-    partial : bool
-        Whether cells of a grid that have no answer are left empty; else they are an error.
-    """
-
-    question: Question
-    target: Problem | Grid
-    d: int | None
-    options: dict[str, Any] = field(default_factory=dict)
+    question: Question  # a row of the registry
+    target: Problem | Grid  # the problem, or a grid over ``axes``
+    d: int | None  # none for the limit
+    options: dict[str, Any] = field(default_factory=dict)  # keywords of the question
+    #: Whether cells of a grid that have no answer are left empty; else they are an error.
     partial: bool = False
 
     def answer(self) -> Any:

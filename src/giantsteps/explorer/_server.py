@@ -56,30 +56,14 @@ _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a server is started with.
+    """What a server is started with."""
 
-    Attributes
-    ----------
-    token : str
-        The secret of the URL.
-    problem : dict
-        Where the page starts, as plain data.
-    host : str
-        The name that requests must use, beside those of the loopback.
-    time_limit : float
-        Seconds per request.
-    workers : int or None
-        Processes for theory; by default one per processor, at least two.
-    store : Path
-        Keeps the simulations.
-    """
-
-    token: str
-    problem: dict[str, Any] | None = None
-    host: str = "127.0.0.1"
-    time_limit: float = 60.0
-    workers: int | None = None
-    store: Path | None = None
+    token: str  # the secret of the URL
+    problem: dict[str, Any] | None = None  # where the page starts, as plain data
+    host: str = "127.0.0.1"  # the name that requests must use, beside those of the loopback
+    time_limit: float = 60.0  # seconds per request
+    workers: int | None = None  # processes for theory; by default one per processor, at least two
+    store: Path | None = None  # keeps the simulations
 
 
 class _Refused(Exception):

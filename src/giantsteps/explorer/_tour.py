@@ -11,25 +11,14 @@ from giantsteps.problem import Init, Problem, Ridge, Step, Vocabulary
 
 @dataclass(frozen=True, kw_only=True)
 class Stop:
-    """One stop of the tour.
+    """One stop of the tour."""
 
-    Attributes
-    ----------
-    title, text : str
-        What to learn here; formulas stand between dollar signs.
-    panel : str
-        Where to look.
-    problem : Problem
-        The setting.
-    view : dict
-        What the page shows.
-    """
-
+    #: What to learn here; formulas stand between dollar signs.
     title: str
     text: str
-    panel: str
-    problem: Problem
-    view: dict[str, Any]
+    panel: str  # where to look
+    problem: Problem  # the setting
+    view: dict[str, Any]  # what the page shows
 
     def to_data(self) -> dict[str, Any]:
         """Plain data for the page."""

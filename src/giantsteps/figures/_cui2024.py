@@ -18,6 +18,7 @@ from giantsteps.figures._networks import spiked_ridge
 from giantsteps.gaussian import smoothed
 from giantsteps.problem import Grid, Problem, Ridge
 from giantsteps.theory import SpikedFeatures
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -178,7 +179,7 @@ def bounds(draft: Draft, fine: int, spikes: Sequence[float]) -> Drawing:
     return drawing
 
 
-def _closest(model: SpikedFeatures, x: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+def _closest(model: SpikedFeatures, x: FloatArray) -> dict[str, FloatArray]:
     """h(k) and its projections on μ₀(k), and on μ₀(k) and kμ₁(k), in mean square (theory §4)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(101)
     points, root = np.concatenate([nodes, x]), np.sqrt(weights)[:, None]

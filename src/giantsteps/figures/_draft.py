@@ -40,27 +40,18 @@ class Draft:
 
     A figure asks for all its simulations first and draws then: they are done together when the
     first of them is read.
-
-    Attributes
-    ----------
-    simulations : Simulations
-        What was asked of networks.
-    rows : list of dict
-        Every plotted point: panel, series, source, x, y, standard error.
-    problems, theory : dict
-        Every problem that was simulated, and that theory was asked about, by its content.
-    violated, references : dict
-        Assumptions of the theory that a problem leaves, and papers, each once.
-    panels : dict
-        Name of a panel → labels of its axes.
     """
 
-    simulations: Simulations
+    simulations: Simulations  # what was asked of networks
+    #: Every plotted point: panel, series, source, x, y, standard error.
     rows: list[dict[str, Any]] = field(default_factory=list)
+    #: Every problem that was simulated, and that theory was asked about, by its content.
     problems: dict[str, Problem | Grid] = field(default_factory=dict)
     theory: dict[str, Problem | Grid] = field(default_factory=dict)
+    #: Assumptions of the theory that a problem leaves, and papers, each once.
     violated: dict[str, None] = field(default_factory=dict)
     references: dict[str, None] = field(default_factory=dict)
+    #: Name of a panel → labels of its axes.
     panels: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     # Answers ----------------------------------------------------------------------------------

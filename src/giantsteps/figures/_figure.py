@@ -30,33 +30,15 @@ FIGURES: dict[str, Figure] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """One figure of a paper, or one of ours.
+    """One figure of a paper, or one of ours."""
 
-    Attributes
-    ----------
-    name : str
-        Such as ``"cui2024-2"``.
-    title : str
-        One line.
-    caption : str
-        What is shown; ``{d}`` and other settings are filled in.
-    chosen : str
-        What the paper does not state and was chosen here.
-    references : tuple of str
-        Keys of the bibliography; those of the answers are added.
-    settings : mapping of size to mapping
-        Keywords of ``draw`` for each `Size`.
-    draw : callable
-        ``draw(draft, **settings)`` returns the matplotlib figure.
-    """
-
-    name: str
-    title: str
-    caption: str
-    chosen: str
-    references: tuple[str, ...]
-    settings: Mapping[Size, Mapping[str, Any]]
-    draw: Callable[..., Drawing]
+    name: str  # such as ``"cui2024-2"``
+    title: str  # one line
+    caption: str  # what is shown; ``{d}`` and other settings are filled in
+    chosen: str  # what the paper does not state and was chosen here
+    references: tuple[str, ...]  # keys of the bibliography; those of the answers are added
+    settings: Mapping[Size, Mapping[str, Any]]  # keywords of ``draw`` for each `Size`
+    draw: Callable[..., Drawing]  # ``draw(draft, **settings)`` returns the matplotlib figure
 
     def make(
         self,
@@ -118,30 +100,14 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """A figure that was made: what stands in it and where it was written.
+    """A figure that was made: what stands in it and where it was written."""
 
-    Attributes
-    ----------
-    figure : Figure
-        What was drawn.
-    size : Size
-        How large.
-    settings : mapping
-        Keywords of its drawing.
-    draft : Draft
-        The answers and points that stand in it.
-    folder : Path
-        Where it was written.
-    files : list of Path
-        What was written.
-    """
-
-    figure: Figure
-    size: Size
-    settings: Mapping[str, Any]
-    draft: Draft
-    folder: Path
-    files: list[Path] = field(default_factory=list)
+    figure: Figure  # what was drawn
+    size: Size  # how large
+    settings: Mapping[str, Any]  # keywords of its drawing
+    draft: Draft  # the answers and points that stand in it
+    folder: Path  # where it was written
+    files: list[Path] = field(default_factory=list)  # what was written
 
     @property
     def caption(self) -> str:

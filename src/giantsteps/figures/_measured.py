@@ -7,11 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.campaign import mean_and_error
-
-Array = NDArray[np.float64]
+from giantsteps.types import FloatArray
 
 
 class Measured:
@@ -36,7 +34,7 @@ class Measured:
         """Parts of equal shape along a new first axis."""
         return cls(lambda: np.stack([part.samples for part in parts]))
 
-    def map(self, function: Callable[[Array], Any]) -> Measured:
+    def map(self, function: Callable[[FloatArray], Any]) -> Measured:
         """Of what ``function`` makes of the samples; their last axis stays the seed."""
         return Measured(lambda: function(self.samples))
 
@@ -44,17 +42,17 @@ class Measured:
         return self.map(lambda samples: samples[index])
 
     @cached_property
-    def samples(self) -> Array:
+    def samples(self) -> FloatArray:
         """Every seed along the last axis."""
         return np.asarray(self._read(), dtype=float)
 
     @cached_property
-    def mean(self) -> Array:
+    def mean(self) -> FloatArray:
         """Over seeds."""
         return mean_and_error(self.samples, axis=-1)[0]
 
     @cached_property
-    def standard_error(self) -> Array:
+    def standard_error(self) -> FloatArray:
         """Of the mean; 0 for a single seed."""
         _, error, count = mean_and_error(self.samples, axis=-1)
         return np.where(count == 1, 0.0, error)

@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import to_device
-from numpy.typing import NDArray
 
 from giantsteps import simulation
 from giantsteps.functions import Function
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem
-
-Array = NDArray[np.float64]
+from giantsteps.types import FloatArray
 
 #: Penalties that a kernel may choose from, relative to the mean of its diagonal.
 _PENALTIES = np.geomspace(1e-4, 10.0, 11)
@@ -91,8 +89,8 @@ def kernel_errors(
 
 
 def _kernels(
-    sigma: Function, x: Array, train: Array, weights: Array, readout: Array
-) -> dict[str, Array]:
+    sigma: Function, x: FloatArray, train: FloatArray, weights: FloatArray, readout: FloatArray
+) -> dict[str, FloatArray]:
     """Kernels between all points and those that may be trained on."""
     d, count = weights.shape
     inner = x @ train.T / d
@@ -109,7 +107,7 @@ def _kernels(
     }
 
 
-def _best(kernel: Array, wanted: Array, noise: Array, n: int, most: int) -> float:
+def _best(kernel: FloatArray, wanted: FloatArray, noise: FloatArray, n: int, most: int) -> float:
     """The least test error over the penalties."""
     values, vectors = np.linalg.eigh(kernel[:n, :n])
     seen = vectors.T @ (wanted[:n] + noise[:n])
@@ -122,5 +120,5 @@ def _best(kernel: Array, wanted: Array, noise: Array, n: int, most: int) -> floa
     return float(min(errors))
 
 
-def _host(values: Any) -> Array:
+def _host(values: Any) -> FloatArray:
     return np.asarray(to_device(values, "cpu"), dtype=float)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from giantsteps import theory
-from giantsteps.displays import OutlierMapDisplay
+from giantsteps.answers import OutlierCount
 from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
@@ -23,6 +23,7 @@ _PAPER = ("moniri2026",)
 _ACTIVATION = "tanh(x) + 0.5*tanh(x)**2"
 _HIDDEN = "he2(x)/2 + he3(x)/12**0.5"
 _BATCHES = {"fresh": "fresh batch", "previous": "reused batch"}
+_MANY = 7  # counts from here on share a colour
 _CHOSEN = "the activation tanh + 0.5 tanh² (centred; its c₂ does not vanish), proportions, rates"
 
 
@@ -100,11 +101,39 @@ def count(draft: Draft, fine: int) -> Drawing:
         "formula of the abstract": replace(answer, count=formula),
     }
     for ax, (title, shown) in zip(axes, counts.items()):
-        OutlierMapDisplay(shown).plot(ax=ax)
+        _outlier_map(ax, shown)
         ax.set_title(title)
         for e2, row in zip(second, np.asarray(shown.count).T):
             draft.record(ax, f"outliers at e2 = {e2:.4g}", "theory", first, row, np.nan)
     return drawing
+
+
+def _outlier_map(ax: Any, answer: OutlierCount) -> None:
+    """Counts over the plane of the two exponents, light for few and dark for many, even in grey.
+
+    Lines are e₂ = k(1/2 − e₁), where the term with right vector A^(k+1) appears, if it does.
+    """
+    from matplotlib import colormaps, colors
+
+    values = np.minimum(np.asarray(answer.count), _MANY).T
+    shades = [colormaps["Blues"](0.02 + 0.9 * k / _MANY) for k in range(_MANY + 1)]
+    norm = colors.BoundaryNorm(np.arange(-0.5, _MANY + 1), _MANY + 1)
+    first, second = answer.coords.values()
+    mesh = ax.pcolormesh(
+        first, second, values, cmap=colors.ListedColormap(shades), norm=norm, rasterized=True
+    )
+    for name in list(answer.sizes)[1:_MANY]:
+        k = int(name.partition("^")[2] or 1) - 1
+        ends = np.array([max(0.5 - second.max() / k, 0.0), first.max()])
+        ax.plot(ends, k * (0.5 - ends), color="black", linewidth=0.7)
+    ax.set_xlim(first.min(), first.max())
+    ax.set_ylim(second.min(), second.max())
+    low, high = int(values.min()), int(values.max())
+    bar = ax.figure.colorbar(mesh, ax=ax, ticks=np.arange(low, high + 1), label="outliers")
+    bar.ax.set_ylim(low - 0.5, high + 0.5)
+    names = [f"{k}" if k < _MANY else rf"$\geq {k}$" for k in range(low, high + 1)]
+    bar.ax.set_yticklabels(names)
+    bar.ax.minorticks_off()
 
 
 @figure(

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, to_device
-from numpy.typing import NDArray
 
 from giantsteps import simulation
 from giantsteps.problem import Problem
 from giantsteps.theory import risk_of_weights
+from giantsteps.types import FloatArray
 
 
 def leading_direction(
@@ -111,7 +111,7 @@ def _ridge(features: Any, labels: Any, penalty: float) -> Any:
     return transposed @ solved if wide else solved
 
 
-def _on(device: str | None, values: NDArray[np.float64]) -> Any:
+def _on(device: str | None, values: FloatArray) -> Any:
     """An array of NumPy, or of PyTorch on its device."""
     if device in (None, "cpu"):
         return values
@@ -120,5 +120,5 @@ def _on(device: str | None, values: NDArray[np.float64]) -> Any:
     return torch.as_tensor(values, device="cpu" if device == "torch" else device)
 
 
-def _host(values: Any) -> NDArray[np.float64]:
+def _host(values: Any) -> FloatArray:
     return np.asarray(to_device(values, "cpu"), dtype=float)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps import campaign
 from giantsteps.answers import Answer, Spectrum
@@ -17,8 +16,8 @@ from giantsteps.campaign import Cells, Progress, Store, read_answers, read_table
 from giantsteps.errors import StoreError
 from giantsteps.problem import Grid, Problem
 from giantsteps.questions import QUESTIONS, Question
+from giantsteps.types import FloatArray
 
-Array = NDArray[np.float64]
 T = TypeVar("T")
 Some = TypeVar("Some", bound=Answer)
 #: ``compute(problem, d, seed, device=…, **options)``: numbers of one network by name. A function
@@ -58,7 +57,7 @@ class Simulations:
 
     def samples(
         self, problem: Problem | Grid, quantity: str, *, d: int, seeds: int, **options: Any
-    ) -> Pending[Array]:
+    ) -> Pending[FloatArray]:
         """A simulated leaf, such as ``"risk.test"``, of the shape of the grid, its own axes if it
         has any, and the seeds; ``options`` of the question, such as ``top``."""
         question, _, name = quantity.partition(".")
@@ -66,7 +65,7 @@ class Simulations:
         exact = {"test_samples": "exact"} if question == "risk" else {}
         cells = self._ask(problem, QUESTIONS[question], d, seeds, exact | options, before)
 
-        def reader(store: Store) -> Array:
+        def reader(store: Store) -> FloatArray:
             part = cells[0] if before else cells[-1]
             dims, values = read_table(part, store)[name.removeprefix("initial.")]
             size, seed = dims.index("d"), dims.index("seed")
@@ -95,7 +94,7 @@ class Simulations:
 
     def computed(
         self, compute: Compute, problem: Problem, *, d: int, seeds: int, **options: Any
-    ) -> Pending[list[dict[str, Array]]]:
+    ) -> Pending[list[dict[str, FloatArray]]]:
         """What ``compute(problem, d, seed, device=…, **options)`` returns, a mapping per seed."""
         asked = Question(
             name=f"figures.{compute.__name__}",
@@ -108,7 +107,7 @@ class Simulations:
         )
         (cells,) = self._ask(problem, asked, d, seeds, options)
 
-        def reader(store: Store) -> list[dict[str, Array]]:
+        def reader(store: Store) -> list[dict[str, FloatArray]]:
             found = [store.arrays_of(address) for address in cells.addresses.ravel()]
             return [{name: array for name, (_, array) in cell.items()} for cell in found]
 

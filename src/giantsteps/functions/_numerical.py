@@ -25,20 +25,11 @@ class NumericalDerivative:
 
     The nine points surround x = m, and move aside (m away from x) or together (h smaller) where
     they would straddle a breakpoint.  At a breakpoint: the slope to its right.
-
-    Parameters
-    ----------
-    value : callable
-        ``value(xp, x)``.
-    breaks : tuple of float
-        The breakpoints of f, sorted.
-    step : float
-        h away from breakpoints.
     """
 
-    value: Value
-    breaks: tuple[float, ...]
-    step: float
+    value: Value  # ``value(xp, x)``
+    breaks: tuple[float, ...]  # the breakpoints of f, sorted
+    step: float  # h away from breakpoints
 
     def __call__(self, xp: Any, x: Any) -> Any:
         dtype = x.dtype

@@ -19,37 +19,22 @@ VARIABLES = ("x", "y", "z")
 
 @dataclass(frozen=True)
 class Atom:
-    """An elementary function of one to three arguments, called x, y, z below.
+    """An elementary function of one to three arguments, called x, y, z below."""
 
-    Parameters
-    ----------
-    name : str or None
-        How the atom is written; None for a user's anonymous callable.
-    value : callable or None
-        ``value(xp, x, ...)`` with xp the array namespace; None when ``definition`` gives it.
-    partials : tuple of (str or Node)
-        The partial derivatives almost everywhere, one per argument, as text or trees in x, y, z.
-    kinks, jumps : tuple of float
-        The atom is continuous but not smooth (kinks), or not continuous (jumps, poles), where its
-        edge crosses one of these values.
-    edge : str
-        What crosses them, as text; the argument itself by default.
-    definition : str or None
-        Instead of all the above: the atom as an expression in other atoms.
-    arity : int
-        The number of arguments.
-    user : bool
-        Whether it is a user's callable; without ``partials`` its derivative is numerical.
-    """
-
-    name: str | None
+    name: str | None  # how the atom is written; None for a user's anonymous callable
+    #: ``value(xp, x, ...)`` with xp the array namespace; None when ``definition`` gives it.
     value: Callable[..., Any] | None = None
+    #: The partial derivatives almost everywhere, one per argument, as text or trees in x, y, z.
     partials: tuple[str | Node, ...] = ()
+    #: The atom is continuous but not smooth (kinks), or not continuous (jumps, poles), where its
+    #: edge crosses one of these values.
     kinks: tuple[float, ...] = ()
     jumps: tuple[float, ...] = ()
-    edge: str = "x"
+    edge: str = "x"  # what crosses them, as text; the argument itself by default
+    #: Instead of all the above: the atom as an expression in other atoms.
     definition: str | None = None
-    arity: int = 1
+    arity: int = 1  # the number of arguments
+    #: Whether it is a user's callable; without ``partials`` its derivative is numerical.
     user: bool = False
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from giantsteps.gaussian._even import smoothed_around as smoothed_around
+from giantsteps.gaussian._even import table_nodes as table_nodes
 from giantsteps.gaussian._hermite import Moments as Moments
 from giantsteps.gaussian._hermite import (
     hermite_coefficients,

@@ -35,21 +35,13 @@ _UPPER = np.polynomial.legendre.legvander((NODES + 1) / 2, DEGREE) * WEIGHTS[:, 
 
 @dataclass(frozen=True)
 class Panels:
-    """Panels sorted from left to right.
+    """Panels sorted from left to right."""
 
-    Attributes
-    ----------
-    left, right : ndarray, shape (panels,)
-        Ends of each panel.
-    values : ndarray, shape (integrands, panels, ORDER)
-        The integrands at the nodes of each panel.
-    resolved : ndarray of bool, shape (panels,)
-        False where the integrand is not finite, singular, or varies too fast.
-    """
-
+    #: (panels,): ends of each panel.
     left: np.ndarray
     right: np.ndarray
-    values: np.ndarray
+    values: np.ndarray  # (integrands, panels, ORDER): the integrands at the nodes of each panel
+    #: (panels,): false where the integrand is not finite, singular, or varies too fast.
     resolved: np.ndarray
 
 

@@ -28,24 +28,17 @@ class Panels:
     The substitution v(t) = t⁴/(t⁴ + (1−t)⁴) turns every edge (x−lower)^p with p > −3/4 into a
     bounded integrand, square-root edges into smooth ones, and has the explicit inverse
     t = q/(1+q), q = (v/(1−v))^{1/4}. Panels in t are halved until the integrand is resolved.
-
-    Attributes
-    ----------
-    lower, upper : float
-        The interval.
-    starts, widths : ndarray of shape (panels,)
-        Panels in t, increasing.
-    before : ndarray of shape (panels + 1,)
-        Mass up to the start of each panel, and the total.
-    series : ndarray of shape (nodes + 1, panels)
-        Chebyshev series, in the local variable of [−1, 1], of the mass since the panel's start.
     """
 
+    #: The interval.
     lower: float
     upper: float
+    #: (panels,): panels in t, increasing.
     starts: NDArray[Any]
     widths: NDArray[Any]
-    before: NDArray[Any]
+    before: NDArray[Any]  # (panels + 1,): mass up to the start of each panel, and the total
+    #: (nodes + 1, panels): chebyshev series, in the local variable of [−1, 1], of the mass since
+    #: the panel's start.
     series: NDArray[Any]
 
     @classmethod

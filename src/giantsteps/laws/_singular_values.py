@@ -61,12 +61,12 @@ class SingularValues(Law):
         at_zero = sum(mass for x, mass in self.eigenvalues.atoms if x == 0)
         if not 0 < self.kept <= 1 or 1 - self.kept > at_zero + 1e-12:
             raise InvalidProblem("kept", self.kept, f"in [{1 - at_zero:.6g}, 1]")
-        if min([lo for lo, _ in self.eigenvalues.support] + [0.0]) < 0:
-            raise InvalidProblem("eigenvalues", self.eigenvalues, "a law on [0, ∞)")
 
     @cached_property
     def support(self) -> tuple[tuple[float, float], ...]:
         """Square roots of the intervals of the eigenvalues."""
+        if min([lo for lo, _ in self.eigenvalues.support] + [0.0]) < 0:
+            raise InvalidProblem("eigenvalues", self.eigenvalues, "a law on [0, ∞)")
         return tuple((lo**0.5, hi**0.5) for lo, hi in self.eigenvalues.support)
 
     @cached_property

@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from giantsteps.laws import MarchenkoPastur
 from giantsteps.practice._tracy_widom import edge_scale, tail, tail_quantile
+from giantsteps.types import FloatArray
 
 #: Probability that a random matrix is said to have a spike, unless another is asked for.
 FALSE_ALARMS = 0.01
@@ -104,12 +104,12 @@ def _median(rows: int, columns: int) -> float:
     return float(law_of_shape(rows, columns).quantile(0.5) * np.sqrt(low))
 
 
-def uses_gram(matrix: NDArray[np.float64]) -> bool:
+def uses_gram(matrix: FloatArray) -> bool:
     """Whether the singular values of such a matrix come from its Gram matrix."""
     return min(matrix.shape) >= _LARGE
 
 
-def singular_values(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def singular_values(matrix: FloatArray) -> FloatArray:
     """All singular values, the largest first."""
     if not uses_gram(matrix):
         return np.asarray(np.linalg.svd(matrix, compute_uv=False))
@@ -118,9 +118,7 @@ def singular_values(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sqrt(np.maximum(squares, 0.0))
 
 
-def top_vectors(
-    matrix: NDArray[np.float64], count: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def top_vectors(matrix: FloatArray, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The leading left vectors (rows, count), values, and right vectors (columns, count)."""
     count = min(count, *matrix.shape)
     if not uses_gram(matrix):
@@ -136,8 +134,8 @@ def top_vectors(
 
 
 def fit_bulk(
-    matrix: NDArray[np.float64],
-    values: NDArray[np.float64],
+    matrix: FloatArray,
+    values: FloatArray,
     *,
     false_alarms: float = FALSE_ALARMS,
     seed: int = 0,
@@ -190,9 +188,7 @@ def fit_bulk(
     )
 
 
-def _rest(
-    squares: NDArray[np.float64], rows: int, columns: int, count: int
-) -> tuple[float, float, float]:
+def _rest(squares: FloatArray, rows: int, columns: int, count: int) -> tuple[float, float, float]:
     """Variance of the entries without the first values; centre and unit of the largest left."""
     r, c = rows - count, columns - count
     return float(squares[count:].sum()) / (r * c), *edge_scale(r, c)
@@ -215,7 +211,7 @@ def spike_strength(
 
 
 def _kinds(
-    matrix: NDArray[np.float64],
+    matrix: FloatArray,
     spikes: list[WeightSpike],
     unit: float,
     margin_units: float,
@@ -257,10 +253,10 @@ def _kinds(
 
 
 def _by_vectors(
-    matrix: NDArray[np.float64],
+    matrix: FloatArray,
     spike: WeightSpike,
-    left: NDArray[np.float64],
-    right: NDArray[np.float64],
+    left: FloatArray,
+    right: FloatArray,
     required: float,
 ) -> WeightSpike:
     """One row or column, if a vector lies on it and most of its entries are large; or entries."""
@@ -268,7 +264,7 @@ def _by_vectors(
     typical = np.median(sizes)
     usual = float(np.mean(sizes > typical))
     found: list[tuple[float, SpikeKind, int]] = []
-    sides: tuple[tuple[SpikeKind, NDArray[np.float64], float], ...] = (
+    sides: tuple[tuple[SpikeKind, FloatArray, float], ...] = (
         ("row", left, spike.left_overlap),
         ("column", right, spike.right_overlap),
     )
@@ -285,7 +281,7 @@ def _by_vectors(
     return replace(spike, kind=kind, place=place)
 
 
-def _sign_flips(matrix: NDArray[np.float64], unit: float, margin_units: float, seed: int) -> float:
+def _sign_flips(matrix: FloatArray, unit: float, margin_units: float, seed: int) -> float:
     """What the square of a singular value must exceed to be more than large entries."""
     rng = np.random.default_rng(seed)
     found = []
@@ -296,7 +292,7 @@ def _sign_flips(matrix: NDArray[np.float64], unit: float, margin_units: float, s
     return float(np.mean(found)) + (margin_units - _TW_MEAN) / _TW_DEVIATION * deviation
 
 
-def largest_value(matrix: NDArray[np.float64], order: int = 1, tolerance: float = 1e-3) -> float:
+def largest_value(matrix: FloatArray, order: int = 1, tolerance: float = 1e-3) -> float:
     """The largest singular value, or that of a further order, to a relative tolerance."""
     if min(matrix.shape) < max(200, 4 * order):
         return float(np.linalg.svd(matrix, compute_uv=False)[order - 1])

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.practice._bulk import largest_value, spike_strength
 from giantsteps.practice._layer import Layer, layer_of_matrix
@@ -18,6 +17,7 @@ from giantsteps.practice._torch import (
     torch_library,
     unfolded,
 )
+from giantsteps.types import FloatArray
 
 #: Relative accuracy of a critical rate.
 _TOLERANCE = 0.01
@@ -131,7 +131,7 @@ def first_gradients(
         cost = default_loss(outputs, labels) if loss is None else loss
         weights = [part.weight for part in trained.values()]
 
-        def gradients(target: Any) -> list[NDArray[np.float64]]:
+        def gradients(target: Any) -> list[FloatArray]:
             found = torch.autograd.grad(
                 cost(outputs, target), weights, retain_graph=True, allow_unused=True
             )
@@ -165,12 +165,12 @@ def first_gradients(
     return tuple(results)
 
 
-def _two_sided(value: float, null: NDArray[np.float64]) -> float:
+def _two_sided(value: float, null: FloatArray) -> float:
     further = min(int(np.sum(null >= value)), int(np.sum(null <= value)))
     return min(1.0, 2 * (1 + further) / (len(null) + 1))
 
 
-def critical_rate(update: NDArray[np.float64], weights: NDArray[np.float64], layer: Layer) -> float:
+def critical_rate(update: FloatArray, weights: FloatArray, layer: Layer) -> float:
     """Rate from which a step along an update gives a spike: see `FirstGradient`."""
     if not np.isfinite(layer.scale):
         return np.nan
@@ -201,7 +201,7 @@ def critical_rate(update: NDArray[np.float64], weights: NDArray[np.float64], lay
     return float(np.sqrt(low * high))
 
 
-def _spike_and_noise(update: NDArray[np.float64]) -> tuple[float, float]:
+def _spike_and_noise(update: FloatArray) -> tuple[float, float]:
     """Strength of the leading direction of an update, and the standard deviation of its noise.
 
     An update of low rank has no bulk, and no noise; one without a spike has no direction.

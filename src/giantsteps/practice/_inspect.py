@@ -12,10 +12,12 @@ from giantsteps.answers import ProbeCurve
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._bulk import FALSE_ALARMS, top_vectors
 from giantsteps.practice._gradient import FirstGradient, first_gradients
-from giantsteps.practice._inspection import Change, Inspection
+from giantsteps.practice._inspection import VECTOR, Change, Inspection
 from giantsteps.practice._layer import Layer, layer_of_matrix
+from giantsteps.practice._small_floats import ROUNDING
 from giantsteps.practice._sources import Tensor, Weights, open_data, open_weights
 from giantsteps.theory import risk_of_features
+from giantsteps.types import FloatArray
 
 #: Leading vectors whose cosines are kept.
 _VECTORS = 3
@@ -76,7 +78,9 @@ def inspect(
     Notes
     -----
     Convolutions are unfolded to (outputs, inputs × kernel).
-    Vectors, integers and scalars are skipped, and listed in ``skipped``.
+    Vectors, integers and scalars are skipped, and listed in ``skipped`` with the reason.
+    Numbers in 8 bits (float8) are decoded, and multiplied by the factors that lie beside them as
+    ``weight_scale`` or ``weight_scale_inv``.
 
     Examples
     --------
@@ -169,10 +173,12 @@ def _layers(
 
 def _why_not(tensor: Tensor) -> str:
     if len(tensor.shape) < 2:
-        return "a vector or scalar"
+        return VECTOR
     if 0 in tensor.shape:
         return "empty"
-    if tensor.dtype not in ("float64", "float32", "float16", "bfloat16"):
+    if tensor.factors_of:
+        return f"the factors of {tensor.factors_of}, which is read with them"
+    if tensor.dtype not in ROUNDING:
         return f"numbers of type {tensor.dtype}"
     return ""
 
@@ -194,7 +200,7 @@ def _changes(
             continue
         now, then = tensor.matrix(), other.matrix()
         change = now - then
-        coarse = max(tensor.dtype, other.dtype, key=_COARSENESS.index)
+        coarse = max(tensor.dtype, other.dtype, key=lambda dtype: ROUNDING[dtype])
         typical = float(np.sqrt(np.mean(now**2))) if np.all(np.isfinite(now)) else 0.0
         layer = layer_of_matrix(
             tensor.name, tensor.shape, coarse, change,
@@ -210,12 +216,9 @@ def _changes(
     return tuple(found)
 
 
-_COARSENESS = ("float64", "float32", "float16", "bfloat16")
-
-
 def _cosines(
-    now: NDArray[np.float64], change: NDArray[np.float64], then: NDArray[np.float64]
-) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    now: FloatArray, change: FloatArray, then: FloatArray
+) -> dict[str, tuple[FloatArray, FloatArray]]:
     """|cosines| of the leading left and right vectors of each pair of matrices."""
     tops = {
         "weights": top_vectors(now, _VECTORS),
@@ -230,7 +233,7 @@ def _cosines(
 
 
 def _probes(
-    features: Mapping[str, NDArray[np.float64]], labels: NDArray[Any]
+    features: Mapping[str, FloatArray], labels: NDArray[Any]
 ) -> dict[str, ProbeCurve | str]:
     """Learning curves of a probe on what goes into each layer, or why there is none."""
     targets = labels

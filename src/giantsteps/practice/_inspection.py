@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import ProbeCurve, require, to_csv
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._gradient import FirstGradient
 from giantsteps.practice._layer import Layer
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from giantsteps.practice._display import InspectionDisplay, LayerDisplay
 
 #: Tables of an inspection, for `Inspection.to_frame`.
-TABLES = ("layers", "spikes", "changes", "gradients", "probes")
+TABLES = ("layers", "spikes", "changes", "gradients", "probes", "skipped")
+#: The reason for which vectors are left out; they are counted, not named, in the text.
+VECTOR = "a vector or scalar"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +43,7 @@ class Change:
 
     layer: Layer
     relative_norm: float
-    cosines: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+    cosines: Mapping[str, tuple[FloatArray, FloatArray]]
 
     def to_row(self) -> dict[str, Any]:
         """The numbers of the table."""
@@ -83,8 +85,8 @@ class Inspection:
     (True, ['random', 'zero'])
     >>> found.to_columns()["shape"]
     ['30×40', '3×4']
-    >>> {table: len(found.to_columns(table)) > 0 for table in TABLES}
-    {'layers': True, 'spikes': False, 'changes': False, 'gradients': False, 'probes': False}
+    >>> [table for table in TABLES if found.to_columns(table)]
+    ['layers']
     """
 
     title: str
@@ -113,13 +115,15 @@ class Inspection:
         """One of the tables, ``"layers"`` or another of ``TABLES``, as columns."""
         if table not in TABLES:
             raise InvalidProblem("table", table, f"one of {', '.join(TABLES)}")
-        rows = {
+        makers: dict[str, Callable[[], list[dict[str, Any]]]] = {
             "layers": lambda: [layer.to_row() for layer in self.layers],
             "spikes": self._spike_rows,
             "changes": lambda: [change.to_row() for change in self.changes],
             "gradients": lambda: [gradient.to_row() for gradient in self.gradients],
             "probes": self._probe_rows,
-        }[table]()
+            "skipped": lambda: [{"tensor": t, "reason": why} for t, why in self.skipped.items()],
+        }
+        rows = makers[table]()
         names = list(dict.fromkeys(name for row in rows for name in row))
         return {name: [row.get(name) for row in rows] for name in names}
 
@@ -215,6 +219,10 @@ class Inspection:
             lines.append("Linear probe on the inputs of each layer")
         for name, curve in self.probes.items():
             lines.append(f"  {name:<{width}}  {probe_sentence(curve)}")
+        named = {name: why for name, why in self.skipped.items() if why != VECTOR}
+        if named:
+            lines.append("Left out")
+        lines += [f"  {name:<{width}}  {why}" for name, why in named.items()]
         return "\n".join(lines)
 
 

@@ -18,6 +18,8 @@ from giantsteps.practice._bulk import (
     spike_strength,
     uses_gram,
 )
+from giantsteps.practice._small_floats import ROUNDING
+from giantsteps.types import FloatArray
 
 #: What a weight matrix looks like: see `Layer`.
 Verdict: TypeAlias = Literal[
@@ -30,9 +32,6 @@ Verdict: TypeAlias = Literal[
     "zero",
     "not finite",
 ]
-
-#: Relative rounding error of the types in which weights are stored.
-_ROUNDING = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,7 +103,7 @@ class Layer:
     columns: int
     dtype: str
     verdict: Verdict
-    values: NDArray[np.float64]
+    values: FloatArray
     norm: float
     stable_rank: float
     rank: int
@@ -179,7 +178,7 @@ def layer_of_matrix(
     name: str,
     shape: tuple[int, ...],
     dtype: str,
-    matrix: NDArray[np.float64],
+    matrix: FloatArray,
     *,
     false_alarms: float = FALSE_ALARMS,
     seed: int = 0,
@@ -188,7 +187,7 @@ def layer_of_matrix(
     """Inspect one matrix; ``reference`` is the typical entry of what it is a difference of."""
     live = matrix.shape
 
-    def made(verdict: Verdict, values: NDArray[np.float64], **more: Any) -> Layer:
+    def made(verdict: Verdict, values: FloatArray, **more: Any) -> Layer:
         largest = float(values[0]) if len(values) else 0.0
         relative = values / largest if largest > 0 else values
         stable = float(relative @ relative) if largest > 0 else np.nan
@@ -242,13 +241,11 @@ def layer_of_matrix(
     )
 
 
-def _rounding_floor(
-    matrix: NDArray[np.float64], largest: float, dtype: str, reference: float
-) -> float:
+def _rounding_floor(matrix: FloatArray, largest: float, dtype: str, reference: float) -> float:
     """Singular values below this are rounding: of the entries as stored, and of the method."""
     rows, columns = matrix.shape
     typical = max(float(np.sqrt(np.mean(matrix**2))), reference)
-    stored = 4 * _ROUNDING.get(dtype, 2.0**-53) * typical * float(np.sqrt(rows) + np.sqrt(columns))
+    stored = 4 * ROUNDING.get(dtype, 2.0**-53) * typical * float(np.sqrt(rows) + np.sqrt(columns))
     return stored + largest * (3e-8 if uses_gram(matrix) else 1e-14)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import ProbeCurve
 from giantsteps.errors import InvalidProblem
 from giantsteps.theory import classes_of
+from giantsteps.types import FloatArray
 
 
 def measure_probe(
@@ -110,8 +110,8 @@ def measure_probe(
 
 
 def _fit(
-    x: NDArray[np.float64], y: NDArray[np.float64], penalty: float, intercept: bool
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    x: FloatArray, y: FloatArray, penalty: float, intercept: bool
+) -> tuple[FloatArray, FloatArray]:
     """Slope and constant of one probe; of minimum norm where the penalty is zero."""
     n, p = x.shape
     means = (x.mean(axis=0), y.mean(axis=0)) if intercept else (np.zeros(p), np.zeros(y.shape[1]))

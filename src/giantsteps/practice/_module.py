@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, as_function, names
@@ -16,6 +15,7 @@ from giantsteps.practice._sources import open_data
 from giantsteps.practice._teacher import fit_teacher
 from giantsteps.practice._torch import evaluating, linear_layers, torch_library
 from giantsteps.problem import OUTPUTS, Problem, Ridge, Step, Vocabulary, choice
+from giantsteps.types import FloatArray
 
 #: Relative spread of the neurons' norms, and size of the biases, that the theory can ignore.
 _SPREAD, _BIAS = 0.25, 0.2
@@ -56,12 +56,12 @@ class TwoLayer:
         Of the output.
     """
 
-    weights: NDArray[np.float64]
-    second_layer: NDArray[np.float64]
+    weights: FloatArray
+    second_layer: FloatArray
     activation: Function
     scale: float
     output_scale: float
-    biases: NDArray[np.float64]
+    biases: FloatArray
     output_bias: float
 
     def rate(
@@ -140,9 +140,9 @@ def two_layer(module: Any, *, activation: Any = None) -> TwoLayer:
 
 def _activation(
     wanted: Any,
-    before: NDArray[np.float64],
-    outputs: NDArray[np.float64],
-    last: NDArray[np.float64],
+    before: FloatArray,
+    outputs: FloatArray,
+    last: FloatArray,
 ) -> Function:
     """The function that turns pre-activations into the module's outputs."""
     size = float(np.sqrt(np.mean(outputs**2))) + 1e-12
@@ -271,7 +271,7 @@ def problem_of_module(
     )
 
 
-def _law(values: NDArray[np.float64]) -> tuple[list[float], list[float]]:
+def _law(values: FloatArray) -> tuple[list[float], list[float]]:
     """The values of the second layer and their probabilities; bins of equal counts if many."""
     distinct, counts = np.unique(values.round(12), return_counts=True)
     if len(distinct) <= _TYPES:

@@ -13,6 +13,7 @@ from giantsteps.answers import require, to_csv
 from giantsteps.campaign import Store
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._runs import TrainingRun, run_names
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +127,7 @@ class Record:
         """Layers and quantities that were recorded."""
         return self._run.names()
 
-    def predicted_spike(self, layer: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def predicted_spike(self, layer: str) -> tuple[NDArray[np.int64], FloatArray]:
         """Steps, and the largest singular value that theory predicts for the first ones.
 
         NaN before the spike leaves the bulk, and from the step on at which the gradient has less
@@ -158,7 +159,7 @@ class Record:
         )
         return steps, result
 
-    def _time(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _time(self, steps: NDArray[np.int64]) -> FloatArray:
         """Number of steps, counted with the momentum that they gather."""
         momentum = self.about["momentum"] if self.about["rule"] == "gradient" else 0.0
         if momentum == 0.0:
@@ -213,5 +214,5 @@ def _open(source: str | PathLike[str]) -> Store:
     return Store(source)
 
 
-def _by_step(steps: NDArray[np.int64], values: NDArray[np.float64]) -> dict[int, float]:
+def _by_step(steps: NDArray[np.int64], values: FloatArray) -> dict[int, float]:
     return dict(zip(steps.tolist(), values.tolist()))

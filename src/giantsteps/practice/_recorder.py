@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import require
 from giantsteps.campaign import Store
@@ -19,6 +18,7 @@ from giantsteps.practice._layer import layer_of_matrix
 from giantsteps.practice._record import Record
 from giantsteps.practice._runs import TrainingRun
 from giantsteps.practice._torch import linear_layers, torch_library, unfolded
+from giantsteps.types import FloatArray
 
 #: Singular values that are kept per layer and step.
 _VALUES = 256
@@ -30,12 +30,12 @@ _START = 2**26
 class _Start:
     """What later steps of one layer are compared with."""
 
-    weights: NDArray[np.float64]
-    gradient: NDArray[np.float64] | None = None
-    left: NDArray[np.float64] | None = None
-    right: NDArray[np.float64] | None = None
+    weights: FloatArray
+    gradient: FloatArray | None = None
+    left: FloatArray | None = None
+    right: FloatArray | None = None
 
-    def follow(self, gradient: NDArray[np.float64]) -> None:
+    def follow(self, gradient: FloatArray) -> None:
         """Compare later steps with this gradient."""
         left, _, right = top_vectors(gradient, 1)
         self.gradient, self.left, self.right = gradient, left[:, 0], right[:, 0]
@@ -287,10 +287,10 @@ class Recorder:
             start.follow(gradient)
         return start
 
-    def _matrix(self, name: str) -> NDArray[np.float64]:
+    def _matrix(self, name: str) -> FloatArray:
         return unfolded(self._parts[name], self._parts[name].weight)
 
-    def _gradient(self, name: str) -> NDArray[np.float64] | None:
+    def _gradient(self, name: str) -> FloatArray | None:
         gradient = self._parts[name].weight.grad
         return None if gradient is None else unfolded(self._parts[name], gradient)
 
@@ -302,7 +302,7 @@ def _check_resume(resume: int, path: object) -> None:
         raise InvalidProblem("path", path, "the store that has the run, where resume= is given")
 
 
-def _cosine(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+def _cosine(a: FloatArray, b: FloatArray) -> float:
     sizes = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
     return float(np.sum(a * b)) / sizes if sizes > 0 else 0.0
 

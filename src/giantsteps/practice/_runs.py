@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.campaign import Cell, Outcome, Store, provenance
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import content_hash
+from giantsteps.types import FloatArray
 
 #: The source of these cells; networks and theory have others, and may share the store.
 TRAINING = "training"
@@ -110,7 +110,7 @@ class TrainingRun:
         found = self.store.numbers(cells.values())
         return {step: found[address] for step, address in cells.items()}
 
-    def arrays(self, layer: str, name: str) -> dict[int, NDArray[np.float64]]:
+    def arrays(self, layer: str, name: str) -> dict[int, FloatArray]:
         """Step → the array of this name of a layer, where it has one."""
         cells = self._cells().get(layer, {})
         found = self.store.arrays(cells.values(), name)

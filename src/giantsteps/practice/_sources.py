@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
@@ -16,14 +16,28 @@ from numpy.typing import NDArray
 
 from giantsteps.answers import require
 from giantsteps.errors import InvalidProblem
+from giantsteps.practice._small_floats import decode, spread
 from giantsteps.practice._torch_file import TorchTensor, read_torch_file
+from giantsteps.types import FloatArray
 
 #: Bytes of one array that a file may declare.
 _LARGEST = 1 << 34
 #: Where checkpoints keep the state dict.
 _STATE_DICTS = ("state_dict", "model_state_dict", "model")
 _DEEPEST = 16
-_SAFETENSORS_FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
+#: Types of .safetensors files that are floating-point numbers.
+_SAFETENSORS_FLOATS = {
+    "F64": "float64",
+    "F32": "float32",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+}
+#: What checkpoints in 8 bits call the factors of a weight, after its name.
+_SCALES = ("_scale", "_scale_inv")
 _SOURCES = (
     "an nn.Module, a state dict, an array, a list or dict of arrays, or a file that ends in "
     ".safetensors, .npz, .npy, .pt, .pth, .bin or .ckpt"
@@ -38,7 +52,8 @@ class Tensor:
     """A named tensor that is read when asked for.
 
     ``dtype`` is the type it is stored in; ``transposed`` says that the first two axes are
-    (in, out) instead of (out, in), as in transposed convolutions.
+    (in, out) instead of (out, in), as in transposed convolutions; ``factors_of`` names the weight
+    in 8 bits that the numbers multiply.
     """
 
     name: str
@@ -46,6 +61,7 @@ class Tensor:
     dtype: str
     read: Callable[[], NDArray[Any]]
     transposed: bool = False
+    factors_of: str = ""
 
     @property
     def matrix_shape(self) -> tuple[int, int]:
@@ -53,7 +69,7 @@ class Tensor:
         shape = (self.shape[1], self.shape[0], *self.shape[2:]) if self.transposed else self.shape
         return shape[0], int(np.prod(shape[1:]))
 
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> FloatArray:
         """The tensor unfolded: one row per output, one column per input and kernel position."""
         values = np.asarray(self.read(), dtype=np.float64)
         if self.transposed:
@@ -68,6 +84,9 @@ class Weights:
     title: str
     tensors: tuple[Tensor, ...]
     module: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tensors", _with_factors(self.tensors))
 
     def __iter__(self) -> Iterator[Tensor]:
         return iter(self.tensors)
@@ -92,6 +111,29 @@ def open_weights(source: Any, field: str = "source") -> Weights:
     if hasattr(source, "shape") and hasattr(source, "dtype"):
         return Weights("array", tuple(_of_mapping({"array": source}, field)))
     raise InvalidProblem(field, type(source).__name__, _SOURCES)
+
+
+def _with_factors(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """Weights in 8 bits times the factors that were stored beside them."""
+    found = {tensor.name: tensor for tensor in tensors}
+    for tensor in tensors:
+        beside = [tensor.name + ending for ending in _SCALES if tensor.name + ending in found]
+        if not tensor.dtype.startswith("float8") or not beside:
+            continue
+        factors = found[beside[0]]
+        found[beside[0]] = replace(factors, factors_of=tensor.name)
+        found[tensor.name] = replace(tensor, read=partial(_scaled, tensor, factors))
+    return tuple(found.values())
+
+
+def _scaled(tensor: Tensor, factors: Tensor) -> NDArray[np.float64]:
+    values = np.asarray(tensor.read(), dtype=np.float64)
+    try:
+        return values * spread(np.asarray(factors.read(), dtype=np.float64), values.shape)
+    except ValueError:
+        raise InvalidProblem(
+            factors.name, factors.shape, f"one factor per block of {tensor.name}, {tensor.shape}"
+        ) from None
 
 
 def tensor_to_numpy(array: Any) -> NDArray[Any]:
@@ -177,35 +219,27 @@ def _safetensors(path: Path, field: str) -> Iterator[Tensor]:
         names = list(file.keys())
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         raise InvalidProblem(field, str(path), f"a valid .safetensors file ({error})") from None
-    offsets = _bfloat16_places(path)
+    with path.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        header = json.loads(stream.read(length))
     for name in names:
-        part = file.get_slice(name)
-        dtype, shape = part.get_dtype(), tuple(part.get_shape())
+        entry = header[name]
+        dtype, shape = entry["dtype"], tuple(entry["shape"])
         known = _SAFETENSORS_FLOATS.get(dtype, dtype.lower())
-        if dtype == "BF16":
-            place = offsets[name]
-            yield Tensor(name, shape, known, partial(_bfloat16, path, shape, place))
-        else:
-            yield Tensor(name, shape, known, partial(file.get_tensor, name))
+        read = partial(file.get_tensor, name)
+        if dtype == "BF16" or dtype.startswith("F8_E"):  # NumPy has no such types
+            first, last = entry["data_offsets"]
+            read = partial(_read_part, path, known, shape, (8 + length + first, last - first))
+        yield Tensor(name, shape, known, read)
 
 
-def _bfloat16_places(path: Path) -> dict[str, int]:
-    """Where the bfloat16 tensors of a checked file begin; NumPy has no such type."""
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(length))
-    return {
-        name: 8 + length + entry["data_offsets"][0]
-        for name, entry in header.items()
-        if name != "__metadata__" and entry["dtype"] == "BF16"
-    }
-
-
-def _bfloat16(path: Path, shape: tuple[int, ...], place: int) -> NDArray[np.float32]:
-    """The upper halves of 32-bit floats."""
-    size = int(np.prod(shape))
-    halves = np.fromfile(path, dtype="<u2", count=size, offset=place)
-    return (halves.astype(np.uint32) << 16).view(np.float32).reshape(shape)
+def _read_part(
+    path: Path, dtype: str, shape: tuple[int, ...], span: tuple[int, int]
+) -> NDArray[Any]:
+    """Numbers from the bytes of a file that was checked."""
+    with path.open("rb") as stream:
+        stream.seek(span[0])
+        return decode(stream.read(span[1]), dtype).reshape(shape)
 
 
 def _numpy_file(path: Path, field: str) -> Iterator[Tensor]:

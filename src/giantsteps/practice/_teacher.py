@@ -7,11 +7,11 @@ from math import factorial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, as_function
 from giantsteps.practice._sources import open_data
+from giantsteps.types import FloatArray
 
 #: Degrees of the teacher with many rows, and with fewer than these.
 _DEGREES, _FEW_DEGREES, _MANY = 5, 3, 1000
@@ -45,7 +45,7 @@ class TeacherFit:
         Mean of the labels, which the teacher does not have.
     """
 
-    direction: NDArray[np.float64]
+    direction: FloatArray
     cosine: float
     coefficients: tuple[float, ...]
     standard_errors: tuple[float, ...]
@@ -125,19 +125,19 @@ def fit_teacher(inputs: Any, labels: Any) -> TeacherFit:
     )
 
 
-def _factorials(degrees: int) -> NDArray[np.float64]:
+def _factorials(degrees: int) -> FloatArray:
     """1!, 2!, …"""
     return np.array([float(factorial(k)) for k in range(1, degrees + 1)])
 
 
-def _polynomials(values: NDArray[np.float64], degrees: int) -> NDArray[np.float64]:
+def _polynomials(values: FloatArray, degrees: int) -> FloatArray:
     """1, He₁, He₂, … of the values, as columns."""
     return np.asarray(np.polynomial.hermite_e.hermevander(values, degrees), dtype=np.float64)
 
 
 def _coefficients(
-    values: NDArray[np.float64], y: NDArray[np.float64], overlap: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    values: FloatArray, y: FloatArray, overlap: float
+) -> tuple[FloatArray, FloatArray, float]:
     """Coefficients, their errors, and the variance of the noise, from coordinates of cosine
     ``overlap`` with the true ones."""
     degrees = _DEGREES if 2 * len(y) >= _MANY else _FEW_DEGREES
@@ -151,7 +151,7 @@ def _coefficients(
     return coefficients, spread[1:] / shrunk, rest - float(hidden)
 
 
-def _check_white(x: NDArray[np.float64]) -> None:
+def _check_white(x: FloatArray) -> None:
     rows, d = x.shape
     if rows < 4 * d:
         raise InvalidProblem(
@@ -169,7 +169,7 @@ def _check_white(x: NDArray[np.float64]) -> None:
         )
 
 
-def _direction(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def _direction(x: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
     """The direction of the labels and its cosine with the true one: that of the moments, unless
     least squares halve its error, which they do not where they fit noise."""
     by_moments = _by_moments(x, y)
@@ -177,9 +177,7 @@ def _direction(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[
     return by_squares if 2 * (1 - by_squares[1] ** 2) < 1 - by_moments[1] ** 2 else by_moments
 
 
-def _by_least_squares(
-    x: NDArray[np.float64], y: NDArray[np.float64], start: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
+def _by_least_squares(x: FloatArray, y: FloatArray, start: FloatArray) -> tuple[FloatArray, float]:
     """The direction of least squares of a cubic, by Gauss and Newton from a start; exact without
     noise. Its error is σ²(d − 1)/((n − d) E g'²) for the slope g' of the cubic."""
     rows, d = x.shape
@@ -206,9 +204,7 @@ def _by_least_squares(
     return along, float(np.sqrt(max(1 - error, 0.01)))
 
 
-def _by_moments(
-    x: NDArray[np.float64], y: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], float]:
+def _by_moments(x: FloatArray, y: FloatArray) -> tuple[FloatArray, float]:
     """The direction of E[xy], or the leading one of E[y(xxᵀ − 1)]."""
     rows, d = x.shape
     power = float(np.mean(y**2))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from giantsteps.answers import require
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._sources import Weights
+from giantsteps.types import FloatArray
 
 #: Name → class of torch.nn.
 ACTIVATIONS = {
@@ -44,7 +45,7 @@ def linear_layers(module: Any) -> dict[str, Any]:
     }
 
 
-def unfolded(part: Any, tensor: Any) -> NDArray[np.float64]:
+def unfolded(part: Any, tensor: Any) -> FloatArray:
     """A weight or gradient of a layer as a new matrix (outputs, inputs × kernel)."""
     values = tensor.detach().double().cpu().numpy()
     if getattr(part, "transposed", False):
@@ -116,14 +117,14 @@ def _like(target: Any, out: Any) -> Any:
     return target.reshape(len(target), -1).to(out.dtype)
 
 
-def hidden_features(module: Any, inputs: Any) -> dict[str, NDArray[np.float64]]:
+def hidden_features(module: Any, inputs: Any) -> dict[str, FloatArray]:
     """What goes into each linear or convolution layer: (rows, features), averaged over places.
 
     Inputs of a convolution (rows, channels, places…) are averaged over the places, those of a
     linear layer (rows, …, features) over the axes between.
     """
     torch = torch_library()
-    found: dict[str, NDArray[np.float64]] = {}
+    found: dict[str, FloatArray] = {}
     handles = []
     convolution = torch.nn.modules.conv._ConvNd
 

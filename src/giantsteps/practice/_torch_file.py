@@ -12,13 +12,15 @@ from __future__ import annotations
 import pickletools
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from giantsteps.practice._small_floats import ROUNDING, decode, item_size
 
 #: Storage classes and the types of their numbers.
 _STORAGES = {
@@ -32,10 +34,14 @@ _STORAGES = {
     "torch.CharStorage": "int8",
     "torch.ByteStorage": "uint8",
     "torch.BoolStorage": "bool",
+    "torch.storage.UntypedStorage": "uint8",
 }
+#: Types that come with the tensor, because they have no storage class.
+_NAMED_TYPES = {f"torch.{name}": name for name in ROUNDING if name.startswith("float8")}
 _CALLABLE = {
     "collections.OrderedDict",
     "torch._utils._rebuild_tensor_v2",
+    "torch._utils._rebuild_tensor_v3",
     "torch._utils._rebuild_parameter",
 }
 _CONSTANTS: dict[str, Callable[[], Any]] = {
@@ -184,7 +190,7 @@ class _Machine:
         return self.stack[-1]
 
     def named(self, name: str) -> _Name:
-        if name not in _CALLABLE and name not in _STORAGES:
+        if name not in _CALLABLE and name not in _STORAGES and name not in _NAMED_TYPES:
             raise ValueError(f"it refers to {name}, which is no part of a state dict")
         return _Name(name)
 
@@ -203,6 +209,11 @@ class _Machine:
             return arguments[0]
         if name == "torch._utils._rebuild_tensor_v2":
             return self.tensor(*arguments[:4])
+        if name == "torch._utils._rebuild_tensor_v3":
+            storage, kind = arguments[0], arguments[6]
+            if storage.dtype != "uint8" or kind.name not in _NAMED_TYPES:
+                raise TypeError
+            return self.tensor(replace(storage, dtype=_NAMED_TYPES[kind.name]), *arguments[1:4])
         raise TypeError
 
     def tensor(
@@ -212,9 +223,8 @@ class _Machine:
         numbers = (offset, *shape, *strides)
         if len(shape) != len(strides) or not all(type(n) is int and n >= 0 for n in numbers):
             raise TypeError
-        itemsize = 2 if storage.dtype == "bfloat16" else np.dtype(storage.dtype).itemsize
         entry = f"{self.root}data/{storage.key}"
-        if self.entries.get(entry, -1) < storage.size * itemsize:
+        if self.entries.get(entry, -1) < storage.size * item_size(storage.dtype):
             raise ValueError(f"the storage {storage.key} is missing or too short")
         last = offset + sum((side - 1) * stride for side, stride in zip(shape, strides))
         if 0 not in shape and last >= storage.size:
@@ -239,10 +249,7 @@ def _read(
     """The numbers of a tensor that was checked against its storage."""
     with zipfile.ZipFile(path) as archive:
         raw = archive.read(entry)
-    if dtype == "bfloat16":
-        flat = (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32)
-    else:
-        flat = np.frombuffer(raw, np.dtype(dtype).newbyteorder("<"))
+    flat = decode(raw, dtype)
     if 0 in shape:
         return np.zeros(shape, flat.dtype)
     steps = tuple(stride * flat.itemsize for stride in strides)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import airy
+
+from giantsteps.types import FloatArray
 
 #: Points of the quadrature of the determinant.
 _POINTS = 64
@@ -16,7 +17,7 @@ _FAR = 85.0
 
 
 @cache
-def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _nodes() -> tuple[FloatArray, FloatArray]:
     """Gauss–Legendre on (0, 1), squared so that points gather where the kernel is large."""
     x, weights = np.polynomial.legendre.leggauss(_POINTS)
     return (x + 1) / 2, weights / 2

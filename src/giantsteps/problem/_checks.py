@@ -29,7 +29,9 @@ def number(
     Python and NumPy integers and floats are numbers; booleans and strings are not. A negative zero
     becomes zero, so that equal values have equal texts.
     """
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+    if type(value) is not float and (
+        not isinstance(value, Real) or isinstance(value, bool | np.bool_)
+    ):
         raise InvalidProblem(field, value, allowed)
     try:
         result = float(value) + 0.0

@@ -47,38 +47,23 @@ class Factor:
 
 @dataclass(frozen=True)
 class Row:
-    """How a paper writes one quantity: theirs = offset + ours^power · ∏ factors.
+    """How a paper writes one quantity: theirs = offset + ours^power · ∏ factors."""
 
-    Attributes
-    ----------
-    quantity, symbol, keyword : str
-        What it is, the paper's symbol, and the name it has in ``in_convention``.
-    path : str
-        Our field.
-    power, factors, offset
-        The monomial.
-    size : str or None
-        For a ratio: keyword of the integer that replaces it when d is given.
-    total : (str, float) or None
-        For the coefficient of a learning rate: keyword of the learning rate itself, which replaces
-        it when d is given, and the paper's extra power s: theirs = rate · N^(exponent + s).
-    same_as : str or None
-        Keyword whose value is taken where this one is left out.
-    default : float or None
-        The paper's own value, taken where this one is left out.
-    """
-
+    #: What it is, the paper's symbol, and the name it has in ``in_convention``.
     quantity: str
     symbol: str
     keyword: str
-    path: str
+    path: str  # our field
+    #: The monomial.
     power: float = 1.0
     factors: tuple[Factor, ...] = ()
     offset: float = 0.0
-    size: str | None = None
+    size: str | None = None  # for a ratio: keyword of the integer that replaces it when d is given
+    #: For the coefficient of a learning rate: keyword of the learning rate itself, which replaces
+    #: it when d is given, and the paper's extra power s: theirs = rate · N^(exponent + s).
     total: tuple[str, float] | None = None
-    same_as: str | None = None
-    default: float | None = None
+    same_as: str | None = None  # keyword whose value is taken where this one is left out
+    default: float | None = None  # the paper's own value, taken where this one is left out
 
     @property
     def per_step(self) -> bool:
@@ -131,25 +116,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Convention:
-    """The conventions of one paper.
+    """The conventions of one paper."""
 
-    Attributes
-    ----------
-    name : str
-        The key of the paper in the bibliography.
-    rows : tuple of Row
-        In an order in which each can be inverted with the help of those before it.
-    weights, second_layer : str
-        The paper's initialisation, taken where none is given.
-    statements : tuple of (str, str)
-        What is no formula: the network, the update, the loss.
-    """
-
-    name: str
+    name: str  # the key of the paper in the bibliography
+    #: In an order in which each can be inverted with the help of those before it.
     rows: tuple[Row, ...]
+    #: The paper's initialisation, taken where none is given.
     weights: str
     second_layer: str
-    statements: tuple[tuple[str, str], ...]
+    statements: tuple[tuple[str, str], ...]  # what is no formula: the network, the update, the loss
 
     def write(self, problem: Problem, d: int | None = None) -> dict[str, Any]:
         """Return ``problem`` in this convention: keyword → value, tuples over the steps."""

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import number, numbers
-from giantsteps.problem._inputs import Array, Directions, Inputs
+from giantsteps.problem._inputs import Directions, Inputs
 from giantsteps.problem._part import set_fields
+from giantsteps.types import FloatArray
 
 _ONE = 1e-12  # sums that are one up to rounding are left alone
 _SPIKE = 0.1  # most of the inputs' variance that one direction may carry
@@ -61,9 +62,9 @@ class Covariance(Inputs):
 
         def __init__(
             self,
-            eigenvalues: Sequence[float] | Array,
-            weights: Sequence[float] | Array,
-            teacher: Sequence[float] | Array | None = None,
+            eigenvalues: Sequence[float] | FloatArray,
+            weights: Sequence[float] | FloatArray,
+            teacher: Sequence[float] | FloatArray | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -148,10 +149,10 @@ class Covariance(Inputs):
             )
         return [int(size) for size in sizes]
 
-    def variances(self, d: int) -> Array:
+    def variances(self, d: int) -> FloatArray:
         return np.repeat(self.at(d).eigenvalues, self._sizes(d))
 
-    def teacher_variances(self, d: int, direction: int = 0) -> tuple[Array, tuple[int, ...]]:
+    def teacher_variances(self, d: int, direction: int = 0) -> tuple[FloatArray, tuple[int, ...]]:
         sizes = self._sizes(d)
         shares = np.array(self.at(d).teacher_shares) / sizes
         return np.repeat(shares, sizes), tuple(sizes)
@@ -229,13 +230,13 @@ class SpikedCovariance(Inputs):
             raise InvalidProblem("d", d, "at least 2 with a spiked covariance")
         return self
 
-    def variances(self, d: int) -> Array:
+    def variances(self, d: int) -> FloatArray:
         self.at(d)
         values = np.ones(d)
         values[0] += self.strength
         return values
 
-    def teacher_variances(self, d: int, direction: int = 0) -> tuple[Array, tuple[int, ...]]:
+    def teacher_variances(self, d: int, direction: int = 0) -> tuple[FloatArray, tuple[int, ...]]:
         share = self.spike_share if direction == 0 else 0.0
         return np.array([share] + [(1 - share) / (d - 1)] * (d - 1)), (1, d - 1)
 

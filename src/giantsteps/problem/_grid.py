@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -102,11 +101,9 @@ class Grid(Saved):
 
     @cached_property
     def _cells(self) -> np.ndarray:
-        cells = np.empty(self.shape, dtype=object)
-        for index, values in zip(
-            np.ndindex(*self.shape), itertools.product(*self.axes.values()), strict=True
-        ):
-            cells[index] = self.problem.replace(dict(zip(self.axes, values, strict=True)))
+        cells = np.empty(self.size, dtype=object)
+        cells[:] = list(_paths.combinations(self.problem, self.axes))
+        cells = cells.reshape(self.shape)
         cells.flags.writeable = False
         return cells
 
@@ -211,13 +208,17 @@ def _values(path: str, given: object) -> list[Any]:
 def _normalise(problem: Problem, axes: Mapping[str, list[Any]]) -> dict[str, tuple[Any, ...]]:
     """Validate every value, and every combination of coupled ones; return them as problems do."""
     first = {path: values[0] for path, values in axes.items()}
-    coupled = {path: values for path, values in axes.items() if path.split(".")[0] in COUPLED}
-    for values in itertools.product(*coupled.values()):
-        problem.replace({**first, **dict(zip(coupled, values, strict=True))})
-    return {
+    found = {
         path: tuple(problem.replace({**first, path: value}).get(path) for value in values)
         for path, values in axes.items()
     }
+    alone = {path for path in found if path.split(".")[0] not in COUPLED}
+    for _ in _paths.combinations(
+        problem.replace(first),
+        {path: values[: 1 if path in alone else None] for path, values in found.items()},
+    ):
+        pass
+    return found
 
 
 def _labels(values: tuple[Any, ...]) -> np.ndarray:

@@ -12,13 +12,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.problem._part import Law
+from giantsteps.types import FloatArray
 
-Array = NDArray[np.float64]
 #: Eigenvalues, their shares, and the shares of the teacher.
-Directions = tuple[Array, Array, Array]
+Directions = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class Inputs(Law, ABC):
@@ -43,11 +42,11 @@ class Inputs(Law, ABC):
     """
 
     @abstractmethod
-    def variances(self, d: int) -> Array:
+    def variances(self, d: int) -> FloatArray:
         """Return the variance of each coordinate at dimension d, (d,)."""
 
     @abstractmethod
-    def teacher_variances(self, d: int, direction: int = 0) -> tuple[Array, tuple[int, ...]]:
+    def teacher_variances(self, d: int, direction: int = 0) -> tuple[FloatArray, tuple[int, ...]]:
         """Return how Σ^{1/2}β* is drawn: independent coordinates of these variances, (d,), then
         runs of so many coordinates (the second value, summing to d) rescaled to exactly the sum
         of their variances; the total is one.
@@ -101,10 +100,10 @@ class Isotropic(Inputs):
 
     law = "isotropic"
 
-    def variances(self, d: int) -> Array:
+    def variances(self, d: int) -> FloatArray:
         return np.ones(d)
 
-    def teacher_variances(self, d: int, direction: int = 0) -> tuple[Array, tuple[int, ...]]:
+    def teacher_variances(self, d: int, direction: int = 0) -> tuple[FloatArray, tuple[int, ...]]:
         return np.full(d, 1 / d), (d,)
 
     def directions(self, count: int = 64, d: int | None = None) -> Directions:

@@ -22,12 +22,12 @@ class Part:
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         """Refuse names that are no fields, with the fields that there are."""
-        known = {item.name: item for item in fields(cls)}  # type: ignore[arg-type]
+        known = _names(cls)
         for name, value in named.items():
             if name not in known:
                 allowed = f"left out: the field must be {suggest(name, known)}"
                 raise InvalidProblem(name, value, allowed)
-        if args and all(item.kw_only for item in known.values()):
+        if args and all(item.kw_only for item in fields(cls)):  # type: ignore[arg-type]
             allowed = f"given by name: {', '.join(f'{name}=...' for name in known)}"
             raise InvalidProblem(f"arguments of {cls.__name__}", args, allowed)
         return super().__new__(cls)
@@ -36,6 +36,12 @@ class Part:
         """Return the fields by name, in the order of their definition."""
         kind: Any = type(self)
         return {name: getattr(self, name) for name in _names(kind)}
+
+    def unchecked(self, **values: Any) -> Self:
+        """Return the same part with other values of some fields, known to be valid."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.named(), **values)
+        return new
 
     def stated(self) -> dict[str, Any]:
         """Return the fields that files hold: all but the `LATER` ones that are at their default."""

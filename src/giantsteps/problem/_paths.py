@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,22 @@ def replace(problem: Problem, changes: Mapping[str, Any]) -> Problem:
     What reuses the batch of the step before it follows when the samples of that step change.
     """
     check_paths(problem, changes)
+    return _replaced(problem, changes)
+
+
+def combinations(problem: Problem, axes: Mapping[str, Iterable[Any]]) -> Iterator[Problem]:
+    """Yield ``problem`` with every combination of values at known paths, the last path fastest.
+
+    Values are hashable, and fields of the problem that several combinations share are built once.
+    """
+    known: dict[Any, Any] = {}
+    for values in itertools.product(*axes.values()):
+        yield _replaced(problem, dict(zip(axes, values, strict=True)), known)
+
+
+def _replaced(
+    problem: Problem, changes: Mapping[str, Any], known: dict[Any, Any] | None = None
+) -> Problem:
     complete = dict(changes)
     for index, step in enumerate(problem.steps):
         own, previous = f"steps.{index}.samples", f"steps.{index - 1}.samples"
@@ -80,10 +97,12 @@ def replace(problem: Problem, changes: Mapping[str, Any]) -> Problem:
     replaced = {"readout", "readout.batch", "readout.samples"} & complete.keys()
     if problem.readout is not None and problem.readout.batch == "previous" and not replaced:
         complete |= {"readout.samples": complete[last]} if last in complete else {}
-    return _rebuild(problem, complete, "")
+    return _rebuild(problem, complete, "", known)
 
 
-def _rebuild(value: Any, changes: Mapping[str, Any], prefix: str) -> Any:
+def _rebuild(
+    value: Any, changes: Mapping[str, Any], prefix: str, known: dict[Any, Any] | None = None
+) -> Any:
     if not changes:
         return value
     if "" in changes:
@@ -94,7 +113,11 @@ def _rebuild(value: Any, changes: Mapping[str, Any], prefix: str) -> Any:
         below.setdefault(name, {})[rest] = change
     children = dict(_children(value))
     for name, some in below.items():
-        children[name] = _rebuild(children[name], some, f"{prefix}{name}.")
+        key = None if known is None else (name, *some.items())
+        if known is None or key not in known:
+            children[name] = _rebuild(children[name], some, f"{prefix}{name}.")
+        if known is not None:
+            children[name] = known.setdefault(key, children[name])
     if isinstance(value, tuple):
         return tuple(children.values())
     with under(prefix.rstrip(".")):

@@ -9,8 +9,9 @@ import numpy as np
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import number
-from giantsteps.problem._inputs import Array, Directions, Inputs
+from giantsteps.problem._inputs import Directions, Inputs
 from giantsteps.problem._part import set_fields
+from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,11 +71,11 @@ class PowerLaw(Inputs):
             )
         set_fields(self, exponent=exponent, teacher=teacher)
 
-    def variances(self, d: int) -> Array:
+    def variances(self, d: int) -> FloatArray:
         powers = np.arange(1, d + 1) ** -self.exponent
         return powers / powers.mean()
 
-    def teacher_variances(self, d: int, direction: int = 0) -> tuple[Array, tuple[int, ...]]:
+    def teacher_variances(self, d: int, direction: int = 0) -> tuple[FloatArray, tuple[int, ...]]:
         powers = np.arange(1, d + 1) ** -(self.exponent + self.teacher)
         return powers / powers.sum(), (d,)
 

@@ -168,13 +168,12 @@ class Problem(Saved, Part):
         """
         sizes, readout = self.at(d), self.readout
         if readout is not None and sizes.samples is not None:
-            readout = dataclasses.replace(readout, samples=sizes.samples / sizes.d)
-        return dataclasses.replace(
-            self,
+            readout = readout.unchecked(samples=sizes.samples / sizes.d)
+        return self.unchecked(
             width=sizes.neurons / sizes.d,
             inputs=self.inputs.at(sizes.d),
             steps=tuple(
-                dataclasses.replace(step, samples=samples / sizes.d)
+                step.unchecked(samples=samples / sizes.d)
                 for step, samples in zip(self.steps, sizes.step_samples, strict=True)
             ),
             readout=readout,
@@ -239,8 +238,8 @@ class Problem(Saved, Part):
 
         A readout on the batch of the last step becomes one on fresh samples.
         """
-        readout = self.readout and dataclasses.replace(self.readout, batch="fresh")
-        return dataclasses.replace(self, steps=(), readout=readout)
+        readout = self.readout and self.readout.unchecked(batch="fresh")
+        return self.unchecked(steps=(), readout=readout)
 
     def split_steps(self, count: int) -> Problem:
         """Return the problem with its steps replaced by ``count`` equal ones on fresh batches.
@@ -319,8 +318,8 @@ class Problem(Saved, Part):
             )
         if d is None:
             return self.readout
-        return dataclasses.replace(
-            self.readout, samples=size_at(self.readout.samples, d, "readout.samples") / d
+        return self.readout.unchecked(
+            samples=size_at(self.readout.samples, d, "readout.samples") / d
         )
 
     @property

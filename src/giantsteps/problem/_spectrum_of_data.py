@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import integer, number
+from giantsteps.types import FloatArray
 
-_Array = NDArray[np.float64]
+_Array = FloatArray
 _POINTS = 512  # neighbours are merged to so many points before they are grouped
 
 

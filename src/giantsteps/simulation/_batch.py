@@ -145,22 +145,13 @@ def _beside(problem: Problem | Grid, d: int, options: dict[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class _Plan:
-    """A `risk` of many seeds as batched computations.
+    """A `risk` of many seeds as batched computations."""
 
-    Attributes
-    ----------
-    asked : Problem or Grid
-        The question; cells of a grid differ in their readout alone.
-    cells, places
-        Sample sizes and penalties, and where each cell of the grid is among them.
-    problem : Problem
-        The cell with the most samples, whose networks are drawn.
-    """
-
-    asked: Problem | Grid
+    asked: Problem | Grid  # the question; cells of a grid differ in their readout alone
+    #: Sample sizes and penalties, and where each cell of the grid is among them.
     cells: _risk.Cells
     places: Mapping[int, tuple[int, float]]
-    problem: Problem
+    problem: Problem  # the cell with the most samples, whose networks are drawn
     d: int
     seeds: Sequence[int]
     together: int

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import BiasVariance
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
 from giantsteps.simulation._options import refuse_unknown
 from giantsteps.simulation._run import Run
+from giantsteps.types import FloatArray
 
 
 @refuse_unknown
@@ -101,7 +101,7 @@ def bias_variance(
     )
 
 
-def _errors(first: Run, run: Run) -> NDArray[np.float64]:
+def _errors(first: Run, run: Run) -> FloatArray:
     """f̂ − f* of a run at the test points of the first."""
     readout, size = run.problem.require_readout(), run.sizes.samples
     assert size is not None
@@ -118,7 +118,7 @@ def _errors(first: Run, run: Run) -> NDArray[np.float64]:
     return np.concatenate(found)
 
 
-def _decompose(errors: NDArray[np.float64]) -> dict[str, Any]:
+def _decompose(errors: FloatArray) -> dict[str, Any]:
     """Bias and variance from errors (seeds, points), with jackknife standard errors."""
     count, points = errors.shape
     gram = errors @ errors.T / points
@@ -130,7 +130,7 @@ def _decompose(errors: NDArray[np.float64]) -> dict[str, Any]:
     return values | {f"{name}_error": float(error) for name, error in zip(names, spread)}
 
 
-def _parts(gram: NDArray[np.float64]) -> tuple[float, float, float]:
+def _parts(gram: FloatArray) -> tuple[float, float, float]:
     count = len(gram)
     test = float(np.trace(gram)) / count
     bias = (math.fsum(gram.ravel()) - count * test) / (count * (count - 1))

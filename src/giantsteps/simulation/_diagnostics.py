@@ -6,12 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import DegreesOfFreedom
 from giantsteps.errors import InvalidProblem
 from giantsteps.simulation import _spectrum
 from giantsteps.simulation._risk import as_kind
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from giantsteps.simulation._networks import Networks
@@ -80,7 +80,7 @@ def kernel_alignment(run: Run, kind: str) -> float:
     return float(targets @ targets / (frobenius * run.backend.to_host(gram.squares)[0, 0]))
 
 
-def neuron_alignments(run: Run) -> NDArray[np.float64]:
+def neuron_alignments(run: Run) -> FloatArray:
     """Cosine of every neuron w_j with β*: shape (N,), or (N, rank) for several directions."""
     teacher = run.network.teacher
     if teacher is None:

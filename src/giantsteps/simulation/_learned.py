@@ -76,7 +76,7 @@ def _direction(run: Networks, along: str, teacher: Array) -> Array:
     first; of norm one.
 
     One step adds Σ^{-p}b, but for the rules that act on coordinates; Muon hides it among as many
-    directions of the same size. Otherwise it is the top left singular vector of what was added:
+    directions of the same size. After several it is the top left singular vector of what was added:
     that of W itself is another one, unless the spike is large.
     """
     number = direction_of(along, run.problem.teacher.rank)
@@ -85,11 +85,9 @@ def _direction(run: Networks, along: str, teacher: Array) -> Array:
     xp, steps = run.backend.xp, run.problem.steps
     if not steps:
         raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
-    if len(steps) == 1 and steps[0].rule in ("gradient", "normalized", "muon"):
-        added = run.trained.direction
+    if len(steps) == 1:
+        added = run.trained.spike
         assert added is not None
-        if run.deviations is not None:
-            added = added * run.deviations ** (-2 * steps[0].precondition)
     else:
         kept = math.prod(1 - step.decay for step in steps)
         moved = run.trained.weights - kept * run.network.weights()

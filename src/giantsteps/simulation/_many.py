@@ -32,17 +32,10 @@ _MATRICES = 4
 
 @dataclass(frozen=True)
 class _Question:
-    """How many networks answer a question.
+    """How many networks answer a question."""
 
-    Attributes
-    ----------
-    ask : callable
-        Answers of `Networks`, given the options of the question.
-    readout, points : bool
-        Whether it needs a readout, and test points.
-    """
-
-    ask: Callable[..., Sequence[Answer]]
+    ask: Callable[..., Sequence[Answer]]  # answers of `Networks`, given the options of the question
+    #: Whether it needs a readout, and test points.
     readout: bool = False
     points: bool = False
 

@@ -29,12 +29,8 @@ def run(
     ----------
     problem : Problem
         The setting.
-    d : int
-        Dimension of the inputs; that of ``data`` if they are given.
-    seed : int
-        Of all random numbers.
-    device, dtype, test_samples, memory, inputs, data
-        How the network is drawn and computed: see `Run`.
+    d, seed, device, dtype, test_samples, memory, inputs, data
+        Of the run: see `Run`.
 
     References
     ----------
@@ -71,10 +67,6 @@ def risk(
     ----------
     problem : Problem or Grid
         With a readout.
-    d : int
-        Dimension of the inputs; that of ``data`` if they are given.
-    seed : int
-        Of all random numbers.
     kind : {"conjugate", "tangent"}
         Features Φ, or those of the tangent kernel.
     degrees : int
@@ -82,8 +74,8 @@ def risk(
     initial : bool
         Whether ``initial``, the risk before the steps, is simulated together with the rest, from
         one draw of the samples. Otherwise it is simulated when it is first read.
-    device, dtype, test_samples, memory, inputs, data
-        How the network is drawn and computed: see `Run`.
+    d, seed, device, dtype, test_samples, memory, inputs, data
+        Of the run: see `Run`.
 
     Returns
     -------
@@ -132,12 +124,8 @@ def gradient(
     ----------
     problem : Problem or Grid
         With at least one step; its rate, rule and preconditioner play no part.
-    d : int
-        Dimension of the inputs; that of ``data`` if they are given.
-    seed : int
-        Of all random numbers.
-    device, dtype, test_samples, memory, inputs, data
-        How the network is drawn and computed: see `Run`.
+    d, seed, device, dtype, test_samples, memory, inputs, data
+        Of the run: see `Run`.
 
     Returns
     -------
@@ -180,16 +168,12 @@ def learned_function(
     ----------
     problem : Problem or Grid
         With a readout.
-    d : int
-        Dimension of the inputs; that of ``data`` if they are given.
-    seed : int
-        Of all random numbers.
     along : {"spike", "teacher", "x0", "x1", ...}
         The direction; of a teacher of several directions one by its name.
     x : sequence of float, optional
         Where; 61 points from −3 to 3 by default.
-    device, dtype, test_samples, memory, inputs, data
-        How the network is drawn and computed: see `Run`.
+    d, seed, device, dtype, test_samples, memory, inputs, data
+        Of the run: see `Run`.
 
     Returns
     -------
@@ -231,12 +215,8 @@ def degrees_of_freedom(
     ----------
     problem : Problem or Grid
         With a readout.
-    d : int
-        Dimension of the inputs; that of ``data`` if they are given.
-    seed : int
-        Of all random numbers.
-    device, dtype, test_samples, memory, inputs, data
-        How the network is drawn and computed: see `Run`.
+    d, seed, device, dtype, test_samples, memory, inputs, data
+        Of the run: see `Run`.
 
     Returns
     -------

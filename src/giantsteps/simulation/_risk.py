@@ -37,18 +37,10 @@ def as_kind(kind: object) -> Kind:
 
 @dataclass(frozen=True)
 class Errors:
-    """Errors of the readouts of one first layer, on the device.
+    """Errors of the readouts of one first layer, on the device."""
 
-    Attributes
-    ----------
-    places : tuple of (int, float)
-        n and λ of each cell.
-    leaves : dict of str to array (…, cells) or (…, cells, degrees + 1)
-        By the name that they have in a `Risk`.
-    """
-
-    places: tuple[Place, ...]
-    leaves: dict[str, Array]
+    places: tuple[Place, ...]  # n and λ of each cell
+    leaves: dict[str, Array]  # (…, cells): by the name that they have in a `Risk`
 
     def to_host(self, networks: Networks) -> dict[Place, dict[str, Any]]:
         """Leaves of a `Risk` for each cell, on the host; arrays over the networks of a batch."""

@@ -7,9 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, Unpack
 
-import numpy as np
-from numpy.typing import NDArray
-
 from giantsteps.answers import (
     DegreesOfFreedom,
     Gradient,
@@ -38,6 +35,7 @@ from giantsteps.simulation._networks import Networks
 from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._readout._ridge import Fit
 from giantsteps.simulation._risk import Kind
+from giantsteps.types import FloatArray
 
 
 class Run(Networks):
@@ -344,7 +342,7 @@ class Run(Networks):
         """Kernel–target alignment ⟨K, ỹỹᵀ⟩/(‖K‖_F ‖ỹ‖²) on the readout's samples."""
         return _diagnostics.kernel_alignment(self, kind)
 
-    def neuron_alignments(self) -> NDArray[np.float64]:
+    def neuron_alignments(self) -> FloatArray:
         """⟨w_j, β*⟩/‖w_j‖ of every neuron after the steps, for a histogram.
 
         Shape (N,), or (N, rank) for a teacher of several directions.

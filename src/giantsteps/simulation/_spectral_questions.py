@@ -31,16 +31,12 @@ def weights(
     ----------
     problem : Problem or Grid
         The readout, if any, plays no part.
-    d : int
-        Dimension of the inputs; that of ``data`` if they are given.
-    seed : int
-        Of all random numbers.
     top : int
         How many of the largest values come with their overlaps.
     bulk : bool
         Whether the law of all values can be read.
-    device, dtype, test_samples, memory, inputs, data
-        How the network is drawn and computed: see `Run`.
+    d, seed, device, dtype, test_samples, memory, inputs, data
+        Of the run: see `Run`.
 
     Returns
     -------
@@ -83,18 +79,14 @@ def kernel(
     ----------
     problem : Problem or Grid
         With a readout, whose samples are the rows.
-    d : int
-        Dimension of the inputs; that of ``data`` if they are given.
-    seed : int
-        Of all random numbers.
     top : int
         How many of the largest values come with their overlaps.
     kind : {"conjugate", "tangent"}
         Of the features, or of the gradient in W.
     bulk : bool
         Whether the law of all values can be read.
-    device, dtype, test_samples, memory, inputs, data
-        How the network is drawn and computed: see `Run`.
+    d, seed, device, dtype, test_samples, memory, inputs, data
+        Of the run: see `Run`.
 
     Returns
     -------
@@ -137,16 +129,12 @@ def features(
     ----------
     problem : Problem or Grid
         With a readout, whose samples are the rows.
-    d : int
-        Dimension of the inputs; that of ``data`` if they are given.
-    seed : int
-        Of all random numbers.
     top : int
         How many of the largest values come with their overlaps.
     bulk : bool
         Whether the law of all values can be read.
-    device, dtype, test_samples, memory, inputs, data
-        How the network is drawn and computed: see `Run`.
+    d, seed, device, dtype, test_samples, memory, inputs, data
+        Of the run: see `Run`.
 
     Returns
     -------

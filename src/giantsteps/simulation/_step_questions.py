@@ -24,12 +24,8 @@ def movement(
     ----------
     problem : Problem or Grid
         With at least one step; the readout, if any, plays no part.
-    d : int
-        Dimension of the inputs; that of ``data`` if they are given.
-    seed : int
-        Of all random numbers.
-    device, dtype, test_samples, memory, inputs, data
-        How the network is drawn and computed: see `Run`.
+    d, seed, device, dtype, test_samples, memory, inputs, data
+        Of the run: see `Run`.
 
     Returns
     -------
@@ -69,14 +65,10 @@ def trajectory(
     ----------
     problem : Problem or Grid
         With or without a readout.
-    d : int
-        Dimension of the inputs; that of ``data`` if they are given.
-    seed : int
-        Of all random numbers.
     top : int
         How many singular values.
-    device, dtype, test_samples, memory, inputs, data
-        How the network is drawn and computed: see `Run`.
+    d, seed, device, dtype, test_samples, memory, inputs, data
+        Of the run: see `Run`.
 
     Returns
     -------

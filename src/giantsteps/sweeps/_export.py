@@ -15,7 +15,6 @@ import numpy as np
 from giantsteps.answers import Source, require
 from giantsteps.campaign import (
     Agreement,
-    Array,
     Store,
     Table,
     decide,
@@ -25,6 +24,7 @@ from giantsteps.campaign import (
 )
 from giantsteps.comparison import resolution_limit
 from giantsteps.errors import InvalidProblem, StoreError
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ class Results:
     and coordinates of further axes, such as those of learned functions."""
 
     tables: dict[str, Table]
-    points: dict[str, Array]
+    points: dict[str, FloatArray]
 
 
 def read(sweep: Sweep, store: Store, spectra: bool = False) -> Results:
@@ -60,7 +60,7 @@ def read(sweep: Sweep, store: Store, spectra: bool = False) -> Results:
     those of theory; ``risk.gain`` is what the steps bring, for each seed on the same draws.
     """
     found: dict[str, Table] = {source: {} for source in sweep.sources}
-    points: dict[str, Array] = {}
+    points: dict[str, FloatArray] = {}
     for part in sweep.cells:
         for name, (dims, numbers) in read_table(part, store, bulk=spectra).items():
             if name == dims[-1]:  # the same in all cells
@@ -126,9 +126,9 @@ def _measured(
     name: str,
     sizes: Sequence[int],
     dims: tuple[str, ...],
-    samples: Array,
+    samples: FloatArray,
     own: tuple[str, ...],
-    theory: Array,
+    theory: FloatArray,
 ) -> Agreement:
     """A simulated quantity beside theory, for all sizes at once."""
     order = np.argsort(sizes)

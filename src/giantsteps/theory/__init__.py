@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from giantsteps.theory.questions.risk import staircase_risk as staircase_risk
     from giantsteps.theory.questions.spectra import features as features
     from giantsteps.theory.questions.spectra import kernel as kernel
-    from giantsteps.theory.questions.training_loss import linear_loss_drop as linear_loss_drop
-    from giantsteps.theory.questions.training_loss import (
-        quadratic_loss_drop as quadratic_loss_drop,
-    )
     from giantsteps.theory.questions.training_loss import training_loss as training_loss
     from giantsteps.theory.questions.trajectory import trajectory as trajectory
     from giantsteps.theory.questions.weights import weights as weights
@@ -46,9 +42,6 @@ if TYPE_CHECKING:
     from giantsteps.theory.search.quantity import values_of as values_of
     from giantsteps.theory.steps.bounds import approximation_error as approximation_error
     from giantsteps.theory.steps.staircase.staircase import staircase as staircase
-    from giantsteps.theory.steps.staircase.staircase import (
-        staircase_exponents as staircase_exponents,
-    )
 
 _LAZY = {
     "SpikedFeatures": "model.spiked_features",
@@ -63,17 +56,14 @@ _LAZY = {
     "kernel": "questions.spectra",
     "learned_function": "questions.learned_function",
     "level_curves": "search.level_curves",
-    "linear_loss_drop": "questions.training_loss",
     "movement": "questions.movement",
     "optimize": "search.optimize",
     "outlier_count": "questions.outlier_count",
-    "quadratic_loss_drop": "questions.training_loss",
     "reuse_exponent": "questions.reuse_exponent",
     "risk": "questions.risk",
     "risk_of_features": "probe.risk_of_features",
     "risk_of_weights": "model.from_weights",
     "staircase": "steps.staircase.staircase",
-    "staircase_exponents": "steps.staircase.staircase",
     "staircase_risk": "questions.risk",
     "training_loss": "questions.training_loss",
     "trajectory": "questions.trajectory",

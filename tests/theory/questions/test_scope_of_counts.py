@@ -1,8 +1,7 @@
-"""Refusals of drops, counts and orders, and evidence of what a search finds."""
+"""Refusals of counts and orders, and evidence of what a search finds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -20,32 +19,6 @@ ONE = gs.Problem(
     readout=gs.Ridge(samples=2, penalty=0.1),
 )
 MANY = ONE.replace(teacher=gs.MultiIndex("x0*(1 + x1)", rank=2))
-
-
-@pytest.mark.parametrize("question", [theory.linear_loss_drop, theory.quadratic_loss_drop])
-@pytest.mark.parametrize(
-    ("problem", "words"),
-    [
-        (MANY, "several directions"),
-        (ONE.replace({"steps.0.rule": "sign"}), "gradient"),
-        (ONE.replace({"steps.0.loss": "hinge"}), "loss"),
-        (ONE.replace(steps=ONE.steps * 2), "several steps"),
-    ],
-)
-def test_drops_are_those_of_one_plain_step(
-    question: Callable[[gs.Problem], float], problem: gs.Problem, words: str
-) -> None:
-    with pytest.raises(NotCovered, match=words) as refused:
-        question(problem)
-    assert question.__name__ in str(refused.value)
-
-
-@pytest.mark.parametrize("question", [theory.linear_loss_drop, theory.quadratic_loss_drop])
-def test_drops_need_a_step_and_a_readout(question: Callable[[gs.Problem], float]) -> None:
-    with pytest.raises(InvalidProblem, match="step"):
-        question(ONE.replace(steps=()))
-    with pytest.raises(InvalidProblem, match="readout"):
-        question(ONE.replace(readout=None))
 
 
 def test_counts_and_orders() -> None:

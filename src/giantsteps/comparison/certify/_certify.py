@@ -19,7 +19,6 @@ from giantsteps.comparison.certify._certificate import Certificate
 from giantsteps.comparison.certify._design import Setting, draw
 from giantsteps.comparison.certify._families import FAMILIES, SPREAD_AT
 from giantsteps.comparison.certify._finding import (
-    Array,
     Finding,
     Plan,
     Prediction,
@@ -29,6 +28,7 @@ from giantsteps.comparison.certify._finding import (
 )
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.problem import Problem, suggest
+from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class _Examined:
     setting: Setting
     plan: Plan
     prediction: Prediction
-    simulated: Array | None = None
+    simulated: FloatArray | None = None
 
 
 @dataclass(frozen=True)

@@ -31,23 +31,12 @@ _TRIES = 400
 
 @dataclass(frozen=True)
 class Setting:
-    """One problem, one quantity: a line of the certificate.
+    """One problem, one quantity: a line of the certificate."""
 
-    Attributes
-    ----------
-    number : int
-        Place in the design.
-    family : str
-        Of `FAMILIES`.
-    problem : Problem
-    seed : int
-        Of the design; with ``number`` it gives the setting seeds that no other has.
-    """
-
-    number: int
-    family: str
+    number: int  # place in the design
+    family: str  # of `FAMILIES`
     problem: Problem
-    seed: int = 0
+    seed: int = 0  # of the design; with ``number`` it gives the setting seeds that no other has
 
     @property
     def kind(self) -> Family:

@@ -34,39 +34,23 @@ def _nothing(rng: np.random.Generator) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Family:
-    """Settings that one equation answers with one number.
+    """Settings that one equation answers with one number."""
 
-    Attributes
-    ----------
-    question : str
-        Of what a certificate asks.
-    quantity : str
-        The number in the answer.
-    exponents : callable
-        Draws the exponents of the steps.
-    activations, teachers : tuple
-        Of which one is drawn.
-    rates : tuple of float
-        Range of the learning rates.
-    vary : callable
-        Draws what else the settings of the family have: ``rule``, ``loss``, ``decay`` and
-        ``batch`` of the steps, ``output`` of the network, ``inputs``, ``noise``.
-    spread : float
-        Typical relative standard deviation of the number over networks with d = `SPREAD_AT`; it
-        falls as d^{-1/2}, and says how many networks a setting gets.
-    slow : str
-        Why the gap closes more slowly than the fit allows, if it does: the family is then listed
-        with those where the theory does not hold at these sizes.
-    """
-
-    question: str
-    quantity: str
-    exponents: Exponents
+    question: str  # of what a certificate asks
+    quantity: str  # the number in the answer
+    exponents: Exponents  # draws the exponents of the steps
+    #: Of which one is drawn.
     activations: tuple[Any, ...] = _ALL
     teachers: tuple[str, ...] = _TEACHERS
-    rates: tuple[float, float] = (1.0, 6.0)
+    rates: tuple[float, float] = (1.0, 6.0)  # range of the learning rates
+    #: Draws what else the settings of the family have: ``rule``, ``loss``, ``decay`` and ``batch``
+    #: of the steps, ``output`` of the network, ``inputs``, ``noise``.
     vary: Vary = _nothing
+    #: Typical relative standard deviation of the number over networks with d = `SPREAD_AT`; it
+    #: falls as d^{-1/2}, and says how many networks a setting gets.
     spread: float = 0.035
+    #: Why the gap closes more slowly than the fit allows, if it does: the family is then listed
+    #: with those where the theory does not hold at these sizes.
     slow: str = ""
 
     @property

@@ -9,33 +9,21 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.campaign import Cells, Store, mean_and_error
 from giantsteps.comparison.certify._design import Setting
 from giantsteps.errors import NotConverged
-
-Array = NDArray[np.float64]
+from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is simulated for a setting: blocks of ``small`` networks with d₁ and one with d₂.
+    """What is simulated for a setting: blocks of ``small`` networks with d₁ and one with d₂."""
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        d₁ < d₂.
-    blocks : int
-    small : int
-        Networks with d₁ per block.
-    points : int or None
-        Test points of a network; None: the expectation over all of them, where it can be had.
-    """
-
-    sizes: tuple[int, int]
+    sizes: tuple[int, int]  # d₁ < d₂
     blocks: int
-    small: int
+    small: int  # networks with d₁ per block
+    #: Test points of a network; None: the expectation over all of them, where it can be had.
     points: int | None = None
 
     @property
@@ -60,33 +48,18 @@ class Finding:
     g       ``gaps``        relative gaps of each block at the two sizes
     d₁, d₂  ``plan.sizes``
     ======  ==============  ===================================================
-
-    Attributes
-    ----------
-    setting : Setting
-    plan : Plan
-    theory : ndarray of shape (2,)
-        At the two sizes.
-    simulated : ndarray of shape (2, blocks)
-        Means over a block's networks, which no other setting has.
-    residual : float
-        Of the solver; 0 for closed forms.
-    numerics : float
-        The theory's own estimate of the relative error of its quadratures and linear systems, by a
-        second resolution; NaN where it gives none.
-    violated : tuple of str
-        Assumptions of the theory that the setting does not satisfy.
-    failure : str
-        What the theory raised, if it failed on a problem that it covers; nothing was compared.
     """
 
     setting: Setting
     plan: Plan
-    theory: Array
-    simulated: Array
-    residual: float
+    theory: FloatArray  # (2,): at the two sizes
+    simulated: FloatArray  # (2, blocks): means over a block's networks, which no other setting has
+    residual: float  # of the solver; 0 for closed forms
+    #: The theory's own estimate of the relative error of its quadratures and linear systems, by a
+    #: second resolution; NaN where it gives none.
     numerics: float
-    violated: tuple[str, ...] = ()
+    violated: tuple[str, ...] = ()  # assumptions of the theory that the setting does not satisfy
+    #: What the theory raised, if it failed on a problem that it covers; nothing was compared.
     failure: str = ""
 
     @property
@@ -95,9 +68,9 @@ class Finding:
         return not self.violated and not self.failure
 
     @cached_property
-    def gaps(self) -> Array:
+    def gaps(self) -> FloatArray:
         """simulation/theory − 1, of shape (2, blocks)."""
-        gaps: Array = self.simulated / self.theory[:, None] - 1
+        gaps: FloatArray = self.simulated / self.theory[:, None] - 1
         return gaps
 
     @property
@@ -115,7 +88,7 @@ class Finding:
 class Prediction:
     """What theory says of a setting at the two sizes; the fields are those of `Finding`."""
 
-    theory: Array
+    theory: FloatArray
     residual: float = math.nan
     numerics: float = math.nan
     violated: tuple[str, ...] = ()
@@ -158,7 +131,7 @@ def networks(setting: Setting, plan: Plan, device: str | None = None) -> list[li
 
 
 def found(
-    setting: Setting, plan: Plan, prediction: Prediction, simulated: Array | Store
+    setting: Setting, plan: Plan, prediction: Prediction, simulated: FloatArray | Store
 ) -> Finding:
     """Theory and simulation side by side; the numbers, or the store that holds the networks."""
     if prediction.failure:

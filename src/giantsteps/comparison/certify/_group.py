@@ -8,14 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special, stats
 from scipy.optimize import brentq, minimize_scalar
 
 from giantsteps.campaign import mean_and_error
 from giantsteps.comparison.certify._finding import Finding
-
-Array = NDArray[np.float64]
+from giantsteps.types import FloatArray
 
 #: Powers by which a gap may close: d^{-1/2} (the pull of the initial network) to 1/d.
 POWERS = np.linspace(0.5, 1.0, 11)
@@ -48,21 +46,14 @@ class Group:
     ε       ``error``     common relative error left at d = ∞
     t       ``t``         of each finding; F is the Student cdf
     ======  ============  =============================================================
-
-    Attributes
-    ----------
-    name : str
-    findings : tuple of Finding
-    level : float
-        A test fails if chance alone would do so this rarely.
     """
 
     name: str
     findings: tuple[Finding, ...]
-    level: float
+    level: float  # a test fails if chance alone would do so this rarely
 
     @cached_property
-    def _gaps(self) -> Array:
+    def _gaps(self) -> FloatArray:
         """Of shape (2, findings, blocks)."""
         return np.stack([finding.gaps for finding in self.findings], axis=1)
 
@@ -70,17 +61,17 @@ class Group:
     def _blocks(self) -> int:
         return self._gaps.shape[2]
 
-    def _contrast(self, powers: Array, error: float) -> Array:
+    def _contrast(self, powers: FloatArray, error: float) -> FloatArray:
         """x, of shape (powers, findings, blocks)."""
         lower, upper = self.findings[0].plan.sizes
         growth = (upper / lower) ** powers[:, None, None]
         return growth * (self._gaps[1] - error) - (self._gaps[0] - error)
 
-    def _student(self, x: Array) -> Array:
+    def _student(self, x: FloatArray) -> FloatArray:
         mean, error, _ = mean_and_error(x, axis=2)
         return mean / error
 
-    def _sums(self, powers: Array, error: float) -> tuple[Array, Array]:
+    def _sums(self, powers: FloatArray, error: float) -> tuple[FloatArray, FloatArray]:
         """Z and Σz² for each power."""
         x = self._contrast(powers, error)
         t = self._student(x)
@@ -110,14 +101,14 @@ class Group:
     # Single findings ---------------------------------------------------------------------------
 
     @cached_property
-    def t(self) -> Array:
+    def t(self) -> FloatArray:
         """Student t of each finding, with the power of the group."""
         return self._student(self._contrast(np.array([self.power]), 0.0))[0]
 
     @cached_property
-    def uniform(self) -> Array:
+    def uniform(self) -> FloatArray:
         """Student cdf of t."""
-        u: Array = stats.t.cdf(self.t, self._blocks - 1)
+        u: FloatArray = stats.t.cdf(self.t, self._blocks - 1)
         return u
 
     @cached_property

@@ -34,24 +34,14 @@ _TOLERANCE = 1e-11  # of a full decomposition, relative to the norm of the matri
 
 @dataclass(frozen=True)
 class Arrays:
-    """An array namespace that follows the standard, and the few operations it lacks.
+    """An array namespace that follows the standard, and the few operations it lacks."""
 
-    Attributes
-    ----------
-    xp : module
-        The array namespace.
-    device : object
-        Where arrays live, as the namespace names it; None for its default.
-    precision : {"float64", "float32"}
-        Of weights, inputs and features. Gram matrices and what is solved with them are float64
-        sums of them always.
-    threads : int
-        Threads for elementwise work and for drawing; as many as the linear algebra uses.
-    """
-
-    xp: Any
-    device: Any = None
+    xp: Any  # the array namespace
+    device: Any = None  # where arrays live, as the namespace names it; None for its default
+    #: Of weights, inputs and features. Gram matrices and what is solved with them are float64 sums
+    #: of them always.
     precision: str = "float64"
+    #: Threads for elementwise work and for drawing; as many as the linear algebra uses.
     threads: int = 1
 
     @property

@@ -44,21 +44,11 @@ def in_words(size: float) -> str:
 
 @dataclass(frozen=True)
 class Budget:
-    """How much may be held at once.
+    """How much may be held at once."""
 
-    Attributes
-    ----------
-    limit : int or None
-        Bytes that were granted; None: what the device has.
-    arrays : Arrays
-        The arrays in use.
-    networks : int
-        How many networks share it.
-    """
-
-    limit: int | None
-    arrays: Arrays
-    networks: int = 1
+    limit: int | None  # bytes that were granted; None: what the device has
+    arrays: Arrays  # the arrays in use
+    networks: int = 1  # how many networks share it
 
     @property
     def available(self) -> int | None:

@@ -26,6 +26,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from giantsteps.types import FloatArray
+
 Words = NDArray[np.uint64]
 
 #: Where the tail begins, and the area of each layer.
@@ -38,7 +40,7 @@ _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 @cache
-def tables() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def tables() -> tuple[FloatArray, FloatArray, FloatArray]:
     """Outer edges w, ratios of inner to outer edge k, and the density at the edges f, f[0] = 1.
 
     The first two have 512 entries: the second half is for negative variates, with −w.
@@ -75,13 +77,13 @@ def _generator(key: Words, stream: Sequence[int], start: int) -> np.random.Philo
     return generator
 
 
-def fill_normal(out: NDArray[np.float64], key: Words, stream: Sequence[int], start: int) -> None:
+def fill_normal(out: FloatArray, key: Words, stream: Sequence[int], start: int) -> None:
     """Fill a one-dimensional array with the variates of consecutive words, from ``start`` on."""
     generator = _generator(key, stream, start)
     _fill(out, generator.random_raw)
 
 
-def normal_of_words(given: Words) -> NDArray[np.float64]:
+def normal_of_words(given: Words) -> FloatArray:
     """The variate of each word."""
     out, flat, at = np.empty(given.shape), given.ravel(), 0
 
@@ -94,7 +96,7 @@ def normal_of_words(given: Words) -> NDArray[np.float64]:
     return out
 
 
-def _fill(out: NDArray[np.float64], draw: Callable[[int], Words]) -> None:
+def _fill(out: FloatArray, draw: Callable[[int], Words]) -> None:
     outer, ratio, _ = tables()
     size = min(_SLAB, out.size)
     indices, edges = np.empty(size, dtype=np.uint64), np.empty(size)
@@ -117,7 +119,7 @@ def _fill(out: NDArray[np.float64], draw: Callable[[int], Words]) -> None:
         out[np.concatenate(places)] = _resolve(word, word)
 
 
-def _unit(word: Words) -> NDArray[np.float64]:
+def _unit(word: Words) -> FloatArray:
     """u from bits 12–63, in the memory of the words."""
     word >>= np.uint64(12)
     word |= _EXPONENT_OF_ONE
@@ -126,7 +128,7 @@ def _unit(word: Words) -> NDArray[np.float64]:
     return unit
 
 
-def _resolve(word: Words, state: Words) -> NDArray[np.float64]:
+def _resolve(word: Words, state: Words) -> FloatArray:
     """Variates of words whose first point is not accepted, with the states of SplitMix64."""
     outer, _, density = tables()
     index = (word & _LAYER_AND_SIGN).view(np.int64)
@@ -143,7 +145,7 @@ def _resolve(word: Words, state: Words) -> NDArray[np.float64]:
     return found
 
 
-def _redraw(state: Words) -> NDArray[np.float64]:
+def _redraw(state: Words) -> FloatArray:
     """Variates of the next words, which may be accepted or not."""
     outer, ratio, _ = tables()
     word, state = _split_mix(state, 3), state + _GOLDEN * np.uint64(3)
@@ -156,7 +158,7 @@ def _redraw(state: Words) -> NDArray[np.float64]:
     return found
 
 
-def _beyond(state: Words) -> NDArray[np.float64]:
+def _beyond(state: Words) -> FloatArray:
     """Absolute values beyond `TAIL`."""
     found, left = np.empty(state.size), np.arange(state.size)
     while left.size:
@@ -175,7 +177,7 @@ def _split_mix(state: Words, number: int) -> Words:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-def _open_unit(state: Words, number: int) -> NDArray[np.float64]:
+def _open_unit(state: Words, number: int) -> FloatArray:
     """The same as a number in (0, 1)."""
     word = _split_mix(state, number)
     return ((word >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53

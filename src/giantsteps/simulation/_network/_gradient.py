@@ -12,18 +12,10 @@ from giantsteps.simulation._engine._arrays import Array, Arrays
 
 @dataclass(frozen=True)
 class Descent:
-    """One gradient of the first layer.
+    """One gradient of the first layer."""
 
-    Attributes
-    ----------
-    update : array (…, d, N)
-        √N G, float64: the gradient step is W ← W + η · update.
-    direction : array (…, d)
-        b = Xᵀr/n with the residuals r, float64.
-    """
-
-    update: Array
-    direction: Array
+    update: Array  # (…, d, N): √N G, float64: the gradient step is W ← W + η · update
+    direction: Array  # (…, d): b = Xᵀr/n with the residuals r, float64
 
 
 def gradient(

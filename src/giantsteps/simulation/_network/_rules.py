@@ -20,17 +20,10 @@ EXTRA = {"gradient": 0, "normalized": 0, "sign": 1, "muon": 6, "adam": 4}
 
 @dataclass
 class Optimizer:
-    """Turns gradients into updates, step after step; Adam's moments are its state.
+    """Turns gradients into updates, step after step; Adam's moments are its state."""
 
-    Attributes
-    ----------
-    arrays : Arrays
-        The arrays in use.
-    variances : array (d,) or None
-        Eigenvalues of Σ, for preconditioned steps; None if all are one.
-    """
-
-    arrays: Arrays
+    arrays: Arrays  # the arrays in use
+    #: (d,): eigenvalues of Σ, for preconditioned steps; None if all are one.
     variances: Array | None = None
     _moments: list[Array] = field(default_factory=list)
     _count: int = 0

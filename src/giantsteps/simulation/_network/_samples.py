@@ -46,25 +46,14 @@ class Samples(Protocol):
 
 @dataclass(frozen=True)
 class DrawnSamples:
-    """Inputs x = Σ^{1/2}z and labels y = σ*(⟨x, β*⟩) + ε, from their streams.
+    """Inputs x = Σ^{1/2}z and labels y = σ*(⟨x, β*⟩) + ε, from their streams."""
 
-    Attributes
-    ----------
-    problem, sizes
-        The setting.
-    streams : Streams
-        Where the numbers come from.
-    law : callable or None
-        Of z; None: Gaussian.
-    known : array (…, d, rank) or None
-        β*, where it is not to be drawn.
-    """
-
+    #: The setting.
     problem: Problem
     sizes: Sizes
-    streams: Streams
-    law: Law = None
-    known: Array | None = None
+    streams: Streams  # where the numbers come from
+    law: Law = None  # of z; None: Gaussian
+    known: Array | None = None  # (…, d, rank): β*, where it is not to be drawn
 
     @cached_property
     def teacher(self) -> Array:
@@ -151,24 +140,13 @@ def _with_norms(xp: Any, column: Array, variances: np.ndarray, runs: tuple[int, 
 
 @dataclass(frozen=True)
 class GivenSamples:
-    """Rows of `Data`: steps take them from the first on, the readout from the last one back.
+    """Rows of `Data`: steps take them from the first on, the readout from the last one back."""
 
-    Attributes
-    ----------
-    data : Data
-        The samples.
-    starts : tuple of (int or None)
-        The first row of each step; None for a step that reuses a batch.
-    taken : int
-        Rows that the steps use.
-    arrays : Arrays
-        What the samples are returned as.
-    """
-
-    data: Data
+    data: Data  # the samples
+    #: The first row of each step; None for a step that reuses a batch.
     starts: tuple[int | None, ...]
-    taken: int
-    arrays: Arrays
+    taken: int  # rows that the steps use
+    arrays: Arrays  # what the samples are returned as
 
     @classmethod
     def of(cls, data: Data, problem: Problem, sizes: Sizes, arrays: Arrays) -> GivenSamples:

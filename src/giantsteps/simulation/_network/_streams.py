@@ -55,18 +55,11 @@ def as_seed(seed: object) -> int:
 
 @dataclass(frozen=True)
 class Streams:
-    """The random numbers of one network, or of several.
+    """The random numbers of one network, or of several."""
 
-    Parameters
-    ----------
-    seeds : int or sequence of int
-        One: matrices have two axes. Several: one more in front, over the seeds.
-    arrays : Arrays
-        What the numbers are returned as.
-    """
-
+    #: One: matrices have two axes. Several: one more in front, over the seeds.
     seeds: int | Sequence[int]
-    arrays: Arrays
+    arrays: Arrays  # what the numbers are returned as
 
     def __post_init__(self) -> None:
         several = isinstance(self.seeds, Sequence)

@@ -11,23 +11,14 @@ from giantsteps.simulation._engine._arrays import Array, Arrays
 
 @dataclass(frozen=True)
 class PointError:
-    """Errors of several predictors of one network, or of each network of a batch.
+    """Errors of several predictors of one network, or of each network of a batch."""
 
-    Attributes
-    ----------
-    mean : array (…, cells)
-        R = E(f̂ − f*)², without noise.
-    standard_error : array (…, cells)
-        Of ``mean`` over the test points, given the network.
-    by_degree : array (…, cells, degrees + 1) or None
-        The parts of R on He_k(⟨x, β*⟩); None for a teacher of several directions or none known.
-    misclassified : array (…, cells) or None
-        Share of the points with sign(f̂) ≠ f*; None unless f* takes the values ±1 only.
-    """
-
-    mean: Array
-    standard_error: Array
+    mean: Array  # (…, cells): R = E(f̂ − f*)², without noise
+    standard_error: Array  # (…, cells): of ``mean`` over the test points, given the network
+    #: (…, cells, degrees + 1): the parts of R on He_k(⟨x, β*⟩); None for a teacher of several
+    #: directions or none known.
     by_degree: Array | None
+    #: (…, cells): share of the points with sign(f̂) ≠ f*; None unless f* takes the values ±1 only.
     misclassified: Array | None = None
 
 
@@ -39,20 +30,11 @@ class PointErrors:
 
     The square of a sample mean m of variance v/n overshoots by v/n; by_degree is the unbiased
     m² − v/n, which may be slightly negative where a part is zero. Sums stay on the device.
-
-    Parameters
-    ----------
-    arrays : Arrays
-        The arrays in use.
-    degrees : int
-        Highest k of by_degree.
-    binary : bool
-        Whether to count wrong signs.
     """
 
-    arrays: Arrays
-    degrees: int
-    binary: bool = False
+    arrays: Arrays  # the arrays in use
+    degrees: int  # highest k of by_degree
+    binary: bool = False  # whether to count wrong signs
     _points: int = 0
     _sums: list[Array] = field(default_factory=list)
 

@@ -18,44 +18,23 @@ EIGEN_FROM = 16
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted readout.
+    """A fitted readout."""
 
-    Attributes
-    ----------
-    coefficients : array (…, N) or (…, n)
-        â of the features; for a kernel, α of the samples. float64.
-    train : array (…)
-        n⁻¹‖ỹ − Φâ‖².
-    """
-
-    coefficients: Array
-    train: Array
+    coefficients: Array  # (…, N): â of the features; for a kernel, α of the samples. float64.
+    train: Array  # (…): n⁻¹‖ỹ − Φâ‖²
 
 
 @dataclass(frozen=True)
 class Gram:
-    """What a spectrum or a fit needs of the features, in the smaller dimension.
+    """What a spectrum or a fit needs of the features, in the smaller dimension."""
 
-    Attributes
-    ----------
-    matrix : array (…, m, m)
-        ΦᵀΦ if n > N, else ΦΦᵀ; symmetric, lower triangle.
-    samples, neurons : int
-        n and N.
-    targets : array (…, n or N, columns)
-        The rows of the targets if n ≤ N, else ΦᵀT.
-    squares : array (…, columns, columns)
-        TᵀT.
-    features : array (…, n, N) or None
-        Φ itself if n ≤ N.
-    """
-
-    matrix: Array
+    matrix: Array  # (…, m, m): ΦᵀΦ if n > N, else ΦΦᵀ; symmetric, lower triangle
+    #: n and N.
     samples: int
     neurons: int
-    targets: Array
-    squares: Array
-    features: Array | None
+    targets: Array  # (…, n or N, columns): the rows of the targets if n ≤ N, else ΦᵀT
+    squares: Array  # (…, columns, columns): TᵀT
+    features: Array | None  # (…, n, N): Φ itself if n ≤ N
 
 
 def solve_shifted(

@@ -10,7 +10,7 @@ from giantsteps.answers import Bounds
 from giantsteps.errors import NotCovered
 from giantsteps.functions import Function, Teacher
 from giantsteps.gaussian import smoothed
-from giantsteps.theory.model.functions_of_spike import left_of_teacher, teacher_given
+from giantsteps.theory.model.functions_of_spike import left_of, teacher_given
 from giantsteps.theory.model.rules import graded_rule
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.teacher import teacher_moments
@@ -59,7 +59,7 @@ def best_penalty(
     rule = graded_rule(3, width)
     k, mean = rule.nodes, rule.mean
     feature = smoothed(activation, spike * k, np.full_like(k, math.sqrt(variance)))
-    wanted = teacher_given(teacher, np.outer(overlap, k), left_of_teacher(overlap[:, None])[0])
+    wanted = teacher_given(teacher, np.outer(overlap, k), left_of(overlap[:, None])[0])
     hidden = float(mean(wanted.square - wanted.mean**2))  # E Var[f*|k]
     linear = wanted.linear @ (rule.weights * feature.slope)
     learned = float(linear @ linear) / float(mean(feature.slope**2))

@@ -179,21 +179,12 @@ def _not_converged(
 
 @dataclass(frozen=True, eq=False)
 class Refined:
-    """Readouts at the resolution where they no longer change, and what the last change was.
-
-    Attributes
-    ----------
-    readouts : list of Readout
-    levels : list of int
-    error : ndarray of shape (B,)
-        Estimate of the relative error: the change from the resolution before.
-    residual, iterations : ndarray of shape (B,)
-    """
+    """Readouts at the resolution where they no longer change, and what the last change was."""
 
     readouts: list[Readout]
     levels: list[int]
-    error: FloatArray
-    residual: FloatArray
+    error: FloatArray  # (B,): estimate of the relative error: the change from the resolution before
+    residual: FloatArray  # (B,)
     iterations: Array
 
 
@@ -266,7 +257,7 @@ def _change(cell: Cell, old: Readout, new: Readout) -> float:
     """Largest relative change of test and train error."""
     noise = cell[0].noise_variance
     test = abs(float(new.error[0] - old.error[0])) / max(abs(float(new.error[0]) - noise), 1e-300)
-    scale = max(float(new.train[0]), 1e-12 * float(new.error[0]))
+    scale = max(float(new.train[0]), 1e-12 * float(new.error[0]), 1e-300)
     return max(test, abs(float(new.train[0] - old.train[0])) / scale)
 
 

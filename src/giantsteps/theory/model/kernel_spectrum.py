@@ -245,24 +245,21 @@ class KernelSpectrum:
         types, modes, nodes = system.mean.shape[1:]
         measure = state.measure[0]
         channels = state.equations.channels[0]
-        spikes = system.coordinates[0].T[:, None] * channels
-        own = np.concatenate([spikes.reshape(-1, nodes), system.norms[0]])
+        own = system.regressors(state.equations.channels)[0]
         # Coefficients that cannot vary (a step of rate zero) are not regressors.
         covariance, size = prior.covariance[0], np.abs(np.diag(prior.covariance[0]))
         free = size > _ZERO_VARIANCE * size.max(initial=0.0)
         own, covariance = own[free], covariance[np.ix_(free, free)]
-        features = np.concatenate([system.mean[0, :, 0], own])
-        matrix = (features * measure) @ features.T
-        for mode in range(1, modes):
-            response = system.mean[0, :, mode]
-            matrix[:types, :types] += (response * measure) @ response.T
+        rows = np.concatenate([system.mean[0], own])
+        features = rows[:, 0]
+        flat = rows.reshape(len(rows), modes * nodes)
+        whole = np.tile(measure, modes)
+        matrix = (flat * whole) @ flat.T
         joint = slice(types, len(matrix))
         matrix[:types, :types] += system.inverse_neurons[0] * prior.precision[0]
         inverse = _inverse(covariance)
         matrix[joint, joint] += inverse
-        target = (features * measure) @ system.target[0, 0]
-        for mode in range(1, modes):
-            target[:types] += (system.mean[0, :, mode] * measure) @ system.target[0, mode]
+        target = (flat * whole) @ system.target[0].ravel()
         psi_hat = ((measure * system.target_linear[0]) @ channels.T).ravel()
         target[joint] += inverse @ (prior.with_teacher[0] @ psi_hat)[free]
         scale = 1.0 / np.sqrt(np.abs(np.diag(matrix)))

@@ -17,12 +17,12 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.solver.fold import settle
-from giantsteps.types import FloatArray
-
-__all__ = ["largest_value", "leading_of_model", "leading_of_spectrum"]
+from giantsteps.types import Array, FloatArray
 
 #: Points of the scan above the bulk, and residual of a real solution that is good enough.
 _GRID, _SOLVED = 16, 1e-9
+#: Plain rounds before Newton's method above the bulk; rounds of a secant method, and its end.
+_PLAIN, _CLOSER, _CLOSE = 3, 12, 1e-13
 #: Types with fewer neurons than this have none; in the limit of so many.
 _ABSENT, _MOST = 1e-5, 1e9
 #: Covariance of the neurons, relative to their leans, that is none.
@@ -40,25 +40,64 @@ class _Outliers(WeightSpectrum):
         edge = float(self.bulk.totals.max()) * (1.0 + math.sqrt(self.width)) ** 2
         return SimpleNamespace(edge=edge)
 
+    def near(self, x: FloatArray) -> tuple[Array, ...]:
+        """Real solutions at x above the bulk, without a way around it; NaN where there is none.
+
+        Far above the bulk every start leads to the solution, on which H is negative and grows
+        with x.
+        """
+        h = -1.0 / np.repeat(x[:, None], len(self.probabilities), axis=1)
+        dyson = self._dyson(h, None)
+        for _ in range(_PLAIN):
+            h = self._image(x, dyson, dyson.traces)
+            dyson = self._dyson(h, dyson.image)
+        state, gap = settle(self, (h, dyson.active), x)
+        with np.errstate(all="ignore"):
+            rises = self.parameter(self.linearised(state, x)[1]) > 0
+        lost = ~((gap <= _SOLVED) & rises & np.all(state[0] < 0, axis=1))
+        for part in state:
+            part[lost] = np.nan
+        return state
+
     @cached_property
     def outliers(self) -> tuple[float, ...]:
         """Eigenvalues of W Wᵀ far above the bulk, largest first."""
         low, high = _ABOVE * self.law.edge, self._highest
         grid = high * (low / high) ** np.linspace(0.0, 1.0, _GRID)
-        states, gap = settle(self, self.near(grid), grid)
+        states = self.near(grid)
         # Below the first point without a real solution is the bulk.
-        count = int(np.argmin(gap <= _SOLVED)) if not np.all(gap <= _SOLVED) else _GRID
+        outside = np.isfinite(states[0][:, 0])
+        count = _GRID if outside.all() else int(np.argmin(outside))
         if count < 2:
             return ()
         grid, states = grid[:count], tuple(part[:count] for part in states)
         self._known.append((grid, states))
-        values = self._strengths(grid) - 1.0
+        values = self._strengths(grid, states)
         found = []
         for rank in range(self._rank):
-            for i in np.flatnonzero((values[:-1, rank] <= 0) & (values[1:, rank] > 0)):
-                ends = float(grid[i + 1]), float(grid[i])
-                found.append(brentq(self._excess, *ends, args=(rank,), xtol=1e-13 * ends[1]))
+            for i in np.flatnonzero((values[:-1, rank] <= 1) & (values[1:, rank] > 1)):
+                found.append(self._between(grid[i : i + 2], values[i : i + 2, rank], rank))
         return tuple(sorted(found, reverse=True))
+
+    def _between(self, ends: FloatArray, values: FloatArray, rank: int) -> float:
+        """The outlier between two points: a secant method in log x beside Newton for (H, 𝔤)."""
+        goals, places = np.log(values), np.log(ends)
+        x = float(np.exp(np.interp(0.0, goals, places)))
+        state = self._outside(np.array([x]))
+        old, before = (places[0], goals[0]) if goals[0] > -goals[1] else (places[1], goals[1])
+        for _ in range(_CLOSER):
+            here, now = math.log(x), math.log(self._strengths(np.array([x]), state)[0, rank])
+            change = -now * (here - old) / (now - before) if now != before else 0.0
+            old, before = here, now
+            moved = min(max(here + change, places[1]), places[0])
+            following = math.exp(moved)
+            if abs(moved - here) <= _CLOSE:
+                self._known.append((np.array([x]), state))
+                return following
+            tangent = self.linearised(state, np.array([x]))[1]
+            state = tuple(u + (following - x) * v for u, v in zip(state, tangent))
+            state, x = settle(self, state, np.array([following]))[0], following
+        return float(brentq(self._excess, ends[1], ends[0], args=(rank,), xtol=1e-13 * ends[0]))
 
 
 def largest_value(
@@ -111,7 +150,7 @@ def leading_of_model(model: SpikedFeatures, top: int) -> tuple[FloatArray, Float
             width=model.width,
             neurons=model.neurons,
             probabilities=used.probabilities,
-            spikes=used.spikes,
+            spikes=used.leans,
             bulk=used.bulk,
             pull=used.pull,
         )

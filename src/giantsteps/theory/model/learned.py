@@ -10,7 +10,7 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.functions import Teacher
 from giantsteps.problem import Ridge
 from giantsteps.theory.model.errors import refine, solve_cells
-from giantsteps.theory.model.functions_of_spike import left_of_teacher, teacher_given
+from giantsteps.theory.model.functions_of_spike import left_of, teacher_given
 from giantsteps.theory.model.rules import axes_rule, graded_rule, width_of
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.types import FloatArray
@@ -95,7 +95,7 @@ def learned_function_of_model(
 
 def target_along(teacher: Teacher, cosines: FloatArray, points: FloatArray) -> FloatArray:
     """E[f* | x] at points x of a coordinate with cosines (R,) with the teacher's directions."""
-    beside, _ = left_of_teacher(cosines[:, None])
+    beside, _ = left_of(cosines[:, None])
     return teacher_given(teacher, np.outer(cosines, points), beside).mean
 
 

@@ -8,8 +8,6 @@ from typing import NamedTuple, TypeVar
 from giantsteps.answers import Solution, Spike
 from giantsteps.errors import NotConverged
 
-__all__ = ["ROUNDING", "Resolved", "relative", "resolve"]
-
 #: Relative change of a spike above which there is no answer at that resolution, and how many finer
 #: ones are tried. An edge is never refused: that of a bulk with tails is the one up to the largest
 #: of as many draws as there are, differs from one network to the next, and converges slowly.

@@ -46,28 +46,29 @@ class RidgeBatch:
         )
 
 
-def _degrees(batch: RidgeBatch, i: int) -> FloatArray:
+def _degrees(batch: RidgeBatch) -> FloatArray:
     """The parts by degree; what is below the rounding of the whole is zero."""
-    parts = batch.by_degree[i]
-    return np.where(np.abs(parts) <= 1e-14 * abs(batch.test[i]), 0.0, parts)
+    parts = batch.by_degree
+    return np.where(np.abs(parts) <= 1e-14 * np.abs(batch.test)[:, None], 0.0, parts)
 
 
 def risks_of(
     batch: RidgeBatch, claims: Sequence[Any], initial: Sequence[Risk] | None = None
 ) -> list[Risk]:
     """The errors as answers, each with its claim, beside those of the untrained features."""
+    degrees = _degrees(batch)
     return [
         Risk(
             **claim,
             solution=Solution(
                 status=batch.status,
                 residual=batch.residual[i],
-                iterations=batch.iterations[i],
+                iterations=float(batch.iterations[i]),
                 error=batch.error[i],
             ),
             test=batch.test[i],
             train=batch.train[i],
-            by_degree=_degrees(batch, i) if _one_direction(claim["problem"]) else None,
+            by_degree=degrees[i] if _one_direction(claim["problem"]) else None,
             classification_error=_number(batch.classification_error[i]),
             initial=None if initial is None else initial[i],
         )

@@ -13,10 +13,10 @@ from giantsteps.functions import Function
 from giantsteps.gaussian import Rule
 from giantsteps.types import FloatArray
 
-#: Resolutions, from 0: nodes of a panel, Gauss–Hermite nodes of a smooth axis, and of a third one.
-#: The last one is for answers that there would not be otherwise.
+#: Resolutions, from 0: nodes of a panel, and Gauss–Hermite nodes of a smooth axis. The last one is
+#: for answers that there would not be otherwise.
 _ORDERS = (8, 12, 17, 24, 34, 46)
-_AXES, _THIRD = (9, 12, 16, 21, 27, 35), (4, 5, 6, 8, 10, 13)
+_AXES = (9, 12, 16, 21, 27, 35)
 LEVELS = len(_ORDERS)
 #: Nodes on each side of zero of a mapped rule, by resolution, and how many more each octave of
 #: steepness needs; panels resolve what these do not.
@@ -228,8 +228,7 @@ def spike_rule(
         least, more = _SIDES[level]
         near = steepness_of(spikes / scale, probabilities)
         counts = [math.ceil((least + more * math.log2(1.0 + 2.0 * one)) * few) for one in near]
-        axes = [mapped_rule(count, one) for count, one in zip(counts[:2], near)]
-        return product_rule([*axes, *[_smooth(_THIRD[level])] * (rank - 2)])
+        return product_rule([mapped_rule(count, one) for count, one in zip(counts, near)])
     if not steep:
         return axes_rule(level, widths) if rank > 1 else _column(graded_rule(level, widths[0]))
     length = float(overlap[0]) if rank == 1 else size

@@ -192,12 +192,12 @@ def _weights(model: SpikedFeatures, more: int, around: float | None) -> _Weights
     signed = any(-np.minimum(batch.weights, 0.0).sum() > _SIGNED for batch in used.bulk.batches)
     if model.bounded is None and signed:
         # The quadrature of a reused sample with heavy-tailed labels is no law of samples.
-        used = replace(used, bulk=NeuronCovariance.isotropic(used.bulk.totals, used.rank))
+        used = replace(used, bulk=NeuronCovariance.isotropic(used.bulk.totals, used.leans.shape[1]))
     spectrum = WeightSpectrum(
         width=model.width,
         neurons=model.neurons,
         probabilities=used.probabilities,
-        spikes=used.spikes,
+        spikes=used.leans,
         bulk=used.bulk,
         pull=used.pull,
         around=around,
@@ -217,8 +217,11 @@ def _likely(model: SpikedFeatures) -> SpikedFeatures:
         model,
         probabilities=probabilities,
         spikes=model.spikes[kept],
+        weak=None if model.weak is None else model.weak[kept],
         bulk=replace(model.bulk, coefficients=model.bulk.coefficients[kept]),
         second_layer=second,
+        values_within=model.values_within
+        and (model.values_within[0], model.values_within[1][kept]),
         norms=None,
         pull=None if model.pull is None else model.pull[:, kept][:, :, kept],
     )
@@ -230,10 +233,12 @@ def _weight_spike(model: SpikedFeatures, spectrum: WeightSpectrum, value: float)
     right: dict[str, FloatArray] = {}
     if model.second_layer is not None:
         right["second_layer"] = model.second_layer
-        if model.step_directions is not None:
+        if _steps(model) > 1:
             basis = _monomials(model.second_layer, model.probabilities, _DEGREES)
             right |= {f"degree {degree}": values for degree, values in basis.items()}
     found = spectrum.overlaps(value, left, right)
+    if "second_layer" in found:
+        found["second_layer"] *= _explained(model)
     degrees = {name: cosine for name, cosine in found.items() if name.startswith("degree ")}
     return Spike(
         value=math.sqrt(value),
@@ -244,6 +249,19 @@ def _weight_spike(model: SpikedFeatures, spectrum: WeightSpectrum, value: float)
         },
         degree=int(max(degrees, key=degrees.__getitem__).split()[1]) if degrees else None,
     )
+
+
+def _steps(model: SpikedFeatures) -> int:
+    return 0 if model.problem is None else len(model.problem.steps)
+
+
+def _explained(model: SpikedFeatures) -> float:
+    """The share of E A² that is between the types."""
+    if model.values_within is None:
+        return 1.0
+    values, joint = model.values_within
+    means = joint @ values / model.probabilities
+    return float(model.probabilities @ means**2 / (joint.sum(axis=0) @ values**2))
 
 
 def _infinite(model: SpikedFeatures) -> tuple[Spike, ...]:
@@ -263,8 +281,9 @@ def _infinite(model: SpikedFeatures) -> tuple[Spike, ...]:
         if model.second_layer is not None:
             right = model.probabilities * (model.spikes @ vector) / math.sqrt(value)
             square = float(model.probabilities @ model.second_layer**2)
-            overlaps["second_layer"] = float(right @ model.second_layer) ** 2 / square
-            if model.step_directions is not None:
+            cosine = float(right @ model.second_layer) ** 2 / square
+            overlaps["second_layer"] = cosine * _explained(model)
+            if _steps(model) > 1:
                 basis = _monomials(model.second_layer, model.probabilities, _DEGREES)
                 degree = max(basis, key=lambda k: abs(float(right @ basis[k])), default=None)
         found.append(Spike(value=math.inf, overlaps=overlaps, degree=degree))
@@ -286,7 +305,8 @@ def _feature_spike(used: _Used, found: Outlier) -> Spike:
     overlaps = {"monomial": float(left[best])}
     if model.second_layer is not None:
         pull = found.types / math.sqrt(model.neurons)
-        right = _components(model.second_layer, model.probabilities, pull, present)
+        values, joint = model.joint_values
+        right = _components(values, joint.sum(axis=0), pull / model.probabilities @ joint, present)
         overlaps["second_layer_power"] = float(right[best])
     return Spike(value=value, overlaps=overlaps, degree=int(present[best]))
 

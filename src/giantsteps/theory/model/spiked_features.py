@@ -19,7 +19,7 @@ from giantsteps.theory.model.classification import jumps_by_scan, jumps_of_link
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import (
     Wanted,
-    left_of_teacher,
+    left_of,
     smoothed_by_symmetry,
     teacher_given,
 )
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
         Spectrum,
     )
     from giantsteps.problem import Problem
-
-__all__ = ["SpikedFeatures"]
 
 #: Resolution of the spectra, and of what asks for one resolution.
 USUAL = 2
@@ -74,9 +72,15 @@ class SpikedFeatures:
     γ       overlap             shape (r,), or (R, r); a number for one spike and one direction
     Σₜ      bulk                :class:`NeuronCovariance`, or the numbers cₜ of an isotropic bulk
     Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
-    \       step_directions     cosines of the direction of each step with the spikes, (steps, r)
+    \       values_within       where neurons of a type have several values of A: these
+                                (V,), and their joint probabilities with the types (T, V)
+    \       step_directions     cosines of the direction of each step with the spikes, (steps, r),
+                                or with them and the teacher's remainder, (steps, r + R)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
+    \       weak                spikes along further directions, so weak that their coordinates
+                                count to first order, shape (T, J)
+    \       weak_overlap        of β* with these directions, shape (J,), or (R, J)
     \       own_variances       of the bulk along the spikes and the teacher's remainder, over their
                                 mean, (r + 1,); None: ones
     \       regressors          at p = ∞, functions (M, K) of points (K, r) in place of the μ₀ₜ(k),
@@ -123,9 +127,12 @@ class SpikedFeatures:
     neurons: float = math.inf
     probabilities: FloatArray = field(default_factory=lambda: np.ones(1))
     second_layer: FloatArray | None = None
+    values_within: tuple[FloatArray, FloatArray] | None = None
     step_directions: FloatArray | None = None
     norms: Norms | None = None
     pull: FloatArray | None = None
+    weak: FloatArray | None = None
+    weak_overlap: FloatArray | None = None
     own_variances: FloatArray | None = None
     regressors: Callable[[FloatArray], FloatArray] | None = None
     problem: Problem | None = None
@@ -151,9 +158,12 @@ class SpikedFeatures:
             neurons: float = math.inf,
             probabilities: ArrayLike = (1.0,),
             second_layer: ArrayLike | None = None,
+            values_within: tuple[FloatArray, FloatArray] | None = None,
             step_directions: FloatArray | None = None,
             norms: Norms | None = None,
             pull: FloatArray | None = None,
+            weak: FloatArray | None = None,
+            weak_overlap: FloatArray | None = None,
             own_variances: FloatArray | None = None,
             regressors: Callable[[FloatArray], FloatArray] | None = None,
             problem: Problem | None = None,
@@ -177,7 +187,7 @@ class SpikedFeatures:
             spikes = np.reshape(spikes, (types, rank)) if spikes.size == types * rank else spikes
         bulk = self.bulk
         if not isinstance(bulk, NeuronCovariance):
-            bulk = NeuronCovariance.isotropic(bulk, rank + self.teacher.rank - 1)
+            bulk = NeuronCovariance.isotropic(bulk, rank + self._weak_count, self.teacher.rank)
         for name, value in (
             ("probabilities", probabilities),
             ("overlap", overlap),
@@ -253,9 +263,9 @@ class SpikedFeatures:
             raise InvalidProblem("bulk", self.bulk.totals, f"variances of {types} types")
         if not np.all(self.bulk.totals > 0):
             raise InvalidProblem("bulk", self.bulk.totals, "positive")
-        least = rank + directions
-        if self.bulk.frame < least:
-            raise InvalidProblem("bulk", self.bulk.frame, f"with {least} special vectors")
+        frame = rank + self._weak_count + directions
+        if self.bulk.frame < frame:
+            raise InvalidProblem("bulk", self.bulk.frame, f"with {frame} special vectors")
         if self.norms is not None and self.norms.types != types:
             raise InvalidProblem("norms", self.norms.spread, f"spreads of {types} types")
 
@@ -265,6 +275,23 @@ class SpikedFeatures:
     def rank(self) -> int:
         """r, the number of spike directions."""
         return int(self.overlap.shape[-1])
+
+    @property
+    def _weak_count(self) -> int:
+        return 0 if self.weak is None else int(self.weak.shape[1])
+
+    @property
+    def leans(self) -> FloatArray:
+        """Spikes and weak spikes, (T, r + J)."""
+        return self.spikes if self.weak is None else np.column_stack([self.spikes, self.weak])
+
+    @cached_property
+    def _shares(self) -> tuple[FloatArray, FloatArray]:
+        """The teacher's remainder on the weak directions, (R, J), and on what they leave of it."""
+        if self.weak_overlap is None:
+            return np.zeros((self.teacher.rank, 0)), np.eye(self.teacher.rank)
+        along = left_of(self.cosines)[1] @ np.atleast_2d(self.weak_overlap)
+        return along, left_of(along)[0]
 
     @property
     def link(self) -> Function:
@@ -290,21 +317,31 @@ class SpikedFeatures:
     @cached_property
     def beside(self) -> FloatArray:
         """(I − ΓΓᵀ)^{1/2}, what the spikes leave of the teacher's directions, (R, R)."""
-        return left_of_teacher(self.cosines)[0]
+        return left_of(self.cosines)[0]
 
     def directions_of_overlap(self) -> dict[str, FloatArray]:
         """What a left singular vector of W is compared with, in the frame (spikes, remainder).
 
         Squared cosines with the directions of a teacher add up; each has a name too.
         """
-        steps = np.eye(1, self.rank) if self.step_directions is None else self.step_directions
-        teacher = np.concatenate([self.cosines, self.beside], axis=1)
-        named = {"teacher": teacher if len(teacher) > 1 else teacher[0]}
-        names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
-        aside = np.zeros(len(teacher))
-        named |= {name: np.append(step, aside) for name, step in zip(names, steps)}
+        count = self.rank + self._weak_count
+        steps = np.eye(1, count) if self.step_directions is None else self.step_directions
+        steps = np.pad(steps, ((0, 0), (0, count - steps.shape[1])))
+        parts = [self.cosines, *(self.beside @ share for share in self._shares)]
+        teacher = np.concatenate(parts, axis=1)
+        several = len(teacher) > 1
+        named = {"teacher": teacher if several else teacher[0]}
         each = {f"x{number}": direction for number, direction in enumerate(teacher)}
-        return named | (each if len(teacher) > 1 else {})
+        names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
+        frame = np.zeros((len(steps), teacher.shape[1]))
+        frame[:, : steps.shape[1]] = steps
+        return named | dict(zip(names, frame)) | (each if several else {})
+
+    @property
+    def joint_values(self) -> tuple[FloatArray, FloatArray]:
+        """Values of the second layer and their joint probabilities with the types, (T, V)."""
+        assert self.second_layer is not None
+        return self.values_within or (self.second_layer, np.diag(self.probabilities))
 
     def __repr__(self) -> str:
         return f"SpikedFeatures({self.describe()})"
@@ -360,15 +397,19 @@ class SpikedFeatures:
         if math.isfinite(self.neurons):
             # The norm of the input: its own coordinates along the spikes, and further modes.
             inverse = 1.0 / self.dimension
-            own = self.own_variances
-            own = np.ones(self.rank + 1) if own is None else own
+            own = np.ones(self.rank + 1) if self.own_variances is None else self.own_variances
             excess = (points**2 - 1.0) @ own[: self.rank] * inverse
             mean[0] = seen.mean + seen.quadratic * excess
             size = math.sqrt(2.0 * inverse)
             for number, mode in enumerate(self.bulk.modes.T[:_MODES]):
                 mean.append(size * mode[:, None] * by_norm)
-                aside = size * own[self.rank] * wanted.quadratic
+                aside = size * own[-1] * wanted.quadratic
                 target.append(aside if number == 0 else np.zeros(len(points)))
+        shares, left = self._shares
+        for j in range(self._weak_count):
+            assert self.weak is not None
+            mean.append(self.weak[:, j, None] * (seen.linear / scale))
+            target.append(shares[:, j] @ wanted.linear)
         norms = by_norm[:0]
         if self.norms is not None:
             norms = self.norms.functions(by_norm, points.T[:, None] * (seen.linear / scale))
@@ -378,7 +419,7 @@ class SpikedFeatures:
             "residual": seen.residual_variance,
             "norms": norms,
             "target": np.stack(target),
-            "target_linear": wanted.linear,
+            "target_linear": left @ wanted.linear,
             "target_square": wanted.square + self.noise_variance,
         }
 
@@ -419,6 +460,8 @@ class SpikedFeatures:
             else norms.on(self.bulk.frame),
             "spread": np.zeros(0) if norms is None else norms.variances,
             "probabilities": self.probabilities,
+            "shares": self._shares[0],
+            "left": self._shares[1],
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),

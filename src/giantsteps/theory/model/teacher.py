@@ -8,8 +8,11 @@ from functools import lru_cache
 import numpy as np
 
 from giantsteps.functions import MultiIndex, SingleIndex, Teacher
-from giantsteps.gaussian import Rule, gauss_rule, moments
+from giantsteps.gaussian import Rule, coordinate_rule, gauss_rule, moments
 from giantsteps.types import FloatArray
+
+#: Difference of two quadratures of E f*² below which both are right.
+_RESOLVED = 1e-7
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,17 @@ def teacher_rule(teacher: Teacher) -> Rule:
         return Rule(rule.nodes[:, None], rule.weights)
     assert isinstance(teacher, MultiIndex)
     return teacher.rule
+
+
+@lru_cache(maxsize=256)
+def is_resolved(teacher: Teacher) -> bool:
+    """Whether Gauss–Hermite nodes on the teacher's directions resolve it; a link has its own."""
+    if isinstance(teacher, SingleIndex):
+        return True
+    powers = []
+    for rule in (coordinate_rule(teacher.rank), teacher_rule(teacher)):
+        powers.append(float(rule.mean(np.asarray(teacher(rule.nodes), dtype=float) ** 2)))
+    return abs(powers[0] - powers[1]) < _RESOLVED * powers[1]
 
 
 @lru_cache(maxsize=256)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq
 
+from giantsteps.errors import NotConverged
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.implicit_law import ImplicitLaw
 from giantsteps.theory.solver.bulk import Bulk
@@ -71,10 +73,17 @@ class WeightSpectrum:
     def _one(self) -> Bulk:
         return self.bulk.bulk()
 
+    @cached_property
+    def _stacks(self) -> dict[int, Bulk]:
+        """The bulk at so many points."""
+        return {}
+
     def _dyson(self, h: Array, active: Array | None) -> Dyson:
         """The Dyson equation at H (Z, T) and 𝔤."""
         cells = len(h)
-        bulk = self._one.take(np.zeros(cells, dtype=int))
+        if cells not in self._stacks:
+            self._stacks[cells] = self._one.repeated(cells)
+        bulk = self._stacks[cells]
         strengths = self.width * (h * self.probabilities) @ self.bulk.coefficients
         unit = np.ones((cells, 1, 1))
         found = Dyson(bulk, unit, strengths[:, :, None, None], np.zeros((cells, 0, 0)))
@@ -232,11 +241,13 @@ class WeightSpectrum:
         """Solutions above the bulk to start from."""
         return []
 
-    def _forms(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _forms(
+        self, x: FloatArray, state: tuple[Array, ...] | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """At x (X,) above the bulk: 𝔊 on the special vectors, ℌ, and what H makes of the spikes,
         N^½Σ_s √π_s H_ts S_s, (X, T, r).
         """
-        h, active = self._outside(x)
+        h, active = self._outside(x) if state is None else state
         dyson, root = self._dyson(h, active), np.sqrt(self.probabilities)
         left = root[:, None] * self.spikes
         if self.pull is None:
@@ -252,10 +263,13 @@ class WeightSpectrum:
         neurons = np.sqrt(self.neurons)
         return -forms / x[:, None, None], self.neurons * left.T @ seen, neurons * seen
 
-    def _strengths(self, x: FloatArray) -> FloatArray:
+    def _strengths(self, x: FloatArray, state: tuple[Array, ...] | None = None) -> FloatArray:
         """Eigenvalues of x𝔊ℌ, descending, (X, r); an outlier where one of them is one."""
-        left, right, _ = self._forms(x)
+        left, right, _ = self._forms(x, state)
         core = x[:, None, None] * left[:, : self._rank, : self._rank] @ right
+        if not np.isfinite(core).all():
+            what = "the outliers of W, whose numbers leave the range of floating point"
+            raise NotConverged(what, math.inf, 0, "smaller rates")
         return np.asarray(np.sort(np.linalg.eigvals(core).real, axis=1)[:, ::-1])
 
     @cached_property
@@ -276,7 +290,10 @@ class WeightSpectrum:
         low, high = self.law.edge * (1 + 1e-6), 16.0 * self.law.edge
 
         def inverse(x: float) -> float:
-            forms = self._forms(np.array([x]))[0][0]
+            try:
+                forms = self._forms(np.array([x]))[0][0]
+            except np.linalg.LinAlgError:  # at the pole itself, to the last bit
+                return 0.0
             return -1.0 / float(forms[self._rank, self._rank] * x)
 
         ends = inverse(low), inverse(high)
@@ -345,9 +362,9 @@ class WeightSpectrum:
         rank = self._rank
         step = 1e-5 * (value - self.law.edge)
         found = dict.fromkeys([*left, *right], 0.0)
-        for sign in (1.0, -1.0):
-            x = value + sign * step
-            g, h, types = (part[0] for part in self._forms(np.array([x])))
+        signs = np.array([1.0, -1.0])
+        for sign, *both in zip(signs, *self._forms(value + signs * step)):
+            x, (g, h, types) = value + sign * step, both
             core = np.linalg.inv(np.eye(rank) - x * g[:rank, :rank] @ h)
             for name, given in left.items():
                 for direction in np.atleast_2d(given):

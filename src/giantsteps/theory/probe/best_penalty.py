@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline
 
 from giantsteps.theory.probe.feature_pool import FeaturePool
 from giantsteps.theory.probe.leverages import row_errors
 from giantsteps.theory.probe.transfer import Transfer, population
+from giantsteps.types import FloatArray
 
 
-def best_penalties(
-    pool: FeaturePool, sample: FeaturePool, sizes: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def best_penalties(pool: FeaturePool, sample: FeaturePool, sizes: FloatArray) -> FloatArray:
     """λ with the smallest predicted test error for each n.
 
     The curve for even leverages is dense and cheap; what uneven ones change, found on a sample of
@@ -39,8 +37,8 @@ def best_penalties(
 def _lowest(
     sample: FeaturePool,
     samples: float,
-    logs: NDArray[np.float64],
-    curve: NDArray[np.float64],
+    logs: FloatArray,
+    curve: FloatArray,
 ) -> float:
     """Minimum of a curve over log λ once the leverages have moved it."""
     center = float(logs[np.argmin(curve)])

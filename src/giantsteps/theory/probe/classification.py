@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from giantsteps.errors import InvalidProblem
+from giantsteps.types import FloatArray
 
 #: Draws of the noise per row, for more than two classes.
 _DRAWS = 32
@@ -27,14 +28,14 @@ class Classes:
     truth: NDArray[np.int64]
     threshold: float | None
 
-    def of_sample(self, labels: NDArray[np.float64]) -> Classes:
+    def of_sample(self, labels: FloatArray) -> Classes:
         """The same classes for other rows."""
         if self.threshold is None:
             return Classes(labels.argmax(axis=1), None)
         return Classes((labels[:, 0] > self.threshold).astype(np.int64), self.threshold)
 
 
-def classes_of(labels: NDArray[np.float64], threshold: float | None) -> Classes | None:
+def classes_of(labels: FloatArray, threshold: float | None) -> Classes | None:
     """Classes of labels (rows, outputs) that take two values or are one-hot, or None."""
     if threshold is not None and labels.shape[1] > 1:
         raise InvalidProblem("threshold", threshold, "left out for labels of several outputs")
@@ -56,7 +57,7 @@ def classes_of(labels: NDArray[np.float64], threshold: float | None) -> Classes 
     return Classes(hot.argmax(axis=1).astype(np.int64), None)
 
 
-def wrong_fraction(classes: Classes, predicted: NDArray[np.float64]) -> float:
+def wrong_fraction(classes: Classes, predicted: FloatArray) -> float:
     """Fraction of rows whose predicted class is wrong."""
     if classes.threshold is None:
         return float(np.mean(predicted.argmax(axis=1) != classes.truth))
@@ -65,9 +66,9 @@ def wrong_fraction(classes: Classes, predicted: NDArray[np.float64]) -> float:
 
 def classification_error(
     classes: Classes,
-    predicted: NDArray[np.float64],
-    residual: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    predicted: FloatArray,
+    residual: FloatArray,
+    weights: FloatArray,
 ) -> float:
     """Fraction wrong when the predictions of the pool's probe get more noise, or less.
 
@@ -87,9 +88,9 @@ def classification_error(
 
 def _wrong(
     classes: Classes,
-    predicted: NDArray[np.float64],
-    residual: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    predicted: FloatArray,
+    residual: FloatArray,
+    weights: FloatArray,
 ) -> float:
     """Expected fraction of wrong rows under the noise of given weights."""
     if not np.any(weights):

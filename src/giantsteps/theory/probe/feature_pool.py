@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.errors import InvalidProblem
+from giantsteps.types import FloatArray
 
 #: Numbers of a block that is worked on at once.
 _BLOCK = 1 << 22
@@ -28,9 +29,9 @@ class LeaveOneOut:
     the standard error of its mean over the outputs, ``train`` (penalties,) the training error.
     """
 
-    loss: NDArray[np.float64]
-    spread: NDArray[np.float64]
-    train: NDArray[np.float64]
+    loss: FloatArray
+    spread: FloatArray
+    train: FloatArray
 
 
 class FeaturePool:
@@ -102,7 +103,7 @@ class FeaturePool:
 
         return again
 
-    def _chunks(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def _chunks(self) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Features and labels, checked, in blocks of moderate size."""
         done = 0
         width: int | None = None
@@ -136,8 +137,8 @@ class FeaturePool:
         """Means, eigenvalues and vectors of the covariance, cross moments, a sample of rows."""
         rng = np.random.default_rng(0)
         rows = 0
-        kept: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
-        labels: list[NDArray[np.float64]] = []
+        kept: tuple[FloatArray, FloatArray] | None = None
+        labels: list[FloatArray] = []
         for x, y in self._chunks():
             if rows == 0:
                 p, k = x.shape[1], y.shape[1]
@@ -177,7 +178,7 @@ class FeaturePool:
 
     # Answers of the pool ----------------------------------------------------------------------
 
-    def _blocks(self, width: int) -> Iterator[tuple[NDArray[np.float64], slice]]:
+    def _blocks(self, width: int) -> Iterator[tuple[FloatArray, slice]]:
         """Rows in the eigenbasis, with their place in the pool."""
         done = 0
         for x, _ in self._chunks():
@@ -191,7 +192,7 @@ class FeaturePool:
                 "features", f"{done} rows when read again", f"the same {self.rows} rows each time"
             )
 
-    def leave_one_out(self, penalties: NDArray[np.float64]) -> LeaveOneOut:
+    def leave_one_out(self, penalties: FloatArray) -> LeaveOneOut:
         """Errors of the pool's own probes with each row left out in turn."""
         count, m = len(penalties), self.rows
         shrunk = 1.0 / (self.values[:, None] + penalties)
@@ -223,9 +224,9 @@ class FeaturePool:
 
 
 def _reservoir(
-    kept: tuple[NDArray[np.float64], NDArray[np.float64]],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
+    kept: tuple[FloatArray, FloatArray],
+    x: FloatArray,
+    y: FloatArray,
     start: int,
     rng: np.random.Generator,
 ) -> None:
@@ -262,7 +263,7 @@ def _host(array: Any) -> NDArray[Any]:
     return values
 
 
-def _as_labels(labels: Any) -> NDArray[np.float64]:
+def _as_labels(labels: Any) -> FloatArray:
     """Labels of shape (rows, outputs)."""
     if hasattr(labels, "detach"):
         labels = labels.detach().cpu().numpy()

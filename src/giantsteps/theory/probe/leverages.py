@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
 from giantsteps.errors import NotConverged
 from giantsteps.theory.probe.feature_pool import FeaturePool
 from giantsteps.theory.probe.transfer import Transfer
+from giantsteps.types import FloatArray
 
 #: λ/κ below which a probe interpolates; the limit is reached well before.
 _INTERPOLATES = 1e-6
@@ -43,12 +43,12 @@ class RowErrors:
         Variance that n samples add to a prediction, per squared residual; negative for n > m.
     """
 
-    predicted: NDArray[np.float64]
-    residual: NDArray[np.float64]
-    error: NDArray[np.float64]
+    predicted: FloatArray
+    residual: FloatArray
+    error: FloatArray
     train: float
-    influence: NDArray[np.float64]
-    noise: NDArray[np.float64]
+    influence: FloatArray
+    noise: FloatArray
 
 
 def row_errors(pool: FeaturePool, samples: float, penalty: float) -> RowErrors:
@@ -104,16 +104,14 @@ def row_errors(pool: FeaturePool, samples: float, penalty: float) -> RowErrors:
 class _Fit:
     """A weighted ridge fit of the pool: A, q, 1 − H, and (1 − n/m) K in a symmetric form."""
 
-    half: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    leverage: NDArray[np.float64]
-    left: NDArray[np.float64]
-    operator: NDArray[np.float64]
+    half: FloatArray
+    weights: FloatArray
+    leverage: FloatArray
+    left: FloatArray
+    operator: FloatArray
 
     @classmethod
-    def of(
-        cls, pool: FeaturePool, samples: float, penalty: float, weights: NDArray[np.float64]
-    ) -> _Fit:
+    def of(cls, pool: FeaturePool, samples: float, penalty: float, weights: FloatArray) -> _Fit:
         m = pool.rows
         half = _half_inverse(pool, weights, penalty)
         leverage = (half**2).sum(axis=0)
@@ -128,18 +126,16 @@ class _Fit:
         return cls(half, weights, leverage, left, operator)
 
     @property
-    def scale(self) -> NDArray[np.float64]:
+    def scale(self) -> FloatArray:
         """x = scale · e turns e = ε + (1 − n/m) K e into an equation with a symmetric operator."""
         return self.weights * self.left
 
-    def solve(self, right: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def solve(self, right: FloatArray) -> FloatArray | None:
         """e = right + (1 − n/m) K e; None if K has eigenvalues above one."""
         found = _solve(self.operator, self.scale * right)
         return None if found is None else found / self.scale
 
-    def errors(
-        self, pool: FeaturePool, samples: float, shrinkage: NDArray[np.float64]
-    ) -> RowErrors:
+    def errors(self, pool: FeaturePool, samples: float, shrinkage: FloatArray) -> RowErrors:
         """Residuals without each row, errors with n samples; training residuals are shrunk."""
         labels = pool.sample_labels
         fit = self.half.T @ (self.half @ (labels * self.weights[:, None]) / pool.rows)
@@ -166,9 +162,7 @@ class _Fit:
         )
 
 
-def _half_inverse(
-    pool: FeaturePool, weights: NDArray[np.float64], penalty: float
-) -> NDArray[np.float64]:
+def _half_inverse(pool: FeaturePool, weights: FloatArray, penalty: float) -> FloatArray:
     """B with BᵀB = G A⁻¹ Gᵀ, columns of G the rows with their constant."""
     rows = pool.sample
     diagonal = np.full(rows.shape[1], penalty)
@@ -180,7 +174,7 @@ def _half_inverse(
     return np.asarray(solve_triangular(cholesky(matrix, lower=True), rows.T, lower=True))
 
 
-def _solve(operator: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _solve(operator: FloatArray, right: FloatArray) -> FloatArray | None:
     """x = right + operator x, by conjugate gradients; None if 1 − operator is not positive."""
     x = right.copy()
     residual = operator @ x

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from giantsteps.answers import ProbeCurve
 from giantsteps.errors import InvalidProblem
@@ -21,6 +21,7 @@ from giantsteps.theory.probe.classification import (
 from giantsteps.theory.probe.feature_pool import FeaturePool, LeaveOneOut
 from giantsteps.theory.probe.leverages import row_errors
 from giantsteps.theory.probe.transfer import Transfer
+from giantsteps.types import FloatArray
 
 #: Rows per feature that a pool must have.
 _ROWS_PER_FEATURE = 2
@@ -150,8 +151,8 @@ def risk_of_features(
 
 def _curve(
     pool: FeaturePool,
-    sizes: NDArray[np.float64],
-    penalties: NDArray[np.float64] | None,
+    sizes: FloatArray,
+    penalties: FloatArray | None,
     threshold: float | None,
 ) -> ProbeCurve:
     """The answer for training sets of given sizes."""
@@ -196,7 +197,7 @@ def _curve(
 
 def _requests(
     readout: Any, samples: Any, penalty: Any, d: Any
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, bool]:
+) -> tuple[FloatArray, FloatArray | None, bool]:
     """Sizes and penalties of one shape, and whether the sizes are multiples of the features.
 
     There are no penalties if the best ones are wanted.
@@ -238,7 +239,7 @@ def _requests(
     return counts, found, False
 
 
-def _numbers(value: Any, field: str, allowed: str) -> NDArray[np.float64]:
+def _numbers(value: Any, field: str, allowed: str) -> FloatArray:
     try:
         numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -252,7 +253,7 @@ def _numbers(value: Any, field: str, allowed: str) -> NDArray[np.float64]:
 class _Point:
     """The answer for one training set."""
 
-    by_output: NDArray[np.float64]
+    by_output: FloatArray
     train: float
     spread: float
     wrong: float

@@ -15,26 +15,14 @@ from giantsteps.theory.steps.staircase.degrees import spike_degrees
 
 @dataclass(frozen=True)
 class Condition:
-    """Something an equation assumes of a problem, with the way to satisfy it.
+    """Something an equation assumes of a problem, with the way to satisfy it."""
 
-    Attributes
-    ----------
-    text
-        The assumption.
-    refusal
-        Why there is no answer without it.
-    fix
-        What to do, in words or from the problem and d.
-    holds
-        Whether a problem satisfies it.
-    of_sizes
-        Whether that depends on the sizes, which are whole numbers where d is given.
-    """
-
-    text: str
-    refusal: str
+    text: str  # the assumption
+    refusal: str  # why there is no answer without it
+    #: What to do, in words or from the problem and d.
     fix: str | Callable[[Problem, int | None], str]
-    holds: Callable[[Problem], bool]
+    holds: Callable[[Problem], bool]  # whether a problem satisfies it
+    #: Whether that depends on the sizes, which are whole numbers where d is given.
     of_sizes: bool = False
 
     def satisfied(self, problem: Problem, d: int | None) -> bool:

@@ -78,13 +78,17 @@ def resolve(question: str, problem: Problem, d: int | None) -> Rule:
         raise InvalidProblem("problem", problem, "a Problem")
     if d is not None:
         d = integer(d, "d", "a positive whole number, or None for the limit")
-    size = "in the limit" if d is None else f"at d = {d}"
-    what = f"theory.{question} for {kind_of(problem).value} {size}"
     rule = rule_of(question, problem, d is not None)
     if isinstance(rule, Absent):
-        raise NotCovered(what, rule.why, rule.covered)
+        raise NotCovered(_asked(question, problem, d), rule.why, rule.covered)
     for name in rule.needs:
         condition = CONDITIONS[name]
         if not condition.satisfied(problem, d):
+            what = _asked(question, problem, d)
             raise NotCovered(what, condition.refusal, condition.advice(problem, d))
     return rule
+
+
+def _asked(question: str, problem: Problem, d: int | None) -> str:
+    size = "in the limit" if d is None else f"at d = {d}"
+    return f"theory.{question} for {kind_of(problem).value} {size}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from giantsteps.problem import Problem
+from giantsteps.theory.scope.conditions import CONDITIONS
 from giantsteps.theory.scope.rule import Absent, Rule
 from giantsteps.theory.steps import bounds, build, first, gradient, kernel_small, moved, small
 from giantsteps.theory.steps.kinds import Kind, kind_of
@@ -25,7 +26,6 @@ _FEW_DIRECTIONS = ("few directions", "directions in plain steps", "centered teac
 #: Seams of a problem that an equation does not cover unless it says so.
 _SEAMS = (
     "gradient steps",
-    "squared loss",
     "no decay",
     "no preconditioner",
     "isotropic inputs",
@@ -110,18 +110,21 @@ _STAIRCASE = Rule(
     references=("moniri2023",),
 )  # fmt: skip
 _BOUNDARY = replace(_STAIRCASE, needs=(*_STAIRCASE.needs, "no marginal spike"))
+_SUMMED_RISK = replace(
+    _GAUSSIAN, method=summed.risk, section="§7", needs=(*_GAUSSIAN.needs, "squared loss")
+)
 _SUMMED_SPIKE = Rule(
     "§7",
     summed.weights,
     "theorem (ba2022; benaych2012)",
-    needs=("centered teacher", *_SEAMS, "no initial output"),
+    needs=("centered teacher", *_SEAMS, "squared loss", "no initial output"),
     references=("ba2022", "benaych2012"),
 )
 _SPIKE = replace(
     _SUMMED_SPIKE,
     section="§2",
     method=first.weights,
-    needs=("centered teacher", *_SEAMS[:3], *_SEAMS[5:], "isotropic or one direction"),
+    needs=("centered teacher", *_SEAMS[:2], *_SEAMS[4:], "isotropic or one direction"),
 )
 
 
@@ -232,12 +235,13 @@ RULES: dict[str, Cells] = {
         (Kind.SMALL, False): _GAUSSIAN,
         (Kind.BETWEEN, False): _STAIRCASE,
         (Kind.BOUNDARY, False): _BOUNDARY,
-        (Kind.SMALL_STEPS, False): _by(_GAUSSIAN, summed.risk, section="§7"),
+        (Kind.SMALL_STEPS, False): _SUMMED_RISK,
     },
     "gradient": {
         **_everywhere(
             Rule("§2", gradient.gradient, "theorem (ba2022, Proposition 2); its residual derived "
-                 "(theory §2)", needs=("centered teacher", *_SEAMS), references=("ba2022",))
+                 "(theory §2)", needs=("centered teacher", "isotropic inputs", "scaled output"),
+                 references=("ba2022",))
         ),
         **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
     },
@@ -269,7 +273,7 @@ RULES: dict[str, Cells] = {
         (Kind.SMALL, False): _by(_GAUSSIAN, small.learned_function),
         (Kind.BETWEEN, False): _SEVERAL_POLYNOMIALS,
         (Kind.BOUNDARY, False): _SEVERAL_POLYNOMIALS,
-        (Kind.SMALL_STEPS, False): _by(_GAUSSIAN, small.learned_function, section="§7"),
+        (Kind.SMALL_STEPS, False): _by(_SUMMED_RISK, small.learned_function),
     },
     #: Finitely many spikes, and the teacher, leave no trace in the degrees of freedom.
     "degrees_of_freedom": {
@@ -303,25 +307,16 @@ RULES: dict[str, Cells] = {
     },
 }  # fmt: skip
 
-#: Of the drops of the training loss between two stairs, whatever the exponent.
-_DROPS = _by(_STAIRCASE, loss.staircase)
 #: Counts and orders that follow from the functions and the exponents, for every teacher.
 _COUNTS = Rule(
     "§7",
     build.weights,
     "theorem (moniri2026)",
-    needs=("two steps", *_SEAMS[:-1]),
+    needs=("two steps", "squared loss", *_SEAMS[:-1]),
     references=("moniri2026",),
 )
-_ORDERS = replace(_COUNTS, evidence="derived (theory §7)", needs=_SEAMS[:-1])
-_DROP_CELLS: Cells = {
-    **_everywhere(_DROPS),
-    **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
-    **_everywhere(_ONE, _SEVERAL),
-}
+_ORDERS = replace(_COUNTS, evidence="derived (theory §7)", needs=("squared loss", *_SEAMS[:-1]))
 RULES |= {
-    "linear_loss_drop": _DROP_CELLS,
-    "quadratic_loss_drop": _DROP_CELLS,
     "outlier_count": _everywhere(_COUNTS),
     "reuse_exponent": _everywhere(_ORDERS),
 }
@@ -330,20 +325,17 @@ RULES |= {
 for _question in ("risk", "learned_function", "staircase_risk"):
     RULES[_question] = _needing("penalty or n ≠ N", RULES[_question])
 
-#: On inputs with a covariance the model answers before the steps too, as after one of rate zero.
-_AT_REST = dict.fromkeys(
-    ("risk", "kernel", "features", "learned_function", "degrees_of_freedom"), Kind.LARGE
-)
-
-#: … and has the spectra of a small step, whose theorems are those of isotropic inputs.
-_SPECTRAL = ("weights", "kernel", "features")
+#: Before the steps and after a small one, theorems hold where every seam has its usual member; at
+#: a size the model of §5 answers the rest.
+_CLOSED_FORMS = (Kind.UNTRAINED, Kind.SMALL)
 
 
 def rule_of(question: str, problem: Problem, given: bool) -> Rule | Absent:
     """The cell of the table for a problem, with d given or in the limit."""
     kind = kind_of(problem)
-    if not problem.inputs.isotropic and kind is Kind.UNTRAINED and given:
-        kind = _AT_REST.get(question, kind)
-    if not problem.inputs.isotropic and kind is Kind.SMALL and given and question in _SPECTRAL:
-        kind = Kind.LARGE
-    return RULES[question][kind, given]
+    rule = RULES[question][kind, given]
+    if given and kind in _CLOSED_FORMS and isinstance(rule, Rule):
+        seams = (CONDITIONS[name] for name in rule.needs if name in _SEAMS)
+        if not all(seam.holds(problem) for seam in seams):
+            return RULES[question][Kind.LARGE, given]
+    return rule

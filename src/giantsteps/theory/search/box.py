@@ -6,12 +6,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
 from giantsteps.theory.search.walk import Found, Search
-
-Array = NDArray[np.float64]
+from giantsteps.types import FloatArray
 
 _ROUNDS = 60
 #: Sizes of the interpolation: the model of one is the start of the next.
@@ -20,12 +18,12 @@ _SMALLEST_RADIUS = 1e-7
 
 
 def minimum_in_box(
-    start: Array,
-    lower: Array,
-    upper: Array,
-    scale: Array,
-    step: Callable[[Array, float], Array],
-    snap: Callable[[Array], Array],
+    start: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    scale: FloatArray,
+    step: Callable[[FloatArray, float], FloatArray],
+    snap: Callable[[FloatArray], FloatArray],
 ) -> Search[Found]:
     r"""Trust region with a quadratic model, inside a box.
 
@@ -84,14 +82,14 @@ def minimum_in_box(
     return Found(x, value, tried, evaluations)
 
 
-def _stencil(size: int) -> Array:
+def _stencil(size: int) -> FloatArray:
     """0, ±e_i, and e_i + e_j: as many points as a quadratic has coefficients."""
     unit = np.eye(size)
     pairs = [unit[i] + unit[j] for i in range(size) for j in range(i)]
     return np.concatenate([np.zeros((1, size)), unit, -unit, np.reshape(pairs, (-1, size))])
 
 
-def _interpolate(points: Array, values: Array) -> tuple[Array, Array]:
+def _interpolate(points: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Gradient and Hessian at 0 of the quadratic through the values."""
     size = points.shape[1]
     rows, columns = np.triu_indices(size)
@@ -103,14 +101,16 @@ def _interpolate(points: Array, values: Array) -> tuple[Array, Array]:
     return coefficients[1 : 1 + size], hessian
 
 
-def _positive(matrix: Array) -> Array:
+def _positive(matrix: FloatArray) -> FloatArray:
     """The matrix with its eigenvalues replaced by their sizes, none below 1e-6 of the largest."""
     values, vectors = np.linalg.eigh(matrix)
     sizes = np.maximum(np.abs(values), 1e-6 * max(float(np.abs(values).max()), 1e-12))
     return (vectors * sizes) @ vectors.T
 
 
-def _bounded_step(gradient: Array, hessian: Array, low: Array, high: Array) -> Array:
+def _bounded_step(
+    gradient: FloatArray, hessian: FloatArray, low: FloatArray, high: FloatArray
+) -> FloatArray:
     """argmin g·s + ½ s·Hs over low ≤ s ≤ high, as bounded least squares."""
     factor = np.linalg.cholesky(hessian).T
     wanted = -np.linalg.solve(factor.T, gradient)
@@ -118,5 +118,5 @@ def _bounded_step(gradient: Array, hessian: Array, low: Array, high: Array) -> A
     return np.clip(lsq_linear(factor, wanted, (low, apart), method="bvls").x, low, high)
 
 
-def _model(gradient: Array, hessian: Array, s: Array) -> float:
+def _model(gradient: FloatArray, hessian: FloatArray, s: FloatArray) -> float:
     return float(gradient @ s + 0.5 * s @ hessian @ s)

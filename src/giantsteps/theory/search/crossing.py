@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import Crossing, Solution
 from giantsteps.errors import InvalidProblem
@@ -15,9 +14,8 @@ from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import resolve
 from giantsteps.theory.search.domain import axis_of
 from giantsteps.theory.search.quantity import level_of, values_of
-from giantsteps.theory.search.walk import Search, lockstep, minimum, root
-
-Array = NDArray[np.float64]
+from giantsteps.theory.search.walk import Bracket, Evaluate, minima, roots
+from giantsteps.types import FloatArray
 
 _SCAN = 33
 #: Of the coordinate of the search (a logarithm, mostly).
@@ -91,7 +89,7 @@ def crossing(
     axes = [axis_of(cell, along, bounds, d) for cell in cells]
     levels = np.array([level_of(cell, level, quantity) for cell in cells])
 
-    def evaluate(owners: list[int], coordinates: Array) -> Array:
+    def evaluate(owners: list[int], coordinates: FloatArray) -> FloatArray:
         parts = [axes[i].around(axes[i].value(u), d) for i, u in zip(owners, coordinates.flat)]
         asked = [
             cells[i].replace({along: value}) for i, part in zip(owners, parts) for value, _ in part
@@ -104,12 +102,9 @@ def crossing(
     gaps = evaluate([i for i in range(len(cells)) for _ in range(_SCAN)], scans)
     gaps = gaps.reshape(scans.shape)
     brackets = _brackets(scans, gaps, evaluate)
-    searches: list[Search[float]] = [root(ends, values, _TOLERANCE) for _, ends, values in brackets]
-    owners = [cell for cell, _, _ in brackets]
-    roots = lockstep(searches, lambda numbers, us: evaluate([owners[n] for n in numbers], us))
     found: list[list[float]] = [[] for _ in cells]
-    for owner, coordinate in zip(owners, roots):
-        found[owner].append(axes[owner].value(coordinate))
+    for bracket, coordinate in zip(brackets, roots(brackets, evaluate, _TOLERANCE)):
+        found[bracket.owner].append(axes[bracket.owner].value(coordinate))
     covered = [
         (cell, axis, u[np.isfinite(gap)][0]) for cell, axis, u, gap in zip(cells, axes, scans, gaps)
     ]
@@ -145,46 +140,32 @@ def _stated(problems: Sequence[Problem], quantity: str, d: int | None) -> dict[s
     }
 
 
-_Bracket = tuple[int, tuple[float, float], tuple[float, float]]
-
-
-def _brackets(
-    scans: Array, gaps: Array, evaluate: Callable[[list[int], Array], Array]
-) -> list[_Bracket]:
-    """Intervals with a change of sign: (cell, ends, values), peaks between points included."""
-    found: list[_Bracket] = []
+def _brackets(scans: FloatArray, gaps: FloatArray, evaluate: Evaluate) -> list[Bracket]:
+    """Intervals with a change of sign, by cell; peaks between points included."""
+    found: list[Bracket] = []
     peaks: list[tuple[int, int]] = []
-    for cell, (u, gap) in enumerate(zip(scans, gaps)):
+    for cell, (u, gap) in enumerate(zip(scans.tolist(), gaps.tolist())):
         for i in range(len(u) - 1):
             if (gap[i] < 0) != (gap[i + 1] < 0) and np.all(np.isfinite(gap[i : i + 2])):
-                found.append((cell, (u[i], u[i + 1]), (gap[i], gap[i + 1])))
+                found.append(Bracket(cell, tuple(u[i : i + 2]), tuple(gap[i : i + 2])))
         # A distance to the level that is smallest inside, all on one side of it.
         for i in range(1, len(u) - 1):
             near = np.abs(gap[i - 1 : i + 2])
             same = len({bool(g < 0) for g in gap[i - 1 : i + 2]}) == 1
             if same and np.all(np.isfinite(near)) and near[1] <= min(near[0], near[2]):
                 peaks.append((cell, i))
-    searches = [_passing(scans[c, i - 1 : i + 2], gaps[c, i - 1 : i + 2]) for c, i in peaks]
-    beyond = lockstep(searches, lambda numbers, us: evaluate([peaks[n][0] for n in numbers], us))
-    for (cell, i), place in zip(peaks, beyond):
-        if place is not None:
-            u, gap = place
-            for j in (i - 1, i + 1):
-                found.append((cell, (scans[cell, j], u), (gaps[cell, j], gap)))
+    signs = np.array([-1.0 if gaps[peak] < 0 else 1.0 for peak in peaks])
+
+    def towards(numbers: list[int], us: FloatArray) -> FloatArray:
+        return signs[numbers] * evaluate([peaks[n][0] for n in numbers], us)
+
+    near_level = []
+    for number, (cell, i) in enumerate(peaks):
+        three = slice(i - 1, i + 2)
+        heights = signs[number] * gaps[cell, three]
+        near_level.append(Bracket(number, (*scans[cell, three].tolist(),), (*heights.tolist(),)))
+    for (cell, i), sign, low in zip(peaks, signs, minima(near_level, towards, 1e-6)):
+        for j in (i - 1, i + 1) if low.value < 0 else ():
+            ends = float(scans[cell, j]), float(low.point[0])
+            found.append(Bracket(cell, ends, (float(gaps[cell, j]), float(sign * low.value))))
     return found
-
-
-def _passing(u: Array, gap: Array) -> Search[tuple[float, float] | None]:
-    """A point beyond the level between three points on one side of it, if there is one."""
-    sign = -1.0 if gap[1] < 0 else 1.0
-    search = minimum(tuple(u), tuple(sign * gap), 1e-6)
-    points = next(search, None)
-    while points is not None:
-        values = yield points
-        if values[0] * sign < 0:
-            return float(points[0, 0]), float(values[0])
-        try:
-            points = search.send(sign * values)
-        except StopIteration:
-            points = None
-    return None

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Problem
+from giantsteps.types import FloatArray
 
-Array = NDArray[np.float64]
 Bounds = Mapping[str, tuple[float, float]]
 
 READOUT_SAMPLES = "readout.samples"
@@ -94,7 +93,7 @@ class Axis:
         """Coordinates of the bounds."""
         return self.coordinate(self.lower), self.coordinate(self.upper)
 
-    def scan(self, count: int) -> Array:
+    def scan(self, count: int) -> FloatArray:
         """Evenly spaced coordinates, both ends included."""
         return np.linspace(*self.ends, count)
 
@@ -135,23 +134,13 @@ def _default_bounds(problem: Problem, path: str, d: int | None) -> tuple[float, 
 
 @dataclass(frozen=True)
 class Space:
-    """The fields that a search varies, from coordinates to changes of the problem.
-
-    Parameters
-    ----------
-    problem : Problem
-    axes : tuple of Axis
-        One for each field; those with ``share`` take their part of what the ones before leave.
-    budget : float, optional
-        Σ n₀/d over fresh batches + n/d of the readout.
-    d : int, optional
-        Sizes are integers/d then.
-    """
+    """The fields that a search varies, from coordinates to changes of the problem."""
 
     problem: Problem
+    #: One for each field; those with ``share`` take their part of what the ones before leave.
     axes: tuple[Axis, ...]
-    budget: float | None = None
-    d: int | None = None
+    budget: float | None = None  # Σ n₀/d over fresh batches + n/d of the readout
+    d: int | None = None  # sizes are integers/d then
 
     @classmethod
     def of(
@@ -186,7 +175,7 @@ class Space:
 
     # -- from coordinates to problems -----------------------------------------------------------
 
-    def changes(self, point: Array) -> dict[str, float]:
+    def changes(self, point: FloatArray) -> dict[str, float]:
         """Path → value at a point of the search."""
         rest = self._free
         found: dict[str, float] = {}
@@ -202,13 +191,13 @@ class Space:
             found[READOUT_SAMPLES] = rest
         return found
 
-    def snap(self, points: Array) -> Array:
+    def snap(self, points: FloatArray) -> FloatArray:
         """Coordinates of the values that the points stand for: sizes are integers at finite d."""
         if self.d is None:
             return points
         return np.array([self._coordinates(self.changes(point)) for point in points])
 
-    def step(self, point: Array, size: float) -> Array:
+    def step(self, point: FloatArray, size: float) -> FloatArray:
         """Distance of interpolation points: of the given size, or a few integers."""
         values = self.changes(point)
         steps = np.full(len(self.axes), size)
@@ -222,14 +211,14 @@ class Space:
         return steps
 
     @cached_property
-    def lower(self) -> Array:
+    def lower(self) -> FloatArray:
         return np.array([axis.ends[0] for axis in self.axes])
 
     @cached_property
-    def upper(self) -> Array:
+    def upper(self) -> FloatArray:
         return np.array([axis.ends[1] for axis in self.axes])
 
-    def sides(self, point: Array) -> dict[str, float]:
+    def sides(self, point: FloatArray) -> dict[str, float]:
         """−1 on a lower bound, 1 on an upper bound, 0 inside, for each axis."""
         near = 1e-6 * (self.upper - self.lower) + (0.0 if self.d is None else self._rounding(point))
         low, high = point <= self.lower + near, point >= self.upper - near
@@ -237,7 +226,7 @@ class Space:
 
     # -- details --------------------------------------------------------------------------------
 
-    def _rounding(self, point: Array) -> Array:
+    def _rounding(self, point: FloatArray) -> FloatArray:
         """How far a size at its bound may be moved by rounding."""
         sizes = np.array([bool(_SIZES.fullmatch(axis.path)) for axis in self.axes])
         return np.where(sizes, self.step(point, 0.0) / 8.0, 0.0)
@@ -253,7 +242,7 @@ class Space:
             return value
         return max(1, round(value * self.d)) / self.d
 
-    def _coordinates(self, values: Mapping[str, float]) -> Array:
+    def _coordinates(self, values: Mapping[str, float]) -> FloatArray:
         rest, found = self._free, []
         for axis in self.axes:
             value = values[axis.path]

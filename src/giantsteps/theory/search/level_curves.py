@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 
 import numpy as np
 from numpy.typing import NDArray
 
+from giantsteps.answers import require
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid
 from giantsteps.theory.search.quantity import level_of, values_of
-from giantsteps.theory.search.walk import Search, lockstep, root
+from giantsteps.theory.search.walk import Bracket, roots
+from giantsteps.types import FloatArray
 
-Array = NDArray[np.float64]
 #: A pair of neighbouring nodes of the grid, each an index (i, j).
 Edge = tuple[tuple[int, int], tuple[int, int]]
 
@@ -27,7 +28,7 @@ def level_curves(
     d: int | None = None,
     *,
     values: NDArray | None = None,
-) -> tuple[Array, ...]:
+) -> tuple[FloatArray, ...]:
     """The curves q(x, y) = ℓ in the plane of two fields.
 
     The grid gives their topology (marching squares); every point where a curve passes an edge of
@@ -75,31 +76,31 @@ def level_curves(
     if known.shape != grid.shape:
         raise InvalidProblem("values", known.shape, f"of the grid's shape {grid.shape}")
     gaps = known - np.array([level_of(p, level, quantity) for p in grid]).reshape(grid.shape)
-    curves = list(_chains(gaps))
+    curves = _chains(gaps)
     edges = list(dict.fromkeys(edge for curve in curves for edge in curve))
 
-    def place(edge: Edge, t: float) -> Array:
+    def place(edge: Edge, t: float) -> FloatArray:
         start, end = (np.array([c[i] for c, i in zip(coords, node)]) for node in edge)
         return (1.0 - t) * start + t * end
 
-    def evaluate(numbers: list[int], ts: Array) -> Array:
+    def evaluate(numbers: list[int], ts: FloatArray) -> FloatArray:
         points = [place(edges[n], float(t)) for n, t in zip(numbers, ts.flat)]
         asked = [grid.problem.replace(dict(zip(grid.dims, map(float, p)))) for p in points]
         levels = np.array([level_of(p, level, quantity) for p in asked])
         return values_of(quantity, asked, d) - levels
 
-    searches: list[Search[float]] = [
-        root((0.0, 1.0), (gaps[a], gaps[b]), _TOLERANCE) for a, b in edges
+    brackets = [
+        Bracket(n, (0.0, 1.0), (float(gaps[a]), float(gaps[b]))) for n, (a, b) in enumerate(edges)
     ]
-    solved = dict(zip(edges, lockstep(searches, evaluate)))
+    solved = dict(zip(edges, roots(brackets, evaluate, _TOLERANCE)))
     return tuple(np.array([place(edge, solved[edge]) for edge in curve]) for curve in curves)
 
 
-def _nodes(grid: Grid, quantity: str, d: int | None) -> Array:
+def _nodes(grid: Grid, quantity: str, d: int | None) -> FloatArray:
     return values_of(quantity, list(grid), d).reshape(grid.shape)
 
 
-def _numeric_axes(grid: Grid) -> tuple[Array, Array]:
+def _numeric_axes(grid: Grid) -> tuple[FloatArray, FloatArray]:
     axes = list(grid.coords.values()) if isinstance(grid, Grid) else []
     if len(axes) != 2 or any(axis.dtype.kind != "f" or len(axis) < 2 for axis in axes):
         raise InvalidProblem(
@@ -110,43 +111,19 @@ def _numeric_axes(grid: Grid) -> tuple[Array, Array]:
     return axes[0], axes[1]
 
 
-def _chains(gaps: Array) -> Iterator[list[Edge]]:
+def _chains(gaps: FloatArray) -> list[list[Edge]]:
     """Curves of the zero level as lists of the edges that they pass, one after the other."""
-    links: dict[Edge, list[Edge]] = {}
-    for one, two in _segments(gaps):
-        links.setdefault(one, []).append(two)
-        links.setdefault(two, []).append(one)
-    ends = [edge for edge, joined in links.items() if len(joined) == 1]
-    for start in [*ends, *links]:
-        if not links[start]:
-            continue
-        curve = [start]
-        while links[curve[-1]]:
-            following = links[curve[-1]].pop()
-            links[following].remove(curve[-1])
-            curve.append(following)
-        yield curve
+    contourpy = require("contourpy", "level curves", "plot")
+    lines = contourpy.contour_generator(z=np.ma.masked_invalid(gaps), corner_mask=False).lines(0.0)
+    return [[_edge(gaps, place) for place in line[:, ::-1]] for line in lines]
 
 
-def _segments(gaps: Array) -> Iterator[tuple[Edge, Edge]]:
-    """Marching squares: pairs of edges of one square that a curve connects."""
-    rows, columns = gaps.shape
-    for i in range(rows - 1):
-        for j in range(columns - 1):
-            corners = [(i, j), (i, j + 1), (i + 1, j + 1), (i + 1, j)]
-            values = np.array([gaps[corner] for corner in corners])
-            if not np.all(np.isfinite(values)):
-                continue
-            below = values < 0
-            around = [
-                (min(corners[k], corners[(k + 1) % 4]), max(corners[k], corners[(k + 1) % 4]))
-                for k in range(4)
-            ]
-            passed = [around[k] for k in range(4) if below[k] != below[(k + 1) % 4]]
-            if len(passed) == 2:
-                yield passed[0], passed[1]
-            elif len(passed) == 4:
-                # A saddle: the corners on the side of the middle are connected.
-                first = below[0] == (values.mean() < 0)
-                yield (passed[0], passed[1]) if first else (passed[0], passed[3])
-                yield (passed[2], passed[3]) if first else (passed[1], passed[2])
+def _edge(gaps: FloatArray, place: FloatArray) -> Edge:
+    """The edge that has a point (row, column) on it: along the one that is no whole number."""
+    start = np.rint(place).astype(int)
+    axis = int(np.argmax(np.abs(place - start)))
+    first = min(math.floor(place[axis]), gaps.shape[axis] - 2)
+    start[axis] = first
+    end = start.copy()
+    end[axis] = first + 1
+    return (int(start[0]), int(start[1])), (int(end[0]), int(end[1]))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import Optimum, Risk, Solution
 from giantsteps.errors import InvalidProblem, NotCovered
@@ -16,9 +15,8 @@ from giantsteps.theory.questions.risk import risks
 from giantsteps.theory.search.box import minimum_in_box
 from giantsteps.theory.search.domain import Space
 from giantsteps.theory.search.quantity import values_of
-from giantsteps.theory.search.walk import Found, Search, lockstep, minimum, minimum_at_end
-
-Array = NDArray[np.float64]
+from giantsteps.theory.search.walk import Bracket, Found, Search, lockstep, minima
+from giantsteps.types import FloatArray
 
 #: Points of the scan along a single axis, and in all along several.
 _SCAN, _SCAN_IN_ALL = 13, 256
@@ -41,8 +39,8 @@ def optimize(
               \text{with a budget } B:\quad \sum_{\text{fresh}} n_0/d + n/d = B
 
     A scan (in logarithms, except for exponents) finds every valley it can see; each is refined by
-    Brent's method, or, for several fields, by a trust region in a box. Over a grid all cells are
-    searched in one batch, and none depends on the others.
+    Chandrupatla's method, or, for several fields, by a trust region in a box. Over a grid all cells
+    are searched in one batch, and none depends on the others.
 
     ======  ==========  ======================
     symbol  argument    meaning
@@ -134,7 +132,7 @@ def _search(
     cells = _cells(problem, over, bounds, budget, d)
     spaces = [cell.space for cell in cells]
 
-    def evaluate(owners: list[int], points: Array) -> Array:
+    def evaluate(owners: list[int], points: FloatArray) -> FloatArray:
         asked = [posed(spaces[i], spaces[i].changes(p)) for i, p in zip(owners, points)]
         found = values_of("test", asked, d)
         return np.where(np.isnan(found), np.inf, found)
@@ -142,19 +140,25 @@ def _search(
     owners = [i for i, cell in enumerate(cells) for _ in cell.scan]
     scanned = evaluate(owners, np.concatenate([cell.scan for cell in cells]))
     ends = np.cumsum([len(cell.scan) for cell in cells])
-    searches: list[Search[Found]] = []
-    of: list[int] = []
-    for i, (cell, end) in enumerate(zip(cells, ends)):
-        if not np.any(np.isfinite(scanned[end - len(cell.scan) : end])):
-            raise NotCovered(
-                f"an optimum over {', '.join(over)}",
-                "the test error is infinite wherever it is known",
-                "a positive penalty, or samples other than the width",
-            )
-        for search in cell.searches(scanned[end - len(cell.scan) : end]):
-            searches.append(search)
-            of.append(i)
-    found = lockstep(searches, lambda numbers, points: evaluate([of[n] for n in numbers], points))
+    heights = [scanned[end - len(cell.scan) : end] for cell, end in zip(cells, ends)]
+    if not all(np.any(np.isfinite(values)) for values in heights):
+        raise NotCovered(
+            f"an optimum over {', '.join(over)}",
+            "the test error is infinite wherever it is known",
+            "a positive penalty, or samples other than the width",
+        )
+    valleys = [
+        (i, index)
+        for i, (cell, values) in enumerate(zip(cells, heights))
+        for index in cell.valleys(values)
+    ]
+    of = [i for i, _ in valleys]
+    if len(cells[0].shape) > 1:
+        searches = [cells[i].in_box(index) for i, index in valleys]
+        found = lockstep(searches, lambda many, points: evaluate([of[n] for n in many], points))
+    else:
+        brackets = [cells[i].bracket(i, heights[i], at) for i, (at,) in valleys]
+        found = minima(brackets, evaluate, _TOLERANCE)
     best = [
         min((f for f, owner in zip(found, of) if owner == i), key=lambda f: f.value)
         for i in range(len(cells))
@@ -221,36 +225,28 @@ class _Cell:
 
     space: Space
     shape: tuple[int, ...]
-    scan: Array
+    scan: FloatArray
 
-    def searches(self, values: Array) -> Iterator[Search[Found]]:
-        """A search for each of the lowest valleys of the scan."""
+    def valleys(self, values: FloatArray) -> list[tuple[int, ...]]:
+        """Where the lowest valleys of the scan are."""
         tensor = values.reshape(self.shape)
-        valleys = [index for index in np.ndindex(*self.shape) if _is_valley(tensor, index)]
-        valleys.sort(key=lambda index: tensor[index])
-        if len(self.shape) > 1:
-            space = self.space
-            spacing = (space.upper - space.lower) / (np.array(self.shape) - 1)
-            for index in valleys[:_STARTS]:
-                start = self.scan.reshape(*self.shape, -1)[index]
-                yield minimum_in_box(
-                    start, space.lower, space.upper, spacing, space.step, space.snap
-                )
-            return
-        points, heights = self.scan[:, 0].tolist(), values.tolist()
-        last = len(points) - 1
-        for (at,) in valleys[:_STARTS]:
-            if at in (0, last):
-                inner = 1 if at == 0 else last - 1
-                yield minimum_at_end(
-                    points[at], points[inner], (heights[at], heights[inner]), _TOLERANCE
-                )
-            else:
-                near = slice(at - 1, at + 2)
-                yield minimum(tuple(points[near]), tuple(heights[near]), _TOLERANCE)
+        found = [index for index in np.ndindex(*self.shape) if _is_valley(tensor, index)]
+        return sorted(found, key=lambda index: tensor[index])[:_STARTS]
+
+    def in_box(self, index: tuple[int, ...]) -> Search[Found]:
+        """The search from a valley over several fields."""
+        space, start = self.space, self.scan.reshape(*self.shape, -1)[index]
+        spacing = (space.upper - space.lower) / (np.array(self.shape) - 1)
+        return minimum_in_box(start, space.lower, space.upper, spacing, space.step, space.snap)
+
+    def bracket(self, number: int, values: FloatArray, at: int) -> Bracket:
+        """A valley along one field with its neighbours."""
+        last = len(values) - 1
+        near = [at, 1 if at == 0 else last - 1] if at in (0, last) else [at - 1, at, at + 1]
+        return Bracket(number, tuple(self.scan[near, 0].tolist()), tuple(values[near].tolist()))
 
 
-def _is_valley(tensor: Array, index: tuple[int, ...]) -> bool:
+def _is_valley(tensor: FloatArray, index: tuple[int, ...]) -> bool:
     """Whether no neighbour along an axis is lower (of equal ones, the first)."""
     if not np.isfinite(tensor[index]):
         return False

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
@@ -14,8 +13,7 @@ from giantsteps.problem import Problem
 from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.questions.risk import risks
 from giantsteps.theory.search.critical_rate import rate_over_critical
-
-Array = NDArray[np.float64]
+from giantsteps.types import FloatArray
 
 #: Name → meaning.
 QUANTITIES = {
@@ -55,7 +53,7 @@ def check_quantity(quantity: object) -> None:
         raise InvalidProblem("quantity", quantity, f"one of {tuple(QUANTITIES)}")
 
 
-def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> Array:
+def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> FloatArray:
     """The quantity for each problem, in one batch; NaN where the theory has no answer.
 
     Raises
@@ -80,7 +78,7 @@ def _value_or_nan(quantity: str, problem: Problem, d: int | None) -> float:
         return math.nan
 
 
-def _values(quantity: str, problems: Sequence[Problem], d: int | None) -> Array:
+def _values(quantity: str, problems: Sequence[Problem], d: int | None) -> FloatArray:
     if quantity == "rate over critical":
         return np.array([rate_over_critical(problem, d) for problem in problems])
     return np.array([_read(quantity, risk) for risk in risks(problems, d)], dtype=float)

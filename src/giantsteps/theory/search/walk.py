@@ -1,7 +1,8 @@
-"""Searches in lockstep: minima and roots of many functions, evaluated together.
+"""Minima and roots of many functions, evaluated together.
 
-A search is a generator: it yields points and is sent the values there, so that each method reads
-like its textbook form while `lockstep` evaluates the points of all searches in one batch.
+Functions of one variable are those of ``scipy.optimize.elementwise``. A search of several variables
+is a generator: it yields points and is sent the values there, so that the method reads like its
+textbook form while `lockstep` evaluates the points of all searches in one batch.
 """
 
 from __future__ import annotations
@@ -12,32 +13,27 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.optimize import elementwise
 
-Array = NDArray[np.float64]
+from giantsteps.types import FloatArray
+
 T = TypeVar("T")
 
+#: (number of the function of each point, points (P, m)) ↦ values (P,).
+Evaluate: TypeAlias = Callable[[list[int], FloatArray], FloatArray]
 #: Yields points (P, m), is sent their values (P,), returns a result.
-Search: TypeAlias = Generator[Array, Array, T]
+Search: TypeAlias = Generator[FloatArray, FloatArray, T]
 
-_GOLDEN = 0.5 * (3.0 - math.sqrt(5.0))
+#: Stands for the value where there is none: above all others.
+_NOWHERE = 1e30
 
 
-def lockstep(
-    searches: Sequence[Search[T]], evaluate: Callable[[list[int], Array], Array]
-) -> list[T]:
-    """Run all searches to their ends.
-
-    Parameters
-    ----------
-    searches : sequence of generators
-    evaluate : callable
-        (number of the search of each point, points (P, m)) ↦ values (P,); one call a round.
-    """
+def lockstep(searches: Sequence[Search[T]], evaluate: Evaluate) -> list[T]:
+    """Run all searches to their ends; one call of ``evaluate`` per round."""
     results: list[Any] = [None] * len(searches)
-    pending: dict[int, Array] = {}
+    pending: dict[int, FloatArray] = {}
 
-    def advance(number: int, values: Array | None) -> None:
+    def advance(number: int, values: FloatArray | None) -> None:
         try:
             pending[number] = searches[number].send(values)  # type: ignore[arg-type]
         except StopIteration as stop:
@@ -58,107 +54,100 @@ def lockstep(
 
 
 @dataclass(frozen=True)
+class Bracket:
+    """Points of the function ``owner`` with its values there."""
+
+    owner: int
+    points: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Found:
     """A minimum: where (m,), how low, within which distance, after how many evaluations."""
 
-    point: Array
+    point: FloatArray
     value: float
     width: float
     evaluations: int
 
 
-def minimum(
-    points: tuple[float, float, float], values: tuple[float, float, float], tolerance: float
-) -> Search[Found]:
-    """Brent's method from a bracket a < x < b, f(x) ≤ f(a), f(b); values may be infinite.
+def minima(brackets: Sequence[Bracket], evaluate: Evaluate, tolerance: float) -> list[Found]:
+    """A minimum in each bracket: of three points, the lowest in the middle, or of two, the first
+    of them an end of the interval and lower than its neighbour.
 
-    It also ends where the next parabola would move the minimum by less than the tolerance, judged
-    by the last step times the distance of the points relative to the bracket at the start.
+    Values may be infinite. One step inwards tells whether an end itself is the minimum.
     """
-    a, x, b = points
-    fx, whole = values[1], b - a
-    (fw, w), (fv, v) = sorted([(values[0], a), (values[2], b)])
-    step = before = b - a
-    evaluations, left = 0, math.inf
-    while evaluations < 100 and left > tolerance:
-        middle = 0.5 * (a + b)
-        if abs(x - middle) <= 2.0 * tolerance - 0.5 * (b - a):
-            break
-        trial, usable = _parabola(x, w, v, fx, fw, fv)
-        if not (usable and abs(trial) < 0.5 * abs(before) and a < x + trial < b):
-            before = (a if x >= middle else b) - x
-            trial = _GOLDEN * before
-        else:
-            before = step
-            left = abs(trial) * max(abs(x - w), abs(x - v)) / whole
-            if min(x + trial - a, b - x - trial) < 2.0 * tolerance:
-                trial = math.copysign(tolerance, middle - x)
-        step = trial if abs(trial) >= tolerance else math.copysign(tolerance, trial)
-        u = x + step
-        fu = float((yield np.array([[u]]))[0])
-        fu = math.inf if math.isnan(fu) else fu
-        evaluations += 1
-        if fu <= fx:
-            a, b = (a, x) if u < x else (x, b)
-            (v, fv), (w, fw), (x, fx) = (w, fw), (x, fx), (u, fu)
-        else:
-            a, b = (u, b) if u < x else (a, u)
-            if fu <= fw or w == x:
-                (v, fv), (w, fw) = (w, fw), (u, fu)
-            elif fu <= fv or v in (x, w):
-                v, fv = u, fu
-    return Found(np.array([x]), fx, min(left, 0.5 * (b - a)), evaluations)
+    ends = [b for b in brackets if len(b.points) == 2]
+    inwards = [b.points[0] + 1e-3 * (b.points[1] - b.points[0]) for b in ends]
+    near = _asked([b.owner for b in ends], inwards, evaluate)
+    inner: dict[int, Bracket] = {id(b): b for b in brackets if len(b.points) == 3}
+    for bracket, x, value in zip(ends, inwards, near):
+        if value < bracket.values[0]:
+            pairs = zip((*bracket.points, x), (*bracket.values, value))
+            points, values = zip(*sorted(pairs))
+            inner[id(bracket)] = Bracket(bracket.owner, points, values)
+    chosen = list(inner.values())
+    found: dict[int, Found] = {}
+    if chosen:
+        solved = elementwise.find_minimum(
+            _function(chosen, evaluate),
+            tuple(np.array([b.points for b in chosen]).T),
+            args=(np.arange(len(chosen)),),
+            tolerances={"xatol": tolerance, "xrtol": 0.0, "fatol": 0.0, "frtol": 1e-13},
+        )
+        left, right = solved.bracket[0], solved.bracket[-1]
+        spent = np.asarray(solved.nfev) - 3
+        for number, key in enumerate(inner):
+            width = 0.5 * abs(float(right[number] - left[number]))
+            place, value = np.array([solved.x[number]]), float(solved.f_x[number])
+            found[key] = Found(place, value, width, int(spent[number]))
+    plain = [Found(np.array([b.points[0]]), b.values[0], 0.0, 0) for b in brackets]
+    results = [found.get(id(b), known) for b, known in zip(brackets, plain)]
+    return [
+        Found(f.point, f.value, f.width, f.evaluations + (len(b.points) == 2))
+        for b, f in zip(brackets, results)
+    ]
 
 
-def _parabola(x: float, w: float, v: float, fx: float, fw: float, fv: float) -> tuple[float, bool]:
-    """Step from x to the vertex of the parabola through three points."""
-    if not (math.isfinite(fw) and math.isfinite(fv)):
-        return 0.0, False
-    r, q = (x - w) * (fx - fv), (x - v) * (fx - fw)
-    denominator = 2.0 * (q - r)
-    if denominator == 0.0:
-        return 0.0, False
-    return -((x - v) * q - (x - w) * r) / denominator, True
+def roots(brackets: Sequence[Bracket], evaluate: Evaluate, tolerance: float) -> list[float]:
+    """Where functions vanish between two points at which they have opposite signs.
 
-
-def minimum_at_end(
-    end: float, inner: float, values: tuple[float, float], tolerance: float
-) -> Search[Found]:
-    """The minimum between an end of the interval, the lowest point so far, and its neighbour.
-
-    One step inwards tells whether the end itself is the minimum.
+    Without a change of sign, to rounding: the end where they are closer to zero.
     """
-    inwards = end + 1e-3 * (inner - end)
-    near = float((yield np.array([[inwards]]))[0])
-    if not near < values[0]:
-        return Found(np.array([end]), values[0], 0.0, 1)
-    bracket = [(end, values[0]), (inwards, near), (inner, values[1])]
-    (a, fa), (x, fx), (b, fb) = sorted(bracket)
-    found = yield from minimum((a, x, b), (fa, fx, fb), tolerance)
-    return Found(found.point, found.value, found.width, found.evaluations + 1)
+    if not brackets:
+        return []
+    solved = elementwise.find_root(
+        _function(brackets, evaluate),
+        tuple(np.array([b.points for b in brackets]).T),
+        args=(np.arange(len(brackets)),),
+        tolerances={"xatol": tolerance},
+    )
+    nearest = [b.points[int(np.argmin(np.abs(b.values)))] for b in brackets]
+    return np.where(np.isfinite(solved.x), solved.x, nearest).tolist()
 
 
-def root(ends: tuple[float, float], values: tuple[float, float], tolerance: float) -> Search[float]:
-    """The root between two points where a function has opposite signs: Chandrupatla's method."""
-    (a, b), (fa, fb) = ends, values
-    t = fa / (fa - fb) if math.isfinite(fa - fb) else 0.5
-    for _ in range(200):
-        if fa == 0.0 or fb == 0.0:
-            break
-        x = a + t * (b - a)
-        fx = float((yield np.array([[x]]))[0])
-        if (fx < 0) == (fa < 0):
-            c, fc = a, fa
-        else:
-            c, fc, b, fb = b, fb, a, fa
-        a, fa = x, fx
-        limit = tolerance / abs(b - a) if b != a else math.inf
-        if fa == 0.0 or limit > 0.5:
-            break
-        xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb) if fc != fb else 0.0
-        t = 0.5
-        if phi**2 < xi and (1.0 - phi) ** 2 < 1.0 - xi:
-            t = fa / (fb - fa) * fc / (fb - fc)
-            t += (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
-        t = min(max(t, limit), 1.0 - limit)
-    return a if abs(fa) < abs(fb) else b
+def _function(brackets: Sequence[Bracket], evaluate: Evaluate) -> Callable[..., FloatArray]:
+    """What SciPy asks: values at points x of the brackets of these numbers, the known ones free."""
+    known = {
+        (number, float(x)): _height(value)
+        for number, bracket in enumerate(brackets)
+        for x, value in zip(bracket.points, bracket.values)
+    }
+
+    def values(x: FloatArray, numbers: FloatArray) -> FloatArray:
+        keys = [(int(number), float(place)) for number, place in zip(numbers.flat, x.flat)]
+        new = list(dict.fromkeys(key for key in keys if key not in known))
+        found = _asked([brackets[number].owner for number, _ in new], [u for _, u in new], evaluate)
+        known.update(zip(new, map(_height, found)))
+        return np.reshape([known[key] for key in keys], x.shape)
+
+    return values
+
+
+def _asked(owners: list[int], places: Sequence[float], evaluate: Evaluate) -> list[float]:
+    return evaluate(owners, np.array(places)[:, None]).tolist() if owners else []
+
+
+def _height(value: float) -> float:
+    return value if math.isfinite(value) else _NOWHERE

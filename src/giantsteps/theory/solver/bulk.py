@@ -127,6 +127,10 @@ class Bulk:
         """The bulk of some of the cells."""
         return _each([self], lambda parts: parts[0][cells])
 
+    def repeated(self, cells: int) -> Bulk:
+        """One cell so many times, without copies."""
+        return _each([self], lambda parts: np.broadcast_to(parts[0], (cells, *parts[0].shape[1:])))
+
     def padded(self, other: Bulk) -> Bulk:
         """The same bulk with as many nodes of its samples as another, the new ones without
         weight.

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from giantsteps.errors import NotConverged
 
-__all__ = ["Continuation", "Solver", "State"]
-
 #: Arguments of z on the way from −|z|, as shares of π.
 _ANGLES = (0.7, 0.4, 0.2, 0.08, 0.02)
 #: Rounds on the way, rounds at the end, and the first factor of careful steps.

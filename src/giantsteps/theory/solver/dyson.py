@@ -37,23 +37,12 @@ from giantsteps.types import Array
 
 @dataclass(frozen=True, eq=False)
 class Dyson:
-    """The Dyson equation at given X, P and 𝔤, and what follows from it.
-
-    Parameters
-    ----------
-    bulk : Bulk
-    x : ndarray of shape (B, R, R)
-        X.
-    strengths : ndarray of shape (B, m, R, R)
-        P_c.
-    active : ndarray of shape (B, Q, Q), optional
-        𝔤 on the active blocks, Σ ν_ιλ_ι 𝔤_ι over the directions.
-    """
+    """The Dyson equation at given X, P and 𝔤, and what follows from it."""
 
     bulk: Bulk
-    x: Array
-    strengths: Array
-    active: Array
+    x: Array  # (B, R, R): X
+    strengths: Array  # (B, m, R, R): P_c
+    active: Array  # (B, Q, Q): 𝔤 on the active blocks, Σ ν_ιλ_ι 𝔤_ι over the directions
 
     @cached_property
     def layout(self) -> Layout:

@@ -34,10 +34,9 @@ def settle(branch: Branch, state: State, x: FloatArray) -> tuple[State, FloatArr
             step, _, gap = branch.linearised(state, x)
             done = gap <= _TOLERANCE
             if done.all():
-                break
+                return state, gap
             state = _moved(state, step, ~done)
-        gap = branch.linearised(state, x)[2]
-    return state, gap
+        return state, branch.linearised(state, x)[2]
 
 
 def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArray) -> FloatArray:

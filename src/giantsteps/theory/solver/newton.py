@@ -12,7 +12,7 @@ from giantsteps.types import Array
 TOLERANCE = 1e-13
 #: The tolerance that rounding leaves to an ill-conditioned cell.
 _ENOUGH = 1e-11
-_WARM_UP = 3
+_WARM_UP = 1
 _ROUNDS = 120
 _ROUNDING = 1e-12
 #: With n > N the solution hardly changes below this penalty.
@@ -66,6 +66,8 @@ def solve_state(
         # Converged, or as close as rounding allows: the last step did not help.
         keep = ~((gap <= TOLERANCE) | (~better & (residual[active] <= _ENOUGH)))
         if not keep.any():
+            if len(active) == cells and better.all():
+                return Solved(current, residual, iterations, residual <= _ENOUGH)
             break
         if not keep.all():
             active = active[keep]

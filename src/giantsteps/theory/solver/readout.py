@@ -17,32 +17,16 @@ _FAR = 6.0
 
 @dataclass(frozen=True, eq=False)
 class Readout:
-    """Ridge regression on the equivalent model, cell by cell.
+    """Ridge regression on the equivalent model, cell by cell."""
 
-    Attributes
-    ----------
-    error : ndarray of shape (B,)
-        E_k[err] = R + Δ.
-    train : ndarray of shape (B,)
-        E_k[ω² err].
-    fit : ndarray of shape (B, K)
-        C(k), the learned function along the spikes.
-    slope : ndarray of shape (B, E, K)
-        Σ μ₁ₜψₜ, what multiplies the teacher's coordinates z orthogonal to the spikes.
-    bend : ndarray of shape (B, K)
-        What multiplies |z|² − E, through the norm of the input.
-    variance : ndarray of shape (B, K)
-        Variance of the prediction given k.
-    far : ndarray of shape (B,)
-        Share of E_k[ω] from |k| > 6: of order one where the limit λ → 0 does not exist.
-    """
-
-    error: Array
-    train: Array
-    fit: Array
+    error: Array  # (B,): E_k[err] = R + Δ
+    train: Array  # (B,): E_k[ω² err]
+    fit: Array  # (B, K): C(k), the learned function along the spikes
+    #: (B, E, K): Σ μ₁ₜψₜ, what multiplies the teacher's coordinates z orthogonal to the spikes.
     slope: Array
-    bend: Array
-    variance: Array
+    bend: Array  # (B, K): what multiplies |z|² − E, through the norm of the input
+    variance: Array  # (B, K): variance of the prediction given k
+    #: (B,): share of E_k[ω] from |k| > 6: of order one where the limit λ → 0 does not exist.
     far: Array
 
     def take(self, cells: Array | slice) -> Readout:
@@ -78,12 +62,13 @@ def _learn(state: State, prior: Prior) -> _Learned:
     psi_hat = product(measure[:, None] * system.target_linear, transposed(channels))
     psi_hat = psi_hat.reshape(cells, -1, 1)
     offset = product(prior.with_teacher, psi_hat)  # (B, rR + T, 1)
-    along = np.ascontiguousarray(transposed(system.coordinates))
-    spikes = (along[:, :, None] * channels[:, None]).reshape(cells, -1, nodes)
-    own = np.concatenate([spikes, system.norms], axis=1)
+    own = system.regressors(channels)
+    # Without weak spikes only the first row has regressors.
+    rows = modes if system.weak else 1
+    own = np.ascontiguousarray(own[:, :, :rows]).reshape(cells, -1, rows * nodes)
 
     # Columns that are penalised, whitened: what multiplies them has variance one under the penalty.
-    columns = [_main(product(transposed(square_root(prior.covariance)), own), modes)]
+    columns = [_padded(product(transposed(square_root(prior.covariance)), own), modes * nodes)]
     flat = system.mean.reshape(cells, count, modes * nodes)
     finite = bool(np.all(system.inverse_neurons > 0))
     if finite:
@@ -98,15 +83,14 @@ def _learn(state: State, prior: Prior) -> _Learned:
     )
 
     root = np.tile(np.sqrt(measure), (1, modes))
-    target = system.target.copy()
-    target[:, 0] -= product(transposed(offset), own)[:, 0]
-    target = target.reshape(cells, -1)
+    known = _padded(product(transposed(offset), own), modes * nodes)[:, 0]
+    target = system.target.reshape(cells, -1) - known
     fit = fitted(penalised, free, target, root).reshape(cells, modes, nodes)
     rest = (target.reshape(fit.shape) - fit) * measure[:, None]
     residual = rest.reshape(cells, -1)
-    force = product(own, rest[:, 0, :, None])
+    force = product(own, residual[:, : rows * nodes, None])
     theta = offset + product(prior.covariance, force)
-    fit[:, 0] += product(transposed(offset), own)[:, 0]
+    fit = fit + known.reshape(fit.shape)
     m = np.zeros_like(system.probabilities)
     if finite:
         pulled = product(flat, residual[:, :, None])[:, :, 0]
@@ -114,7 +98,7 @@ def _learn(state: State, prior: Prior) -> _Learned:
     psi = product(transposed(prior.with_teacher), force) + product(prior.of_teacher, psi_hat)
     return _Learned(
         m=m,
-        chi=theta[:, : spikes.shape[1], 0],
+        chi=theta[:, : system.rank * equations.rank, 0],
         force=force[:, :, 0],
         psi_hat=psi_hat[:, :, 0],
         psi=psi[:, :, 0],
@@ -122,12 +106,14 @@ def _learn(state: State, prior: Prior) -> _Learned:
     )
 
 
-def _main(functions: Array, modes: int) -> Array:
-    """Functions of k as rows over all modes: they do not see the norm of the input."""
-    cells, count, nodes = functions.shape
-    out = np.zeros((cells, count, modes, nodes))
-    out[:, :, 0] = functions
-    return out.reshape(cells, count, -1)
+def _padded(functions: Array, size: int) -> Array:
+    """Functions on all modes: zero on those that they do not have."""
+    cells, count, known = functions.shape
+    if known == size:
+        return functions
+    out = np.zeros((cells, count, size))
+    out[:, :, :known] = functions
+    return out
 
 
 def read_out(state: State) -> Readout:
@@ -162,7 +148,11 @@ def read_out(state: State) -> Readout:
     kept = system.unit[:, None] * state.omega
     # The norm of the input contains every z² as one of d squares.
     share = np.sqrt(0.5 * system.width * system.inverse_neurons)[:, None]
-    bend = share * norms[:, 0] if norms.shape[1] else np.zeros_like(fit)
+    weak = system.weak
+    bend = share * norms[:, 0] if norms.shape[1] > weak else np.zeros_like(fit)
+    if weak:  # of the remainder beside the spikes proper
+        along = product(system.shares, norms[:, norms.shape[1] - weak :])
+        slope = along + product(system.left, slope)
     return Readout(
         error=(error * system.weights).sum(axis=-1),
         train=(error * (kept * kept) * system.weights).sum(axis=-1),

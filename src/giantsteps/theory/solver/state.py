@@ -23,6 +23,8 @@ from giantsteps.theory.solver.system import System
 from giantsteps.types import Array
 
 _ANY = 0.01
+#: Rounds for a first guess.
+_ROUNDS = 3
 #: Below this size of τ(Y) its second moment is computed without cancellation.
 _WEAK = 1e-3
 #: Share of V by the linear part that counts as none.
@@ -62,15 +64,28 @@ class Equations:
         self.mixing_pairs = self.mixing.take(rows, 2) * self.mixing.take(columns, 2)  # (B, T, P)
 
     def start(self, penalty: Array) -> State:
-        """A point without data: above the solution in every order that matters.
+        """Where to begin: what (V₁, τ) are without data, τ = 1/λ_s, times a number a of its own,
+        a(1 + ΓE[V]E[1/(1 + aV)]) = 1: the solution if all features were independent.
 
-        At λ_s = 0 (n > N) any point will do.
+        At λ_s = 0 (n > N) any point will do; at complex λ_s a is one.
         """
         system = self.system
         floor = np.where(penalty == 0, _ANY, penalty)[:, None]
         tau = np.broadcast_to(1.0 / floor, system.probabilities.shape)
-        total = (system.probabilities * tau * self.totals)[:, None]
-        return self.at(product(total, self.mixing_pairs)[:, 0], tau, penalty)
+        unknowns = product((system.probabilities * tau * self.totals)[:, None], self.mixing_pairs)
+        v1 = unknowns[:, 0]
+        if np.iscomplexobj(penalty):
+            return self.at(v1, tau, penalty)
+        bare = State(self, v1, tau, np.zeros((len(v1), 0, 0)), penalty)
+        share, power = np.ones_like(floor), (system.weights * bare.variance).sum(axis=1)[:, None]
+        for _ in range(_ROUNDS):
+            omega = 1.0 / (1.0 + share * bare.variance)
+            mean = (system.weights * omega).sum(axis=1)[:, None]
+            slope = (system.weights * omega**2).sum(axis=1)[:, None]  # of a E[ω]
+            gain = system.ratio[:, None] * power
+            step = (share * (1.0 + gain * mean) - 1.0) / (1.0 + gain * slope)
+            share = np.maximum(share - step, 0.1 * share)
+        return self.at(share * v1, share * tau, penalty)
 
     @cached_property
     def totals(self) -> Array:
@@ -98,10 +113,7 @@ class Equations:
         if active is not None:
             return State(self, v1, tau, active, penalty)
         bare = State(self, v1, tau, np.zeros((len(v1), 0, 0)), penalty)
-        active = bare.dyson.alone()
-        for _ in range(_GUESSES):
-            active = 0.5 * (active + State(self, v1, tau, active, penalty).dyson.image)
-        return State(self, v1, tau, active, penalty)
+        return State(self, v1, tau, bare.dyson.alone(), penalty)
 
     def take(self, cells: Array) -> Equations:
         """The equations of some of the cells."""
@@ -113,30 +125,15 @@ class Equations:
         return taken
 
 
-#: Rounds of the first guess of 𝔤.
-_GUESSES = 2
-
-
 @dataclass(frozen=True, eq=False)
 class State:
-    """A point (V₁, τ, 𝔤) and everything that theory §5c makes of it.
-
-    Attributes
-    ----------
-    v1 : ndarray of shape (B, P)
-        UᵀV₁U, packed.
-    tau : ndarray of shape (B, T)
-    active : ndarray of shape (B, Q, Q)
-        𝔤 of the Dyson equation on its active blocks.
-    penalty : ndarray of shape (B,)
-        λ_s, real or complex.
-    """
+    """A point (V₁, τ, 𝔤) and everything that theory §5c makes of it."""
 
     equations: Equations
-    v1: Array
-    tau: Array
-    active: Array
-    penalty: Array
+    v1: Array  # (B, P): UᵀV₁U, packed
+    tau: Array  # (B, T)
+    active: Array  # (B, Q, Q): 𝔤 of the Dyson equation on its active blocks
+    penalty: Array  # (B,): λ_s, real or complex
 
     def move(self, v1: Array, tau: Array, active: Array) -> State:
         """The same equations at another point."""
@@ -234,7 +231,8 @@ class State:
         gaps = [np.abs(v1 - self.v1).max(axis=1) / scale, np.abs(tau / self.tau - 1.0).max(axis=1)]
         if self.equations.system.bulk.batches:
             apart = np.abs(self.dyson.image - self.active).max(axis=(1, 2))
-            gaps.append(apart / np.abs(self.active).max(axis=(1, 2)))
+            size = np.abs(self.active).max(axis=(1, 2))
+            gaps.append(apart / np.where(size > 0, size, 1.0))
         return np.maximum.reduce(gaps)
 
     # -- its derivative ---------------------------------------------------------------------------

@@ -33,16 +33,21 @@ class System:
     r"""Coefficients of the equivalent model (theory §5c) for a stack of cells.
 
     Every array has the cells on its first axis (B of them).
-    T types, K nodes of the r spike coordinates, M modes of the norm of the input, F special vectors
-    of the bulk: the r spikes, the E directions that they leave of the teacher, and what the norms
-    of neurons go with; C independent fluctuations of the norms, of each type.
+    T types, K nodes of the r spike coordinates, M modes: of the norm of the input, and of the J
+    weak spikes, whose coordinates count to first order; F special vectors of the bulk: the r + J
+    spikes, the E directions that they leave of the teacher, and what the norms of neurons go with;
+    C independent fluctuations of the norms, of each type.
 
     ==========================  ========================  ==================================
     symbol                      attribute                 shape
     ==========================  ========================  ==================================
     k, its weights              coordinates, weights      (B, K, r), (B, K)
     μ₀ₜ, and its response to    mean                      (B, T, 1 + M, K)
-    the norm of the input
+    the norm of the input and
+    to weak spikes
+    remainder of the r spikes:  shares, left              (B, E, J), (B, E, E)
+    on the weak ones, and on
+    what these leave of it
     h, and its response         target                    (B, 1 + M, K)
     μ₁ₜ, μ₂ₜ²                   linear, residual          (B, T, K)
     h₁, hh                      target_linear,            (B, E, K), (B, K)
@@ -71,6 +76,8 @@ class System:
     target: Array
     target_linear: Array
     target_square: Array
+    shares: Array
+    left: Array
     norms: Array
     loadings: Array
     spread: Array
@@ -91,13 +98,32 @@ class System:
 
     @property
     def rank(self) -> int:
-        """Number of spike directions r."""
-        return int(self.coordinates.shape[2])
+        """Number of spike directions r + J."""
+        return int(self.coordinates.shape[2]) + self.weak
+
+    @property
+    def weak(self) -> int:
+        """Number of weak spikes J, whose modes are the last."""
+        return int(self.shares.shape[2])
 
     @property
     def beside(self) -> int:
         """Number of directions E that the spikes leave of the teacher."""
         return int(self.target_linear.shape[1])
+
+    def regressors(self, channels: Array) -> Array:
+        """What multiplies χ and the norms, on all modes, (B, (r + J)R + CT, 1 + M, K)."""
+        cells, rank, nodes = channels.shape
+        along = np.ascontiguousarray(np.swapaxes(self.coordinates, 1, 2))
+        spikes = (along[:, :, None] * channels[:, None]).reshape(cells, -1, nodes)
+        modes, strong = self.mean.shape[2], spikes.shape[1]
+        found = np.zeros((cells, strong + self.weak * rank + self.norms.shape[1], modes, nodes))
+        found[:, :strong, 0] = spikes
+        for j in range(self.weak):
+            start = strong + j * rank
+            found[:, start : start + rank, modes - self.weak + j] = channels
+        found[:, strong + self.weak * rank :, 0] = self.norms
+        return found
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -105,6 +131,7 @@ class System:
         return (
             self.mean.shape[1:],
             self.rank,
+            self.weak,
             self.beside,
             self.norms.shape[1],
             self.bulk.shape,

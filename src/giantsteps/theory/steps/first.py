@@ -7,15 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from giantsteps.answers import Solution, Spectrum, Spike
 from giantsteps.functions import Function
 from giantsteps.gaussian import moments
 from giantsteps.laws import MarchenkoPastur, outlier
 from giantsteps.problem import Problem
 from giantsteps.theory.model.teacher import teacher_moments
+from giantsteps.theory.steps.labels import labels
 
 #: Nodes of a continuous spectrum of the inputs.
 EIGENVALUES = 28
+#: Resolution of the labels of other losses, of which only moments are asked.
+_SMOOTH, _LEVEL = 0.25, 3
 
 
 @dataclass(frozen=True)
@@ -23,7 +28,7 @@ class FirstStep:
     r"""The rank-one part √N G ≈ μ₁ b aᵀ of the first gradient.
 
     .. math::
-        b = X^\top (y - f_0)/n_0,\qquad
+        b = X^\top r/n_0,\quad r = -\ell'(f_0; y),\qquad
         \|b\|^2 \to μ_1^{*2} + E y_0^2/α_0,\qquad
         ρ^2 = μ_1^{*2}/\|b\|^2,\qquad
         θ_1 = η\,|μ_1|\,\|b\|\,\sqrt{E A^2}
@@ -36,7 +41,7 @@ class FirstStep:
     =======  ===============  ==================================================
     ‖b‖²     ``norm_squared`` squared length of the step's direction
     ρ²       ``alignment``    its squared cosine with β*
-    Ey₀²     ``label_moment`` second moment of y − c₀ E A, the labels it sees
+    Ey₀²     ``label_moment`` second moment of the labels it sees, y − c₀ E A for the squared loss
     θ₁       ``strength``     singular value of η μ₁ b aᵀ; inf where η → ∞
     =======  ===============  ==================================================
 
@@ -68,14 +73,10 @@ def first_step(problem: Problem, neurons: int | None = None, d: int | None = Non
         Dimension of inputs with a covariance; their limit without it.
     """
     step = problem.steps[0]
-    activation, teacher = moments(problem.activation), teacher_moments(problem.teacher)
-    law = problem.init.second_layer
-    seen = activation.mean * law.mean  # f₀ → c₀ E A
-    label_moment = (
-        teacher.second_moment - 2 * seen * teacher.mean + seen**2 + problem.noise_variance
-    )
+    activation, law = moments(problem.activation), problem.init.second_layer
+    linear, label_moment = _residual(problem, activation.mean * law.mean)
     signal, noise, seen_of_signal = _reach(problem, d)
-    norm_squared = teacher.linear**2 * signal + label_moment / step.samples * noise
+    norm_squared = linear**2 * signal + label_moment / step.samples * noise
     if neurons is not None:
         rate = step.learning_rate(neurons)
     else:
@@ -83,10 +84,27 @@ def first_step(problem: Problem, neurons: int | None = None, d: int | None = Non
     scale = abs(activation.linear) * math.sqrt(norm_squared * law.second_moment)
     return FirstStep(
         norm_squared=norm_squared,
-        alignment=teacher.linear**2 * seen_of_signal / norm_squared if norm_squared else 0.0,
+        alignment=linear**2 * seen_of_signal / norm_squared if norm_squared else 0.0,
         label_moment=label_moment,
         strength=rate * scale if scale else 0.0,
     )
+
+
+def _residual(problem: Problem, output: float) -> tuple[float, float]:
+    """E[u r] and E r² of r = −ℓ'(f₀; y), the labels that the first step sees; f₀ → c₀ E A."""
+    if problem.steps[0].loss != "squared":
+        law = labels(
+            problem.teacher,
+            problem.noise_variance,
+            output,
+            _SMOOTH,
+            level=_LEVEL,
+            loss=problem.steps[0].loss,
+        )
+        return float(np.linalg.norm(law.teacher(1))), law.moment(2)
+    teacher = teacher_moments(problem.teacher)
+    second = teacher.second_moment - 2 * output * teacher.mean + output**2
+    return teacher.linear, second + problem.noise_variance
 
 
 def _reach(problem: Problem, d: int | None) -> tuple[float, float, float]:

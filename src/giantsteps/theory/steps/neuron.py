@@ -20,7 +20,7 @@ import numpy as np
 from giantsteps.functions import Function
 from giantsteps.gaussian import gauss_rule
 from giantsteps.theory.model.covariance import NeuronCovariance
-from giantsteps.theory.model.functions_of_spike import left_of_teacher
+from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.labels import Labels
@@ -174,7 +174,7 @@ class NeuronLaw:
         carry = np.concatenate([np.zeros((count, rank)), np.eye(rank)])
         sums = np.concatenate([np.stack(powers), np.zeros((rank, len(r)))])
         # A teacher along the step leaves no direction of its own: any generic one will do.
-        _, inverse = left_of_teacher(self.overlaps[:, None])
+        _, inverse = left_of(self.overlaps[:, None])
         special = np.zeros((count + rank, count + rank))
         special[0, 0] = 1.0
         special[1 : 1 + rank, 0], special[1 : 1 + rank, count:] = -inverse @ self.overlaps, inverse

@@ -15,27 +15,19 @@ from giantsteps.problem import Problem, SecondLayer
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.rules import graded_rule, mapped_rule, octave
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.model.teacher import is_resolved
 from giantsteps.theory.steps.closure import closure_of_continuous, closure_of_few
 from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes
+from giantsteps.theory.steps.sized import at_size, by_resolution
 from giantsteps.types import FloatArray
-
-__all__ = [
-    "SPECTRA",
-    "first_movement",
-    "movement",
-    "neuron_law",
-    "one_step",
-    "tails_of",
-    "types_of",
-]
 
 #: Nodes of a second layer on each side of zero, by resolution, and how many more each octave of
 #: steepness needs; where labels and second layer are bounded, nodes of a panel.
 _TYPES, _MORE = (5, 7, 9, 13, 20, 28), (1.5, 2.0, 2.7, 4.0, 7.0, 9.0)
 _BOUNDED = (10, 14, 19, 26, 36, 48)
-#: Resolution of the spectra, and draws whose largest bounds labels and second layer in the limit.
-SPECTRA, _LIMIT = 1, 1e9
+#: Draws whose largest bounds labels and second layer in the limit.
+_LIMIT = 1e9
 _slopes = lru_cache(maxsize=256)(slopes)
 
 
@@ -94,7 +86,8 @@ def first_movement(problem: Problem, neurons: float) -> float:
     linear, tilt = slope.hermite[:2]
     noise = (slope.noise + tilt**2) * square / law.samples + (tilt * mean) ** 2
     power = (linear * law.length) ** 2 + noise
-    return rate / math.sqrt(power * problem.init.second_layer.second_moment)
+    norm = math.sqrt(power * problem.init.second_layer.second_moment)
+    return rate / norm if norm else 0.0
 
 
 def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> Labels:
@@ -152,32 +145,19 @@ def one_step(
 
     References: theory §5b, §5c; cui2024, dandi2024.
     """
-    neurons = math.inf if d is None else float(problem.at(d).neurons)
-    sized = problem if d is None else problem.realised(d)
-    shared: dict[str, Any] = {
-        "activation": sized.activation,
-        "teacher": sized.teacher,
-        "noise_variance": sized.noise_variance,
-        "width": sized.width,
-        "neurons": neurons,
-        "problem": problem,
-        **others,
-    }
+    sized, neurons, shared = at_size(problem, d, **others)
     if not sized.steps:
         directions = sized.teacher.rank
         nothing = np.zeros((directions, 1) if directions > 1 else 1)
         return SpikedFeatures(spikes=0.0, overlap=nothing, bulk=1.0, **shared)
-    rate = first_movement(sized, neurons)
+    rate, tails = first_movement(sized, neurons), tails_of(sized, d, neurons)
+    if not is_resolved(sized.teacher):  # jumps and kinks of several directions
+        shared["levels"] = (0, 3)
 
-    @lru_cache(maxsize=8)
-    def finer(level: int) -> SpikedFeatures:
-        return _at_level(sized, rate, neurons, simplify, level, shared)
+    def built(level: int, tails: tuple[float, float] = (0.0, 0.0)) -> SpikedFeatures:
+        return _at_level(sized, rate, neurons, simplify, level, shared, tails)
 
-    def bounded(more: int) -> SpikedFeatures:
-        tails = tails_of(sized, d, neurons)
-        return _at_level(sized, rate, neurons, simplify, SPECTRA + more, shared, tails)
-
-    return replace(finer(level), finer=finer, bounded=bounded)
+    return by_resolution(built, level, lambda level: built(level, tails))
 
 
 def _at_level(
@@ -187,7 +167,7 @@ def _at_level(
     simplify: tuple[str, ...],
     level: int,
     shared: dict[str, Any],
-    tails: tuple[float, float] = (0.0, 0.0),
+    tails: tuple[float, float],
 ) -> SpikedFeatures:
     law, unit = problem.init.second_layer, neuron_law(problem, np.array([rate]), level, tails[0])
     values, probabilities = types_of(law, level, abs(float(unit.spikes[0])), tails[1])
@@ -204,7 +184,7 @@ def _at_level(
         size = float((probabilities * values**2) @ bulk.totals) / law.second_moment
         pull = (size * own / np.outer(root, root))[None]
     if "isotropic bulk" in simplify:
-        bulk = NeuronCovariance.isotropic(bulk.totals, len(overlap))
+        bulk = NeuronCovariance.isotropic(bulk.totals, 1, len(overlap))
     norms = None
     # Without penalty a continuous second layer fits every function that norms could add.
     fits_all = math.isinf(neurons) and math.isinf(law.distinct_nonzero)
@@ -270,7 +250,8 @@ def _unscaled(
     first = rate * linear * neuron.length
     second = 1.0 / math.sqrt(neurons * power) - rate * linear**2 * math.sqrt(power)
     size = math.hypot(first, second)
-    overlap = neuron.overlap * first / size
+    along = np.array([first, second]) / size if size else np.array([0.0, 1.0])
+    overlap = float(neuron.overlap * along[0])
     found = neuron.covariance()
     (stage,), special = found.stages, found.special
     assert special is not None
@@ -281,7 +262,7 @@ def _unscaled(
     sums = np.insert(stage.sums, count - 1, 0.0, axis=0)
     wider = np.insert(special, count - 1, 0.0, axis=1)
     wider[0] = 0.0
-    wider[0, 0], wider[0, -2] = first / size, second / size
+    wider[0, 0], wider[0, -2] = along
     rest = math.sqrt(max(1.0 - overlap**2, 1e-300))
     wider[1] = -overlap * wider[0] / rest
     wider[1, -1] += 1.0 / rest

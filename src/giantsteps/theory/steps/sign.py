@@ -36,9 +36,9 @@ from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.rules import graded_rule
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import movement, neuron_law, types_of
+from giantsteps.theory.steps.sized import at_size
 from giantsteps.types import FloatArray
 
 #: Rules whose first step is by the sign.
@@ -60,13 +60,14 @@ def sign_step(
     ``kept`` is what is left of the weights before it, 1 − decay unless given: with −decay the model
     is that of their change.
     """
-    neurons = math.inf if d is None else float(problem.at(d).neurons)
-    sized = problem if d is None else problem.realised(d)
+    sized, neurons, shared = at_size(problem, d, **others)
     rate, law = movement(sized, 0, neurons), neuron_law(sized, np.array([1.0]))
     linear, tilt = law.slope.hermite[:2]
     noise = math.sqrt((law.slope.noise + tilt**2) * law.labels.moment(2))
     q = linear * law.length * math.sqrt(law.samples) / noise
-    values, probabilities = _signs(sized)
+    within = _signs(sized)
+    probabilities = within[1].sum(axis=1)
+    values = within[1] @ within[0] / probabilities
     rule = graded_rule(
         _COORDINATES, 4.25 if abs(q) < 2 else 2.0 ** math.floor(math.log2(4.0 / abs(q)))
     )
@@ -82,12 +83,6 @@ def sign_step(
     else:
         bulk = signs.covariance(moved, np.sign(values), kept, overlap)
     return SpikedFeatures(
-        activation=sized.activation,
-        teacher=link_of(sized),
-        noise_variance=sized.noise_variance,
-        width=sized.width,
-        neurons=neurons,
-        problem=problem,
         spikes=(np.sign(values) * rate * size)[:, None],
         overlap=overlap,
         probabilities=probabilities,
@@ -97,20 +92,26 @@ def sign_step(
         else signs.norms(moved, np.sign(values), kept, sized.init.weights == "gaussian"),
         pull=None if d is None else _pull(values, probabilities, rate * signs.gain * linear**2),
         second_layer=values,
-        **others,
+        values_within=within,
+        step_directions=_gradient(law.overlap, overlap, signs)[None],
+        **shared,
     )
 
 
 def _signs(problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """Types: the sign of A, with the mean of A as its value."""
+    """Values of A, and their joint probabilities with the types, which are the signs of A."""
     values, probabilities = types_of(problem.init.second_layer, 3, 0.0)
-    found = []
-    for sign in (-1.0, 0.0, 1.0):
-        here = np.sign(values) == sign
-        share = float(probabilities[here].sum())
-        if share > 0:
-            found.append((float(probabilities[here] @ values[here]) / share, share))
-    return np.array([value for value, _ in found]), np.array([share for _, share in found])
+    signs = np.sign(values)
+    return values, np.array([probabilities * (signs == sign) for sign in np.unique(signs)])
+
+
+def _gradient(of_gradient: float, of_signs: float, signs: _Signs) -> FloatArray:
+    """b̂ along the mean of the signs and along what that leaves of the teacher; the rest of it is
+    beside both."""
+    cosine = signs.mean(signs.psi * signs.zeta) / signs.size if signs.size else 0.0
+    left = math.sqrt(max(1.0 - of_signs**2, 0.0))
+    beside = (of_gradient - cosine * of_signs) / left if left else 0.0
+    return np.array([cosine, beside])
 
 
 @dataclass(frozen=True, eq=False)

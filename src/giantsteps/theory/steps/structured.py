@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,21 +24,11 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.first import EIGENVALUES, link_of
+from giantsteps.theory.steps.first import EIGENVALUES
 from giantsteps.theory.steps.neuron import NeuronLaw
-from giantsteps.theory.steps.one import SPECTRA, movement, neuron_law, tails_of, types_of
+from giantsteps.theory.steps.one import movement, neuron_law, tails_of, types_of
+from giantsteps.theory.steps.sized import SPECTRA, at_size, by_resolution
 from giantsteps.types import FloatArray
-
-__all__ = [
-    "Moved",
-    "Spectrum",
-    "direction",
-    "moved_by_step",
-    "norms_of",
-    "own_variances",
-    "spectrum_of",
-    "structured_step",
-]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,36 +64,20 @@ def structured_step(
     **others: Any,
 ) -> SpikedFeatures:
     """The equivalent model after one step, or none, on inputs with a covariance."""
-    neurons = math.inf if d is None else float(problem.at(d).neurons)
-    sized = problem if d is None else problem.realised(d)
+    sized, neurons, shared = at_size(problem, d, **others)
     spectrum = spectrum_of(sized, d)
-    shared: dict[str, Any] = {
-        "activation": sized.activation,
-        "teacher": link_of(sized),
-        "noise_variance": sized.noise_variance,
-        "width": sized.width,
-        "neurons": neurons,
-        "problem": problem,
-        **others,
-    }
+    tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
 
-    @lru_cache(maxsize=8)
-    def finer(level: int) -> SpikedFeatures:
-        return _at_level(sized, spectrum, neurons, simplify, level, shared)
-
-    def bounded(more: int) -> SpikedFeatures:
-        tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
-        return _at_level(sized, spectrum, neurons, simplify, SPECTRA + more, shared, tails)
+    def built(level: int, tails: tuple[float, float] = (0.0, 0.0)) -> SpikedFeatures:
+        return _at_level(sized, spectrum, neurons, simplify, level, shared, tails)
 
     def own_weights() -> SpikedFeatures:
-        tails = tails_of(sized, d, neurons) if sized.steps else (0.0, 0.0)
-
         def at(more: int) -> SpikedFeatures:
             return _of_weights(sized, spectrum, neurons, shared, tails, SPECTRA + more)
 
         return replace(at(0), bounded=at)
 
-    return replace(finer(level), finer=finer, bounded=bounded, own_weights=own_weights)
+    return by_resolution(built, level, lambda level: built(level, tails), own_weights=own_weights)
 
 
 def _of_weights(

@@ -31,38 +31,31 @@ from giantsteps.theory.model.functions_of_spike import (
 )
 from giantsteps.theory.model.rules import mapped_rule, product_rule, spike_rule, steepness_of
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
-from giantsteps.theory.steps.several.trained import Fluctuation, Record, Task, Trained
+from giantsteps.theory.steps.several.trained import (
+    Fluctuation,
+    Record,
+    Task,
+    Trained,
+    few_functions,
+)
 from giantsteps.types import FloatArray
 
-__all__ = [
-    "RESIDUALS",
-    "Fluctuation",
-    "Pace",
-    "Record",
-    "Task",
-    "Trained",
-    "View",
-    "kept_directions",
-    "leans_after",
-    "sample_nodes",
-    "spread_of_norms",
-    "take_step",
-]
-
+#: Directions kept as spikes, and as weak ones, with their size relative to the largest.
+DIRECTIONS, WEAK, _NOTHING = 2, 4, 3e-3
 #: Nodes of r at each k, by resolution.
 RESIDUALS = (4, 5, 6, 7, 8)
 #: Nodes of z and of the noise behind r.
 _HIDDEN, _NOISE = {1: 24, 2: 16, 3: 10}, 8
 #: Where z ends if its quadrature is split at jumps of the labels, and nodes of a part.
 _REACH, _SPLIT = 7.0, 16
-#: Gauss–Hermite nodes of a batch along its first two spikes, by resolution, and their least weight.
-_ALONG, _PRUNED = ((14, 18, 24, 32, 42), (6, 8, 10, 13, 16)), 1e-9
-#: Size of a third direction, relative to the first, from which on a teacher of several has it kept.
-_FAINT = 2e-3
+#: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution.
+_ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
 #: Nodes on each side of zero along two spikes, by resolution.
 _SPLIT_ALONG = ((5, 6, 8, 10, 13), (3, 3, 4, 5, 6))
 #: Variance of the norms, relative to their squares, that is rounding.
 _NO_SPREAD = 1e-26
+#: Functions of a batch that the norms of its types go with, relative to the largest.
+LOADS = 1e-2
 #: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
 _STEP, _GAUSSIAN = 1e-3, 40
 
@@ -178,8 +171,8 @@ def _hidden_rule(
 class _Moved:
     """Neurons after the step: their leans in the enlarged space, and their squared norms.
 
-    The space has the spikes before the step, what they leave of the teacher, and functions of k
-    (noise of the batch).
+    The space has the spikes before the step, what they and the weak ones leave of the teacher,
+    functions of k (noise of the batch), and the weak spikes.
     """
 
     lean: FloatArray  # (T, space)
@@ -191,16 +184,19 @@ def _moved(
     view: View, slope: Smoothed, spikes: FloatArray, totals: FloatArray, step: Pace
 ) -> _Moved:
     """What the step makes of neurons with these leans, norms and slopes."""
-    k, w, s = view.points, view.weights, step.moved
+    k, w, s, trained = view.points, view.weights, step.moved, view.trained
     zeta, xi = slope.mean, slope.linear / np.sqrt(totals)[:, None]
     gain = step.kept + s * (xi @ (w * view.residual))
     noise = (slope.second_moment - zeta**2) @ (w * view.square) / step.samples
+    beside, (shares, left) = s[:, None] * (zeta @ (w * view.beside).T), trained.shares
     lean = [
         step.kept * spikes + s[:, None] * (zeta @ ((w * view.residual)[:, None] * k)),
-        s[:, None] * (zeta @ (w * view.beside).T),
+        beside @ left,
         s[:, None] * zeta * np.sqrt(w * view.square / step.samples),
+        gain[:, None] * trained.weak + beside @ shares,
     ]
-    return _Moved(np.concatenate(lean, axis=1), totals * gain**2 + s**2 * noise, gain)
+    bulk = totals - (trained.weak**2).sum(axis=1)
+    return _Moved(np.concatenate(lean, axis=1), bulk * gain**2 + s**2 * noise, gain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +223,7 @@ def take_step(
               c_A ← c_A(1 + s\,E[rξ_A])² + \frac{s²}{α}E[r²(E σ'² - ζ_A²)]
 
     Two directions are kept as spikes: the strongest, and the form of the other leans applied to the
-    teacher. What is dropped counts as bulk.
+    teacher; what is left has a few weak ones. All but the two count as bulk.
 
     Fluctuations of the norms are followed if the ``components`` of the vectors that they go with
     are given, on the spikes and the teacher's remainder, (V, r + R).
@@ -238,13 +234,14 @@ def take_step(
     view, pace, rate = _view_and_pace(task, trained, step, rate, level, kept)
     values, samples = trained.values, step.samples
     moved = _moved(view, view.slope, trained.spikes, trained.totals, pace)
-    seen = np.concatenate([trained.overlap, trained.beside], axis=1)
-    teacher = np.pad(seen, ((0, 0), (0, moved.lean.shape[1] - seen.shape[1])))
-    basis, combination = kept_directions(moved.lean, trained.probabilities, teacher)
-    spikes = moved.lean @ basis
+    teacher = _teacher(trained, moved.lean.shape[1])
+    basis, combination = kept_directions(moved.lean, trained.probabilities, teacher, WEAK)
+    leans, overlap = moved.lean @ basis, teacher @ basis
+    spikes, weak = leans[:, :DIRECTIONS], leans[:, DIRECTIONS:]
     dropped = np.maximum((moved.lean**2).sum(axis=1) - (spikes**2).sum(axis=1), 0.0)
     stretch = moved.gain - pace.kept
-    constant = trained.constant * moved.gain**2 - 2 * trained.totals * stretch * moved.gain
+    before = trained.constant - (trained.weak**2).sum(axis=1)
+    constant = before * moved.gain**2 - 2 * trained.totals * stretch * moved.gain
     w, zeta = view.weights, view.slope.mean
     root = (np.sqrt(trained.probabilities) * values)[:, None]
     pull = rate * (root * zeta * w) @ (root * zeta).T
@@ -252,7 +249,9 @@ def take_step(
         trained,
         spikes=spikes,
         totals=moved.totals + dropped,
-        overlap=teacher @ basis,
+        overlap=overlap[:, :DIRECTIONS],
+        weak=weak,
+        weak_overlap=overlap[:, DIRECTIONS:],
         steps=_directions(view, trained, samples) @ basis,
         memory=(pace.kept * np.eye(len(values)) - pull) @ trained.memory,
         constant=constant + dropped,
@@ -260,12 +259,15 @@ def take_step(
             [trained.multipliers * moved.gain**2, np.ones((1, len(values)))]
         ),
     )
-    norms = components is not None
+    remembered = View(task, trained, step, *_remembered_nodes(trained, level))
+    law = remembered.residuals(RESIDUALS[level])
+    loads = np.zeros((0, *law.weights.shape))
     if components is not None:
-        after = _with_fluctuations(view, trained, after, basis, pace, moved.gain, components)
-    seen = trained.by_two()
-    remembered = View(task, seen, step, *_remembered_nodes(seen, level))
-    record = _record(remembered, trained, combination, pace, moved.gain, norms, RESIDUALS[level])
+        strong = basis[:, : after.rank]
+        mixing, loads = _loads(remembered, law, pace, moved.gain)
+        new = _fluctuation(view, trained, after.rank, pace, moved.gain, mixing)
+        after = _with_fluctuations(view, trained, after, strong, pace, moved.gain, components, new)
+    record = _record(remembered, law, combination, pace, moved.gain, loads)
     return replace(after, records=(*trained.records, record))
 
 
@@ -277,7 +279,16 @@ def leans_after(
     after = _moved(view, view.slope, trained.spikes, trained.totals, pace).lean
     before = np.zeros_like(after)
     before[:, : trained.rank] = trained.spikes
+    before[:, after.shape[1] - trained.weak.shape[1] :] = trained.weak
     return before, after
+
+
+def _teacher(trained: Trained, size: int) -> FloatArray:
+    """The teacher's directions in the enlarged space, (R, size)."""
+    parts = [trained.overlap, trained.beside @ trained.shares[1]]
+    between = size - trained.directions - trained.teachers
+    parts += [np.zeros((trained.teachers, between)), trained.weak_overlap]
+    return np.concatenate(parts, axis=1)
 
 
 def _view_and_pace(
@@ -304,21 +315,24 @@ def _gradient_norm(view: View, samples: float) -> float:
 def _directions(view: View, trained: Trained, samples: float) -> FloatArray:
     """The unit vectors Xᵀr of all steps so far, in the enlarged space."""
     w, noise = view.weights, np.sqrt(view.weights * view.square / samples)
-    own = np.concatenate([(w * view.residual) @ view.points, view.beside @ w, noise])
+    beside, (shares, left) = view.beside @ w, trained.shares
+    own = [(w * view.residual) @ view.points, beside @ left, noise, beside @ shares]
+    own = np.concatenate(own)
     before = np.zeros((len(trained.steps), len(own)))
-    before[:, : trained.rank] = trained.steps
+    before[:, : trained.rank] = trained.steps[:, : trained.rank]
+    before[:, len(own) - shares.shape[1] :] = trained.steps[:, trained.rank :]
     return np.concatenate([before, own[None] / np.linalg.norm(own)])
 
 
 def kept_directions(
-    lean: FloatArray, probabilities: FloatArray, teacher: FloatArray
+    lean: FloatArray, probabilities: FloatArray, teacher: FloatArray, weak: int = 0
 ) -> tuple[FloatArray, FloatArray]:
-    """Directions that are kept as spikes, (space, ≤ 3), and as combinations of neurons, (T, ≤ 3).
+    """Directions that are kept as spikes, two or fewer and then so many weak ones: (space, r + J),
+    and as combinations of neurons, (T, r + J).
 
-    Beside the strongest it is what the others' leans make of the teacher (R, space), and where that
-    has several directions, of the one of which they make most; then a third is the strongest that
-    is left. A second one of no size is worth terms of order 1/d²: as much as the model knows
-    nothing about.
+    Beside the strongest it is what the others' leans make of the teacher (R, space), of several
+    directions that of which they make most. A second one of no size is worth terms of order 1/d²:
+    as much as the model knows nothing about. Weak ones are the strongest of what the two leave.
     """
     root = np.sqrt(probabilities)[:, None]
     left, size, right = np.linalg.svd(root * lean, full_matrices=False)
@@ -332,10 +346,11 @@ def kept_directions(
         # Where nothing of the teacher is left, the second strongest.
         plain = np.eye(2, len(size))[1]
         mixing.append(most[:, 0] if length[0] > 1e-9 * size[0] ** 2 else plain)
-    if len(teacher) > 1 and len(size) > 2 and size[2] > _FAINT * size[0]:
-        rest = size * (np.eye(len(size)) - np.transpose(mixing) @ mixing)
-        mixing.append(np.linalg.svd(rest)[2][0])
-    mixed = np.array(mixing)
+    mixed = np.array(mixing[:DIRECTIONS])
+    beside = np.eye(len(size)) - mixed.T @ mixed
+    values, vectors = np.linalg.eigh((beside * size**2) @ beside)
+    some = values[::-1] > (_NOTHING * size[0]) ** 2
+    mixed = np.concatenate([mixed, vectors.T[::-1][some][:weak]])
     along = mixed @ (right @ teacher.T)
     largest = along[np.arange(len(along)), np.abs(along).argmax(axis=1)]
     mixed = mixed * np.where(largest < 0, -1.0, 1.0)[:, None]
@@ -350,14 +365,14 @@ def _with_fluctuations(
     step: Pace,
     gain: FloatArray,
     components: FloatArray,
+    new: Fluctuation,
 ) -> Trained:
     """The fluctuations of the neurons after the step: those before, and a new one of the norms.
 
     The new one goes with the weights along λ, and so with those before: ϖ = ϖ' + Σ_c ρ_cϖ_c with
     ρ_c = ⟨λ, ℓ_c⟩/v_c, and ϖ' independent of them.
     """
-    types = len(trained.values)
-    new = _fluctuation(view, trained, after.rank, step, gain)
+    count = new.loadings.shape[1] - len(trained.others)
     along = _along(view, trained, step, gain) @ components.T  # ⟨λ_A, f_a⟩, (T, V)
     found = []
     for old in trained.fluctuations:
@@ -385,19 +400,30 @@ def _with_fluctuations(
                 loadings=loadings,
             )
         )
-    others = (*trained.others, *(0,) * types)
+    others = (*trained.others, *(0,) * count)
     return replace(after, fluctuations=(*found, new), others=others)
 
 
+def _loads(
+    view: View, law: Conditional, step: Pace, gain: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """λ_A as combinations (T, L) of sums n⁻¹Σ a x over the batch with few functions a."""
+    bend = 2 * view.slope.quadratic[:, :, None]
+    functions = 2 * (step.moved * gain)[:, None, None] * law.nodes * bend
+    weights = (view.weights[:, None] * law.weights).ravel()
+    mixing, few = few_functions(functions.reshape(len(functions), -1), weights, LOADS)
+    return mixing, few.reshape(-1, *law.weights.shape)
+
+
 def _fluctuation(
-    view: View, trained: Trained, rank: int, step: Pace, gain: FloatArray
+    view: View, trained: Trained, rank: int, step: Pace, gain: FloatArray, mixing: FloatArray
 ) -> Fluctuation:
     """What the step itself adds to the norms."""
     types = len(trained.values)
     spread = spread_of_norms(view, trained, step, gain)
     spread = np.where(spread > _NO_SPREAD * trained.totals**2, spread, 0.0)  # linear activations
-    loadings = np.zeros((types, len(trained.others) + types))
-    loadings[:, len(trained.others) :] = np.diag(np.where(spread > 0, trained.totals * gain, 0.0))
+    size = np.where(spread > 0, trained.totals * gain, 0.0)
+    loadings = np.pad(size[:, None] * mixing, ((0, 0), (len(trained.others), 0)))
     return Fluctuation(
         spread=spread,
         growth=np.ones(types),
@@ -447,7 +473,7 @@ def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) 
 
 def sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
     """Nodes k (K, r) and weights that stand for the samples of a batch."""
-    axes = [coordinate_rule(1, nodes=counts[level]) for counts in _ALONG[:rank]]
+    axes = [coordinate_rule(1, nodes=count) for count in (_ALONG[level], _BESIDE[level])[:rank]]
     nodes, weights = axes[0].nodes, axes[0].weights
     for axis in axes[1:]:
         count = len(axis.weights)
@@ -460,8 +486,8 @@ def sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
 
 
 def _remembered_nodes(trained: Trained, level: int) -> tuple[FloatArray, FloatArray]:
-    """The same, split at zero where leans along two spikes are those of several directions."""
-    if trained.directions == 1:
+    """The same, split at zero along both spikes where the teacher has several directions."""
+    if trained.teachers == 1:
         return sample_nodes(trained.rank, level)
     slopes = trained.spikes / np.sqrt(trained.totals)[:, None]
     near = steepness_of(slopes, trained.probabilities)
@@ -470,56 +496,56 @@ def _remembered_nodes(trained: Trained, level: int) -> tuple[FloatArray, FloatAr
     return rule.nodes, rule.weights / rule.weights.sum()
 
 
-def _record(
-    view: View,
-    before: Trained,
-    combination: FloatArray,
-    step: Pace,
-    gain: FloatArray,
-    norms: bool,
-    count: int,
-) -> Record:
-    """The batch as the bulk remembers it: by the coordinates on two spikes of those before it."""
-    trained, k, w = view.trained, view.points, view.weights
-    law = view.residuals(count)
-    weights = w[:, None] * law.weights
-    shape = weights.shape
-    rank, count = trained.rank, trained.directions
+def coordinates_of(view: View, law: Conditional) -> tuple[FloatArray, FloatArray]:
+    """E[κ f] and E[κκᵀ f] over the samples, κ on spikes and remainder: (E, Y), (E, E, Y)."""
+    k, w = view.points, view.weights
+    rank, total = k.shape[1], k.shape[1] + len(law.first)
     first = np.concatenate([(w * k.T)[:, :, None] * law.weights, w[:, None] * law.first])
-    second = np.empty((rank + count, rank + count, *shape))
+    second = np.empty((total, total, *law.weights.shape))
     for i in range(rank):
         for j in range(rank):
             second[i, j] = (w * k[:, i] * k[:, j])[:, None] * law.weights
         second[i, rank:] = second[rank:, i] = (w * k[:, i])[:, None] * law.first
     second[rank:, rank:] = w[:, None] * law.second
+    return first.reshape(total, -1), second.reshape(total, total, -1)
+
+
+def _record(
+    view: View,
+    law: Conditional,
+    combination: FloatArray,
+    step: Pace,
+    gain: FloatArray,
+    loads: FloatArray,
+) -> Record:
+    """The batch as the bulk remembers it."""
+    trained = view.trained
+    rank, count, shape = trained.rank, trained.teachers, law.weights.shape
+    first, second = coordinates_of(view, law)
     slope, s = view.slope, step.moved[:, None, None]
     zeta = slope.mean[:, :, None]
     xi = (slope.linear / np.sqrt(trained.totals)[:, None])[:, :, None]
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
-    r, scale = law.nodes, (before.totals * gain)[:, None, None]
+    r, scale = law.nodes, (trained.totals * gain)[:, None, None]
     added = 2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise
-    others = len(before.others)
+    directions, others = trained.directions, len(trained.others)
     sums = [np.tensordot(combination.T, s * r * zeta, axes=1)]
-    sums.append(np.zeros((others, *shape)))
-    if norms:
-        bend = 2 * slope.quadratic[:, :, None]
-        sums.append(2 * s * gain[:, None, None] * r * bend)
-    sums.append(np.zeros((count, *shape)))
+    sums += [np.zeros((others, *shape)), loads, np.zeros((count, *shape))]
     stacked = np.concatenate(sums)
     new = combination.shape[1]
-    carry = np.zeros((len(stacked), before.rank + others + count))
-    carry[:new, : before.rank] = step.kept * combination.T @ before.spikes
-    carry[np.arange(new, new + others), before.rank + np.arange(others)] = 1.0
+    carry = np.zeros((len(stacked), directions + others + count))
+    carry[:new, :rank] = step.kept * combination.T @ trained.spikes
+    carry[:new, rank:directions] = combination.T @ (gain[:, None] * trained.weak)
+    carry[np.arange(new, new + others), np.arange(directions, directions + others)] = 1.0
     carry[-count:, -count:] = np.eye(count)
-    flat, total = -1, rank + count
     return Record(
         samples=step.samples,
-        weights=weights.ravel(),
-        first=first.reshape(total, flat),
-        second=second.reshape(total, total, flat),
-        added=added.reshape(len(added), flat),
+        weights=(view.weights[:, None] * law.weights).ravel(),
+        first=first,
+        second=second,
+        added=added.reshape(len(added), -1),
         frame=trained.frame,
         carry=carry,
-        sums=stacked.reshape(len(stacked), flat),
+        sums=stacked.reshape(len(stacked), -1),
         rank=new,
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
@@ -19,7 +19,6 @@ from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.special import Forms
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import (
-    SPECTRA,
     first_movement,
     movement,
     neuron_law,
@@ -27,11 +26,21 @@ from giantsteps.theory.steps.one import (
     types_of,
 )
 from giantsteps.theory.steps.several.fresh import take_step
-from giantsteps.theory.steps.several.trained import Fluctuation, Task, Trained
+from giantsteps.theory.steps.several.trained import (
+    Fluctuation,
+    Record,
+    Task,
+    Trained,
+    few_functions,
+)
+from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.types import FloatArray
 
+if TYPE_CHECKING:
+    from giantsteps.theory.steps.several.structured import Passed
+
 #: Functions of a batch that are kept, relative to the largest, by resolution.
-_RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
+RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 
 
 def several_steps(
@@ -62,44 +71,25 @@ def stages_of_steps(
 
     ``others`` are further fields of each model; ``problem`` among them is the one that it is of.
     """
-    neurons = math.inf if d is None else float(problem.at(d).neurons)
-    sized = problem if d is None else problem.realised(d)
+    sized, neurons, shared = at_size(problem, d)
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
-    shared: dict[str, Any] = {
-        "activation": sized.activation,
-        "teacher": sized.teacher,
-        "noise_variance": sized.noise_variance,
-        "width": sized.width,
-        "neurons": neurons,
-        "problem": problem,
-        "levels": (0, 2) if continuous else (0, 3),
-    }
-    # A continuous second layer fits every function that norms could add.
-    norms = not simplify and not continuous
+    shared["levels"] = (0, 2) if continuous else (0, 3)
+    # Without a penalty a continuous second layer fits every function that norms could add.
+    norms = not simplify and not (continuous and d is None)
 
-    @lru_cache(maxsize=8)
-    def states(level: int) -> tuple[NeuronLaw, list[Trained]]:
-        return trained_by(sized, neurons, level, norms=norms)
+    def built(
+        states: tuple[NeuronLaw, list[Trained]], number: int, fields: Mapping[str, Any], level: int
+    ) -> SpikedFeatures:
+        law, trained = states
+        return _model(law, trained[number], simplify, {**shared, **fields}, RESOLVED[level])
 
-    @lru_cache(maxsize=2)
-    def cut(level: int) -> tuple[NeuronLaw, list[Trained]]:
-        tails = tails_of(sized, d, neurons)
-        return trained_by(sized, neurons, level, norms=norms, tails=tails)
-
-    def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
-        @lru_cache(maxsize=8)
-        def finer(level: int) -> SpikedFeatures:
-            law, trained = states(level)
-            return _model(law, trained[number], simplify, {**shared, **fields}, _RESOLVED[level])
-
-        def bounded(more: int) -> SpikedFeatures:
-            law, trained = cut(SPECTRA + more)
-            resolved = _RESOLVED[SPECTRA + more]
-            return _model(law, trained[number], simplify, {**shared, **fields}, resolved)
-
-        return replace(finer(min(level, 1)), finer=finer, bounded=bounded)
-
-    return [stage(number - len(others), fields) for number, fields in enumerate(others)]
+    return stages_by_resolution(
+        others,
+        level,
+        lambda level: trained_by(sized, neurons, level, norms),
+        lambda level: trained_by(sized, neurons, level, norms, tails_of(sized, d, neurons)),
+        built,
+    )
 
 
 def trained_by(
@@ -129,12 +119,12 @@ def trained_by(
 
 def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
     """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + R)."""
-    bulk = covariance_of_state(law, trained, 1.0).bulk()
-    unit = np.ones((1, 1, 1))
-    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
-    gram = Forms(replace(bare, active=bare.alone())).values[0, :, 0, :, 0]
-    known = trained.rank + trained.directions
-    return np.asarray(gram[known:, :known])
+    gram = forms_of(covariance_of_state(law, trained, 1.0)).values[0, :, 0, :, 0]
+    rank, count = trained.rank, trained.directions + trained.teachers
+    onto = np.zeros((count, rank + trained.teachers))
+    onto[:rank, :rank] = np.eye(rank)
+    onto[rank:, rank:] = np.concatenate(trained.shares, axis=1).T
+    return np.asarray(gram[count:, :count] @ onto)
 
 
 def _first(
@@ -157,6 +147,7 @@ def _first(
         spikes=law.spikes[:, None],
         totals=law.covariance().totals,
         overlap=law.overlaps[:, None],
+        weak_overlap=np.zeros((len(law.overlaps), 0)),
         steps=np.ones((1, 1)),
         memory=memory,
         constant=np.zeros(types),
@@ -169,7 +160,7 @@ def _first(
     fluctuations = []
     for c in range(len(found.spread)):
         # On b̂, the teacher's remainder, which has none, b₂, b₃, M b, M b₂.
-        loadings = np.delete(found.loadings[c], np.arange(1, 1 + trained.directions), axis=1)
+        loadings = np.delete(found.loadings[c], np.arange(1, 1 + trained.teachers), axis=1)
         loadings = np.pad(loadings, ((0, 0), (0, len(place) - loadings.shape[1])))
         stretch = found.stretch[c] if found.stretch.shape[2] else np.zeros((types, 1))
         fluctuations.append(Fluctuation(found.spread[c], found.growth[c], stretch, loadings))
@@ -183,12 +174,10 @@ def _model(
     shared: dict[str, Any],
     tolerance: float,
 ) -> SpikedFeatures:
-    isotropic = "isotropic bulk" in simplify
-    bulk = (
-        NeuronCovariance.isotropic(trained.totals, trained.rank + trained.directions - 1)
-        if isotropic
-        else covariance_of_state(law, trained, tolerance)
-    )
+    if "isotropic bulk" in simplify:
+        bulk = NeuronCovariance.isotropic(trained.totals, trained.directions, trained.teachers)
+    else:
+        bulk = covariance_of_state(law, trained, tolerance)
     pull = None
     if math.isfinite(shared["neurons"]):
         root = np.sqrt(trained.probabilities)
@@ -196,20 +185,24 @@ def _model(
         pull = (kept / np.outer(root, root))[None]
     return SpikedFeatures(
         spikes=trained.spikes,
-        overlap=trained.overlap if trained.directions > 1 else trained.overlap[0],
+        overlap=trained.overlap if trained.teachers > 1 else trained.overlap[0],
         probabilities=trained.probabilities,
         bulk=bulk,
-        norms=_norms(trained, bulk.frame) if trained.fluctuations and not simplify else None,
+        norms=None if simplify else norms_of(trained, bulk.frame),
         pull=pull,
+        weak=trained.weak,
+        weak_overlap=trained.weak_overlap,
         second_layer=trained.values,
         step_directions=trained.steps,
         **shared,
     )
 
 
-def _norms(trained: Trained, frame: int) -> Norms:
+def norms_of(trained: Trained, frame: int) -> Norms | None:
     """Loadings follow the spikes and the remainder in the frame of special vectors."""
-    start, found = trained.rank + trained.directions, trained.fluctuations
+    start, found = trained.directions + trained.teachers, trained.fluctuations
+    if not found:
+        return None
     loadings = np.zeros((len(found), len(trained.values), frame))
     for c, one in enumerate(found):
         loadings[c, :, start : start + one.loadings.shape[1]] = one.loadings
@@ -233,16 +226,7 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
             multiplier[:, None] * record.added, record.weights, tolerance
         )
         columns.append(mixing)
-        batches.append(
-            Batch(
-                samples=np.array(record.samples),
-                weights=record.weights,
-                first=record.first,
-                second=record.second,
-                linear=functions,
-                factors=np.zeros((0, len(record.weights))),
-            )
-        )
+        batches.append(batch_of(record, functions))
         stages.append(
             Stage(
                 frame=record.frame,
@@ -254,12 +238,17 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         mean = functions @ record.weights
         within = (functions * record.weights) @ functions.T / record.samples
         blocks.append((within + np.outer(mean, mean), mean))
-    rank, beside = trained.rank, trained.directions
-    count = rank + beside + len(trained.others)
+    rank, some, beside = trained.rank, trained.directions, trained.teachers
+    own = some + beside
+    count = own + len(trained.others)
     special = np.zeros((count, count))
-    special[: rank + beside] = trained.frame
-    special[np.arange(rank + beside, count), np.arange(rank, count - beside)] = 1.0
-    return NeuronCovariance(
+    special[:some, :some] = np.eye(some)
+    along, _ = trained.shares
+    special[some:own] = trained.frame[rank:]
+    special[some:own, rank:some] -= along
+    special[some:own] = left_of(along)[1] @ special[some:own]
+    special[np.arange(own, count), np.arange(some, count - beside)] = 1.0
+    found = NeuronCovariance(
         shares=np.ones(1),
         diagonal=np.ones((1, 1)),
         coefficients=np.concatenate(columns, axis=1),
@@ -269,12 +258,39 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         batches=tuple(batches),
         stages=tuple(stages),
     )
+    if not trained.records:
+        return found
+    # Spikes and remainder are orthonormal but for the error of the batches' quadratures.
+    values, vectors = np.linalg.eigh(forms_of(found).values[0, :own, 0, :own, 0])
+    turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
+    special = np.concatenate([turned @ special[:own], special[own:]])
+    return replace(found, special=special)
+
+
+def forms_of(covariance: NeuronCovariance) -> Forms:
+    """Inner products of the special vectors, and forms of the operators in their slopes."""
+    bulk = covariance.bulk()
+    unit = np.ones((1, 1, 1))
+    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
+    return Forms(replace(bare, active=bare.alone()))
+
+
+def batch_of(record: Record | Passed, functions: FloatArray) -> Batch:
+    """A batch that adds sums with these functions (L, Y) of its samples."""
+    return Batch(
+        samples=np.array(record.samples),
+        weights=record.weights,
+        first=record.first,
+        second=record.second,
+        linear=functions,
+        factors=np.zeros((0, len(record.weights))),
+    )
 
 
 def _place(trained: Trained, rank: int, count: int) -> tuple[int, ...]:
     """Blocks of the vectors after a step: spikes, those of the norms so far, the teacher's."""
-    directions = trained.directions
-    return (*(0,) * rank, *trained.others[: count - rank - directions], *(0,) * directions)
+    teachers = trained.teachers
+    return (*(0,) * rank, *trained.others[: count - rank - teachers], *(0,) * teachers)
 
 
 def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
@@ -286,26 +302,10 @@ def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
     powers = [unit, unit, r**2, r**3, r, r**2]
     known = trained.fluctuations and np.any(law.moved)  # a step of rate zero has none
     some = 3 + 2 * bool(np.any(law.tilt)) if known else 0
-    directions = np.eye(trained.directions)
+    directions = np.eye(trained.teachers)
     carry = np.concatenate([np.zeros((some + 1, len(directions))), directions])
     sums = np.stack([*powers[: some + 1], *(0.0 * r for _ in directions)])
     return Stage(frame=directions, carry=carry, sums=sums, place=_place(trained, 1, len(carry)))
-
-
-def few_functions(
-    functions: FloatArray, weights: FloatArray, tolerance: float
-) -> tuple[FloatArray, FloatArray]:
-    """Functions of all types as combinations (T, L) of few functions (L, Y)."""
-    if len(functions) == 1:
-        return np.ones((1, 1)), functions
-    left, size, _ = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
-    if not size[0] > 0:
-        return np.zeros((len(functions), 1)), functions[:1]
-    count = max(1, int((size > tolerance * size[0]).sum()))
-    mixing = left[:, :count] * size[:count]
-    # At every node by the combination that makes it: weights may be tiny.
-    inverse = left[:, :count] / np.where(size[:count] > 0, size[:count], 1.0)
-    return mixing, inverse.T @ functions
 
 
 def gram_of(blocks: list[tuple[FloatArray, FloatArray]]) -> FloatArray:

@@ -8,8 +8,7 @@ made: given it they are independent (:mod:`samples`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,18 +21,19 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
-from giantsteps.theory.steps.several.fresh import kept_directions
-from giantsteps.theory.steps.several.model import few_functions
+from giantsteps.theory.steps.several.fresh import DIRECTIONS, LOADS, WEAK, kept_directions
+from giantsteps.theory.steps.several.model import RESOLVED
 from giantsteps.theory.steps.several.reused_covariance import products, with_factors
 from giantsteps.theory.steps.several.reused_norms import ReusedNorms, reused_norms
 from giantsteps.theory.steps.several.sample_law import sample_law
 from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.theory.steps.several.traces import gram_of_batch
+from giantsteps.theory.steps.several.trained import few_functions
+from giantsteps.theory.steps.sized import at_size, by_resolution
 from giantsteps.types import FloatArray
 
 #: Nodes on each panel of the label and of the first step, by resolution, and their least weight.
 _ORDERS, _PRUNED = (4, 5, 6, 8, 10), 1e-8
-_RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
 #: Size of functions of the samples whose products are exact, for few types and for many.
 _FACTORS = (0.1, 0.3)
 
@@ -46,20 +46,9 @@ def reused_steps(
     For a teacher of several directions the bulk is isotropic.
     """
     simplify = simplify if problem.teacher.rank == 1 else ("isotropic bulk",)
-    neurons = math.inf if d is None else float(problem.at(d).neurons)
-    sized = problem if d is None else problem.realised(d)
+    sized, neurons, shared = at_size(problem, d, levels=(0, 2), **others)
     rates = movement(sized, 0, neurons), movement(sized, 1, neurons)
     first, second = sized.steps
-    shared: dict[str, Any] = {
-        "activation": sized.activation,
-        "teacher": sized.teacher,
-        "noise_variance": sized.noise_variance,
-        "width": sized.width,
-        "neurons": neurons,
-        "problem": problem,
-        "levels": (0, 2),
-        **others,
-    }
     field = two_step_field(
         sized.activation,
         sized.teacher,
@@ -70,42 +59,44 @@ def reused_steps(
         True,
     )
 
-    @lru_cache(maxsize=8)
-    def finer(level: int) -> SpikedFeatures:
-        return _at_level(sized, field, rates, simplify, level, shared)
-
-    return replace(finer(1), finer=finer)
+    return by_resolution(
+        lambda level: _at_level(sized, field, rates, simplify, level, shared), level=1
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
     """Directions that are kept as spikes, and neurons in them."""
 
-    spikes: FloatArray  # (T, r)
-    totals: FloatArray  # (T,)
-    overlap: FloatArray  # (r,), or (R, r)
-    first: FloatArray  # cosines with b̂, (r,)
-    combination: FloatArray  # directions as combinations of neurons' leans, (T, r)
+    leans: FloatArray  # along the spikes and the weak ones, (T, r + J)
+    totals: FloatArray  # (T,), with the squares of the weak ones
+    overlap: FloatArray  # (r + J,), or (R, r + J)
+    first: FloatArray  # cosines with b̂, (r + J,)
+    combination: FloatArray  # directions as combinations of neurons' leans, (T, r + J)
 
 
 def _directions(field: Field) -> _Kept:
     modes = field.modes
     if not len(modes.strength):
         types = len(field.values)
-        zero = np.zeros((len(modes.teacher), 1))
-        overlap = zero if len(zero) > 1 else zero[0]
-        none = np.zeros((types, 1))
-        return _Kept(none, field.variances, overlap, np.zeros(1), none)
-    basis, combination = kept_directions(modes.spikes, field.probabilities, modes.teacher)
-    spikes = modes.spikes @ basis
-    dropped = (modes.spikes**2).sum(axis=1) - (spikes**2).sum(axis=1)
+        zero, none = np.zeros((len(modes.teacher), 1)), np.zeros((types, 1))
+        return _Kept(none, field.variances, _rows(zero), np.zeros(1), none)
+    teacher = modes.teacher
+    basis, combination = kept_directions(modes.spikes, field.probabilities, teacher, WEAK)
+    leans = modes.spikes @ basis
+    dropped = (modes.spikes**2).sum(axis=1) - (leans[:, :DIRECTIONS] ** 2).sum(axis=1)
     return _Kept(
-        spikes=spikes,
+        leans=leans,
         totals=field.variances + np.maximum(dropped, 0.0),
-        overlap=(modes.teacher if len(modes.teacher) > 1 else modes.teacher[0]) @ basis,
+        overlap=_rows(teacher @ basis),
         first=modes.first @ basis,
         combination=combination,
     )
+
+
+def _rows(overlap: FloatArray) -> FloatArray:
+    """Overlaps of the teacher's directions; without the axis where there is one."""
+    return overlap if len(overlap) > 1 else overlap[0]
 
 
 def _at_level(
@@ -117,18 +108,20 @@ def _at_level(
     shared: dict[str, Any],
 ) -> SpikedFeatures:
     kept = _directions(field)
-    rank = kept.spikes.shape[1] + problem.teacher.rank - 1
-    bulk, slope, norms = NeuronCovariance.isotropic(kept.totals, rank), None, None
-    # A continuous second layer fits every function that norms could add.
-    few = math.isfinite(problem.init.second_layer.distinct_nonzero)
+    size = kept.leans.shape[1], problem.teacher.rank
+    bulk, slope, norms = NeuronCovariance.isotropic(kept.totals, *size), None, None
+    # Without a penalty a continuous second layer fits every function that norms could add.
+    few = math.isfinite(min(problem.init.second_layer.distinct_nonzero, shared["neurons"]))
     if "isotropic bulk" not in simplify:
         bulk, slope, norms = _covariance(problem, field, kept, rates, level, few and not simplify)
     pull = None
     if math.isfinite(shared["neurons"]):
         pull = _pull(problem, field, kept.totals, rates, slope)
     return SpikedFeatures(
-        spikes=kept.spikes,
-        overlap=kept.overlap,
+        spikes=kept.leans[:, :DIRECTIONS],
+        overlap=kept.overlap[..., :DIRECTIONS],
+        weak=kept.leans[:, DIRECTIONS:],
+        weak_overlap=kept.overlap[..., DIRECTIONS:],
         probabilities=field.probabilities,
         bulk=bulk,
         norms=norms,
@@ -178,13 +171,17 @@ def _covariance(
     parts = products(problem.activation, samples, response, values, rates)
     exact = _FACTORS[math.isinf(problem.init.second_layer.distinct_nonzero)]
     factors, shares, squares, added = with_factors(parts, field.probabilities, samples, exact)
-    mixing, functions = few_functions(added, np.abs(samples.weights), _RESOLVED[level])
+    mixing, functions = few_functions(added, np.abs(samples.weights), RESOLVED[level])
     vectors, place = [kept.combination.T @ lean], [0] * len(kept.overlap)
-    norms = None
+    norms, loads = None, []
     if few:
         norms = reused_norms(problem.activation, samples, values, rates, kept.totals)
-        vectors += [norms.linear + norms.own] + [norms.linear] * len(factors)
-        place += [c for c in range(1 + len(factors)) for _ in values]
+        for c, functions_of_types in enumerate([norms.linear + norms.own, norms.linear]):
+            load, some = few_functions(functions_of_types, np.abs(samples.weights), LOADS)
+            loads.append(load)
+            for block in [0] if c == 0 else range(1, 1 + len(factors)):
+                vectors.append(some)
+                place += [block] * len(some)
     stacked = np.concatenate([*vectors, np.zeros((1, len(samples.weights)))])
     carry, sums = samples.conditioned(stacked)
     carry[-1, 0] = 1.0
@@ -219,9 +216,10 @@ def _covariance(
     slope = (zeta * samples.weights) @ zeta.T
     if norms is None:
         return covariance, slope, None
-    stretch = samples.inner(norms.stretch, lean) @ kept.combination
+    stretch = samples.inner(norms.stretch, lean) @ kept.combination[:, :DIRECTIONS]
     gaussian = problem.init.weights == "gaussian"
-    return covariance, slope, _norms(norms, stretch, shares, covariance, gaussian)
+    found = _norms(norms, stretch, shares, loads, covariance, rank, gaussian)
+    return covariance, slope, found
 
 
 def _frame(overlap: FloatArray, seen: FloatArray, beside: FloatArray) -> FloatArray:
@@ -252,15 +250,18 @@ def _norms(
     found: ReusedNorms,
     stretch: FloatArray,
     shares: FloatArray,
+    loads: list[FloatArray],
     bulk: NeuronCovariance,
+    rank: int,
     gaussian: bool,
 ) -> Norms:
     """One fluctuation of the norms, and for Gaussian weights that of the initial ones."""
-    types, rank = stretch.shape
-    loadings = np.zeros((2, types, bulk.frame))
+    types = len(stretch)
+    loadings, start = np.zeros((2, types, bulk.frame)), rank + 1
     for c, share in enumerate([np.ones(types), *shares.T]):
-        start = rank + 1 + c * types
-        loadings[0, :, start : start + types] = np.diag(share)
+        load = loads[min(c, 1)]
+        loadings[0, :, start : start + load.shape[1]] = share[:, None] * load
+        start += load.shape[1]
     spread = np.maximum(2 * (bulk.modes**2).sum(axis=1) + found.spread, 0.0)
     if not gaussian:
         return Norms(spread[None], loadings[:1])

@@ -37,6 +37,7 @@ from giantsteps.problem import Problem, Step
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.teacher import linear_cosines, teacher_moments
 from giantsteps.theory.steps.several.batches import batches, first_batch_alignment
+from giantsteps.theory.steps.sized import at_size
 from giantsteps.types import FloatArray
 
 
@@ -91,24 +92,18 @@ def many_small_steps(problem: Problem, d: int, **others: Any) -> SpikedFeatures:
     d : int
         Input dimension.
     """
-    neurons, sized = problem.at(d).neurons, problem.realised(d)
+    sized, neurons, shared = at_size(problem, d, **others)
     drift, sigma = _drift(problem, d), moments(sized.activation)
     values, probabilities = sized.init.second_layer.types()
     length = math.sqrt(drift.square)
     movement = values / math.sqrt(neurons)
     return SpikedFeatures(
-        activation=sized.activation,
-        teacher=sized.teacher,
-        noise_variance=sized.noise_variance,
-        width=sized.width,
-        neurons=float(neurons),
         probabilities=probabilities,
         spikes=(sigma.linear * length * movement)[:, None],
         overlap=linear_cosines(sized.teacher, drift.along / length if length else 0.0),
         bulk=1.0 + movement**2 * sigma.derivative_variance * drift.growth,
         second_layer=values,
-        problem=problem,
-        **others,
+        **shared,
     )
 
 

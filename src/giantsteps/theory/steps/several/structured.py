@@ -23,15 +23,14 @@ from giantsteps.theory.model.rules import spike_rule
 from giantsteps.theory.steps.one import movement, neuron_law, types_of
 from giantsteps.theory.steps.several.fresh import (
     RESIDUALS,
-    Fluctuation,
     Pace,
-    Task,
-    Trained,
     View,
+    coordinates_of,
     kept_directions,
     sample_nodes,
     spread_of_norms,
 )
+from giantsteps.theory.steps.several.trained import Fluctuation, Task, Trained
 from giantsteps.theory.steps.structured import Spectrum, direction, norms_of
 from giantsteps.types import FloatArray
 
@@ -304,7 +303,7 @@ def _take_step(
         trained,
         spikes=spikes,
         totals=along @ spectrum.shares,
-        overlap=overlap,
+        overlap=overlap[None],
         steps=np.concatenate([_flat(state.gradients) @ basis[:inside], [own @ basis]]),
     )
     if norms:
@@ -404,16 +403,9 @@ def _passed(
     count: int,
 ) -> Passed:
     """The batch as the bulk remembers it."""
-    trained, k, w = state.trained, view.points, view.weights
+    trained, w = state.trained, view.weights
     law = view.residuals(count)
-    rank, shape = trained.rank, law.weights.shape
-    first = [*((w * k[:, j])[:, None] * law.weights for j in range(rank)), w[:, None] * law.first]
-    second = np.empty((rank + 1, rank + 1, *shape))
-    for i in range(rank):
-        for j in range(rank):
-            second[i, j] = (w * k[:, i] * k[:, j])[:, None] * law.weights
-        second[i, -1] = second[-1, i] = (w * k[:, i])[:, None] * law.first
-    second[-1, -1] = w[:, None] * law.second
+    first, second = coordinates_of(view, law)
     slope, s, r = view.slope, pace.moved[:, None, None], law.nodes
     xi = (slope.linear / np.sqrt(trained.totals)[:, None])[:, :, None]
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
@@ -425,8 +417,8 @@ def _passed(
     return Passed(
         samples=pace.samples,
         weights=(w[:, None] * law.weights).ravel(),
-        first=np.stack(first).reshape(rank + 1, -1),
-        second=second.reshape(rank + 1, rank + 1, -1),
+        first=first,
+        second=second,
         added=added.reshape(len(added), -1),
         frame=state.frame,
         multiplier=np.ones(len(trained.values)),

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
-from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
-from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.first import link_of
-from giantsteps.theory.steps.one import SPECTRA, tails_of
-from giantsteps.theory.steps.several.model import few_functions
+from giantsteps.theory.solver.bulk import Stage
+from giantsteps.theory.steps.one import tails_of
+from giantsteps.theory.steps.several.model import RESOLVED, batch_of, norms_of
 from giantsteps.theory.steps.several.structured import Resolved, resolved_steps
+from giantsteps.theory.steps.several.trained import few_functions
+from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.theory.steps.structured import Spectrum, spectrum_of
 from giantsteps.types import FloatArray
 
-#: Functions of a batch that are kept, relative to the largest, by resolution; functions of λ.
-_RESOLVED, _DIAGONAL = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4), 1e-6
+#: Functions of λ that are kept, relative to the largest.
+_DIAGONAL = 1e-6
 
 
 def structured_stages(
@@ -38,47 +36,28 @@ def structured_stages(
 
     ``others`` are further fields of each model, as for `stages_of_steps`.
     """
-    neurons = math.inf if d is None else float(problem.at(d).neurons)
-    sized = problem if d is None else problem.realised(d)
+    sized, neurons, shared = at_size(problem, d)
     spectrum = spectrum_of(sized, d)
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
-    shared: dict[str, Any] = {
-        "activation": sized.activation,
-        "teacher": link_of(sized),
-        "noise_variance": sized.noise_variance,
-        "width": sized.width,
-        "neurons": neurons,
-        "problem": problem,
-        "levels": (0, 2) if continuous else (0, 3),
-    }
+    shared["levels"] = (0, 2) if continuous else (0, 3)
     norms = not simplify and not continuous
 
-    @lru_cache(maxsize=8)
-    def states(level: int) -> list[Resolved]:
-        return resolved_steps(sized, spectrum, neurons, level, norms)
+    def built(
+        states: list[Resolved], number: int, fields: Mapping[str, Any], level: int
+    ) -> SpikedFeatures:
+        last = states[number]
+        before = states[number - 1] if len(last.passed) > 1 else None
+        return _model(last, before, spectrum, simplify, {**shared, **fields}, RESOLVED[level])
 
-    @lru_cache(maxsize=2)
-    def cut(level: int) -> list[Resolved]:
-        tails = tails_of(sized, d, neurons)
-        return resolved_steps(sized, spectrum, neurons, level, norms, tails)
-
-    def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
-        def built(states: list[Resolved], level: int) -> SpikedFeatures:
-            last = states[number]
-            before = states[number - 1] if len(last.passed) > 1 else None
-            given = {**shared, **fields}
-            return _model(last, before, spectrum, simplify, given, _RESOLVED[level])
-
-        @lru_cache(maxsize=8)
-        def finer(level: int) -> SpikedFeatures:
-            return built(states(level), level)
-
-        def bounded(more: int) -> SpikedFeatures:
-            return built(cut(SPECTRA + more), SPECTRA + more)
-
-        return replace(finer(min(level, 1)), finer=finer, bounded=bounded)
-
-    return [stage(number - len(others), fields) for number, fields in enumerate(others)]
+    return stages_by_resolution(
+        others,
+        level,
+        lambda level: resolved_steps(sized, spectrum, neurons, level, norms),
+        lambda level: resolved_steps(
+            sized, spectrum, neurons, level, norms, tails_of(sized, d, neurons)
+        ),
+        built,
+    )
 
 
 def _model(
@@ -89,30 +68,18 @@ def _model(
     shared: dict[str, Any],
     tolerance: float,
 ) -> SpikedFeatures:
-    trained, rank = state.trained, state.trained.rank
+    trained = state.trained
     if "isotropic bulk" in simplify:
-        bulk = NeuronCovariance.isotropic(trained.totals, rank)
+        bulk = NeuronCovariance.isotropic(trained.totals, trained.rank)
     else:
         bulk = _covariance(state, before, spectrum, tolerance)
-    norms = None
-    if trained.fluctuations and not simplify:
-        found = trained.fluctuations
-        loadings = np.zeros((len(found), len(trained.values), bulk.frame))
-        for c, one in enumerate(found):
-            loadings[c, :, rank + 1 : rank + 1 + one.loadings.shape[1]] = one.loadings
-        norms = Norms(
-            np.stack([one.spread for one in found]),
-            loadings,
-            growth=np.stack([one.growth for one in found]),
-            stretch=np.stack([one.stretch for one in found]),
-        )
     own = (spectrum.values[:, None] * state.frame**2).sum(axis=(1, 2))
     return SpikedFeatures(
         spikes=trained.spikes,
         overlap=trained.overlap[0],
         probabilities=trained.probabilities,
         bulk=bulk,
-        norms=norms,
+        norms=None if simplify else norms_of(trained, bulk.frame),
         pull=None if math.isinf(shared["neurons"]) or simplify else _pull(state, spectrum),
         own_variances=None if simplify else own,
         second_layer=trained.values,
@@ -176,16 +143,7 @@ def _covariance(
     starts = np.cumsum([0, *(len(frame) for frame in frames)])
     batches, stages = [], []
     for number, (one, (_, functions)) in enumerate(zip(state.passed, parts)):
-        batches.append(
-            Batch(
-                samples=np.array(one.samples),
-                weights=one.weights,
-                first=one.first,
-                second=one.second,
-                linear=functions,
-                factors=np.zeros((0, len(one.weights))),
-            )
-        )
+        batches.append(batch_of(one, functions))
         frame = np.zeros((len(one.frame), len(external)))
         frame[:, starts[number] : starts[number + 1]] = np.eye(len(one.frame))
         carry, sums = np.eye(len(external)), np.zeros((len(external), len(one.weights)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from giantsteps.functions import Function, SingleIndex, Teacher
-from giantsteps.theory.model.functions_of_spike import left_of_teacher
+from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.types import FloatArray
 
 
@@ -62,7 +62,7 @@ class Record:
     F       frame      (E, V)       the frame as combinations of the vectors before
     c       carry      (V', V)      vectors after the step: combinations of those before …
     a       sums       (V', Y)      … and sums over the batch
-    r'      rank                    spikes after the step
+    r'      rank                    spikes after the step, with the weak ones
     ======  =========  ===========  ==========================================================
     """
 
@@ -81,7 +81,8 @@ class Record:
 class Trained:
     """The law of a neuron after some steps.
 
-    Vectors that are carried along: the r spikes, then those that norms go with, last the teacher's.
+    Vectors that are carried along: the r spikes, the J weak ones, then those that norms go with,
+    last the teacher's R.
 
     ======  =============  =========  =====================================================
     symbol  attribute      shape      meaning
@@ -91,7 +92,9 @@ class Trained:
     S_A     spikes         (T, r)     leans
     c_A     totals         (T,)       squared norms of the bulk
     Γ       overlap        (R, r)     of the teacher's directions with the spikes
-    \\       steps          (s, r)     cosines of the direction Xᵀr of each step with the spikes
+    \\       weak           (T, J)     leans along weak directions, whose squares c_A contains
+    \\       weak_overlap   (R, J)     of the teacher's directions with them
+    \\       steps          (s, r + J) cosines of the direction Xᵀr of each step with the spikes
     J       memory         (T, T)     what is left of W₀ along the types' right vectors
     a_A     constant       (T,)       Σ_A = a_A I + Σ_b multiplier_b(A) (batch b)
     \\       multipliers    (s, T)
@@ -113,41 +116,57 @@ class Trained:
     records: tuple[Record, ...] = ()
     fluctuations: tuple[Fluctuation, ...] = ()
     others: tuple[int, ...] = ()
+    weak: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
+    weak_overlap: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
 
     @property
     def rank(self) -> int:
         """r."""
         return int(self.spikes.shape[1])
 
-    def by_two(self) -> Trained:
-        """The same with what neurons lean along a third spike as noise of theirs."""
-        if self.rank <= 2:
-            return self
-        more = self.spikes[:, 2:]
-        return replace(
-            self,
-            spikes=self.spikes[:, :2],
-            totals=self.totals + (more**2).sum(axis=1),
-            overlap=self.overlap[:, :2],
-            others=((0,) * more.shape[1]) + self.others,
-        )
-
     @property
-    def directions(self) -> int:
+    def teachers(self) -> int:
         """R."""
         return len(self.overlap)
 
     @cached_property
     def beside(self) -> FloatArray:
         """(I − ΓΓᵀ)^{1/2}, what the spikes leave of the teacher, (R, R)."""
-        return left_of_teacher(self.overlap)[0]
+        return left_of(self.overlap)[0]
+
+    @property
+    def directions(self) -> int:
+        """r + J."""
+        return self.rank + self.weak_overlap.shape[1]
+
+    @cached_property
+    def shares(self) -> tuple[FloatArray, FloatArray]:
+        """The teacher's remainder on the weak directions, (R, J), and on what they leave of it."""
+        along = left_of(self.overlap)[1] @ self.weak_overlap
+        return along, left_of(along)[0]
 
     @property
     def frame(self) -> FloatArray:
         """(spikes, teacher's remainder) as combinations of the vectors that are carried along."""
-        rank, count = self.rank, self.directions
-        frame = np.zeros((rank + count, rank + len(self.others) + count))
+        rank, count = self.rank, self.teachers
+        frame = np.zeros((rank + count, self.directions + len(self.others) + count))
         frame[:rank, :rank] = np.eye(rank)
-        _, inverse = left_of_teacher(self.overlap)
+        _, inverse = left_of(self.overlap)
         frame[rank:, :rank], frame[rank:, -count:] = -inverse @ self.overlap, inverse
         return frame
+
+
+def few_functions(
+    functions: FloatArray, weights: FloatArray, tolerance: float
+) -> tuple[FloatArray, FloatArray]:
+    """Functions of all types as combinations (T, L) of few functions (L, Y)."""
+    if len(functions) == 1:
+        return np.ones((1, 1)), functions
+    left, size, _ = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
+    if not size[0] > 0:
+        return np.zeros((len(functions), 1)), functions[:1]
+    count = max(1, int((size > tolerance * size[0]).sum()))
+    mixing = left[:, :count] * size[:count]
+    # At every node by the combination that makes it: weights may be tiny.
+    inverse = left[:, :count] / np.where(size[:count] > 0, size[:count], 1.0)
+    return mixing, inverse.T @ functions

@@ -13,16 +13,8 @@ from giantsteps.theory.steps.small import (
     ridge_errors,
     shrinkage,
 )
-from giantsteps.theory.steps.staircase.risk import loss_staircase, prices
+from giantsteps.theory.steps.staircase.risk import loss_staircase
 from giantsteps.types import FloatArray
-
-
-def prices_of(problem: Problem) -> tuple[float, float, float]:
-    """λ/κ, w and w₀ of one problem."""
-    f = GaussianFeatures.of([problem])
-    kappa, _, _ = effective_penalty(f)
-    price = prices([problem], f, kappa)
-    return float(shrinkage(f, kappa)[0]), float(price.linear[0]), float(price.constant[0])
 
 
 def small_step(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from giantsteps.answers import bibtex
 from giantsteps.errors import NotCovered
@@ -183,29 +182,6 @@ def staircase(problem: Problem) -> Staircase:
         alignment=first_step(problem).alignment,
         lengthening=lengthening_of(problem),
     )
-
-
-def staircase_exponents(levels: int) -> NDArray[np.float64]:
-    """One exponent a level, ℓ = 1 … levels: the middle of ((ℓ−1)/(2ℓ), ℓ/(2ℓ+2)).
-
-    The limits are constant inside an interval, so that these exponents show all of them.
-
-    Parameters
-    ----------
-    levels : int
-        How many.
-
-    References
-    ----------
-    theory §6; moniri2023.
-
-    Examples
-    --------
-    >>> staircase_exponents(2).round(4).tolist()
-    [0.125, 0.2917]
-    """
-    level = np.arange(1, levels + 1)
-    return ((level - 1) / (2 * level) + level / (2 * level + 2)) / 2
 
 
 def _learnable(problem: Problem, degrees: list[int]) -> tuple[int, ...]:
