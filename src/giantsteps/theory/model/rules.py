@@ -222,8 +222,8 @@ def spike_rule(
     frame = _frame(overlap / size) if steep and rank > 1 else np.eye(rank)
     steepness = (np.abs(spikes @ frame.T) / scale).max(axis=0)
     widths = tuple(width_of(float(slope)) for slope in steepness)
-    smooth = probabilities is not None and not steep and level < len(_SIDES)
-    if smooth and (rank == 1 or link is None):
+    mapped = not steep and level < len(_SIDES) and (rank == 1 or link is None)
+    if mapped and probabilities is not None:
         few = _MORE if len(totals) <= _FEW else 1.0
         least, more = _SIDES[level]
         near = steepness_of(spikes / scale, probabilities)

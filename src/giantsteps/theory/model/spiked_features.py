@@ -319,6 +319,11 @@ class SpikedFeatures:
         """(I − ΓΓᵀ)^{1/2}, what the spikes leave of the teacher's directions, (R, R)."""
         return left_of(self.cosines)[0]
 
+    @property
+    def remainder(self) -> float:
+        """√(1−|γ|²), what the spikes leave of a teacher of one direction."""
+        return float(self.beside[0, 0])
+
     def directions_of_overlap(self) -> dict[str, FloatArray]:
         """What a left singular vector of W is compared with, in the frame (spikes, remainder).
 

@@ -19,8 +19,7 @@ from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.types import FloatArray
 
 #: Nodes on an axis of the scan over κ, points from which it is refined, and how far.
-_COARSE, _STARTS = 12, 3
-_SEARCH = {"xatol": 1e-6, "fatol": 1e-12}
+_COARSE, _STARTS, _TOL = 12, 3, 1e-9
 
 
 def bounds(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Bounds]:
@@ -35,9 +34,10 @@ def bounds(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) ->
 
 def _bounds(problem: Problem, claim: Any) -> Bounds:
     teacher = problem.teacher
-    single = isinstance(teacher, SingleIndex)
-    near = approximation_error if single else _error_of_directions
-    tau, kappa = near(problem.activation, teacher.link if single else teacher)
+    if isinstance(teacher, SingleIndex):
+        tau, kappa = approximation_error(problem.activation, teacher.link)
+    else:
+        tau, kappa = _error_of_directions(problem.activation, teacher)
     floors: dict[str, Any] = {"linear": teacher_moments(teacher).residual_variance}
     ceilings: dict[str, Any] = {}
     law = problem.init.second_layer
@@ -117,7 +117,7 @@ def _error_of_directions(activation: Function, teacher: Teacher) -> tuple[float,
     values = [distance(kappa, coarse) for kappa in starts]
     rule = teacher_rule(teacher)
     found = [
-        minimize(distance, starts[i], args=(rule,), method="Nelder-Mead", options=_SEARCH)
+        minimize(distance, starts[i], (rule,), "Nelder-Mead", tol=_TOL)
         for i in np.argsort(values, kind="stable")[:_STARTS]
     ]
     best = min(found, key=lambda one: float(one.fun))

@@ -115,7 +115,8 @@ def labels(
     functions = [w, *(w * part for part in (*u.T, *pairs.T))]
     distinct, where = np.unique(r, return_inverse=True)
     if len(distinct) <= _FEW:
-        nodes, sums = distinct, np.stack([np.bincount(where, part) for part in functions])
+        nodes = distinct
+        sums = np.stack([np.bincount(where, part).astype(float) for part in functions])
     else:
         grid = PanelGrid(_edges(r, finest), _ORDERS[level])
         sums = np.stack(grid.spread(r, *functions))

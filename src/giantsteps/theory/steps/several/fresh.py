@@ -316,8 +316,8 @@ def _directions(view: View, trained: Trained, samples: float) -> FloatArray:
     """The unit vectors Xᵀr of all steps so far, in the enlarged space."""
     w, noise = view.weights, np.sqrt(view.weights * view.square / samples)
     beside, (shares, left) = view.beside @ w, trained.shares
-    own = [(w * view.residual) @ view.points, beside @ left, noise, beside @ shares]
-    own = np.concatenate(own)
+    along = (w * view.residual) @ view.points
+    own = np.concatenate([along, beside @ left, noise, beside @ shares])
     before = np.zeros((len(trained.steps), len(own)))
     before[:, : trained.rank] = trained.steps[:, : trained.rank]
     before[:, len(own) - shares.shape[1] :] = trained.steps[:, trained.rank :]
