@@ -197,12 +197,9 @@ class Problem(Saved, Part):
         ----------
         d, neurons, step_samples, samples : int
             d, N, one n₀ for each step, n (None without a readout).
-        steps, readout
-            What else is to be said of the steps and the readout, as mappings without ``samples``
-            (``steps=[{"rate": 1.0}], readout={"penalty": 0.1}``) or as :class:`Step` and
-            :class:`Ridge`, whose ``samples`` are replaced.
-        **fields
-            The other fields of a problem.
+        steps, readout, **fields
+            The rest of the problem; steps and readout as mappings without ``samples``, or as
+            :class:`Step` and :class:`Ridge`, whose ``samples`` are replaced.
 
         Examples
         --------
@@ -283,21 +280,45 @@ class Problem(Saved, Part):
     ) -> Problem:
         """Return the problem that a two-layer PyTorch module and its data pose.
 
-        The same as :func:`giantsteps.practice.problem_of_module`, which says what it needs.
+        The activation and the width come from the module, the teacher and the noise from the data
+        (:func:`giantsteps.practice.fit_teacher`), the law of the second layer from its weights.
 
         Parameters
         ----------
         module : nn.Module
             Linear(d, N), an activation, Linear(N, 1), as it is before training.
-        data : (inputs, labels)
+        data : (inputs, labels), mapping, Data, or path
             White inputs, one output.
         activation : Function, str or callable, optional
             Where the module does not tell.
         steps, readout
-            Of the problem.
+            Of the problem; rates in the theory's convention.
         output : {"scaled", "unscaled"}
             Whether the output is small at the start or of order one, as in PyTorch's default
-            initialisation.
+            initialisation; see :class:`Init`. It matters to steps alone.
+
+        Raises
+        ------
+        InvalidProblem, NotCovered
+            If module or data do not fit the theory; the message says what does.
+
+        Notes
+        -----
+        The theory has no biases: those of the first layer may have 0.2 of the neurons' norm.
+        Steps of a network whose output is not small at the start need ``output="unscaled"``.
+
+        Examples
+        --------
+        >>> import numpy as np, torch
+        >>> import giantsteps as gs
+        >>> from giantsteps import theory
+        >>> module = torch.nn.Sequential(torch.nn.Linear(50, 80, bias=False), torch.nn.Tanh(),
+        ...                              torch.nn.Linear(80, 1, bias=False))
+        >>> x = np.random.default_rng(0).standard_normal((3000, 50))
+        >>> problem = gs.Problem.from_module(module, (x, np.sin(x[:, 0])),
+        ...                                  readout=gs.Ridge(samples=4, penalty=0.1))
+        >>> problem.width, bool(0 < theory.risk(problem).test < 1)
+        (1.6, True)
         """
         found: Problem = import_module("giantsteps.practice").problem_of_module(
             module, data, activation=activation, steps=steps, readout=readout, output=output

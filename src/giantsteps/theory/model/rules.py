@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
+from scipy.special import ndtri
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import Rule
@@ -27,6 +28,8 @@ _FEW, _MORE = 4, 1.35
 CHANNELS = (1e-3, 1e-4, 2e-5, 1e-5, 1e-6, 3e-7)
 #: Functions that vary on this scale need no panels, and weights below this no nodes.
 _SMOOTH, _NEGLIGIBLE = 4.0, 1e-15
+#: Panels that end at a kink begin so far from it.
+_BESIDE = (0.0625, 0.25)
 #: Panels grow by this factor away from a steep place, up to this width.
 _GROWTH, _WIDEST = 4.0, 4.25
 
@@ -39,6 +42,7 @@ def graded_rule(
     reach: float = 8.5,
     orders: tuple[int, ...] = _ORDERS,
     widest: float = _WIDEST,
+    kink: float = 0.0,
 ) -> Rule:
     """z ~ N(0, 1) by Gauss–Legendre panels that narrow towards places where functions are steep.
 
@@ -56,6 +60,8 @@ def graded_rule(
         Nodes of a panel, by resolution.
     widest : float
         Width of the widest panel.
+    kink : float
+        Functions have kinks at plus and minus this; 0: they have none.
     """
     edges = [np.array([-reach, reach])]
     steps = []
@@ -68,6 +74,11 @@ def graded_rule(
     inside = [p for p in places if -reach < p < reach]
     edges += [p + around for p in inside]
     merged = _merged(np.concatenate(edges), np.array([-reach, *inside, reach]), width)
+    if kink:
+        # Resolvents are almost singular there, too.
+        beside = kink * (1.0 - np.array([0.0, *_BESIDE]))
+        kept = np.abs(np.abs(merged) - kink) > (1.0 - max(_BESIDE)) * kink
+        merged = np.unique(np.concatenate([-beside, merged[kept], beside]))
     merged = _split(merged[(merged >= -reach) & (merged <= reach)], widest)
     x, w = np.polynomial.legendre.leggauss(orders[level])
     half = np.diff(merged)[:, None] / 2
@@ -116,6 +127,11 @@ def _half_normal() -> tuple[FloatArray, FloatArray]:
     z = (edges[:-1, None] + half * (1 + x)).ravel()
     weights = (half * w).ravel() * np.exp(-z * z / 2)
     return z, weights / weights.sum()
+
+
+def largest_draw(draws: float) -> float:
+    """|z| that half a draw of so many from N(0, 1) exceeds."""
+    return float(-ndtri(0.25 / max(draws, 1.0)))
 
 
 def octave(steepness: float) -> float:
@@ -193,6 +209,7 @@ def spike_rule(
     overlap: FloatArray,
     link: Function | None = None,
     probabilities: FloatArray | None = None,
+    kink: float = 0.0,
 ) -> Rule:
     """k ~ N(0, I_r) for neurons with leans S_t and squared norms c_t, nodes of shape (K, r).
 
@@ -209,8 +226,9 @@ def spike_rule(
     link : Function, optional
         σ*; without it the teacher is taken as smooth.
     probabilities : ndarray of shape (T,), optional
-        Of the types; without them panels, which reach further than averages need. (Along two axes,
-        too, where the teacher has several directions.)
+        Of the types; without them panels, which reach further than averages need.
+    kink : float
+        Distance from zero at which functions have a kink; 0: nowhere.
     """
     scale, rank = np.sqrt(totals)[:, None], len(overlap)
     size = math.sqrt(float(overlap @ overlap))
@@ -230,13 +248,17 @@ def spike_rule(
         counts = [math.ceil((least + more * math.log2(1.0 + 2.0 * one)) * few) for one in near]
         return product_rule([mapped_rule(count, one) for count, one in zip(counts, near)])
     if not steep:
-        return axes_rule(level, widths) if rank > 1 else _column(graded_rule(level, widths[0]))
+        return (
+            axes_rule(level, widths)
+            if rank > 1
+            else _column(graded_rule(level, widths[0], kink=kink))
+        )
     length = float(overlap[0]) if rank == 1 else size
     narrow = min(widths[0], max(2.0 * rest / size, 1e-3))
     # Octaves, so that close problems share their nodes.
     narrow = 2.0 ** math.floor(math.log2(narrow)) if narrow < widths[0] else narrow
     places = tuple(sorted({0.0, *(float(kink) / length for kink in kinks)}))
-    first = graded_rule(level, narrow, places)
+    first = graded_rule(level, narrow, places, kink=kink)
     if rank == 1:
         return _column(first)
     others = axes_rule(level, widths[1:])

@@ -24,7 +24,7 @@ from giantsteps.theory.model.functions_of_spike import (
     teacher_given,
 )
 from giantsteps.theory.model.norms import Norms
-from giantsteps.theory.model.rules import CHANNELS, LEVELS, spike_rule
+from giantsteps.theory.model.rules import CHANNELS, LEVELS, largest_draw, spike_rule
 from giantsteps.theory.solver.system import System
 from giantsteps.threads import capped
 from giantsteps.types import FloatArray
@@ -331,16 +331,14 @@ class SpikedFeatures:
         """
         count = self.rank + self._weak_count
         steps = np.eye(1, count) if self.step_directions is None else self.step_directions
-        steps = np.pad(steps, ((0, 0), (0, count - steps.shape[1])))
         parts = [self.cosines, *(self.beside @ share for share in self._shares)]
         teacher = np.concatenate(parts, axis=1)
+        steps = np.pad(steps, ((0, 0), (0, teacher.shape[1] - steps.shape[1])))
         several = len(teacher) > 1
         named = {"teacher": teacher if several else teacher[0]}
         each = {f"x{number}": direction for number, direction in enumerate(teacher)}
         names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
-        frame = np.zeros((len(steps), teacher.shape[1]))
-        frame[:, : steps.shape[1]] = steps
-        return named | dict(zip(names, frame)) | (each if several else {})
+        return named | dict(zip(names, steps)) | (each if several else {})
 
     @property
     def joint_values(self) -> tuple[FloatArray, FloatArray]:
@@ -363,12 +361,23 @@ class SpikedFeatures:
         """The same model with its types and labels at another resolution."""
         return self if self.finer is None else self.finer(level)
 
-    def coordinates(self, level: int, panels: bool = False) -> Rule:
-        """Quadrature of the spike coordinates k, nodes (K, r)."""
+    def coordinates(self, level: int, bound: float = 0.0) -> Rule:
+        """Quadrature of the coordinates k, nodes (K, r); ``bound`` as for `bounded_points`."""
         link = self.teacher.link if isinstance(self.teacher, SingleIndex) else None
         # Many functions without penalty need more nodes than averages.
-        types = None if panels or self.regressors is not None else self.probabilities
-        return spike_rule(level, self.spikes, self.bulk.totals, self.cosines[0], link, types)
+        types = None if bound or self.regressors is not None else self.probabilities
+        return spike_rule(level, self.spikes, self.bulk.totals, self.cosines[0], link, types, bound)
+
+    def bounded_points(self, points: FloatArray, bound: float) -> FloatArray:
+        """Points k (K, r) moved towards zero, to the ellipsoid on which leans are at most those of
+        a point so far along the strongest direction.
+        """
+        leans = self.spikes * np.sqrt(self.probabilities / self.bulk.totals)[:, None]
+        strengths, axes = np.linalg.eigh(leans.T @ leans)
+        if not strengths[-1] > 0:
+            return points
+        lengths = np.sqrt((points @ axes) ** 2 @ np.maximum(strengths / strengths[-1], 0.0))
+        return points * np.minimum(1.0, bound / np.maximum(lengths, bound))[:, None]
 
     def target(self, points: FloatArray) -> FloatArray:
         """h(k) = E[f* | k] at points (K, r)."""
@@ -433,7 +442,7 @@ class SpikedFeatures:
         readouts: Sequence[Ridge],
         level: int = USUAL,
         points: FloatArray | None = None,
-        panels: bool = False,
+        draws: float | None = None,
     ) -> System:
         """The equations of theory §5c, one cell for each readout.
 
@@ -444,12 +453,16 @@ class SpikedFeatures:
             Resolution of the coordinates.
         points : ndarray of shape (X, r), optional
             More points k at which the solution is wanted; they follow the nodes, with weight 0.
-        panels : bool
-            Nodes of the coordinates by panels, as far as samples go: edges of spectra see them.
+        draws : float, optional
+            What the bulk sees of k is bounded by the largest of so many draws, that it has an edge.
         """
-        rule = self.coordinates(level, panels)
+        bound = 0.0 if draws is None else largest_draw(draws)
+        rule = self.coordinates(level, bound)
         nodes, weights = rule.nodes, rule.weights
         arrays = self._functions(nodes)
+        if bound:
+            seen = self._functions(self.bounded_points(nodes, bound))
+            arrays |= {name: seen[name] for name in ("linear", "residual")}
         if points is not None:
             more = self._functions(points)
             nodes = np.concatenate([nodes, points])
@@ -467,6 +480,9 @@ class SpikedFeatures:
             "probabilities": self.probabilities,
             "shares": self._shares[0],
             "left": self._shares[1],
+            "excess": np.zeros((len(self.spikes), 0, 0))
+            if self.bulk.excess is None
+            else self.bulk.excess,
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),

@@ -154,6 +154,15 @@ class Dyson:
         """S of each batch, shape (B, Y, q, q)."""
         return [symmetric(product(t, q)) for t, q in zip(self.t, self.q)]
 
+    @property
+    def regular(self) -> Array:
+        """Whether no sample has passed a pole, det T > 0 for all of them, shape (B,)."""
+        positive = np.ones(len(self.x), dtype=bool)
+        for t in self.t:
+            size = t[..., 0, 0] if t.shape[-1] == 1 else np.linalg.det(t)
+            positive &= np.all(size > 0, axis=1)
+        return positive
+
     @cached_property
     def psi(self) -> list[Array]:
         """𝔤T/α at x of each batch: what a sample sees of the resolvent, shape (B, Y, R, R)."""

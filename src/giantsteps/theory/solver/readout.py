@@ -188,10 +188,8 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
     phi[:, : known * rank] = product(forces, state.x).reshape(cells, -1)
     if l_hat.shape[1]:
         phi = phi - product(prior.loads, l_hat[:, :, None])[:, :, 0]
-    values = prior.forms.values
-    whole = values.reshape(cells, len(phi[0]), len(phi[0]))
-    seen = product(whole, phi[:, :, None]).reshape(cells, -1, rank)  # ⟨f_a, ρ⟩
-    slopes = prior.forms.slopes(phi)
+    seen = product(prior.flat, phi[:, :, None]).reshape(cells, -1, rank)  # ⟨f_a, ρ⟩
+    slopes, excess = prior.slopes(phi)
     if np.any(system.pull):
         slopes = slopes - _pulled(state, found.m)
 
@@ -203,7 +201,7 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
 
     packed = equations.packing.pack(slopes[:, 1:]) * equations.packing.count
     felt = product(equations.mixing_pairs, transposed(packed))
-    types = (felt * system.bulk.coefficients).sum(axis=-1)
+    types = (felt * system.bulk.coefficients).sum(axis=-1) + excess
     if l_hat.shape[1]:
         along = product(system.loadings, seen)  # (B, CT, R)
         mixing = np.tile(equations.mixing, (1, prior.fluctuations, 1))

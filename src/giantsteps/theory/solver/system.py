@@ -15,6 +15,8 @@ from giantsteps.types import Array
 
 #: Channels below this, relative to the largest, are rounding.
 _RESOLVED = 1e-9
+#: A linear part below this, relative to the rest, is rounding too.
+_NONE = 1e-8
 #: Arrays with the nodes of the coordinates on their last axis.
 _OF_NODES = (
     "weights",
@@ -57,6 +59,8 @@ class System:
     v                           spread                    (B, CT)
     πₜ                          probabilities             (B, T)
     \                           bulk                      Bulk
+    of Σ_t on the first F'      excess                    (B, T, F', F')
+    special vectors, beyond it
     pull of f₀ on m, for the    pull                      (B, ≤ m, T, T)
     first operators
     β, Γ, 1/p                   width, ratio,             (B,)
@@ -83,6 +87,7 @@ class System:
     spread: Array
     probabilities: Array
     bulk: Bulk
+    excess: Array
     pull: Array
     width: Array
     ratio: Array
@@ -134,6 +139,7 @@ class System:
             self.weak,
             self.beside,
             self.norms.shape[1],
+            self.excess.shape[2],
             self.bulk.shape,
         )
 
@@ -203,7 +209,9 @@ class System:
         types = np.sqrt(self.probabilities)[:, :, None]
         scaled = types * self.linear * np.sqrt(self.weights)[:, None]
         left, values, _ = np.linalg.svd(scaled, full_matrices=False)
-        kept = values > self.tolerance[:, None] * values[:, :1]
+        # A linear part that is rounding (an even activation) has one channel, not its noise.
+        rest = (self.probabilities[:, None] @ self.residual @ self.weights[:, :, None])[:, 0]
+        kept = values > self.tolerance[:, None] * np.maximum(values[:, :1], _NONE * np.sqrt(rest))
         return left, values, np.maximum(kept.sum(axis=1), 1)
 
     def channels(self) -> tuple[Array, Array]:

@@ -44,7 +44,8 @@ def types_of(
     steepness : float
         Spike of A = 1: functions of A vary on the scale of its inverse.
     tail : float
-        Share of the largest |A| that is cut off, as for `labels`; E A² stays what it is.
+        Share of the largest |A| that is moved to their quantile, as for `labels`; E A² stays what
+        it is.
     """
     if math.isfinite(law.distinct_nonzero):
         return law.types()
@@ -56,8 +57,9 @@ def types_of(
     reach = float(-ndtri(tail / 2))
     width = 2.0 ** math.floor(math.log2(6.0 / steepness)) if steepness > 1.0 else reach
     rule = graded_rule(level, width, (0.0,), reach, _BOUNDED, reach)
-    size = math.sqrt(law.second_moment / float(rule.weights @ rule.nodes**2))
-    return size * rule.nodes, rule.weights
+    nodes = np.concatenate([[-reach], rule.nodes, [reach]])
+    weights = np.concatenate([[tail / 2], (1.0 - tail) * rule.weights, [tail / 2]])
+    return nodes * math.sqrt(law.second_moment / float(weights @ nodes**2)), weights
 
 
 def tails_of(problem: Problem, d: int | None, neurons: float) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from giantsteps.answers import DegreesOfFreedom, LearnedFunction, Risk, Solution
 from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.functions import SingleIndex, Teacher
 from giantsteps.gaussian import coordinate_rule, hermite_coefficients, moments
-from giantsteps.laws import g1, g1_prime, g2, g2_prime
+from giantsteps.laws import g1, g2, traces
 from giantsteps.problem import Problem
 from giantsteps.theory.model.classification import (
     Predicted,
@@ -160,8 +160,9 @@ def freedom(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
     """
     gamma = f.samples / f.width
     s = (f.residual + kappa) / f.linear
-    q1 = g2(s, f.width) / f.linear
-    q1_slope = g2_prime(s, f.width) / f.linear**2
+    _, trace, root = traces(s, f.width)
+    q1 = trace / f.linear
+    q1_slope = -trace * (1.0 + f.width * trace) / (root * f.linear**2)
     first, second = 1 - kappa * q1, 1 - 2 * kappa * q1 - kappa**2 * q1_slope
     top = f.linear * (1 + np.sqrt(f.width)) ** 2 + f.residual
     far = kappa > top
@@ -221,8 +222,8 @@ def shrinkage(f: GaussianFeatures, kappa: Array) -> Array:
 
 def _unlearned(f: GaussianFeatures, s: Array) -> tuple[Array, Array]:
     """s K(s) and its derivative."""
-    a, a_slope = g1(s, f.width), g1_prime(s, f.width)
-    b, b_slope = g2(s, f.width), g2_prime(s, f.width)
+    a, b, root = traces(s, f.width)
+    a_slope, b_slope = -a * (1.0 + a) / root, -b * (1.0 + f.width * b) / root
     finite = np.isfinite(f.strength)
     theta = np.where(finite, f.strength, 0.0) ** 2
     spiked = 1 + s * theta * a * b

@@ -31,6 +31,7 @@ from giantsteps.theory.model.functions_of_spike import (
 )
 from giantsteps.theory.model.rules import mapped_rule, product_rule, spike_rule, steepness_of
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
+from giantsteps.theory.steps.several.excess import Push, Slopes
 from giantsteps.theory.steps.several.trained import (
     Fluctuation,
     Record,
@@ -214,7 +215,7 @@ def take_step(
     step: Step,
     rate: float,
     level: int,
-    components: FloatArray | None = None,
+    norms: bool = False,
     kept: float | None = None,
 ) -> Trained:
     r"""The law of a neuron after one more step with η̃ = ``rate`` on α fresh samples.
@@ -225,8 +226,7 @@ def take_step(
     Two directions are kept as spikes: the strongest, and the form of the other leans applied to the
     teacher; what is left has a few weak ones. All but the two count as bulk.
 
-    Fluctuations of the norms are followed if the ``components`` of the vectors that they go with
-    are given, on the spikes and the teacher's remainder, (V, r + R).
+    Fluctuations of the norms are followed if ``norms``.
 
     ``kept`` is what is left of the weights before the step, 1 − decay unless given: with −decay
     the law is that of their change.
@@ -261,14 +261,18 @@ def take_step(
     )
     remembered = View(task, trained, step, *_remembered_nodes(trained, level))
     law = remembered.residuals(RESIDUALS[level])
-    loads = np.zeros((0, *law.weights.shape))
-    if components is not None:
-        strong = basis[:, : after.rank]
-        mixing, loads = _loads(remembered, law, pace, moved.gain)
-        new = _fluctuation(view, trained, after.rank, pace, moved.gain, mixing)
-        after = _with_fluctuations(view, trained, after, strong, pace, moved.gain, components, new)
+    mixing, loads = _loads(remembered, law, pace, moved.gain, norms)
     record = _record(remembered, law, combination, pace, moved.gain, loads)
-    return replace(after, records=(*trained.records, record))
+    after = replace(after, records=(*trained.records, record))
+    added = after.constant - trained.constant * moved.gain**2
+    push = Push(trained, record, _slopes(remembered, law, pace, moved.gain, added))
+    if norms:
+        new = _fluctuation(view, trained, after.rank, pace, moved.gain, mixing)
+        new = replace(new, along=push.loads(mixing @ loads.reshape(len(loads), -1)))
+        strong = basis[:, : after.rank]
+        after = _with_fluctuations(view, trained, after, strong, pace, moved.gain, push, new)
+    forms, represented = push.forms()
+    return replace(after, forms=forms, represented=represented)
 
 
 def leans_after(
@@ -364,7 +368,7 @@ def _with_fluctuations(
     basis: FloatArray,
     step: Pace,
     gain: FloatArray,
-    components: FloatArray,
+    push: Push,
     new: Fluctuation,
 ) -> Trained:
     """The fluctuations of the neurons after the step: those before, and a new one of the norms.
@@ -373,7 +377,7 @@ def _with_fluctuations(
     ρ_c = ⟨λ, ℓ_c⟩/v_c, and ϖ' independent of them.
     """
     count = new.loadings.shape[1] - len(trained.others)
-    along = _along(view, trained, step, gain) @ components.T  # ⟨λ_A, f_a⟩, (T, V)
+    linear = _along(view, trained, step, gain)  # λ_A, (T, E)
     found = []
     for old in trained.fluctuations:
         size = _STEP * float(trained.totals.min())
@@ -383,14 +387,17 @@ def _with_fluctuations(
             spikes = trained.spikes + sign * size * old.stretch
             totals = trained.totals + sign * size * old.growth
             ends.append(_moved(view, view.slopes(spikes, totals), spikes, totals, step))
-        both = (old.loadings * along[:, : old.loadings.shape[1]]).sum(axis=1)
+        before = old.along @ trained.onto
+        both = (before * linear).sum(axis=1)
         share = np.where(old.spread > 0, both / np.where(old.spread > 0, old.spread, 1.0), 0.0)
         loadings = np.zeros_like(new.loadings)
         loadings[:, : old.loadings.shape[1]] = gain[:, None] * old.loadings
+        along = (before[:, :, None] * push.pushed).sum(axis=1)
         new = replace(
             new,
             spread=np.maximum(new.spread - share * both, 0.0),
             loadings=new.loadings - share[:, None] * loadings,
+            along=new.along - share[:, None] * along,
         )
         found.append(
             Fluctuation(
@@ -398,6 +405,7 @@ def _with_fluctuations(
                 growth=(ends[0].totals - ends[1].totals) / (2 * size) + share,
                 stretch=(ends[0].lean - ends[1].lean) @ basis / (2 * size),
                 loadings=loadings,
+                along=along,
             )
         )
     others = (*trained.others, *(0,) * count)
@@ -405,9 +413,11 @@ def _with_fluctuations(
 
 
 def _loads(
-    view: View, law: Conditional, step: Pace, gain: FloatArray
+    view: View, law: Conditional, step: Pace, gain: FloatArray, norms: bool
 ) -> tuple[FloatArray, FloatArray]:
     """λ_A as combinations (T, L) of sums n⁻¹Σ a x over the batch with few functions a."""
+    if not norms:
+        return np.zeros((len(gain), 0)), np.zeros((0, *law.weights.shape))
     bend = 2 * view.slope.quadratic[:, :, None]
     functions = 2 * (step.moved * gain)[:, None, None] * law.nodes * bend
     weights = (view.weights[:, None] * law.weights).ravel()
@@ -508,6 +518,18 @@ def coordinates_of(view: View, law: Conditional) -> tuple[FloatArray, FloatArray
         second[i, rank:] = second[rank:, i] = (w * k[:, i])[:, None] * law.first
     second[rank:, rank:] = w[:, None] * law.second
     return first.reshape(total, -1), second.reshape(total, total, -1)
+
+
+def _slopes(
+    view: View, law: Conditional, step: Pace, gain: FloatArray, constant: FloatArray
+) -> Slopes:
+    """What the samples of a step do to the bulk, as functions of their nodes."""
+    slope, s, r = view.slope, step.moved[:, None, None], law.nodes
+    xi = slope.linear / np.sqrt(view.trained.totals)[:, None]
+    rest = slope.second_moment - slope.mean**2 - slope.linear**2
+    bent, noise = s * r * xi[:, :, None], s**2 / step.samples * r**2 * rest[:, :, None]
+    types = len(gain)
+    return Slopes(bent.reshape(types, -1), noise.reshape(types, -1), step.kept, gain, constant)
 
 
 def _record(

@@ -112,19 +112,8 @@ def trained_by(
         if not np.any(rate * trained.values) and not step.decay:
             states.append(states[-1])
             continue
-        known = _components(first, states[-1]) if norms else None
-        states.append(take_step(task, states[-1], step, rate, level, known))
+        states.append(take_step(task, states[-1], step, rate, level, norms))
     return first, states
-
-
-def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
-    """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + R)."""
-    gram = forms_of(covariance_of_state(law, trained, 1.0)).values[0, :, 0, :, 0]
-    rank, count = trained.rank, trained.directions + trained.teachers
-    onto = np.zeros((count, rank + trained.teachers))
-    onto[:rank, :rank] = np.eye(rank)
-    onto[rank:, rank:] = np.concatenate(trained.shares, axis=1).T
-    return np.asarray(gram[count:, :count] @ onto)
 
 
 def _first(
@@ -153,6 +142,9 @@ def _first(
         constant=np.zeros(types),
         multipliers=np.ones((1, types)),
     )
+    own = 1 + trained.teachers
+    forms = operators_on(covariance_of_state(law, trained, 1.0), own)
+    trained = replace(trained, forms=forms, represented=forms)
     if not norms or not np.any(law.moved):
         return law, trained
     found = law.norms(problem.init.weights == "gaussian")
@@ -164,7 +156,10 @@ def _first(
         loadings = np.pad(loadings, ((0, 0), (0, len(place) - loadings.shape[1])))
         stretch = found.stretch[c] if found.stretch.shape[2] else np.zeros((types, 1))
         fluctuations.append(Fluctuation(found.spread[c], found.growth[c], stretch, loadings))
-    return law, replace(trained, fluctuations=tuple(fluctuations), others=place)
+    trained = replace(trained, fluctuations=tuple(fluctuations), others=place)
+    gram = forms_of(covariance_of_state(law, trained, 1.0)).values[0, own:, 0, :own, 0]
+    known = tuple(replace(one, along=one.loadings @ gram) for one in fluctuations)
+    return law, replace(trained, fluctuations=known)
 
 
 def _model(
@@ -188,7 +183,7 @@ def _model(
         overlap=trained.overlap if trained.teachers > 1 else trained.overlap[0],
         probabilities=trained.probabilities,
         bulk=bulk,
-        norms=None if simplify else norms_of(trained, bulk.frame),
+        norms=None if simplify else norms_of(trained, bulk),
         pull=pull,
         weak=trained.weak,
         weak_overlap=trained.weak_overlap,
@@ -198,14 +193,18 @@ def _model(
     )
 
 
-def norms_of(trained: Trained, frame: int) -> Norms | None:
+def norms_of(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
     """Loadings follow the spikes and the remainder in the frame of special vectors."""
     start, found = trained.directions + trained.teachers, trained.fluctuations
     if not found:
         return None
-    loadings = np.zeros((len(found), len(trained.values), frame))
+    loadings = np.zeros((len(found), len(trained.values), bulk.frame))
     for c, one in enumerate(found):
         loadings[c, :, start : start + one.loadings.shape[1]] = one.loadings
+    if trained.records and found[0].along.size:
+        # What they are on spikes and remainder, beyond what the vectors have there.
+        gram = forms_of(bulk).values[0, :, 0, :start, 0]
+        loadings[:, :, :start] = np.stack([one.along for one in found]) - loadings @ gram
     return Norms(
         np.stack([one.spread for one in found]),
         loadings,
@@ -264,7 +263,23 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
     values, vectors = np.linalg.eigh(forms_of(found).values[0, :own, 0, :own, 0])
     turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
     special = np.concatenate([turned @ special[:own], special[own:]])
-    return replace(found, special=special)
+    return replace(found, special=special, excess=trained.forms - trained.represented)
+
+
+def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
+    """Σ_A on the first special vectors, (T, F, F)."""
+    forms, unit = forms_of(covariance), np.eye(count, covariance.frame)
+
+    def along(force: FloatArray) -> FloatArray:
+        return covariance.coefficients @ forms.slopes(force[None])[0, 1:, 0, 0]
+
+    single = [along(unit[a]) for a in range(count)]
+    found = np.zeros((len(covariance.coefficients), count, count))
+    for a in range(count):
+        for b in range(a + 1):
+            both = single[a] if a == b else (along(unit[a] + unit[b]) - single[a] - single[b]) / 2
+            found[:, a, b] = found[:, b, a] = both
+    return found
 
 
 def forms_of(covariance: NeuronCovariance) -> Forms:

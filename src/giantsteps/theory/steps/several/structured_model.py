@@ -79,7 +79,7 @@ def _model(
         overlap=trained.overlap[0],
         probabilities=trained.probabilities,
         bulk=bulk,
-        norms=None if simplify else norms_of(trained, bulk.frame),
+        norms=None if simplify else norms_of(trained, bulk),
         pull=None if math.isinf(shared["neurons"]) or simplify else _pull(state, spectrum),
         own_variances=None if simplify else own,
         second_layer=trained.values,

@@ -38,6 +38,8 @@ class Fluctuation:
     e       stretch    (T, r)      and of the lean
     ℓ       loadings   (T, V)      d times its covariance with the weights, on the vectors that
                                    are carried along
+    \\       along      (T, F)      the same as it is on spikes, weak ones and the teacher's
+                                   remainder; empty: as the vectors have it
     ======  =========  ==========  ===========================================================
     """
 
@@ -45,6 +47,7 @@ class Fluctuation:
     growth: FloatArray
     stretch: FloatArray
     loadings: FloatArray
+    along: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +97,8 @@ class Trained:
     Γ       overlap        (R, r)     of the teacher's directions with the spikes
     \\       weak           (T, J)     leans along weak directions, whose squares c_A contains
     \\       weak_overlap   (R, J)     of the teacher's directions with them
+    \\       forms,         (T, F, F)  Σ_A on spikes, weak ones and the teacher's remainder, and the
+            represented               same of the sums over batches above; empty: the same
     \\       steps          (s, r + J) cosines of the direction Xᵀr of each step with the spikes
     J       memory         (T, T)     what is left of W₀ along the types' right vectors
     a_A     constant       (T,)       Σ_A = a_A I + Σ_b multiplier_b(A) (batch b)
@@ -118,6 +123,8 @@ class Trained:
     others: tuple[int, ...] = ()
     weak: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
     weak_overlap: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
+    forms: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    represented: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
 
     @property
     def rank(self) -> int:
@@ -144,6 +151,15 @@ class Trained:
         """The teacher's remainder on the weak directions, (R, J), and on what they leave of it."""
         along = left_of(self.overlap)[1] @ self.weak_overlap
         return along, left_of(along)[0]
+
+    @property
+    def onto(self) -> FloatArray:
+        """(spikes, teacher's remainder) in (spikes, weak ones, what they leave of the teacher)."""
+        rank, count = self.rank, self.teachers
+        onto = np.zeros((self.directions + count, rank + count))
+        onto[:rank, :rank] = np.eye(rank)
+        onto[rank:, rank:] = np.concatenate(self.shares, axis=1).T
+        return onto
 
     @property
     def frame(self) -> FloatArray:
