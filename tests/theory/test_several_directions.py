@@ -69,8 +69,9 @@ def test_one_direction_in_disguise(
 ) -> None:
     """The same equations with a direction that nothing depends on, and turned."""
     # Batches of later steps have quadratures of their own: the same for both here.
-    nodes = lambda trained, level: fresh.sample_nodes(trained.rank, level)  # noqa: E731
-    monkeypatch.setattr(fresh, "_remembered_nodes", nodes)
+    monkeypatch.setattr(
+        fresh, "_remembered_nodes", lambda trained, *given: fresh.sample_nodes(trained.rank, *given)
+    )
     plain, hidden = (
         problem(t, *rates, law=law, activation=activation, exponent=exponent)
         for t in ("sin", teacher)
