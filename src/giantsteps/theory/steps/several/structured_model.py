@@ -107,7 +107,7 @@ def _model(
     own = np.einsum("t,ti,aim->a", weights, state.along, state.frame**2)
     return SpikedFeatures(
         spikes=trained.spikes,
-        overlap=trained.overlap,
+        overlap=trained.overlap[0],
         probabilities=trained.probabilities,
         bulk=bulk,
         norms=None if simplify else norms_of(trained, bulk),
@@ -194,7 +194,7 @@ def _covariance(
     count = len(carry)
     special = np.zeros((count, count))
     special[:rank, :rank] = np.eye(rank)
-    beside, overlap = state.trained.remainder, state.trained.overlap
+    beside, overlap = float(state.trained.beside[0, 0]), state.trained.overlap[0]
     inverse = 1.0 / beside if beside > 1e-12 else 0.0
     special[rank, :rank], special[rank, -1] = -inverse * overlap, inverse
     special[np.arange(rank + 1, count), np.arange(rank, count - 1)] = 1.0
