@@ -575,7 +575,7 @@ def _passed(
     added = 2 * scale * s * r * xi + s**2 / pace.samples * r**2 * noise
     tilt, turned = np.zeros((0, r.size)), np.zeros((len(pace.moved), 2))
     by_type = trained.probabilities * pace.moved**2
-    usual = np.tensordot(by_type / by_type.sum(), xi, axes=1)
+    usual = np.tensordot(by_type / (by_type.sum() or 1.0), xi, axes=1)
     if not state.passed and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
         # The sum over samples that multiplies the initial weights, by what most neurons see.
         tilt = (r * usual).reshape(1, -1)

@@ -28,7 +28,7 @@ _DIAGONAL = (1e-6, 3e-3)
 _CHANNELS = (1e-3, 4e-4, 1e-4, 2e-5, 1e-5, 1e-6)
 #: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second;
 #: the first where the activation has an even part.
-_HEAVY, _HEAVY_EVEN = (0.01, 0.04), 0.03
+_HEAVY, _HEAVY_EVEN = (0.01, 0.025), 0.03
 
 
 def leading(problem: Problem, d: int) -> FloatArray | None:
