@@ -22,98 +22,101 @@ if TYPE_CHECKING:
 ORDER = 20
 #: Standard deviations that the rule covers beyond a panel.
 _REACH = 12
-#: How often a spacing of s is halved at most.
-_FINEST = 7
+#: How often a spacing of s is halved at most, before and after it is known how large s is, and
+#: numbers that are held at once.
+_FINEST, _MOST, _MEMORY = 7, 14, 1_000_000
 #: What twice the spacing may leave, relative to (E f²)^½, and f² φ at the ends to E f²
 #: (or ‖f‖, if that is larger).
-_COARSE, _NEGLIGIBLE = 1e-7, 1e-16
+_COARSE, _NEGLIGIBLE = 1e-6, 1e-16
 
 
-def table_nodes() -> np.ndarray:
+@lru_cache(maxsize=4)
+def table_nodes(order: int = ORDER) -> np.ndarray:
     """Chebyshev nodes on [−1, 1]."""
-    return np.asarray(np.cos((np.arange(ORDER) + 0.5) * np.pi / ORDER))
+    return np.asarray(np.cos((np.arange(order) + 0.5) * np.pi / order))
 
 
-def smoothed_on_panels(function: Function, panel: np.ndarray, std: np.ndarray) -> np.ndarray | None:
-    """The five moments of `Smoothed` at m = s(2p + 1 + x), x the nodes of the table.
+def smoothed_around(
+    function: Function, centre: np.ndarray, std: np.ndarray, order: int = ORDER
+) -> np.ndarray | None:
+    """The five moments of `Smoothed` at m = c + s x, x the Chebyshev nodes of some order.
 
     Parameters
     ----------
     function : Function
         f.
-    panel : ndarray of int, shape (P,)
-        p.
-    std : ndarray of shape (P,)
-        s > 0.
+    centre, std : ndarray of shape (P,)
+        c and s > 0.
+    order : int
+        One: at c itself.
 
     Returns
     -------
-    ndarray of shape (5, P, ORDER), or None where f is not smooth enough.
+    ndarray of shape (5, P, order), or None where f is not smooth enough.
     """
-    low = float((std * (2 * panel - _REACH)).min())
-    high = float((std * (2 * panel + 2 + _REACH)).max())
-    if function.breakpoints(low, high).size:
+    reach = (1 + _REACH) * std
+    if function.breakpoints(float((centre - reach).min()), float((centre + reach).max())).size:
         return None
     halvings = np.maximum(1, np.ceil(np.log2(std)).astype(int) + _halvings(function))
-    out = np.empty((5, len(panel), ORDER))
-    for number in np.unique(halvings):
+    if halvings.max() > _MOST:
+        return None
+    out = np.empty((5, len(centre), order))
+    for number in np.unique(halvings).tolist():
         some = np.flatnonzero(halvings == number)
-        found = _panels(function, panel[some], std[some], int(number))
-        if found is None:
-            return None
-        out[:, some] = found
+        for part in np.array_split(some, 1 + (len(some) * 32 * 2**number) // _MEMORY):
+            cells = centre[part], std[part]
+            found = _moments(function, *cells, number, order)
+            if found is None:
+                found = _moments(function, *cells, number + 1, order)
+            if found is None:
+                return None
+            out[:, part] = found
     return out
 
 
 @lru_cache(maxsize=256)
 def _halvings(function: Function) -> int:
     """How often a spacing of one is halved for a function that is smoothed by N(0, 1)."""
-    panel = np.arange(-3, 3)
+    centre = np.arange(-5.0, 6.0, 2.0)
     for number in range(1, _FINEST):
-        if _panels(function, panel, np.ones(len(panel)), number) is not None:
+        if _moments(function, centre, np.ones(len(centre)), number, ORDER) is not None:
             return number
     return _FINEST
 
 
-def _panels(
-    function: Function, panel: np.ndarray, std: np.ndarray, halvings: int
+def _moments(
+    function: Function, centre: np.ndarray, std: np.ndarray, halvings: int, order: int
 ) -> np.ndarray | None:
     if halvings > _FINEST:
         return None
-    u, weights, coarse = _weights(halvings)
-    f = evaluate(function, std[:, None] * (2 * panel[:, None] + 1 + u))
-    # What is left of f beside a line: its variance does not cancel.
-    middle = f @ weights[1]
-    line = middle[:, 0, None] + middle[:, 1, None] * u
-    rest = f - line
-    mean, linear, quadratic = np.moveaxis((rest @ weights[0]).reshape(-1, 3, ORDER), 1, 0)
-    square = rest**2 @ weights[0][:, :ORDER]
-    variance = np.maximum(square - mean**2 - linear**2, 0.0)
-    mean = mean + middle[:, 0, None] + middle[:, 1, None] * table_nodes()
-    linear = linear + middle[:, 1, None]
-    second = variance + mean**2 + linear**2
-    with np.errstate(over="ignore", invalid="ignore"):
+    u, weights, at_centre, coarse = _weights(halvings, order)
+    f = evaluate(function, centre[:, None] + std[:, None] * u)
+    with np.errstate(all="ignore"):
+        # What is left of f beside a line: its variance does not cancel.
+        level, slope = (f @ at_centre).T[:, :, None]
+        rest = f - level - slope * u
+        mean, linear, quadratic = np.moveaxis((rest @ weights).reshape(-1, 3, order), 1, 0)
+        variance = np.maximum(rest**2 @ weights[:, :order] - mean**2 - linear**2, 0.0)
+        mean, linear = mean + level + slope * table_nodes(order), linear + slope
+        second = variance + mean**2 + linear**2
         scale = second + moments(function).second_moment
         close = np.abs(f @ coarse - mean) <= _COARSE * np.sqrt(scale)
         close &= np.abs(f**2 @ coarse - second) <= _COARSE * scale
         ends = (_REACH**2 * np.exp(-0.5 * _REACH**2)) * f[:, [0, -1]] ** 2
-        if not (close.all() and (ends <= _NEGLIGIBLE * scale.min(axis=1)[:, None]).all()):
-            return None
-    return np.stack([mean, linear, quadratic, second, variance])
+        close &= (ends <= _NEGLIGIBLE * scale.min(axis=1)[:, None]).all(axis=1)[:, None]
+    return np.stack([mean, linear, quadratic, second, variance]) if close.all() else None
 
 
-@lru_cache(maxsize=8)
-def _weights(halvings: int) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray], np.ndarray]:
-    """Nodes u relative to the middle of a panel, in units of s; weights (U, 3·ORDER) of f, of z f
-    and of (z² − 1)f/2, (U, 2) of the first two at the middle, and (U, ORDER) of f at every other
-    node.
+@lru_cache(maxsize=16)
+def _weights(halvings: int, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes u around c in units of s; weights (U, 3·order) of f, of z f and of (z² − 1)f/2, (U, 2)
+    of the first two at c, and (U, order) of f at every other node.
     """
     count = (1 + _REACH) * 2**halvings
     u = np.arange(-count, count + 1) / 2.0**halvings
-    z = u[:, None] - np.append(table_nodes(), 0.0)
+    z = u[:, None] - np.append(table_nodes(order), 0.0)
     weights = np.exp(-z * z / 2) / (np.sqrt(2 * np.pi) * 2.0**halvings)
-    coarse = np.where((np.arange(len(u)) % 2 == 0)[:, None], 2 * weights[:, :ORDER], 0.0)
+    coarse = np.where((np.arange(len(u)) % 2 == 0)[:, None], 2 * weights[:, :order], 0.0)
     parts = [weights, z * weights, (z * z - 1) / 2 * weights]
-    at_nodes = np.concatenate([moment[:, :ORDER] for moment in parts], axis=1)
-    at_middle = np.stack([moment[:, ORDER] for moment in parts[:2]], axis=1)
-    return u, (at_nodes, at_middle), coarse
+    at_nodes = np.concatenate([part[:, :order] for part in parts], axis=1)
+    return u, at_nodes, np.stack([part[:, order] for part in parts[:2]], axis=1), coarse

@@ -22,12 +22,13 @@ class Part:
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         """Refuse names that are no fields, with the fields that there are."""
-        known = _names(cls)
+        kind: Any = cls
+        known = _names(kind)
         for name, value in named.items():
             if name not in known:
                 allowed = f"left out: the field must be {suggest(name, known)}"
                 raise InvalidProblem(name, value, allowed)
-        if args and all(item.kw_only for item in fields(cls)):  # type: ignore[arg-type]
+        if args and all(item.kw_only for item in fields(kind)):
             allowed = f"given by name: {', '.join(f'{name}=...' for name in known)}"
             raise InvalidProblem(f"arguments of {cls.__name__}", args, allowed)
         return super().__new__(cls)

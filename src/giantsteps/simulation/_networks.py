@@ -27,6 +27,8 @@ from giantsteps.simulation._network._streams import Streams
 from giantsteps.simulation._readout._ridge import EIGEN_FROM, Fit, Gram, RidgeCurve, fit_features
 from giantsteps.simulation._readout._targets import targets
 
+#: Rules that bend the direction of a step.
+_COORDINATEWISE = ("sign", "adam")
 #: Dimensions below which a network is far from the limit of the theory.
 SMALL = 30
 
@@ -37,6 +39,7 @@ class Trained:
 
     weights: Array  # (…, d, N): W
     direction: Array | None  # (…, d): b of the first step, float64; None without steps
+    spike: Array | None  # (…, d): along what that step added; b unless its rule bends it
 
 
 class Networks:
@@ -172,10 +175,10 @@ class Networks:
     @cached_property
     def trained(self) -> Trained:
         """The first layer after all steps."""
-        weights, first = self.start(), None
-        for direction in self.steps(weights):
-            first = direction if first is None else first
-        return Trained(weights, first)
+        weights, first = self.start(), (None, None)
+        for found in self.steps(weights):
+            first = found if first[0] is None else first
+        return Trained(weights, *first)
 
     def start(self) -> Array:
         """W₀, a fresh copy; an error if the memory is too small for the steps from there."""
@@ -183,8 +186,9 @@ class Networks:
         self.budget.rows(self.sizes.d, self.sizes.neurons, held, "the weights")
         return self.network.weights()
 
-    def steps(self, weights: Array) -> Iterator[Array]:
-        """Take the steps on ``weights``, in place; after each, yield its direction b."""
+    def steps(self, weights: Array) -> Iterator[tuple[Array, Array]]:
+        """Take the steps on ``weights``, in place; after each, yield its direction b and that of
+        what it added."""
         backend = self.backend
         optimizer = Optimizer(backend, None if self.deviations is None else self.deviations**2)
         for number, step in enumerate(self.problem.steps):
@@ -194,8 +198,13 @@ class Networks:
             if step.decay:
                 weights *= 1 - step.decay
             weights += backend.narrow(update)
+            spike = direction
+            if step.rule in _COORDINATEWISE:
+                spike = backend.wide((update @ self.network.second_layer[..., None])[..., 0])
+            elif self.deviations is not None:
+                spike = direction * self.deviations ** (-2 * step.precondition)
             del descent, update  # the next step makes its own
-            yield direction
+            yield direction, spike
 
     def descent(self, weights: Array, step: int) -> Descent:
         """The gradient of a step at the given weights."""
@@ -244,7 +253,7 @@ class Networks:
     def fit(self, cells: Mapping[int, Sequence[float]], fixed: int) -> dict[tuple[int, float], Fit]:
         """Readouts after the steps for each sample size n and penalty λ, from one pass over the
         samples; the Gram matrix of the networks' own sample size is kept for what is asked next."""
-        last, direction = max(cells), self.trained.direction
+        last, direction = max(cells), self.trained.spike
         if self._gram is not None and tuple(cells) == (self.sizes.samples,):
             found = fit_features(self.backend, self._gram, last, cells[last])
             return {(last, penalty): fit for penalty, fit in zip(cells[last], found)}

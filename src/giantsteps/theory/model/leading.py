@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from scipy.interpolate import lagrange
 from scipy.optimize import brentq
 
 from giantsteps.answers import Spectrum
@@ -38,9 +39,25 @@ class _Outliers(WeightSpectrum):
     def law(self) -> Any:
         """In place of the law, the edge of an isotropic bulk with the largest norm of a neuron."""
         edge = float(self.bulk.totals.max()) * (1.0 + math.sqrt(self.width)) ** 2
-        return SimpleNamespace(edge=edge)
+        return SimpleNamespace(edge=edge, outside=self._outside)
 
-    def near(self, x: FloatArray) -> tuple[Array, ...]:
+    @cached_property
+    def _solved(self) -> list[tuple[FloatArray, tuple[Array, ...]]]:
+        """Points above the bulk and the real solutions there; the last are started from."""
+        return []
+
+    def _outside(self, x: FloatArray) -> tuple[Array, ...]:
+        """Real solutions at x from the nearest of the last that were found."""
+        known, states = self._solved[-1]
+        nearest = np.abs(np.log(x[:, None] / known)).argmin(axis=1)
+        state, gap = settle(self, tuple(part[nearest] for part in states), x)
+        bad = np.flatnonzero(~(gap <= _SOLVED))
+        if bad.size:
+            for part, found in zip(state, self._far(x[bad])):
+                part[bad] = found
+        return state
+
+    def _far(self, x: FloatArray) -> tuple[Array, ...]:
         """Real solutions at x above the bulk, without a way around it; NaN where there is none.
 
         Far above the bulk every start leads to the solution, on which H is negative and grows
@@ -59,45 +76,55 @@ class _Outliers(WeightSpectrum):
             part[lost] = np.nan
         return state
 
-    @cached_property
-    def outliers(self) -> tuple[float, ...]:
-        """Eigenvalues of W Wᵀ far above the bulk, largest first."""
+    def largest(self, top: int) -> list[float]:
+        """The largest eigenvalues of W Wᵀ far above the bulk, in falling order, at most ``top``."""
         low, high = _ABOVE * self.law.edge, self._highest
         grid = high * (low / high) ** np.linspace(0.0, 1.0, _GRID)
-        states = self.near(grid)
+        states = self._far(grid)
         # Below the first point without a real solution is the bulk.
         outside = np.isfinite(states[0][:, 0])
         count = _GRID if outside.all() else int(np.argmin(outside))
         if count < 2:
-            return ()
+            return []
         grid, states = grid[:count], tuple(part[:count] for part in states)
-        self._known.append((grid, states))
+        self._solved.append((grid, states))
         values = self._strengths(grid, states)
-        found = []
-        for rank in range(self._rank):
-            for i in np.flatnonzero((values[:-1, rank] <= 1) & (values[1:, rank] > 1)):
-                found.append(self._between(grid[i : i + 2], values[i : i + 2, rank], rank))
-        return tuple(sorted(found, reverse=True))
+        passed = np.argwhere((values[:-1] <= 1) & (values[1:] > 1))[:top]
+        return sorted((self._between(grid, values[:, r], i, r) for i, r in passed), reverse=True)
 
-    def _between(self, ends: FloatArray, values: FloatArray, rank: int) -> float:
+    def _between(self, grid: FloatArray, values: FloatArray, i: int, rank: int) -> float:
         """The outlier between two points: a secant method in log x beside Newton for (H, 𝔤)."""
-        goals, places = np.log(values), np.log(ends)
-        x = float(np.exp(np.interp(0.0, goals, places)))
-        state = self._outside(np.array([x]))
-        old, before = (places[0], goals[0]) if goals[0] > -goals[1] else (places[1], goals[1])
-        for _ in range(_CLOSER):
-            here, now = math.log(x), math.log(self._strengths(np.array([x]), state)[0, rank])
-            change = -now * (here - old) / (now - before) if now != before else 0.0
-            old, before = here, now
-            moved = min(max(here + change, places[1]), places[0])
-            following = math.exp(moved)
-            if abs(moved - here) <= _CLOSE:
-                self._known.append((np.array([x]), state))
-                return following
-            tangent = self.linearised(state, np.array([x]))[1]
-            state = tuple(u + (following - x) * v for u, v in zip(state, tangent))
-            state, x = settle(self, state, np.array([following]))[0], following
-        return float(brentq(self._excess, ends[1], ends[0], args=(rank,), xtol=1e-13 * ends[0]))
+        around = slice(max(i - 1, 0), i + 3)
+        if np.all(values[around] > 0):
+            places, goals = np.log(grid[around]), np.log(values[around])
+            here, old, before = (
+                float(lagrange(goals, places)(0.0)),
+                *min(zip(places, goals), key=lambda point: abs(point[1])),
+            )
+            ends = math.log(grid[i + 1]), math.log(grid[i])
+            here = here if ends[0] < here < ends[1] else 0.5 * sum(ends)
+            x, near = np.exp([here]), self._solved[0][1]
+            share = (x[0] - grid[i]) / (grid[i + 1] - grid[i])
+            state = tuple(u[i : i + 1] + share * (u[i + 1 : i + 2] - u[i : i + 1]) for u in near)
+            for _ in range(_CLOSER):
+                step, tangent, gap = self.linearised(state, x)
+                state = tuple(u + v for u, v in zip(state, step))
+                value = float(self._strengths(x, state)[0, rank])
+                if not value > 0 or math.log(value) == before:
+                    break
+                now = math.log(value)
+                moved = here - now * (here - old) / (now - before)
+                if abs(moved - here) <= _CLOSE and gap[0] <= _SOLVED:
+                    self._solved.append((x, state))
+                    return math.exp(moved)
+                if not ends[0] <= moved <= ends[1]:
+                    break
+                old, before, here = here, now, moved
+                following = np.exp([here])
+                state = tuple(u + (following[0] - x[0]) * v for u, v in zip(state, tangent))
+                x = following
+        bracket = float(grid[i + 1]), float(grid[i])
+        return float(brentq(self._excess, *bracket, args=(rank,), xtol=1e-13 * bracket[1]))
 
 
 def largest_value(
@@ -132,10 +159,10 @@ def largest_value(
         "spikes": spikes,
         "bulk": bulk,
     }
-    found = _Outliers(**fields).outliers if np.any(spikes) else ()
+    found = _Outliers(**fields).largest(1) if np.any(spikes) else []
     if not found:
         whole = WeightSpectrum(**fields)
-        found = (whole.outliers if np.any(spikes) else ()) or (whole.law.edge,)
+        found = [*(whole.outliers if np.any(spikes) else ()), whole.law.edge]
     return math.sqrt(float(found[0]))
 
 
@@ -154,7 +181,7 @@ def leading_of_model(model: SpikedFeatures, top: int) -> tuple[FloatArray, Float
             bulk=used.bulk,
             pull=used.pull,
         )
-        found = spectrum.outliers[:top]
+        found = spectrum.largest(top)
         if len(found) == top:
             teacher = {"teacher": used.directions_of_overlap()["teacher"]}
             overlaps = [spectrum.overlaps(value, teacher, {})["teacher"] for value in found]

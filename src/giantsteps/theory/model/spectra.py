@@ -18,6 +18,7 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.kernel_spectrum import KernelSpectrum, Outlier
 from giantsteps.theory.model.resolved import Resolved, resolve
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.types import Array, FloatArray
 
@@ -37,7 +38,7 @@ _LISTED = 1e-6
 
 def kernel_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
     """Eigenvalues of K = ΦΦᵀ (n × n); overlaps with the labels."""
-    moment = moments(model.link).second_moment + model.noise_variance
+    moment = teacher_moments(model.teacher).second_moment + model.noise_variance
 
     def spike(used: _Used, found: Outlier) -> Spike:
         return Spike(value=found.value, overlaps={"labels": found.labels / moment})
@@ -89,30 +90,18 @@ def _of_features(
             "its spikes grow like N",
             "a finite number of neurons (give d)",
         )
-    known: list[_Used] = []
+    draws = samples * model.dimension
 
     def at(more: int) -> _Used:
         used = _resolution(model, more)
-        system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL + more, panels=True)
-        around = known[-1].spectrum.bulk.edge if known else None
-        known.append(_Used(used, KernelSpectrum(system, around)))
-        return known[-1]
+        system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL + more, draws=draws)
+        return _Used(used, KernelSpectrum(system))
 
     def seen(used: _Used) -> Resolved:
         bulk, outliers = used.spectrum.bulk, used.spectrum.outliers
         return Resolved(scale(bulk.edge), tuple(spike(used, found) for found in outliers))
 
-    def again(used: _Used, before: _Used) -> Resolved:
-        edge, spikes = used.spectrum.bulk.edge, []
-        for outlier in before.spectrum.outliers:
-            found = used.spectrum.outlier_near(outlier.value)
-            if found is None:  # elsewhere, or in the bulk
-                others = [*used.spectrum.outliers]
-                found = min(others, key=lambda one: abs(one.value - outlier.value), default=None)
-            spikes.append(Spike(value=scale(edge)) if found is None else spike(used, found))
-        return Resolved(scale(edge), tuple(spikes))
-
-    return resolve(f"the spectrum of the features of {model.describe()}", at, seen, again)
+    return resolve(f"the spectrum of the features of {model.describe()}", at, seen)
 
 
 def _resolution(model: SpikedFeatures, more: int) -> SpikedFeatures:
@@ -136,11 +125,6 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
             "the model has the weights Σ^{1/2}W",
             "risk, kernel and features, or simulation.weights",
         )
-    known: list[_Weights] = []
-
-    def at(more: int) -> _Weights:
-        known.append(_weights(model, more, known[-1].spectrum.law.edge if known else None))
-        return known[-1]
 
     def seen(used: _Weights) -> Resolved:
         edge = math.sqrt(used.spectrum.law.edge)
@@ -149,23 +133,8 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
         outliers = used.spectrum.outliers
         return Resolved(edge, tuple(_weight_spike(*used, value) for value in outliers))
 
-    def again(used: _Weights, before: _Weights) -> Resolved:
-        edge, spikes = math.sqrt(used.spectrum.law.edge), []
-        if math.isinf(model.neurons):
-            count = len(_infinite(before.model))
-            found_now = _infinite(used.model)[:count]
-            missing = (Spike(value=math.inf),) * (count - len(found_now))
-            return Resolved(edge, found_now + missing)
-        for value in before.spectrum.outliers:
-            found = used.spectrum.outlier_near(value)
-            if found is None:  # elsewhere, or in the bulk
-                others = used.spectrum.outliers
-                found = min(others, key=lambda one: abs(one - value), default=None)
-            spikes.append(Spike(value=edge) if found is None else _weight_spike(*used, found))
-        return Resolved(edge, tuple(spikes))
-
     what = f"the spectrum of the weights of {model.describe()}"
-    used, resolved, solution = resolve(what, at, seen, again)
+    used, resolved, solution = resolve(what, lambda more: _weights(model, more), seen)
     return Spectrum(
         **model.stated,
         solution=solution,
@@ -182,7 +151,7 @@ class _Weights(NamedTuple):
     spectrum: WeightSpectrum
 
 
-def _weights(model: SpikedFeatures, more: int, around: float | None) -> _Weights:
+def _weights(model: SpikedFeatures, more: int) -> _Weights:
     used = _resolution(model, more)
     # The nodes of a continuous second layer that is cut are not its types.
     law = None if model.problem is None else model.problem.init.second_layer
@@ -199,7 +168,6 @@ def _weights(model: SpikedFeatures, more: int, around: float | None) -> _Weights
         spikes=used.leans,
         bulk=used.bulk,
         pull=used.pull,
-        around=around,
     )
     return _Weights(used, spectrum)
 
@@ -219,6 +187,8 @@ def _likely(model: SpikedFeatures) -> SpikedFeatures:
         weak=None if model.weak is None else model.weak[kept],
         bulk=replace(model.bulk, coefficients=model.bulk.coefficients[kept], excess=None),
         second_layer=second,
+        values_within=model.values_within
+        and (model.values_within[0], model.values_within[1][kept]),
         norms=None,
         pull=None if model.pull is None else model.pull[:, kept][:, :, kept],
     )
@@ -230,10 +200,12 @@ def _weight_spike(model: SpikedFeatures, spectrum: WeightSpectrum, value: float)
     right: dict[str, FloatArray] = {}
     if model.second_layer is not None:
         right["second_layer"] = model.second_layer
-        if model.step_directions is not None:
+        if _steps(model) > 1:
             basis = _monomials(model.second_layer, model.probabilities, _DEGREES)
             right |= {f"degree {degree}": values for degree, values in basis.items()}
     found = spectrum.overlaps(value, left, right)
+    if "second_layer" in found:
+        found["second_layer"] *= _explained(model)
     degrees = {name: cosine for name, cosine in found.items() if name.startswith("degree ")}
     return Spike(
         value=math.sqrt(value),
@@ -244,6 +216,19 @@ def _weight_spike(model: SpikedFeatures, spectrum: WeightSpectrum, value: float)
         },
         degree=int(max(degrees, key=degrees.__getitem__).split()[1]) if degrees else None,
     )
+
+
+def _steps(model: SpikedFeatures) -> int:
+    return 0 if model.problem is None else len(model.problem.steps)
+
+
+def _explained(model: SpikedFeatures) -> float:
+    """The share of E A² that is between the types."""
+    if model.values_within is None:
+        return 1.0
+    values, joint = model.values_within
+    means = joint @ values / model.probabilities
+    return float(model.probabilities @ means**2 / (joint.sum(axis=0) @ values**2))
 
 
 def _infinite(model: SpikedFeatures) -> tuple[Spike, ...]:
@@ -263,8 +248,9 @@ def _infinite(model: SpikedFeatures) -> tuple[Spike, ...]:
         if model.second_layer is not None:
             right = model.probabilities * (model.spikes @ vector) / math.sqrt(value)
             square = float(model.probabilities @ model.second_layer**2)
-            overlaps["second_layer"] = float(right @ model.second_layer) ** 2 / square
-            if model.step_directions is not None:
+            cosine = float(right @ model.second_layer) ** 2 / square
+            overlaps["second_layer"] = cosine * _explained(model)
+            if _steps(model) > 1:
                 basis = _monomials(model.second_layer, model.probabilities, _DEGREES)
                 degree = max(basis, key=lambda k: abs(float(right @ basis[k])), default=None)
         found.append(Spike(value=math.inf, overlaps=overlaps, degree=degree))
@@ -286,7 +272,8 @@ def _feature_spike(used: _Used, found: Outlier) -> Spike:
     overlaps = {"monomial": float(left[best])}
     if model.second_layer is not None:
         pull = found.types / math.sqrt(model.neurons)
-        right = _components(model.second_layer, model.probabilities, pull, present)
+        values, joint = model.joint_values
+        right = _components(values, joint.sum(axis=0), pull / model.probabilities @ joint, present)
         overlaps["second_layer_power"] = float(right[best])
     return Spike(value=value, overlaps=overlaps, degree=int(present[best]))
 

@@ -16,7 +16,7 @@ from giantsteps.types import Array
 
 def transposed(matrix: Array) -> Array:
     """Of stacked matrices."""
-    return np.swapaxes(matrix, -1, -2)
+    return matrix.swapaxes(-1, -2)
 
 
 def symmetric(matrix: Array) -> Array:

@@ -15,8 +15,8 @@ from giantsteps.problem import Problem, SecondLayer
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.rules import graded_rule, mapped_rule, octave
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.model.teacher import is_resolved
 from giantsteps.theory.steps.closure import closure_of_continuous, closure_of_few
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes
 from giantsteps.theory.steps.sized import at_size, by_resolution
@@ -44,7 +44,8 @@ def types_of(
     steepness : float
         Spike of A = 1: functions of A vary on the scale of its inverse.
     tail : float
-        Share of the largest |A| that is cut off, as for `labels`; E A² stays what it is.
+        Share of the largest |A| that is moved to their quantile, as for `labels`; E A² stays what
+        it is.
     """
     if math.isfinite(law.distinct_nonzero):
         return law.types()
@@ -56,8 +57,9 @@ def types_of(
     reach = float(-ndtri(tail / 2))
     width = 2.0 ** math.floor(math.log2(6.0 / steepness)) if steepness > 1.0 else reach
     rule = graded_rule(level, width, (0.0,), reach, _BOUNDED, reach)
-    size = math.sqrt(law.second_moment / float(rule.weights @ rule.nodes**2))
-    return size * rule.nodes, rule.weights
+    nodes = np.concatenate([[-reach], rule.nodes, [reach]])
+    weights = np.concatenate([[tail / 2], (1.0 - tail) * rule.weights, [tail / 2]])
+    return nodes * math.sqrt(law.second_moment / float(weights @ nodes**2)), weights
 
 
 def tails_of(problem: Problem, d: int | None, neurons: float) -> tuple[float, float]:
@@ -86,7 +88,8 @@ def first_movement(problem: Problem, neurons: float) -> float:
     linear, tilt = slope.hermite[:2]
     noise = (slope.noise + tilt**2) * square / law.samples + (tilt * mean) ** 2
     power = (linear * law.length) ** 2 + noise
-    return rate / math.sqrt(power * problem.init.second_layer.second_moment)
+    norm = math.sqrt(power * problem.init.second_layer.second_moment)
+    return rate / norm if norm else 0.0
 
 
 def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> Labels:
@@ -106,7 +109,7 @@ def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> 
     # With many types the labels are a level behind: they converge faster than the second layer.
     few = math.isfinite(problem.init.second_layer.distinct_nonzero)
     level = min(level if tail or few else max(level - 1, 0), 3)
-    return labels(link_of(problem), noise_variance, shift, finest, level, tail, step.loss)
+    return labels(problem.teacher, noise_variance, shift, finest, level, tail, step.loss)
 
 
 def neuron_law(
@@ -146,8 +149,12 @@ def one_step(
     """
     sized, neurons, shared = at_size(problem, d, **others)
     if not sized.steps:
-        return SpikedFeatures(spikes=0.0, overlap=0.0, bulk=1.0, **shared)
+        directions = sized.teacher.rank
+        nothing = np.zeros((directions, 1) if directions > 1 else 1)
+        return SpikedFeatures(spikes=0.0, overlap=nothing, bulk=1.0, **shared)
     rate, tails = first_movement(sized, neurons), tails_of(sized, d, neurons)
+    if not is_resolved(sized.teacher):  # jumps and kinks of several directions
+        shared["levels"] = (0, 3)
 
     def built(level: int, tails: tuple[float, float] = (0.0, 0.0)) -> SpikedFeatures:
         return _at_level(sized, rate, neurons, simplify, level, shared, tails)
@@ -169,16 +176,17 @@ def _at_level(
     if law.symmetric and not tails[1] and moments(problem.activation).is_odd:
         values, probabilities = _folded(values, probabilities)
     neuron = replace(unit, moved=rate * values)
-    bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlap
+    bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlaps[:, None]
     pull = None if math.isinf(neurons) else _pull(neuron, values, probabilities, rate, simplify)
     if problem.init.output == "unscaled":
-        bulk, spike, overlap = _unscaled(neuron, values, rate, neurons, law.second_moment)
+        bulk, spike, along = _unscaled(neuron, values, rate, neurons, law.second_moment)
+        overlap = np.array([[along]])
         root = np.sqrt(probabilities)
         own = -np.outer(root * values, root * values) / law.second_moment
-        along = float((probabilities * values**2) @ bulk.totals) / law.second_moment
-        pull = (along * own / np.outer(root, root))[None]
+        size = float((probabilities * values**2) @ bulk.totals) / law.second_moment
+        pull = (size * own / np.outer(root, root))[None]
     if "isotropic bulk" in simplify:
-        bulk = NeuronCovariance.isotropic(bulk.totals, 1)
+        bulk = NeuronCovariance.isotropic(bulk.totals, 1, len(overlap))
     norms = None
     # Without penalty a continuous second layer fits every function that norms could add.
     fits_all = math.isinf(neurons) and math.isinf(law.distinct_nonzero)
@@ -193,7 +201,7 @@ def _at_level(
         )
     return SpikedFeatures(
         spikes=spike[:, None],
-        overlap=overlap,
+        overlap=overlap if len(overlap) > 1 else overlap[0],
         probabilities=probabilities,
         bulk=bulk,
         norms=norms,
@@ -244,7 +252,8 @@ def _unscaled(
     first = rate * linear * neuron.length
     second = 1.0 / math.sqrt(neurons * power) - rate * linear**2 * math.sqrt(power)
     size = math.hypot(first, second)
-    overlap = neuron.overlap * first / size
+    along = np.array([first, second]) / size if size else np.array([0.0, 1.0])
+    overlap = float(neuron.overlap * along[0])
     found = neuron.covariance()
     (stage,), special = found.stages, found.special
     assert special is not None
@@ -255,7 +264,7 @@ def _unscaled(
     sums = np.insert(stage.sums, count - 1, 0.0, axis=0)
     wider = np.insert(special, count - 1, 0.0, axis=1)
     wider[0] = 0.0
-    wider[0, 0], wider[0, -2] = first / size, second / size
+    wider[0, 0], wider[0, -2] = along
     rest = math.sqrt(max(1.0 - overlap**2, 1e-300))
     wider[1] = -overlap * wider[0] / rest
     wider[1, -1] += 1.0 / rest

@@ -65,7 +65,9 @@ def sign_step(
     linear, tilt = law.slope.hermite[:2]
     noise = math.sqrt((law.slope.noise + tilt**2) * law.labels.moment(2))
     q = linear * law.length * math.sqrt(law.samples) / noise
-    values, probabilities = _signs(sized)
+    within = _signs(sized)
+    probabilities = within[1].sum(axis=1)
+    values = within[1] @ within[0] / probabilities
     rule = graded_rule(
         _COORDINATES, 4.25 if abs(q) < 2 else 2.0 ** math.floor(math.log2(4.0 / abs(q)))
     )
@@ -90,20 +92,26 @@ def sign_step(
         else signs.norms(moved, np.sign(values), kept, sized.init.weights == "gaussian"),
         pull=None if d is None else _pull(values, probabilities, rate * signs.gain * linear**2),
         second_layer=values,
+        values_within=within,
+        step_directions=_gradient(law.overlap, overlap, signs)[None],
         **shared,
     )
 
 
 def _signs(problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """Types: the sign of A, with the mean of A as its value."""
+    """Values of A, and their joint probabilities with the types, which are the signs of A."""
     values, probabilities = types_of(problem.init.second_layer, 3, 0.0)
-    found = []
-    for sign in (-1.0, 0.0, 1.0):
-        here = np.sign(values) == sign
-        share = float(probabilities[here].sum())
-        if share > 0:
-            found.append((float(probabilities[here] @ values[here]) / share, share))
-    return np.array([value for value, _ in found]), np.array([share for _, share in found])
+    signs = np.sign(values)
+    return values, np.array([probabilities * (signs == sign) for sign in np.unique(signs)])
+
+
+def _gradient(of_gradient: float, of_signs: float, signs: _Signs) -> FloatArray:
+    """b̂ along the mean of the signs and along what that leaves of the teacher; the rest of it is
+    beside both."""
+    cosine = signs.mean(signs.psi * signs.zeta) / signs.size if signs.size else 0.0
+    left = math.sqrt(max(1.0 - of_signs**2, 0.0))
+    beside = (of_gradient - cosine * of_signs) / left if left else 0.0
+    return np.array([cosine, beside])
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +242,8 @@ class _Signs:
     def _coordinates(self) -> dict[str, FloatArray]:
         """Moments of the samples' coordinates on β⊥ and b̂."""
         labels, gamma = self.law.labels, self.law.overlap
-        weights, first, second = labels.weights, labels.first, labels.second
-        own, seen = labels.nodes / self.law.samples, labels.teacher(1)
+        weights, first, second = labels.weights, labels.first[0], labels.second[0, 0]
+        own, seen = labels.nodes / self.law.samples, labels.signal
         length = self.law.length or 1.0
         rest = labels.moment(2) / self.law.samples
         along = (own * weights + seen * first) / length
@@ -321,7 +329,7 @@ class _Signs:
         cross, square = self._coordinates()["second"][1] @ labels.nodes
         loadings[:, 3] = kept * bent * self.law.length + follows * square
         loadings[:, 4] = follows * cross
-        spread = spread + (bent * labels.teacher(1)) ** 2
+        spread = spread + (bent * labels.signal) ** 2
         if not gaussian:
             return Norms(spread, loadings)
         change = self.q * hermite[2] / hermite[0] if hermite[0] else 0.0  # ∂q/∂‖w₀‖²

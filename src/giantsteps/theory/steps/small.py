@@ -9,16 +9,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from giantsteps.answers import DegreesOfFreedom, LearnedFunction, Risk, Solution
+from giantsteps.answers import DegreesOfFreedom, LearnedFunction, Risk, Solution, direction_of
 from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.functions import SingleIndex, Teacher
-from giantsteps.gaussian import coordinate_rule, hermite_coefficients, moments, smoothed
-from giantsteps.laws import g1, g1_prime, g2, g2_prime
+from giantsteps.gaussian import coordinate_rule, hermite_coefficients, moments
+from giantsteps.laws import g1, g2, traces
 from giantsteps.problem import Problem
 from giantsteps.theory.model.classification import (
     Predicted,
@@ -26,13 +26,15 @@ from giantsteps.theory.model.classification import (
     jumps_of_link,
     wrong_sign,
 )
-from giantsteps.theory.model.learned import points_of
+from giantsteps.theory.model.learned import points_of, target_along
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
-from giantsteps.theory.steps.first import first_step, link_of
+from giantsteps.theory.model.teacher import linear_frame, teacher_moments
+from giantsteps.theory.steps.first import first_step
 from giantsteps.theory.steps.several.batches import summed
-from giantsteps.theory.steps.teacher import linear_frame, teacher_moments
 from giantsteps.types import FloatArray as Array
 
+#: Least s: linear features without penalty are the limit s → 0.
+_LEAST = 1e-13
 #: Accuracy of the closed forms.
 _ROUNDING = 1e-14
 _CHEBYSHEV = 64
@@ -158,8 +160,9 @@ def freedom(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
     """
     gamma = f.samples / f.width
     s = (f.residual + kappa) / f.linear
-    q1 = g2(s, f.width) / f.linear
-    q1_slope = g2_prime(s, f.width) / f.linear**2
+    _, trace, root = traces(s, f.width)
+    q1 = trace / f.linear
+    q1_slope = -trace * (1.0 + f.width * trace) / (root * f.linear**2)
     first, second = 1 - kappa * q1, 1 - 2 * kappa * q1 - kappa**2 * q1_slope
     top = f.linear * (1 + np.sqrt(f.width)) ** 2 + f.residual
     far = kappa > top
@@ -181,8 +184,10 @@ def _shares(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
     width = f.width[:, None]
     x = 1 + width + 2 * np.sqrt(width) * np.cos(angle)
     t = f.linear[:, None] * x + f.residual[:, None]
-    zero = f.residual / (f.residual + kappa)
-    slope = (f.linear * kappa / (f.residual + kappa))[:, None] / (t + kappa[:, None])
+    total = f.residual + kappa  # where it is zero, so is h₀
+    some = np.where(total > 0, total, 1.0)
+    zero = f.residual / some
+    slope = (f.linear * np.where(total > 0, kappa / some, 1.0))[:, None] / (t + kappa[:, None])
     double = slope * (t / (t + kappa[:, None]) + zero[:, None])
     # Sums by rows: a product of matrices would let a cell see how many others there are.
     return zero + (slope * weights).sum(axis=1), zero**2 + (double * weights).sum(axis=1)
@@ -199,7 +204,7 @@ def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
     """
     kappa, residual, iterations = effective_penalty(f)
     _, df2 = freedom(f, kappa)
-    s = (f.residual + kappa) / f.linear
+    s = np.maximum((f.residual + kappa) / f.linear, _LEAST)
     unlearned, slope = _unlearned(f, s)  # s K(s) and its derivative in s
     explained = f.teacher_linear * (1 - unlearned)
     explained_slope = -f.teacher_linear * slope / f.linear
@@ -217,8 +222,8 @@ def shrinkage(f: GaussianFeatures, kappa: Array) -> Array:
 
 def _unlearned(f: GaussianFeatures, s: Array) -> tuple[Array, Array]:
     """s K(s) and its derivative."""
-    a, a_slope = g1(s, f.width), g1_prime(s, f.width)
-    b, b_slope = g2(s, f.width), g2_prime(s, f.width)
+    a, b, root = traces(s, f.width)
+    a_slope, b_slope = -a * (1.0 + a) / root, -b * (1.0 + f.width * b) / root
     finite = np.isfinite(f.strength)
     theta = np.where(finite, f.strength, 0.0) ** 2
     spiked = 1 + s * theta * a * b
@@ -339,7 +344,7 @@ def learned_function(
     claims: Sequence[Any],
     d: int | None,
     *,
-    along: Literal["spike", "teacher"] = "spike",
+    along: str = "spike",
     x: ArrayLike | None = None,
 ) -> list[LearnedFunction]:
     r"""Everything is linear: with κ, s, K above,
@@ -354,21 +359,23 @@ def learned_function(
 
 
 def _learned(
-    problem: Problem, claim: Any, d: int | None, along: Literal["spike", "teacher"], points: Array
+    problem: Problem, claim: Any, d: int | None, along: str, points: Array
 ) -> LearnedFunction:
     if along == "spike" and not problem.steps:
         raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
     sized = problem if d is None else problem.realised(d)
     alone = summed(sized) if len(sized.steps) > 1 else sized
-    features, link = GaussianFeatures.of([alone]), link_of(problem)
-    errors, teacher = ridge_errors(features), moments(link)
+    features, teacher = GaussianFeatures.of([alone]), teacher_moments(problem.teacher)
+    errors, rank = ridge_errors(features), problem.teacher.rank
     learned = 1.0 - errors.unlearned[0]  # 1 − sK
-    overlap, slope = 1.0, teacher.linear * learned
-    if along == "spike":
+    linear = linear_frame(problem.teacher)[0] if rank > 1 else np.ones(1)
+    number = direction_of(along, rank)
+    if number is None:
         overlap = math.sqrt(features.alignment[0])
-        slope = teacher.linear * overlap * _along_spike(features)
+        cosines, slope = overlap * linear, teacher.linear * overlap * _along_spike(features)
+    else:
+        cosines, slope = np.eye(rank)[number], teacher.linear * linear[number] * learned
     power = errors.test[0] + 2.0 * teacher.linear**2 * learned - teacher.second_moment  # E f̂²
-    rest = math.sqrt(max(1.0 - overlap**2, 0.0))
     return LearnedFunction(
         **claim,
         solution=Solution(
@@ -381,7 +388,7 @@ def _learned(
         mean=slope * points,
         band=np.full(points.shape, math.sqrt(max(power - slope**2, 0.0))),
         along=along,
-        target=smoothed(link, overlap * points, np.full(points.shape, rest)).mean,
+        target=target_along(problem.teacher, cosines, points),
     )
 
 

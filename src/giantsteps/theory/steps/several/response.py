@@ -23,7 +23,15 @@ from scipy.interpolate import BSpline, make_interp_spline
 
 from giantsteps.errors import NotConverged
 from giantsteps.functions import Function
-from giantsteps.gaussian import Moments, Rule, Smoothed, gauss_rule, moments, smoothed
+from giantsteps.gaussian import (
+    Moments,
+    Rule,
+    Smoothed,
+    gauss_rule,
+    moments,
+    smoothed,
+    smoothed_around,
+)
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.theory.steps.several.sample_law import SampleLaw
 
@@ -239,12 +247,21 @@ def _splines(activation: Function, ranges: tuple[tuple[float, int], ...]) -> tup
     points = [_points(slope, *one) for one in ranges]
     counts = [len(some) for some in points]
     flat, spread = np.concatenate(points), np.repeat([one[0] for one in ranges], counts)
-    means, slopes = smoothed(activation, flat, spread).mean, smoothed(slope, flat, spread)
-    values = np.stack([means, slopes.mean, slopes.slope, slopes.second_moment], axis=-1)
+    means, slopes = _smoothed(activation, flat, spread), _smoothed(slope, flat, spread)
+    values = np.stack([means[0], slopes[0], slopes[1] / spread, slopes[3]], axis=-1)
     return tuple(
         make_interp_spline(some, part, k=_SPLINE_DEGREE)
         for some, part in zip(points, np.split(values, np.cumsum(counts)[:-1]))
     )
+
+
+def _smoothed(function: Function, mean: NDArray, std: NDArray) -> NDArray:
+    """Mean, linear and quadratic part and second moment at each point, (≥ 4, points)."""
+    even = smoothed_around(function, mean, std, order=1)
+    if even is not None:
+        return even[..., 0]
+    found = smoothed(function, mean, std)
+    return np.stack([found.mean, found.linear, found.quadratic, found.second_moment])
 
 
 def _points(slope: Function, spread: float, end: int) -> NDArray:
