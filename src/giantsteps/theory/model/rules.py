@@ -103,7 +103,27 @@ def mapped_rule(count: int, steepness: float) -> Rule:
     """
     z, density = _half_normal()
     u = np.arcsinh(steepness * z) / steepness
-    # The recurrence of the orthogonal polynomials of u, by Stieltjes' procedure.
+    found, weights = _gauss(u, density, count)
+    nodes, half = np.sinh(steepness * found) / steepness, weights / 2.0
+    return Rule(np.concatenate([-nodes[::-1], nodes]), np.concatenate([half[::-1], half]))
+
+
+@lru_cache(maxsize=64)
+def bounded_normal(count: int, tail: float) -> Rule:
+    """z ~ N(0, 1) with the largest |z| moved to their quantile, and with variance one.
+
+    Gauss's rule up to there, and an atom at each end.
+    """
+    reach = float(-ndtri(tail / 2))
+    fine = graded_rule(LEVELS - 1, reach=reach)
+    inside, weights = _gauss(fine.nodes, fine.weights, count)
+    nodes = np.concatenate([[-reach], inside, [reach]])
+    weights = np.concatenate([[tail / 2], (1.0 - tail) * weights, [tail / 2]])
+    return _column(Rule(nodes / math.sqrt(float(weights @ nodes**2)), weights))
+
+
+def _gauss(u: FloatArray, density: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """Gauss's rule of a measure on many points, by Stieltjes' procedure."""
     diagonal, beside = np.zeros(count), np.zeros(count)
     before, current = np.zeros_like(u), np.ones_like(u)
     for degree in range(count):
@@ -113,9 +133,7 @@ def mapped_rule(count: int, steepness: float) -> Rule:
         step = beside[degree] if degree else 0.0
         before, current = current, (u - diagonal[degree]) * current - step * before
     found, vectors = eigh_tridiagonal(diagonal, beside[1:])
-    nodes, weights = np.sinh(steepness * found) / steepness, vectors[0] ** 2
-    half = weights / (2.0 * weights.sum())
-    return Rule(np.concatenate([-nodes[::-1], nodes]), np.concatenate([half[::-1], half]))
+    return found, vectors[0] ** 2 / (vectors[0] ** 2).sum()
 
 
 @lru_cache(maxsize=1)
@@ -229,6 +247,10 @@ def spike_rule(
     steep = len(kinks) > 0 and rest < size
     frame = _frame(overlap / size) if steep and rank > 1 else np.eye(rank)
     steepness = (np.abs(spikes @ frame.T) / scale).max(axis=0)
+    if probabilities is not None and rank > 2:
+        # Beyond the first axis only few neurons lean far: what most of them see is enough.
+        usual = np.sqrt(probabilities @ (spikes @ frame.T / scale) ** 2)
+        steepness[1:] = np.minimum(steepness, 2.0 * usual)[1:]
     widths = tuple(width_of(float(slope)) for slope in steepness)
     if probabilities is not None and not steep and rank == 1 and level < len(_SIDES):
         near = octave(0.5 * math.sqrt(float(probabilities @ (spikes / scale)[:, 0] ** 2)))

@@ -92,6 +92,7 @@ class SpikedFeatures:
     \       own_weights         where inputs with a covariance make it one of Σ^{1/2}W: that of W,
                                 for its singular values
     \       levels              first and last resolution at which errors are computed
+    \       channels            of the types that are kept, relative to the largest, by resolution
     \       claim               what answers say of themselves: exactness, evidence, references
     \       before              a question's answer before the steps, by its name
     ======  ==================  ==============================================================
@@ -138,6 +139,7 @@ class SpikedFeatures:
     bounded: Callable[[int], SpikedFeatures] | None = None
     own_weights: Callable[[], SpikedFeatures] | None = None
     levels: tuple[int, int] = (1, LEVELS - 2)
+    channels: tuple[float, ...] = CHANNELS
     claim: dict[str, Any] | None = None
     before: Callable[[str], Answer] | None = None
 
@@ -169,6 +171,7 @@ class SpikedFeatures:
             bounded: Callable[[int], SpikedFeatures] | None = None,
             own_weights: Callable[[], SpikedFeatures] | None = None,
             levels: tuple[int, int] = (1, LEVELS - 2),
+            channels: tuple[float, ...] = CHANNELS,
             claim: dict[str, Any] | None = None,
             before: Callable[[str], Answer] | None = None,
         ) -> None: ...
@@ -466,7 +469,7 @@ class SpikedFeatures:
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),
-            "tolerance": np.asarray(CHANNELS[level]),
+            "tolerance": np.asarray(self.channels[level]),
         }
         ratio = np.array([readout.samples / self.width for readout in readouts])
         penalty = np.array([readout.penalty for readout in readouts]) * ratio

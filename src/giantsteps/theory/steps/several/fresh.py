@@ -29,7 +29,7 @@ from giantsteps.theory.model.functions_of_spike import (
     smoothed_by_symmetry,
     teacher_given,
 )
-from giantsteps.theory.model.rules import spike_rule
+from giantsteps.theory.model.rules import bounded_normal, spike_rule
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
 from giantsteps.theory.steps.several.excess import Push, Slopes
 from giantsteps.theory.steps.several.trained import (
@@ -38,6 +38,7 @@ from giantsteps.theory.steps.several.trained import (
     Task,
     Trained,
     few_functions,
+    pulled,
 )
 from giantsteps.types import FloatArray
 
@@ -138,9 +139,21 @@ class View:
         r, weights, _ = self._hidden
         return np.asarray((r**2 * weights).sum(axis=1))
 
-    def residuals(self, count: int) -> Conditional:
-        """The law of r at each k, with so many nodes."""
-        return conditional_rule(*self._hidden, count)
+    def residuals(self, count: int, top: float = math.inf) -> Conditional:
+        """The law of r at each k, with so many nodes; |r| up to ``top``, E r² what it is."""
+        r, weights, z = self._hidden
+        cut = np.clip(r, -top, top)
+        if not np.array_equal(cut, r):
+            square, left = (self.weights @ (x**2 * weights).sum(axis=1) for x in (r, cut))
+            cut = cut * math.sqrt(float(square / left))
+        return conditional_rule(cut, weights, z, count)
+
+    def largest_residual(self, tail: float) -> float:
+        """The |r| that samples exceed with a probability."""
+        r, weights, _ = self._hidden
+        share = (self.weights[:, None] * weights).ravel()
+        order = np.argsort(np.abs(r).ravel())
+        return float(np.interp(1.0 - tail, np.cumsum(share[order]), np.abs(r).ravel()[order]))
 
 
 def _hidden_rule(link: Function, along: FloatArray, beside: float) -> tuple[FloatArray, FloatArray]:
@@ -207,6 +220,7 @@ def take_step(
     level: int,
     norms: bool = False,
     kept: float | None = None,
+    tail: float = 0.0,
 ) -> Trained:
     r"""The law of a neuron after one more step with η̃ = ``rate`` on α fresh samples.
 
@@ -219,7 +233,8 @@ def take_step(
     Fluctuations of the norms are followed if ``norms``.
 
     ``kept`` is what is left of the weights before the step, 1 − decay unless given: with −decay
-    the law is that of their change.
+    the law is that of their change. ``tail`` is the share of the samples that the bulk remembers
+    with the coordinates and residuals of their quantile, so that it has an edge.
     """
     view, pace, rate = _view_and_pace(task, trained, step, rate, level, kept)
     values, samples = trained.values, step.samples
@@ -243,14 +258,18 @@ def take_step(
         weak=weak,
         weak_overlap=overlap[DIRECTIONS:],
         steps=_directions(view, trained, samples) @ basis,
-        memory=(pace.kept * np.eye(len(values)) - pull) @ trained.memory,
+        memory=pulled(trained.memory, trained.totals, moved.gain, pull, samples),
         constant=constant + dropped,
         multipliers=np.concatenate(
             [trained.multipliers * moved.gain**2, np.ones((1, len(values)))]
         ),
     )
-    remembered = View(task, trained, step, *sample_nodes(trained.rank, level))
-    law = remembered.residuals(RESIDUALS[level])
+    remembered = View(task, trained, step, *sample_nodes(trained.rank, level, tail))
+    top = math.inf
+    if tail:
+        fine = View(task, trained, step, *sample_nodes(trained.rank, len(_ALONG) - 1))
+        top = fine.largest_residual(tail)
+    law = remembered.residuals(RESIDUALS[level], top)
     mixing, loads = _loads(remembered, law, pace, moved.gain, norms)
     record = _record(remembered, law, combination, pace, moved.gain, loads)
     after = replace(after, records=(*trained.records, record))
@@ -466,9 +485,15 @@ def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) 
     return np.asarray(np.maximum(total + 2 * s**4 / alpha**2 * new**2, 0.0))
 
 
-def sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes k (K, r) and weights that stand for the samples of a batch."""
-    axes = [coordinate_rule(1, nodes=count) for count in (_ALONG[level], _BESIDE[level])[:rank]]
+def sample_nodes(rank: int, level: int, tail: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    """Nodes k (K, r) and weights that stand for the samples of a batch.
+
+    ``tail`` is the share of each coordinate that is moved to its quantile.
+    """
+    counts = (_ALONG[level], _BESIDE[level])[:rank]
+    axes = [
+        bounded_normal(count, tail) if tail else coordinate_rule(1, nodes=count) for count in counts
+    ]
     nodes, weights = axes[0].nodes, axes[0].weights
     for axis in axes[1:]:
         count = len(axis.weights)

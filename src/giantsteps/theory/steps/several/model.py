@@ -32,6 +32,7 @@ from giantsteps.theory.steps.several.trained import (
     Task,
     Trained,
     few_functions,
+    pulled,
 )
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.types import FloatArray
@@ -112,7 +113,8 @@ def trained_by(
         if not np.any(rate * trained.values) and not step.decay:
             states.append(states[-1])
             continue
-        states.append(take_step(task, states[-1], step, rate, level, norms))
+        tail = tails[0] * problem.steps[0].samples / step.samples
+        states.append(take_step(task, states[-1], step, rate, level, norms, tail=tail))
     return first, states
 
 
@@ -129,7 +131,8 @@ def _first(
     law = replace(unit, moved=rate * values)
     types = len(values)
     root = np.sqrt(probabilities) * values
-    memory = law.kept * np.eye(types) - rate * law.slope.hermite[0] ** 2 * np.outer(root, root)
+    pull, one = rate * law.slope.hermite[0] ** 2 * np.outer(root, root), np.ones(types)
+    memory = pulled(np.zeros((types, types)), one, law.kept * one, pull, problem.steps[0].samples)
     trained = Trained(
         values=values,
         probabilities=probabilities,
@@ -174,8 +177,7 @@ def _model(
     pull = None
     if math.isfinite(shared["neurons"]):
         root = np.sqrt(trained.probabilities)
-        kept = (trained.memory * trained.totals) @ trained.memory.T - np.diag(trained.totals)
-        pull = (kept / np.outer(root, root))[None]
+        pull = (trained.memory / np.outer(root, root))[None]
     return SpikedFeatures(
         spikes=trained.spikes,
         overlap=trained.overlap,

@@ -23,12 +23,13 @@ from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
 from giantsteps.theory.steps.several.fresh import DIRECTIONS, LOADS, WEAK, kept_directions
 from giantsteps.theory.steps.several.model import RESOLVED
+from giantsteps.theory.steps.several.response import lengths
 from giantsteps.theory.steps.several.reused_covariance import products, with_factors
 from giantsteps.theory.steps.several.reused_norms import ReusedNorms, reused_norms
 from giantsteps.theory.steps.several.sample_law import sample_law
 from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.theory.steps.several.traces import gram_of_batch
-from giantsteps.theory.steps.several.trained import few_functions
+from giantsteps.theory.steps.several.trained import few_functions, pulled
 from giantsteps.theory.steps.sized import at_size, by_resolution
 from giantsteps.types import FloatArray
 
@@ -106,7 +107,7 @@ def _at_level(
         bulk, slope, norms = _covariance(problem, field, kept, rates, level, few and not simplify)
     pull = None
     if math.isfinite(shared["neurons"]):
-        pull = _pull(problem, field, kept.totals, rates, slope)
+        pull = _pull(problem, field, rates, slope)
     return SpikedFeatures(
         spikes=kept.leans[:, :DIRECTIONS],
         overlap=kept.overlap[:DIRECTIONS],
@@ -125,7 +126,6 @@ def _at_level(
 def _pull(
     problem: Problem,
     field: Field,
-    totals: FloatArray,
     rates: tuple[float, float],
     slope: FloatArray | None,
 ) -> FloatArray:
@@ -133,11 +133,13 @@ def _pull(
     vectors.
     """
     root = np.sqrt(field.probabilities) * field.values
-    linear = moments(problem.activation).linear
-    memory = np.eye(len(root)) - rates[0] * linear**2 * np.outer(root, root)
-    second = linear**2 * np.ones((len(root), len(root))) if slope is None else slope
-    memory = (np.eye(len(root)) - rates[1] * np.outer(root, root) * second) @ memory
-    change = (memory * totals) @ memory.T - np.diag(totals)
+    sigma, alpha, one = moments(problem.activation), problem.steps[0].samples, np.ones(len(root))
+    first = rates[0] * sigma.linear**2 * np.outer(root, root)
+    change = pulled(np.zeros_like(first), one, one, first, alpha)
+    law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[0])
+    grown = lengths(sigma, law, rates[0] * field.values)
+    second = sigma.linear**2 if slope is None else slope
+    change = pulled(change, grown, one, rates[1] * np.outer(root, root) * second, alpha)
     spread = np.sqrt(field.probabilities)
     return np.asarray(change / np.outer(spread, spread))[None]
 

@@ -94,7 +94,8 @@ class Trained:
     \\       forms,         (T, F, F)  Σ_A on spikes, weak ones and the teacher's remainder, and the
             represented               same of the sums over batches above; empty: the same
     \\       steps          (s, r + J) cosines of the direction Xᵀr of each step with the spikes
-    J       memory         (T, T)     what is left of W₀ along the types' right vectors
+    Q       memory         (T, T)     what the output did to the weights' Gram matrix along the
+                                      types' right vectors
     a_A     constant       (T,)       Σ_A = a_A I + Σ_b multiplier_b(A) (batch b)
     \\       multipliers    (s, T)
     \\       records                   batches from the second one on
@@ -159,6 +160,16 @@ class Trained:
         inverse = 1.0 / self.remainder if self.remainder > 1e-12 else 0.0
         frame[rank, :rank], frame[rank, -1] = -inverse * self.overlap, inverse
         return frame
+
+
+def pulled(
+    memory: FloatArray, totals: FloatArray, gain: FloatArray, pull: FloatArray, samples: float
+) -> FloatArray:
+    """Q after a step: (g − P)(Q + c)(g − P)ᵀ − g²c, with what a batch of α adds to P c Pᵀ."""
+    left = np.diag(gain) - pull
+    crossed = (pull * totals) * gain
+    square = (pull * totals) @ pull.T * (1.0 + 1.0 / samples)
+    return np.asarray(left @ memory @ left.T - crossed - crossed.T + square)
 
 
 def few_functions(
