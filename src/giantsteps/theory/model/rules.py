@@ -133,7 +133,8 @@ def _gauss(u: FloatArray, density: FloatArray, count: int) -> tuple[FloatArray, 
         step = beside[degree] if degree else 0.0
         before, current = current, (u - diagonal[degree]) * current - step * before
     found, vectors = eigh_tridiagonal(diagonal, beside[1:])
-    return found, vectors[0] ** 2 / (vectors[0] ** 2).sum()
+    first = np.asarray(vectors[0], dtype=float) ** 2
+    return np.asarray(found, dtype=float), first / first.sum()
 
 
 @lru_cache(maxsize=1)
