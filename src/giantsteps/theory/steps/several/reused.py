@@ -42,7 +42,11 @@ _FACTORS = (0.1, 0.3)
 def reused_steps(
     problem: Problem, d: int | None = None, *, simplify: tuple[str, ...] = (), **others: Any
 ) -> SpikedFeatures:
-    """The equivalent model after two steps on one batch."""
+    """The equivalent model after two steps on one batch.
+
+    For a teacher of several directions the bulk is isotropic.
+    """
+    simplify = simplify if problem.teacher.rank == 1 else ("isotropic bulk",)
     sized, neurons, shared = at_size(problem, d, levels=(0, 2), **others)
     rates = movement(sized, 0, neurons), movement(sized, 1, neurons)
     first, second = sized.steps
@@ -67,7 +71,7 @@ class _Kept:
 
     leans: FloatArray  # along the spikes and the weak ones, (T, r + J)
     totals: FloatArray  # (T,), with the squares of the weak ones
-    overlap: FloatArray  # (r + J,)
+    overlap: FloatArray  # (r + J,), or (R, r + J)
     first: FloatArray  # cosines with b̂, (r + J,)
     combination: FloatArray  # directions as combinations of neurons' leans, (T, r + J)
 
@@ -76,19 +80,24 @@ def _directions(field: Field) -> _Kept:
     modes = field.modes
     if not len(modes.strength):
         types = len(field.values)
-        zero = np.zeros(1)
-        return _Kept(np.zeros((types, 1)), field.variances, zero, zero, np.zeros((types, 1)))
-    teacher = modes.teacher[0]
+        zero, none = np.zeros((len(modes.teacher), 1)), np.zeros((types, 1))
+        return _Kept(none, field.variances, _rows(zero), np.zeros(1), none)
+    teacher = modes.teacher
     basis, combination = kept_directions(modes.spikes, field.probabilities, teacher, WEAK)
     leans = modes.spikes @ basis
     dropped = (modes.spikes**2).sum(axis=1) - (leans[:, :DIRECTIONS] ** 2).sum(axis=1)
     return _Kept(
         leans=leans,
         totals=field.variances + np.maximum(dropped, 0.0),
-        overlap=teacher @ basis,
+        overlap=_rows(teacher @ basis),
         first=modes.first @ basis,
         combination=combination,
     )
+
+
+def _rows(overlap: FloatArray) -> FloatArray:
+    """Overlaps of the teacher's directions; without the axis where there is one."""
+    return overlap if len(overlap) > 1 else overlap[0]
 
 
 def _at_level(
@@ -100,7 +109,8 @@ def _at_level(
     shared: dict[str, Any],
 ) -> SpikedFeatures:
     kept = _directions(field)
-    bulk, slope, norms = NeuronCovariance.isotropic(kept.totals, len(kept.overlap)), None, None
+    size = kept.leans.shape[1], problem.teacher.rank
+    bulk, slope, norms = NeuronCovariance.isotropic(kept.totals, *size), None, None
     # Without a penalty a continuous second layer fits every function that norms could add.
     few = math.isfinite(min(problem.init.second_layer.distinct_nonzero, shared["neurons"]))
     if "isotropic bulk" not in simplify:
@@ -110,9 +120,9 @@ def _at_level(
         pull = _pull(problem, field, rates, slope)
     return SpikedFeatures(
         spikes=kept.leans[:, :DIRECTIONS],
-        overlap=kept.overlap[:DIRECTIONS],
+        overlap=kept.overlap[..., :DIRECTIONS],
         weak=kept.leans[:, DIRECTIONS:],
-        weak_overlap=kept.overlap[DIRECTIONS:],
+        weak_overlap=kept.overlap[..., DIRECTIONS:],
         probabilities=field.probabilities,
         bulk=bulk,
         norms=norms,

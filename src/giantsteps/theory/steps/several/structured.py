@@ -21,12 +21,12 @@ import numpy as np
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.problem import Problem, Step
 from giantsteps.theory.model.rules import spike_rule
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement, neuron_law, types_of
 from giantsteps.theory.steps.several.fresh import (
     RESIDUALS,
     Pace,
     View,
+    coordinates_of,
     kept_directions,
     sample_nodes,
     spread_of_norms,
@@ -110,7 +110,7 @@ def resolved_steps(
     tails: tuple[float, float] = (0.0, 0.0),
 ) -> list[Resolved]:
     """The law of a neuron after each of the steps."""
-    task = Task(problem.activation, link_of(problem), problem.noise_variance)
+    task = Task(problem.activation, problem.teacher, problem.noise_variance)
     first = 0 if spectrum.explicit is not None else 1
     states = [(_first if first else _start)(problem, spectrum, neurons, level, norms, tails)]
     for number, step in enumerate(problem.steps[first:], start=first):
@@ -168,7 +168,7 @@ def _start(
         probabilities=probabilities,
         spikes=spikes,
         totals=along @ spectrum.shares,
-        overlap=overlap,
+        overlap=overlap[None],
         steps=np.zeros((0, rank)),
         memory=np.eye(types),
         constant=np.zeros(types),
@@ -218,7 +218,7 @@ def _first(
     # Coordinates in an eigenspace: the teacher's, then the noise of this step.
     root = np.sqrt(spectrum.teacher)
     size = np.sqrt(e(2) / alpha * spectrum.shares)
-    spike = np.stack([law.labels.teacher(1) * root, size], axis=1) * (reach / raw)[:, None]
+    spike = np.stack([law.labels.signal * root, size], axis=1) * (reach / raw)[:, None]
     teacher = np.stack([root, 0.0 * root], axis=1)
     gamma = float((spike * teacher).sum())
     spikes = (s * linear * length)[:, None]
@@ -229,7 +229,7 @@ def _first(
         probabilities=probabilities,
         spikes=spikes,
         totals=along @ spectrum.shares,
-        overlap=np.array([gamma]),
+        overlap=np.array([[gamma]]),
         steps=np.ones((1, 1)),
         memory=np.eye(len(values)),
         constant=np.zeros(len(values)),
@@ -258,8 +258,8 @@ def _first(
     passed = Passed(
         samples=alpha,
         weights=law.labels.weights,
-        first=law.labels.first[None],
-        second=law.labels.second[None, None],
+        first=law.labels.first,
+        second=law.labels.second,
         added=added,
         frame=root[None, :, None],
         multiplier=np.ones(len(values)),
@@ -355,7 +355,7 @@ def _moves(
 def _on_frame(view: View, functions: FloatArray) -> FloatArray:
     """E[r κ f_A] for the coordinates κ on spikes and remainder, (T, r + 1)."""
     sources = [view.residual * k for k in view.points.T]
-    return np.asarray(functions @ (view.weights * np.stack([*sources, view.beside])).T)
+    return np.asarray(functions @ (view.weights * np.stack([*sources, *view.beside])).T)
 
 
 def _take_step(
@@ -369,7 +369,7 @@ def _take_step(
     inverse: float,
 ) -> Resolved:
     trained = state.trained
-    rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap, task.link)
+    rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap[0], task.link)
     view = View(task, trained, step, rule.nodes, rule.weights)
     pace = Pace(rate * trained.values, step.samples, 1.0 - step.decay)
     w, s, types = view.weights, pace.moved, len(trained.values)
@@ -380,11 +380,11 @@ def _take_step(
     flat = np.concatenate([moves.lean.reshape(types, -1), size * moves.noise], axis=1)
     inside = moves.lean[0].size
     whole = np.zeros(flat.shape[1])
-    before = state.frame[-1] * trained.remainder
-    before = before + np.tensordot(trained.overlap, state.frame[:-1], axes=1)
+    before = state.frame[-1] * trained.beside[0, 0]
+    before = before + np.tensordot(trained.overlap[0], state.frame[:-1], axes=1)
     whole[:inside] = before.ravel()
     if spectrum.explicit is None:
-        basis, combination = kept_directions(flat, trained.probabilities, whole)
+        basis, combination = kept_directions(flat, trained.probabilities, whole[None])
     else:
         count = len(spectrum.places) + 1
         basis, combination = _strongest(flat, trained.probabilities, whole, count)
@@ -428,7 +428,7 @@ def _take_step(
         trained,
         spikes=spikes,
         totals=along @ spectrum.shares,
-        overlap=overlap,
+        overlap=overlap[None],
         steps=np.concatenate([_flat(state.gradients) @ basis[:inside], [own @ basis]]),
     )
     if norms:
@@ -565,16 +565,9 @@ def _passed(
     count: int,
 ) -> Passed:
     """The batch as the bulk remembers it; ``parts`` (T, V) make the vectors of norms."""
-    trained, k, w = state.trained, view.points, view.weights
+    trained, w = state.trained, view.weights
     law = view.residuals(count)
-    rank, shape = trained.rank, law.weights.shape
-    first = [*((w * k[:, j])[:, None] * law.weights for j in range(rank)), w[:, None] * law.first]
-    second = np.empty((rank + 1, rank + 1, *shape))
-    for i in range(rank):
-        for j in range(rank):
-            second[i, j] = (w * k[:, i] * k[:, j])[:, None] * law.weights
-        second[i, -1] = second[-1, i] = (w * k[:, i])[:, None] * law.first
-    second[-1, -1] = w[:, None] * law.second
+    first, second = coordinates_of(view, law)
     slope, s, r = view.slope, pace.moved[:, None, None], law.nodes
     xi = (slope.linear / np.sqrt(trained.totals)[:, None])[:, :, None]
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
@@ -582,7 +575,7 @@ def _passed(
     added = 2 * scale * s * r * xi + s**2 / pace.samples * r**2 * noise
     tilt, turned = np.zeros((0, r.size)), np.zeros((len(pace.moved), 2))
     by_type = trained.probabilities * pace.moved**2
-    usual = np.tensordot(by_type / by_type.sum(), xi, axes=1)
+    usual = np.tensordot(by_type / (by_type.sum() or 1.0), xi, axes=1)
     if not state.passed and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
         # The sum over samples that multiplies the initial weights, by what most neurons see.
         tilt = (r * usual).reshape(1, -1)
@@ -595,8 +588,8 @@ def _passed(
     return Passed(
         samples=pace.samples,
         weights=(w[:, None] * law.weights).ravel(),
-        first=np.stack(first).reshape(rank + 1, -1),
-        second=second.reshape(rank + 1, rank + 1, -1),
+        first=first,
+        second=second,
         added=added.reshape(len(added), -1),
         frame=state.frame,
         multiplier=np.ones(len(trained.values)),
