@@ -130,7 +130,8 @@ def labels(
         r = r * math.sqrt(square / kept)
     distinct, where = np.unique(r, return_inverse=True)
     if len(distinct) <= _FEW or (tail and not noise_variance and link is not None):
-        found = _labels(distinct, [np.bincount(where, one) for one in _measures(u, w)])
+        own = [np.bincount(where, one).astype(float) for one in _measures(u, w)]
+        found = _labels(distinct, own)
     elif tail:
         found = _compressed(r, u, w, _edges(r, finest), _ORDERS[level] // 2 + 2)
     else:
