@@ -130,8 +130,9 @@ def labels(
         r = r * math.sqrt(square / kept)
     distinct, where = np.unique(r, return_inverse=True)
     if len(distinct) <= _FEW or (tail and not noise_variance and link is not None):
-        own = [np.bincount(where, one).astype(float) for one in _measures(u, w)]
-        found = _labels(distinct, own)
+        found = _labels(
+            distinct, [np.bincount(where, one).astype(float) for one in _measures(u, w)]
+        )
     elif tail:
         found = _compressed(r, u, w, _edges(r, finest), _ORDERS[level] // 2 + 2)
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from giantsteps.errors import NotConverged
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import left_of
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.
 RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
+
+#: Leans of neurons of norm one that no user means.
+_DIVERGED = 1e8
 
 
 def several_steps(
@@ -115,6 +119,10 @@ def trained_by(
             continue
         tail = tails[0] * problem.steps[0].samples / step.samples
         states.append(take_step(task, states[-1], step, rate, level, norms, tail=tail))
+        size = float(np.abs(states[-1].spikes).max(initial=0.0))
+        if not size < _DIVERGED:
+            what = f"weights that grow from step to step, to {size:.0e} times their size"
+            raise NotConverged(what, math.inf, number + 1, "smaller rates, or a bounded activation")
     return first, states
 
 
