@@ -21,7 +21,8 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
-from giantsteps.theory.steps.several.fresh import DIRECTIONS, LOADS, WEAK, kept_directions
+from giantsteps.theory.steps.several.fresh import DIRECTIONS, WEAK, kept_directions
+from giantsteps.theory.steps.several.fresh_norms import LOADS
 from giantsteps.theory.steps.several.model import RESOLVED
 from giantsteps.theory.steps.several.response import lengths
 from giantsteps.theory.steps.several.reused_covariance import products, with_factors
