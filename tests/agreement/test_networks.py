@@ -67,9 +67,10 @@ def problem(name: str, d: int, **changes: Any) -> gs.Problem:
     setting = BY_NAME[name, d]["setting"]
     layer = setting.get("layer", "gaussian")
     given = {"inputs": inputs(setting["inputs"])} if "inputs" in setting else {}
+    teacher = TEACHERS.get(setting["teacher"], setting["teacher"])
     stated = gs.Problem(
         activation=ACTIVATIONS.get(setting["activation"], setting["activation"]),
-        teacher=TEACHERS.get(setting["teacher"], setting["teacher"]),
+        teacher=gs.MultiIndex(teacher, setting["rank"]) if "rank" in setting else teacher,
         noise_variance=setting.get("noise", 0.0),
         width=setting["width"],
         steps=[gs.Step(**step) for step in setting["steps"]],
@@ -160,6 +161,7 @@ def test_signs_are_wrong_as_often_as_in_theory(name: str) -> None:
         ("s1 relu const", "isotropic bulk"),
         ("t3 tanh const", "isotropic bulk"),
         ("t3 relu const", "isotropic bulk"),
+        ("several mix crelu V t3", "isotropic bulk"),
     ],
 )
 def test_a_simpler_model_is_refuted(name: str, simplify: str) -> None:
