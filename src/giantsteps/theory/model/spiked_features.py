@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: Resolution of the spectra, and of what asks for one resolution.
 USUAL = 2
+#: Channels of the types that spectra keep, relative to the largest.
+_CHANNELS = 3e-4
 #: Modes of the norm of the input that are followed: the norm itself, and the batch's own.
 _MODES = 4
 
@@ -466,7 +468,7 @@ class SpikedFeatures:
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),
-            "tolerance": np.asarray(CHANNELS[level]),
+            "tolerance": np.asarray(max(CHANNELS[level], _CHANNELS if bound else 0.0)),
         }
         ratio = np.array([readout.samples / self.width for readout in readouts])
         penalty = np.array([readout.penalty for readout in readouts]) * ratio
