@@ -16,11 +16,11 @@ from giantsteps.theory.solver.fold import Branch, Descent, State, descend, follo
 from giantsteps.types import Array, FloatArray
 
 #: Points of the scan for intervals, more if some mass is missing.
-_SCANS = (47, 141, 423)
+_SCANS = (47, 141)
 _LOWEST = 1e-5
 #: Im z over x. Outside, imaginary parts are those of the first derivative times Im z; a point is
 #: inside where they are this many times as large.
-_HEIGHT, _INSIDE = 1e-7, 3.0
+_HEIGHT, _INSIDE = 1e-5, 3.0
 #: The first point above the bulk, over the mean; how often it is put further up, by how much.
 _FAR, _UP, _FURTHER = 30.0, 12, 10.0
 #: The last point of a scan below the largest edge.

@@ -73,15 +73,17 @@ def resolve(
     NotConverged
         Where spikes still change by too much at the finest resolution.
     """
-    known = seen(at(0))
+    used = at(0)
+    known = seen(used)
     for more in range(1, _MOST + 1):
-        used = at(more)
-        before, known = known, seen(used)
-        spikes, edge = changes(before, known)
+        finer = at(more)
+        following = seen(finer)
+        spikes, edge = changes(known, following)
         limits = BAD if more == _MOST else GOOD
         if spikes <= limits[0] and edge <= limits[1]:
             error = max(spikes, edge, ROUNDING)
             return used, known, Solution(status="converged", error=error)
+        used, known = finer, following
     raise NotConverged(
         what, max(spikes, edge), _MOST + 1, "another rate or width, or smoother functions"
     )
