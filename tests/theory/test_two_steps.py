@@ -18,9 +18,8 @@ from giantsteps.theory import NeuronCovariance
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.steps.several import field as fields
 from giantsteps.theory.steps.several.field import two_step_field
-from giantsteps.theory.steps.several.two import field_of
 
-from .two_step_model import two_steps
+from .two_step_model import field_of, two_steps
 
 ONE = gs.Constant()
 BENT = gs.centered("tanh(x) + 0.5*tanh(x)**2")

@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from giantsteps.functions import Function
+from giantsteps.functions import SingleIndex, Teacher
 from giantsteps.gaussian import Smoothed, coordinate_rule
 from giantsteps.problem import Step
 from giantsteps.theory.model.classification import jumps_of_link
@@ -29,7 +29,13 @@ from giantsteps.theory.model.functions_of_spike import (
     smoothed_by_symmetry,
     teacher_given,
 )
-from giantsteps.theory.model.rules import bounded_normal, spike_rule
+from giantsteps.theory.model.rules import (
+    bounded_normal,
+    mapped_rule,
+    product_rule,
+    spike_rule,
+    steepness_of,
+)
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
 from giantsteps.theory.steps.several.excess import Push, Slopes
 from giantsteps.theory.steps.several.trained import (
@@ -38,6 +44,7 @@ from giantsteps.theory.steps.several.trained import (
     Task,
     Trained,
     few_functions,
+    pulled,
 )
 from giantsteps.types import FloatArray
 
@@ -46,11 +53,13 @@ DIRECTIONS, WEAK, _NOTHING = 2, 4, 3e-3
 #: Nodes of r at each k, by resolution.
 RESIDUALS = (4, 5, 6, 7, 8)
 #: Nodes of z and of the noise behind r.
-_HIDDEN, _NOISE = 24, 8
+_HIDDEN, _NOISE = {1: 24, 2: 16, 3: 10}, 8
 #: Where z ends if its quadrature is split at jumps of the labels, and nodes of a part.
 _REACH, _SPLIT = 7.0, 16
 #: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution.
 _ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
+#: Nodes on each side of zero along two spikes, by resolution.
+_SPLIT_ALONG = ((5, 6, 8, 10, 13), (3, 3, 4, 5, 6))
 #: Variance of the norms, relative to their squares, that is rounding.
 _NO_SPREAD = 1e-26
 #: Functions of a batch that the norms of its types go with, relative to the largest.
@@ -72,8 +81,7 @@ class View:
     @cached_property
     def wanted(self) -> Wanted:
         trained = self.trained
-        along = tuple((self.points @ trained.overlap).tolist())
-        return teacher_given(self.task.link, along, trained.remainder)
+        return teacher_given(self.task.teacher, trained.overlap @ self.points.T, trained.beside)
 
     @cached_property
     def output(self) -> FloatArray:
@@ -95,18 +103,20 @@ class View:
 
     @cached_property
     def _hidden(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """r at a quadrature of (z, noise), (K, Q), its weights and z, (K, Q) or (1, Q)."""
+        """r at a quadrature of (z, noise), (K, Q), its weights (K, Q) and z (R, K, Q), or with
+        K = 1.
+        """
         trained, task = self.trained, self.task
-        along = self.points @ trained.overlap
-        z, chances = _hidden_rule(task.link, along, trained.remainder)
+        along = self.points @ trained.overlap.T
+        z, chances = _hidden_rule(task.teacher, along, trained.beside)
         noise = coordinate_rule(1, nodes=_NOISE if task.noise_variance else 1)
         e = math.sqrt(task.noise_variance) * noise.nodes[:, 0]
-        u = along[:, None] + trained.remainder * z
-        labels = np.asarray(task.link(u), dtype=float)[:, :, None] + e
+        u = along[:, None] + np.moveaxis(z, 0, -1) @ trained.beside.T
+        labels = np.asarray(task.teacher(u), dtype=float)[:, :, None] + e
         output = np.broadcast_to(self.output[:, None, None], labels.shape)
         r = self.step.residual(output, labels).reshape(len(labels), -1)
         weights = (chances[:, :, None] * noise.weights).reshape(len(chances), -1)
-        return r, weights, np.repeat(z, len(e), axis=1)
+        return r, weights, np.repeat(z, len(e), axis=2)
 
     @cached_property
     def _plain(self) -> bool:
@@ -122,11 +132,11 @@ class View:
 
     @cached_property
     def beside(self) -> FloatArray:
-        """E[z r | k], z the teacher's coordinate beside the spikes."""
+        """E[z r | k], z the teacher's coordinates beside the spikes, (R, K)."""
         if self._plain:
             return self.wanted.linear
         r, weights, z = self._hidden
-        return np.asarray((r * weights * z).sum(axis=1))
+        return np.asarray((r * weights * z).sum(axis=-1))
 
     @cached_property
     def square(self) -> FloatArray:
@@ -155,19 +165,26 @@ class View:
         return float(np.interp(1.0 - tail, np.cumsum(share[order]), np.abs(r).ravel()[order]))
 
 
-def _hidden_rule(link: Function, along: FloatArray, beside: float) -> tuple[FloatArray, FloatArray]:
-    """z ~ N(0, 1) and its weights, (1, Q), or (K, Q) with parts that end at jumps of the labels."""
-    jumps = jumps_of_link(link, along, beside)
+def _hidden_rule(
+    teacher: Teacher, along: FloatArray, beside: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """z ~ N(0, I) and its weights, (R, 1, Q) and (1, Q), or at each of K points along (K, R) with
+    parts that end at jumps of the labels.
+    """
+    rank = len(beside)
+    jumps = np.zeros((len(along), 0))
+    if isinstance(teacher, SingleIndex):
+        jumps = jumps_of_link(teacher.link, along[:, 0], float(beside[0, 0]))
     if not jumps.shape[1]:
-        rule = coordinate_rule(1, nodes=_HIDDEN)
-        return rule.nodes.T, rule.weights[None]
+        rule = coordinate_rule(rank, nodes=_HIDDEN[rank])
+        return rule.nodes.T[:, None], rule.weights[None] / rule.weights.sum()
     ends = np.broadcast_to(np.array([-_REACH, 0.0, _REACH]), (len(along), 3))
     edges = np.sort(np.clip(np.concatenate([ends, jumps], axis=1), -_REACH, _REACH), axis=1)
     x, w = np.polynomial.legendre.leggauss(_SPLIT)
     half = np.diff(edges, axis=1)[:, :, None] / 2
     z = (edges[:, :-1, None] + half * (1 + x)).reshape(len(along), -1)
     weights = (half * w).reshape(z.shape) * np.exp(-z * z / 2)
-    return z, weights / weights.sum(axis=1, keepdims=True)
+    return z[None], weights / weights.sum(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,12 +208,12 @@ def _moved(
     zeta, xi = slope.mean, slope.linear / np.sqrt(totals)[:, None]
     gain = step.kept + s * (xi @ (w * view.residual))
     noise = (slope.second_moment - zeta**2) @ (w * view.square) / step.samples
-    beside = (s * (zeta @ (w * view.beside)))[:, None] * trained.shares
+    beside, (shares, left) = s[:, None] * (zeta @ (w * view.beside).T), trained.shares
     lean = [
         step.kept * spikes + s[:, None] * (zeta @ ((w * view.residual)[:, None] * k)),
-        beside[:, -1:],
+        beside @ left,
         s[:, None] * zeta * np.sqrt(w * view.square / step.samples),
-        gain[:, None] * trained.weak + beside[:, :-1],
+        gain[:, None] * trained.weak + beside @ shares,
     ]
     bulk = totals - (trained.weak**2).sum(axis=1)
     return _Moved(np.concatenate(lean, axis=1), bulk * gain**2 + s**2 * noise, gain)
@@ -240,7 +257,7 @@ def take_step(
     moved = _moved(view, view.slope, trained.spikes, trained.totals, pace)
     teacher = _teacher(trained, moved.lean.shape[1])
     basis, combination = kept_directions(moved.lean, trained.probabilities, teacher, WEAK)
-    leans, overlap = moved.lean @ basis, basis.T @ teacher
+    leans, overlap = moved.lean @ basis, teacher @ basis
     spikes, weak = leans[:, :DIRECTIONS], leans[:, DIRECTIONS:]
     dropped = np.maximum((moved.lean**2).sum(axis=1) - (spikes**2).sum(axis=1), 0.0)
     stretch = moved.gain - pace.kept
@@ -253,17 +270,17 @@ def take_step(
         trained,
         spikes=spikes,
         totals=moved.totals + dropped,
-        overlap=overlap[:DIRECTIONS],
+        overlap=overlap[:, :DIRECTIONS],
         weak=weak,
-        weak_overlap=overlap[DIRECTIONS:],
+        weak_overlap=overlap[:, DIRECTIONS:],
         steps=_directions(view, trained, samples) @ basis,
-        memory=(pace.kept * np.eye(len(values)) - pull) @ trained.memory,
+        memory=pulled(trained.memory, trained.totals, moved.gain, pull, samples),
         constant=constant + dropped,
         multipliers=np.concatenate(
             [trained.multipliers * moved.gain**2, np.ones((1, len(values)))]
         ),
     )
-    remembered = View(task, trained, step, *sample_nodes(trained.rank, level, tail))
+    remembered = View(task, trained, step, *_remembered_nodes(trained, level, tail))
     top = math.inf
     if tail:
         fine = View(task, trained, step, *sample_nodes(trained.rank, len(_ALONG) - 1))
@@ -296,19 +313,20 @@ def leans_after(
 
 
 def _teacher(trained: Trained, size: int) -> FloatArray:
-    """β* in the enlarged space."""
-    teacher = np.zeros(size)
-    teacher[: trained.rank] = trained.overlap
-    teacher[trained.rank] = trained.remainder * trained.shares[-1]
-    teacher[size - len(trained.weak_overlap) :] = trained.weak_overlap
-    return teacher
+    """The teacher's directions in the enlarged space, (R, size)."""
+    parts = [trained.overlap, trained.beside @ trained.shares[1]]
+    between = size - trained.directions - trained.teachers
+    parts += [np.zeros((trained.teachers, between)), trained.weak_overlap]
+    return np.concatenate(parts, axis=1)
 
 
 def _view_and_pace(
     task: Task, trained: Trained, step: Step, rate: float, level: int, kept: float | None
 ) -> tuple[View, Pace, float]:
     """What a step sees and how far it goes; the rate that multiplies the gradient."""
-    rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap, task.link)
+    state = trained.spikes, trained.totals, trained.overlap[0]
+    averages = trained.probabilities if task.link is None else None
+    rule = spike_rule(level, *state, task.link, averages)
     view = View(task, trained, step, rule.nodes, rule.weights)
     if step.rule == "normalized":
         rate = rate / _gradient_norm(view, step.samples)
@@ -326,11 +344,12 @@ def _gradient_norm(view: View, samples: float) -> float:
 def _directions(view: View, trained: Trained, samples: float) -> FloatArray:
     """The unit vectors Xᵀr of all steps so far, in the enlarged space."""
     w, noise = view.weights, np.sqrt(view.weights * view.square / samples)
-    beside = float(w @ view.beside) * trained.shares
-    own = np.concatenate([(w * view.residual) @ view.points, beside[-1:], noise, beside[:-1]])
+    beside, (shares, left) = view.beside @ w, trained.shares
+    along = (w * view.residual) @ view.points
+    own = np.concatenate([along, beside @ left, noise, beside @ shares])
     before = np.zeros((len(trained.steps), len(own)))
     before[:, : trained.rank] = trained.steps[:, : trained.rank]
-    before[:, len(own) - len(trained.weak_overlap) :] = trained.steps[:, trained.rank :]
+    before[:, len(own) - shares.shape[1] :] = trained.steps[:, trained.rank :]
     return np.concatenate([before, own[None] / np.linalg.norm(own)])
 
 
@@ -340,8 +359,9 @@ def kept_directions(
     """Directions that are kept as spikes, two or fewer and then so many weak ones: (space, r + J),
     and as combinations of neurons, (T, r + J).
 
-    A second one of no size is worth terms of order 1/d²: as much as the model knows nothing about.
-    Weak ones are the strongest of what the two leave.
+    Beside the strongest it is what the others' leans make of the teacher (R, space), of several
+    directions that of which they make most. A second one of no size is worth terms of order 1/d²:
+    as much as the model knows nothing about. Weak ones are the strongest of what the two leave.
     """
     root = np.sqrt(probabilities)[:, None]
     left, size, right = np.linalg.svd(root * lean, full_matrices=False)
@@ -349,18 +369,20 @@ def kept_directions(
     left, size, right = left[:, some], size[some], right[some]
     mixing = [np.eye(1, len(size))[0]]
     if len(size) > 1:
-        seen = size**2 * (right @ teacher)
+        seen = size[:, None] ** 2 * (right @ teacher.T)
         seen[0] = 0.0
-        length = float(np.linalg.norm(seen))
+        most, length, _ = np.linalg.svd(seen, full_matrices=False)
         # Where nothing of the teacher is left, the second strongest.
         plain = np.eye(2, len(size))[1]
-        mixing.append(seen / length if length > 1e-9 * size[0] ** 2 else plain)
+        mixing.append(most[:, 0] if length[0] > 1e-9 * size[0] ** 2 else plain)
     mixed = np.array(mixing[:DIRECTIONS])
     beside = np.eye(len(size)) - mixed.T @ mixed
     values, vectors = np.linalg.eigh((beside * size**2) @ beside)
     some = values[::-1] > (_NOTHING * size[0]) ** 2
     mixed = np.concatenate([mixed, vectors.T[::-1][some][:weak]])
-    mixed = mixed * np.where(mixed @ (right @ teacher) < 0, -1.0, 1.0)[:, None]
+    along = mixed @ (right @ teacher.T)
+    largest = along[np.arange(len(along)), np.abs(along).argmax(axis=1)]
+    mixed = mixed * np.where(largest < 0, -1.0, 1.0)[:, None]
     return (mixed @ right).T, root * left @ (mixed / size).T
 
 
@@ -449,7 +471,7 @@ def _along(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatA
     """λ_A, the part of ‖w‖² that is linear in w, on the spikes and the teacher's remainder."""
     linear = 2 * (2 * view.slope.quadratic) * (step.moved * gain)[:, None]
     sources = [view.residual * view.points[:, j] for j in range(trained.rank)]
-    return np.asarray(linear @ (view.weights * np.stack([*sources, view.beside])).T)
+    return np.asarray(linear @ (view.weights * np.stack([*sources, *view.beside])).T)
 
 
 def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatArray:
@@ -504,6 +526,33 @@ def sample_nodes(rank: int, level: int, tail: float = 0.0) -> tuple[FloatArray, 
     return nodes[kept], weights[kept] / weights[kept].sum()
 
 
+def _remembered_nodes(
+    trained: Trained, level: int, tail: float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """The same, split at zero along both spikes where the teacher has several directions."""
+    if trained.teachers == 1 or tail:
+        return sample_nodes(trained.rank, level, tail)
+    slopes = trained.spikes / np.sqrt(trained.totals)[:, None]
+    near = steepness_of(slopes, trained.probabilities)
+    rule = product_rule([mapped_rule(c[level], one) for c, one in zip(_SPLIT_ALONG, near)])
+    rule = rule.pruned(_PRUNED)
+    return rule.nodes, rule.weights / rule.weights.sum()
+
+
+def coordinates_of(view: View, law: Conditional) -> tuple[FloatArray, FloatArray]:
+    """E[κ f] and E[κκᵀ f] over the samples, κ on spikes and remainder: (E, Y), (E, E, Y)."""
+    k, w = view.points, view.weights
+    rank, total = k.shape[1], k.shape[1] + len(law.first)
+    first = np.concatenate([(w * k.T)[:, :, None] * law.weights, w[:, None] * law.first])
+    second = np.empty((total, total, *law.weights.shape))
+    for i in range(rank):
+        for j in range(rank):
+            second[i, j] = (w * k[:, i] * k[:, j])[:, None] * law.weights
+        second[i, rank:] = second[rank:, i] = (w * k[:, i])[:, None] * law.first
+    second[rank:, rank:] = w[:, None] * law.second
+    return first.reshape(total, -1), second.reshape(total, total, -1)
+
+
 def _slopes(
     view: View, law: Conditional, step: Pace, gain: FloatArray, constant: FloatArray
 ) -> Slopes:
@@ -525,42 +574,33 @@ def _record(
     loads: FloatArray,
 ) -> Record:
     """The batch as the bulk remembers it."""
-    trained, k, w = view.trained, view.points, view.weights
-    weights = w[:, None] * law.weights
-    shape = weights.shape
-    first = [(w * k[:, j])[:, None] * law.weights for j in range(trained.rank)]
-    first.append(w[:, None] * law.first)
-    second = np.empty((trained.rank + 1, trained.rank + 1, *shape))
-    for i in range(trained.rank):
-        for j in range(trained.rank):
-            second[i, j] = (w * k[:, i] * k[:, j])[:, None] * law.weights
-        second[i, -1] = second[-1, i] = (w * k[:, i])[:, None] * law.first
-    second[-1, -1] = w[:, None] * law.second
+    trained = view.trained
+    rank, count, shape = trained.rank, trained.teachers, law.weights.shape
+    first, second = coordinates_of(view, law)
     slope, s = view.slope, step.moved[:, None, None]
     zeta = slope.mean[:, :, None]
     xi = (slope.linear / np.sqrt(trained.totals)[:, None])[:, :, None]
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
     r, scale = law.nodes, (trained.totals * gain)[:, None, None]
     added = 2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise
-    directions, rank, others = trained.directions, trained.rank, len(trained.others)
+    directions, others = trained.directions, len(trained.others)
     sums = [np.tensordot(combination.T, s * r * zeta, axes=1)]
-    sums += [np.zeros((others, *shape)), loads, np.zeros((1, *shape))]
+    sums += [np.zeros((others, *shape)), loads, np.zeros((count, *shape))]
     stacked = np.concatenate(sums)
     new = combination.shape[1]
-    carry = np.zeros((len(stacked), directions + others + 1))
+    carry = np.zeros((len(stacked), directions + others + count))
     carry[:new, :rank] = step.kept * combination.T @ trained.spikes
     carry[:new, rank:directions] = combination.T @ (gain[:, None] * trained.weak)
     carry[np.arange(new, new + others), np.arange(directions, directions + others)] = 1.0
-    carry[-1, -1] = 1.0
-    flat = -1
+    carry[-count:, -count:] = np.eye(count)
     return Record(
         samples=step.samples,
-        weights=weights.ravel(),
-        first=np.stack(first).reshape(rank + 1, flat),
-        second=second.reshape(rank + 1, rank + 1, flat),
-        added=added.reshape(len(added), flat),
+        weights=(view.weights[:, None] * law.weights).ravel(),
+        first=first,
+        second=second,
+        added=added.reshape(len(added), -1),
         frame=trained.frame,
         carry=carry,
-        sums=stacked.reshape(len(stacked), flat),
+        sums=stacked.reshape(len(stacked), -1),
         rank=new,
     )
