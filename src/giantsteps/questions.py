@@ -162,10 +162,7 @@ def names(*sides: Side) -> tuple[str, ...]:
 def question(name: str) -> Question:
     """The question of that name.
 
-    Parameters
-    ----------
-    name : str
-        Such as ``"risk"``.
+    * ``name``: such as ``"risk"``.
 
     Raises
     ------
@@ -284,24 +281,26 @@ _ROWS = (
     ),
     _question(
         "weights", "Spectrum", "singular values of the weights", "ts",
-        theory_version=3, options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
+        theory_version=4, options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
     ),
     _question(
         "kernel", "Spectrum", "eigenvalues of the kernel of the readout's samples", "ts",
-        theory_version=3, options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
+        theory_version=4, options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
         **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
         "features", "Spectrum", "singular values of the features", "ts",
-        theory_version=3, options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
+        theory_version=4, simulation_version=3,
+        options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
         "gradient", "Gradient", "the first gradient: its spike and what is left", "ts",
-        needs_step=True, theory_version=3, quantities=_gradient_quantities, **_NO_READOUT,
+        needs_step=True, theory_version=4, quantities=_gradient_quantities, **_NO_READOUT,
     ),
     _question(
         "learned_function", "LearnedFunction", "the learned function along one direction", "ts",
-        needs_readout=True, theory_version=3, options={"along": _ALONG, "x": _POINTS},
+        needs_readout=True, theory_version=3, simulation_version=3,
+        options={"along": _ALONG, "x": _POINTS},
         quantities=_function_quantities,
     ),
     _question(
@@ -333,7 +332,7 @@ _ROWS = (
     ),
     _question(
         "trajectory", "Trajectory", "errors, outliers and overlaps after each step", "ts",
-        needs_step=True, theory_version=2, simulation_version=2, options={"top": _LEADING},
+        needs_step=True, theory_version=3, simulation_version=2, options={"top": _LEADING},
         quantities=_trajectory_quantities,
     ),
     _question(

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -132,10 +133,7 @@ def test_what_is_allowed_is_what_would_pass() -> None:
     assert found.detectable < 0.03
 
     def with_theory(factor: float) -> Group:
-        return group([
-            Finding(f.setting, f.plan, f.theory * factor, f.simulated, 0.0, math.nan)
-            for f in findings
-        ])  # fmt: skip
+        return group([replace(f, theory=f.theory * factor) for f in findings])
 
     # theory × f turns a gap g into (1 + g)/f − 1
     for end in (low, high):
@@ -188,17 +186,14 @@ def test_a_theory_that_raises_does_not_pass() -> None:
     right = certificate(0.0)
     first = right.findings[0]
     nothing = np.full((2, 40), np.nan)
-    broken = Finding(first.setting, first.plan, nothing[:, 0], nothing, np.nan, np.nan, (), "No")
+    broken = replace(first, theory=nothing[:, 0], simulated=nothing, failure="No")
     found = Certificate((broken, *right.findings[1:]), "full", 0)
     assert not found.passed
     assert "theory raised No" in found.exceptions[0]
 
 
 def test_an_empty_certificate_does_not_pass() -> None:
-    violated = tuple(
-        Finding(f.setting, f.plan, f.theory, f.simulated, 0.0, math.nan, ("an assumption",))
-        for f in certificate(0.0).findings
-    )
+    violated = tuple(replace(f, violated=("an assumption",)) for f in certificate(0.0).findings)
     found = Certificate(violated, "full", 0)
     assert not found.groups
     assert not found.passed

@@ -93,7 +93,7 @@ def _change(a: np.ndarray, b: np.ndarray) -> float:
     if same.all():
         return 0.0
     size = np.abs(a[np.isfinite(a)]).max(initial=1e-300)
-    return float(np.abs(np.where(same, 0.0, a - b)).max() / size)
+    return float(np.abs(np.where(same, 0.0, a) - np.where(same, 0.0, b)).max() / size)
 
 
 # -- other machines ---------------------------------------------------------------------------

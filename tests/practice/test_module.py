@@ -9,7 +9,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.practice import fit_teacher, problem_of_module, two_layer
+from giantsteps.practice import fit_teacher, two_layer
 
 torch = pytest.importorskip("torch")
 nn = torch.nn
@@ -174,7 +174,7 @@ def test_the_theory_predicts_the_readout_of_a_module(activation: Any) -> None:
     x = rng.standard_normal((6000, 150))
     y = np.tanh(2 * x[:, 0]) + 0.3 * rng.standard_normal(6000)
     readout = gs.Ridge(samples=3, penalty=0.1)
-    problem = problem_of_module(given, (x, y), readout=readout)
+    problem = gs.Problem.from_module(given, (x, y), readout=readout)
     predicted = theory.risk(problem, d=150).test
     errors = []
     for seed in range(6):
@@ -199,22 +199,26 @@ def test_trained_modules_and_large_outputs_are_refused() -> None:
     trained = module()
     trained[0].weight.data[:20] *= 4
     with pytest.raises(gs.NotCovered, match="norms that vary"):
-        problem_of_module(trained, data)
+        gs.Problem.from_module(trained, data)
     step = [gs.Step(samples=4, rate=1)]
     with pytest.raises(gs.NotCovered, match='output="unscaled"'):
-        problem_of_module(module(), data, steps=step)
+        gs.Problem.from_module(module(), data, steps=step)
     with pytest.raises(gs.InvalidProblem, match="output"):
-        problem_of_module(module(), data, output="large")
+        gs.Problem.from_module(module(), data, output="large")
     with pytest.raises(gs.InvalidProblem, match="output"):
         two_layer(module()).rate(0.1, output="large")
     small = module()
     small[2].weight.data /= 60**0.5
     small[2].bias.data.zero_()
-    problem = problem_of_module(small, data, steps=step, readout=gs.Ridge(samples=2, penalty=0.1))
+    problem = gs.Problem.from_module(
+        small, data, steps=step, readout=gs.Ridge(samples=2, penalty=0.1)
+    )
     assert problem.width == 1.5
     assert problem.init.second_layer.second_moment == pytest.approx(1.0)
     with pytest.raises(gs.InvalidProblem, match="inputs of shape"):
-        problem_of_module(module(), (x[:, :10], x[:, 0]))
+        gs.Problem.from_module(module(), (x[:, :10], x[:, 0]))
+    with pytest.raises(gs.InvalidProblem, match="module"):
+        gs.Problem.from_module(nn.Linear(40, 1), data)
 
 
 @pytest.mark.parametrize(("activation", "rate"), [(nn.Tanh(), 2.0), (nn.ReLU(), 1.5)])
@@ -263,21 +267,10 @@ def test_the_first_step_of_pytorchs_own_initialisation(activation: Any, rate: fl
     assert abs(predicted - np.mean(errors)) < 0.01 * predicted + 3 * np.std(errors) / 15**0.5
 
 
-def test_from_module_is_problem_of_module() -> None:
-    x = np.random.default_rng(8).standard_normal((2000, 40))
-    readout = gs.Ridge(samples=2, penalty=0.1)
-    given, data = module(), (x, np.sin(x[:, 0]))
-    assert gs.Problem.from_module(given, data, readout=readout) == problem_of_module(
-        given, data, readout=readout
-    )
-    with pytest.raises(gs.InvalidProblem, match="module"):
-        gs.Problem.from_module(nn.Linear(40, 1), data)
-
-
 def test_a_constant_second_layer_keeps_its_mean() -> None:
     """Only a mean that a draw can have is taken for zero."""
     x = np.random.default_rng(9).standard_normal((2000, 40))
     given = module(bias=False)
     given[2].weight.data.fill_(0.1)
-    problem = problem_of_module(given, (x, x[:, 0]), output="unscaled")
+    problem = gs.Problem.from_module(given, (x, x[:, 0]), output="unscaled")
     assert problem.init.second_layer.mean == pytest.approx(0.1 * 60**0.5)

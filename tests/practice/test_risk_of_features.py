@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.practice import measure_probe
+from giantsteps.theory.probe.feature_pool import FeaturePool
+from giantsteps.theory.probe.leverages import row_errors
+from giantsteps.theory.probe.transfer import Transfer
 
 Array = NDArray[np.float64]
 
@@ -200,6 +203,38 @@ def test_probe_curves_of_digits(kind: str, penalty: float) -> None:
     assert np.all(gap < 0.03 * measured.test), (curve, measured)
 
 
+def test_fluctuations_between_training_sets() -> None:
+    """Ten classes, four and six samples each: 4 to 7 % without the terms of order 1/n."""
+    x, y = (part[:300] for part in data_set("digits"))
+    x = x[:, x.std(axis=0) > 0.3]
+    curve = theory.risk_of_features(x, y, samples=[40, 60], penalty=0.3)
+    measured = measure_probe(x, y, curve, splits=300)
+    pool = FeaturePool(x, y, True)
+    for i, n in enumerate((40, 60)):
+        truth, noise = np.asarray(measured.test)[i], np.asarray(measured.standard_error)[i]
+        leading = row_errors(pool, n, 0.3).error.mean()
+        assert leading < truth - 6 * noise
+        assert abs(np.asarray(curve.test)[i] - truth) < 3 * noise
+        assert abs(np.asarray(curve.test)[i] - truth) < (truth - leading) / 2
+
+
+def test_training_sets_without_a_class_are_refused() -> None:
+    """Tight clusters: the error is that of the training sets in which one of them is missing."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 10, 300)
+    x = rng.standard_normal((10, 30))[classes] + 0.2 * rng.standard_normal((300, 30))
+    y = np.eye(10)[classes]
+    curve = theory.risk_of_features(x, y, samples=[25, 150], penalty=0.01)
+    assert np.isnan(curve.test).tolist() == [True, False]
+    assert curve.violated == (
+        "training sets that differ little from one another: no answer for n = 25",
+    )
+    measured = measure_probe(x, y, curve, splits=100)
+    assert np.asarray(curve.test)[1] == pytest.approx(np.asarray(measured.test)[1], rel=0.03)
+    with pytest.raises(gs.InvalidProblem, match=r"more rows, or a larger penalty"):
+        theory.risk_of_features(x, y, samples=25, penalty=0.01)
+
+
 def test_each_correction_is_needed() -> None:
     """The pool's covariance taken as the population's, or even leverages, would both be seen."""
     x, y = data_set("breast_cancer")
@@ -223,9 +258,6 @@ def test_each_correction_is_needed() -> None:
 
 
 def _without_leverages(features: Array, labels: Array, samples: int, penalty: float) -> float:
-    from giantsteps.theory.probe.feature_pool import FeaturePool
-    from giantsteps.theory.probe.transfer import Transfer
-
     pool = FeaturePool(features, labels, True)
     even = Transfer.to(pool, samples, penalty)
     return float(pool.leave_one_out(np.array([even.mu])).loss.mean()) * even.price
@@ -245,16 +277,16 @@ def test_the_best_penalty_is_the_best_measured() -> None:
 
 
 def test_no_penalty_on_both_sides_of_interpolation() -> None:
-    draw = population("gaussian", 20, seed=9)
-    x, y = draw(2000)
-    curve = theory.risk_of_features(x, y, samples=[10, 60], penalty=0.0)
+    draw = population("gaussian", 40, seed=9)
+    x, y = draw(1000)
+    curve = theory.risk_of_features(x, y, samples=[20, 120], penalty=0.0)
     measured = measure_probe(x, y, curve, splits=400)
     predicted, found = np.asarray(curve.test), np.asarray(measured.test)
     assert predicted[1] == pytest.approx(found[1], rel=0.05)
-    assert predicted[0] == pytest.approx(found[0], rel=0.15)
+    assert predicted[0] == pytest.approx(found[0], rel=0.05)
     assert np.asarray(curve.train)[0] == pytest.approx(0.0, abs=1e-6)
-    assert curve.violated == ("at least 100 training samples",)
-    at_the_peak = theory.risk_of_features(x, y, samples=21, penalty=0.0)
+    assert curve.violated == ()
+    at_the_peak = theory.risk_of_features(x, y, samples=41, penalty=0.0)
     assert at_the_peak.test == np.inf
     assert "inf" in repr(at_the_peak)
 
@@ -295,10 +327,13 @@ def test_every_pool_has_an_answer(kind: str) -> None:
         if not np.any(x.std(axis=0)):
             continue
         curve = theory.risk_of_features(x, y, samples=sizes, penalty=penalty)
-        assert np.all(curve.test > 0)
-        assert np.all(curve.train >= 0)
+        refused = np.isnan(curve.test)
+        assert not np.any(refused & (np.array(sizes) >= m))
+        assert bool(curve.violated) == bool(refused.any())
+        assert np.all(refused | (curve.test > 0))
+        assert np.all(refused | (curve.train >= 0))
         low, high = curve.band
-        assert np.all((low <= curve.test) & (curve.test <= high))
+        assert np.all(refused | ((low <= curve.test) & (curve.test <= high)))
 
 
 # Reading --------------------------------------------------------------------------------------
@@ -307,10 +342,10 @@ def test_every_pool_has_an_answer(kind: str) -> None:
 def test_streams_give_the_same_answer(tmp_path: Path) -> None:
     """However the rows come; more of them than the sample that is kept."""
     draw = population("relu", 12, seed=2)
-    x, y = draw(5000)
+    x, y = draw(2600)
     kwargs: dict[str, Any] = {"samples": [40, 9000], "penalty": 0.01, "threshold": 0.0}
     whole = theory.risk_of_features(x, y, **kwargs)
-    cuts = np.split(np.arange(5000), [7, 1200, 1201, 4000])
+    cuts = np.split(np.arange(2600), [7, 1200, 1201, 2000])
     np.save(tmp_path / "x.npy", x)
     streams: list[tuple[Any, Any]] = [
         ([x[i] for i in cuts], y),

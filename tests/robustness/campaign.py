@@ -80,6 +80,8 @@ def examine(problem: gs.Problem, d: int, names: list[str]) -> Iterator[dict[str,
         if before is None or not before.test > 0:
             continue
         for path, moved in calls.nudges(problem):
+            if name == "risk@d" and moved.at(d) != problem.at(d):
+                continue  # a sample or a neuron more is another problem
             yield {"asking": f"{name}~{path}"}
             after, found = ask(name, moved, d)
             for kind, detail in found:

@@ -109,7 +109,7 @@ def test_the_version_of_a_question_is_in_its_addresses(
 ) -> None:
     before = {source: make(sources=[source]).addresses for source in ("limit", "simulation")}
     raised = dict(QUESTIONS) | {"risk": replace(QUESTIONS["risk"], simulation_version=999)}
-    monkeypatch.setattr("giantsteps.sweeps._sweep.QUESTIONS", raised)
+    monkeypatch.setattr("giantsteps.sweeps._cells.QUESTIONS", raised)
     assert make(sources=["limit"]).addresses == before["limit"]
     assert not make(sources=["simulation"]).addresses & before["simulation"]
 

@@ -35,16 +35,6 @@ class BiasVariance(Answer):
     References
     ----------
     theory §0.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import simulation
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> found = simulation.bias_variance(problem, d=40, seeds=4, test_samples=500)
-    >>> isinstance(found, BiasVariance), round(found.bias + found.variance - found.test, 12) + 0.0
-    (True, 0.0)
     """
 
     test: Leaf

@@ -28,19 +28,6 @@ class Bounds(Answer):
     References
     ----------
     theory §4; ba2022, cui2024.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      steps=[gs.Step(samples=20, rate=3, exponent=0.5)],
-    ...                      init=gs.Init(second_layer="constant"))
-    >>> bounds = theory.bounds(problem)
-    >>> isinstance(bounds, Bounds), list(bounds.floors), list(bounds.ceilings)
-    (True, ['linear', 'optimal penalty'], ['infinite penalty'])
-    >>> round(bounds["linear"], 4), round(bounds["optimal penalty"], 4)
-    (0.0645, 0.0067)
     """
 
     floors: Mapping[str, Leaf] = field(default_factory=dict)

@@ -47,20 +47,6 @@ class Crossing(Answer):
     References
     ----------
     theory §4.
-
-    Examples
-    --------
-    How many samples does the step need to beat every kernel?
-
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      steps=[gs.Step(samples=20, rate=3, exponent=0.5)],
-    ...                      readout=gs.Ridge(samples=1, penalty=0.1),
-    ...                      init=gs.Init(second_layer="constant"))
-    >>> found = theory.crossing(problem, along="steps.0.samples", bounds=(0.5, 20))
-    >>> isinstance(found, Crossing), found.count, round(found.value, 3), found.start > 0
-    (True, 1, 7.802, True)
     """
 
     values: FloatArray

@@ -34,19 +34,6 @@ class DegreesOfFreedom(Answer):
     References
     ----------
     theory §4; ba2022.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> found = theory.degrees_of_freedom(problem)
-    >>> isinstance(found, DegreesOfFreedom), round(found.df1, 4), round(found.df2, 4)
-    (True, 0.3781, 0.2567)
-    >>> round(found.kappa * (1 - found.df1), 12)  # λ
-    0.1
     """
 
     kappa: Leaf

@@ -26,14 +26,9 @@ Variable: TypeAlias = tuple[tuple[str, ...], NDArray[Any]]
 def require(module: str, purpose: str, extra: str = "sweep") -> Any:
     """Import an optional dependency, or say which extra brings it.
 
-    Parameters
-    ----------
-    module : str
-        What to import.
-    purpose : str
-        What it is needed for, for the message.
-    extra : str
-        The extra of this package that installs it; empty if none does.
+    * ``module``: what to import.
+    * ``purpose``: what it is needed for, for the message.
+    * ``extra``: the extra of this package that installs it; empty if none does.
 
     Raises
     ------
@@ -99,12 +94,8 @@ def _align(values: NDArray[Any], dims: Sequence[str], order: Sequence[str]) -> N
 def to_csv(table: Mapping[str, Sequence[Any]], path: str | PathLike[str]) -> None:
     """Write columns as CSV; floats keep all their digits, None is an empty cell.
 
-    Parameters
-    ----------
-    table : mapping of str to sequence
-        Columns of equal length by name.
-    path : path-like
-        The file.
+    * ``table``: columns of equal length by name.
+    * ``path``: the file.
     """
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")

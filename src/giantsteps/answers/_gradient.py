@@ -35,19 +35,6 @@ class Gradient(Answer):
     References
     ----------
     theory §2; ba2022, Proposition 2.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> found = theory.gradient(problem, d=1000)
-    >>> isinstance(found, Gradient), round(found.ratio, 3)
-    (True, 0.026)
-    >>> round(found.spike_norm, 3), round(found.overlaps["teacher"], 3)
-    (0.423, 0.753)
     """
 
     spike_norm: Leaf

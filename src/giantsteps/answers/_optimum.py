@@ -42,21 +42,6 @@ class Optimum(Answer):
     References
     ----------
     theory §4, §5c.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> found = theory.optimize(problem)
-    >>> isinstance(found, Optimum), found.at_bound
-    (True, {'readout.penalty': False})
-    >>> round(found.arguments["readout.penalty"], 3), round(found.value.test, 4)
-    (0.112, 0.1691)
-    >>> theory.risk(found.best).test == found.value.test
-    True
     """
 
     arguments: Mapping[str, Leaf]
@@ -120,7 +105,14 @@ class Optimum(Answer):
     def simulate_one_batch(self, d: int | None = None, seeds: int = 20, **options: Any) -> Any:
         """Networks with the best split against networks that use one batch twice.
 
-        The same as :func:`giantsteps.comparison.against_one_batch`, which has the options.
+        Parameters
+        ----------
+        d : int, optional
+            Their dimension; that of the optimum unless given.
+        seeds : int
+            Networks of each kind.
+        **options
+            Of `giantsteps.compare`: ``workers``, ``store``, ``device`` and others.
         """
         comparison = import_module("giantsteps.comparison")
         return comparison.against_one_batch(self, d, seeds, **options)

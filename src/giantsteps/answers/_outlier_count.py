@@ -31,17 +31,6 @@ class OutlierCount(Answer):
     References
     ----------
     theory §7; moniri2026.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation=gs.centered("relu"), teacher="sin", width=1.0,
-    ...                      steps=[gs.Step(samples=4, rate=1, exponent=0.3),
-    ...                             gs.Step(samples=4, rate=1, exponent=0.3)])
-    >>> found = theory.outlier_count(problem)
-    >>> isinstance(found, OutlierCount), int(found), list(found.sizes)
-    (True, 2, ['A', 'A^2'])
     """
 
     count: Leaf

@@ -36,12 +36,13 @@ class ProbeCurve(Record):
     penalty : float or ndarray
         λ; scikit-learn's ``Ridge(alpha)`` has alpha = nλ.
     test : float or ndarray
-        Mean square error on new rows, label noise included, averaged over the outputs.
+        Mean square error on new rows, label noise included, averaged over the outputs; NaN where
+        it cannot be predicted or measured.
     train : float or ndarray
         Mean square error on the n rows themselves.
     standard_error : float or ndarray
-        Of ``test``: for a prediction, what another pool of the same size would change; for a
-        measured curve, of the mean over the splits.
+        Of ``test``: for a prediction, what another pool of the same size would change and what
+        the theory neglects; for a measured curve, of the mean over the splits.
     by_output : ndarray
         ``test`` of each output, on the last axis.
     classification_error : float, ndarray or None

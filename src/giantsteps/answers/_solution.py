@@ -26,17 +26,6 @@ class Solution(Record):
     error : float or ndarray
         Estimate of the relative error of the answer itself: of its quadratures (by a second
         resolution), its linear systems and what was truncated. NaN where there is none.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      steps=[gs.Step(samples=4, rate=1, exponent=0.5)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> solution = theory.risk(problem).solution
-    >>> isinstance(solution, Solution), solution.status, solution.residual < 1e-8
-    (True, 'converged', True)
     """
 
     status: str

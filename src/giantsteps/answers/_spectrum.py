@@ -41,19 +41,6 @@ class Spike(Record):
     References
     ----------
     theory §2, §3, §5d.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> spike, = theory.weights(problem).spikes
-    >>> isinstance(spike, Spike), round(spike.value, 4)
-    (True, 2.2456)
-    >>> {name: round(overlap, 3) for name, overlap in spike.overlaps.items()}
-    {'teacher': 0.197, 'gradient': 0.261, 'second_layer': 0.219}
     """
 
     value: Leaf

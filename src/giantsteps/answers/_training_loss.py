@@ -34,17 +34,6 @@ class TrainingLoss(Answer):
     References
     ----------
     theory §6; moniri2023.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      steps=[gs.Step(samples=2, rate=1, exponent=0.1)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> found = theory.training_loss(problem)
-    >>> isinstance(found, TrainingLoss), round(found.loss, 4), round(found.drop, 4)
-    (True, 0.092, 0.0794)
     """
 
     loss: Leaf

@@ -35,19 +35,6 @@ class Trajectory(OverSteps):
     References
     ----------
     theory §0, §2.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import simulation
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
-    ...                      steps=[gs.Step(samples=4, rate=1, exponent=0.5)] * 2,
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> path = simulation.trajectory(problem, d=150, seed=0, top=2)
-    >>> isinstance(path, Trajectory), path.test.shape, path.value.shape
-    (True, (3,), (3, 2))
-    >>> bool(path.test[0] > path.test[1] > path.test[2])
-    True
     """
 
     test: FloatArray | None = None

@@ -27,7 +27,8 @@ from giantsteps.campaign._results import read_table as read_table
 from giantsteps.campaign._run import run as run
 from giantsteps.campaign._statistics import LEVEL as LEVEL
 from giantsteps.campaign._statistics import VERDICTS as VERDICTS
-from giantsteps.campaign._statistics import Agreement, Estimate
+from giantsteps.campaign._statistics import Agreement as Agreement
+from giantsteps.campaign._statistics import Estimate as Estimate
 from giantsteps.campaign._statistics import Verdict as Verdict
 from giantsteps.campaign._statistics import decide as decide
 from giantsteps.campaign._statistics import estimate as estimate
@@ -50,4 +51,4 @@ from giantsteps.campaign._workers import gpus as gpus
 from giantsteps.campaign._workers import processors as processors
 from giantsteps.threads import capped as capped
 
-__all__ = ["Agreement", "Estimate", "dask_workers"]
+__all__ = ["dask_workers"]

@@ -156,10 +156,7 @@ def _quiet() -> Iterator[None]:
 def slurm_script(job: Mapping[str, Any]) -> str:
     """The script of one SLURM job, as ``dask_workers("slurm", job=job)`` would submit it.
 
-    Parameters
-    ----------
-    job : mapping
-        Keywords of ``dask_jobqueue.SLURMCluster``.
+    * ``job``: keywords of ``dask_jobqueue.SLURMCluster``.
 
     Raises
     ------

@@ -74,22 +74,7 @@ class Estimate(Record):
     Every attribute is a float, or an array of the shape of the grid. NaN where theory has no
     finite value; the resolution of a number that is zero is NaN.
 
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> estimate = gs.compare(problem, d=50, seeds=4, test_samples=500)["test"].largest
-    >>> isinstance(estimate, Estimate)
-    True
-    >>> t = (estimate.mean - estimate.theory) / estimate.standard_error
-    >>> abs(t - estimate.t) < 1e-12
-    True
+    References: theory §0.
     """
 
     theory: Leaf
@@ -189,18 +174,6 @@ class Agreement(Record):
     verdict : str or ndarray of str
         ``"agree"``, ``"finite size"``, ``"unresolved"`` or ``"disagree"``; ``""`` where theory
         has no finite value.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> agreement = gs.compare(problem, d=[40, 80], seeds=3, test_samples=500)["test"]
-    >>> isinstance(agreement, Agreement), len(agreement.by_size), agreement.limit
-    (True, 2, 0.02)
-    >>> agreement.largest is agreement.by_size[-1]
-    True
     """
 
     by_size: tuple[Estimate, ...]

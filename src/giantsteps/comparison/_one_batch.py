@@ -28,18 +28,6 @@ class OneBatch:
         Dimension of the inputs.
     split_errors, one_batch_errors : ndarray
         Test error of every seed; a seed has the same teacher and initial weights in both.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> found = theory.optimize(problem, over=("steps.0.samples",), budget=6.0)
-    >>> against: OneBatch = found.simulate_one_batch(d=60, seeds=4)
-    >>> against.one_batch.readout.batch, len(against.split_errors)
-    ('previous', 4)
     """
 
     split: Problem
@@ -90,32 +78,15 @@ def against_one_batch(
 ) -> OneBatch:
     """Simulate the best split of a budget against one batch for step and readout.
 
-    Parameters
-    ----------
-    optimum : Optimum
-        Of ``theory.optimize`` with a budget and one step.
-    d : int, optional
-        Dimension of the inputs; that of the optimum unless given.
-    seeds : int
-        Networks of each kind.
-    store, workers
-        As in ``compare``.
+    * ``optimum``: of ``theory.optimize`` with a budget and one step.
+    * ``d``: dimension of the inputs; that of the optimum unless given.
+    * ``seeds``: networks of each kind.
+    * ``store``, ``workers``: as in ``compare``.
 
     Raises
     ------
     InvalidProblem
         If the optimum has no budget, or several steps, or is one over a grid.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> found = theory.optimize(problem, over=("steps.0.samples",), budget=6.0)
-    >>> against_one_batch(found, d=60, seeds=4).gain > 0
-    True
     """
     rival = optimum.one_batch
     if rival is None:

@@ -7,7 +7,7 @@ from giantsteps.displays._comparison import draw_curve as draw_curve  # shared w
 from giantsteps.displays._comparison import draw_floor as draw_floor
 from giantsteps.displays._comparison import draw_points as draw_points
 from giantsteps.displays._comparison import horizontal_axis as horizontal_axis
-from giantsteps.displays._curves import curves
+from giantsteps.displays._curves import curves as curves
 from giantsteps.displays._display import Display as Display  # the type of every plot()
 from giantsteps.displays._heat_map import HeatMapDisplay as HeatMapDisplay
 from giantsteps.displays._learned_function import LearnedFunctionDisplay
@@ -15,12 +15,13 @@ from giantsteps.displays._phase_diagram import CriticalLine as CriticalLine
 from giantsteps.displays._phase_diagram import PhaseDiagramDisplay
 from giantsteps.displays._spectrum import SpectrumDisplay
 from giantsteps.displays._spectrum import SpikeMark as SpikeMark
-from giantsteps.displays._style import DOUBLE, PALETTE, SINGLE, save, style
+from giantsteps.displays._style import DOUBLE, PALETTE, SINGLE, style
 from giantsteps.displays._style import GREY as GREY  # shared with other packages
 from giantsteps.displays._style import MARKERS as MARKERS
 from giantsteps.displays._style import STYLE as STYLE
 from giantsteps.displays._style import colours as colours
 from giantsteps.displays._style import label as label
+from giantsteps.displays._style import save as save
 
 __all__ = [
     "DOUBLE",
@@ -31,7 +32,5 @@ __all__ = [
     "PhaseDiagramDisplay",
     "Series",
     "SpectrumDisplay",
-    "curves",
-    "save",
     "style",
 ]

@@ -20,33 +20,16 @@ def curves(
 ) -> ComparisonDisplay:
     """Draw a quantity of an answer along an axis, one curve for each value of the other axes.
 
-    Parameters
-    ----------
-    answer : Answer
-        Over a grid, or with an axis of its own such as the steps of a trajectory.
-    x : str, optional
-        The horizontal axis, the first with numbers unless given.
-    quantity : str, optional
-        What to draw, such as ``"test"`` or ``"spikes.0.value"``; the first that has an axis
-        unless given.
-    **options
-        For `ComparisonDisplay.plot`: ``ax``, ``width``, ``height``.
+    * ``answer``: over a grid, or with an axis of its own such as the steps of a trajectory.
+    * ``x``: the horizontal axis, the first with numbers unless given.
+    * ``quantity``: what to draw, such as ``"test"`` or ``"spikes.0.value"``; the first that has an
+      axis unless given.
+    * ``options``: for `ComparisonDisplay.plot`: ``ax``, ``width``, ``height``.
 
     Raises
     ------
     InvalidProblem
         If there is no axis with numbers, or no such quantity.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.5,
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> grid = gs.Grid(problem, {"readout.samples": [1.0, 2.0, 4.0], "width": [1.0, 2.0]})
-    >>> display = curves(theory.risk(grid))
-    >>> display.ax_.get_ylabel(), [series.label for series in display.series]
-    ('test error $R$', ['1', '2'])
     """
     from giantsteps.comparison import Quantity
 

@@ -101,8 +101,8 @@ def style() -> Iterator[None]:
     >>> with style():
     ...     figure = Figure(figsize=(DOUBLE, 2.4))
     ...     line, = figure.subplots().plot([0, 1], color=PALETTE[0])
-    >>> line.get_linewidth() == STYLE["lines.linewidth"], DOUBLE
-    (True, 6.75)
+    >>> line.get_linewidth() == STYLE["lines.linewidth"], SINGLE, DOUBLE
+    (True, 3.25, 6.75)
     """
     matplotlib = require("matplotlib", "a figure", "plot")
     interactive = matplotlib.is_interactive()
@@ -126,24 +126,8 @@ def new_axes(width: float = SINGLE, height: float | None = None) -> Axes:
 def save(figure: Figure, path: str | PathLike[str]) -> None:
     """Save a figure at its exact width, with embedded fonts.
 
-    Parameters
-    ----------
-    figure : Figure
-        Of matplotlib.
-    path : path-like
-        The file; its ending says the format.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from matplotlib.figure import Figure
-    >>> figure = Figure(figsize=(SINGLE, 2.4))
-    >>> axes = figure.subplots()
-    >>> with TemporaryDirectory() as folder:
-    ...     save(figure, Path(folder) / "figure.pdf")
-    ...     [path.name for path in Path(folder).iterdir()]
-    ['figure.pdf']
+    * ``figure``: of matplotlib.
+    * ``path``: the file; its ending says the format.
     """
     with style():
         figure.savefig(path)

@@ -21,7 +21,7 @@ from giantsteps.explorer._requests import (
     read_problem,
 )
 from giantsteps.explorer._take import as_command, as_python
-from giantsteps.problem import Grid, Problem
+from giantsteps.problem import Grid
 
 #: Points of the drawn density of a bulk, per interval of its support.
 DENSITY_POINTS = 160
@@ -172,10 +172,7 @@ def _plane(body: Any) -> dict[str, Any]:
 
     asked = Plane.read(body)
     grid = asked.grid
-    try:
-        values = values_of(asked.quantity, list(grid), asked.d).reshape(grid.shape)
-    except NotConverged:  # of some cells: row by row, then cell by cell
-        values = np.array([_row(asked.quantity, list(row), asked.d) for row in grid.problems()])
+    values = values_of(asked.quantity, list(grid), asked.d).reshape(grid.shape)
     lines, refused = [], {}
     for name in asked.lines:
         quantity, level, label = LINES[name]
@@ -196,23 +193,6 @@ def _plane(body: Any) -> dict[str, Any]:
         "lines": lines,
         "refused": refused,
     }
-
-
-def _row(quantity: str, problems: list[Problem], d: int | None) -> np.ndarray:
-    """The quantity of some problems, NaN where the equations were not solved."""
-    from giantsteps.theory import values_of
-
-    try:
-        return values_of(quantity, problems, d)
-    except NotConverged:
-        if len(problems) == 1:
-            return np.array([np.nan])
-        half = len(problems) // 2
-        return np.concatenate(
-            [_row(quantity, problems[:half], d), _row(quantity, problems[half:], d)]
-        )
-    except NotCovered:
-        return np.full(len(problems), np.nan)
 
 
 def _function(body: Any) -> dict[str, Any]:

@@ -37,20 +37,12 @@ def serve(
 ) -> None:
     """Serve the explorer in this process until it is interrupted.
 
-    Parameters
-    ----------
-    problem : dict, optional
-        Where the page starts, as ``Problem.to_data`` has it.
-    host, port
-        Where to listen; port 0 takes a free one.
-    time_limit : float
-        Seconds per request.
-    workers : int, optional
-        Processes that compute.
-    store : Path, optional
-        File that keeps the simulations.
-    ready : callable
-        Called with the URL once the server listens.
+    * ``problem``: where the page starts, as ``Problem.to_data`` has it.
+    * ``host``, ``port``: where to listen; port 0 takes a free one.
+    * ``time_limit``: seconds per request.
+    * ``workers``: processes that compute.
+    * ``store``: file that keeps the simulations.
+    * ``ready``: called with the URL once the server listens.
     """
     uvicorn = require("uvicorn", "the explorer", "explore")
     require("starlette", "the explorer", "explore")

@@ -73,14 +73,8 @@ class Draft:
     ) -> Measured:
         """A simulated number such as ``"risk.test"`` or ``"weights.overlap.teacher"``.
 
-        Parameters
-        ----------
-        problem : Problem or Grid
-        quantity : str
-            Question and path, as `Sweep.to_xarray` names it.
-        d, seeds : int
-        **options
-            Of the question, such as ``top``.
+        * ``quantity``: question and path, as `Sweep.to_xarray` names it.
+        * ``options``: of the question, such as ``top``.
         """
         self.noted(problem)
         found = self.simulations.samples(problem, quantity, d=d, seeds=seeds, **options)

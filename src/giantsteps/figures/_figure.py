@@ -58,19 +58,13 @@ class Figure:
         citation and settings as ``NAME.toml``. In paper form the simulations are kept in
         ``NAME.sqlite``, and an interrupted run can be resumed.
 
-        Parameters
-        ----------
-        size : {"smoke", "quick", "paper"}
-        folder : path-like
-            Made if it is not there.
-        device : str, optional
-            Where the simulations run, as in `simulation.run`.
-        workers, time_limit, progress
-            As in `giantsteps.compare`; ``workers=None`` takes one process per processor or GPU.
-        formats : sequence of str
-            Suffixes of the drawing.
-        **changes
-            Other settings than those of the size, such as ``d=500``.
+        * ``size``: "smoke", "quick", "paper".
+        * ``folder``: made if it is not there.
+        * ``device``: where the simulations run, as in `simulation.run`.
+        * ``workers``, ``time_limit``, ``progress``: as in `giantsteps.compare`; ``workers=None``
+          takes one process per processor or GPU.
+        * ``formats``: suffixes of the drawing.
+        * ``changes``: other settings than those of the size, such as ``d=500``.
         """
         if size not in self.settings:
             raise InvalidProblem("size", size, suggest(size, self.settings))

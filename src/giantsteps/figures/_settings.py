@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from itertools import combinations
 from typing import Any, TypeAlias
 
 import numpy as np
 import tomli_w
 
-from giantsteps.errors import GiantstepsError
-from giantsteps.problem import Grid, Problem
+from giantsteps.problem import Grid, Init, Problem, Ridge, Step, to_data
 
 #: The numbers and names of a problem by dotted path.
 Leaves: TypeAlias = dict[str, Any]
@@ -44,10 +43,9 @@ def short_problems(
 
 def _tables(problems: Iterable[Problem | Grid]) -> Iterable[Table]:
     families: dict[str, dict[str, Leaves]] = defaultdict(dict)
-    defaults: dict[str, list[str]] = {}
     for target in problems:
         for problem in target if isinstance(target, Grid) else (target,):
-            leaves = _leaves(_without_defaults(problem, defaults))
+            leaves = _leaves(_without_defaults(problem))
             families[_key(list(leaves))][_key(leaves)] = leaves
     for members in families.values():
         yield _product(list(members.values()))
@@ -116,47 +114,19 @@ def _nested(leaves: Leaves) -> Any:
     return {head: _nested(part) for head, part in heads.items()}
 
 
-def _without_defaults(problem: Problem, known: dict[str, list[str]]) -> dict[str, Any]:
-    """Data of a problem without the fields that make no difference.
-
-    ``known`` remembers what was left out of problems with the same fields.
-    """
-    data: dict[str, Any] = problem.to_data()
-    paths = [*_leaves(data), "init", "readout", "inputs", "steps"]
-    key = _key(paths)
-    if key in known:
-        short = data
-        for path in known[key]:
-            short = _without(short, path) or short
-        if _same(short, problem):
-            return short
-    short, known[key] = data, []
-    for path in paths:
-        trial = _without(short, path)
-        if trial is not None and _same(trial, problem):
-            short = trial
-            known[key].append(path)
-    return short
-
-
-def _same(data: dict[str, Any], problem: Problem) -> bool:
-    try:
-        return Problem.from_data(data).content_hash == problem.content_hash
-    except GiantstepsError:
-        return False
-
-
-def _without(data: dict[str, Any], path: str) -> dict[str, Any] | None:
-    """A copy without the field at a path; None where there is none."""
-    trial = copy.deepcopy(data)
-    *parents, leaf = path.split(".")
-    place: Any = trial
-    for name in parents:
-        place = place[int(name)] if isinstance(place, list) else place.get(name, {})
-    if isinstance(place, list) or leaf not in place:
-        return None
-    del place[leaf]
-    return trial
+def _without_defaults(part: Any) -> Any:
+    """Data of a problem or a part of it, without the fields at their default."""
+    if isinstance(part, tuple):
+        return [_without_defaults(item) for item in part]
+    if not isinstance(part, Problem | Step | Ridge | Init):
+        return to_data(part)
+    given = {}
+    for item in fields(part):
+        factory = item.default_factory
+        default = item.default if factory is MISSING else factory()
+        if getattr(part, item.name) != default:
+            given[item.name] = _without_defaults(getattr(part, item.name))
+    return given
 
 
 #: Evenly spaced values are written out up to this many.

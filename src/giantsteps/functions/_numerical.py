@@ -89,12 +89,8 @@ MAX_ROUGH = 256  # cells that no halving resolves: two a breakpoint, if they are
 def scan(value: Value, known: Sequence[float] = ()) -> tuple[float, ...]:
     """The points of [-16, 16] where a piecewise smooth callable is not smooth.
 
-    Parameters
-    ----------
-    value : callable
-        ``value(xp, x)``.
-    known : sequence of float
-        Points that need not be found.
+    * ``value``: ``value(xp, x)``.
+    * ``known``: points that need not be found.
 
     Raises
     ------

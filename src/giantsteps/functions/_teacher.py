@@ -72,12 +72,8 @@ def as_teacher(spec: Spec | Teacher, field: str = "teacher") -> Teacher:
     """The teacher that a specification means: a function means a link, and so rank one; a table
     with ``rank`` means a `MultiIndex`.
 
-    Parameters
-    ----------
-    spec : str, mapping, Function, Teacher or callable
-        What `as_function` reads, a teacher, or ``{"expression": "x0*x1", "rank": 2}``.
-    field : str
-        The field that the error names.
+    * ``spec``: what `as_function` reads, a teacher, or ``{"expression": "x0*x1", "rank": 2}``.
+    * ``field``: the field that the error names.
 
     Raises
     ------

@@ -7,7 +7,6 @@ from giantsteps.gaussian._even import table_nodes as table_nodes
 from giantsteps.gaussian._hermite import Moments as Moments
 from giantsteps.gaussian._hermite import (
     hermite_coefficients,
-    hermite_tail,
     information_exponent,
     moments,
 )
@@ -17,18 +16,16 @@ from giantsteps.gaussian._multivariate import pair_expectation
 from giantsteps.gaussian._multivariate import split_rule as split_rule
 from giantsteps.gaussian._quadrature import Rule as Rule
 from giantsteps.gaussian._quadrature import check_function as check_function
-from giantsteps.gaussian._quadrature import expectation, gauss_rule
+from giantsteps.gaussian._quadrature import expectation
+from giantsteps.gaussian._quadrature import gauss_rule as gauss_rule
 from giantsteps.gaussian._scales import hermite_at_scales as hermite_at_scales
 from giantsteps.gaussian._smoothed import Smoothed as Smoothed
-from giantsteps.gaussian._smoothed import smoothed
+from giantsteps.gaussian._smoothed import smoothed as smoothed
 
 __all__ = [
     "expectation",
-    "gauss_rule",
     "hermite_coefficients",
-    "hermite_tail",
     "information_exponent",
     "moments",
     "pair_expectation",
-    "smoothed",
 ]

@@ -33,12 +33,8 @@ def hermite_functions(x: np.ndarray, degree: int) -> np.ndarray:
 
     By the recurrence √(k+1) h_{k+1} = x h_k − √k h_{k−1}, which neither overflows nor cancels.
 
-    Parameters
-    ----------
-    x : ndarray
-        Where.
-    degree : int
-        Highest k.
+    * ``x``: Where.
+    * ``degree``: highest k.
     """
     values = np.empty((degree + 1, *np.shape(x)))
     values[0] = 1.0
@@ -50,8 +46,8 @@ def hermite_functions(x: np.ndarray, degree: int) -> np.ndarray:
 
 
 @lru_cache(maxsize=1024)
-def _normalised(function: Function, degree: int) -> tuple[np.ndarray, float, float]:
-    """E[f h_k] = √k! c_k for k = 0..degree, E f², and what Parseval leaves of it."""
+def _normalised(function: Function, degree: int) -> tuple[np.ndarray, float]:
+    """E[f h_k] = √k! c_k for k = 0..degree, and E f²."""
     if not 0 <= degree <= MAX_DEGREE:
         raise InvalidProblem("degree", degree, f"an integer from 0 to {MAX_DEGREE}")
     # Beyond the rule's range f² φ is negligible, and so is f h_k φ by Cauchy–Schwarz.
@@ -68,15 +64,15 @@ def _normalised(function: Function, degree: int) -> tuple[np.ndarray, float, flo
             "a lower degree",
         )
     coefficients.setflags(write=False)
-    return coefficients, square, max(tail, 0.0)
+    return coefficients, square
 
 
 @lru_cache(maxsize=1024)
 def hermite_coefficients(function: Function, degree: int) -> np.ndarray:
     """c_k = E[f(z) He_k(z)]/k! for k = 0..degree.
 
-    √k! c_k is right to 1e-12 ‖f‖. Parseval, Σ k! c_k² ≤ E f², is asserted on the way;
-    `hermite_tail` is the difference. The array is shared and read-only.
+    √k! c_k is right to 1e-12 ‖f‖. Parseval, Σ k! c_k² ≤ E f², is asserted on the
+    way. The array is shared and read-only.
 
     Parameters
     ----------
@@ -100,34 +96,6 @@ def hermite_coefficients(function: Function, degree: int) -> np.ndarray:
     coefficients = _normalised(function, degree)[0] / np.exp(gammaln(np.arange(1, degree + 2)) / 2)
     coefficients.setflags(write=False)
     return coefficients
-
-
-def hermite_tail(function: Function, degree: int) -> float:
-    """E f² − Σ_{k ≤ degree} k! c_k² = ‖P_{>degree} f‖² ≥ 0: what the series leaves.
-
-    Parameters
-    ----------
-    function : Function
-        f.
-    degree : int
-        Of the last term that is kept, at most 100.
-
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    The sine keeps E sin² = (1 − e⁻²)/2, of which its linear part is e⁻¹.
-
-    >>> from giantsteps.functions import as_function
-    >>> sine = as_function("sin")
-    >>> round(hermite_tail(sine, 1), 6), round(float((1 - np.exp(-2)) / 2 - np.exp(-1)), 6)
-    (0.064453, 0.064453)
-    >>> hermite_tail(sine, 15) < 1e-12
-    True
-    """
-    return _normalised(function, degree)[2]
 
 
 @lru_cache(maxsize=1024)
@@ -154,7 +122,7 @@ def information_exponent(function: Function) -> int:
     >>> [information_exponent(as_function(name)) for name in ("tanh", "x**2", "he3")]
     [1, 2, 3]
     """
-    coefficients, square, _ = _normalised(function, MAX_EXPONENT)
+    coefficients, square = _normalised(function, MAX_EXPONENT)
     found = np.flatnonzero(np.abs(coefficients[1:]) > ZERO * np.sqrt(square))
     if not found.size:
         raise InvalidProblem(

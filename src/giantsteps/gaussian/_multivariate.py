@@ -32,12 +32,8 @@ def split_rule(nodes: int = 20, reach: float = 6.0) -> Rule:
     them, such as the types of a Gaussian second layer (2 × 20 nodes on [−6, 6]; 14 Gauss–Hermite
     nodes are 0.4 % off at η̃ = 3) and strong spikes (2 × 40 on [−8.5, 8.5]).
 
-    Parameters
-    ----------
-    nodes : int
-        On either side of zero.
-    reach : float
-        Where the rule ends.
+    * ``nodes``: on either side of zero.
+    * ``reach``: where the rule ends.
     """
     x, w = np.polynomial.legendre.leggauss(nodes)
     right = reach * (1 + x) / 2
@@ -61,16 +57,11 @@ def coordinate_rule(rank: int, *, reach: float | None = None, nodes: int | None 
     The product over r axes of one rule, without the nodes of weight below 1e-16 (585 of 31² for
     r = 2, where they carry 2e-15 of the mass).
 
-    Parameters
-    ----------
-    rank : int
-        r, from 1 to 4 (to 3 with `reach`).
-    reach : float, optional
-        None: Gauss–Hermite, 61 nodes for r = 1 and 31 an axis for r = 2, enough to η̃ = 3. A
-        number: Gauss–Legendre on [−reach, reach] split at zero, 2 × 40 nodes for r = 1 (take
-        8.5), for strong spikes, whose functions of k are steep.
-    nodes : int, optional
-        Nodes on an axis (Gauss–Hermite), or on either side of zero (with `reach`).
+    * ``rank``: r, from 1 to 4 (to 3 with `reach`).
+    * ``reach``: None: Gauss–Hermite, 61 nodes for r = 1 and 31 an axis for r = 2, enough to η̃ = 3.
+      A number: Gauss–Legendre on [−reach, reach] split at zero, 2 × 40 nodes for r = 1 (take 8.5),
+      for strong spikes, whose functions of k are steep.
+    * ``nodes``: nodes on an axis (Gauss–Hermite), or on either side of zero (with `reach`).
     """
     sizes = HERMITE if reach is None else LEGENDRE
     if rank not in sizes:

@@ -68,18 +68,13 @@ def refine(
 ) -> Panels:
     """Halve panels until each is resolved.
 
-    Parameters
-    ----------
-    evaluate : callable
-        Nodes (panels, ORDER) -> integrands (integrands, panels, ORDER).
-    left, right : ndarray, shape (panels,)
-        The panels to begin with.
-    scale : callable
-        Integrands on the first panels -> (integrands, panels): what `tolerance` is relative to.
-    tolerance : float
-        Largest disagreement of ∫ q P_j between a panel and its halves, relative to the scale.
-    max_panels : int
-        More panels than this in one generation: the integrand varies too fast.
+    * ``evaluate``: nodes (panels, ORDER) -> integrands (integrands, panels, ORDER).
+    * ``left``, ``right``: (panels,). The panels to begin with.
+    * ``scale``: integrands on the first panels -> (integrands, panels): what `tolerance` is
+      relative to.
+    * ``tolerance``: largest disagreement of ∫ q P_j between a panel and its halves, relative to the
+      scale.
+    * ``max_panels``: more panels than this in one generation: the integrand varies too fast.
     """
     values = evaluate(panel_nodes(left, right))
     allowed = tolerance * scale(values)

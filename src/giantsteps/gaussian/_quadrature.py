@@ -82,19 +82,13 @@ def gauss_rule(
     E g = ∫ g φ dt over [-L, L]; each panel is resolved for f φ and f² φ of every function f,
     and L ≥ reach grows until f² φ is negligible (L = 25 for exp(x²/5)).
 
-    Parameters
-    ----------
-    *functions : Function
-        The functions whose kinks, jumps and steep places matter. None: a rule for smooth g.
-    breakpoints : iterable of float
-        More places to split at.
-    width : float
-        Widest panel. 1 serves Hermite polynomials to degree 100; wider panels give a lean
-        rule for the outer loop of a multiple integral.
-    reach : float
-        Least L.
-    tolerance : float
-        Error of a panel relative to ‖f‖.
+    * ``functions``: the functions whose kinks, jumps and steep places matter. None: a rule for
+      smooth g.
+    * ``breakpoints``: more places to split at.
+    * ``width``: widest panel. 1 serves Hermite polynomials to degree 100; wider panels give a lean
+      rule for the outer loop of a multiple integral.
+    * ``reach``: least L.
+    * ``tolerance``: error of a panel relative to ‖f‖.
 
     Raises
     ------
@@ -102,17 +96,7 @@ def gauss_rule(
         If a function is complex, not finite where the Gaussian has weight, has no finite second
         moment, or cannot be resolved.
 
-    References
-    ----------
-    theory §0.
-
-    Examples
-    --------
-    >>> from giantsteps.functions import as_function
-    >>> relu = as_function("relu")
-    >>> rule = gauss_rule(relu)  # split at the kink
-    >>> round(float(rule.mean(relu(rule.nodes) ** 2)), 14)
-    0.5
+    References: theory §0.
     """
     if not 0 < reach <= FARTHEST:
         raise InvalidProblem("reach", reach, f"in (0, {FARTHEST:g}]")
@@ -286,12 +270,8 @@ def expectation(
 def check_function(function: Piecewise, field: str = "function") -> None:
     """Refuse a function that cannot be an activation or a link: theory §0 needs E f² < ∞.
 
-    Parameters
-    ----------
-    function : Function
-        f.
-    field : str
-        The field that the error names.
+    * ``function``: f.
+    * ``field``: the field that the error names.
 
     Raises
     ------

@@ -30,14 +30,9 @@ def hermite_at_scales(function: Function, scales: FloatArray, degree: int) -> Fl
     k       ``degree``    up to this degree
     ======  ============  ========================
 
-    Parameters
-    ----------
-    function : Function
-        f.
-    scales : ndarray of shape (S,)
-        Positive.
-    degree : int
-        Highest k.
+    * ``function``: f.
+    * ``scales``: (S,). Positive.
+    * ``degree``: highest k.
     """
     scales = np.asarray(scales, dtype=float)
     reach = _REACH * float(scales.max())

@@ -90,30 +90,15 @@ def smoothed(function: Function, mean: ArrayLike, std: ArrayLike) -> Smoothed:
     Errors are below 1e-12 of the larger of (E f(m + s z)²)^½ and ‖f‖. An entry's answer does not
     depend on the other entries of the call, bitwise.
 
-    Parameters
-    ----------
-    function : Function
-        f, with a finite second moment under N(0, 1); kinks and jumps allowed.
-    mean, std : array_like
-        m, finite, and s ≥ 0, of shapes that broadcast. s = 0 gives f(m).
+    * ``function``: f, with a finite second moment under N(0, 1); kinks and jumps allowed.
+    * ``mean``, ``std``: m, finite, and s ≥ 0, of shapes that broadcast. s = 0 gives f(m).
 
     Raises
     ------
     NotCovered
         Where f² is not finite or not integrable against N(m, s²).
 
-    References
-    ----------
-    theory §5c.
-
-    Examples
-    --------
-    What a ReLU neuron of length c = 1 sees when a spike moves it by S k, k = −2, 0, 2 and S = 1:
-
-    >>> from giantsteps.functions import as_function
-    >>> found = smoothed(as_function("relu"), [-2.0, 0.0, 2.0], 1.0)
-    >>> found.mean.round(4), found.slope.round(4)
-    (array([0.0085, 0.3989, 2.0085]), array([0.0228, 0.5   , 0.9772]))
+    References: theory §5c.
     """
     m, s = np.broadcast_arrays(np.asarray(mean, float), np.asarray(std, float))
     shape, m, s = m.shape, m.ravel(), s.ravel()

@@ -56,20 +56,7 @@ class Outliers(NamedTuple):
 def critical_strength(width: ArrayLike) -> NDArray[Any]:
     """β^{1/4}: the strength above which a spike leaves the bulk of W₀.
 
-    Parameters
-    ----------
-    width : array_like
-        β = N/d.
-
-    References
-    ----------
-    theory §2; benaych2012.
-
-    Examples
-    --------
-    >>> theta = float(critical_strength(16.0))
-    >>> theta, [bool(outlier(t, width=16.0).present) for t in (0.99 * theta, 1.01 * theta)]
-    (2.0, [False, True])
+    * ``width``: β = N/d.
     """
     return np.asarray(width, dtype=float) ** 0.25
 

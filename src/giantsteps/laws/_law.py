@@ -20,22 +20,7 @@ class Law(ABC):
     A subclass gives `support`, `atoms`, `density` and `stieltjes`; the rest follows from them
     by integration on panels that are refined towards the edges.
 
-    References
-    ----------
-    theory §1.
-
-    Examples
-    --------
-    All laws answer the same questions, so theory and simulation can be put side by side.
-
-    >>> from giantsteps.laws import MarchenkoPastur
-    >>> law = MarchenkoPastur(0.5)
-    >>> isinstance(law, Law), round(law.edge, 4)
-    (True, 2.9142)
-    >>> law.atoms, round(float(law.cdf(1.0)), 4), round(float(law.quantile(0.9)), 4)
-    (((0.0, 0.5),), 0.788, 1.6608)
-    >>> round(float(law.expectation(lambda x: x**2)), 9)  # β + β²
-    0.75
+    References: theory §1.
     """
 
     @property

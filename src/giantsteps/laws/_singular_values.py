@@ -37,21 +37,7 @@ class SingularValues(Law):
     kept : float
         k = min(1, q/p).
 
-    References
-    ----------
-    theory §1.
-
-    Examples
-    --------
-    Of W (d × N) with N = d/4 the d eigenvalues of W Wᵀ have d − N zeros; its singular values none.
-
-    >>> from giantsteps.laws import MarchenkoPastur
-    >>> eigenvalues = MarchenkoPastur(0.25)
-    >>> eigenvalues.atoms
-    ((0.0, 0.75),)
-    >>> law = SingularValues(eigenvalues, kept=0.25)
-    >>> law.support, law.atoms
-    (((0.5, 1.5),), ())
+    References: theory §1.
     """
 
     eigenvalues: Law
@@ -61,6 +47,11 @@ class SingularValues(Law):
         at_zero = sum(mass for x, mass in self.eigenvalues.atoms if x == 0)
         if not 0 < self.kept <= 1 or 1 - self.kept > at_zero + 1e-12:
             raise InvalidProblem("kept", self.kept, f"in [{1 - at_zero:.6g}, 1]")
+
+    @cached_property
+    def edge(self) -> float:
+        """Square root of the largest eigenvalue, without the rest of the support."""
+        return float(self.eigenvalues.edge**0.5)
 
     @cached_property
     def support(self) -> tuple[tuple[float, float], ...]:

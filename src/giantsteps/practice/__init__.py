@@ -14,7 +14,7 @@ from giantsteps.practice._inspection import Inspection
 from giantsteps.practice._layer import Layer
 from giantsteps.practice._measure import measure_probe
 from giantsteps.practice._module import TwoLayer as TwoLayer
-from giantsteps.practice._module import problem_of_module
+from giantsteps.practice._module import problem_of_module as problem_of_module
 from giantsteps.practice._module import two_layer as two_layer
 from giantsteps.practice._record import Record
 from giantsteps.practice._record_display import RecordDisplay as RecordDisplay
@@ -31,5 +31,4 @@ __all__ = [
     "fit_teacher",
     "inspect",
     "measure_probe",
-    "problem_of_module",
 ]

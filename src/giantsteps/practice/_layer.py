@@ -212,7 +212,7 @@ def layer_of_matrix(
     rank = int(np.sum(values > floor))
     padded = size * np.concatenate([values, np.zeros(min(matrix.shape) - len(values))])
     dropped = (matrix.shape[0] - live[0], matrix.shape[1] - live[1])
-    note = f"{dropped[0]} rows and {dropped[1]} columns are zero" if any(dropped) else ""
+    note = _zero_note(*dropped)
     numbers = [np.flatnonzero(np.any(scaled != 0, axis=axis)) for axis in (1, 0)]
     if len(values) < SMALLEST:
         return made("too small", padded, rank=rank, note=note)
@@ -239,6 +239,15 @@ def layer_of_matrix(
         large_entries=len(bulk.spikes) - len(found),
         note=note,
     )
+
+
+def _zero_note(rows: int, columns: int) -> str:
+    parts = [
+        f"{count} {name if count == 1 else name + 's'}"
+        for count, name in ((rows, "row"), (columns, "column"))
+        if count
+    ]
+    return f"zero: {' and '.join(parts)}" if parts else ""
 
 
 def _rounding_floor(matrix: FloatArray, largest: float, dtype: str, reference: float) -> float:

@@ -188,48 +188,7 @@ def problem_of_module(
     readout: Ridge | None = None,
     output: str = "scaled",
 ) -> Problem:
-    """The problem of the theory that a two-layer module and its data pose.
-
-    The activation and the width come from the module, the teacher and the noise from the data
-    (:func:`fit_teacher`), the law of the second layer from its weights.
-
-    Parameters
-    ----------
-    module : nn.Module
-        Linear(d, N), an activation, Linear(N, 1), as it is before training.
-    data : (inputs, labels) or as for ``inspect``
-        White inputs, one output.
-    activation : Function, str or callable, optional
-        As for :func:`two_layer`.
-    steps, readout
-        Of the problem; rates in the theory's convention, see :meth:`TwoLayer.rate`.
-    output : {"scaled", "unscaled"}
-        Whether the output is small at the start or of order one, as in PyTorch's default
-        initialisation; see :class:`Init`. It matters to steps alone.
-
-    Raises
-    ------
-    InvalidProblem, NotCovered
-        If module or data do not fit the theory; the message says what does.
-
-    Notes
-    -----
-    The theory has no biases: those of the first layer may have 0.2 of the neurons' norm.
-    Steps of a network whose output is not small at the start need ``output="unscaled"``.
-
-    Examples
-    --------
-    >>> import numpy as np, torch
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> module = torch.nn.Sequential(torch.nn.Linear(50, 80, bias=False), torch.nn.Tanh(),
-    ...                              torch.nn.Linear(80, 1, bias=False))
-    >>> x = np.random.default_rng(0).standard_normal((3000, 50))
-    >>> problem = problem_of_module(module, (x, np.sin(x[:, 0])),
-    ...                             readout=gs.Ridge(samples=4, penalty=0.1))
-    >>> problem.width, bool(0 < theory.risk(problem).test < 1)
-    (1.6, True)
-    """
+    """The problem that a module and its data pose: see :meth:`giantsteps.Problem.from_module`."""
     network = two_layer(module, activation=activation)
     x, y = open_data(data)
     d, neurons = network.weights.shape

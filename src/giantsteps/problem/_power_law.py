@@ -27,9 +27,11 @@ class PowerLaw(Inputs):
         spike of order d, for which pre-activations do not have a common variance. From 1/2 on,
         tr Σ²/d grows with d, so that theory needs a given d.
     teacher : float
-        β*_i² ∝ i^{−teacher}: 0 for a teacher without a preference, positive for one along the
-        leading directions, negative for one along the trailing ones; exponent + teacher < 1, so
-        that no single direction carries a finite share of the teacher.
+        β*_i² ∝ i^{−teacher}, exactly, with random signs: 0 for a teacher without a preference,
+        positive for one along the leading directions, negative for one along the trailing ones;
+        exponent + teacher < 1, so that no single direction carries a finite share of the teacher.
+        (With Gaussian coordinates the share of the first direction, which a large step depends on,
+        would differ from teacher to teacher.)
 
     Attributes
     ----------
@@ -77,7 +79,7 @@ class PowerLaw(Inputs):
 
     def teacher_variances(self, d: int, direction: int = 0) -> tuple[FloatArray, tuple[int, ...]]:
         powers = np.arange(1, d + 1) ** -(self.exponent + self.teacher)
-        return powers / powers.sum(), (d,)
+        return powers / powers.sum(), (d,) if self.isotropic and not self.teacher else (1,) * d
 
     def directions(self, count: int = 64, d: int | None = None) -> Directions:
         return self._limit(count) if d is None else self._finite(count, d)

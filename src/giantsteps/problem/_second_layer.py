@@ -288,12 +288,8 @@ _LAWS: dict[str, type[SecondLayer]] = {law.law: law for law in (Gaussian, Consta
 def as_second_layer(spec: object, field: str = "second_layer") -> SecondLayer:
     """Return the law that ``spec`` names: a law, its name, or ``{"law": name, ...parameters}``.
 
-    Parameters
-    ----------
-    spec : SecondLayer, str or mapping
-        A law, its name, or a table with its name and parameters as it stands in a file.
-    field : str
-        The field that the error names.
+    * ``spec``: A law, its name, or a table with its name and parameters as it stands in a file.
+    * ``field``: the field that the error names.
 
     Raises
     ------

@@ -57,10 +57,7 @@ def errors_of(
 ) -> list[Errors]:
     """Errors of the readouts of several first layers, from one pass over readout and test points.
 
-    Parameters
-    ----------
-    stages : sequence of array (…, d, N)
-        First layers: after the steps, and before them if that is asked for too.
+    * ``stages``: first layers: after the steps, and before them if that is asked for too.
     """
     networks.network.require(max(cells))
     if networks.test_samples == 0:

@@ -17,9 +17,9 @@ from giantsteps.answers import Source
 from giantsteps.campaign import Cells, Progress, Status, Store, Workers, html_table, read_status
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem, choice, content_hash, to_toml
-from giantsteps.questions import QUESTIONS, Question, Side
 from giantsteps.simulation import Cost
 from giantsteps.sweeps import _export, _file
+from giantsteps.sweeps._cells import cells_of
 from giantsteps.sweeps._fields import (
     as_integers,
     as_options,
@@ -139,42 +139,7 @@ class Sweep:
     @cached_property
     def cells(self) -> list[Cells]:
         """The cells, by source and question: theory first, then networks before their steps."""
-        return [
-            part
-            for source in self.sources
-            for question in self.questions
-            for part in self._cells_of(source, QUESTIONS[question])
-        ]
-
-    def _cells_of(self, source: Source, asked: Question) -> list[Cells]:
-        side: Side = "simulation" if source == "simulation" else "theory"
-        options = self.questions[asked.name]
-        if side not in asked.sides or (source == "finite width" and not asked.finite):
-            return []
-        if side == "simulation":
-            initial = self.initial and asked.initial and self._takes_steps
-            keywords = {"dtype": self.dtype, **self.options, **options}
-            return Cells.of_networks(
-                self.grid, asked, self.d, self.seeds, keywords, initial=initial, share=self.share
-            )
-        known = asked.takes("theory")
-        if any(name not in known and not asked.options[name].detail for name in options):
-            return []  # it would answer another question
-        sizes: tuple[int | None, ...] = (None,) if source == "limit" else self.d
-        return [
-            Cells(
-                grid=self.grid,
-                question=asked,
-                source=source,
-                sizes=sizes,
-                seeds=(None,),
-                options={name: value for name, value in options.items() if name in known},
-            )
-        ]
-
-    @property
-    def _takes_steps(self) -> bool:
-        return bool(self.grid.problem.steps) or "steps" in self.grid.axes
+        return cells_of(self)
 
     @cached_property
     def addresses(self) -> frozenset[str]:

@@ -57,12 +57,9 @@ class Asked:
     ) -> list[Cells]:
         """The networks, which are also asked about before their steps where that is needed.
 
-        Parameters
-        ----------
-        points : int or None
-            Test points of each; None: the expectation over all of them, where it can be had.
-        device : str, optional
-            Where they are simulated; on the processor if theory takes their weights.
+        * ``points``: test points of each; None: the expectation over all of them, where it can be
+          had.
+        * ``device``: where they are simulated; on the processor if theory takes their weights.
         """
         options = dict(self.options)
         if self.question.name == "risk":

@@ -32,14 +32,6 @@ class Certificate:
         Of `SCALES`.
     seed : int
         Of the design.
-
-    Examples
-    --------
-    >>> from giantsteps.comparison.certify import Certificate, Scale, certify
-    >>> scale = Scale(settings=2, sizes=(20, 80), blocks=4, small=2)
-    >>> certificate = certify(scale, families=["degrees of freedom"])
-    >>> isinstance(certificate, Certificate), certificate.passed, len(certificate.findings)
-    (True, True, 2)
     """
 
     findings: tuple[Finding, ...]

@@ -54,16 +54,10 @@ def design(
 ) -> Iterator[Setting]:
     """Draw settings, the families in turn; the n-th does not depend on how many there are.
 
-    Parameters
-    ----------
-    count : int
-        How many.
-    seed : int
-        Of the design.
-    sizes : sequence of int
-        At each of them the theory must answer.
-    families : sequence of str
-        Of `FAMILIES`.
+    * ``count``: how many.
+    * ``seed``: of the design.
+    * ``sizes``: at each of them the theory must answer.
+    * ``families``: of `FAMILIES`.
     """
     for number in range(count):
         yield draw(number, families[number % len(families)], seed=seed, sizes=sizes)[0]

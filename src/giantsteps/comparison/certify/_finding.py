@@ -32,8 +32,22 @@ class Plan:
         return self.blocks * (self.small + 1)
 
 
-@dataclass(frozen=True, eq=False)
-class Finding:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Prediction:
+    """What theory says of a setting at the two sizes."""
+
+    theory: FloatArray  # (2,): at the two sizes
+    residual: float = math.nan  # of the solver; 0 for closed forms
+    #: The theory's own estimate of the relative error of its quadratures and linear systems, by a
+    #: second resolution; NaN where it gives none.
+    numerics: float = math.nan
+    violated: tuple[str, ...] = ()  # assumptions of the theory that the setting does not satisfy
+    #: What the theory raised, if it failed on a problem that it covers; nothing was compared.
+    failure: str = ""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Finding(Prediction):
     r"""What theory and simulation say of one setting.
 
     .. math:: x_i = r^p\,g_i(d_2) - g_i(d_1),\qquad
@@ -52,15 +66,7 @@ class Finding:
 
     setting: Setting
     plan: Plan
-    theory: FloatArray  # (2,): at the two sizes
     simulated: FloatArray  # (2, blocks): means over a block's networks, which no other setting has
-    residual: float  # of the solver; 0 for closed forms
-    #: The theory's own estimate of the relative error of its quadratures and linear systems, by a
-    #: second resolution; NaN where it gives none.
-    numerics: float
-    violated: tuple[str, ...] = ()  # assumptions of the theory that the setting does not satisfy
-    #: What the theory raised, if it failed on a problem that it covers; nothing was compared.
-    failure: str = ""
 
     @property
     def exact(self) -> bool:
@@ -84,24 +90,13 @@ class Finding:
         return 3 * float(mean_and_error(self.gaps[1])[1])
 
 
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """What theory says of a setting at the two sizes; the fields are those of `Finding`."""
-
-    theory: FloatArray
-    residual: float = math.nan
-    numerics: float = math.nan
-    violated: tuple[str, ...] = ()
-    failure: str = ""
-
-
 def predict(setting: Setting, plan: Plan, answers: Mapping[int, Any] | None = None) -> Prediction:
     """Ask theory; ``answers`` are those that it gave already, by size."""
     family, known = setting.kind, answers or {}
     try:
         said = [known.get(d) or family.asked.predict(setting.problem, d) for d in plan.sizes]
     except (NotConverged, np.linalg.LinAlgError) as error:
-        return Prediction(np.full(2, np.nan), failure=f"{type(error).__name__}: {error}")
+        return Prediction(theory=np.full(2, np.nan), failure=f"{type(error).__name__}: {error}")
     solution = getattr(said[1], "solution", None)
     return Prediction(
         theory=np.array([family.asked.number(answer, family.quantity) for answer in said]),
@@ -143,13 +138,4 @@ def found(
             for cells in networks(setting, plan)
         )
         simulated = np.stack([small.mean(axis=1), large.mean(axis=1)])
-    return Finding(
-        setting=setting,
-        plan=plan,
-        theory=prediction.theory,
-        simulated=simulated,
-        residual=prediction.residual,
-        numerics=prediction.numerics,
-        violated=prediction.violated,
-        failure=prediction.failure,
-    )
+    return Finding(setting=setting, plan=plan, simulated=simulated, **vars(prediction))

@@ -242,14 +242,9 @@ class Arrays:
     def normal(self, keys: Words, stream: tuple[int, int], start: int, count: int) -> Array:
         """N(0, 1) of consecutive words of a stream (see `normals`), for each of some keys.
 
-        Parameters
-        ----------
-        keys : ndarray of uint64 (networks, 2)
-            Of the generators.
-        stream : two integers
-            Which numbers these are: role and step.
-        start, count : int
-            The first word, and how many.
+        * ``keys``: of the generators.
+        * ``stream``: which numbers these are: role and step.
+        * ``start``, ``count``: the first word, and how many.
 
         Returns
         -------

@@ -28,10 +28,7 @@ _dpotrf = _c_function(cython_lapack.__pyx_capi__["dpotrf"], 5)
 def factorise(symmetric: np.ndarray) -> bool:
     """Overwrite the lower triangle of S with L, S = LLᵀ; False if S is not positive definite.
 
-    Parameters
-    ----------
-    symmetric : ndarray (m, m)
-        float64, in Fortran's order; above the diagonal nothing is read or written.
+    * ``symmetric``: float64, in Fortran's order; above the diagonal nothing is read or written.
     """
     size, failed = ctypes.c_int(symmetric.shape[0]), ctypes.c_int(0)
     if symmetric.dtype != np.float64 or not symmetric.flags.f_contiguous:

@@ -25,15 +25,11 @@ _NEEDED = ("astype", "concat", "float64", "linalg", "matrix_transpose", "vecdot"
 def resolve(device: object = None, dtype: object = "float64") -> Arrays:
     """The arrays for a device and a precision.
 
-    Parameters
-    ----------
-    device : str, torch.device, module or None
-        ``"cpu"`` or None: NumPy; ``"torch"``: PyTorch on the CPU; ``"cuda"``, ``"cuda:1"``:
-        PyTorch on a GPU; ``"cupy"``: CuPy on its current GPU; or a module that follows the array
-        API, has its linear algebra and has arrays that can be written to. JAX is refused: its
-        arrays cannot.
-    dtype : {"float64", "float32"}
-        Precision of weights, inputs and features.
+    * ``device``: ``"cpu"`` or None: NumPy; ``"torch"``: PyTorch on the CPU; ``"cuda"``,
+      ``"cuda:1"``: PyTorch on a GPU; ``"cupy"``: CuPy on its current GPU; or a module that follows
+      the array API, has its linear algebra and has arrays that can be written to. JAX is refused:
+      its arrays cannot.
+    * ``dtype``: "float64", "float32". Precision of weights, inputs and features.
     """
     precision = getattr(dtype, "__name__", None) or str(dtype).removeprefix("torch.")
     if precision not in ("float64", "float32"):

@@ -63,15 +63,10 @@ def largest(
     the matrix with blocks of vectors. Every returned pair satisfies
     ‖Sv − ℓv‖ ≤ 1e-10 ℓ + 1e-14 ℓ₁ √size.
 
-    Parameters
-    ----------
-    multiply : callable
-        (…, size, k) ↦ S @ (…, size, k).
-    size, top : int
-        Of the matrix, and how many pairs.
-    lead : tuple of int
-        The axis in front, for a batch of matrices: the values of a matrix that misses the
-        tolerance are NaN.
+    * ``multiply``: (…, size, k) ↦ S @ (…, size, k).
+    * ``size``, ``top``: of the matrix, and how many pairs.
+    * ``lead``: the axis in front, for a batch of matrices: the values of a matrix that misses the
+      tolerance are NaN.
 
     Returns
     -------

@@ -58,12 +58,8 @@ def tables() -> tuple[FloatArray, FloatArray, FloatArray]:
 def words(key: Words, stream: Sequence[int], start: int, count: int) -> Words:
     """Words ``start`` … ``start + count − 1`` of a stream: four of each Philox counter.
 
-    Parameters
-    ----------
-    key : ndarray (2,)
-        Of the generator.
-    stream : three integers
-        The upper words of the counter.
+    * ``key``: of the generator.
+    * ``stream``: the upper words of the counter.
     """
     generator = _generator(key, stream, start)
     return generator.random_raw(count)

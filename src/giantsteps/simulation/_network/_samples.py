@@ -66,8 +66,12 @@ class DrawnSamples:
         columns: list[Array] = []
         for number in range(rank):
             variances, runs = law.teacher_variances(d, number)
-            column = drawn[..., number, :] * arrays.asarray(np.sqrt(variances), wide=True)
-            column = _with_norms(xp, column, variances, runs)
+            deviations = arrays.asarray(np.sqrt(variances), wide=True)
+            column = drawn[..., number, :] * deviations
+            if len(runs) == d:
+                column = xp.sign(column) * deviations
+            else:
+                column = _with_norms(xp, column, variances, runs)
             for other in columns:
                 column = column - xp.vecdot(column, other)[..., None] * other
             columns.append(column / xp.linalg.vector_norm(column, axis=-1, keepdims=True))

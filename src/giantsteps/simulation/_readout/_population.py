@@ -110,14 +110,9 @@ def population_error(
     for the square, and 2 Σ_i |â_i τ_i| τ* |t_i|^{K+1}/√N for the product; the sum of both is
     returned as ``standard_error``.
 
-    Parameters
-    ----------
-    weights : array (d, N)
-        W.
-    coefficients : array (N, cells)
-        â.
-    degrees : int
-        Highest degree of ``by_degree``.
+    * ``weights``: W.
+    * ``coefficients``: â.
+    * ``degrees``: highest degree of ``by_degree``.
 
     Raises
     ------

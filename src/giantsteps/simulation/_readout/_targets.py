@@ -9,7 +9,7 @@ DEGREES = 4
 
 
 def targets(arrays: Arrays, inputs: Array, labels: Array, direction: Array | None) -> Array:
-    """Columns y, 1, z, z², … with z = ⟨x, b⟩/‖b‖ for the direction b of the first spike, (…, rows, columns)."""
+    """Columns y, 1, z, z², … with z = ⟨x, b⟩/‖b‖ along the first spike, (…, rows, columns)."""
     xp = arrays.xp
     columns = [labels, xp.ones_like(labels)]
     if direction is not None:

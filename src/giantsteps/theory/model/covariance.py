@@ -37,6 +37,8 @@ class NeuronCovariance:
     f_a     special       (F, k)     special vectors, combinations of the last vectors
     \       gram          (m, m)     d⁻¹tr ΣΩ_cΣΩ_c', Σ the covariance of the inputs
     \       means         (m,)       d⁻¹tr ΣΩ_c; None: the first row of gram
+    \       excess        (T, F', F')  forms of Σ_t on the first special vectors beyond those of the
+                                     operators; None: none
     ======  ============  =========  =====================================================
     """
 
@@ -47,6 +49,7 @@ class NeuronCovariance:
     gram: FloatArray
     special: FloatArray | None = None
     means: FloatArray | None = None
+    excess: FloatArray | None = None
     inputs: FloatArray | None = None
     scales: FloatArray | None = None
     within: FloatArray | None = None

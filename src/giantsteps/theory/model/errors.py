@@ -257,7 +257,7 @@ def _change(cell: Cell, old: Readout, new: Readout) -> float:
     """Largest relative change of test and train error."""
     noise = cell[0].noise_variance
     test = abs(float(new.error[0] - old.error[0])) / max(abs(float(new.error[0]) - noise), 1e-300)
-    scale = max(float(new.train[0]), 1e-12 * float(new.error[0]))
+    scale = max(float(new.train[0]), 1e-12 * float(new.error[0]), 1e-300)
     return max(test, abs(float(new.train[0] - old.train[0])) / scale)
 
 

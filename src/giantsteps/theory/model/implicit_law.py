@@ -12,21 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from giantsteps.errors import NotConverged
 from giantsteps.laws import Law
-from giantsteps.theory.solver.fold import Branch, State, follow_to_fold, settle
-from giantsteps.types import FloatArray
+from giantsteps.theory.solver.fold import Branch, Descent, State, descend, follow_to_fold, settle
+from giantsteps.types import Array, FloatArray
 
 #: Points of the scan for intervals, more if some mass is missing.
 _SCANS = (47, 141, 423)
 _LOWEST, _HIGHEST = 1e-5, 1e2
-#: Points of a scan from above that are solved together.
-_CHUNK = 16
-#: Im z over x, and x·Im m above which a point is inside.
-_HEIGHT, _INSIDE = 1e-7, 1e-4
+#: Im z over x. Outside, imaginary parts are those of the first derivative times Im z; a point is
+#: inside where they are this many times as large.
+_HEIGHT, _INSIDE = 1e-7, 3.0
+#: How often the first point above the bulk is put further up, and by how much.
+_UP, _FURTHER = 12, 10.0
+#: The last point of a scan below the largest edge.
+_BELOW = 1e-4
 _BISECTIONS = 30
 #: How well an edge is known, and a residual that is good enough for a real solution.
 _EDGE_TOLERANCE, _SOLVED = 1e-9, 1e-10
-#: How far around a guess an edge is looked for.
-_AROUND = 0.02
 _SMALLEST, _LARGEST = 32, 128
 _SERIES_TOLERANCE = 1e-7
 #: Missing mass that calls for another scan, and that is not accepted.
@@ -68,8 +69,8 @@ class _Piece(NamedTuple):
 class OutsideBranch(Branch, Protocol):
     """The equations of the transform at real points outside the support."""
 
-    def near(self, x: FloatArray) -> State:
-        """An approximate real solution at x (E,)."""
+    def above(self, z: Array) -> State:
+        """The solution at z (E,) in the upper half-plane."""
 
 
 class ImplicitLaw(Law):
@@ -89,8 +90,6 @@ class ImplicitLaw(Law):
     scale : float
         Mean of the continuous part: where to look for it.
     atoms : tuple of (location, mass)
-    around : float, optional
-        Where the largest edge is looked for first: that of the same law at another resolution.
     """
 
     def __init__(
@@ -99,13 +98,11 @@ class ImplicitLaw(Law):
         branch: OutsideBranch,
         scale: float,
         atoms: tuple[tuple[float, float], ...] = (),
-        around: float | None = None,
     ) -> None:
         self._transform = transform
         self._branch = branch
         self._scale = float(scale)
         self._atoms = atoms
-        self._around = around
 
     def __repr__(self) -> str:
         shown = " ∪ ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.support)
@@ -127,36 +124,56 @@ class ImplicitLaw(Law):
     @cached_property
     def edge(self) -> float:
         """Largest point of the support, found from above without the rest of it."""
-        if self._around is not None:
-            ends = self._around * np.array([1.0 + _AROUND, 1.0 - _AROUND])
-            outside, within = self._inside(ends)
-            if within and not outside:
-                return float(self._edges(ends[:1], ends[1:])[0])
-        x = self._points(_SCANS[1])
-        for end in range(len(x), 0, -_CHUNK):
-            # The last point again: what lies above it is known to be outside.
-            some = np.arange(max(end - _CHUNK, 0), min(end + 1, len(x)))
-            last = np.flatnonzero(self._inside(x[some]))[-1:]
-            if last.size:
-                return float(self._edges(x[some[last] + 1], x[some[last]])[0])
-        raise self._no_support(0.0, len(x))
+        if np.isfinite(self._descent.edge):
+            return self._descent.edge
+        x = self._scale * np.geomspace(_LOWEST, self._descent.x[0] / self._scale, _SCANS[-1])
+        last = np.flatnonzero(self._inside(x))[-1:]
+        if not last.size or last[0] == len(x) - 1:
+            raise self._no_support(float(last.size), len(x))
+        return float(self._edges(x[last + 1], x[last])[0])
 
-    def _points(self, count: int) -> NDArray:
-        """Points of a scan: over seven decades, or more below a heavy tail."""
-        x = self._scale * np.geomspace(_LOWEST, _HIGHEST, count)
-        if self._inside(x[-1:])[0]:
-            x = np.concatenate([x, x[-1] * np.geomspace(1.0, _HIGHEST, count)[1:]])
-            if self._inside(x[-1:])[0]:
-                raise self._no_support(1.0, len(x))
-        return x
+    @cached_property
+    def _descent(self) -> Descent:
+        """Real solutions from far above the bulk down to its edge."""
+        x = np.array([self._scale * _HIGHEST])
+        for _ in range(_UP):
+            if not self._inside(x)[0]:
+                state, gap = settle(self._branch, self._near(x), x)
+                if gap[0] <= _SOLVED and self._branch.regular(state, x)[0]:
+                    return descend(self._branch, state, float(x[0]))
+            x = x * _FURTHER
+        raise self._no_support(1.0, _UP)
 
-    def _scan(self, count: int) -> tuple[NDArray, NDArray]:
-        """Points, and which of them are inside."""
-        x = self._points(count)
-        inside = self._inside(x)
-        if not inside.any():
-            raise self._no_support(0.0, len(x))
-        return x, inside
+    def _near(self, x: FloatArray) -> State:
+        """Close to a real solution at x outside the bulk."""
+        parts = self._branch.above(x * (1 + 1j * _HEIGHT))
+        return tuple(np.ascontiguousarray(part.real) for part in parts)
+
+    def outside(self, x: FloatArray) -> State:
+        """The real solutions of the equations at points x (X,) above the bulk."""
+        known, states = self._known
+        # The nearest known one above x, or the first.
+        order = np.argsort(-known)
+        nearest = order[np.maximum(np.searchsorted(-known[order], -x, side="right") - 1, 0)]
+        state, gap = settle(self._branch, tuple(part[nearest] for part in states), x)
+        bad = np.flatnonzero(~(gap <= _SOLVED))
+        if bad.size:
+            again, left = settle(self._branch, self._near(x[bad]), x[bad])
+            gap[bad] = left
+            for part, found in zip(state, again):
+                part[bad] = found
+        good = gap <= _SOLVED
+        pairs = zip(states, state)
+        self._known = (
+            np.concatenate([known, x[good]]),
+            tuple(np.concatenate([old, new[good]]) for old, new in pairs),
+        )
+        return state
+
+    @cached_property
+    def _known(self) -> tuple[FloatArray, State]:
+        """Real solutions above the bulk to start from."""
+        return self._descent.x, self._descent.states
 
     @staticmethod
     def _no_support(share: float, count: int) -> NotConverged:
@@ -164,27 +181,37 @@ class ImplicitLaw(Law):
 
     def _intervals(self, count: int) -> list[tuple[float, float]]:
         """Where a scan finds density, with exact edges."""
-        x, inside = self._scan(count)
+        lowest = _LOWEST * min(self._scale, self.edge)
+        x = np.geomspace(lowest, self.edge * (1 - _BELOW), count)
+        inside = self._inside(x)
+        if not inside.any():
+            raise self._no_support(0.0, len(x))
         starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))
         ends = np.flatnonzero(inside & ~np.concatenate([inside[1:], [False]]))
-        # A run that starts with the scan reaches down to zero.
-        grounded = int(starts[0] == 0)
-        outer = np.stack([starts - 1, ends + 1], axis=1).ravel()[grounded:]
-        inner = np.stack([starts, ends], axis=1).ravel()[grounded:]
-        edges = self._edges(x[outer], x[inner])
-        if grounded:
-            edges = np.concatenate([[0.0], edges])
-        return [(float(lo), float(hi)) for lo, hi in edges.reshape(-1, 2)]
+        # A run that starts with the scan reaches down to zero, one that ends with it to the edge.
+        grounded, top = int(starts[0] == 0), int(ends[-1] == len(x) - 1)
+        sides = slice(grounded, 2 * len(starts) - top)
+        outer = np.stack([starts - 1, ends + 1], axis=1).ravel()[sides]
+        inner = np.stack([starts, ends], axis=1).ravel()[sides]
+        edges = [*[0.0] * grounded, *self._edges(x[outer], x[inner]), *[self.edge] * top]
+        return [(float(lo), float(hi)) for lo, hi in np.reshape(edges, (-1, 2))]
 
     def _inside(self, x: NDArray) -> NDArray:
-        return np.asarray(x * self._transform(x * (1 + 1j * _HEIGHT)).imag > _INSIDE)
+        z = x * (1 + 1j * _HEIGHT)
+        with np.errstate(all="ignore"):
+            state = self._branch.above(z)
+            slope = self._branch.parameter(self._branch.linearised(state, z)[1])
+            size = np.abs(self._branch.parameter(state).imag)
+            return np.asarray(size > _INSIDE * z.imag * np.abs(slope))
 
     def _edges(self, outside: NDArray, within: NDArray) -> NDArray:
         """Folds between points outside and inside; brackets are halved where a search fails."""
         edges = np.full(len(outside), np.nan)
+        if not len(outside):
+            return edges
         for _ in range(_BISECTIONS):
             todo = np.flatnonzero(np.isnan(edges))
-            state, gap = settle(self._branch, self._branch.near(outside[todo]), outside[todo])
+            state, gap = settle(self._branch, self._near(outside[todo]), outside[todo])
             found = follow_to_fold(self._branch, state, outside[todo], within[todo])
             edges[todo] = np.where(gap <= _SOLVED, found, np.nan)
             close = np.abs(outside - within) <= _EDGE_TOLERANCE * outside

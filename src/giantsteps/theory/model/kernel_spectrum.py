@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -18,15 +18,12 @@ from giantsteps.theory.solver.state import Equations, State
 from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
-_NEWTON = 12
 _MEMORY = 3_000_000
 _GRID = 16
-#: An eigenvalue of 𝓜 that vanishes, and crossings too close to be two outliers.
-_ZERO, _POLE = 1e-3, 1e-5
-#: Rounds and distance at which an outlier known at another resolution is found.
-_CLOSER, _CLOSE = 6, 1e-9
-#: Variance of a coefficient, relative to the largest, that counts as none.
-_ZERO_VARIANCE = 1e-14
+#: An eigenvalue that vanishes (it does not jump), and how well it is found.
+_ZERO, _CLOSE = 1e-3, 1e-12
+#: Differences for derivatives, relative to the distance from the edge.
+_STEP = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +47,12 @@ class Outlier:
         ω(k) qᵀφ(k) √(Γ/x) at the nodes: ⟨u, g⟩²/n = E[pull·g]².
     labels : float
         ⟨u, ỹ⟩²/n.
-    left : float
-        Newton's step to the zero of qᵀ𝓜q.
     """
 
     value: float
     types: FloatArray
     pull: FloatArray
     labels: float
-    left: float = 0.0
 
 
 class KernelSpectrum:
@@ -72,18 +66,19 @@ class KernelSpectrum:
     .. math:: \mathcal M = ΓE\bigl[ωΣ_eφ_eφ_eᵀ\bigr] +
               \mathrm{diag}\bigl(\mathrm{Cov}_m^{-1},\ 𝒴^{-1}\bigr),
 
-    φ the regressors μ₀ₜ, k_jC_a and those of the norms, e the modes of the norm of the input.
+    φ the regressors μ₀ₜ, k_jC_a and those of the norms, e the modes of the norm of the input. With
+    B the first term, positive above the bulk, and ℭ = diag(Cov_m, 𝒴), which may be anything, that
+    is where an eigenvalue of I + 𝓛, 𝓛 = B^{½}ℭB^{½}, vanishes; with its vector y, q = −ℭB^{½}y and
+    qᵀ𝓜'q = −yᵀ𝓛'y.
 
     Parameters
     ----------
     system : System
         One cell; its penalty is not used.
-    around : float, optional
-        The edge of the bulk at another resolution.
     """
 
-    def __init__(self, system: System, around: float | None = None) -> None:
-        self.system, self._around = system, around
+    def __init__(self, system: System) -> None:
+        self.system = system
         merged, self.group = _merge_types(system)
         self.equations = Equations(merged)
 
@@ -131,18 +126,17 @@ class KernelSpectrum:
         """Law of the n eigenvalues without the outliers, with its atom at zero if n > N."""
         ratio = float(self.system.ratio[0])
         atoms = ((0.0, 1.0 - 1.0 / ratio),) if ratio > 1 else ()
-        return ImplicitLaw(self.transform, self, self.scale, atoms, self._around)
+        return ImplicitLaw(self.transform, self, self.scale, atoms)
 
     # -- outside the bulk -----------------------------------------------------------------------
 
-    def near(self, x: FloatArray) -> tuple[Array, ...]:
-        """(V₁, τ, 𝔤) close to a real solution at x outside the bulk."""
-        near = self.resolvent(x * (1 + 1e-7j))
-        parts = (near.v1, near.tau, near.active)
-        return tuple(np.ascontiguousarray(part.real) for part in parts)
+    def above(self, z: Array) -> tuple[Array, ...]:
+        """(V₁, τ, 𝔤) at z in the upper half-plane."""
+        found = self.resolvent(z)
+        return found.v1, found.tau, found.active
 
     def linearised(
-        self, state: tuple[Array, ...], x: FloatArray
+        self, state: tuple[Array, ...], x: Array
     ) -> tuple[tuple[Array, ...], tuple[Array, ...], FloatArray]:
         """Newton's step at real x, the derivatives in x, and the residual."""
         v1, tau, active = state
@@ -150,9 +144,16 @@ class KernelSpectrum:
         step = tuple(new - old for new, old in zip(point.newton(), state))
         return step, tuple(-part for part in point.tangent()), point.gap
 
-    def parameter(self, state: tuple[Array, ...]) -> FloatArray:
+    def parameter(self, state: tuple[Array, ...]) -> Array:
         """−Σ π_tτ_t, which grows with x outside the bulk."""
         return np.asarray(-state[1] @ self.equations.system.probabilities[0])
+
+    def regular(self, state: tuple[Array, ...], x: FloatArray) -> Array:
+        """Whether ω > 0, −τ > 0 and the samples of the steps are as they are at x = ∞."""
+        v1, tau, active = state
+        point = self._repeat(len(x)).at(v1, tau, -x, active)
+        positive = np.all(point.omega > 0, axis=1) & np.all(tau < 0, axis=1)
+        return np.asarray(positive & point.dyson.regular)
 
     # -- outliers -------------------------------------------------------------------------------
 
@@ -162,21 +163,6 @@ class KernelSpectrum:
         edge = self.bulk.edge
         found = self._roots(edge, 4.0 * (edge + self._bound))
         return tuple(self._describe(x) for x in sorted(found, reverse=True))
-
-    def outlier_near(self, x: float) -> Outlier | None:
-        """The outlier that is at x at another resolution; None if the bulk has swallowed it."""
-        if not x > self.bulk.edge:
-            return None
-        found, gap = self._describe(x), np.inf
-        for _ in range(_CLOSER):
-            # At the zero −qᵀ𝓜'q = 1: what is left of qᵀ𝓜q is the distance.
-            step = found.left
-            if not (found.value + step > self.bulk.edge and abs(step) < gap):
-                return None
-            found, gap = self._describe(found.value + step), abs(step)
-            if gap <= _CLOSE * found.value:
-                break
-        return found
 
     @cached_property
     def _bound(self) -> float:
@@ -194,79 +180,69 @@ class KernelSpectrum:
         )
 
     def _roots(self, lower: float, upper: float) -> list[float]:
-        """Where eigenvalues of 𝓜 change sign strictly between two points above the bulk."""
+        """Where eigenvalues of I + 𝓛 change sign strictly between two points above the bulk."""
         grid = np.geomspace(max(lower, 1e-4 * upper) * (1 + 1e-5), upper * (1 - 1e-5), _GRID)
-        near = self.resolvent(grid * (1 + 1e-9j))
-        points = [self._outside(x, near.take(np.array([i]))) for i, x in enumerate(grid)]
-        counts = [_positive(self._matrix(point)[0]) for point in points]
+        states = self._outside(grid)
+        ends = [
+            np.linalg.eigvalsh(self._core(states.take(np.array([i]))).matrix) for i in range(_GRID)
+        ]
         roots = []
         for i in range(_GRID - 1):
-            roots += self._split(points[i], points[i + 1], counts[i], counts[i + 1])
+            low, high = (int((values < 0).sum()) for values in ends[i : i + 2])
+            for rank in range(min(low, high), max(low, high)):
+                roots += self._root(1.0 / grid[i + 1], 1.0 / grid[i], rank)
         return roots
 
-    def _outside(self, x: float, near: State) -> State:
-        """The real solution at x outside the bulk, from a solution nearby."""
-        start = (near.v1.real, near.tau.real, near.active.real)
-        at = np.array([-x])
-        with np.errstate(all="ignore"):
-            solved = solve_state(near.equations, at, start, rounds=_NEWTON, guarded=False)
-        if solved.converged.all():
-            return solved.state
-        raised = self.resolvent(np.array([x * (1 + 1e-9j)]))
-        return raised.equations.at(raised.v1.real, raised.tau.real, at, raised.active.real)
+    def _root(self, a: float, b: float, rank: int) -> list[float]:
+        """The zero of an eigenvalue between two points 1/x, unless it jumps there.
 
-    def _split(self, left: State, right: State, low: int, high: int) -> list[float]:
-        """The |low − high| crossings between two points, each to the last digits.
-
-        Two that do not come apart, or a jump, are a pole of 𝓜: a bulk direction of no weight.
+        In 1/x the eigenvalues are almost linear.
         """
-        if low == high:
-            return []
-        a, b = -float(left.penalty[0]), -float(right.penalty[0])
-        if abs(low - high) == 1:
-            rank = max(low, high) - 1  # in descending order, the eigenvalue that changes sign
+        known: dict[float, float] = {}
 
-            def eigenvalue(x: float) -> float:
-                near = left if x * x < a * b else right
-                matrix = self._matrix(self._outside(x, near))[0]
-                return float(np.linalg.eigvalsh(matrix)[::-1][rank])
+        def eigenvalue(inverse: float) -> float:
+            values = np.linalg.eigvalsh(self._core(self._at(1.0 / inverse)).matrix)
+            known[inverse] = float(values[rank])
+            return known[inverse]
 
-            return _root(eigenvalue, a, b)
-        if b - a <= _POLE * b:
-            return []
-        middle = self._outside(float(np.sqrt(a * b)), left)
-        count = _positive(self._matrix(middle)[0])
-        return self._split(left, middle, low, count) + self._split(middle, right, count, high)
+        low, high = eigenvalue(a), eigenvalue(b)
+        if not low * high < 0:  # one of the ends is not on the branch that was counted
+            raise NotConverged(
+                "the outliers of the kernel", min(abs(low), abs(high)), _GRID, "another rate"
+            )
+        root = float(brentq(eigenvalue, a, b, xtol=_CLOSE * a, rtol=_CLOSE))
+        return [1.0 / root] if abs(known[root]) < _ZERO else []
 
-    def _matrix(self, point: State) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """𝓜 scaled to order one, its scale, φ at the nodes and the source of the labels."""
+    def _outside(self, x: FloatArray) -> State:
+        """The real solutions at x (X,) above the bulk."""
+        v1, tau, active = self.bulk.outside(x)
+        return self._repeat(len(x)).at(v1, tau, -x, active)
+
+    def _at(self, x: float) -> State:
+        return self._outside(np.array([x]))
+
+    def _core(self, point: State) -> _Core:
+        """I + 𝓛 at a point above the bulk, and what belongs to it."""
         system, prior = self.system, Prior(self._whole(point))
         state = prior.state
         types, modes, nodes = system.mean.shape[1:]
         measure = state.measure[0]
         channels = state.equations.channels[0]
-        spikes = system.coordinates[0].T[:, None] * channels
-        own = np.concatenate([spikes.reshape(-1, nodes), system.norms[0]])
-        # Coefficients that cannot vary (a step of rate zero) are not regressors.
-        covariance, size = prior.covariance[0], np.abs(np.diag(prior.covariance[0]))
-        free = size > _ZERO_VARIANCE * size.max(initial=0.0)
-        own, covariance = own[free], covariance[np.ix_(free, free)]
-        features = np.concatenate([system.mean[0, :, 0], own])
-        matrix = (features * measure) @ features.T
-        for mode in range(1, modes):
-            response = system.mean[0, :, mode]
-            matrix[:types, :types] += (response * measure) @ response.T
-        joint = slice(types, len(matrix))
-        matrix[:types, :types] += system.inverse_neurons[0] * prior.precision[0]
-        inverse = _inverse(covariance)
-        matrix[joint, joint] += inverse
-        target = (features * measure) @ system.target[0, 0]
-        for mode in range(1, modes):
-            target[:types] += (system.mean[0, :, mode] * measure) @ system.target[0, mode]
+        own = system.regressors(state.equations.channels)[0]
+        rows = np.concatenate([system.mean[0], own])
+        flat, whole = rows.reshape(len(rows), modes * nodes), np.tile(measure, modes)
+        power = (flat * whole) @ flat.T
+        target = (flat * whole) @ system.target[0].ravel()
+        values, vectors = np.linalg.eigh(power)
+        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        covariance = np.zeros_like(power)
+        covariance[:types, :types] = np.linalg.inv(prior.precision[0]) / system.inverse_neurons[0]
+        covariance[types:, types:] = prior.covariance[0]
+        moved = covariance @ root
         psi_hat = channels @ (measure * system.target_linear[0])
-        target[joint] += inverse @ (prior.with_teacher[0] @ psi_hat)[free]
-        scale = 1.0 / np.sqrt(np.abs(np.diag(matrix)))
-        return matrix * np.outer(scale, scale), scale, features, target
+        shift = np.concatenate([np.zeros(types), prior.with_teacher[0] @ psi_hat])
+        matrix = np.eye(len(power)) + root @ moved
+        return _Core((matrix + matrix.T) / 2, moved, rows[:, 0], target, root @ shift)
 
     def _whole(self, point: State) -> State:
         """The point with all types, where some were merged."""
@@ -295,52 +271,31 @@ class KernelSpectrum:
         return whole
 
     def _describe(self, x: float) -> Outlier:
-        near = self.resolvent(np.array([x * (1 + 1e-9j)]))
-        point = self._outside(x, near)
-        matrix, scale, features, target = self._matrix(point)
-        values, vectors = np.linalg.eigh(matrix)
-        nearest = int(np.argmin(np.abs(values)))
-        vector = vectors[:, nearest] * scale
-        step = 1e-4 * (x - self.bulk.edge)
-        slope = 0.0
-        for sign in (1.0, -1.0):
-            moved, moved_scale, _, _ = self._matrix(self._outside(x + sign * step, point))
-            unscaled = moved / np.outer(moved_scale, moved_scale)
-            slope += sign * float(vector @ unscaled @ vector) / (2 * step)
-        vector = vector / np.sqrt(abs(slope))
-        ratio = float(self.system.ratio[0])
-        pull = point.omega[0] * (vector @ features) * np.sqrt(ratio / x)
+        point = self._at(x)
+        core = self._core(point)
+        values, vectors = np.linalg.eigh(core.matrix)
+        y = vectors[:, int(np.argmin(np.abs(values)))]
+        step = _STEP * (x - self.bulk.edge)
+        after, before = (self._core(self._at(x + sign * step)).matrix for sign in (1.0, -1.0))
+        y = y / np.sqrt(abs(float(y @ (after - before) @ y)) / (2 * step))
+        vector, ratio = -core.moved @ y, float(self.system.ratio[0])
+        labels = float(vector @ core.target - y @ core.shift)
         return Outlier(
             value=x,
             types=vector[: len(self.system.probabilities[0])],
-            pull=pull,
-            labels=float((vector @ target) ** 2 / (ratio * x)),
-            left=-float(values[nearest]) / slope,
+            pull=point.omega[0] * (vector @ core.features) * np.sqrt(ratio / x),
+            labels=labels**2 / (ratio * x),
         )
 
 
-def _root(eigenvalue: Callable[[float], float], a: float, b: float) -> list[float]:
-    """The zero of an eigenvalue between two points, unless it jumps there."""
-    low, high = eigenvalue(a), eigenvalue(b)
-    if not low * high < 0:  # one of the ends is not on the branch that was counted
-        raise NotConverged(
-            "the outliers of the kernel", min(abs(low), abs(high)), _GRID, "another rate or width"
-        )
-    root = float(brentq(eigenvalue, a, b, xtol=1e-12 * b))
-    return [root] if abs(eigenvalue(root)) < _ZERO else []
+class _Core(NamedTuple):
+    """I + 𝓛, ℭB^{½}, φ at the nodes, E[ωφh]Γ and B^{½} times what the teacher adds to it."""
 
-
-def _inverse(covariance: FloatArray) -> FloatArray:
-    """Inverse of a symmetric matrix whose rows may be of very different size."""
-    size = np.sqrt(np.abs(np.diag(covariance)))
-    values, vectors = np.linalg.eigh(covariance / np.outer(size, size))
-    floor = 1e-13 * np.abs(values).max(initial=0.0)
-    values = np.where(np.abs(values) > floor, values, np.where(values < 0, -floor, floor))
-    return np.asarray((vectors / values) @ vectors.T / np.outer(size, size))
-
-
-def _positive(matrix: FloatArray) -> int:
-    return int((np.linalg.eigvalsh(matrix) > 0).sum())
+    matrix: FloatArray
+    moved: FloatArray
+    features: FloatArray
+    target: FloatArray
+    shift: FloatArray
 
 
 def _merge_types(system: System) -> tuple[System, Array]:

@@ -50,7 +50,12 @@ class _Outliers(WeightSpectrum):
         """Real solutions at x from the nearest of the last that were found."""
         known, states = self._solved[-1]
         nearest = np.abs(np.log(x[:, None] / known)).argmin(axis=1)
-        return settle(self, tuple(part[nearest] for part in states), x)[0]
+        state, gap = settle(self, tuple(part[nearest] for part in states), x)
+        bad = np.flatnonzero(~(gap <= _SOLVED))
+        if bad.size:
+            for part, found in zip(state, self._far(x[bad])):
+                part[bad] = found
+        return state
 
     def _far(self, x: FloatArray) -> tuple[Array, ...]:
         """Real solutions at x above the bulk, without a way around it; NaN where there is none.
@@ -172,7 +177,7 @@ def leading_of_model(model: SpikedFeatures, top: int) -> tuple[FloatArray, Float
             width=model.width,
             neurons=model.neurons,
             probabilities=used.probabilities,
-            spikes=used.spikes,
+            spikes=used.leans,
             bulk=used.bulk,
             pull=used.pull,
         )

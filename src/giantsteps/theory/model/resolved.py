@@ -11,7 +11,7 @@ from giantsteps.errors import NotConverged
 #: Relative change of a spike above which there is no answer at that resolution, and how many finer
 #: ones are tried. An edge is never refused: that of a bulk with tails is the one up to the largest
 #: of as many draws as there are, differs from one network to the next, and converges slowly.
-BAD, _MOST = 0.05, 2
+GOOD, BAD, _MOST = 1e-6, 0.05, 2
 #: What rounding does to edges, and to overlaps through differences of quadratic forms.
 ROUNDING = 1e-9
 
@@ -28,15 +28,25 @@ class Resolved(NamedTuple):
 def changes(old: Resolved, new: Resolved) -> tuple[float, float]:
     """Largest relative change of a spike's value; and of anything: values, edge and overlaps.
 
-    Overlaps are squared cosines, whose changes are taken as they are. A spike that the bulk has
-    swallowed is at its edge, with overlaps zero.
+    Overlaps are squared cosines, whose changes are taken as they are. A spike without a partner has
+    come out of the bulk, or gone into it: the other one was at its edge, with overlaps zero.
     """
     values, overlaps = [0.0], [0.0]
-    for before, after in zip(old.spikes, new.spikes, strict=True):
-        values.append(relative(float(before.value), float(after.value)))
-        for name, overlap in before.overlaps.items():
-            overlaps.append(abs(float(overlap) - float(after.overlaps.get(name, 0.0))))
+    for spike, other in pairs(old, new):
+        values.append(relative(float(other.value), float(spike.value)))
+        for name in {*spike.overlaps, *other.overlaps}:
+            apart = float(spike.overlaps.get(name, 0.0)) - float(other.overlaps.get(name, 0.0))
+            overlaps.append(abs(apart))
     return max(values), max(*values, *overlaps, relative(old.edge, new.edge))
+
+
+def pairs(old: Resolved, new: Resolved) -> list[tuple[Spike, Spike]]:
+    """Each spike with the one at the other resolution, the larger ones first."""
+    count = max(len(old.spikes), len(new.spikes))
+    first, second = (
+        [*one.spikes, *[Spike(value=one.edge)] * (count - len(one.spikes))] for one in (old, new)
+    )
+    return list(zip(first, second))
 
 
 def relative(old: float, new: float) -> float:
@@ -45,10 +55,7 @@ def relative(old: float, new: float) -> float:
 
 
 def resolve(
-    what: str,
-    at: Callable[[int], T],
-    seen: Callable[[T], Resolved],
-    again: Callable[[T, T], Resolved],
+    what: str, at: Callable[[int], T], seen: Callable[[T], Resolved]
 ) -> tuple[T, Resolved, Solution]:
     """The first of the spectra whose spikes and edge no longer change, and by how much they do.
 
@@ -57,25 +64,21 @@ def resolve(
     what : str
         For messages.
     at : callable
-        The spectrum so many resolutions beyond the first, in ascending order.
+        The spectrum so many resolutions beyond the first.
     seen : callable
-        Edge and all spikes of a spectrum.
-    again : callable
-        Edge and spikes of a spectrum, each next to one of the spectrum before.
+        Edge and spikes of a spectrum.
 
     Raises
     ------
     NotConverged
         Where spikes still change by too much at the finest resolution.
     """
-    used = at(0)
-    known = seen(used)
+    known = seen(at(0))
     for more in range(1, _MOST + 1):
-        following = at(more)
-        values, change = changes(known, again(following, used))
-        if values <= BAD:
+        used = at(more)
+        before, known = known, seen(used)
+        values, change = changes(before, known)
+        if change <= GOOD or (more == _MOST and values <= BAD):
             error = max(change, ROUNDING)
             return used, known, Solution(status="converged", error=error)
-        if more < _MOST:
-            used, known = following, seen(following)
     raise NotConverged(what, values, _MOST + 1, "another rate or width, or smoother functions")

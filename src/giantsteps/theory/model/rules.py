@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 from scipy.linalg import eigh_tridiagonal
+from scipy.special import ndtri
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import Rule
@@ -27,6 +28,8 @@ _FEW, _MORE = 4, 1.35
 CHANNELS = (1e-3, 1e-4, 2e-5, 1e-5, 1e-6, 3e-7)
 #: Functions that vary on this scale need no panels, and weights below this no nodes.
 _SMOOTH, _NEGLIGIBLE = 4.0, 1e-15
+#: Panels that end at a kink begin so far from it.
+_BESIDE = (0.0625, 0.25)
 #: Panels grow by this factor away from a steep place, up to this width.
 _GROWTH, _WIDEST = 4.0, 4.25
 
@@ -39,6 +42,7 @@ def graded_rule(
     reach: float = 8.5,
     orders: tuple[int, ...] = _ORDERS,
     widest: float = _WIDEST,
+    kink: float = 0.0,
 ) -> Rule:
     """z ~ N(0, 1) by Gauss–Legendre panels that narrow towards places where functions are steep.
 
@@ -56,6 +60,8 @@ def graded_rule(
         Nodes of a panel, by resolution.
     widest : float
         Width of the widest panel.
+    kink : float
+        Functions have kinks at plus and minus this; 0: they have none.
     """
     edges = [np.array([-reach, reach])]
     steps = []
@@ -68,6 +74,11 @@ def graded_rule(
     inside = [p for p in places if -reach < p < reach]
     edges += [p + around for p in inside]
     merged = _merged(np.concatenate(edges), np.array([-reach, *inside, reach]), width)
+    if kink:
+        # Resolvents are almost singular there, too.
+        beside = kink * (1.0 - np.array([0.0, *_BESIDE]))
+        kept = np.abs(np.abs(merged) - kink) > (1.0 - max(_BESIDE)) * kink
+        merged = np.unique(np.concatenate([-beside, merged[kept], beside]))
     merged = _split(merged[(merged >= -reach) & (merged <= reach)], widest)
     x, w = np.polynomial.legendre.leggauss(orders[level])
     half = np.diff(merged)[:, None] / 2
@@ -92,7 +103,27 @@ def mapped_rule(count: int, steepness: float) -> Rule:
     """
     z, density = _half_normal()
     u = np.arcsinh(steepness * z) / steepness
-    # The recurrence of the orthogonal polynomials of u, by Stieltjes' procedure.
+    found, weights = _gauss(u, density, count)
+    nodes, half = np.sinh(steepness * found) / steepness, weights / 2.0
+    return Rule(np.concatenate([-nodes[::-1], nodes]), np.concatenate([half[::-1], half]))
+
+
+@lru_cache(maxsize=64)
+def bounded_normal(count: int, tail: float) -> Rule:
+    """z ~ N(0, 1) with the largest |z| moved to their quantile, and with variance one.
+
+    Gauss's rule up to there, and an atom at each end.
+    """
+    reach = float(-ndtri(tail / 2))
+    fine = graded_rule(LEVELS - 1, reach=reach)
+    inside, weights = _gauss(fine.nodes, fine.weights, count)
+    nodes = np.concatenate([[-reach], inside, [reach]])
+    weights = np.concatenate([[tail / 2], (1.0 - tail) * weights, [tail / 2]])
+    return _column(Rule(nodes / math.sqrt(float(weights @ nodes**2)), weights))
+
+
+def _gauss(u: FloatArray, density: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """Gauss's rule of a measure on many points, by Stieltjes' procedure."""
     diagonal, beside = np.zeros(count), np.zeros(count)
     before, current = np.zeros_like(u), np.ones_like(u)
     for degree in range(count):
@@ -102,9 +133,7 @@ def mapped_rule(count: int, steepness: float) -> Rule:
         step = beside[degree] if degree else 0.0
         before, current = current, (u - diagonal[degree]) * current - step * before
     found, vectors = eigh_tridiagonal(diagonal, beside[1:])
-    nodes, weights = np.sinh(steepness * found) / steepness, vectors[0] ** 2
-    half = weights / (2.0 * weights.sum())
-    return Rule(np.concatenate([-nodes[::-1], nodes]), np.concatenate([half[::-1], half]))
+    return found, vectors[0] ** 2 / (vectors[0] ** 2).sum()
 
 
 @lru_cache(maxsize=1)
@@ -116,6 +145,11 @@ def _half_normal() -> tuple[FloatArray, FloatArray]:
     z = (edges[:-1, None] + half * (1 + x)).ravel()
     weights = (half * w).ravel() * np.exp(-z * z / 2)
     return z, weights / weights.sum()
+
+
+def largest_draw(draws: float) -> float:
+    """|z| that half a draw of so many from N(0, 1) exceeds."""
+    return float(-ndtri(0.25 / max(draws, 1.0)))
 
 
 def octave(steepness: float) -> float:
@@ -183,6 +217,7 @@ def spike_rule(
     overlap: FloatArray,
     link: Function | None = None,
     probabilities: FloatArray | None = None,
+    kink: float = 0.0,
 ) -> Rule:
     """k ~ N(0, I_r) for neurons with leans S_t and squared norms c_t, nodes of shape (K, r).
 
@@ -200,6 +235,8 @@ def spike_rule(
         σ*; without it the teacher is taken as smooth.
     probabilities : ndarray of shape (T,), optional
         Of the types; without them panels, which reach further than averages need.
+    kink : float
+        Distance from zero at which functions have a kink; 0: nowhere.
     """
     scale, rank = np.sqrt(totals)[:, None], len(overlap)
     size = math.sqrt(float(overlap @ overlap))
@@ -210,6 +247,10 @@ def spike_rule(
     steep = len(kinks) > 0 and rest < size
     frame = _frame(overlap / size) if steep and rank > 1 else np.eye(rank)
     steepness = (np.abs(spikes @ frame.T) / scale).max(axis=0)
+    if probabilities is not None and rank > 2:
+        # Beyond the first axis only few neurons lean far: what most of them see is enough.
+        usual = np.sqrt(probabilities @ (spikes @ frame.T / scale) ** 2)
+        steepness[1:] = np.minimum(steepness, 2.0 * usual)[1:]
     widths = tuple(width_of(float(slope)) for slope in steepness)
     if probabilities is not None and not steep and rank == 1 and level < len(_SIDES):
         near = octave(0.5 * math.sqrt(float(probabilities @ (spikes / scale)[:, 0] ** 2)))
@@ -219,13 +260,17 @@ def spike_rule(
             mapped_rule(math.ceil(count * (_MORE if len(totals) <= _FEW else 1.0)), near)
         )
     if not steep:
-        return axes_rule(level, widths) if rank > 1 else _column(graded_rule(level, widths[0]))
+        return (
+            axes_rule(level, widths)
+            if rank > 1
+            else _column(graded_rule(level, widths[0], kink=kink))
+        )
     length = float(overlap[0]) if rank == 1 else size
     narrow = min(widths[0], max(2.0 * rest / size, 1e-3))
     # Octaves, so that close problems share their nodes.
     narrow = 2.0 ** math.floor(math.log2(narrow)) if narrow < widths[0] else narrow
     places = tuple(sorted({0.0, *(float(kink) / length for kink in kinks)}))
-    first = graded_rule(level, narrow, places)
+    first = graded_rule(level, narrow, places, kink=kink)
     if rank == 1:
         return _column(first)
     others = axes_rule(level, widths[1:])

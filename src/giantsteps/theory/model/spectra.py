@@ -89,30 +89,18 @@ def _of_features(
             "its spikes grow like N",
             "a finite number of neurons (give d)",
         )
-    known: list[_Used] = []
+    draws = samples * model.dimension
 
     def at(more: int) -> _Used:
         used = _resolution(model, more)
-        system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL + more, panels=True)
-        around = known[-1].spectrum.bulk.edge if known else None
-        known.append(_Used(used, KernelSpectrum(system, around)))
-        return known[-1]
+        system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL + more, draws=draws)
+        return _Used(used, KernelSpectrum(system))
 
     def seen(used: _Used) -> Resolved:
         bulk, outliers = used.spectrum.bulk, used.spectrum.outliers
         return Resolved(scale(bulk.edge), tuple(spike(used, found) for found in outliers))
 
-    def again(used: _Used, before: _Used) -> Resolved:
-        edge, spikes = used.spectrum.bulk.edge, []
-        for outlier in before.spectrum.outliers:
-            found = used.spectrum.outlier_near(outlier.value)
-            if found is None:  # elsewhere, or in the bulk
-                others = [*used.spectrum.outliers]
-                found = min(others, key=lambda one: abs(one.value - outlier.value), default=None)
-            spikes.append(Spike(value=scale(edge)) if found is None else spike(used, found))
-        return Resolved(scale(edge), tuple(spikes))
-
-    return resolve(f"the spectrum of the features of {model.describe()}", at, seen, again)
+    return resolve(f"the spectrum of the features of {model.describe()}", at, seen)
 
 
 def _resolution(model: SpikedFeatures, more: int) -> SpikedFeatures:
@@ -136,11 +124,6 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
             "the model has the weights Σ^{1/2}W",
             "risk, kernel and features, or simulation.weights",
         )
-    known: list[_Weights] = []
-
-    def at(more: int) -> _Weights:
-        known.append(_weights(model, more, known[-1].spectrum.law.edge if known else None))
-        return known[-1]
 
     def seen(used: _Weights) -> Resolved:
         edge = math.sqrt(used.spectrum.law.edge)
@@ -149,23 +132,8 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
         outliers = used.spectrum.outliers
         return Resolved(edge, tuple(_weight_spike(*used, value) for value in outliers))
 
-    def again(used: _Weights, before: _Weights) -> Resolved:
-        edge, spikes = math.sqrt(used.spectrum.law.edge), []
-        if math.isinf(model.neurons):
-            count = len(_infinite(before.model))
-            found_now = _infinite(used.model)[:count]
-            missing = (Spike(value=math.inf),) * (count - len(found_now))
-            return Resolved(edge, found_now + missing)
-        for value in before.spectrum.outliers:
-            found = used.spectrum.outlier_near(value)
-            if found is None:  # elsewhere, or in the bulk
-                others = used.spectrum.outliers
-                found = min(others, key=lambda one: abs(one - value), default=None)
-            spikes.append(Spike(value=edge) if found is None else _weight_spike(*used, found))
-        return Resolved(edge, tuple(spikes))
-
     what = f"the spectrum of the weights of {model.describe()}"
-    used, resolved, solution = resolve(what, at, seen, again)
+    used, resolved, solution = resolve(what, lambda more: _weights(model, more), seen)
     return Spectrum(
         **model.stated,
         solution=solution,
@@ -182,7 +150,7 @@ class _Weights(NamedTuple):
     spectrum: WeightSpectrum
 
 
-def _weights(model: SpikedFeatures, more: int, around: float | None) -> _Weights:
+def _weights(model: SpikedFeatures, more: int) -> _Weights:
     used = _resolution(model, more)
     # The nodes of a continuous second layer that is cut are not its types.
     law = None if model.problem is None else model.problem.init.second_layer
@@ -191,15 +159,14 @@ def _weights(model: SpikedFeatures, more: int, around: float | None) -> _Weights
     signed = any(-np.minimum(batch.weights, 0.0).sum() > _SIGNED for batch in used.bulk.batches)
     if model.bounded is None and signed:
         # The quadrature of a reused sample with heavy-tailed labels is no law of samples.
-        used = replace(used, bulk=NeuronCovariance.isotropic(used.bulk.totals, used.rank))
+        used = replace(used, bulk=NeuronCovariance.isotropic(used.bulk.totals, used.leans.shape[1]))
     spectrum = WeightSpectrum(
         width=model.width,
         neurons=model.neurons,
         probabilities=used.probabilities,
-        spikes=used.spikes,
+        spikes=used.leans,
         bulk=used.bulk,
         pull=used.pull,
-        around=around,
     )
     return _Weights(used, spectrum)
 
@@ -216,7 +183,8 @@ def _likely(model: SpikedFeatures) -> SpikedFeatures:
         model,
         probabilities=probabilities,
         spikes=model.spikes[kept],
-        bulk=replace(model.bulk, coefficients=model.bulk.coefficients[kept]),
+        weak=None if model.weak is None else model.weak[kept],
+        bulk=replace(model.bulk, coefficients=model.bulk.coefficients[kept], excess=None),
         second_layer=second,
         values_within=model.values_within
         and (model.values_within[0], model.values_within[1][kept]),

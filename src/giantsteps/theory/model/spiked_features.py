@@ -23,7 +23,7 @@ from giantsteps.theory.model.functions_of_spike import (
     teacher_given,
 )
 from giantsteps.theory.model.norms import Norms
-from giantsteps.theory.model.rules import CHANNELS, LEVELS, spike_rule
+from giantsteps.theory.model.rules import CHANNELS, LEVELS, largest_draw, spike_rule
 from giantsteps.theory.solver.system import System
 from giantsteps.threads import capped
 from giantsteps.types import FloatArray
@@ -70,12 +70,15 @@ class SpikedFeatures:
     γ       overlap             shape (r,); a number for one direction
     Σₜ      bulk                :class:`NeuronCovariance`, or the numbers cₜ of an isotropic bulk
     Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
-    \       values_within       where a type has neurons of several values of the second layer: these
-                                values (V,) and their joint probabilities with the types (T, V)
+    \       values_within       where neurons of a type have several values of A: these
+                                (V,), and their joint probabilities with the types (T, V)
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r),
                                 or with them and the teacher's remainder, (steps, r + 1)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
+    \       weak                spikes along further directions, so weak that their coordinates
+                                count to first order, shape (T, J)
+    \       weak_overlap        of β* with these directions, shape (J,)
     \       own_variances       of the bulk along the spikes and the teacher's remainder, over their
                                 mean, (r + 1,); None: ones
     \       regressors          at p = ∞, functions (M, K) of points (K, r) in place of the μ₀ₜ(k),
@@ -89,6 +92,7 @@ class SpikedFeatures:
     \       own_weights         where inputs with a covariance make it one of Σ^{1/2}W: that of W,
                                 for its singular values
     \       levels              first and last resolution at which errors are computed
+    \       channels            of the types that are kept, relative to the largest, by resolution
     \       claim               what answers say of themselves: exactness, evidence, references
     \       before              a question's answer before the steps, by its name
     ======  ==================  ==============================================================
@@ -126,6 +130,8 @@ class SpikedFeatures:
     step_directions: FloatArray | None = None
     norms: Norms | None = None
     pull: FloatArray | None = None
+    weak: FloatArray | None = None
+    weak_overlap: FloatArray | None = None
     own_variances: FloatArray | None = None
     regressors: Callable[[FloatArray], FloatArray] | None = None
     problem: Problem | None = None
@@ -133,6 +139,7 @@ class SpikedFeatures:
     bounded: Callable[[int], SpikedFeatures] | None = None
     own_weights: Callable[[], SpikedFeatures] | None = None
     levels: tuple[int, int] = (1, LEVELS - 2)
+    channels: tuple[float, ...] = CHANNELS
     claim: dict[str, Any] | None = None
     before: Callable[[str], Answer] | None = None
 
@@ -155,6 +162,8 @@ class SpikedFeatures:
             step_directions: FloatArray | None = None,
             norms: Norms | None = None,
             pull: FloatArray | None = None,
+            weak: FloatArray | None = None,
+            weak_overlap: FloatArray | None = None,
             own_variances: FloatArray | None = None,
             regressors: Callable[[FloatArray], FloatArray] | None = None,
             problem: Problem | None = None,
@@ -162,6 +171,7 @@ class SpikedFeatures:
             bounded: Callable[[int], SpikedFeatures] | None = None,
             own_weights: Callable[[], SpikedFeatures] | None = None,
             levels: tuple[int, int] = (1, LEVELS - 2),
+            channels: tuple[float, ...] = CHANNELS,
             claim: dict[str, Any] | None = None,
             before: Callable[[str], Answer] | None = None,
         ) -> None: ...
@@ -178,7 +188,7 @@ class SpikedFeatures:
             spikes = np.reshape(spikes, (types, rank)) if spikes.size == types * rank else spikes
         bulk = self.bulk
         if not isinstance(bulk, NeuronCovariance):
-            bulk = NeuronCovariance.isotropic(bulk, rank)
+            bulk = NeuronCovariance.isotropic(bulk, rank + self._weak_count)
         for name, value in (
             ("probabilities", probabilities),
             ("overlap", overlap),
@@ -250,8 +260,9 @@ class SpikedFeatures:
             raise InvalidProblem("bulk", self.bulk.totals, f"variances of {types} types")
         if not np.all(self.bulk.totals > 0):
             raise InvalidProblem("bulk", self.bulk.totals, "positive")
-        if self.bulk.frame < rank + 1:
-            raise InvalidProblem("bulk", self.bulk.frame, f"with {rank + 1} special vectors")
+        frame = rank + self._weak_count + 1
+        if self.bulk.frame < frame:
+            raise InvalidProblem("bulk", self.bulk.frame, f"with {frame} special vectors")
         if self.norms is not None and self.norms.types != types:
             raise InvalidProblem("norms", self.norms.spread, f"spreads of {types} types")
         self._validate_teacher()
@@ -272,6 +283,22 @@ class SpikedFeatures:
         return len(self.overlap)
 
     @property
+    def _weak_count(self) -> int:
+        return 0 if self.weak is None else int(self.weak.shape[1])
+
+    @property
+    def leans(self) -> FloatArray:
+        """Spikes and weak spikes, (T, r + J)."""
+        return self.spikes if self.weak is None else np.column_stack([self.spikes, self.weak])
+
+    @property
+    def _shares(self) -> FloatArray:
+        """Cosines of the weak directions with the teacher's remainder, (J,)."""
+        if self.weak_overlap is None or not self.remainder > 0:
+            return np.zeros(self._weak_count)
+        return self.weak_overlap / self.remainder
+
+    @property
     def link(self) -> Function:
         """σ*."""
         assert isinstance(self.teacher, SingleIndex)
@@ -289,12 +316,15 @@ class SpikedFeatures:
 
     def directions_of_overlap(self) -> dict[str, FloatArray]:
         """What a left singular vector of W is compared with, in the frame (spikes, remainder)."""
-        steps = np.eye(1, self.rank) if self.step_directions is None else self.step_directions
-        named = {"teacher": np.append(self.overlap, self.remainder)}
+        count = self.rank + self._weak_count
+        steps = np.eye(1, count) if self.step_directions is None else self.step_directions
+        steps = np.pad(steps, ((0, 0), (0, count + 1 - steps.shape[1])))
+        shares = self._shares
+        rest = math.sqrt(max(1.0 - float(shares @ shares), 0.0))
+        left = self.remainder * np.append(shares, rest)
+        named = {"teacher": np.concatenate([self.overlap, left])}
         names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
-        frame = np.zeros((len(steps), self.rank + 1))
-        frame[:, : steps.shape[1]] = steps
-        return named | dict(zip(names, frame))
+        return named | dict(zip(names, steps))
 
     @property
     def joint_values(self) -> tuple[FloatArray, FloatArray]:
@@ -317,12 +347,23 @@ class SpikedFeatures:
         """The same model with its types and labels at another resolution."""
         return self if self.finer is None else self.finer(level)
 
-    def coordinates(self, level: int, panels: bool = False) -> Rule:
-        """Quadrature of the spike coordinates k, nodes (K, r)."""
+    def coordinates(self, level: int, bound: float = 0.0) -> Rule:
+        """Quadrature of the coordinates k, nodes (K, r); ``bound`` as for `bounded_points`."""
         link = self.link if isinstance(self.teacher, SingleIndex) else None
         # Many functions without penalty need more nodes than averages.
-        types = None if panels or self.regressors is not None else self.probabilities
-        return spike_rule(level, self.spikes, self.bulk.totals, self.overlap, link, types)
+        types = None if bound or self.regressors is not None else self.probabilities
+        return spike_rule(level, self.spikes, self.bulk.totals, self.overlap, link, types, bound)
+
+    def bounded_points(self, points: FloatArray, bound: float) -> FloatArray:
+        """Points k (K, r) moved towards zero, to the ellipsoid on which leans are at most those of
+        a point so far along the strongest direction.
+        """
+        leans = self.spikes * np.sqrt(self.probabilities / self.bulk.totals)[:, None]
+        strengths, axes = np.linalg.eigh(leans.T @ leans)
+        if not strengths[-1] > 0:
+            return points
+        lengths = np.sqrt((points @ axes) ** 2 @ np.maximum(strengths / strengths[-1], 0.0))
+        return points * np.minimum(1.0, bound / np.maximum(lengths, bound))[:, None]
 
     def target(self, points: FloatArray) -> FloatArray:
         """h(k) = E[f* | k] at points (K, r)."""
@@ -362,6 +403,11 @@ class SpikedFeatures:
                 mean.append(size * mode[:, None] * by_norm)
                 aside = size * own[-1] * wanted.quadratic
                 target.append(aside if number == 0 else np.zeros(len(points)))
+        shares = self._shares
+        for j in range(self._weak_count):
+            assert self.weak is not None
+            mean.append(self.weak[:, j, None] * (seen.linear / scale))
+            target.append(shares[j] * wanted.linear)
         norms = by_norm[:0]
         if self.norms is not None:
             norms = self.norms.functions(by_norm, points.T[:, None] * (seen.linear / scale))
@@ -371,7 +417,7 @@ class SpikedFeatures:
             "residual": seen.residual_variance,
             "norms": norms,
             "target": np.stack(target),
-            "target_linear": wanted.linear,
+            "target_linear": math.sqrt(max(1.0 - float(shares @ shares), 0.0)) * wanted.linear,
             "target_square": wanted.square + self.noise_variance,
         }
 
@@ -380,7 +426,7 @@ class SpikedFeatures:
         readouts: Sequence[Ridge],
         level: int = USUAL,
         points: FloatArray | None = None,
-        panels: bool = False,
+        draws: float | None = None,
     ) -> System:
         """The equations of theory §5c, one cell for each readout.
 
@@ -391,12 +437,16 @@ class SpikedFeatures:
             Resolution of the coordinates.
         points : ndarray of shape (X, r), optional
             More points k at which the solution is wanted; they follow the nodes, with weight 0.
-        panels : bool
-            Nodes of the coordinates by panels, as far as samples go: edges of spectra see them.
+        draws : float, optional
+            What the bulk sees of k is bounded by the largest of so many draws, that it has an edge.
         """
-        rule = self.coordinates(level, panels)
+        bound = 0.0 if draws is None else largest_draw(draws)
+        rule = self.coordinates(level, bound)
         nodes, weights = rule.nodes, rule.weights
         arrays = self._functions(nodes)
+        if bound:
+            seen = self._functions(self.bounded_points(nodes, bound))
+            arrays |= {name: seen[name] for name in ("linear", "residual")}
         if points is not None:
             more = self._functions(points)
             nodes = np.concatenate([nodes, points])
@@ -412,10 +462,14 @@ class SpikedFeatures:
             else norms.on(self.bulk.frame),
             "spread": np.zeros(0) if norms is None else norms.variances,
             "probabilities": self.probabilities,
+            "shares": self._shares,
+            "excess": np.zeros((len(self.spikes), 0, 0))
+            if self.bulk.excess is None
+            else self.bulk.excess,
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),
-            "tolerance": np.asarray(CHANNELS[level]),
+            "tolerance": np.asarray(self.channels[level]),
         }
         ratio = np.array([readout.samples / self.width for readout in readouts])
         penalty = np.array([readout.penalty for readout in readouts]) * ratio

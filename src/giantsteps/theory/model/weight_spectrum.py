@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,12 +10,12 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import brentq
 
+from giantsteps.errors import NotConverged
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.implicit_law import ImplicitLaw
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.dyson import Dyson
-from giantsteps.theory.solver.fold import settle
 from giantsteps.theory.solver.packing import solve
 from giantsteps.theory.solver.special import Forms
 from giantsteps.types import Array, FloatArray
@@ -23,10 +24,6 @@ _ROUNDS = 200
 _TOLERANCE, _ENOUGH = 1e-13, 1e-11
 _WARM_UP = 3
 _GRID = 40
-#: Rounds, first step and distance at which an outlier known at another resolution is found.
-_CLOSER, _APART, _CLOSE = 12, 1e-6, 1e-12
-#: Residual of a real solution above the bulk that is good enough.
-_OUTSIDE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +50,6 @@ class WeightSpectrum:
             spikes
     Σₜ      bulk               with spikes as its first r special vectors
     Q       pull               of the initial output, (c, T, T), as in the penalty of mₜ
-    \       around             the edge of the bulk at another resolution
     ======  =================  ==================================
     """
 
@@ -63,7 +59,6 @@ class WeightSpectrum:
     spikes: FloatArray
     bulk: NeuronCovariance
     pull: FloatArray | None = None
-    around: float | None = None
 
     # -- the bulk -------------------------------------------------------------------------------
 
@@ -190,16 +185,16 @@ class WeightSpectrum:
         if not np.any(one.coefficients[:, :, : one.diagonal.shape[1]]):
             rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        return ImplicitLaw(self.transform, self, self.scale, atoms, self.around)
+        return ImplicitLaw(self.transform, self, self.scale, atoms)
 
     # -- outside the bulk -----------------------------------------------------------------------
 
-    def near(self, x: FloatArray) -> tuple[Array, ...]:
-        """(H, 𝔤) close to a real solution at x outside the bulk."""
-        return tuple(np.ascontiguousarray(part.real) for part in self._follow(x * (1 + 1e-7j)))
+    def above(self, z: Array) -> tuple[Array, ...]:
+        """(H, 𝔤) at z in the upper half-plane."""
+        return self._follow(z)
 
     def linearised(
-        self, state: tuple[Array, ...], x: FloatArray
+        self, state: tuple[Array, ...], x: Array
     ) -> tuple[tuple[Array, ...], tuple[Array, ...], FloatArray]:
         """Newton's step at real x, the derivatives in x, and the residual."""
         h, dyson = state[0], self._dyson(*state)
@@ -210,9 +205,13 @@ class WeightSpectrum:
             active = active + dyson.layout.outer.unpack(dyson.settled())
         return (step, active), self._moved(image, dyson, image * image), gap
 
-    def parameter(self, state: tuple[Array, ...]) -> FloatArray:
+    def parameter(self, state: tuple[Array, ...]) -> Array:
         """Σ π_tH_t, which grows with x outside the bulk."""
         return np.asarray(state[0] @ self.probabilities)
+
+    def regular(self, state: tuple[Array, ...], x: FloatArray) -> Array:
+        """Whether −H > 0 and the samples of the steps are as they are at x = ∞."""
+        return np.all(state[0] < 0, axis=1) & self._dyson(*state).regular
 
     # -- outliers -------------------------------------------------------------------------------
 
@@ -220,32 +219,13 @@ class WeightSpectrum:
     def _rank(self) -> int:
         return self.spikes.shape[1]
 
-    def _outside(self, x: FloatArray) -> tuple[Array, ...]:
-        """Real solutions at x (X,) above the bulk, from the nearest known ones."""
-        if not self._known:
-            state, gap = settle(self, self.near(x), x)
-        else:
-            known, states = self._known[-1]
-            nearest = np.abs(np.log(x[:, None] / known)).argmin(axis=1)
-            state, gap = settle(self, tuple(part[nearest] for part in states), x)
-        bad = np.flatnonzero(~(gap <= _OUTSIDE))
-        if bad.size:
-            for part, found in zip(state, self.near(x[bad])):
-                part[bad] = found
-        return state
-
-    @cached_property
-    def _known(self) -> list[tuple[FloatArray, tuple[Array, ...]]]:
-        """Solutions above the bulk to start from."""
-        return []
-
     def _forms(
         self, x: FloatArray, state: tuple[Array, ...] | None = None
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """At x (X,) above the bulk: 𝔊 on the special vectors, ℌ, and what H makes of the spikes,
         N^½Σ_s √π_s H_ts S_s, (X, T, r).
         """
-        h, active = self._outside(x) if state is None else state
+        h, active = self.law.outside(x) if state is None else state
         dyson, root = self._dyson(h, active), np.sqrt(self.probabilities)
         left = root[:, None] * self.spikes
         if self.pull is None:
@@ -265,6 +245,9 @@ class WeightSpectrum:
         """Eigenvalues of x𝔊ℌ, descending, (X, r); an outlier where one of them is one."""
         left, right, _ = self._forms(x, state)
         core = x[:, None, None] * left[:, : self._rank, : self._rank] @ right
+        if not np.isfinite(core).all():
+            what = "the outliers of W, whose numbers leave the range of floating point"
+            raise NotConverged(what, math.inf, 0, "smaller rates")
         return np.asarray(np.sort(np.linalg.eigvals(core).real, axis=1)[:, ::-1])
 
     @cached_property
@@ -285,7 +268,10 @@ class WeightSpectrum:
         low, high = self.law.edge * (1 + 1e-6), 16.0 * self.law.edge
 
         def inverse(x: float) -> float:
-            forms = self._forms(np.array([x]))[0][0]
+            try:
+                forms = self._forms(np.array([x]))[0][0]
+            except np.linalg.LinAlgError:  # at the pole itself, to the last bit
+                return 0.0
             return -1.0 / float(forms[self._rank, self._rank] * x)
 
         ends = inverse(low), inverse(high)
@@ -303,8 +289,6 @@ class WeightSpectrum:
         """
         low, high = self.law.edge * (1 + 1e-7), self._highest
         grid = low * (high / low) ** (np.linspace(0.0, 1.0, _GRID) ** 2)
-        states = self._outside(grid)
-        self._known.append((grid, states))
         values = self._strengths(grid) - 1.0
         found = []
         for rank in range(self._rank):
@@ -316,25 +300,6 @@ class WeightSpectrum:
 
     def _excess(self, x: float, rank: int) -> float:
         return float(self._strengths(np.array([x]))[0, rank]) - 1.0
-
-    def outlier_near(self, x: float) -> float | None:
-        """The outlier that is at x at another resolution; None if the bulk has swallowed it."""
-        if not x > self.law.edge:
-            return None
-        points = x * np.array([1.0, 1.0 + _APART])
-        self._known.append((points, self._outside(points)))
-        strengths = self._strengths(points) - 1.0
-        rank = int(np.argmin(np.abs(strengths[0])))
-        (old, x), (before, now) = points, strengths[:, rank]
-        for _ in range(_CLOSER):
-            step = -now * (x - old) / (now - before) if now != before else 0.0
-            if not x + step > self.law.edge:
-                return None
-            old, before, x = x, now, x + step
-            if abs(step) <= _CLOSE * x:
-                return float(x)
-            now = self._excess(x, rank)
-        return None
 
     def overlaps(
         self, value: float, left: Mapping[str, FloatArray], right: Mapping[str, FloatArray]

@@ -51,58 +51,92 @@ class RowErrors:
     noise: FloatArray
 
 
+@dataclass(frozen=True)
+class Leverages:
+    """Leverages h of the rows of a pool for n training samples, with the fit that has them.
+
+    ``penalty`` is the λ that was used: where a probe interpolates, a very small one.
+    """
+
+    pool: FeaturePool
+    samples: float
+    penalty: float
+    h: FloatArray
+    fit: Fit
+
+    @classmethod
+    def of(
+        cls,
+        pool: FeaturePool,
+        samples: float,
+        penalty: float,
+        start: FloatArray | None = None,
+    ) -> Leverages:
+        """Solve h_i = q_i/(n(1 − H_i)) for n < m.
+
+        ==================================  ===================================================
+        symbol                              meaning
+        ==================================  ===================================================
+        A = λ + m⁻¹Σ ω_i g_i g_iᵀ           rows g_i with their constant
+        ω_i = 1/(1 + (1 − n/m) h_i)         weight of a row
+        q_i = g_iᵀA⁻¹g_i, H_i = ω_i q_i/m   leverage, and that of the row in the pool's own fit
+        ==================================  ===================================================
+        """
+        even = Transfer.to(pool, samples, penalty)
+        floor = _INTERPOLATES * even.kappa if samples <= even.parameters else 0.0
+        penalty = max(penalty, floor, _UNPENALISED * float(pool.values.mean()))
+        h = start
+        if h is None:
+            kappa = Transfer.to(pool, samples, penalty).kappa
+            h = np.full(pool.rows, max(kappa / penalty - 1.0, 1e-6))
+        # The right-hand side is concave in h: Newton's method comes down to the solution once it
+        # is above it, and it is after one step from where the slope K is below one.
+        before = np.inf
+        for round_ in range(_ROUNDS):
+            fit = Fit.of(pool, samples, penalty, 1.0 / (1.0 + (1.0 - samples / pool.rows) * h))
+            fresh = fit.leverage / (samples * fit.left)
+            step = fit.solve(fresh - h)
+            if step is None:
+                h = _LARGER * np.maximum(h, fresh)
+                continue
+            change = float(np.max(np.abs(step) / (1.0 + h)))
+            if change < _TOLERANCE or (round_ > 9 and _STALLED > change > before / 2):
+                return cls(pool, samples, penalty, h, fit)
+            h, before = np.maximum(h + step, 0.1 * h), change
+        raise NotConverged(
+            f"leverages for {samples:g} samples, penalty {penalty:.3g}",
+            before,
+            _ROUNDS,
+            "a larger penalty, or a number of samples further from that of the features",
+        )
+
+    def errors(self) -> RowErrors:
+        """Solve e = ε + (1 − n/m) K e, with the squared residuals ε of the fit without a row."""
+        return self.fit.errors(self.pool, self.samples, 1.0 / (1.0 + self.h))
+
+
 def row_errors(pool: FeaturePool, samples: float, penalty: float) -> RowErrors:
-    """Solve h_i = q_i/(n(1 − H_i)), then e = ε + (1 − n/m) K e.
+    """Errors of a probe on n rows from the leverages.
 
-    ==================================  =====================================================
-    symbol                              meaning
-    ==================================  =====================================================
-    A = λ + m⁻¹Σ ω_i g_i g_iᵀ           rows g_i with their constant
-    ω_i = 1/(1 + (1 − n/m) h_i)         weight of a row
-    q_i = g_iᵀA⁻¹g_i, H_i = ω_i q_i/m   leverage, and that of the row in the pool's own fit
-    ε_i                                 squared residual of the pool's fit without row i
-    K_ij = (g_iᵀA⁻¹g_j)² ω_j²           noise from row j in the prediction for row i ≠ j
-    / ((1 − H_i)² n m)
-    ==================================  =====================================================
-
-    K is the slope of the first equation, for Newton's method, and the kernel of the second.
-    For n > m all rows keep one weight, that of even leverages: a pool cannot say how the heaviest
+    For n ≥ m all rows keep one weight, that of even leverages: a pool cannot say how the heaviest
     of its rows, which fit themselves, would share their weight with others like them.
     """
+    if samples < pool.rows:
+        return Leverages.of(pool, samples, penalty).errors()
     even = Transfer.to(pool, samples, penalty)
-    if samples >= pool.rows:
-        fit = _Fit.of(pool, samples, even.mu, np.ones(pool.rows))
-        ratio = (1.0 - even.first / samples) / (1.0 - even.first / pool.rows)
-        return fit.errors(pool, samples, ratio * fit.left)
-    floor = _INTERPOLATES * even.kappa if samples <= even.parameters else 0.0
-    penalty = max(penalty, floor, _UNPENALISED * float(pool.values.mean()))
-    kappa = Transfer.to(pool, samples, penalty).kappa
-    h = np.full(pool.rows, max(kappa / penalty - 1.0, 1e-6))
-    # The right-hand side is concave in h: Newton's method comes down to the solution once it is
-    # above it, and it is after one step from where the slope K is below one.
-    before = np.inf
-    for round_ in range(_ROUNDS):
-        fit = _Fit.of(pool, samples, penalty, 1.0 / (1.0 + (1.0 - samples / pool.rows) * h))
-        fresh = fit.leverage / (samples * fit.left)
-        step = fit.solve(fresh - h)
-        if step is None:
-            h = _LARGER * np.maximum(h, fresh)
-            continue
-        change = float(np.max(np.abs(step) / (1.0 + h)))
-        if change < _TOLERANCE or (round_ > 9 and _STALLED > change > before / 2):
-            return fit.errors(pool, samples, 1.0 / (1.0 + h))
-        h, before = np.maximum(h + step, 0.1 * h), change
-    raise NotConverged(
-        f"leverages for {samples:g} samples, penalty {penalty:.3g}",
-        before,
-        _ROUNDS,
-        "a larger penalty, or a number of samples further from that of the features",
-    )
+    fit = Fit.of(pool, samples, even.mu, np.ones(pool.rows))
+    ratio = (1.0 - even.first / samples) / (1.0 - even.first / pool.rows)
+    return fit.errors(pool, samples, ratio * fit.left)
 
 
 @dataclass(frozen=True)
-class _Fit:
-    """A weighted ridge fit of the pool: A, q, 1 − H, and (1 − n/m) K in a symmetric form."""
+class Fit:
+    """A weighted ridge fit of the pool: q, 1 − H, and (1 − n/m) K in a symmetric form.
+
+    ``half`` is B with BᵀB = G A⁻¹ Gᵀ, and K_ij = (g_iᵀA⁻¹g_j)² ω_j²/((1 − H_i)² n m) is the noise
+    from row j in the prediction for row i ≠ j: the slope of the equation for the leverages, and
+    the kernel of that for the errors.
+    """
 
     half: FloatArray
     weights: FloatArray
@@ -111,7 +145,7 @@ class _Fit:
     operator: FloatArray
 
     @classmethod
-    def of(cls, pool: FeaturePool, samples: float, penalty: float, weights: FloatArray) -> _Fit:
+    def of(cls, pool: FeaturePool, samples: float, penalty: float, weights: FloatArray) -> Fit:
         m = pool.rows
         half = _half_inverse(pool, weights, penalty)
         leverage = (half**2).sum(axis=0)

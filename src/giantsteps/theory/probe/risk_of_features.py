@@ -19,19 +19,20 @@ from giantsteps.theory.probe.classification import (
     classification_error,
 )
 from giantsteps.theory.probe.feature_pool import FeaturePool, LeaveOneOut
-from giantsteps.theory.probe.leverages import row_errors
+from giantsteps.theory.probe.fluctuations import Fluctuations, fluctuations
+from giantsteps.theory.probe.leverages import Leverages, row_errors
 from giantsteps.theory.probe.transfer import Transfer
 from giantsteps.types import FloatArray
 
 #: Rows per feature that a pool must have.
 _ROWS_PER_FEATURE = 2
-#: Rows that the search for the best penalty works with; the answer has all of the sample.
-_SEARCH_ROWS = 1024
+#: Rows that the search for the best penalty works with, and the least that terms of order 1/n
+#: do; the rest of the answer has all of the sample.
+_SEARCH_ROWS, _FEWER_ROWS = 1024, 600
 #: Rows of the smallest training set.
 _FEWEST = 3
-#: Training sets below this size are predicted, and marked.
-_FEW = 100
-_FEW_SAMPLES = f"at least {_FEW} training samples"
+#: Terms of order 1/n, relative to the error, up to which there is an answer.
+_LARGEST_TERM = 0.2
 _FINITE = "a finite number >= 0, or 'best'"
 
 
@@ -65,7 +66,8 @@ def risk_of_features(
 
     This is for rows that all have the same leverage, as for Gaussian features.
     For the rows of the pool as they are, it becomes one equation per row, which is solved
-    (section 8 of the theory); for n = m its answer is the leave-one-out error itself.
+    (section 8 of the theory) and corrected for the fluctuations between training sets; for n = m
+    the answer is the leave-one-out error itself.
 
     ======  =============  ==================================================================
     symbol  argument       meaning
@@ -110,15 +112,19 @@ def risk_of_features(
     Raises
     ------
     InvalidProblem
-        If the pool has fewer than two rows per feature, or an argument is not allowed.
+        If the pool has fewer than two rows per feature, if no point has an answer, or if an
+        argument is not allowed.
 
     Notes
     -----
     The rows of the pool must be independent draws from the law of the new data.
     If a network was trained on the rows of the pool, its features fit their labels better than
     those of new rows, and the prediction is about such fitted rows.
-    Below 100 training samples fluctuations that are neglected reach several percent;
-    the answer then lists this in ``violated``.
+    For n < m, terms of order 1/n are added: training sets of n rows differ from one another.
+    Half of their size is part of the standard error, beside what another pool would change.
+    Where they exceed 20 % there is no answer: the point is NaN and ``violated`` says so, or the
+    call is refused if it has no other points.
+    The training error does not have these terms.
 
     References
     ----------
@@ -171,10 +177,18 @@ def _curve(
     classes = classes_of(pool.labels, threshold)
     sample = pool.thinned()
     found = [_Point.of(pool, sample, cell, own, i, classes) for i, cell in enumerate(cells)]
+    refused = [f"{cell.samples:.0f}" for cell, point in zip(cells, found) if point.refused]
+    if len(refused) == len(found):
+        raise InvalidProblem(
+            "samples",
+            ", ".join(dict.fromkeys(refused)),
+            "more rows, or a larger penalty: from one training set of this size to another the "
+            "probe varies too much for a prediction (giantsteps.practice.measure_probe trains it)",
+        )
     shape = sizes.shape
     wrong = np.array([point.wrong for point in found]).reshape(shape)
-    spread = np.sqrt(wrong * (1.0 - wrong) / sample.rows)
-    few = bool(np.any(sizes < _FEW))
+    missing = np.array([point.theory for point in found]).reshape(shape)
+    spread = np.sqrt(wrong * (1.0 - wrong) / sample.rows + (missing * wrong) ** 2)
     return ProbeCurve(
         samples=sizes,
         penalty=penalties,
@@ -191,8 +205,13 @@ def _curve(
         intercept=pool.intercept,
         threshold=None if classes is None else classes.threshold,
         source="theory",
-        violated=(_FEW_SAMPLES,) if few else (),
+        violated=(_too_few(refused),) if refused else (),
     )
+
+
+def _too_few(refused: list[str]) -> str:
+    sizes = ", ".join(dict.fromkeys(refused))
+    return f"training sets that differ little from one another: no answer for n = {sizes}"
 
 
 def _requests(
@@ -249,14 +268,25 @@ def _numbers(value: Any, field: str, allowed: str) -> FloatArray:
     return numbers
 
 
+def _finite_size(sample: FeaturePool, samples: float, penalty: float) -> Fluctuations:
+    """Terms of order 1/n, from enough of the rows; they vanish like 1 − n/m."""
+    if samples >= sample.rows:
+        return Fluctuations()
+    part = sample.thinned(max(_FEWER_ROWS, int(6 * samples)))
+    found = fluctuations(Leverages.of(part, samples, penalty))
+    return found.times((1.0 - samples / sample.rows) / (1.0 - samples / part.rows))
+
+
 @dataclass(frozen=True)
 class _Point:
-    """The answer for one training set."""
+    """The answer for one training set; ``theory`` is the relative error that the theory makes."""
 
     by_output: FloatArray
     train: float
     spread: float
     wrong: float
+    theory: float = 0.0
+    refused: bool = False
 
     @classmethod
     def of(
@@ -272,7 +302,11 @@ class _Point:
         if not np.isfinite(cell.price):
             return cls(np.full(pool.outputs, np.inf), 0.0, np.inf, np.nan)
         rows = row_errors(sample, cell.samples, cell.penalty)
-        by_output = rows.influence @ rows.residual**2 / sample.rows
+        finite = _finite_size(sample, cell.samples, cell.penalty)
+        if finite.magnitude > _LARGEST_TERM:
+            nothing = np.full(pool.outputs, np.nan)
+            return cls(nothing, np.nan, np.nan, np.nan, np.nan, refused=True)
+        by_output = rows.influence @ rows.residual**2 / sample.rows * (1.0 + finite.total)
         train = rows.train
         if sample is not pool:
             even = Transfer.to(sample, cell.samples, cell.penalty)
@@ -283,9 +317,14 @@ class _Point:
         relative = float(np.std(parts) / np.mean(parts)) / np.sqrt(pool.rows)
         # The residuals of m rows have m − df₁ degrees of freedom.
         relative /= np.sqrt(1.0 - cell.first / pool.rows)
+        theory = finite.magnitude / 2
         wrong = np.nan
         if classes is not None:
-            growth = float(rows.error.mean() / (rows.residual**2).mean())
+            error, square = float(rows.error.mean()), float((rows.residual**2).mean())
+            growth = error / square
+            if error > square:  # what the fluctuations add is noise, too
+                growth *= max(0.0, 1.0 + finite.total * error / (error - square))
             known = classes.of_sample(rows.predicted + rows.residual)
             wrong = classification_error(known, rows.predicted, rows.residual, growth * rows.noise)
-        return cls(by_output, train, relative * float(by_output.mean()), wrong)
+        spread = float(np.hypot(relative, theory) * by_output.mean())
+        return cls(by_output, train, spread, wrong, theory)

@@ -31,15 +31,12 @@ def minimum_in_box(
 
     g and H interpolate f on (m+1)(m+2)/2 points around x; an indefinite H is made positive.
 
-    Parameters
-    ----------
-    start, lower, upper, scale : ndarray of shape (m,)
-        Where to start, the box, and the size of the first steps.
-    step : callable
-        (x, size) ↦ distance of the interpolation points around x, per coordinate: about the size,
-        which shrinks towards the end.
-    snap : callable
-        Points (P, m) ↦ where they are really evaluated: sizes of finite networks are integers.
+    * ``start``, ``lower``, ``upper``, ``scale``: (m,). Where to start, the box, and the size of the
+      first steps.
+    * ``step``: (x, size) ↦ distance of the interpolation points around x, per coordinate: about the
+      size, which shrinks towards the end.
+    * ``snap``: points (P, m) ↦ where they are really evaluated: sizes of finite networks are
+      integers.
     """
     x, radius, evaluations, tried = snap(start[None])[0], 1.0, 1, math.inf
     value = float((yield x[None])[0])

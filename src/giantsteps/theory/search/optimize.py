@@ -24,6 +24,8 @@ _SCAN, _SCAN_IN_ALL = 13, 256
 _STARTS = 3
 #: Of the coordinates of the search (logarithms, mostly): 1e-10 and less of the risk.
 _TOLERANCE = 1e-5
+#: What an optimum says of itself is what its errors say.
+_STATED = ("source", "exact", "assumptions", "violated", "evidence", "references")
 
 
 def optimize(
@@ -206,12 +208,7 @@ def _over_steps(
     return Optimum(
         problem=problem,
         d=d,
-        source=value.source,
-        exact=value.exact,
-        assumptions=value.assumptions,
-        violated=value.violated,
-        evidence=value.evidence,
-        references=value.references,
+        **{name: getattr(value, name) for name in _STATED},
         solution=Solution(status="converged", iterations=len(counts)),
         arguments={"steps": float(counts[at]), **(within.arguments if within else {})},
         value=value,
@@ -303,12 +300,7 @@ def _answer(
     return Optimum(
         problem=target,
         d=d,
-        source=value.source,
-        exact=value.exact,
-        assumptions=value.assumptions,
-        violated=value.violated,
-        evidence=value.evidence,
-        references=value.references,
+        **{name: getattr(value, name) for name in _STATED},
         solution=Solution(
             status="converged",
             residual=np.reshape([found.width for found in best], shape),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -12,6 +12,13 @@ _ROUNDS, _CORRECTIONS = 40, 8
 _TOLERANCE, _ENOUGH = 1e-13, 1e-10
 #: Largest relative change of the parameter in one round.
 _STRIDE = 0.5
+#: On the way down to the largest edge: rounds, how much of x one takes at most, how much a stride
+#: may grow, and the shortest one, relative to the first.
+_DESCENT, _SHARE, _GROWTH, _SHORTEST = 200, 0.5, 2.0, 1e-8
+#: Least share of x that is left after one round.
+_LEAST = 0.2
+#: What is a last round there, and how well the others are solved.
+_NEAR, _LOOSE = 1e-3, 1e-6
 
 #: Arrays whose first axis runs over the points x.
 State = tuple[Array, ...]
@@ -20,23 +27,26 @@ State = tuple[Array, ...]
 class Branch(Protocol):
     """Equations F(u, x) = 0 for unknowns u that are real at real x outside the bulk."""
 
-    def linearised(self, state: State, x: FloatArray) -> tuple[State, State, FloatArray]:
+    def linearised(self, state: State, x: Array) -> tuple[State, State, FloatArray]:
         """The Newton step at fixed x, du/dx, and the residual, one number per point."""
 
-    def parameter(self, state: State) -> FloatArray:
+    def parameter(self, state: State) -> Array:
         """A linear function of u that grows with x between two parts of the bulk."""
+
+    def regular(self, state: State, x: FloatArray) -> Array:
+        """Whether no denominator has changed its sign on the way from x = ∞, one per point."""
 
 
 def settle(branch: Branch, state: State, x: FloatArray) -> tuple[State, FloatArray]:
     """Newton's method at fixed x; the state and its residual."""
     with np.errstate(all="ignore"):
-        for _ in range(_CORRECTIONS):
+        for left in range(_CORRECTIONS, -1, -1):
             step, _, gap = branch.linearised(state, x)
             done = gap <= _TOLERANCE
-            if done.all():
-                return state, gap
+            if not left or done.all():
+                break
             state = _moved(state, step, ~done)
-        return state, branch.linearised(state, x)[2]
+    return state, gap
 
 
 def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArray) -> FloatArray:
@@ -85,21 +95,85 @@ def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArr
         return np.asarray(np.where(done & between, x, np.nan))
 
 
+class Descent(NamedTuple):
+    """Real solutions above the bulk, the largest x first, and the edge (NaN: not found)."""
+
+    x: FloatArray
+    states: State
+    edge: float
+
+
+def descend(branch: Branch, state: State, x: float) -> Descent:
+    """The branch of real solutions from a point above the bulk down to its largest edge.
+
+    Above the bulk there is one branch, on which x is a smooth function of the parameter s up to its
+    minimum: the first fold on the way down is the edge, however little mass there is below it. A
+    quadrature with weights of both signs may have a pole in its place: the edge is there.
+
+    Parameters
+    ----------
+    branch : Branch
+    state : State
+        The solution at ``x``, a single point.
+    x : float
+        A point above the bulk.
+    """
+    here = np.array([float(x)])
+    path, states, edge = [float(x)], [state], np.nan
+    with np.errstate(all="ignore"):
+        s = branch.parameter(state)
+        slope = 1.0 / branch.parameter(branch.linearised(state, here)[1])
+        change = -_SHARE * here / slope
+        down, shortest = np.sign(change[0]), _SHORTEST * abs(change[0])
+        beyond = np.inf  # how far s may go, where a pole was met
+        for _ in range(_DESCENT):
+            near = abs(slope[0] * change[0]) <= _NEAR * here[0]
+            tolerance = _TOLERANCE if near else _LOOSE
+            found, new_x, new, gap = _correct(branch, state, here, s + change, tolerance)
+            fell = _LEAST * path[-1] <= new_x[0] <= path[-1] * (1.0 + _ENOUGH)
+            solved = bool(gap[0] <= max(tolerance, _ENOUGH))
+            if not (fell and solved and branch.regular(found, new_x)[0]):
+                if abs(change[0]) <= shortest:
+                    edge = path[-1] if np.isfinite(beyond) else np.nan
+                    break
+                if solved and not branch.regular(found, new_x)[0]:
+                    beyond = min(beyond, down * (s + change)[0])
+                change = 0.5 * change
+                continue
+            curve = (new - slope) / change
+            stride, s, state, here, slope = abs(change[0]), s + change, found, new_x, new
+            change = -slope / curve
+            if near and abs(slope[0] * change[0]) <= _TOLERANCE * here[0]:
+                edge = float(here[0])
+                break
+            if slope[0] * down < 0:  # not beyond the fold
+                path.append(float(here[0]))
+                states.append(state)
+                most = min(_GROWTH * stride, abs(_SHARE * here[0] / slope[0]))
+                most = min(most, 0.5 * (beyond - down * s[0]))
+                if most <= shortest:  # a pole
+                    edge = path[-1]
+                    break
+                ahead = change[0] * down > 0
+                change = np.array([down * (min(abs(change[0]), most) if ahead else most)])
+    parts = tuple(np.concatenate(found) for found in zip(*states))
+    return Descent(np.array(path), parts, edge)
+
+
 def _correct(
-    branch: Branch, state: State, x: FloatArray, goal: FloatArray
+    branch: Branch, state: State, x: FloatArray, goal: FloatArray, tolerance: float = _TOLERANCE
 ) -> tuple[State, FloatArray, FloatArray, FloatArray]:
     """Newton's method for (u, x) at given s; also dx/ds and the residual."""
-    for _ in range(_CORRECTIONS):
+    for left in range(_CORRECTIONS, -1, -1):
         step, tangent, gap = branch.linearised(state, x)
-        missing = goal - branch.parameter(state)
-        if np.all((gap <= _TOLERANCE) & (np.abs(missing) <= _TOLERANCE * np.abs(goal))):
+        missing, slope = goal - branch.parameter(state), 1.0 / branch.parameter(tangent)
+        done = (gap <= tolerance) & (np.abs(missing) <= tolerance * np.abs(goal))
+        if not left or np.all(done):
             break
-        slope = 1.0 / branch.parameter(tangent)
         move = (missing - branch.parameter(step)) * slope
         state = tuple(u + a + _column(move, b) * b for u, a, b in zip(state, step, tangent))
         x = x + move
-    _, tangent, gap = branch.linearised(state, x)
-    return state, x, 1.0 / branch.parameter(tangent), gap
+    return state, x, slope, gap
 
 
 def _moved(state: State, step: State, which: Array) -> State:

@@ -29,7 +29,9 @@ class Prior:
               𝒴_{Bl} = X\bigl((SL)_B - S_{Bs}S_{ss}^{-1}(SL)_s\bigr),\quad
               𝒴_{ll} = pv - L^⊤SL + (SL)_s^⊤S_{ss}^{-1}(SL)_s,
 
-    with L_{at} = p_t ℓ_{ta} u_t.
+    with L_{at} = p_t ℓ_{ta} u_t. Where the covariances have more on the special vectors than their
+    operators, Σ_t + Σ_ab Δ_tab f_af_bᵀ, the forms are (S^{-1} + D)^{-1}, D_{ab} = Σ_t p_tΔ_tab
+    u_tu_tᵀ: an excess on few vectors leaves the traces alone.
     """
 
     state: State
@@ -45,11 +47,43 @@ class Prior:
         return self.state.equations.system.rank * self.state.equations.rank
 
     @cached_property
-    def _flat(self) -> Array:
+    def flat(self) -> Array:
         """S of shape (B, FR, FR)."""
         values = self.forms.values
         size = values.shape[1] * values.shape[2]
-        return values.reshape(len(values), size, size)
+        flat = values.reshape(len(values), size, size)
+        if not self.state.equations.system.excess.shape[2]:
+            return flat
+        return symmetric(product(flat, self._opened))
+
+    @cached_property
+    def _opened(self) -> Array:
+        """(I + DS)⁻¹ of shape (B, FR, FR), S without the excess."""
+        equations, values = self.state.equations, self.forms.values
+        excess, rank = equations.system.excess, equations.rank
+        count, size = excess.shape[2] * rank, values.shape[1] * rank
+        loads = self.state.strength[:, :, None, None] * excess  # (B, T, F', F')
+        outer = equations.mixing[:, :, :, None] * equations.mixing[:, :, None]
+        d = np.einsum("btac,btij->baicj", loads, outer).reshape(len(excess), count, count)
+        matrix = np.tile(np.eye(size), (len(excess), 1, 1))
+        rows = values.reshape(len(excess), size, size)[:, :count]
+        matrix[:, :count] += product(d, np.ascontiguousarray(rows))
+        return np.asarray(np.linalg.inv(matrix))
+
+    def slopes(self, force: Array) -> tuple[Array, Array]:
+        """Minus the derivatives of the form φᵀSφ in X and every P_c, (B, 1 + m, R, R), and in the
+        p_t of the excess, (B, T).
+        """
+        system = self.state.equations.system
+        types = np.zeros_like(system.probabilities)
+        if not system.excess.shape[2]:
+            return self.forms.slopes(force), types
+        rank, count = self.state.equations.rank, system.excess.shape[2]
+        inner = product(self._opened, force[:, :, None])[:, :, 0]
+        seen = product(self.flat, force[:, :, None]).reshape(len(force), -1, rank)[:, :count]
+        along = product(self.state.equations.mixing, transposed(seen))  # ⟨f_a, ρ⟩ of a type
+        types = (product(along[:, :, None], system.excess)[:, :, 0] * along).sum(axis=-1)
+        return self.forms.slopes(inner), types
 
     @cached_property
     def loads(self) -> Array:
@@ -76,15 +110,15 @@ class Prior:
     def _solved(self) -> tuple[Array, Array, Array]:
         """S_ss⁻¹, S_ss⁻¹S_sB and S_ss⁻¹(SL)_s."""
         s, rank = self._spikes, self.state.equations.rank
-        flat = np.ascontiguousarray(self._flat[:, :s, :s])
+        flat = np.ascontiguousarray(self.flat[:, :s, :s])
         inner = symmetric(np.linalg.inv(flat))
-        teacher = product(inner, self._flat[:, :s, s : s + rank])
+        teacher = product(inner, self.flat[:, :s, s : s + rank])
         return inner, teacher, product(inner, self.carried[:, :s])
 
     @cached_property
     def carried(self) -> Array:
         """SL of shape (B, FR, T)."""
-        return product(self._flat, self.loads)
+        return product(self.flat, self.loads)
 
     @cached_property
     def covariance(self) -> Array:
@@ -104,7 +138,7 @@ class Prior:
         _, teacher, norms = self._solved
         s, rank, x = self._spikes, self.state.equations.rank, self.state.x
         rest = transposed(self.carried[:, s : s + rank])
-        rest = rest - product(transposed(norms), self._flat[:, :s, s : s + rank])
+        rest = rest - product(transposed(norms), self.flat[:, :s, s : s + rank])
         return np.concatenate([-product(teacher, x), product(rest, x)], axis=1)
 
     @cached_property
@@ -112,8 +146,8 @@ class Prior:
         """𝒴_BB of shape (B, R, R)."""
         s, rank, x = self._spikes, self.state.equations.rank, self.state.x
         block = slice(s, s + rank)
-        rest = self._flat[:, block, block] - product(
-            transposed(np.ascontiguousarray(self._flat[:, :s, block])), self._solved[1]
+        rest = self.flat[:, block, block] - product(
+            transposed(np.ascontiguousarray(self.flat[:, :s, block])), self._solved[1]
         )
         return symmetric(x - product(product(x, rest), x))
 

@@ -61,12 +61,13 @@ def _learn(state: State, prior: Prior) -> _Learned:
     channels, measure = equations.channels, state.measure
     psi_hat = product(channels, (measure * system.target_linear)[:, :, None])
     offset = product(prior.with_teacher, psi_hat)  # (B, rR + T, 1)
-    along = np.ascontiguousarray(transposed(system.coordinates))
-    spikes = (along[:, :, None] * channels[:, None]).reshape(cells, -1, nodes)
-    own = np.concatenate([spikes, system.norms], axis=1)
+    own = system.regressors(channels)
+    # Without weak spikes only the first row has regressors.
+    rows = modes if system.weak else 1
+    own = np.ascontiguousarray(own[:, :, :rows]).reshape(cells, -1, rows * nodes)
 
     # Columns that are penalised, whitened: what multiplies them has variance one under the penalty.
-    columns = [_main(product(transposed(square_root(prior.covariance)), own), modes)]
+    columns = [_padded(product(transposed(square_root(prior.covariance)), own), modes * nodes)]
     flat = system.mean.reshape(cells, count, modes * nodes)
     finite = bool(np.all(system.inverse_neurons > 0))
     if finite:
@@ -81,15 +82,14 @@ def _learn(state: State, prior: Prior) -> _Learned:
     )
 
     root = np.tile(np.sqrt(measure), (1, modes))
-    target = system.target.copy()
-    target[:, 0] -= product(transposed(offset), own)[:, 0]
-    target = target.reshape(cells, -1)
+    known = _padded(product(transposed(offset), own), modes * nodes)[:, 0]
+    target = system.target.reshape(cells, -1) - known
     fit = fitted(penalised, free, target, root).reshape(cells, modes, nodes)
     rest = (target.reshape(fit.shape) - fit) * measure[:, None]
     residual = rest.reshape(cells, -1)
-    force = product(own, rest[:, 0, :, None])
+    force = product(own, residual[:, : rows * nodes, None])
     theta = offset + product(prior.covariance, force)
-    fit[:, 0] += product(transposed(offset), own)[:, 0]
+    fit = fit + known.reshape(fit.shape)
     m = np.zeros_like(system.probabilities)
     if finite:
         pulled = product(flat, residual[:, :, None])[:, :, 0]
@@ -97,7 +97,7 @@ def _learn(state: State, prior: Prior) -> _Learned:
     psi = product(transposed(prior.with_teacher), force) + product(prior.of_teacher, psi_hat)
     return _Learned(
         m=m,
-        chi=theta[:, : spikes.shape[1], 0],
+        chi=theta[:, : system.rank * equations.rank, 0],
         force=force[:, :, 0],
         psi_hat=psi_hat[:, :, 0],
         psi=psi[:, :, 0],
@@ -105,12 +105,14 @@ def _learn(state: State, prior: Prior) -> _Learned:
     )
 
 
-def _main(functions: Array, modes: int) -> Array:
-    """Functions of k as rows over all modes: they do not see the norm of the input."""
-    cells, count, nodes = functions.shape
-    out = np.zeros((cells, count, modes, nodes))
-    out[:, :, 0] = functions
-    return out.reshape(cells, count, -1)
+def _padded(functions: Array, size: int) -> Array:
+    """Functions on all modes: zero on those that they do not have."""
+    cells, count, known = functions.shape
+    if known == size:
+        return functions
+    out = np.zeros((cells, count, size))
+    out[:, :, :known] = functions
+    return out
 
 
 def read_out(state: State) -> Readout:
@@ -144,7 +146,11 @@ def read_out(state: State) -> Readout:
     kept = system.unit[:, None] * state.omega
     # The norm of the input contains z² as one of d squares.
     share = np.sqrt(0.5 * system.width * system.inverse_neurons)[:, None]
-    bend = share * norms[:, 0] if norms.shape[1] else np.zeros_like(fit)
+    weak = system.weak
+    bend = share * norms[:, 0] if norms.shape[1] > weak else np.zeros_like(fit)
+    if weak:  # of the remainder beside the spikes proper
+        along = (system.shares[:, :, None] * norms[:, norms.shape[1] - weak :]).sum(axis=1)
+        slope = along + np.sqrt(1.0 - (system.shares**2).sum(axis=1))[:, None] * slope
     return Readout(
         error=(error * system.weights).sum(axis=-1),
         train=(error * (kept * kept) * system.weights).sum(axis=-1),
@@ -179,10 +185,8 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
     phi[:, : size + rank] = product(forces, state.x).reshape(cells, -1)
     if l_hat.shape[1]:
         phi = phi - product(prior.loads, l_hat[:, :, None])[:, :, 0]
-    values = prior.forms.values
-    whole = values.reshape(cells, len(phi[0]), len(phi[0]))
-    seen = product(whole, phi[:, :, None]).reshape(cells, -1, rank)  # ⟨f_a, ρ⟩
-    slopes = prior.forms.slopes(phi)
+    seen = product(prior.flat, phi[:, :, None]).reshape(cells, -1, rank)  # ⟨f_a, ρ⟩
+    slopes, excess = prior.slopes(phi)
     if np.any(system.pull):
         slopes = slopes - _pulled(state, found.m)
 
@@ -194,7 +198,7 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
 
     packed = equations.packing.pack(slopes[:, 1:]) * equations.packing.count
     felt = product(equations.mixing_pairs, transposed(packed))
-    types = (felt * system.bulk.coefficients).sum(axis=-1)
+    types = (felt * system.bulk.coefficients).sum(axis=-1) + excess
     if l_hat.shape[1]:
         along = product(system.loadings, seen)  # (B, CT, R)
         mixing = np.tile(equations.mixing, (1, prior.fluctuations, 1))

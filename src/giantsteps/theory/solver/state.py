@@ -231,7 +231,8 @@ class State:
         gaps = [np.abs(v1 - self.v1).max(axis=1) / scale, np.abs(tau / self.tau - 1.0).max(axis=1)]
         if self.equations.system.bulk.batches:
             apart = np.abs(self.dyson.image - self.active).max(axis=(1, 2))
-            gaps.append(apart / np.abs(self.active).max(axis=(1, 2)))
+            size = np.abs(self.active).max(axis=(1, 2))
+            gaps.append(apart / np.where(size > 0, size, 1.0))
         return np.maximum.reduce(gaps)
 
     # -- its derivative ---------------------------------------------------------------------------

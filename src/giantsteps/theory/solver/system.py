@@ -15,6 +15,8 @@ from giantsteps.types import Array
 
 #: Channels below this, relative to the largest, are rounding.
 _RESOLVED = 1e-9
+#: A linear part below this, relative to the rest, is rounding too.
+_NONE = 1e-8
 #: Arrays with the nodes of the coordinates on their last axis.
 _OF_NODES = (
     "weights",
@@ -33,16 +35,20 @@ class System:
     r"""Coefficients of the equivalent model (theory §5c) for a stack of cells.
 
     Every array has the cells on its first axis (B of them).
-    T types, K nodes of the r spike coordinates, M modes of the norm of the input, F special vectors
-    of the bulk: the r spikes, the teacher's remainder, and what the norms of neurons go with; C
-    independent fluctuations of the norms, of each type.
+    T types, K nodes of the r spike coordinates, M modes: of the norm of the input, and of the J
+    weak spikes, whose coordinates count to first order; F special vectors of the bulk: the r + J
+    spikes, the teacher's remainder, and what the norms of neurons go with; C independent
+    fluctuations of the norms, of each type.
 
     ==========================  ========================  ==================================
     symbol                      attribute                 shape
     ==========================  ========================  ==================================
     k, its weights              coordinates, weights      (B, K, r), (B, K)
     μ₀ₜ, and its response to    mean                      (B, T, 1 + M, K)
-    the norm of the input
+    the norm of the input and
+    to weak spikes
+    of the weak spikes with     shares                    (B, J)
+    the remainder of the r
     h, and its response         target                    (B, 1 + M, K)
     μ₁ₜ, μ₂ₜ²                   linear, residual          (B, T, K)
     h₁, hh                      target_linear,            (B, K)
@@ -52,6 +58,8 @@ class System:
     v                           spread                    (B, CT)
     πₜ                          probabilities             (B, T)
     \                           bulk                      Bulk
+    of Σ_t on the first F'      excess                    (B, T, F', F')
+    special vectors, beyond it
     pull of f₀ on m, for the    pull                      (B, ≤ m, T, T)
     first operators
     β, Γ, 1/p                   width, ratio,             (B,)
@@ -71,11 +79,13 @@ class System:
     target: Array
     target_linear: Array
     target_square: Array
+    shares: Array
     norms: Array
     loadings: Array
     spread: Array
     probabilities: Array
     bulk: Bulk
+    excess: Array
     pull: Array
     width: Array
     ratio: Array
@@ -91,8 +101,27 @@ class System:
 
     @property
     def rank(self) -> int:
-        """Number of spike directions r."""
-        return int(self.coordinates.shape[2])
+        """Number of spike directions r + J."""
+        return int(self.coordinates.shape[2]) + self.weak
+
+    @property
+    def weak(self) -> int:
+        """Number of weak spikes J, whose modes are the last."""
+        return int(self.shares.shape[1])
+
+    def regressors(self, channels: Array) -> Array:
+        """What multiplies χ and the norms, on all modes, (B, (r + J)R + CT, 1 + M, K)."""
+        cells, rank, nodes = channels.shape
+        along = np.ascontiguousarray(np.swapaxes(self.coordinates, 1, 2))
+        spikes = (along[:, :, None] * channels[:, None]).reshape(cells, -1, nodes)
+        modes, strong = self.mean.shape[2], spikes.shape[1]
+        found = np.zeros((cells, strong + self.weak * rank + self.norms.shape[1], modes, nodes))
+        found[:, :strong, 0] = spikes
+        for j in range(self.weak):
+            start = strong + j * rank
+            found[:, start : start + rank, modes - self.weak + j] = channels
+        found[:, strong + self.weak * rank :, 0] = self.norms
+        return found
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -100,7 +129,9 @@ class System:
         return (
             self.mean.shape[1:],
             self.rank,
+            self.weak,
             self.norms.shape[1],
+            self.excess.shape[2],
             self.bulk.shape,
         )
 
@@ -170,7 +201,9 @@ class System:
         types = np.sqrt(self.probabilities)[:, :, None]
         scaled = types * self.linear * np.sqrt(self.weights)[:, None]
         left, values, _ = np.linalg.svd(scaled, full_matrices=False)
-        kept = values > self.tolerance[:, None] * values[:, :1]
+        # A linear part that is rounding (an even activation) has one channel, not its noise.
+        rest = (self.probabilities[:, None] @ self.residual @ self.weights[:, :, None])[:, 0]
+        kept = values > self.tolerance[:, None] * np.maximum(values[:, :1], _NONE * np.sqrt(rest))
         return left, values, np.maximum(kept.sum(axis=1), 1)
 
     def channels(self) -> tuple[Array, Array]:

@@ -19,24 +19,37 @@ from giantsteps.theory.steps.several.model import several_steps, stages_of_steps
 from giantsteps.theory.steps.several.multi_index import several_directions
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
-from giantsteps.theory.steps.several.structured_model import structured_stages
+from giantsteps.theory.steps.several.structured_model import leading, structured_stages
 from giantsteps.theory.steps.sign import SIGNS, sign_step
 from giantsteps.theory.steps.structured import structured_step
 
 
 def model(
-    problem: Problem, claim: Any, d: int | None, simplify: tuple[str, ...] = ()
+    problem: Problem,
+    claim: Any,
+    d: int | None,
+    simplify: tuple[str, ...] = (),
+    explicit: bool = True,
 ) -> SpikedFeatures:
-    """The equivalent model of a problem; its answers make the claim."""
+    """The equivalent model of a problem; its answers make the claim.
+
+    ``explicit``: leading eigenvectors of the inputs may be spikes with types of neurons of their
+    own, which is more than spectra need.
+    """
     others: dict[str, Any] = {"claim": claim}
     if problem.steps:
         others["before"] = _before(problem, claim, d)
     if problem.teacher.rank > 1:
         return several_directions(problem, d, **others)
     if not problem.inputs.isotropic and len(problem.steps) > 1:
-        return structured_stages(problem, d, [others], simplify=simplify)[0]
+        return structured_stages(problem, d, [others], simplify=simplify, explicit=explicit)[0]
     if not problem.inputs.isotropic:
-        return structured_step(problem, d, simplify=simplify, **others)
+        found = structured_step(problem, d, simplify=simplify, **others)
+        heavy = explicit and d is not None and not simplify
+        if d is None or not heavy or leading(problem.realised(d), d) is None:
+            return found
+        stage = structured_stages(problem, d, [others])[0]
+        return replace(stage, own_weights=found.own_weights)
     if len(problem.steps) == 1 and problem.steps[0].rule in SIGNS:
         return sign_step(problem, d, simplify=simplify, **others)
     if len(problem.steps) < 2:
@@ -96,6 +109,11 @@ def _models(
     return found
 
 
+def _plain(problem: Problem, claim: Any, d: int | None) -> SpikedFeatures:
+    """The model that spectra are asked of."""
+    return model(problem, claim, d, explicit=False)
+
+
 def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """Errors of many problems; none sees its neighbours, to the last bit."""
     models = _models(problems, claims, d)
@@ -137,17 +155,17 @@ def learned_function(
 
 def weights(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
     """Singular values of the weights of each problem."""
-    return [model(p, claim, d).weights() for p, claim in zip(problems, claims, strict=True)]
+    return [_plain(p, claim, d).weights() for p, claim in zip(problems, claims, strict=True)]
 
 
 def kernel(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
     """Eigenvalues of the kernel of each problem."""
-    return [model(p, claim, d).kernel() for p, claim in zip(problems, claims, strict=True)]
+    return [_plain(p, claim, d).kernel() for p, claim in zip(problems, claims, strict=True)]
 
 
 def features(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
     """Singular values of the features of each problem."""
-    return [model(p, claim, d).features() for p, claim in zip(problems, claims, strict=True)]
+    return [_plain(p, claim, d).features() for p, claim in zip(problems, claims, strict=True)]
 
 
 def degrees_of_freedom(

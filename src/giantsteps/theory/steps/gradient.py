@@ -55,20 +55,15 @@ def _norm(problem: Problem, neurons: int, d: int) -> tuple[float, float]:
     edge, spiked = spectrum.law.edge, bool(spectrum.spikes.any())
     poles, outliers = spectrum.poles, spectrum.outliers if spiked else ()
     top = max((edge, *poles, *outliers))
-    finer = _residual(problem, neurons, d, 1, edge)
+    finer = _residual(problem, neurons, d, 1)
     assert finer is not None
-    again: float | None = finer.law.edge
-    if top in poles:
-        again = max(finer.poles, default=again)
-    elif top in outliers:
-        again = finer.outlier_near(top)
-    error = relative(top, finer.law.edge if again is None else again) / 2
+    same = finer.poles if top in poles else finer.outliers if top in outliers else ()
+    again = min(same, key=lambda one: abs(one - top), default=finer.law.edge)
+    error = relative(top, again) / 2
     return math.sqrt(top / neurons), max(error, ROUNDING)
 
 
-def _residual(
-    problem: Problem, neurons: int, d: int, more: int, around: float | None = None
-) -> WeightSpectrum | None:
+def _residual(problem: Problem, neurons: int, d: int, more: int) -> WeightSpectrum | None:
     """The spectrum of √N B, so many resolutions finer than usual; None if there is no B.
 
     Column j of √N B has the covariance A_j²[(h₁M)² + v_h𝐒/α₀]: what a neuron that moves by s = A_j
@@ -90,7 +85,6 @@ def _residual(
         probabilities=probabilities,
         spikes=(_uneven(problem, neurons) * sizes)[:, None],
         bulk=replace(whole, coefficients=coefficients),
-        around=around,
     )
 
 

@@ -8,16 +8,18 @@ over, by interpolation, to panels of r that narrow towards zero, where functions
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import ndtr
 
 from giantsteps.functions import Function
-from giantsteps.gaussian import gauss_rule
+from giantsteps.gaussian import Rule, gauss_rule
 from giantsteps.problem import Step
 from giantsteps.theory.solver.panel_grid import PanelGrid
+from giantsteps.theory.steps.several.conditional import conditional_rule
 from giantsteps.types import FloatArray
 
 #: Distinct labels up to which each is a node.
@@ -28,6 +30,10 @@ _NOISE = (24, 40, 64, 96)
 _NEGLIGIBLE = 1e-18
 #: Standard deviations beyond which nothing counts.
 _FAR = 9.0
+#: Width of the widest panel of u.
+_WIDEST = 2.5
+#: Points of a grid that finds the quantile of |y|.
+_FINE = 20001
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,29 +86,105 @@ def labels(
     tail : float
         Share of the largest |r| that is cut off. The bulk of the weights has no edge where labels
         are unbounded; that of n₀ samples is the one of labels up to the largest of n₀ draws,
-        tail = 1/(2n₀).
+        tail = 1/(2n₀). E r² and E[u r] stay what they are.
     """
+    top = _largest(link, noise_variance, shift, tail) if tail else math.inf
     kinks = _kinks(loss, shift)
+    if math.isfinite(top):
+        kinks = (*kinks, shift - top, shift + top)
     places = _crossings(link, kinks) if kinks and not noise_variance else []
     rule = gauss_rule(link, breakpoints=places, width=3.5).pruned(_NEGLIGIBLE)
+    if tail and not noise_variance:
+        rule = _by_label(link, rule, shift, finest, top, places, level)
     u, w = rule.nodes, rule.weights / rule.weights.sum()
-    r = np.asarray(link(u), dtype=float)
+    y = np.asarray(link(u), dtype=float)
     if noise_variance > 0:
         scale = math.sqrt(noise_variance)
-        g, v = _noise((np.array(kinks)[:, None] - r) / scale, level)
-        r, w = (r[:, None] + scale * g).ravel(), (w[:, None] * v).ravel()
+        g, v = _noise((np.array(kinks)[:, None] - y) / scale, level)
+        y, w = (y[:, None] + scale * g).ravel(), (w[:, None] * v).ravel()
         u = np.repeat(u, g.shape[1])
-    r = Step(samples=1.0, rate=1.0, loss=loss).residual(np.full_like(r, shift), r)
-    if tail:
-        u, r, w = _cut(u, r, w, tail)
+    step = Step(samples=1.0, rate=1.0, loss=loss)
+    whole, r = (
+        step.residual(np.full_like(y, shift), np.clip(y, shift - most, shift + most))
+        for most in (math.inf, top)
+    )
+    square, kept = float(w @ whole**2), float(w @ r**2)
+    if kept != square:
+        r = r * math.sqrt(square / kept)
     distinct, where = np.unique(r, return_inverse=True)
-    if len(distinct) <= _FEW:
-        few = [np.bincount(where, w * f) for f in (np.ones_like(u), u, u * u)]
-        return Labels(distinct, *(np.asarray(part, dtype=float) for part in few))
-    grid = PanelGrid(_edges(r, finest), _ORDERS[level])
-    sums = grid.spread(r, w, w * u, w * u * u)
-    used = np.any(np.abs(sums) > _NEGLIGIBLE, axis=0)
-    return Labels(grid.nodes[used], *(part[used] for part in sums))
+    measures = w, w * u, w * u * u
+    if len(distinct) <= _FEW or (tail and not noise_variance):
+        sums = [np.asarray(np.bincount(where, one), dtype=float) for one in measures]
+        found = Labels(distinct, *sums)
+    elif tail:
+        found = _compressed(r, u, w, _edges(r, finest), _ORDERS[level] // 2 + 2)
+    else:
+        grid = PanelGrid(_edges(r, finest), _ORDERS[level])
+        sums = grid.spread(r, *measures)
+        used = np.any(np.abs(sums) > _NEGLIGIBLE, axis=0)
+        found = Labels(grid.nodes[used], *(part[used] for part in sums))
+    lost = float(w @ (u * (whole - r)))
+    if not lost:
+        return found
+    # The step would take what E[u r] loses for a teacher.
+    back = lost * found.weights * found.nodes / found.moment(2)
+    return replace(found, first=found.first + back)
+
+
+def _by_label(
+    link: Function,
+    rule: Rule,
+    shift: float,
+    finest: float,
+    top: float,
+    places: list[float],
+    level: int,
+) -> Rule:
+    """u by panels on which the label is on one panel: each node is one, and has a positive weight.
+
+    `PanelGrid` is exact for polynomials of the label, at the price of weights of both signs; a bulk
+    has no edge then.
+    """
+    low, high = (float(one) for one in (rule.nodes.min(), rule.nodes.max()))
+    y = np.clip(np.asarray(link(rule.nodes), dtype=float) - shift, -top, top)
+    inside = _crossings(link, tuple((_edges(y, finest)[1:-1] + shift).tolist()))
+    fixed = [*link.breakpoints(low, high), *places, *inside]
+    edges = np.unique([low, *(place for place in fixed if low < place < high), high])
+    edges = np.concatenate([edges[:1], edges[1:][np.diff(edges) > 1e-9]])
+    counts = np.ceil(np.diff(edges) / _WIDEST).astype(int)
+    starts = np.repeat(edges[:-1], counts)
+    half = np.repeat(np.diff(edges) / counts, counts)[:, None] / 2
+    number = np.concatenate([np.arange(count) for count in counts])[:, None]
+    x, unit = np.polynomial.legendre.leggauss(_ORDERS[level])
+    nodes = (starts[:, None] + 2 * half * number + half * (1 + x)).ravel()
+    return Rule(nodes, (half * unit).ravel() * np.exp(-(nodes**2) / 2)).pruned(_NEGLIGIBLE)
+
+
+def _compressed(
+    r: FloatArray, u: FloatArray, w: FloatArray, edges: FloatArray, count: int
+) -> Labels:
+    """Gauss quadratures of a measure on points r, one on each panel, and its atoms at both ends.
+
+    Their weights are positive, where those of a `PanelGrid` have both signs: a bulk has an edge.
+    """
+    ends = edges[[0, -1]]
+    panel = np.searchsorted(edges[1:-1], r) + 1
+    panel = np.where(r == ends[0], 0, np.where(r == ends[1], len(edges), panel))
+    order = np.argsort(panel, kind="stable")
+    counts = np.bincount(panel, minlength=len(edges) + 1)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    columns = np.arange(len(r)) - np.repeat(np.cumsum(counts) - counts, counts)
+    points, weights, z = (np.zeros((len(counts), counts.max())) for _ in range(3))
+    for array, values in ((points, r), (weights, w), (z, u)):
+        array[rows, columns] = values[order]
+    mass = weights.sum(axis=1)
+    some = mass > _NEGLIGIBLE
+    share = weights[some] / mass[some][:, None]
+    rule = conditional_rule(points[some], share, z[some], count)
+    parts = [rule.weights, rule.first, rule.second]
+    scaled = [(mass[some][:, None] * part).ravel() for part in parts]
+    used = scaled[0] > _NEGLIGIBLE
+    return Labels(rule.nodes.ravel()[used], *(part[used] for part in scaled))
 
 
 def _kinks(loss: str, shift: float) -> tuple[float, ...]:
@@ -139,20 +221,30 @@ def _noise(breaks: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
     return nodes, weights / weights.sum(axis=1, keepdims=True)
 
 
-def _cut(
-    u: FloatArray, r: FloatArray, w: FloatArray, tail: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The quadrature with |r| up to the quantile 1 − tail: larger ones are moved there.
+def _largest(link: Function, noise_variance: float, shift: float, tail: float) -> float:
+    """The |y − shift| that labels exceed with a given probability; infinite if it is the largest.
 
-    What E[u r] loses by that, which the step would take for a teacher, all labels get back as a
-    multiple of u.
+    The set of u is one of intervals, between which a fine grid tells.
     """
-    order = np.argsort(np.abs(r), kind="stable")
-    share = np.cumsum(w[order])
-    top = float(np.interp(1.0 - tail, share / share[-1], np.abs(r)[order]))
-    clipped = np.clip(r, -top, top)
-    lost = float(w @ (u * (r - clipped)))
-    return u, clipped + lost * u if lost else clipped, w
+    u = np.linspace(-_FAR, _FAR, _FINE)
+    away = np.abs(np.asarray(link(u), dtype=float) - shift)
+    scale = math.sqrt(noise_variance)
+    cells = np.diff(ndtr(u))
+
+    def beyond(top: float) -> float:
+        if scale:
+            outside = ndtr((away - top) / scale) + ndtr(-(away + top) / scale)
+            return float(cells @ (outside[1:] + outside[:-1]) / 2) - tail
+        over = away - top
+        low, high = np.minimum(over[1:], over[:-1]), np.maximum(over[1:], over[:-1])
+        # The share of a cell on which a linear function is positive.
+        share = np.clip(high / np.where(high > low, high - low, 1.0), 0.0, 1.0)
+        return float(cells @ np.where(high > low, share, high > 0)) - tail
+
+    highest = float(away.max()) + _FAR * scale
+    if not beyond(highest) < 0 or not beyond(0.0) > 0:
+        return math.inf
+    return float(brentq(beyond, 0.0, highest, xtol=1e-13 * highest))
 
 
 def _edges(r: FloatArray, finest: float) -> FloatArray:

@@ -182,9 +182,9 @@ def _spectral(problem: Problem, step: _Step, neurons: float) -> float:
             gram = stage.spikes.T @ (step.probabilities[:, None] * stage.spikes)
             sizes.append((math.inf, math.sqrt(float(np.linalg.eigvalsh(gram)[-1]))))
             continue
-        bulk = stage.bulk
-        value = largest_value(problem.width, neurons, step.probabilities, stage.spikes, bulk)
-        sizes.append((value, 0.0))
+        still = not stage.squares.any()
+        law = (step.probabilities, stage.spikes, stage.bulk)
+        sizes.append((0.0 if still else largest_value(problem.width, neurons, *law), 0.0))
     (moved, strong), (total, strength) = sizes
     return strong / strength if math.isinf(total) else moved / total
 

@@ -44,7 +44,8 @@ def types_of(
     steepness : float
         Spike of A = 1: functions of A vary on the scale of its inverse.
     tail : float
-        Share of the largest |A| that is cut off, as for `labels`; E A² stays what it is.
+        Share of the largest |A| that is moved to their quantile, as for `labels`; E A² stays what
+        it is.
     """
     if math.isfinite(law.distinct_nonzero):
         return law.types()
@@ -56,8 +57,9 @@ def types_of(
     reach = float(-ndtri(tail / 2))
     width = 2.0 ** math.floor(math.log2(6.0 / steepness)) if steepness > 1.0 else reach
     rule = graded_rule(level, width, (0.0,), reach, _BOUNDED, reach)
-    size = math.sqrt(law.second_moment / float(rule.weights @ rule.nodes**2))
-    return size * rule.nodes, rule.weights
+    nodes = np.concatenate([[-reach], rule.nodes, [reach]])
+    weights = np.concatenate([[tail / 2], (1.0 - tail) * rule.weights, [tail / 2]])
+    return nodes * math.sqrt(law.second_moment / float(weights @ nodes**2)), weights
 
 
 def tails_of(problem: Problem, d: int | None, neurons: float) -> tuple[float, float]:
@@ -86,7 +88,8 @@ def first_movement(problem: Problem, neurons: float) -> float:
     linear, tilt = slope.hermite[:2]
     noise = (slope.noise + tilt**2) * square / law.samples + (tilt * mean) ** 2
     power = (linear * law.length) ** 2 + noise
-    return rate / math.sqrt(power * problem.init.second_layer.second_moment)
+    norm = math.sqrt(power * problem.init.second_layer.second_moment)
+    return rate / norm if norm else 0.0
 
 
 def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> Labels:
@@ -244,7 +247,8 @@ def _unscaled(
     first = rate * linear * neuron.length
     second = 1.0 / math.sqrt(neurons * power) - rate * linear**2 * math.sqrt(power)
     size = math.hypot(first, second)
-    overlap = neuron.overlap * first / size
+    along = np.array([first, second]) / size if size else np.array([0.0, 1.0])
+    overlap = float(neuron.overlap * along[0])
     found = neuron.covariance()
     (stage,), special = found.stages, found.special
     assert special is not None
@@ -255,7 +259,7 @@ def _unscaled(
     sums = np.insert(stage.sums, count - 1, 0.0, axis=0)
     wider = np.insert(special, count - 1, 0.0, axis=1)
     wider[0] = 0.0
-    wider[0, 0], wider[0, -2] = first / size, second / size
+    wider[0, 0], wider[0, -2] = along
     rest = math.sqrt(max(1.0 - overlap**2, 1e-300))
     wider[1] = -overlap * wider[0] / rest
     wider[1, -1] += 1.0 / rest

@@ -33,6 +33,8 @@ from giantsteps.theory.steps.several.batches import summed
 from giantsteps.theory.steps.teacher import linear_frame, teacher_moments
 from giantsteps.types import FloatArray as Array
 
+#: Least s: linear features without penalty are the limit s → 0.
+_LEAST = 1e-13
 #: Accuracy of the closed forms.
 _ROUNDING = 1e-14
 _CHEBYSHEV = 64
@@ -182,8 +184,10 @@ def _shares(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
     width = f.width[:, None]
     x = 1 + width + 2 * np.sqrt(width) * np.cos(angle)
     t = f.linear[:, None] * x + f.residual[:, None]
-    zero = f.residual / (f.residual + kappa)
-    slope = (f.linear * kappa / (f.residual + kappa))[:, None] / (t + kappa[:, None])
+    total = f.residual + kappa  # where it is zero, so is h₀
+    some = np.where(total > 0, total, 1.0)
+    zero = f.residual / some
+    slope = (f.linear * np.where(total > 0, kappa / some, 1.0))[:, None] / (t + kappa[:, None])
     double = slope * (t / (t + kappa[:, None]) + zero[:, None])
     # Sums by rows: a product of matrices would let a cell see how many others there are.
     return zero + (slope * weights).sum(axis=1), zero**2 + (double * weights).sum(axis=1)
@@ -200,7 +204,7 @@ def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
     """
     kappa, residual, iterations = effective_penalty(f)
     _, df2 = freedom(f, kappa)
-    s = (f.residual + kappa) / f.linear
+    s = np.maximum((f.residual + kappa) / f.linear, _LEAST)
     unlearned, slope = _unlearned(f, s)  # s K(s) and its derivative in s
     explained = f.teacher_linear * (1 - unlearned)
     explained_slope = -f.teacher_linear * slope / f.linear

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
@@ -39,6 +40,26 @@ class Spectrum:
     shares: FloatArray
     teacher: FloatArray
     power: float
+    #: Eigenspaces whose coordinates of the initial weights are types of neurons.
+    explicit: FloatArray | None = None
+
+    @property
+    def places(self) -> NDArray[np.intp]:
+        """Of the explicit directions, from the largest eigenvalue on."""
+        found = np.zeros(0, dtype=int) if self.explicit is None else np.flatnonzero(self.explicit)
+        return found[np.argsort(-self.values[found])]
+
+    @property
+    def generic(self) -> FloatArray:
+        """ν_ι without the explicit directions."""
+        return self.shares if self.explicit is None else np.where(self.explicit, 0.0, self.shares)
+
+    @property
+    def start(self) -> FloatArray:
+        """Variances of the initial weights in the new frame, apart from explicit directions."""
+        if self.explicit is None:
+            return self.values
+        return np.where(self.explicit, 0.0, self.values)
 
     def mean(self, exponent: float) -> float:
         """d⁻¹tr Σ^exponent."""

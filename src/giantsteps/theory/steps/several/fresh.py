@@ -29,13 +29,21 @@ from giantsteps.theory.model.functions_of_spike import (
     smoothed_by_symmetry,
     teacher_given,
 )
-from giantsteps.theory.model.rules import spike_rule
+from giantsteps.theory.model.rules import bounded_normal, spike_rule
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
-from giantsteps.theory.steps.several.trained import Fluctuation, Record, Task, Trained
+from giantsteps.theory.steps.several.excess import Push, Slopes
+from giantsteps.theory.steps.several.trained import (
+    Fluctuation,
+    Record,
+    Task,
+    Trained,
+    few_functions,
+    pulled,
+)
 from giantsteps.types import FloatArray
 
-#: Directions kept as spikes.
-_DIRECTIONS = 2
+#: Directions kept as spikes, and as weak ones, with their size relative to the largest.
+DIRECTIONS, WEAK, _NOTHING = 2, 4, 3e-3
 #: Nodes of r at each k, by resolution.
 RESIDUALS = (4, 5, 6, 7, 8)
 #: Nodes of z and of the noise behind r.
@@ -46,6 +54,8 @@ _REACH, _SPLIT = 7.0, 16
 _ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
 #: Variance of the norms, relative to their squares, that is rounding.
 _NO_SPREAD = 1e-26
+#: Functions of a batch that the norms of its types go with, relative to the largest.
+LOADS = 1e-2
 #: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
 _STEP, _GAUSSIAN = 1e-3, 40
 
@@ -129,9 +139,21 @@ class View:
         r, weights, _ = self._hidden
         return np.asarray((r**2 * weights).sum(axis=1))
 
-    def residuals(self, count: int) -> Conditional:
-        """The law of r at each k, with so many nodes."""
-        return conditional_rule(*self._hidden, count)
+    def residuals(self, count: int, top: float = math.inf) -> Conditional:
+        """The law of r at each k, with so many nodes; |r| up to ``top``, E r² what it is."""
+        r, weights, z = self._hidden
+        cut = np.clip(r, -top, top)
+        if not np.array_equal(cut, r):
+            square, left = (self.weights @ (x**2 * weights).sum(axis=1) for x in (r, cut))
+            cut = cut * math.sqrt(float(square / left))
+        return conditional_rule(cut, weights, z, count)
+
+    def largest_residual(self, tail: float) -> float:
+        """The |r| that samples exceed with a probability."""
+        r, weights, _ = self._hidden
+        share = (self.weights[:, None] * weights).ravel()
+        order = np.argsort(np.abs(r).ravel())
+        return float(np.interp(1.0 - tail, np.cumsum(share[order]), np.abs(r).ravel()[order]))
 
 
 def _hidden_rule(link: Function, along: FloatArray, beside: float) -> tuple[FloatArray, FloatArray]:
@@ -153,8 +175,8 @@ def _hidden_rule(link: Function, along: FloatArray, beside: float) -> tuple[Floa
 class _Moved:
     """Neurons after the step: their leans in the enlarged space, and their squared norms.
 
-    The space has the spikes before the step, the teacher's remainder, and functions of k (noise of
-    the batch).
+    The space has the spikes before the step, what they and the weak ones leave of the teacher,
+    functions of k (noise of the batch), and the weak spikes.
     """
 
     lean: FloatArray  # (T, space)
@@ -166,16 +188,19 @@ def _moved(
     view: View, slope: Smoothed, spikes: FloatArray, totals: FloatArray, step: Pace
 ) -> _Moved:
     """What the step makes of neurons with these leans, norms and slopes."""
-    k, w, s = view.points, view.weights, step.moved
+    k, w, s, trained = view.points, view.weights, step.moved, view.trained
     zeta, xi = slope.mean, slope.linear / np.sqrt(totals)[:, None]
     gain = step.kept + s * (xi @ (w * view.residual))
     noise = (slope.second_moment - zeta**2) @ (w * view.square) / step.samples
+    beside = (s * (zeta @ (w * view.beside)))[:, None] * trained.shares
     lean = [
         step.kept * spikes + s[:, None] * (zeta @ ((w * view.residual)[:, None] * k)),
-        (s * (zeta @ (w * view.beside)))[:, None],
+        beside[:, -1:],
         s[:, None] * zeta * np.sqrt(w * view.square / step.samples),
+        gain[:, None] * trained.weak + beside[:, :-1],
     ]
-    return _Moved(np.concatenate(lean, axis=1), totals * gain**2 + s**2 * noise, gain)
+    bulk = totals - (trained.weak**2).sum(axis=1)
+    return _Moved(np.concatenate(lean, axis=1), bulk * gain**2 + s**2 * noise, gain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,8 +218,9 @@ def take_step(
     step: Step,
     rate: float,
     level: int,
-    components: FloatArray | None = None,
+    norms: bool = False,
     kept: float | None = None,
+    tail: float = 0.0,
 ) -> Trained:
     r"""The law of a neuron after one more step with η̃ = ``rate`` on α fresh samples.
 
@@ -202,24 +228,25 @@ def take_step(
               c_A ← c_A(1 + s\,E[rξ_A])² + \frac{s²}{α}E[r²(E σ'² - ζ_A²)]
 
     Two directions are kept as spikes: the strongest, and the form of the other leans applied to the
-    teacher. What is dropped counts as bulk.
+    teacher; what is left has a few weak ones. All but the two count as bulk.
 
-    Fluctuations of the norms are followed if the ``components`` of the vectors that they go with
-    are given, on the spikes and the teacher's remainder, (V, r + 1).
+    Fluctuations of the norms are followed if ``norms``.
 
     ``kept`` is what is left of the weights before the step, 1 − decay unless given: with −decay
-    the law is that of their change.
+    the law is that of their change. ``tail`` is the share of the samples that the bulk remembers
+    with the coordinates and residuals of their quantile, so that it has an edge.
     """
     view, pace, rate = _view_and_pace(task, trained, step, rate, level, kept)
     values, samples = trained.values, step.samples
     moved = _moved(view, view.slope, trained.spikes, trained.totals, pace)
-    teacher = np.zeros(moved.lean.shape[1])
-    teacher[: trained.rank], teacher[trained.rank] = trained.overlap, trained.remainder
-    basis, combination = kept_directions(moved.lean, trained.probabilities, teacher)
-    spikes = moved.lean @ basis
+    teacher = _teacher(trained, moved.lean.shape[1])
+    basis, combination = kept_directions(moved.lean, trained.probabilities, teacher, WEAK)
+    leans, overlap = moved.lean @ basis, basis.T @ teacher
+    spikes, weak = leans[:, :DIRECTIONS], leans[:, DIRECTIONS:]
     dropped = np.maximum((moved.lean**2).sum(axis=1) - (spikes**2).sum(axis=1), 0.0)
     stretch = moved.gain - pace.kept
-    constant = trained.constant * moved.gain**2 - 2 * trained.totals * stretch * moved.gain
+    before = trained.constant - (trained.weak**2).sum(axis=1)
+    constant = before * moved.gain**2 - 2 * trained.totals * stretch * moved.gain
     w, zeta = view.weights, view.slope.mean
     root = (np.sqrt(trained.probabilities) * values)[:, None]
     pull = rate * (root * zeta * w) @ (root * zeta).T
@@ -227,20 +254,34 @@ def take_step(
         trained,
         spikes=spikes,
         totals=moved.totals + dropped,
-        overlap=basis.T @ teacher,
+        overlap=overlap[:DIRECTIONS],
+        weak=weak,
+        weak_overlap=overlap[DIRECTIONS:],
         steps=_directions(view, trained, samples) @ basis,
-        memory=(pace.kept * np.eye(len(values)) - pull) @ trained.memory,
+        memory=pulled(trained.memory, trained.totals, moved.gain, pull, samples),
         constant=constant + dropped,
         multipliers=np.concatenate(
             [trained.multipliers * moved.gain**2, np.ones((1, len(values)))]
         ),
     )
-    norms = components is not None
-    if components is not None:
-        after = _with_fluctuations(view, trained, after, basis, pace, moved.gain, components)
-    remembered = View(task, trained, step, *sample_nodes(trained.rank, level))
-    record = _record(remembered, combination, pace, moved.gain, norms, RESIDUALS[level])
-    return replace(after, records=(*trained.records, record))
+    remembered = View(task, trained, step, *sample_nodes(trained.rank, level, tail))
+    top = math.inf
+    if tail:
+        fine = View(task, trained, step, *sample_nodes(trained.rank, len(_ALONG) - 1))
+        top = fine.largest_residual(tail)
+    law = remembered.residuals(RESIDUALS[level], top)
+    mixing, loads = _loads(remembered, law, pace, moved.gain, norms)
+    record = _record(remembered, law, combination, pace, moved.gain, loads)
+    after = replace(after, records=(*trained.records, record))
+    added = after.constant - trained.constant * moved.gain**2
+    push = Push(trained, record, _slopes(remembered, law, pace, moved.gain, added))
+    if norms:
+        new = _fluctuation(view, trained, after.rank, pace, moved.gain, mixing)
+        new = replace(new, along=push.loads(mixing @ loads.reshape(len(loads), -1)))
+        strong = basis[:, : after.rank]
+        after = _with_fluctuations(view, trained, after, strong, pace, moved.gain, push, new)
+    forms, represented = push.forms()
+    return replace(after, forms=forms, represented=represented)
 
 
 def leans_after(
@@ -251,7 +292,17 @@ def leans_after(
     after = _moved(view, view.slope, trained.spikes, trained.totals, pace).lean
     before = np.zeros_like(after)
     before[:, : trained.rank] = trained.spikes
+    before[:, after.shape[1] - trained.weak.shape[1] :] = trained.weak
     return before, after
+
+
+def _teacher(trained: Trained, size: int) -> FloatArray:
+    """β* in the enlarged space."""
+    teacher = np.zeros(size)
+    teacher[: trained.rank] = trained.overlap
+    teacher[trained.rank] = trained.remainder * trained.shares[-1]
+    teacher[size - len(trained.weak_overlap) :] = trained.weak_overlap
+    return teacher
 
 
 def _view_and_pace(
@@ -276,18 +327,22 @@ def _gradient_norm(view: View, samples: float) -> float:
 def _directions(view: View, trained: Trained, samples: float) -> FloatArray:
     """The unit vectors Xᵀr of all steps so far, in the enlarged space."""
     w, noise = view.weights, np.sqrt(view.weights * view.square / samples)
-    own = np.concatenate([(w * view.residual) @ view.points, [w @ view.beside], noise])
+    beside = float(w @ view.beside) * trained.shares
+    own = np.concatenate([(w * view.residual) @ view.points, beside[-1:], noise, beside[:-1]])
     before = np.zeros((len(trained.steps), len(own)))
-    before[:, : trained.rank] = trained.steps
+    before[:, : trained.rank] = trained.steps[:, : trained.rank]
+    before[:, len(own) - len(trained.weak_overlap) :] = trained.steps[:, trained.rank :]
     return np.concatenate([before, own[None] / np.linalg.norm(own)])
 
 
 def kept_directions(
-    lean: FloatArray, probabilities: FloatArray, teacher: FloatArray
+    lean: FloatArray, probabilities: FloatArray, teacher: FloatArray, weak: int = 0
 ) -> tuple[FloatArray, FloatArray]:
-    """Directions that are kept as spikes, (space, ≤ 2), and as combinations of neurons, (T, ≤ 2).
+    """Directions that are kept as spikes, two or fewer and then so many weak ones: (space, r + J),
+    and as combinations of neurons, (T, r + J).
 
     A second one of no size is worth terms of order 1/d²: as much as the model knows nothing about.
+    Weak ones are the strongest of what the two leave.
     """
     root = np.sqrt(probabilities)[:, None]
     left, size, right = np.linalg.svd(root * lean, full_matrices=False)
@@ -301,7 +356,11 @@ def kept_directions(
         # Where nothing of the teacher is left, the second strongest.
         plain = np.eye(2, len(size))[1]
         mixing.append(seen / length if length > 1e-9 * size[0] ** 2 else plain)
-    mixed = np.array(mixing[:_DIRECTIONS])
+    mixed = np.array(mixing[:DIRECTIONS])
+    beside = np.eye(len(size)) - mixed.T @ mixed
+    values, vectors = np.linalg.eigh((beside * size**2) @ beside)
+    some = values[::-1] > (_NOTHING * size[0]) ** 2
+    mixed = np.concatenate([mixed, vectors.T[::-1][some][:weak]])
     mixed = mixed * np.where(mixed @ (right @ teacher) < 0, -1.0, 1.0)[:, None]
     return (mixed @ right).T, root * left @ (mixed / size).T
 
@@ -313,16 +372,16 @@ def _with_fluctuations(
     basis: FloatArray,
     step: Pace,
     gain: FloatArray,
-    components: FloatArray,
+    push: Push,
+    new: Fluctuation,
 ) -> Trained:
     """The fluctuations of the neurons after the step: those before, and a new one of the norms.
 
     The new one goes with the weights along λ, and so with those before: ϖ = ϖ' + Σ_c ρ_cϖ_c with
     ρ_c = ⟨λ, ℓ_c⟩/v_c, and ϖ' independent of them.
     """
-    types = len(trained.values)
-    new = _fluctuation(view, trained, after.rank, step, gain)
-    along = _along(view, trained, step, gain) @ components.T  # ⟨λ_A, f_a⟩, (T, V)
+    count = new.loadings.shape[1] - len(trained.others)
+    linear = _along(view, trained, step, gain)  # λ_A, (T, E)
     found = []
     for old in trained.fluctuations:
         size = _STEP * float(trained.totals.min())
@@ -332,14 +391,17 @@ def _with_fluctuations(
             spikes = trained.spikes + sign * size * old.stretch
             totals = trained.totals + sign * size * old.growth
             ends.append(_moved(view, view.slopes(spikes, totals), spikes, totals, step))
-        both = (old.loadings * along[:, : old.loadings.shape[1]]).sum(axis=1)
+        before = old.along @ trained.onto
+        both = (before * linear).sum(axis=1)
         share = np.where(old.spread > 0, both / np.where(old.spread > 0, old.spread, 1.0), 0.0)
         loadings = np.zeros_like(new.loadings)
         loadings[:, : old.loadings.shape[1]] = gain[:, None] * old.loadings
+        along = (before[:, :, None] * push.pushed).sum(axis=1)
         new = replace(
             new,
             spread=np.maximum(new.spread - share * both, 0.0),
             loadings=new.loadings - share[:, None] * loadings,
+            along=new.along - share[:, None] * along,
         )
         found.append(
             Fluctuation(
@@ -347,21 +409,35 @@ def _with_fluctuations(
                 growth=(ends[0].totals - ends[1].totals) / (2 * size) + share,
                 stretch=(ends[0].lean - ends[1].lean) @ basis / (2 * size),
                 loadings=loadings,
+                along=along,
             )
         )
-    others = (*trained.others, *(0,) * types)
+    others = (*trained.others, *(0,) * count)
     return replace(after, fluctuations=(*found, new), others=others)
 
 
+def _loads(
+    view: View, law: Conditional, step: Pace, gain: FloatArray, norms: bool
+) -> tuple[FloatArray, FloatArray]:
+    """λ_A as combinations (T, L) of sums n⁻¹Σ a x over the batch with few functions a."""
+    if not norms:
+        return np.zeros((len(gain), 0)), np.zeros((0, *law.weights.shape))
+    bend = 2 * view.slope.quadratic[:, :, None]
+    functions = 2 * (step.moved * gain)[:, None, None] * law.nodes * bend
+    weights = (view.weights[:, None] * law.weights).ravel()
+    mixing, few = few_functions(functions.reshape(len(functions), -1), weights, LOADS)
+    return mixing, few.reshape(-1, *law.weights.shape)
+
+
 def _fluctuation(
-    view: View, trained: Trained, rank: int, step: Pace, gain: FloatArray
+    view: View, trained: Trained, rank: int, step: Pace, gain: FloatArray, mixing: FloatArray
 ) -> Fluctuation:
     """What the step itself adds to the norms."""
     types = len(trained.values)
     spread = spread_of_norms(view, trained, step, gain)
     spread = np.where(spread > _NO_SPREAD * trained.totals**2, spread, 0.0)  # linear activations
-    loadings = np.zeros((types, len(trained.others) + types))
-    loadings[:, len(trained.others) :] = np.diag(np.where(spread > 0, trained.totals * gain, 0.0))
+    size = np.where(spread > 0, trained.totals * gain, 0.0)
+    loadings = np.pad(size[:, None] * mixing, ((0, 0), (len(trained.others), 0)))
     return Fluctuation(
         spread=spread,
         growth=np.ones(types),
@@ -409,9 +485,15 @@ def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) 
     return np.asarray(np.maximum(total + 2 * s**4 / alpha**2 * new**2, 0.0))
 
 
-def sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes k (K, r) and weights that stand for the samples of a batch."""
-    axes = [coordinate_rule(1, nodes=count) for count in (_ALONG[level], _BESIDE[level])[:rank]]
+def sample_nodes(rank: int, level: int, tail: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    """Nodes k (K, r) and weights that stand for the samples of a batch.
+
+    ``tail`` is the share of each coordinate that is moved to its quantile.
+    """
+    counts = (_ALONG[level], _BESIDE[level])[:rank]
+    axes = [
+        bounded_normal(count, tail) if tail else coordinate_rule(1, nodes=count) for count in counts
+    ]
     nodes, weights = axes[0].nodes, axes[0].weights
     for axis in axes[1:]:
         count = len(axis.weights)
@@ -423,17 +505,28 @@ def sample_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
     return nodes[kept], weights[kept] / weights[kept].sum()
 
 
+def _slopes(
+    view: View, law: Conditional, step: Pace, gain: FloatArray, constant: FloatArray
+) -> Slopes:
+    """What the samples of a step do to the bulk, as functions of their nodes."""
+    slope, s, r = view.slope, step.moved[:, None, None], law.nodes
+    xi = slope.linear / np.sqrt(view.trained.totals)[:, None]
+    rest = slope.second_moment - slope.mean**2 - slope.linear**2
+    bent, noise = s * r * xi[:, :, None], s**2 / step.samples * r**2 * rest[:, :, None]
+    types = len(gain)
+    return Slopes(bent.reshape(types, -1), noise.reshape(types, -1), step.kept, gain, constant)
+
+
 def _record(
     view: View,
+    law: Conditional,
     combination: FloatArray,
     step: Pace,
     gain: FloatArray,
-    norms: bool,
-    count: int,
+    loads: FloatArray,
 ) -> Record:
     """The batch as the bulk remembers it."""
     trained, k, w = view.trained, view.points, view.weights
-    law = view.residuals(count)
     weights = w[:, None] * law.weights
     shape = weights.shape
     first = [(w * k[:, j])[:, None] * law.weights for j in range(trained.rank)]
@@ -450,18 +543,15 @@ def _record(
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
     r, scale = law.nodes, (trained.totals * gain)[:, None, None]
     added = 2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise
-    rank, others = trained.rank, len(trained.others)
+    directions, rank, others = trained.directions, trained.rank, len(trained.others)
     sums = [np.tensordot(combination.T, s * r * zeta, axes=1)]
-    sums.append(np.zeros((others, *shape)))
-    if norms:
-        bend = 2 * slope.quadratic[:, :, None]
-        sums.append(2 * s * gain[:, None, None] * r * bend)
-    sums.append(np.zeros((1, *shape)))
+    sums += [np.zeros((others, *shape)), loads, np.zeros((1, *shape))]
     stacked = np.concatenate(sums)
     new = combination.shape[1]
-    carry = np.zeros((len(stacked), rank + others + 1))
+    carry = np.zeros((len(stacked), directions + others + 1))
     carry[:new, :rank] = step.kept * combination.T @ trained.spikes
-    carry[np.arange(new, new + others), np.arange(rank, rank + others)] = 1.0
+    carry[:new, rank:directions] = combination.T @ (gain[:, None] * trained.weak)
+    carry[np.arange(new, new + others), np.arange(directions, directions + others)] = 1.0
     carry[-1, -1] = 1.0
     flat = -1
     return Record(

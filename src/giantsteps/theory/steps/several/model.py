@@ -26,7 +26,14 @@ from giantsteps.theory.steps.one import (
     types_of,
 )
 from giantsteps.theory.steps.several.fresh import take_step
-from giantsteps.theory.steps.several.trained import Fluctuation, Record, Task, Trained
+from giantsteps.theory.steps.several.trained import (
+    Fluctuation,
+    Record,
+    Task,
+    Trained,
+    few_functions,
+    pulled,
+)
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.types import FloatArray
 
@@ -68,8 +75,8 @@ def stages_of_steps(
     sized, neurons, shared = at_size(problem, d)
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
     shared["levels"] = (0, 2) if continuous else (0, 3)
-    # A continuous second layer fits every function that norms could add.
-    norms = not simplify and not continuous
+    # Without a penalty a continuous second layer fits every function that norms could add.
+    norms = not simplify and not (continuous and d is None)
 
     def built(
         states: tuple[NeuronLaw, list[Trained]], number: int, fields: Mapping[str, Any], level: int
@@ -106,18 +113,9 @@ def trained_by(
         if not np.any(rate * trained.values) and not step.decay:
             states.append(states[-1])
             continue
-        known = _components(first, states[-1]) if norms else None
-        states.append(take_step(task, states[-1], step, rate, level, known))
+        tail = tails[0] * problem.steps[0].samples / step.samples
+        states.append(take_step(task, states[-1], step, rate, level, norms, tail=tail))
     return first, states
-
-
-def _components(law: NeuronLaw, trained: Trained) -> FloatArray:
-    """The vectors that norms go with, on the spikes and the teacher's remainder, (V, r + 1)."""
-    bulk = covariance_of_state(law, trained, 1.0).bulk()
-    unit = np.ones((1, 1, 1))
-    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
-    gram = Forms(replace(bare, active=bare.alone())).values[0, :, 0, :, 0]
-    return np.asarray(gram[trained.rank + 1 :, : trained.rank + 1])
 
 
 def _first(
@@ -133,7 +131,8 @@ def _first(
     law = replace(unit, moved=rate * values)
     types = len(values)
     root = np.sqrt(probabilities) * values
-    memory = law.kept * np.eye(types) - rate * law.slope.hermite[0] ** 2 * np.outer(root, root)
+    pull, one = rate * law.slope.hermite[0] ** 2 * np.outer(root, root), np.ones(types)
+    memory = pulled(np.zeros((types, types)), one, law.kept * one, pull, problem.steps[0].samples)
     trained = Trained(
         values=values,
         probabilities=probabilities,
@@ -145,6 +144,8 @@ def _first(
         constant=np.zeros(types),
         multipliers=np.ones((1, types)),
     )
+    forms = operators_on(covariance_of_state(law, trained, 1.0), 2)
+    trained = replace(trained, forms=forms, represented=forms)
     if not norms or not np.any(law.moved):
         return law, trained
     found = law.norms(problem.init.weights == "gaussian")
@@ -156,7 +157,10 @@ def _first(
         loadings = np.pad(loadings, ((0, 0), (0, len(place) - loadings.shape[1])))
         stretch = found.stretch[c] if found.stretch.shape[2] else np.zeros((types, 1))
         fluctuations.append(Fluctuation(found.spread[c], found.growth[c], stretch, loadings))
-    return law, replace(trained, fluctuations=tuple(fluctuations), others=place)
+    trained = replace(trained, fluctuations=tuple(fluctuations), others=place)
+    gram = forms_of(covariance_of_state(law, trained, 1.0)).values[0, 2:, 0, :2, 0]
+    known = tuple(replace(one, along=one.loadings @ gram) for one in fluctuations)
+    return law, replace(trained, fluctuations=known)
 
 
 def _model(
@@ -167,35 +171,40 @@ def _model(
     tolerance: float,
 ) -> SpikedFeatures:
     if "isotropic bulk" in simplify:
-        bulk = NeuronCovariance.isotropic(trained.totals, trained.rank)
+        bulk = NeuronCovariance.isotropic(trained.totals, trained.directions)
     else:
         bulk = covariance_of_state(law, trained, tolerance)
     pull = None
     if math.isfinite(shared["neurons"]):
         root = np.sqrt(trained.probabilities)
-        kept = (trained.memory * trained.totals) @ trained.memory.T - np.diag(trained.totals)
-        pull = (kept / np.outer(root, root))[None]
+        pull = (trained.memory / np.outer(root, root))[None]
     return SpikedFeatures(
         spikes=trained.spikes,
         overlap=trained.overlap,
         probabilities=trained.probabilities,
         bulk=bulk,
-        norms=None if simplify else norms_of(trained, bulk.frame),
+        norms=None if simplify else norms_of(trained, bulk),
         pull=pull,
+        weak=trained.weak,
+        weak_overlap=trained.weak_overlap,
         second_layer=trained.values,
         step_directions=trained.steps,
         **shared,
     )
 
 
-def norms_of(trained: Trained, frame: int) -> Norms | None:
+def norms_of(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
     """Loadings follow the spikes and the remainder in the frame of special vectors."""
-    rank, found = trained.rank, trained.fluctuations
+    start, found = trained.directions + 1, trained.fluctuations
     if not found:
         return None
-    loadings = np.zeros((len(found), len(trained.values), frame))
+    loadings = np.zeros((len(found), len(trained.values), bulk.frame))
     for c, one in enumerate(found):
-        loadings[c, :, rank + 1 : rank + 1 + one.loadings.shape[1]] = one.loadings
+        loadings[c, :, start : start + one.loadings.shape[1]] = one.loadings
+    if trained.records and found[0].along.size:
+        # What they are on spikes and remainder, beyond what the vectors have there.
+        gram = forms_of(bulk).values[0, :, 0, :start, 0]
+        loadings[:, :, :start] = np.stack([one.along for one in found]) - loadings @ gram
     return Norms(
         np.stack([one.spread for one in found]),
         loadings,
@@ -228,11 +237,16 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         mean = functions @ record.weights
         within = (functions * record.weights) @ functions.T / record.samples
         blocks.append((within + np.outer(mean, mean), mean))
-    rank, count = trained.rank, trained.rank + len(trained.others) + 1
+    rank, some = trained.rank, trained.directions
+    count = some + len(trained.others) + 1
     special = np.zeros((count, count))
-    special[: rank + 1] = trained.frame
-    special[np.arange(rank + 1, count), np.arange(rank, count - 1)] = 1.0
-    return NeuronCovariance(
+    special[:some, :some] = np.eye(some)
+    *along, left = trained.shares
+    special[some] = trained.frame[rank]
+    special[some, rank:some] -= along
+    special[some] *= 1.0 / left if left > 1e-9 else 0.0
+    special[np.arange(some + 1, count), np.arange(some, count - 1)] = 1.0
+    found = NeuronCovariance(
         shares=np.ones(1),
         diagonal=np.ones((1, 1)),
         coefficients=np.concatenate(columns, axis=1),
@@ -242,6 +256,38 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         batches=tuple(batches),
         stages=tuple(stages),
     )
+    if not trained.records:
+        return found
+    # Spikes and remainder are orthonormal but for the error of the batches' quadratures.
+    own = forms_of(found).values[0, : some + 1, 0, : some + 1, 0]
+    values, vectors = np.linalg.eigh(own)
+    turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
+    special = np.concatenate([turned @ special[: some + 1], special[some + 1 :]])
+    return replace(found, special=special, excess=trained.forms - trained.represented)
+
+
+def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
+    """Σ_A on the first special vectors, (T, F, F)."""
+    forms, unit = forms_of(covariance), np.eye(count, covariance.frame)
+
+    def along(force: FloatArray) -> FloatArray:
+        return covariance.coefficients @ forms.slopes(force[None])[0, 1:, 0, 0]
+
+    single = [along(unit[a]) for a in range(count)]
+    found = np.zeros((len(covariance.coefficients), count, count))
+    for a in range(count):
+        for b in range(a + 1):
+            both = single[a] if a == b else (along(unit[a] + unit[b]) - single[a] - single[b]) / 2
+            found[:, a, b] = found[:, b, a] = both
+    return found
+
+
+def forms_of(covariance: NeuronCovariance) -> Forms:
+    """Inner products of the special vectors, and forms of the operators in their slopes."""
+    bulk = covariance.bulk()
+    unit = np.ones((1, 1, 1))
+    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
+    return Forms(replace(bare, active=bare.alone()))
 
 
 def batch_of(record: Record | Passed, functions: FloatArray) -> Batch:
@@ -275,22 +321,6 @@ def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
     carry[-1] = 1.0
     sums = np.stack([*powers[: some + 1], 0.0 * r])
     return Stage(frame=np.ones((1, 1)), carry=carry, sums=sums, place=_place(trained, 1, count))
-
-
-def few_functions(
-    functions: FloatArray, weights: FloatArray, tolerance: float
-) -> tuple[FloatArray, FloatArray]:
-    """Functions of all types as combinations (T, L) of few functions (L, Y)."""
-    if len(functions) == 1:
-        return np.ones((1, 1)), functions
-    left, size, _ = np.linalg.svd(functions * np.sqrt(weights), full_matrices=False)
-    if not size[0] > 0:
-        return np.zeros((len(functions), 1)), functions[:1]
-    count = max(1, int((size > tolerance * size[0]).sum()))
-    mixing = left[:, :count] * size[:count]
-    # At every node by the combination that makes it: weights may be tiny.
-    inverse = left[:, :count] / np.where(size[:count] > 0, size[:count], 1.0)
-    return mixing, inverse.T @ functions
 
 
 def gram_of(blocks: list[tuple[FloatArray, FloatArray]]) -> FloatArray:

@@ -21,13 +21,15 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
-from giantsteps.theory.steps.several.fresh import kept_directions
-from giantsteps.theory.steps.several.model import RESOLVED, few_functions
+from giantsteps.theory.steps.several.fresh import DIRECTIONS, LOADS, WEAK, kept_directions
+from giantsteps.theory.steps.several.model import RESOLVED
+from giantsteps.theory.steps.several.response import lengths
 from giantsteps.theory.steps.several.reused_covariance import products, with_factors
 from giantsteps.theory.steps.several.reused_norms import ReusedNorms, reused_norms
 from giantsteps.theory.steps.several.sample_law import sample_law
 from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.theory.steps.several.traces import gram_of_batch
+from giantsteps.theory.steps.several.trained import few_functions, pulled
 from giantsteps.theory.steps.sized import at_size, by_resolution
 from giantsteps.types import FloatArray
 
@@ -63,11 +65,11 @@ def reused_steps(
 class _Kept:
     """Directions that are kept as spikes, and neurons in them."""
 
-    spikes: FloatArray  # (T, r)
-    totals: FloatArray  # (T,)
-    overlap: FloatArray  # (r,)
-    first: FloatArray  # cosines with b̂, (r,)
-    combination: FloatArray  # directions as combinations of neurons' leans, (T, r)
+    leans: FloatArray  # along the spikes and the weak ones, (T, r + J)
+    totals: FloatArray  # (T,), with the squares of the weak ones
+    overlap: FloatArray  # (r + J,)
+    first: FloatArray  # cosines with b̂, (r + J,)
+    combination: FloatArray  # directions as combinations of neurons' leans, (T, r + J)
 
 
 def _directions(field: Field) -> _Kept:
@@ -76,13 +78,14 @@ def _directions(field: Field) -> _Kept:
         types = len(field.values)
         zero = np.zeros(1)
         return _Kept(np.zeros((types, 1)), field.variances, zero, zero, np.zeros((types, 1)))
-    basis, combination = kept_directions(modes.spikes, field.probabilities, modes.teacher[0])
-    spikes = modes.spikes @ basis
-    dropped = (modes.spikes**2).sum(axis=1) - (spikes**2).sum(axis=1)
+    teacher = modes.teacher[0]
+    basis, combination = kept_directions(modes.spikes, field.probabilities, teacher, WEAK)
+    leans = modes.spikes @ basis
+    dropped = (modes.spikes**2).sum(axis=1) - (leans[:, :DIRECTIONS] ** 2).sum(axis=1)
     return _Kept(
-        spikes=spikes,
+        leans=leans,
         totals=field.variances + np.maximum(dropped, 0.0),
-        overlap=modes.teacher[0] @ basis,
+        overlap=teacher @ basis,
         first=modes.first @ basis,
         combination=combination,
     )
@@ -98,16 +101,18 @@ def _at_level(
 ) -> SpikedFeatures:
     kept = _directions(field)
     bulk, slope, norms = NeuronCovariance.isotropic(kept.totals, len(kept.overlap)), None, None
-    # A continuous second layer fits every function that norms could add.
-    few = math.isfinite(problem.init.second_layer.distinct_nonzero)
+    # Without a penalty a continuous second layer fits every function that norms could add.
+    few = math.isfinite(min(problem.init.second_layer.distinct_nonzero, shared["neurons"]))
     if "isotropic bulk" not in simplify:
         bulk, slope, norms = _covariance(problem, field, kept, rates, level, few and not simplify)
     pull = None
     if math.isfinite(shared["neurons"]):
-        pull = _pull(problem, field, kept.totals, rates, slope)
+        pull = _pull(problem, field, rates, slope)
     return SpikedFeatures(
-        spikes=kept.spikes,
-        overlap=kept.overlap,
+        spikes=kept.leans[:, :DIRECTIONS],
+        overlap=kept.overlap[:DIRECTIONS],
+        weak=kept.leans[:, DIRECTIONS:],
+        weak_overlap=kept.overlap[DIRECTIONS:],
         probabilities=field.probabilities,
         bulk=bulk,
         norms=norms,
@@ -121,7 +126,6 @@ def _at_level(
 def _pull(
     problem: Problem,
     field: Field,
-    totals: FloatArray,
     rates: tuple[float, float],
     slope: FloatArray | None,
 ) -> FloatArray:
@@ -129,11 +133,13 @@ def _pull(
     vectors.
     """
     root = np.sqrt(field.probabilities) * field.values
-    linear = moments(problem.activation).linear
-    memory = np.eye(len(root)) - rates[0] * linear**2 * np.outer(root, root)
-    second = linear**2 * np.ones((len(root), len(root))) if slope is None else slope
-    memory = (np.eye(len(root)) - rates[1] * np.outer(root, root) * second) @ memory
-    change = (memory * totals) @ memory.T - np.diag(totals)
+    sigma, alpha, one = moments(problem.activation), problem.steps[0].samples, np.ones(len(root))
+    first = rates[0] * sigma.linear**2 * np.outer(root, root)
+    change = pulled(np.zeros_like(first), one, one, first, alpha)
+    law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[0])
+    grown = lengths(sigma, law, rates[0] * field.values)
+    second = sigma.linear**2 if slope is None else slope
+    change = pulled(change, grown, one, rates[1] * np.outer(root, root) * second, alpha)
     spread = np.sqrt(field.probabilities)
     return np.asarray(change / np.outer(spread, spread))[None]
 
@@ -159,11 +165,15 @@ def _covariance(
     factors, shares, squares, added = with_factors(parts, field.probabilities, samples, exact)
     mixing, functions = few_functions(added, np.abs(samples.weights), RESOLVED[level])
     vectors, place = [kept.combination.T @ lean], [0] * len(kept.overlap)
-    norms = None
+    norms, loads = None, []
     if few:
         norms = reused_norms(problem.activation, samples, values, rates, kept.totals)
-        vectors += [norms.linear + norms.own] + [norms.linear] * len(factors)
-        place += [c for c in range(1 + len(factors)) for _ in values]
+        for c, functions_of_types in enumerate([norms.linear + norms.own, norms.linear]):
+            load, some = few_functions(functions_of_types, np.abs(samples.weights), LOADS)
+            loads.append(load)
+            for block in [0] if c == 0 else range(1, 1 + len(factors)):
+                vectors.append(some)
+                place += [block] * len(some)
     stacked = np.concatenate([*vectors, np.zeros((1, len(samples.weights)))])
     carry, sums = samples.conditioned(stacked)
     carry[-1, 0] = 1.0
@@ -198,9 +208,10 @@ def _covariance(
     slope = (zeta * samples.weights) @ zeta.T
     if norms is None:
         return covariance, slope, None
-    stretch = samples.inner(norms.stretch, lean) @ kept.combination
+    stretch = samples.inner(norms.stretch, lean) @ kept.combination[:, :DIRECTIONS]
     gaussian = problem.init.weights == "gaussian"
-    return covariance, slope, _norms(norms, stretch, shares, covariance, gaussian)
+    found = _norms(norms, stretch, shares, loads, covariance, rank, gaussian)
+    return covariance, slope, found
 
 
 def _frame(overlap: FloatArray, seen: FloatArray, beside: FloatArray) -> FloatArray:
@@ -231,15 +242,18 @@ def _norms(
     found: ReusedNorms,
     stretch: FloatArray,
     shares: FloatArray,
+    loads: list[FloatArray],
     bulk: NeuronCovariance,
+    rank: int,
     gaussian: bool,
 ) -> Norms:
     """One fluctuation of the norms, and for Gaussian weights that of the initial ones."""
-    types, rank = stretch.shape
-    loadings = np.zeros((2, types, bulk.frame))
+    types = len(stretch)
+    loadings, start = np.zeros((2, types, bulk.frame)), rank + 1
     for c, share in enumerate([np.ones(types), *shares.T]):
-        start = rank + 1 + c * types
-        loadings[0, :, start : start + types] = np.diag(share)
+        load = loads[min(c, 1)]
+        loadings[0, :, start : start + load.shape[1]] = share[:, None] * load
+        start += load.shape[1]
     spread = np.maximum(2 * (bulk.modes**2).sum(axis=1) + found.spread, 0.0)
     if not gaussian:
         return Norms(spread[None], loadings[:1])

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from giantsteps.gaussian import coordinate_rule
 from giantsteps.problem import Problem, Step
 from giantsteps.theory.model.rules import spike_rule
 from giantsteps.theory.steps.first import link_of
@@ -50,6 +51,8 @@ class Passed:
     κ       first,      (E, Y),       moments of the coordinates on the frame
             second      (E, E, Y)
     ψ_A     added       (T, Y)        n⁻¹Σψ_A x xᵀ is what the batch adds to Σ_A
+    φ, s    tilt,       (0 or 1, Y),  beside (ϱ + s_AM)² with M = n⁻¹Σφ x xᵀ, which is a part of ψ_A
+            turned      (T, 2)        where φ is not given: 2ϱs_A and s_A²
     \\       frame       (E, I, m)     spikes before the step and the teacher's remainder
     \\       multiplier  (T,)          what later steps make of it
     a       sums        (r' + V, Y)   new spikes and new vectors of norms as sums over it …
@@ -66,6 +69,10 @@ class Passed:
     multiplier: FloatArray
     sums: FloatArray
     carry: FloatArray
+    reach: FloatArray
+    noise: FloatArray
+    tilt: FloatArray
+    turned: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +110,86 @@ def resolved_steps(
     tails: tuple[float, float] = (0.0, 0.0),
 ) -> list[Resolved]:
     """The law of a neuron after each of the steps."""
-    states = [_first(problem, spectrum, neurons, level, norms, tails)]
     task = Task(problem.activation, link_of(problem), problem.noise_variance)
-    for number, step in enumerate(problem.steps[1:], start=1):
+    first = 0 if spectrum.explicit is not None else 1
+    states = [(_first if first else _start)(problem, spectrum, neurons, level, norms, tails)]
+    for number, step in enumerate(problem.steps[first:], start=first):
         rate = movement(problem, number, neurons)
-        states.append(_take_step(task, states[-1], spectrum, step, rate, level, norms))
+        states.append(
+            _take_step(
+                task, states[-1], spectrum, step, rate, level, norms, problem.width / neurons
+            )
+        )
     return states
+
+
+#: So many types have a vector of norms each; more share those above this size.
+_FEW, _FAINT = 4, 0.02
+#: Nodes of the samples along explicit directions, by resolution, and weights that are nothing.
+_ALONG, _PRUNED = (5, 6, 7, 8, 9), 1e-4
+#: Nodes of the initial weights along an explicit direction, by resolution.
+_NODES = (5, 6, 7, 8, 9)
+
+
+def _start(
+    problem: Problem,
+    spectrum: Spectrum,
+    neurons: float,
+    level: int,
+    norms: bool,
+    tails: tuple[float, float],
+) -> Resolved:
+    """Before all steps: neurons lean along the explicit direction by their initial weights."""
+    d = neurons / problem.width
+    rate = sum(movement(problem, number, neurons) for number in range(len(problem.steps)))
+    unit = neuron_law(problem, np.array([rate]), level, tails[0])
+    length, _ = direction(unit, spectrum)
+    steepness = abs(rate) * abs(unit.slope.hermite[0]) * length
+    values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
+    places = spectrum.places
+    spikes = np.zeros((len(values), 0))
+    many = 2 if math.isinf(problem.init.second_layer.distinct_nonzero) else 0
+    for number, place in enumerate(places):
+        count = max(_NODES[level] - max(many, 2 * number), 3)
+        z, weights = np.polynomial.hermite_e.hermegauss(count)
+        z = math.sqrt(spectrum.values[place] / d) * z
+        more = np.tile(z, len(spikes))[:, None]
+        spikes = np.concatenate([np.repeat(spikes, len(z), axis=0), more], axis=1)
+        values = np.repeat(values, len(z))
+        probabilities = np.multiply.outer(probabilities, weights / weights.sum()).ravel()
+    types, rank = spikes.shape
+    root = np.sqrt(spectrum.teacher)
+    along = np.tile(spectrum.start, (types, 1))
+    overlap = root[places]
+    spike = np.zeros((rank, len(root), 1))
+    spike[np.arange(rank), places] = 1.0
+    trained = Trained(
+        values=values,
+        probabilities=probabilities,
+        spikes=spikes,
+        totals=along @ spectrum.shares,
+        overlap=overlap,
+        steps=np.zeros((0, rank)),
+        memory=np.eye(types),
+        constant=np.zeros(types),
+        multipliers=np.ones((0, types)),
+    )
+    if norms:
+        square = float(spectrum.shares @ spectrum.start**2)
+        if problem.init.weights != "gaussian":
+            square -= float(spectrum.shares @ spectrum.start) ** 2
+        one = np.ones(types)
+        initial = Fluctuation(2 * square * one, one, 0 * spikes, spikes[:, :0])
+        trained = replace(trained, fluctuations=(initial,))
+    return Resolved(
+        trained=trained,
+        along=along,
+        frame=np.concatenate([spike, _remainder(root[:, None], spike, overlap)[None]]),
+        others=spike[:0],
+        gradients=spike[:0],
+        memory=np.tile(np.eye(types), (len(root), 1, 1)),
+        passed=(),
+    )
 
 
 def _first(
@@ -184,6 +265,10 @@ def _first(
         multiplier=np.ones(len(values)),
         sums=np.stack([r / raw] * (1 + len(others))),
         carry=np.zeros((1, 0)),
+        reach=reach,
+        noise=np.zeros((1, 0)),
+        tilt=np.zeros((0, len(r))),
+        turned=np.zeros((len(values), 2)),
     )
     identity = law.kept * np.eye(len(values))
     return Resolved(
@@ -211,26 +296,59 @@ class _Moves:
     lean: FloatArray  # (T, I, m)
     noise: FloatArray  # (T, K), over √(Σ ν_ιλ_ι^{2−2p})
     along: FloatArray  # (T, I)
+    extra: FloatArray  # (T, E), what the noise of the batch adds along explicit directions
+
+
+def _reach(
+    view: View, state: Resolved, spectrum: Spectrum, pace: Pace, inverse: float
+) -> FloatArray:
+    """λ_ι^{1−p}, and what long inputs make of it: their mean slope differs."""
+    reach = spectrum.values ** (1 - spectrum.power)
+    trained, slope, weight = state.trained, view.slope, view.weights * view.square
+    by_type = trained.probabilities * pace.moved**2
+    size = float(by_type @ (slope.mean**2 @ weight))
+    if not size or not inverse:
+        return reach
+    bend = float(by_type @ ((slope.mean * slope.quadratic) @ weight)) / size
+    own = (trained.probabilities / trained.totals) @ state.along - 1.0
+    if spectrum.explicit is not None:
+        own = np.where(spectrum.explicit, 0.0, own)
+    return reach * (1 + 2 * bend * inverse * own)
 
 
 def _moves(
-    view: View, state: Resolved, spectrum: Spectrum, pace: Pace, spikes: FloatArray, c: FloatArray
+    view: View,
+    state: Resolved,
+    spectrum: Spectrum,
+    pace: Pace,
+    spikes: FloatArray,
+    c: FloatArray,
+    reach: FloatArray,
 ) -> _Moves:
     """The step for neurons with these leans and squared norms."""
     w, s, rank = view.weights, pace.moved, spikes.shape[1]
     slope = view.slopes(spikes, c)
     zeta, xi = slope.mean, slope.linear / np.sqrt(c)[:, None]
-    reach = spectrum.values ** (1 - spectrum.power)
     gain = pace.kept + (s * (xi @ (w * view.residual)))[:, None] * reach
     noise = (slope.second_moment - zeta**2) @ (w * view.square) / pace.samples
     along = state.along * (c / state.trained.totals)[:, None]
     pulled = s[:, None] * _on_frame(view, zeta)
     lean = pace.kept * np.tensordot(spikes, state.frame[:rank], axes=1)
-    lean = lean + reach[:, None] * np.tensordot(pulled, state.frame, axes=1)
+    added = reach[:, None] * np.tensordot(pulled, state.frame, axes=1)
+    extra = np.zeros((len(s), len(spectrum.places)))
+    for number, place in enumerate(spectrum.places):
+        on = state.frame[:rank, place, 0]
+        square = 1.0 + (view.points @ on) ** 2 - on @ on
+        variance = spectrum.shares[place] * (zeta**2 @ (w * view.square * square)) / pace.samples
+        mean = added[:, place, 0]
+        more = np.sqrt(mean**2 + (s * reach[place]) ** 2 * variance) - np.abs(mean)
+        extra[:, number] = np.where(mean < 0, -more, more)
+        added[:, place, 0] += extra[:, number]
     return _Moves(
-        lean,
+        lean + added,
         s[:, None] * zeta * np.sqrt(w * view.square / pace.samples),
         along * gain**2 + (s[:, None] * reach) ** 2 * noise[:, None],
+        extra,
     )
 
 
@@ -248,27 +366,33 @@ def _take_step(
     rate: float,
     level: int,
     norms: bool,
+    inverse: float,
 ) -> Resolved:
     trained = state.trained
     rule = spike_rule(level, trained.spikes, trained.totals, trained.overlap, task.link)
     view = View(task, trained, step, rule.nodes, rule.weights)
     pace = Pace(rate * trained.values, step.samples, 1.0 - step.decay)
     w, s, types = view.weights, pace.moved, len(trained.values)
-    reach = spectrum.values ** (1 - spectrum.power)
-    size = math.sqrt(float(spectrum.shares @ reach**2))
-    moves = _moves(view, state, spectrum, pace, trained.spikes, trained.totals)
+    reach = _reach(view, state, spectrum, pace, inverse)
+    generic = spectrum.generic
+    size = math.sqrt(float(generic @ reach**2))
+    moves = _moves(view, state, spectrum, pace, trained.spikes, trained.totals, reach)
     flat = np.concatenate([moves.lean.reshape(types, -1), size * moves.noise], axis=1)
     inside = moves.lean[0].size
     whole = np.zeros(flat.shape[1])
     before = state.frame[-1] * trained.remainder
     before = before + np.tensordot(trained.overlap, state.frame[:-1], axes=1)
     whole[:inside] = before.ravel()
-    basis, combination = kept_directions(flat, trained.probabilities, whole)
+    if spectrum.explicit is None:
+        basis, combination = kept_directions(flat, trained.probabilities, whole)
+    else:
+        count = len(spectrum.places) + 1
+        basis, combination = _strongest(flat, trained.probabilities, whole, count)
     spikes = flat @ basis
     dropped = flat - spikes @ basis.T
     by_class = (dropped[:, :inside].reshape(moves.lean.shape) ** 2).sum(axis=2)
     by_class = by_class + np.multiply.outer(
-        (dropped[:, inside:] ** 2).sum(axis=1), spectrum.shares * reach**2 / size**2
+        (dropped[:, inside:] ** 2).sum(axis=1), generic * reach**2 / size**2
     )
     # A share of zero has no bulk: what is dropped there is spread over all directions.
     some = spectrum.shares > 0
@@ -277,24 +401,25 @@ def _take_step(
     along = along + by_class[:, ~some].sum(axis=1)[:, None]
     tilt = view.slope.linear / np.sqrt(trained.totals)[:, None]
     gain = pace.kept + s * (tilt @ (w * view.residual))
-    # Vectors that norms go with.
-    bend = 2 * view.slope.quadratic
-    scale = (2 * s * gain)[:, None]
-    new = np.zeros((types if norms else 0, *state.frame.shape[1:]))
+    # Vectors that norms go with, and how much of each those of a type go with.
+    spread = np.sqrt(w * view.square / pace.samples)
     plain = reach[:, None] * np.tensordot(
         _on_frame(view, 1.0 + 0.0 * w[None])[0], state.frame, axes=1
     )
-    own = np.append(plain.ravel(), size * np.sqrt(w * view.square / pace.samples))
+    own = np.append(plain.ravel(), size * spread)
     own = own / np.linalg.norm(own)
-    noisy = [basis[inside:].T, own[None, inside:]]
-    if norms:
-        new = reach[:, None] * np.tensordot(scale * _on_frame(view, bend), state.frame, axes=1)
-        noisy.append(size * scale * bend * np.sqrt(w * view.square / pace.samples))
-    coordinates = np.asarray(np.linalg.qr(np.concatenate(noisy).T, mode="r")).T  # (r' + 1 + V, q)
-    profile = np.sqrt(spectrum.shares) * reach / size
+    bent = 4 * (s * gain)[:, None] * view.slope.quadratic
+    beside = reach[:, None] * np.tensordot(_on_frame(view, bent), state.frame, axes=1)
+    vectors = np.concatenate([beside.reshape(types, -1), size * bent * spread], axis=1)
+    mixing, parts = _few_vectors(vectors) if norms else (np.zeros((types, 0)),) * 2
+    others = parts.T @ vectors
+    noisy = np.concatenate([basis[inside:].T, own[None, inside:], others[:, inside:]])
+    coordinates = np.asarray(np.linalg.qr(noisy.T, mode="r")).T  # (r' + 1 + V, q)
+    profile = np.sqrt(generic) * reach / size
     rank = basis.shape[1]
     kept = basis[:inside].T.reshape(rank, *moves.lean.shape[1:])
-    inner = np.concatenate([kept, own[:inside].reshape(1, *moves.lean.shape[1:]), new])
+    fresh = np.concatenate([own[None, :inside], others[:, :inside]])
+    inner = np.concatenate([kept, fresh.reshape(len(fresh), *moves.lean.shape[1:])])
     grown = np.concatenate([inner, profile[:, None] * coordinates[:, None]], axis=2)
     wider = ((0, 0), (0, 0), (0, coordinates.shape[1]))
     teacher = np.pad(before[None], wider)[0]
@@ -309,13 +434,15 @@ def _take_step(
     if norms:
         after = replace(
             after,
-            fluctuations=_fluctuations(view, state, spectrum, pace, basis, gain, new),
+            fluctuations=_fluctuations(view, state, spectrum, pace, basis, beside, mixing, reach),
         )
     root = (np.sqrt(trained.probabilities) * trained.values)[:, None]
     pull = rate * (root * view.slope.mean * w) @ (root * view.slope.mean).T
     left = pace.kept * np.eye(types) - reach[:, None, None] * pull
-    remembered = View(task, trained, step, *sample_nodes(trained.rank, level))
-    passed = _passed(remembered, state, combination, pace, gain, norms, RESIDUALS[level])
+    nodes = sample_nodes(trained.rank, level) if state.passed else _few_nodes(trained.rank, level)
+    remembered = View(task, trained, step, *nodes)
+    passed = _passed(remembered, state, combination, pace, gain, parts, RESIDUALS[level])
+    passed = replace(passed, reach=reach, noise=combination.T @ moves.extra)
     return Resolved(
         trained=after,
         along=along,
@@ -330,8 +457,39 @@ def _take_step(
     )
 
 
+def _strongest(
+    lean: FloatArray, probabilities: FloatArray, teacher: FloatArray, count: int
+) -> tuple[FloatArray, FloatArray]:
+    """As `kept_directions`, so many of the strongest."""
+    root = np.sqrt(probabilities)[:, None]
+    left, size, right = np.linalg.svd(root * lean, full_matrices=False)
+    some = (size > 1e-12 * size[0]) & (np.arange(len(size)) < count)
+    left, size, right = left[:, some], size[some], right[some]
+    sign = np.where(right @ teacher < 0, -1.0, 1.0)
+    return (sign[:, None] * right).T, root * left * (sign / size)
+
+
+def _few_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
+    """As `sample_nodes` before all steps, when neurons lean little."""
+    rule = coordinate_rule(rank, nodes=_ALONG[level])
+    some = rule.weights > _PRUNED
+    return rule.nodes[some], rule.weights[some] / rule.weights[some].sum()
+
+
+def _few_vectors(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Vectors (T, space) as mixing (T, V) of V vectors, which are parts (T, V) of them."""
+    types = len(vectors)
+    if types <= _FEW:
+        return np.eye(types), np.eye(types)
+    left, size, _ = np.linalg.svd(vectors, full_matrices=False)
+    some = size > _FAINT * size[0]
+    if not size[0] > 0:
+        return np.zeros((types, 0)), np.zeros((types, 0))
+    return left[:, some] * size[some], left[:, some] / size[some]
+
+
 def _flat(vectors: FloatArray) -> FloatArray:
-    return vectors.reshape(len(vectors), -1)
+    return vectors.reshape(len(vectors), vectors.shape[1] * vectors.shape[2])
 
 
 def _fluctuations(
@@ -340,27 +498,31 @@ def _fluctuations(
     spectrum: Spectrum,
     pace: Pace,
     basis: FloatArray,
-    gain: FloatArray,
-    new: FloatArray,
+    beside: FloatArray,
+    mixing: FloatArray,
+    reach: FloatArray,
 ) -> tuple[Fluctuation, ...]:
     """The fluctuations before, as the step changes them, and that of the step itself.
 
-    That of the step goes with the weights along ``new``, and so with those before, as in `fresh`.
+    That of the step goes with the weights along vectors of the types, whose part before the noise
+    of the batch is ``beside``, and so with those before, as in `fresh`; ``mixing`` makes them of
+    the vectors that are kept.
     """
     trained, types = state.trained, len(state.trained.values)
-    square, count = spectrum.mean(2), len(state.others)
-    reach = spectrum.values ** (1 - spectrum.power)
-    size = math.sqrt(float(spectrum.shares @ reach**2))
+    square, count = float(spectrum.shares @ spectrum.start**2), len(state.others)
+    size = math.sqrt(float(spectrum.generic @ reach**2))
 
     def after(spikes: FloatArray, totals: FloatArray) -> tuple[FloatArray, FloatArray]:
-        moves = _moves(view, state, spectrum, pace, spikes, totals)
+        moves = _moves(view, state, spectrum, pace, spikes, totals, reach)
         flat = np.concatenate([moves.lean.reshape(types, -1), size * moves.noise], axis=1)
         return flat @ basis, moves.along @ spectrum.shares
 
     # Inner products of the weights themselves.
-    seen = square * np.einsum("aim,vim,i->av", new, state.others, 1.0 / spectrum.values)
-    loadings = np.zeros((types, count + types))
-    loadings[:, count:] = square * np.diag(trained.totals * gain)
+    tilt = view.slope.linear / np.sqrt(trained.totals)[:, None]
+    gain = pace.kept + pace.moved * (tilt @ (view.weights * view.residual))
+    seen = square * np.einsum("aim,vim,i->av", beside, state.others, 1.0 / spectrum.values)
+    loadings = np.zeros((types, count + mixing.shape[1]))
+    loadings[:, count:] = square * (trained.totals * gain)[:, None] * mixing
     spread = square * spread_of_norms(view, trained, pace, gain)
     found = []
     for old in trained.fluctuations:
@@ -399,10 +561,10 @@ def _passed(
     combination: FloatArray,
     pace: Pace,
     gain: FloatArray,
-    norms: bool,
+    parts: FloatArray,
     count: int,
 ) -> Passed:
-    """The batch as the bulk remembers it."""
+    """The batch as the bulk remembers it; ``parts`` (T, V) make the vectors of norms."""
     trained, k, w = state.trained, view.points, view.weights
     law = view.residuals(count)
     rank, shape = trained.rank, law.weights.shape
@@ -418,9 +580,18 @@ def _passed(
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
     scale = (trained.totals * gain)[:, None, None]
     added = 2 * scale * s * r * xi + s**2 / pace.samples * r**2 * noise
+    tilt, turned = np.zeros((0, r.size)), np.zeros((len(pace.moved), 2))
+    by_type = trained.probabilities * pace.moved**2
+    usual = np.tensordot(by_type / by_type.sum(), xi, axes=1)
+    if not state.passed and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
+        # The sum over samples that multiplies the initial weights, by what most neurons see.
+        tilt = (r * usual).reshape(1, -1)
+        turned = np.stack([2 * pace.kept * pace.moved, pace.moved**2], axis=1)
+        still = trained.totals[:, None, None] * usual**2
+        added = 2 * scale * s * r * (xi - usual) + s**2 / pace.samples * r**2 * (noise - still)
     sums = [np.tensordot(combination.T, s * r * slope.mean[:, :, None], axes=1)]
-    if norms:
-        sums.append(2 * s * gain[:, None, None] * r * 2 * slope.quadratic[:, :, None])
+    bent = 4 * s * gain[:, None, None] * r * slope.quadratic[:, :, None]
+    sums.append(np.tensordot(parts.T, bent, axes=1))
     return Passed(
         samples=pace.samples,
         weights=(w[:, None] * law.weights).ravel(),
@@ -431,4 +602,8 @@ def _passed(
         multiplier=np.ones(len(trained.values)),
         sums=np.concatenate(sums).reshape(-1, w.size * count),
         carry=pace.kept * combination.T @ trained.spikes,
+        reach=np.ones(0),
+        noise=np.zeros((0, 0)),
+        tilt=tilt,
+        turned=turned,
     )

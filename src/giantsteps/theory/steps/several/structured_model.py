@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,40 @@ from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Stage
+from giantsteps.theory.steps.neuron import slopes
 from giantsteps.theory.steps.one import tails_of
-from giantsteps.theory.steps.several.model import RESOLVED, batch_of, few_functions, norms_of
-from giantsteps.theory.steps.several.structured import Resolved, resolved_steps
+from giantsteps.theory.steps.several.model import RESOLVED, batch_of, norms_of
+from giantsteps.theory.steps.several.structured import Passed, Resolved, resolved_steps
+from giantsteps.theory.steps.several.trained import few_functions
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.theory.steps.structured import Spectrum, spectrum_of
 from giantsteps.types import FloatArray
 
-#: Functions of λ that are kept, relative to the largest.
-_DIAGONAL = 1e-6
+#: Functions of λ that are kept, relative to the largest, and where directions are explicit.
+_DIAGONAL = (1e-6, 3e-3)
+#: Channels of models with explicit directions, by resolution.
+_CHANNELS = (1e-3, 4e-4, 1e-4, 2e-5, 1e-5, 1e-6)
+#: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second;
+#: the first where the activation has an even part.
+_HEAVY, _HEAVY_EVEN = (0.01, 0.04), 0.03
+
+
+def leading(problem: Problem, d: int) -> FloatArray | None:
+    """Which eigenspaces are explicit at d: single directions whose eigenvalue is a share of d."""
+    slope = slopes(problem.activation)
+    if problem.inputs.isotropic or not problem.steps or not slope.hermite[0]:
+        return None
+    spectrum = spectrum_of(problem, d)
+    order = np.argsort(-spectrum.values)
+    even = bool(slope.hermite[1])
+    one = even or len(problem.steps) > 1 or math.isinf(problem.init.second_layer.distinct_nonzero)
+    least = (max(_HEAVY[0], _HEAVY_EVEN if even else 0.0), *_HEAVY[1:])
+    found = np.zeros(len(order), dtype=bool)
+    for place, heavy in zip(order, least[: 1 if one else 2]):
+        if spectrum.values[place] < heavy * d or spectrum.shares[place] * d > 1.5:
+            break
+        found[place] = True
+    return found if found.any() else None
 
 
 def structured_stages(
@@ -30,6 +56,7 @@ def structured_stages(
     *,
     simplify: tuple[str, ...] = (),
     level: int = USUAL,
+    explicit: bool = True,
 ) -> list[SpikedFeatures]:
     """The equivalent models after the last steps, one for each of ``others``, from one recursion.
 
@@ -37,15 +64,19 @@ def structured_stages(
     """
     sized, neurons, shared = at_size(problem, d)
     spectrum = spectrum_of(sized, d)
+    if d is not None and explicit and not simplify:
+        spectrum = replace(spectrum, explicit=leading(sized, d))
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
     shared["levels"] = (0, 2) if continuous else (0, 3)
+    if spectrum.explicit is not None:
+        shared |= {"levels": (0, 1), "channels": _CHANNELS}
     norms = not simplify and not continuous
 
     def built(
         states: list[Resolved], number: int, fields: Mapping[str, Any], level: int
     ) -> SpikedFeatures:
         last = states[number]
-        before = states[number - 1] if len(last.passed) > 1 else None
+        before = states[number - 1] if len(states) > -number else None
         return _model(last, before, spectrum, simplify, {**shared, **fields}, RESOLVED[level])
 
     return stages_by_resolution(
@@ -72,13 +103,14 @@ def _model(
         bulk = NeuronCovariance.isotropic(trained.totals, trained.rank)
     else:
         bulk = _covariance(state, before, spectrum, tolerance)
-    own = (spectrum.values[:, None] * state.frame**2).sum(axis=(1, 2))
+    weights = trained.probabilities / trained.totals
+    own = np.einsum("t,ti,aim->a", weights, state.along, state.frame**2)
     return SpikedFeatures(
         spikes=trained.spikes,
         overlap=trained.overlap,
         probabilities=trained.probabilities,
         bulk=bulk,
-        norms=None if simplify else norms_of(trained, bulk.frame),
+        norms=None if simplify else norms_of(trained, bulk),
         pull=None if math.isinf(shared["neurons"]) or simplify else _pull(state, spectrum),
         own_variances=None if simplify else own,
         second_layer=trained.values,
@@ -114,23 +146,28 @@ def _covariance(
     Vectors before the last batch are given by their coordinates in the eigenspaces; the last batch
     makes the spikes of its own samples.
     """
-    values, p, types = spectrum.values, spectrum.power, len(state.trained.values)
-    scales, root = values ** (1 - 2 * p), np.sqrt(values)
+    values, types = spectrum.values, len(state.trained.values)
+    scales, root = _scales(state, spectrum), np.sqrt(values)
     rank = state.trained.rank
+    tolerance = tolerance * (5.0 if spectrum.explicit is not None else 1.0)
     parts = [
         few_functions(one.multiplier[:, None] * one.added, np.abs(one.weights), tolerance)
         for one in state.passed
     ]
     averages = [functions @ one.weights for one, (_, functions) in zip(state.passed, parts)]
     rest = state.along / values
-    for (mixing, _), average in zip(parts, averages):
+    for one, (mixing, _), average in zip(state.passed, parts, averages):
         rest = rest - np.multiply.outer(mixing @ average, scales)
-    mixed, functions = few_functions(rest, spectrum.shares + 1e-12, _DIAGONAL)
+        rest = rest - _turned(one) @ _tilted(one, spectrum.shares, scales)
+    small = _DIAGONAL[spectrum.explicit is not None]
+    mixed, functions = few_functions(rest, spectrum.shares + 1e-12, small)
     diagonal = np.concatenate([_powers(spectrum), functions])
-    coefficients = [np.zeros((types, 3)), mixed, *(mixing for mixing, _ in parts)]
+    coefficients = [np.zeros((types, 3)), mixed]
+    for one, (mixing, _) in zip(state.passed, parts):
+        coefficients += [mixing, _turned(one)]
     # Vectors: frames of all batches, then spikes and norms before the last one, the teacher.
     width = state.frame.shape[2]
-    frames = [_padded(one.frame, width) * values[:, None] ** (0.5 - p) for one in state.passed]
+    frames = [_padded(one.frame, width) * (one.reach / root)[:, None] for one in state.passed]
     spikes = np.zeros((0, len(values), width))
     others = spikes
     if before is not None:
@@ -138,16 +175,21 @@ def _covariance(
         others = _padded(before.others, width) / root[:, None]
     teacher = np.zeros((1, len(values), width))
     teacher[0, :, 0] = np.sqrt(spectrum.teacher) / root
-    external = np.concatenate([*frames, spikes, others, teacher])
+    leading = np.zeros((len(spectrum.places), len(values), width))
+    leading[np.arange(len(leading)), spectrum.places, 0] = 1.0
+    leading = leading / root[:, None]
+    external = np.concatenate([*frames, spikes, others, leading, teacher])
     starts = np.cumsum([0, *(len(frame) for frame in frames)])
     batches, stages = [], []
     for number, (one, (_, functions)) in enumerate(zip(state.passed, parts)):
-        batches.append(batch_of(one, functions))
+        batches.append(
+            replace(batch_of(one, np.concatenate([functions, one.tilt])), factors=one.tilt)
+        )
         frame = np.zeros((len(one.frame), len(external)))
         frame[:, starts[number] : starts[number + 1]] = np.eye(len(one.frame))
         carry, sums = np.eye(len(external)), np.zeros((len(external), len(one.weights)))
         if number == len(state.passed) - 1:
-            carry, sums = _last(one.carry, one.sums, int(starts[-1]), len(others), rank)
+            carry, sums = _last(one, int(starts[-1]), len(others), rank, len(leading))
         stages.append(Stage(frame=frame, carry=carry, sums=sums, place=(0,) * len(carry)))
     count = len(carry)
     special = np.zeros((count, count))
@@ -172,24 +214,44 @@ def _covariance(
     )
 
 
+def _turned(one: Passed) -> FloatArray:
+    """Coefficients of M and M² of a batch, (T, 0 or 2)."""
+    return one.multiplier[:, None] * one.turned[:, : 2 * len(one.tilt)]
+
+
+def _tilted(one: Passed, shares: FloatArray, scales: FloatArray) -> FloatArray:
+    """Diagonals of M and M², (0 or 2, I)."""
+    mean, square = one.tilt @ one.weights, one.tilt**2 @ one.weights / one.samples
+    first = np.multiply.outer(mean, scales)
+    return np.concatenate([first, first**2 + np.multiply.outer(square, scales * (shares @ scales))])
+
+
+def _scales(state: Resolved, spectrum: Spectrum) -> FloatArray:
+    """Variances of what a step takes for its samples; the explicit direction is a frame's."""
+    scales = state.passed[-1].reach ** 2 / spectrum.values
+    return scales if spectrum.explicit is None else np.where(spectrum.explicit, 0.0, scales)
+
+
 def _padded(vectors: FloatArray, width: int) -> FloatArray:
     return np.pad(vectors, ((0, 0), (0, 0), (0, width - vectors.shape[2])))
 
 
 def _last(
-    carry: FloatArray, sums: FloatArray, start: int, others: int, rank: int
+    one: Passed, start: int, others: int, rank: int, leading: int
 ) -> tuple[FloatArray, FloatArray]:
     """Vectors after the last batch: spikes, those of norms before, its own, and the teacher."""
-    own, before = len(sums) - rank, carry.shape[1]
+    own, before = len(one.sums) - rank, one.carry.shape[1]
     count = rank + others + own + 1
-    found = np.zeros((count, start + before + others + 1))
-    found[:rank, start : start + before] = carry
+    found = np.zeros((count, start + before + others + leading + 1))
+    found[:rank, start : start + before] = one.carry
     here = start + before
     found[np.arange(rank, rank + others), np.arange(here, here + others)] = 1.0
+    if leading:
+        found[:rank, here + others : -1] = one.noise
     found[-1, -1] = 1.0
-    total = np.zeros((count, sums.shape[1]))
-    total[:rank] = sums[:rank]
-    total[rank + others : rank + others + own] = sums[rank:]
+    total = np.zeros((count, one.sums.shape[1]))
+    total[:rank] = one.sums[:rank]
+    total[rank + others : rank + others + own] = one.sums[rank:]
     return found, total
 
 
@@ -201,14 +263,16 @@ def _gram(
 ) -> tuple[FloatArray, FloatArray]:
     """d⁻¹tr ΣΩ and d⁻¹tr ΣΩΣΩ' of diagonal operators and of sums over batches."""
     values, shares = spectrum.values, spectrum.shares
-    scales = values ** (1 - 2 * spectrum.power)
+    scales = _scales(state, spectrum)
     profiles = [*diagonal]
     own = np.zeros((0, 0))
-    inner = spectrum.mean(2 - 2 * spectrum.power)
+    inner = float(shares @ (values * scales))
     blocks = [np.zeros((len(diagonal), len(diagonal)))]
     for one, (_, functions) in zip(state.passed, parts):
         profiles += [mean * scales for mean in functions @ one.weights]
-        blocks.append((functions * one.weights) @ functions.T / one.samples * inner**2)
+        profiles += [*_tilted(one, shares, scales)]
+        both = np.concatenate([functions, one.tilt, 0 * one.tilt])
+        blocks.append((both * one.weights) @ both.T / one.samples * inner**2)
     stacked = np.stack(profiles) * values
     size = len(stacked)
     own = np.zeros((size, size))
