@@ -465,15 +465,16 @@ def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) 
     h = (trained.spikes @ view.points.T)[:, :, None] + np.sqrt(c)[:, None, None] * z
     sigma = np.asarray(view.task.activation.derivative(h), dtype=float)
     phi = sigma - slope.mean[:, :, None] - slope.linear[:, :, None] * z
-    second, fourth = (phi**2) @ mean, (phi**4) @ mean
-    product = (phi**2) @ (mean * z * z)
+    phi *= phi  # powers of large arrays are slow
+    second, product, fourth = phi @ mean, phi @ (mean * z * z), (phi * phi) @ mean
     tilt = slope.linear / np.sqrt(c)[:, None]  # ξ
+    bent = tilt * tilt
     moments = [np.ones_like(c), s * (tilt @ (w * view.residual))]
-    moments.append(s**2 * (tilt**2 @ (w * r2)))
+    moments.append(s**2 * (bent @ (w * r2)))
     # Third and fourth moments of r only matter beside large curvatures: those of a Gaussian.
     cubes = 3 * r2 * view.residual - 2 * view.residual**3
-    moments.append(s**3 * (tilt**3 @ (w * cubes)))
-    moments.append(s**4 * (tilt**4 @ (w * 3 * r2**2)))
+    moments.append(s**3 * ((bent * tilt) @ (w * cubes)))
+    moments.append(s**4 * ((bent * bent) @ (w * 3 * r2**2)))
     k1, k2, k3, k4 = step.kept + moments[1], *(moments[j] / alpha ** (j - 1) for j in (2, 3, 4))
     n2 = k2 + k1**2
     n4 = k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
