@@ -239,7 +239,7 @@ class KernelSpectrum:
         covariance[:types, :types] = np.linalg.inv(prior.precision[0]) / system.inverse_neurons[0]
         covariance[types:, types:] = prior.covariance[0]
         moved = covariance @ root
-        psi_hat = channels @ (measure * system.target_linear[0])
+        psi_hat = ((measure * system.target_linear[0]) @ channels.T).ravel()
         shift = np.concatenate([np.zeros(types), prior.with_teacher[0] @ psi_hat])
         matrix = np.eye(len(power)) + root @ moved
         return _Core((matrix + matrix.T) / 2, moved, rows[:, 0], target, root @ shift)

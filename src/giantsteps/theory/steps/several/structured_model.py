@@ -16,7 +16,8 @@ from giantsteps.theory.solver.bulk import Stage
 from giantsteps.theory.steps.neuron import slopes
 from giantsteps.theory.steps.one import tails_of
 from giantsteps.theory.steps.several.model import RESOLVED, batch_of, norms_of
-from giantsteps.theory.steps.several.structured import Passed, Resolved, resolved_steps
+from giantsteps.theory.steps.several.structured import resolved_steps
+from giantsteps.theory.steps.several.structured_state import Passed, Resolved
 from giantsteps.theory.steps.several.trained import few_functions
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.theory.steps.structured import Spectrum, spectrum_of
@@ -28,7 +29,7 @@ _DIAGONAL = (1e-6, 3e-3)
 _CHANNELS = (1e-3, 4e-4, 1e-4, 2e-5, 1e-5, 1e-6)
 #: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second;
 #: the first where the activation has an even part.
-_HEAVY, _HEAVY_EVEN = (0.01, 0.04), 0.03
+_HEAVY, _HEAVY_EVEN = (0.01, 0.025), 0.03
 
 
 def leading(problem: Problem, d: int) -> FloatArray | None:
@@ -107,7 +108,7 @@ def _model(
     own = np.einsum("t,ti,aim->a", weights, state.along, state.frame**2)
     return SpikedFeatures(
         spikes=trained.spikes,
-        overlap=trained.overlap,
+        overlap=trained.overlap[0],
         probabilities=trained.probabilities,
         bulk=bulk,
         norms=None if simplify else norms_of(trained, bulk),
@@ -194,7 +195,7 @@ def _covariance(
     count = len(carry)
     special = np.zeros((count, count))
     special[:rank, :rank] = np.eye(rank)
-    beside, overlap = state.trained.remainder, state.trained.overlap
+    beside, overlap = float(state.trained.beside[0, 0]), state.trained.overlap[0]
     inverse = 1.0 / beside if beside > 1e-12 else 0.0
     special[rank, :rank], special[rank, -1] = -inverse * overlap, inverse
     special[np.arange(rank + 1, count), np.arange(rank, count - 1)] = 1.0
