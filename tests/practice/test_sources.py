@@ -58,7 +58,7 @@ def test_half_precision_and_strides(tmp_path: Path) -> None:
     values = torch.arange(12.0).reshape(3, 4) / 8
     tensors = {"b": values.bfloat16(), "h": values.half(), "t": values.T, "d": values.double()}
     bits = torch.arange(256, dtype=torch.uint8).reshape(16, 16)
-    for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz"):
+    for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu"):
         tensors[name] = bits.clone().view(getattr(torch, f"float8_{name}"))
     torch.save(tensors, tmp_path / "a.pth")
     safetensors_torch.save_file(
