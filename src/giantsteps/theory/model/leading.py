@@ -67,12 +67,7 @@ class _Outliers(WeightSpectrum):
         Far above the bulk every start leads to the solution, on which H is negative and grows
         with x.
         """
-        h = -1.0 / np.repeat(x[:, None], len(self.probabilities), axis=1)
-        dyson = self._dyson(h, None)
-        for _ in range(_PLAIN):
-            h = self._image(x, dyson, dyson.traces)
-            dyson = self._dyson(h, dyson.image)
-        state, gap = settle(self, (h, dyson.active), x)
+        state, gap = settle(self, self.far(x), x)
         with np.errstate(all="ignore"):
             rises = self.parameter(self.linearised(state, x)[1]) > 0
         lost = ~((gap <= _SOLVED) & rises & np.all(state[0] < 0, axis=1))
