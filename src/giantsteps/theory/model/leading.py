@@ -172,6 +172,8 @@ def leading_of_model(model: SpikedFeatures, top: int) -> tuple[FloatArray, Float
 
     Where there are fewer outliers, the edge of the bulk takes their place, with overlap zero.
     """
+    if model.own_weights is not None:
+        model = model.own_weights()
     if math.isfinite(model.neurons):
         used = model if model.bounded is None else model.bounded(0)
         spectrum = _Outliers(

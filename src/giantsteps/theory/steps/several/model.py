@@ -94,6 +94,7 @@ def stages_of_steps(
         lambda level: trained_by(sized, neurons, level, norms),
         lambda level: trained_by(sized, neurons, level, norms, tails_of(sized, d, neurons)),
         built,
+        lambda level: trained_by(sized, neurons, level, False, tails_of(sized, d, neurons)),
     )
 
 
