@@ -213,7 +213,8 @@ class KernelSpectrum:
                 known[inverse] = float(np.linalg.eigvalsh(core.matrix)[rank])
             return known[inverse]
 
-        root = float(brentq(eigenvalue, *known, xtol=_CLOSE * min(known), rtol=_CLOSE))
+        low, high = known
+        root = float(brentq(eigenvalue, low, high, xtol=_CLOSE * low, rtol=_CLOSE))
         return [1.0 / root] if abs(eigenvalue(root)) < _ZERO else []
 
     def _outside(self, x: FloatArray) -> State:
