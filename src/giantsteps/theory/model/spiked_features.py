@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 #: Resolution of the spectra, and of what asks for one resolution.
 USUAL = 2
+#: Channels of the types that spectra keep, relative to the largest.
+_CHANNELS = 3e-4
 #: Modes of the norm of the input that are followed: the norm itself, and the batch's own.
 _MODES = 4
 
@@ -489,7 +491,7 @@ class SpikedFeatures:
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),
-            "tolerance": np.asarray(self.channels[level]),
+            "tolerance": np.asarray(max(self.channels[level], _CHANNELS if bound else 0.0)),
         }
         ratio = np.array([readout.samples / self.width for readout in readouts])
         penalty = np.array([readout.penalty for readout in readouts]) * ratio
