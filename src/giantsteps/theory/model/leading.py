@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import lagrange
+from scipy.interpolate import KroghInterpolator
 from scipy.optimize import brentq
 
 from giantsteps.answers import Spectrum
@@ -97,7 +97,7 @@ class _Outliers(WeightSpectrum):
         if np.all(values[around] > 0):
             places, goals = np.log(grid[around]), np.log(values[around])
             here, old, before = (
-                float(lagrange(goals, places)(0.0)),
+                float(KroghInterpolator(goals, places)(0.0)),
                 *min(zip(places, goals), key=lambda point: abs(point[1])),
             )
             ends = math.log(grid[i + 1]), math.log(grid[i])

@@ -288,7 +288,9 @@ class SpikedFeatures:
     @property
     def leans(self) -> FloatArray:
         """Spikes and weak spikes, (T, r + J)."""
-        return self.spikes if self.weak is None else np.column_stack([self.spikes, self.weak])
+        if self.weak is None or not self._weak_count:
+            return self.spikes
+        return np.column_stack([self.spikes, self.weak])
 
     @cached_property
     def _shares(self) -> tuple[FloatArray, FloatArray]:

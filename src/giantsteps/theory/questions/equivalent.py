@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.model.spiked_features import SpikedFeatures
-from giantsteps.theory.scope.dispatch import resolve
+from giantsteps.theory.scope.dispatch import resolve, within_range
 
 _SIMPLIFICATIONS = ("isotropic bulk", "equal norms")
 
@@ -82,5 +82,6 @@ def equivalent(
     claim = rule.stated(problem, d)
     if names:
         claim = {**claim, "exact": False, "violated": tuple(f"simplified: {n}" for n in names)}
-    model: SpikedFeatures = rule.method(problem, claim, d, names)
+    with within_range("equivalent"):
+        model: SpikedFeatures = rule.method(problem, claim, d, names)
     return model

@@ -44,25 +44,23 @@ def answers(
     for method in dict.fromkeys(rule.method for rule in rules):
         members = [i for i, rule in enumerate(rules) if rule.method is method]
         claims = [rules[i].stated(problems[i], d) for i in members]
-        with capped(1), _within_range(question):
+        with capped(1), within_range(question):
             solved = method([problems[i] for i in members], claims, d, **options)
         found.update(zip(members, solved, strict=True))
     return [found[i] for i in range(len(problems))]
 
 
 @contextmanager
-def _within_range(question: str) -> Iterator[None]:
-    """Numbers that overflow are no answer."""
+def within_range(question: str) -> Iterator[None]:
+    """Numbers that overflow and equations that are singular to rounding are no answer."""
     try:
         with np.errstate(over="raise"):
             yield
-    except FloatingPointError:
-        raise NotConverged(
-            f"theory.{question}, whose numbers leave the range of floating point",
-            math.inf,
-            0,
-            "a smaller rate, or a width and samples closer to one",
-        ) from None
+    except (FloatingPointError, np.linalg.LinAlgError) as error:
+        singular = isinstance(error, np.linalg.LinAlgError)
+        why = "equations are singular" if singular else "numbers leave the range of floating point"
+        remedy = "a smaller rate, or a width and samples closer to one"
+        raise NotConverged(f"theory.{question}, whose {why}", math.inf, 0, remedy) from error
 
 
 def resolve(question: str, problem: Problem, d: int | None) -> Rule:

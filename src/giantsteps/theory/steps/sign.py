@@ -30,6 +30,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import erf
 
+from giantsteps.errors import NotCovered
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
@@ -64,6 +65,12 @@ def sign_step(
     rate, law = movement(sized, 0, neurons), neuron_law(sized, np.array([1.0]))
     linear, tilt = law.slope.hermite[:2]
     noise = math.sqrt((law.slope.noise + tilt**2) * law.labels.moment(2))
+    if not noise:
+        raise NotCovered(
+            "a sign step of a linear network",
+            "its gradient is of rank one, without noise",
+            "another activation, or simulation",
+        )
     q = linear * law.length * math.sqrt(law.samples) / noise
     within = _signs(sized)
     probabilities = within[1].sum(axis=1)

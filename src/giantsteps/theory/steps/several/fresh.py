@@ -189,7 +189,7 @@ def kept_directions(
     """
     root = np.sqrt(probabilities)[:, None]
     left, size, right = np.linalg.svd(root * lean, full_matrices=False)
-    some = size > 1e-12 * size[0]
+    some = size > 1e-12 * size.max(initial=0.0)
     left, size, right = left[:, some], size[some], right[some]
     mixing = [np.eye(1, len(size))[0]]
     if len(size) > 1:
@@ -202,7 +202,7 @@ def kept_directions(
     mixed = np.array(mixing[:DIRECTIONS])
     beside = np.eye(len(size)) - mixed.T @ mixed
     values, vectors = np.linalg.eigh((beside * size**2) @ beside)
-    some = values[::-1] > (_NOTHING * size[0]) ** 2
+    some = values[::-1] > (_NOTHING * size.max(initial=0.0)) ** 2
     mixed = np.concatenate([mixed, vectors.T[::-1][some][:weak]])
     along = mixed @ (right @ teacher.T)
     largest = along[np.arange(len(along)), np.abs(along).argmax(axis=1)]
