@@ -42,7 +42,7 @@ OUTSIDE = {
     ("random 49: h2 previous tt/q/gauss", 1000): (-2.28, -0.94, "a reused batch, even parts of "
                                                   "activation and teacher, a gaussian layer"),
     ("random 61: hsign crelu/q/pm", 1000): (-1.33, -1.13, "even parts of activation and teacher"),
-    ("random 79: hpow0.8 crelu/clip/V", 1000): (1.91, 1.15, "a power law: λ is 6 % of d, and an even part"),
+    ("random 79: hpow0.8 crelu/clip/V", 1000): (1.91, 1.15, "a power law, an even part"),
 }  # fmt: skip
 #: What theory does not answer.
 REFUSED = {

@@ -11,6 +11,7 @@ import giantsteps as gs
 from giantsteps import simulation, theory
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.laws import Law
+from giantsteps.theory.steps import build
 from giantsteps.theory.steps.structured import structured_step
 
 PROBLEM = gs.Problem(

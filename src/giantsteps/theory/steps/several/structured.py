@@ -126,9 +126,9 @@ def resolved_steps(
 #: So many types have a vector of norms each; more share those above this size.
 _FEW, _FAINT = 4, 0.02
 #: Nodes of the samples along explicit directions, by resolution, and weights that are nothing.
-_ALONG, _PRUNED = (5, 6, 7, 8, 9), 1e-4
+_ALONG, _PRUNED = (6, 7, 8, 9, 10), 1e-4
 #: Nodes of the initial weights along an explicit direction, by resolution.
-_NODES = (5, 6, 7, 8, 9)
+_NODES = (6, 7, 8, 9, 10)
 
 
 def _start(
@@ -148,9 +148,9 @@ def _start(
     values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
     places = spectrum.places
     spikes = np.zeros((len(values), 0))
-    many = 2 if math.isinf(problem.init.second_layer.distinct_nonzero) else 0
+    many = 3 if math.isinf(problem.init.second_layer.distinct_nonzero) else 0
     for number, place in enumerate(places):
-        count = max(_NODES[level] - max(many, 2 * number), 3)
+        count = max(_NODES[level] - max(many, 3 * number), 3)
         z, weights = np.polynomial.hermite_e.hermegauss(count)
         z = math.sqrt(spectrum.values[place] / d) * z
         more = np.tile(z, len(spikes))[:, None]
