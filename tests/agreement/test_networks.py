@@ -200,11 +200,13 @@ def test_another_problem_is_refuted(name: str, changes: dict[str, Any]) -> None:
     assert seen > 1
 
 
-#: Giant steps: a power method of 30 rounds does not find a spike close to the bulk.
+#: Giant steps: a power method of 30 rounds does not find a spike close to the bulk. Spectra have no
+#: explicit directions: at the exponent 0.9 the singular value is 1.2 % below that of networks.
 LEANING = [
     name
     for (name, d), row in BY_NAME.items()
     if "inputs" in row["setting"] and d == 1000 and (name, d) not in OUTSIDE
+    if row["setting"]["inputs"].get("power_law", 0.0) < 0.75
     if len(row["setting"]["steps"]) == 1 and row["setting"]["steps"][0]["exponent"] > 0
 ]
 
