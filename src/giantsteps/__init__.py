@@ -43,42 +43,25 @@ if TYPE_CHECKING:
     from giantsteps.simulation import Data as Data
     from giantsteps.sweeps import Sweep as Sweep
 
-_LAZY = {
-    "Constant": "giantsteps.problem",
-    "Covariance": "giantsteps.problem",
-    "Isotropic": "giantsteps.problem",
-    "PowerLaw": "giantsteps.problem",
-    "SpikedCovariance": "giantsteps.problem",
-    "Data": "giantsteps.simulation",
-    "Function": "giantsteps.functions",
-    "Gaussian": "giantsteps.problem",
-    "Grid": "giantsteps.problem",
-    "Init": "giantsteps.problem",
-    "LearningRate": "giantsteps.problem",
-    "MultiIndex": "giantsteps.functions",
-    "Problem": "giantsteps.problem",
-    "Ridge": "giantsteps.problem",
-    "Step": "giantsteps.problem",
-    "Sweep": "giantsteps.sweeps",
-    "Vocabulary": "giantsteps.problem",
-    "centered": "giantsteps.functions",
-    "compare": "giantsteps.comparison",
-    "explore": "giantsteps.explorer",
-    "inspect": "giantsteps.practice",
-    "learning_rate_of_rate": "giantsteps.problem",
-    "rate_of_learning_rate": "giantsteps.problem",
+#: Package → names that it gives to this one.
+_NAMES = {
+    "comparison": ["compare"],
+    "explorer": ["explore"],
+    "functions": ["Function", "MultiIndex", "centered"],
+    "practice": ["inspect"],
+    "problem": [
+        *("Problem", "Grid", "Step", "Ridge", "Init"),
+        *("Constant", "Gaussian", "Vocabulary"),
+        *("Covariance", "Isotropic", "PowerLaw", "SpikedCovariance"),
+        *("LearningRate", "learning_rate_of_rate", "rate_of_learning_rate"),
+    ],
+    "simulation": ["Data"],
+    "sweeps": ["Sweep"],
 }
+_LAZY = {name: package for package, names in _NAMES.items() for name in names}
 _PACKAGES = (
-    "answers",
-    "explorer",
-    "functions",
-    "gaussian",
-    "laws",
-    "practice",
-    "problem",
-    "simulation",
-    "sweeps",
-    "theory",
+    *("problem", "functions", "gaussian", "laws", "answers", "questions", "theory", "simulation"),
+    *("campaign", "comparison", "sweeps", "displays", "figures", "practice", "explorer", "errors"),
 )
 
 __all__ = [
@@ -93,7 +76,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        value = getattr(import_module(_LAZY[name]), name)
+        value = getattr(import_module(f"giantsteps.{_LAZY[name]}"), name)
     elif name in _PACKAGES:
         value = import_module(f"giantsteps.{name}")
     elif name == "__version__":
@@ -107,4 +90,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_PACKAGES, "__version__"})
+    return sorted({*__all__, *_PACKAGES, "__version__"})

@@ -12,7 +12,7 @@ from scipy.special import erf, expit, ndtr
 
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import as_function
-from giantsteps.gaussian import _smoothed, moments, smoothed
+from giantsteps.gaussian import _smoothed, moments, smoothed, smoothed_around, table_nodes
 
 LEAVES = ("mean", "linear", "quadratic", "second_moment", "residual_variance")
 MEANS = np.array([0.0, 0.5, -0.5, 1.0, -2.7, 4.0, 6.3, -9.1])
@@ -211,3 +211,24 @@ def test_bad_arguments() -> None:
         smoothed(as_function("sqrt(x+20)"), -15.0, 1.0)
     with pytest.raises(NotCovered, match="finite"):
         smoothed(as_function("sqrt(x+20)"), -21.0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["tanh", "softplus", "x**3 - 3*x", "sin", "x*exp(-x**2)"])
+@pytest.mark.parametrize("order", [1, 20])
+def test_trapezoidal_rule_agrees_with_panels(name: str, order: int) -> None:
+    function = as_function(name)
+    centre = np.tile(np.linspace(-9.0, 9.0, 7), 5)
+    std = np.repeat([0.02, 0.4, 0.9, 1.3, 4.0], 7)
+    found = smoothed_around(function, centre, std, order)
+    assert found is not None
+    expected = smoothed(function, centre[:, None] + std[:, None] * table_nodes(order), std[:, None])
+    size = np.maximum(np.sqrt(expected.second_moment), moments(function).norm)
+    for leaf, values, power in zip(LEAVES, found, (1, 1, 1, 2, 2), strict=True):
+        assert np.max(np.abs(values - getattr(expected, leaf)) / size**power) < 1e-12, leaf
+
+
+def test_trapezoidal_rule_refuses_what_it_does_not_resolve() -> None:
+    one = np.array([0.5])
+    assert smoothed_around(as_function("relu"), one, one) is None  # a kink
+    assert smoothed_around(as_function("sin(x**2)"), 40 * one, 4 * one) is None  # too fast
+    assert smoothed_around(as_function("exp(x)"), one, 20 * one) is None  # beyond its reach

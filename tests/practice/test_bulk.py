@@ -202,7 +202,7 @@ def test_low_rank_zero_and_small_matrices() -> None:
     dead[10:15], dead[:, 3] = 0.0, 0.0
     found = one(dead)
     assert (found.verdict, found.rows, found.columns) == ("random", 75, 59)
-    assert "5 rows and 1 columns are zero" in found.note
+    assert "zero: 5 rows and 1 column" in found.note
     assert found.scale == pytest.approx(1.0, rel=0.03)
 
 

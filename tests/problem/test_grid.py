@@ -240,3 +240,14 @@ def test_files_with_unknown_keys_are_refused() -> None:
 def test_the_repr_names_the_axes() -> None:
     assert "'readout.samples': [0.5, 1.0, 2.0]" in repr(GRID)
     assert "'activation': ['tanh', 'erf']" in repr(GRID)
+
+
+def test_cells_share_their_parts_and_are_those_of_replace() -> None:
+    grid = gs.Grid(PROBLEM, {"steps.0.samples": [1.0, 4.0], "readout.penalty": [0.1, 0.2, 0.3]})
+    for (i, j), cell in np.ndenumerate(grid.problems()):
+        values = {"steps.0.samples": [1.0, 4.0][i], "readout.penalty": [0.1, 0.2, 0.3][j]}
+        assert cell == PROBLEM.replace(values)
+        assert cell.steps[1].samples == values["steps.0.samples"]  # the same batch again
+    cells = grid.problems()
+    assert cells[0, 1].steps[1] is cells[0, 2].steps[1]
+    assert cells[0, 1].readout is cells[1, 1].readout

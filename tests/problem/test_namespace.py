@@ -47,6 +47,12 @@ def test_packages_are_attributes() -> None:
     assert run("import giantsteps as gs; print(gs.problem.Problem is gs.Problem)") == "True"
 
 
+def test_nothing_else_is_listed() -> None:
+    packages = {name for name in dir(gs) if name not in gs.__all__} - {"__version__"}
+    assert packages == {name for name in packages if type(getattr(gs, name)).__name__ == "module"}
+    assert not {"Any", "TYPE_CHECKING", "annotations", "import_module", "types"} & set(dir(gs))
+
+
 def test_unknown_names() -> None:
     with pytest.raises(AttributeError, match="no attribute 'problems'"):
         gs.problems  # noqa: B018

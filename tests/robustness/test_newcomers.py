@@ -60,12 +60,11 @@ def test_parts_by_degree_add_up_and_have_no_noise() -> None:
     assert "higher degrees, other directions" in repr(risk)
 
 
-@pytest.mark.parametrize("question", ["kernel", "learned_function", "bounds"])
+@pytest.mark.parametrize("question", ["training_loss", "staircase_risk"])
 def test_a_teacher_of_several_directions_is_not_told_to_give_d(question: str) -> None:
     several = PROBLEM.replace(teacher=gs.MultiIndex("relu(x0)*x1", rank=2), activation="relu")
-    size = {} if question == "bounds" else {"d": 100}
     with pytest.raises(gs.NotCovered) as caught:
-        getattr(theory, question)(several, **size)
+        getattr(theory, question)(several)
     assert "pass d" not in str(caught.value)
     assert "give d" not in str(caught.value)
 

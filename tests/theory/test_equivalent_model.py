@@ -233,7 +233,7 @@ def test_learned_function_along_spike_and_teacher() -> None:
     total = rule.weights @ (bias + along.band**2)
     assert total == pytest.approx(model.risk(readout).test, rel=1e-8)
     with pytest.raises(InvalidProblem, match="along"):
-        model.learned_function(readout, along="sideways")  # type: ignore[arg-type]
+        model.learned_function(readout, along="sideways")
 
 
 def test_cell_does_not_depend_on_its_batch() -> None:

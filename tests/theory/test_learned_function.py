@@ -101,7 +101,7 @@ def test_several_steps_and_refusals() -> None:
     with pytest.raises(gs.InvalidProblem, match="no spike"):
         theory.learned_function(SMALL.untrained())
     with pytest.raises(gs.InvalidProblem, match="along"):
-        theory.learned_function(SMALL, along="weights")  # type: ignore[arg-type]
+        theory.learned_function(SMALL, along="weights")
     with pytest.raises(gs.InvalidProblem, match="finite"):
         theory.learned_function(SMALL, x=[[0.0]])
     with pytest.raises(gs.InvalidProblem, match="readout"):

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.theory.steps.several.two import field_of
+
+from .two_step_model import field_of
 
 BENT = gs.centered("tanh(x) + 0.5*tanh(x)**2")
 

@@ -97,6 +97,7 @@ def test_several_steps_close_to_the_identity(law: str, steps: int, activation: o
     assert ours.spikes == pytest.approx(plain.spikes, rel=1e-9, abs=1e-11)
     assert ours.overlap == pytest.approx(plain.overlap, rel=1e-9)
     if steps == 2:  # after more, those of isotropic inputs are known within the spikes alone
+        assert plain.step_directions is not None
         known = plain.step_directions[:, : plain.rank]
         assert ours.step_directions == pytest.approx(known, rel=1e-8)
     assert ours.risk().test == pytest.approx(plain.risk().test, rel=2e-3)

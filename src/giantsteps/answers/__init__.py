@@ -15,6 +15,7 @@ from giantsteps.answers._export import require as require
 from giantsteps.answers._export import to_csv as to_csv
 from giantsteps.answers._gradient import Gradient
 from giantsteps.answers._learned_function import LearnedFunction
+from giantsteps.answers._learned_function import direction_of as direction_of
 from giantsteps.answers._leaves import Leaf as Leaf
 from giantsteps.answers._leaves import Record as Record
 from giantsteps.answers._leaves import as_leaf as as_leaf

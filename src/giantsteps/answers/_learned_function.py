@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import as_leaf
+from giantsteps.errors import InvalidProblem
 from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from giantsteps.displays import Display
+
+
+def direction_of(along: str, rank: int) -> int | None:
+    """The number of the teacher's direction, of ``rank``, that is asked for; None for the spike."""
+    names = [f"x{number}" for number in range(rank)]
+    if along == "spike":
+        return None
+    if along == "teacher":
+        return 0
+    if along not in names:
+        allowed = ["spike", "teacher", *(names if rank > 1 else ())]
+        raise InvalidProblem("along", along, " or ".join(f'"{name}"' for name in allowed))
+    return names.index(along)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -38,8 +53,8 @@ class LearnedFunction(Answer):
         Points along the direction, shape (points,), common to all cells of a grid.
     mean, band : ndarray
         m and b, shape of the grid, then the points.
-    along : {"spike", "teacher"}
-        The direction u: the first spike of the weights, or β*.
+    along : {"spike", "teacher", "x0", "x1", ...}
+        The direction u: the first spike of the weights, β*, or one of a teacher's several.
     target : ndarray or None
         The teacher along the same direction, E[f* | x], of the shape of ``mean``.
     standard_error : ndarray or None
@@ -64,7 +79,7 @@ class LearnedFunction(Answer):
     x: FloatArray
     mean: FloatArray
     band: FloatArray
-    along: Literal["spike", "teacher"]
+    along: str
     target: FloatArray | None = None
     standard_error: FloatArray | None = None
 
@@ -79,8 +94,8 @@ class LearnedFunction(Answer):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "x", as_leaf(self.x, (), "x", ("points",)))
-        if self.along not in ("spike", "teacher"):
-            raise ValueError(f"along = {self.along!r}: must be 'spike' or 'teacher'")
+        if self.along not in ("spike", "teacher") and not re.fullmatch(r"x\d", self.along):
+            raise ValueError(f"along = {self.along!r}: must be 'spike', 'teacher', 'x0', 'x1', …")
         for name in self._leaves:
             value = getattr(self, name)
             if value is not None and value.shape[-1] != self.x.size:

@@ -11,6 +11,8 @@ from . import OK
 from ._output import check_file, overwrite_option, table, write_json
 
 _EXISTING = click.Path(path_type=Path, exists=True)
+#: Spikes of one matrix that the text shows.
+_SHOWN = 5
 
 
 @click.command(
@@ -99,7 +101,12 @@ def command(
     click.echo(repr(found))
     spikes = found.to_columns("spikes")
     if spikes:
-        table(spikes, "Spikes")
+        first = [i for i, place in enumerate(spikes["spike"]) if place < _SHOWN]
+        rest = len(spikes["spike"]) - len(first)
+        more = f" ({rest} more with --json or --html)" if rest else ""
+        table(
+            {name: [values[i] for i in first] for name, values in spikes.items()}, f"Spikes{more}"
+        )
     if html is not None:
         click.echo(f"Report: {html}")
     return OK

@@ -139,7 +139,8 @@ class LearnedFunctionDisplay(AxesDisplay):
                 label="simulation",
                 clip_on=False,
             )
-        self.ax_.set_xlabel(_X_LABELS[self.along])
+        own = rf"$\langle x, \beta_{{{self.along[1:]}}}\rangle$, along a direction of the teacher"
+        self.ax_.set_xlabel(_X_LABELS.get(self.along, own))
         self.ax_.set_ylabel("learned function")
         self.ax_.set_xlim(self.x[0], self.x[-1])
         self.ax_.legend(loc="upper left")

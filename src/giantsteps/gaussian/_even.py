@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 ORDER = 20
 #: Standard deviations that the rule covers beyond a panel.
 _REACH = 12
-#: How often a spacing of s is halved at most, and numbers that are held at once.
-_FINEST, _MEMORY = 7, 1_000_000
+#: How often a spacing of s is halved at most, before and after it is known how large s is, and
+#: numbers that are held at once.
+_FINEST, _MOST, _MEMORY = 7, 14, 1_000_000
 #: What twice the spacing may leave, relative to (E f²)^½, and f² φ at the ends to E f²
 #: (or ‖f‖, if that is larger).
 _COARSE, _NEGLIGIBLE = 1e-6, 1e-16
@@ -57,6 +58,8 @@ def smoothed_around(
     if function.breakpoints(float((centre - reach).min()), float((centre + reach).max())).size:
         return None
     halvings = np.maximum(1, np.ceil(np.log2(std)).astype(int) + _halvings(function))
+    if halvings.max() > _MOST:
+        return None
     out = np.empty((5, len(centre), order))
     for number in np.unique(halvings).tolist():
         some = np.flatnonzero(halvings == number)

@@ -235,5 +235,6 @@ def probe_sentence(curve: ProbeCurve | str) -> str:
     values = np.atleast_1d(curve.test if wrong is None else wrong)
     sizes = np.atleast_1d(curve.samples)
     shown = [f"{v:.3g}" if wrong is None else f"{100 * v:.1f} %" for v in values]
+    shown = ["no answer" if np.isnan(v) else text for v, text in zip(values, shown)]
     points = ", ".join(f"{v} at n = {n:.0f}" for v, n in zip(shown, sizes))
     return f"{what}: {points}"

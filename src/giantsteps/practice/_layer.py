@@ -33,6 +33,9 @@ Verdict: TypeAlias = Literal[
     "not finite",
 ]
 
+#: Singular values are told from rounding by a gap of this factor.
+_GAP = 10.0
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layer:
@@ -210,9 +213,11 @@ def layer_of_matrix(
     live = alive.shape
     floor = _rounding_floor(alive, float(values[0]), dtype, reference / size)
     rank = int(np.sum(values > floor))
+    if rank > len(values) // 2 and values[rank - 1] < _GAP * floor:
+        rank = len(values)  # no gap: these are the small singular values of a random matrix
     padded = size * np.concatenate([values, np.zeros(min(matrix.shape) - len(values))])
     dropped = (matrix.shape[0] - live[0], matrix.shape[1] - live[1])
-    note = f"{dropped[0]} rows and {dropped[1]} columns are zero" if any(dropped) else ""
+    note = _zero_note(*dropped)
     numbers = [np.flatnonzero(np.any(scaled != 0, axis=axis)) for axis in (1, 0)]
     if len(values) < SMALLEST:
         return made("too small", padded, rank=rank, note=note)
@@ -241,11 +246,24 @@ def layer_of_matrix(
     )
 
 
+def _zero_note(rows: int, columns: int) -> str:
+    parts = [
+        f"{count} {name if count == 1 else name + 's'}"
+        for count, name in ((rows, "row"), (columns, "column"))
+        if count
+    ]
+    return f"zero: {' and '.join(parts)}" if parts else ""
+
+
 def _rounding_floor(matrix: FloatArray, largest: float, dtype: str, reference: float) -> float:
-    """Singular values below this are rounding: of the entries as stored, and of the method."""
+    """Singular values below this may be rounding: of the entries as stored, and of the method.
+
+    The rounding of one entry has about 0.4 times the largest possible one, and the law of a random
+    matrix.
+    """
     rows, columns = matrix.shape
     typical = max(float(np.sqrt(np.mean(matrix**2))), reference)
-    stored = 4 * ROUNDING.get(dtype, 2.0**-53) * typical * float(np.sqrt(rows) + np.sqrt(columns))
+    stored = ROUNDING.get(dtype, 2.0**-53) * typical * float(np.sqrt(rows) + np.sqrt(columns))
     return stored + largest * (3e-8 if uses_gram(matrix) else 1e-14)
 
 

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.errors import InvalidProblem
@@ -19,6 +18,7 @@ from giantsteps.problem._part import LATER, Part, as_part
 from giantsteps.problem._parts import Init, Ridge, Sizes
 from giantsteps.problem._serialize import Saved
 from giantsteps.problem._step import Step
+from giantsteps.problem._translated import Translated
 from giantsteps.problem._validation import (
     as_steps,
     check_function_once,
@@ -26,7 +26,6 @@ from giantsteps.problem._validation import (
     check_slope,
     is_binary,
     size_at,
-    with_samples,
 )
 
 # Fields that are validated together: a grid over several of them checks every combination.
@@ -34,7 +33,7 @@ COUPLED = ("activation", "steps", "readout")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Problem(Saved, Part):
+class Problem(Saved, Translated, Part):
     r"""A two-layer network, its teacher, its gradient steps and its readout (theory §0).
 
     Inputs x ~ N(0, Σ), by default with Σ = I_d, and labels y = σ*(⟨x, β*⟩) + ε with
@@ -179,55 +178,6 @@ class Problem(Saved, Part):
             readout=readout,
         )
 
-    @classmethod
-    def from_sizes(
-        cls,
-        *,
-        d: int,
-        neurons: int,
-        step_samples: Sequence[int] = (),
-        samples: int | None = None,
-        steps: Sequence[Step | Mapping[str, Any]] = (),
-        readout: Ridge | Mapping[str, Any] | None = None,
-        **fields: Any,
-    ) -> Problem:
-        """Build a problem from integers: the inverse of :meth:`at`.
-
-        Parameters
-        ----------
-        d, neurons, step_samples, samples : int
-            d, N, one n₀ for each step, n (None without a readout).
-        steps, readout, **fields
-            The rest of the problem; steps and readout as mappings without ``samples``, or as
-            :class:`Step` and :class:`Ridge`, whose ``samples`` are replaced.
-
-        Examples
-        --------
-        >>> problem = Problem.from_sizes(
-        ...     d=1000, neurons=1500, step_samples=[2000], steps=[{"rate": 1.0}],
-        ...     activation="tanh", teacher="sin",
-        ... )
-        >>> problem.width
-        1.5
-        """
-        d = integer(d, "d", "an integer >= 1")
-        allowed = f"{len(steps)} integers, one for each step"
-        if isinstance(step_samples, str) or not hasattr(step_samples, "__len__"):
-            raise InvalidProblem("step_samples", step_samples, allowed)
-        if len(step_samples) != len(steps):
-            raise InvalidProblem("step_samples", step_samples, allowed)
-        if (readout is None) != (samples is None):
-            raise InvalidProblem("samples", samples, "given together with the readout")
-        return cls(
-            width=integer(neurons, "neurons", "an integer >= 1") / d,
-            steps=[
-                with_samples(step, n0, d, f"step_samples.{index}")
-                for index, (step, n0) in enumerate(zip(steps, step_samples, strict=True))
-            ],
-            readout=None if readout is None else with_samples(readout, samples, d, "samples"),
-            **fields,
-        )
-
     # Parts and paths ---------------------------------------------------------------------------
 
     def untrained(self) -> Problem:
@@ -266,64 +216,6 @@ class Problem(Saved, Part):
             rate=sum(step.rate for step in self.steps) / count,
         )
         return dataclasses.replace(self, steps=(part,) * count)
-
-    @classmethod
-    def from_module(
-        cls,
-        module: Any,
-        data: Any,
-        *,
-        activation: Any = None,
-        steps: Sequence[Step] = (),
-        readout: Ridge | None = None,
-        output: str = "scaled",
-    ) -> Problem:
-        """Return the problem that a two-layer PyTorch module and its data pose.
-
-        The activation and the width come from the module, the teacher and the noise from the data
-        (:func:`giantsteps.practice.fit_teacher`), the law of the second layer from its weights.
-
-        Parameters
-        ----------
-        module : nn.Module
-            Linear(d, N), an activation, Linear(N, 1), as it is before training.
-        data : (inputs, labels), mapping, Data, or path
-            White inputs, one output.
-        activation : Function, str or callable, optional
-            Where the module does not tell.
-        steps, readout
-            Of the problem; rates in the theory's convention.
-        output : {"scaled", "unscaled"}
-            Whether the output is small at the start or of order one, as in PyTorch's default
-            initialisation; see :class:`Init`. It matters to steps alone.
-
-        Raises
-        ------
-        InvalidProblem, NotCovered
-            If module or data do not fit the theory; the message says what does.
-
-        Notes
-        -----
-        The theory has no biases: those of the first layer may have 0.2 of the neurons' norm.
-        Steps of a network whose output is not small at the start need ``output="unscaled"``.
-
-        Examples
-        --------
-        >>> import numpy as np, torch
-        >>> import giantsteps as gs
-        >>> from giantsteps import theory
-        >>> module = torch.nn.Sequential(torch.nn.Linear(50, 80, bias=False), torch.nn.Tanh(),
-        ...                              torch.nn.Linear(80, 1, bias=False))
-        >>> x = np.random.default_rng(0).standard_normal((3000, 50))
-        >>> problem = gs.Problem.from_module(module, (x, np.sin(x[:, 0])),
-        ...                                  readout=gs.Ridge(samples=4, penalty=0.1))
-        >>> problem.width, bool(0 < theory.risk(problem).test < 1)
-        (1.6, True)
-        """
-        found: Problem = import_module("giantsteps.practice").problem_of_module(
-            module, data, activation=activation, steps=steps, readout=readout, output=output
-        )
-        return found
 
     def require_readout(self, d: int | None = None) -> Ridge:
         """Return the readout, with n/d of the integers at ``d`` if that is given.
@@ -376,37 +268,6 @@ class Problem(Saved, Part):
             if name in given:
                 raise InvalidProblem(name, value, "given once, in the mapping or by keyword")
         return _paths.replace(self, {**given, **fields})
-
-    def in_convention(self, name: str, d: int | None = None) -> dict[str, Any]:
-        """Return the problem in the symbols and units of a paper: keyword → value.
-
-        Parameters
-        ----------
-        name : {"ba2022", "cui2024", "moniri2023", "moniri2026"}
-        d : int, optional
-            If given, sizes are integers instead of ratios, and learning rates are those of the
-            network instead of the coefficients of its powers.
-        """
-        from giantsteps.problem._conventions import in_convention
-
-        return in_convention(self, name, d)
-
-    @classmethod
-    def from_convention(cls, convention: str, /, **values: Any) -> Problem:
-        """Build a problem from the symbols and units of a paper: the inverse of in_convention.
-
-        Examples
-        --------
-        >>> problem = Problem.from_convention(
-        ...     "cui2024", activation="tanh", teacher="sin",
-        ...     beta=1.0, alpha0=20.0, alpha=2.0, eta_tilde=3.0, lam=0.1,
-        ... )
-        >>> problem.steps[0].exponent, problem.readout.penalty
-        (0.5, 0.05)
-        """
-        from giantsteps.problem._conventions import from_convention
-
-        return from_convention(convention, values)
 
     # Files and hashes --------------------------------------------------------------------------
 

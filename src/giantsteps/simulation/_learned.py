@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from giantsteps.answers import LearnedFunction
+from giantsteps.answers import LearnedFunction, direction_of
 from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._engine._largest import largest_of
@@ -29,8 +29,7 @@ def learned_function(
     Gaussian. Whatever law the training inputs have, g is Gaussian.
     """
     readout = run.problem.require_readout()
-    if along not in ("spike", "teacher"):
-        raise InvalidProblem("along", along, '"spike" or "teacher"')
+    direction_of(along, run.problem.teacher.rank)
     if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 2:
         raise InvalidProblem("draws", draws, "an integer >= 2")
     beta = run.network.teacher
@@ -43,7 +42,7 @@ def learned_function(
     (fit,) = run.fit(cells, run.readout_bytes(cells)).values()
     scaled = arrays.narrow(fit.coefficients / math.sqrt(run.sizes.neurons))[..., None]
     weights, beta = (arrays.narrow(run.whitened(x)) for x in (run.trained.weights, beta))
-    u = _direction(run, along, beta[..., 0])[..., None]
+    u = _direction(run, along, beta)[..., None]
     noise = run.network.streams.normal(Role.CONDITIONAL_INPUTS, 0, 0, int(draws), run.d)
     across = xp.matrix_transpose(u)
     noise = noise - (noise @ u) * across
@@ -62,7 +61,7 @@ def learned_function(
             x=points,
             mean=middle,
             band=spread,
-            along=cast(Literal["spike", "teacher"], along),
+            along=along,
             target=exact,
             standard_error=spread / math.sqrt(draws),
         )
@@ -73,15 +72,16 @@ def learned_function(
 
 
 def _direction(run: Networks, along: str, teacher: Array) -> Array:
-    """Σ^{1/2}β*, or Σ^{1/2} times what the steps added to the weights, turned towards it; of norm
-    one.
+    """One of Σ^{1/2}β*, or Σ^{1/2} times what the steps added to the weights, turned towards the
+    first; of norm one.
 
     One step adds Σ^{-p}b, but for the rules that act on coordinates; Muon hides it among as many
     directions of the same size. After several it is the top left singular vector of what was added:
     that of W itself is another one, unless the spike is large.
     """
-    if along == "teacher":
-        return teacher
+    number = direction_of(along, run.problem.teacher.rank)
+    if number is not None:
+        return teacher[..., number]
     xp, steps = run.backend.xp, run.problem.steps
     if not steps:
         raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
@@ -95,5 +95,5 @@ def _direction(run: Networks, along: str, teacher: Array) -> Array:
         added = left[..., 0] + run.backend.asarray(0 * values, wide=True)  # NaN where it is unknown
     spike = run.whitened(added[..., None])[..., 0]
     spike = spike / xp.linalg.vector_norm(spike, axis=-1, keepdims=True)
-    turned = xp.vecdot(spike, run.backend.wide(teacher))[..., None]
+    turned = xp.vecdot(spike, run.backend.wide(teacher[..., 0]))[..., None]
     return run.backend.narrow(xp.where(turned >= 0, spike, -spike))

@@ -168,8 +168,8 @@ def learned_function(
     ----------
     problem : Problem or Grid
         With a readout.
-    along : {"spike", "teacher"}
-        The direction.
+    along : {"spike", "teacher", "x0", "x1", ...}
+        The direction; of a teacher of several directions one by its name.
     x : sequence of float, optional
         Where; 61 points from −3 to 3 by default.
     d, seed, device, dtype, test_samples, memory, inputs, data

@@ -303,9 +303,10 @@ class Run(Networks):
 
         Parameters
         ----------
-        along : {"spike", "teacher"}
+        along : {"spike", "teacher", "x0", "x1", ...}
             u: what the steps added to the weights (b/‖b‖ for one step, else the leading
-            direction), turned towards the teacher, or β*.
+            direction), turned towards the teacher, or β*; of a teacher of several directions one
+            by its name.
         x : sequence of float, optional
             Where; 61 points from −3 to 3 by default.
         draws : int

@@ -57,14 +57,14 @@ class NeuronCovariance:
     stages: tuple[Stage, ...] = ()
 
     @classmethod
-    def isotropic(cls, variances: ArrayLike, rank: int) -> NeuronCovariance:
+    def isotropic(cls, variances: ArrayLike, rank: int, directions: int = 1) -> NeuronCovariance:
         """Σ_t = c_t I: spikes and teacher see what every direction sees (cui2024)."""
         column = np.atleast_1d(np.asarray(variances, dtype=float))[:, None]
         return cls(
             shares=np.ones(1),
             diagonal=np.ones((1, 1)),
             coefficients=column,
-            external=np.eye(rank + 1)[:, None],
+            external=np.eye(rank + directions)[:, None],
             gram=np.ones((1, 1)),
         )
 

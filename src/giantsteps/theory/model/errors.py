@@ -12,7 +12,7 @@ from scipy.special import gammaln
 
 from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged, NotCovered
-from giantsteps.gaussian import hermite_coefficients, hermite_functions
+from giantsteps.gaussian import coordinate_rule, hermite_coefficients, hermite_functions
 from giantsteps.problem import Ridge, is_binary
 from giantsteps.theory.model.classification import Predicted, wrong_sign
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
@@ -290,15 +290,22 @@ def wrong_sign_of_model(model: SpikedFeatures, readout: Readout, level: int) -> 
     """The probability of a wrong sign; NaN unless the teacher takes the values ±1."""
     if not is_binary(model.teacher):
         return math.nan
-    rule = model.coordinates(level)
-    count = len(rule.weights)
+    rule, beside = model.coordinates(level), model.beside
+    count, others = len(rule.weights), len(beside) - 1
     fit, slope, bend, variance = (
-        getattr(readout, name)[0, :count] for name in ("fit", "slope", "bend", "variance")
+        getattr(readout, name)[0, ..., :count] for name in ("fit", "slope", "bend", "variance")
     )
-    predicted = Predicted(rule.weights, fit, slope, bend, variance)
-    return wrong_sign(
-        predicted, lambda z: model.labels(rule.nodes, z), model.label_jumps(rule.nodes)
-    )
+    weights, along = rule.weights, rule.nodes @ model.cosines.T
+    if others:  # all but one of the directions beside the spikes by quadrature
+        more = coordinate_rule(others)
+        fit = fit[:, None] + slope[1:].T @ more.nodes.T
+        fit = (fit + bend[:, None] * ((more.nodes**2).sum(axis=1) - others)).ravel()
+        variance = variance - (slope[1:] ** 2).sum(axis=0) - 2 * others * bend**2
+        along = along[:, None] + more.nodes @ beside[:, 1:].T
+        along, weights = along.reshape(-1, len(beside)), np.outer(weights, more.weights).ravel()
+    repeated = (np.repeat(part, len(fit) // count) for part in (slope[0], bend, variance))
+    predicted = Predicted(weights, fit, *repeated)
+    return wrong_sign(predicted, lambda z: model.labels(along, z), model.label_jumps(along))
 
 
 def risk_of_models(
@@ -339,13 +346,14 @@ def parts_by_degree(
     j = np.arange(degree + 1.0)
     basis = basis * (length**j)[:, None]
     # √j! cancels: j He_{j−1}/√j! = √j h_{j−1}, j(j−1) He_{j−2}/√j! = √(j(j−1)) h_{j−2}.
-    once = model.remainder * np.sqrt(j[1:])[:, None] * basis[:-1]
-    twice = model.remainder**2 * np.sqrt(j[2:] * (j[2:] - 1))[:, None] * basis[:-2]
+    beside = float(model.beside[0, 0])
+    once = beside * np.sqrt(j[1:])[:, None] * basis[:-1]
+    twice = beside**2 * np.sqrt(j[2:] * (j[2:] - 1))[:, None] * basis[:-2]
     target = hermite_coefficients(model.link, degree) * np.exp(gammaln(j + 1) / 2)
 
     def parts(readout: Readout) -> Array:
         learned = basis @ readout.fit[0, :count]
-        learned[1:] += once @ readout.slope[0, :count]
+        learned[1:] += once @ readout.slope[0, 0, :count]
         learned[2:] += twice @ readout.bend[0, :count]
         return np.asarray((learned - target) ** 2)
 

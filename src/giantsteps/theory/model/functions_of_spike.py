@@ -7,25 +7,70 @@ from functools import lru_cache
 
 import numpy as np
 
-from giantsteps.functions import Function
-from giantsteps.gaussian import Smoothed, moments, smoothed, smoothed_around, table_nodes
+from giantsteps.functions import Function, SingleIndex, Teacher
+from giantsteps.gaussian import (
+    Smoothed,
+    coordinate_rule,
+    moments,
+    smoothed,
+    smoothed_around,
+    table_nodes,
+)
 from giantsteps.types import Array, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """The teacher given the spike coordinates at K points: h, h₁, ½E[(z²−1)σ*] and E σ*²."""
+    """The teacher given the spike coordinates at K points: h, h₁ = E[z f*], ½E[(|z|²−R)f*] and
+    E f*².
+    """
 
     mean: FloatArray
-    linear: FloatArray
+    linear: FloatArray  # (R, K)
     quadratic: FloatArray
     square: FloatArray
 
 
+#: Panels up to which a table is worth it.
+_PANELS = 10_000
+#: Nodes on each axis of z by how many there are, and values of the teacher at a time.
+_HIDDEN = {2: 32, 3: 16}
+_AT_ONCE = 1 << 20
+
+
+def left_of(cosines: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What directions with cosines Γ (R, r) leave of R others: L = (I − ΓΓᵀ)^{1/2}, its inverse.
+
+    Coordinates on the R are Γk + Lz. Where nothing is left, the inverse has nothing either.
+    """
+    values, vectors = np.linalg.eigh(np.eye(len(cosines)) - cosines @ cosines.T)
+    root = np.sqrt(np.maximum(values, 0.0))
+    some = root > 1e-12
+    inverse = np.where(some, 1.0 / np.where(some, root, 1.0), 0.0)
+    return (vectors * root) @ vectors.T, (vectors * inverse) @ vectors.T
+
+
+def teacher_given(teacher: Teacher, along: FloatArray, beside: FloatArray) -> Wanted:
+    """The teacher at u = along + beside · z, along (R, K) and beside (R, R)."""
+    if isinstance(teacher, SingleIndex):
+        return _link_given(teacher.link, tuple(along[0].tolist()), float(beside[0, 0]))
+    rule = coordinate_rule(len(beside), nodes=_HIDDEN[len(beside)])
+    z = rule.nodes
+    bent = ((z * z).sum(axis=1) - len(beside)) / 2
+    functions = np.concatenate([np.ones((1, len(z))), z.T, bent[None]]) * rule.weights
+    parts = []
+    for some in np.array_split(along, -(-along.shape[1] * len(z) // _AT_ONCE) or 1, axis=1):
+        values = np.asarray(teacher(some.T[:, None] + z @ beside.T), dtype=float)
+        parts.append(np.concatenate([functions @ values.T, [values**2 @ rule.weights]]))
+    found = np.concatenate(parts, axis=1)
+    return Wanted(found[0], found[1:-2], found[-2], found[-1])
+
+
 @lru_cache(maxsize=256)
-def teacher_given(link: Function, mean: tuple[float, ...], std: float) -> Wanted:
-    """The teacher given the spike coordinates: the same for all rates of a step."""
-    return Wanted(*_moments(link, np.array([mean]), np.array([[std]]))[:4, 0])
+def _link_given(link: Function, mean: tuple[float, ...], std: float) -> Wanted:
+    """One direction: the same for all rates of a step."""
+    found = _moments(link, np.array([mean]), np.array([[std]]))[:4, 0]
+    return Wanted(found[0], found[1:2], found[2], found[3])
 
 
 def smoothed_by_symmetry(function: Function, mean: FloatArray, std: FloatArray) -> Smoothed:
@@ -57,12 +102,16 @@ def _moments(function: Function, mean: FloatArray, std: FloatArray) -> FloatArra
     """The five moments, (5, R, K), at means (R, K) and standard deviations (R, 1)."""
     if not np.all(std > 0) or mean.shape[1] <= len(table_nodes()):
         return _stacked(smoothed(function, mean, std))
-    panel = np.floor(mean / (2 * std))
-    local = mean / std - 2 * panel - 1
-    first, span = panel.min(), np.ptp(panel) + 1
-    owned = panel - first + span * np.arange(len(mean))[:, None]
-    present, which = np.unique(owned.ravel(), return_inverse=True)
-    scale = std[(present // span).astype(int)]
+    scaled = mean / std
+    panel = np.floor(0.5 * scaled)
+    local = scaled - 2 * panel - 1
+    if np.ptp(panel) > _PANELS:
+        return _stacked(smoothed(function, mean, std))
+    first, span = int(panel.min()), int(np.ptp(panel)) + 1
+    owned = (panel.astype(int) - first + span * np.arange(len(mean))[:, None]).ravel()
+    there = np.bincount(owned) > 0
+    present, which = np.flatnonzero(there), (np.cumsum(there) - 1)[owned]
+    scale = std[present // span]
     centre = scale * (2 * (present % span + first)[:, None] + 1)
     values = smoothed_around(function, centre[:, 0], scale[:, 0])
     if values is None:

@@ -16,13 +16,13 @@ from giantsteps.theory.solver.fold import Branch, Descent, State, descend, follo
 from giantsteps.types import Array, FloatArray
 
 #: Points of the scan for intervals, more if some mass is missing.
-_SCANS = (47, 141, 423)
-_LOWEST, _HIGHEST = 1e-5, 1e2
+_SCANS = (47, 141)
+_LOWEST = 1e-5
 #: Im z over x. Outside, imaginary parts are those of the first derivative times Im z; a point is
 #: inside where they are this many times as large.
-_HEIGHT, _INSIDE = 1e-7, 3.0
-#: How often the first point above the bulk is put further up, and by how much.
-_UP, _FURTHER = 12, 10.0
+_HEIGHT, _INSIDE = 1e-5, 3.0
+#: The first point above the bulk, over the mean; how often it is put further up, by how much.
+_FAR, _UP, _FURTHER = 30.0, 12, 10.0
 #: The last point of a scan below the largest edge.
 _BELOW = 1e-4
 _BISECTIONS = 30
@@ -71,6 +71,9 @@ class OutsideBranch(Branch, Protocol):
 
     def above(self, z: Array) -> State:
         """The solution at z (E,) in the upper half-plane."""
+
+    def far(self, x: FloatArray) -> State:
+        """Close to the real solution at x (E,) far above the support."""
 
 
 class ImplicitLaw(Law):
@@ -135,11 +138,14 @@ class ImplicitLaw(Law):
     @cached_property
     def _descent(self) -> Descent:
         """Real solutions from far above the bulk down to its edge."""
-        x = np.array([self._scale * _HIGHEST])
+        x = np.array([self._scale * _FAR])
         for _ in range(_UP):
-            if not self._inside(x)[0]:
-                state, gap = settle(self._branch, self._near(x), x)
-                if gap[0] <= _SOLVED and self._branch.regular(state, x)[0]:
+            with np.errstate(all="ignore"):
+                state, gap = settle(self._branch, self._branch.far(x), x)
+                slope = self._branch.parameter(self._branch.linearised(state, x)[1])
+                # Far above, the parameter is a multiple of 1/x.
+                good = (gap <= _SOLVED) & (slope * self._branch.parameter(state) < 0)
+                if good[0] and self._branch.regular(state, x)[0]:
                     return descend(self._branch, state, float(x[0]))
             x = x * _FURTHER
         raise self._no_support(1.0, _UP)

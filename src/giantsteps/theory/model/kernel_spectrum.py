@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from giantsteps.errors import NotConverged
 from giantsteps.theory.model.implicit_law import ImplicitLaw
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.newton import solve_state
@@ -19,7 +18,9 @@ from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
-_GRID = 16
+_GRID = 8
+#: Plain rounds at the first point above the bulk.
+_PLAIN = 3
 #: An eigenvalue that vanishes (it does not jump), and how well it is found.
 _ZERO, _CLOSE = 1e-3, 1e-12
 #: Differences for derivatives, relative to the distance from the edge.
@@ -135,6 +136,13 @@ class KernelSpectrum:
         found = self.resolvent(z)
         return found.v1, found.tau, found.active
 
+    def far(self, x: FloatArray) -> tuple[Array, ...]:
+        """(V₁, τ, 𝔤) at x far above the bulk, where every start leads to the solution."""
+        point = self._repeat(len(x)).start(-x)
+        for _ in range(_PLAIN):
+            point = point.move(*point.image, point.dyson.image)
+        return point.v1, point.tau, point.active
+
     def linearised(
         self, state: tuple[Array, ...], x: Array
     ) -> tuple[tuple[Array, ...], tuple[Array, ...], FloatArray]:
@@ -183,35 +191,30 @@ class KernelSpectrum:
         """Where eigenvalues of I + 𝓛 change sign strictly between two points above the bulk."""
         grid = np.geomspace(max(lower, 1e-4 * upper) * (1 + 1e-5), upper * (1 - 1e-5), _GRID)
         states = self._outside(grid)
-        ends = [
-            np.linalg.eigvalsh(self._core(states.take(np.array([i]))).matrix) for i in range(_GRID)
-        ]
+        cores = [self._core(states.take(np.array([i]))).matrix for i in range(_GRID)]
+        values = [np.linalg.eigvalsh(core) for core in cores]
+        counts = [int((found < 0).sum()) for found in values]
         roots = []
         for i in range(_GRID - 1):
-            low, high = (int((values < 0).sum()) for values in ends[i : i + 2])
-            for rank in range(min(low, high), max(low, high)):
-                roots += self._root(1.0 / grid[i + 1], 1.0 / grid[i], rank)
+            for rank in range(min(counts[i : i + 2]), max(counts[i : i + 2])):
+                ends = {1.0 / grid[j]: float(values[j][rank]) for j in (i + 1, i)}
+                roots += self._root(ends, rank)
         return roots
 
-    def _root(self, a: float, b: float, rank: int) -> list[float]:
-        """The zero of an eigenvalue between two points 1/x, unless it jumps there.
+    def _root(self, known: dict[float, float], rank: int) -> list[float]:
+        """The zero of an eigenvalue between two points 1/x where it is known, unless it jumps.
 
         In 1/x the eigenvalues are almost linear.
         """
-        known: dict[float, float] = {}
 
         def eigenvalue(inverse: float) -> float:
-            values = np.linalg.eigvalsh(self._core(self._at(1.0 / inverse)).matrix)
-            known[inverse] = float(values[rank])
+            if inverse not in known:
+                core = self._core(self._at(1.0 / inverse))
+                known[inverse] = float(np.linalg.eigvalsh(core.matrix)[rank])
             return known[inverse]
 
-        low, high = eigenvalue(a), eigenvalue(b)
-        if not low * high < 0:  # one of the ends is not on the branch that was counted
-            raise NotConverged(
-                "the outliers of the kernel", min(abs(low), abs(high)), _GRID, "another rate"
-            )
-        root = float(brentq(eigenvalue, a, b, xtol=_CLOSE * a, rtol=_CLOSE))
-        return [1.0 / root] if abs(known[root]) < _ZERO else []
+        root = float(brentq(eigenvalue, *known, xtol=_CLOSE * min(known), rtol=_CLOSE))
+        return [1.0 / root] if abs(eigenvalue(root)) < _ZERO else []
 
     def _outside(self, x: FloatArray) -> State:
         """The real solutions at x (X,) above the bulk."""
@@ -239,7 +242,7 @@ class KernelSpectrum:
         covariance[:types, :types] = np.linalg.inv(prior.precision[0]) / system.inverse_neurons[0]
         covariance[types:, types:] = prior.covariance[0]
         moved = covariance @ root
-        psi_hat = channels @ (measure * system.target_linear[0])
+        psi_hat = ((measure * system.target_linear[0]) @ channels.T).ravel()
         shift = np.concatenate([np.zeros(types), prior.with_teacher[0] @ psi_hat])
         matrix = np.eye(len(power)) + root @ moved
         return _Core((matrix + matrix.T) / 2, moved, rows[:, 0], target, root @ shift)

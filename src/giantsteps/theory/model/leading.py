@@ -13,6 +13,7 @@ from scipy.interpolate import lagrange
 from scipy.optimize import brentq
 
 from giantsteps.answers import Spectrum
+from giantsteps.errors import NotConverged
 from giantsteps.laws import Law
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -55,6 +56,9 @@ class _Outliers(WeightSpectrum):
         if bad.size:
             for part, found in zip(state, self._far(x[bad])):
                 part[bad] = found
+            if not np.all(np.isfinite(state[0])):
+                what = f"the resolvent of the weights at {float(x[bad[0]]):.6g}, above their bulk"
+                raise NotConverged(what, float(gap[bad[0]]), _PLAIN, "another rate or width")
         return state
 
     def _far(self, x: FloatArray) -> tuple[Array, ...]:
@@ -63,12 +67,7 @@ class _Outliers(WeightSpectrum):
         Far above the bulk every start leads to the solution, on which H is negative and grows
         with x.
         """
-        h = -1.0 / np.repeat(x[:, None], len(self.probabilities), axis=1)
-        dyson = self._dyson(h, None)
-        for _ in range(_PLAIN):
-            h = self._image(x, dyson, dyson.traces)
-            dyson = self._dyson(h, dyson.image)
-        state, gap = settle(self, (h, dyson.active), x)
+        state, gap = settle(self, self.far(x), x)
         with np.errstate(all="ignore"):
             rises = self.parameter(self.linearised(state, x)[1]) > 0
         lost = ~((gap <= _SOLVED) & rises & np.all(state[0] < 0, axis=1))
@@ -109,6 +108,8 @@ class _Outliers(WeightSpectrum):
             for _ in range(_CLOSER):
                 step, tangent, gap = self.linearised(state, x)
                 state = tuple(u + v for u, v in zip(state, step))
+                if not all(np.all(np.isfinite(part)) for part in state):
+                    break
                 value = float(self._strengths(x, state)[0, rank])
                 if not value > 0 or math.log(value) == before:
                     break

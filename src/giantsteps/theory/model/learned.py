@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from giantsteps.answers import LearnedFunction, Solution
+from giantsteps.answers import LearnedFunction, Solution, direction_of
 from giantsteps.errors import InvalidProblem
+from giantsteps.functions import Teacher
 from giantsteps.problem import Ridge
 from giantsteps.theory.model.errors import refine, solve_cells
+from giantsteps.theory.model.functions_of_spike import left_of, teacher_given
 from giantsteps.theory.model.rules import axes_rule, graded_rule, width_of
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.types import FloatArray
@@ -38,40 +38,43 @@ def learned_function_of_model(
     model: SpikedFeatures,
     readout: Ridge,
     x: ArrayLike | None = None,
-    along: Literal["spike", "teacher"] = "spike",
+    along: str = "spike",
 ) -> LearnedFunction:
     r"""Mean and spread of the prediction given one coordinate of the input.
 
-    Along the spike, turned towards the teacher, k₁ = x. Along the teacher, ⟨x, β*⟩ = u: k ~ N(γu, I
-    − γγᵀ), and with z the teacher's coordinate orthogonal to the spikes
+    Along the spike, turned towards the teacher, k₁ = x. Along a direction of the teacher, ⟨x, β*⟩ =
+    u: k ~ N(γu, I − γγᵀ), and with z its coordinate orthogonal to the spikes
 
     .. math:: E[\hat f | u] = E[C(k) + s(k) z + b(k)(z² - 1) | u].
 
     References: theory §5c; cui2024.
     """
-    if along not in ("spike", "teacher"):
-        raise InvalidProblem("along", along, "'spike' or 'teacher'")
+    number = direction_of(along, model.teacher.rank)
     points = points_of(x)
     refined = refine([(model, readout)], _GOOD)
     level = refined.levels[0]
     used = model.at_level(level)
-    turned = -1.0 if along == "spike" and used.overlap[0] < 0 else 1.0
-    direction = used.overlap if along == "teacher" else turned * np.eye(used.rank)[0]
+    turned = -1.0 if used.cosines[0, 0] < 0 else 1.0
+    direction = turned * np.eye(used.rank)[0] if number is None else used.cosines[number]
     # k given the coordinate, as a quadrature around direction · x: functions of k are smooth.
     around, weights = _around(used, direction, level)
     k = (points[:, None, None] * direction + around).reshape(-1, used.rank)
     solved = solve_cells([(model, readout)], level, [k])
     shape = (len(points), len(weights))
-    fit, slope, bend, variance = (
-        getattr(solved.readouts[0], name)[0, -len(k) :].reshape(shape)
-        for name in ("fit", "slope", "bend", "variance")
+    found = solved.readouts[0]
+    fit, bend, variance = (
+        getattr(found, name)[0, -len(k) :].reshape(shape) for name in ("fit", "bend", "variance")
     )
-    target = used.target(k).reshape(shape)
-    if along == "teacher":
-        rest = points[:, None] - (k @ used.overlap).reshape(shape)
-        z = rest / used.remainder if used.remainder > 0 else np.zeros(shape)
+    target = used.target(k).reshape(shape) @ weights
+    if number is not None:
+        beside = used.beside[number]
+        size = float(np.linalg.norm(beside))
+        along_z = beside / size if size > 0 else beside
+        rest = points[:, None] - (k @ direction).reshape(shape)
+        z = rest / size if size > 0 else np.zeros(shape)
+        slope = (along_z @ found.slope[0, :, -len(k) :]).reshape(shape)
         fit, variance = fit + slope * z + bend * (z * z - 1.0), variance - slope**2
-        target = np.repeat(np.asarray(used.link(points), dtype=float)[:, None], shape[1], axis=1)
+        target = target_along(used.teacher, np.eye(used.teacher.rank)[number], points)
     mean = fit @ weights
     band = (variance + (fit - mean[:, None]) ** 2) @ weights
     return LearnedFunction(
@@ -86,8 +89,14 @@ def learned_function_of_model(
         mean=mean,
         band=np.sqrt(np.maximum(band, 0.0)),
         along=along,
-        target=target @ weights,
+        target=target,
     )
+
+
+def target_along(teacher: Teacher, cosines: FloatArray, points: FloatArray) -> FloatArray:
+    """E[f* | x] at points x of a coordinate with cosines (R,) with the teacher's directions."""
+    beside, _ = left_of(cosines[:, None])
+    return teacher_given(teacher, np.outer(cosines, points), beside).mean
 
 
 def _around(

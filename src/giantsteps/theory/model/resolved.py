@@ -8,10 +8,10 @@ from typing import NamedTuple, TypeVar
 from giantsteps.answers import Solution, Spike
 from giantsteps.errors import NotConverged
 
-#: Relative change of a spike above which there is no answer at that resolution, and how many finer
-#: ones are tried. An edge is never refused: that of a bulk with tails is the one up to the largest
-#: of as many draws as there are, differs from one network to the next, and converges slowly.
-GOOD, BAD, _MOST = 1e-6, 0.05, 2
+#: Changes of spikes and of the edge from one resolution to the next that are good enough, those
+#: that are no answer at the finest, and how many resolutions there are beyond the first. The edge
+#: of a bulk with tails, up to the largest of as many draws as there are, converges more slowly.
+GOOD, BAD, _MOST = (1e-6, 1e-4), (1e-3, 0.05), 2
 #: What rounding does to edges, and to overlaps through differences of quadratic forms.
 ROUNDING = 1e-9
 
@@ -26,7 +26,7 @@ class Resolved(NamedTuple):
 
 
 def changes(old: Resolved, new: Resolved) -> tuple[float, float]:
-    """Largest relative change of a spike's value; and of anything: values, edge and overlaps.
+    """Largest change of a spike, in its relative value and its overlaps; and of the edge.
 
     Overlaps are squared cosines, whose changes are taken as they are. A spike without a partner has
     come out of the bulk, or gone into it: the other one was at its edge, with overlaps zero.
@@ -37,7 +37,7 @@ def changes(old: Resolved, new: Resolved) -> tuple[float, float]:
         for name in {*spike.overlaps, *other.overlaps}:
             apart = float(spike.overlaps.get(name, 0.0)) - float(other.overlaps.get(name, 0.0))
             overlaps.append(abs(apart))
-    return max(values), max(*values, *overlaps, relative(old.edge, new.edge))
+    return max(*values, *overlaps), relative(old.edge, new.edge)
 
 
 def pairs(old: Resolved, new: Resolved) -> list[tuple[Spike, Spike]]:
@@ -73,12 +73,17 @@ def resolve(
     NotConverged
         Where spikes still change by too much at the finest resolution.
     """
-    known = seen(at(0))
+    used = at(0)
+    known = seen(used)
     for more in range(1, _MOST + 1):
-        used = at(more)
-        before, known = known, seen(used)
-        values, change = changes(before, known)
-        if change <= GOOD or (more == _MOST and values <= BAD):
-            error = max(change, ROUNDING)
+        finer = at(more)
+        following = seen(finer)
+        spikes, edge = changes(known, following)
+        limits = BAD if more == _MOST else GOOD
+        if spikes <= limits[0] and edge <= limits[1]:
+            error = max(spikes, edge, ROUNDING)
             return used, known, Solution(status="converged", error=error)
-    raise NotConverged(what, values, _MOST + 1, "another rate or width, or smoother functions")
+        used, known = finer, following
+    raise NotConverged(
+        what, max(spikes, edge), _MOST + 1, "another rate or width, or smoother functions"
+    )

@@ -103,7 +103,27 @@ def mapped_rule(count: int, steepness: float) -> Rule:
     """
     z, density = _half_normal()
     u = np.arcsinh(steepness * z) / steepness
-    # The recurrence of the orthogonal polynomials of u, by Stieltjes' procedure.
+    found, weights = _gauss(u, density, count)
+    nodes, half = np.sinh(steepness * found) / steepness, weights / 2.0
+    return Rule(np.concatenate([-nodes[::-1], nodes]), np.concatenate([half[::-1], half]))
+
+
+@lru_cache(maxsize=64)
+def bounded_normal(count: int, tail: float) -> Rule:
+    """z ~ N(0, 1) with the largest |z| moved to their quantile, and with variance one.
+
+    Gauss's rule up to there, and an atom at each end.
+    """
+    reach = float(-ndtri(tail / 2))
+    fine = graded_rule(LEVELS - 1, reach=reach)
+    inside, weights = _gauss(fine.nodes, fine.weights, count)
+    nodes = np.concatenate([[-reach], inside, [reach]])
+    weights = np.concatenate([[tail / 2], (1.0 - tail) * weights, [tail / 2]])
+    return _column(Rule(nodes / math.sqrt(float(weights @ nodes**2)), weights))
+
+
+def _gauss(u: FloatArray, density: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """Gauss's rule of a measure on many points, by Stieltjes' procedure."""
     diagonal, beside = np.zeros(count), np.zeros(count)
     before, current = np.zeros_like(u), np.ones_like(u)
     for degree in range(count):
@@ -113,9 +133,8 @@ def mapped_rule(count: int, steepness: float) -> Rule:
         step = beside[degree] if degree else 0.0
         before, current = current, (u - diagonal[degree]) * current - step * before
     found, vectors = eigh_tridiagonal(diagonal, beside[1:])
-    nodes, weights = np.sinh(steepness * found) / steepness, vectors[0] ** 2
-    half = weights / (2.0 * weights.sum())
-    return Rule(np.concatenate([-nodes[::-1], nodes]), np.concatenate([half[::-1], half]))
+    shares = np.asarray(vectors[0] ** 2, dtype=float)
+    return np.asarray(found, dtype=float), shares / shares.sum()
 
 
 @lru_cache(maxsize=1)
@@ -173,6 +192,11 @@ def axes_rule(level: int, widths: tuple[float, ...]) -> Rule:
     axes = [
         graded_rule(level, width) if width < _SMOOTH else _smooth(_AXES[level]) for width in widths
     ]
+    return product_rule(axes)
+
+
+def product_rule(axes: list[Rule]) -> Rule:
+    """Independent coordinates, nodes of shape (K, r)."""
     grids = np.meshgrid(*(axis.nodes for axis in axes), indexing="ij")
     nodes = np.stack([grid.ravel() for grid in grids], axis=1)
     weights = axes[0].weights
@@ -190,6 +214,11 @@ def width_of(steepness: float) -> float:
     """The octave of the scale on which functions of S·k/√c vary, S/√c the steepness."""
     width = 3.0 / max(steepness, 0.25)
     return 2.0 ** math.floor(math.log2(width)) if width < _WIDEST else _WIDEST
+
+
+def steepness_of(slopes: FloatArray, probabilities: FloatArray) -> list[float]:
+    """What `mapped_rule` should know of functions of S·k/√c, S/√c the slopes (T, r)."""
+    return [octave(0.5 * math.sqrt(float(size))) for size in probabilities @ slopes**2]
 
 
 def spike_rule(
@@ -234,13 +263,13 @@ def spike_rule(
         usual = np.sqrt(probabilities @ (spikes @ frame.T / scale) ** 2)
         steepness[1:] = np.minimum(steepness, 2.0 * usual)[1:]
     widths = tuple(width_of(float(slope)) for slope in steepness)
-    if probabilities is not None and not steep and rank == 1 and level < len(_SIDES):
-        near = octave(0.5 * math.sqrt(float(probabilities @ (spikes / scale)[:, 0] ** 2)))
+    mapped = not steep and level < len(_SIDES) and (rank == 1 or link is None)
+    if mapped and probabilities is not None:
+        few = _MORE if len(totals) <= _FEW else 1.0
         least, more = _SIDES[level]
-        count = least + more * math.log2(1.0 + 2.0 * near)
-        return _column(
-            mapped_rule(math.ceil(count * (_MORE if len(totals) <= _FEW else 1.0)), near)
-        )
+        near = steepness_of(spikes / scale, probabilities)
+        counts = [math.ceil((least + more * math.log2(1.0 + 2.0 * one)) * few) for one in near]
+        return product_rule([mapped_rule(count, one) for count, one in zip(counts, near)])
     if not steep:
         return (
             axes_rule(level, widths)

@@ -18,6 +18,7 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.kernel_spectrum import KernelSpectrum, Outlier
 from giantsteps.theory.model.resolved import Resolved, resolve
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.types import Array, FloatArray
 
@@ -37,7 +38,7 @@ _LISTED = 1e-6
 
 def kernel_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
     """Eigenvalues of K = ΦΦᵀ (n × n); overlaps with the labels."""
-    moment = moments(model.link).second_moment + model.noise_variance
+    moment = teacher_moments(model.teacher).second_moment + model.noise_variance
 
     def spike(used: _Used, found: Outlier) -> Spike:
         return Spike(value=found.value, overlaps={"labels": found.labels / moment})

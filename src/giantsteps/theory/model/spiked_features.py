@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,10 +15,11 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
 from giantsteps.gaussian import Rule
 from giantsteps.problem import Ridge
-from giantsteps.theory.model.classification import jumps_of_link
+from giantsteps.theory.model.classification import jumps_by_scan, jumps_of_link
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import (
     Wanted,
+    left_of,
     smoothed_by_symmetry,
     teacher_given,
 )
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 #: Resolution of the spectra, and of what asks for one resolution.
 USUAL = 2
+#: Channels of the types that spectra keep, relative to the largest.
+_CHANNELS = 3e-4
 #: Modes of the norm of the input that are followed: the norm itself, and the batch's own.
 _MODES = 4
 
@@ -55,7 +58,8 @@ class SpikedFeatures:
               ⟨x, β^*⟩ = γ · k + \sqrt{1-|γ|^2}\; z',
 
     k the coordinates of x along r orthonormal spike directions. Weights of type t have the
-    covariance Σ_t/d apart from their spike.
+    covariance Σ_t/d apart from their spike. A teacher may depend on R orthonormal directions: then
+    γ has a row for each, and their coordinates are Γk + (I − ΓΓᵀ)^{1/2} z'.
 
     ======  ==================  ==============================================================
     symbol  argument            meaning
@@ -67,18 +71,18 @@ class SpikedFeatures:
     p       neurons             N; ``inf`` leaves the spikes unpenalised, and d = ∞
     πₜ      probabilities       of the types, shape (T,)
     Sₜ      spikes              shape (T, r); a number for one type and one direction
-    γ       overlap             shape (r,); a number for one direction
+    γ       overlap             shape (r,), or (R, r); a number for one spike and one direction
     Σₜ      bulk                :class:`NeuronCovariance`, or the numbers cₜ of an isotropic bulk
     Aₜ      second_layer        values of the types before the readout, for overlaps of spectra
     \       values_within       where neurons of a type have several values of A: these
                                 (V,), and their joint probabilities with the types (T, V)
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r),
-                                or with them and the teacher's remainder, (steps, r + 1)
+                                or with them and the teacher's remainder, (steps, r + R)
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
     \       weak                spikes along further directions, so weak that their coordinates
                                 count to first order, shape (T, J)
-    \       weak_overlap        of β* with these directions, shape (J,)
+    \       weak_overlap        of β* with these directions, shape (J,), or (R, J)
     \       own_variances       of the bulk along the spikes and the teacher's remainder, over their
                                 mean, (r + 1,); None: ones
     \       regressors          at p = ∞, functions (M, K) of points (K, r) in place of the μ₀ₜ(k),
@@ -182,13 +186,13 @@ class SpikedFeatures:
         set_(self, "teacher", as_teacher(self.teacher))
         probabilities = np.atleast_1d(np.array(self.probabilities, dtype=float))
         overlap = np.atleast_1d(np.array(self.overlap, dtype=float))
-        types, rank = len(probabilities), len(overlap)
+        types, rank = len(probabilities), overlap.shape[-1]
         spikes = np.array(self.spikes, dtype=float)
         if spikes.ndim < 2:
             spikes = np.reshape(spikes, (types, rank)) if spikes.size == types * rank else spikes
         bulk = self.bulk
         if not isinstance(bulk, NeuronCovariance):
-            bulk = NeuronCovariance.isotropic(bulk, rank + self._weak_count)
+            bulk = NeuronCovariance.isotropic(bulk, rank + self._weak_count, self.teacher.rank)
         for name, value in (
             ("probabilities", probabilities),
             ("overlap", overlap),
@@ -254,33 +258,28 @@ class SpikedFeatures:
             raise InvalidProblem("probabilities", self.probabilities, "positive with sum one")
         if self.spikes.shape != (types, rank) or not np.all(np.isfinite(self.spikes)):
             raise InvalidProblem("spikes", self.spikes, f"finite, of shape ({types}, {rank})")
-        if float(self.overlap @ self.overlap) > 1 + 1e-12:
-            raise InvalidProblem("overlap", self.overlap, "a vector of norm at most one")
+        directions = self.teacher.rank
+        if self.cosines.shape != (directions, rank):
+            allowed = f"of shape ({directions}, {rank}), a row for each direction of the teacher"
+            raise InvalidProblem("overlap", self.overlap, allowed)
+        if np.linalg.norm(self.cosines, 2) > 1 + 1e-12:
+            raise InvalidProblem("overlap", self.overlap, "of norm at most one")
         if len(self.bulk.coefficients) != types:
             raise InvalidProblem("bulk", self.bulk.totals, f"variances of {types} types")
         if not np.all(self.bulk.totals > 0):
             raise InvalidProblem("bulk", self.bulk.totals, "positive")
-        frame = rank + self._weak_count + 1
+        frame = rank + self._weak_count + directions
         if self.bulk.frame < frame:
             raise InvalidProblem("bulk", self.bulk.frame, f"with {frame} special vectors")
         if self.norms is not None and self.norms.types != types:
             raise InvalidProblem("norms", self.norms.spread, f"spreads of {types} types")
-        self._validate_teacher()
-
-    def _validate_teacher(self) -> None:
-        if self.teacher.rank != 1:
-            raise NotCovered(
-                f"a teacher of rank {self.teacher.rank}",
-                "the equations are those of one direction",
-                "rank-one teachers",
-            )
 
     # -- coordinates and coefficients -----------------------------------------------------------
 
     @property
     def rank(self) -> int:
         """r, the number of spike directions."""
-        return len(self.overlap)
+        return int(self.overlap.shape[-1])
 
     @property
     def _weak_count(self) -> int:
@@ -291,17 +290,23 @@ class SpikedFeatures:
         """Spikes and weak spikes, (T, r + J)."""
         return self.spikes if self.weak is None else np.column_stack([self.spikes, self.weak])
 
-    @property
-    def _shares(self) -> FloatArray:
-        """Cosines of the weak directions with the teacher's remainder, (J,)."""
-        if self.weak_overlap is None or not self.remainder > 0:
-            return np.zeros(self._weak_count)
-        return self.weak_overlap / self.remainder
+    @cached_property
+    def _shares(self) -> tuple[FloatArray, FloatArray]:
+        """The teacher's remainder on the weak directions, (R, J), and on what they leave of it."""
+        if self.weak_overlap is None:
+            return np.zeros((self.teacher.rank, 0)), np.eye(self.teacher.rank)
+        along = left_of(self.cosines)[1] @ np.atleast_2d(self.weak_overlap)
+        return along, left_of(along)[0]
 
     @property
     def link(self) -> Function:
-        """σ*."""
-        assert isinstance(self.teacher, SingleIndex)
+        """σ* of a teacher of one direction."""
+        if not isinstance(self.teacher, SingleIndex):
+            raise NotCovered(
+                f"this answer for a teacher of {self.teacher.rank} directions",
+                "it is about a function of one direction",
+                "risk, weights, kernel, features and learned functions along a direction",
+            )
         return self.teacher.link
 
     @property
@@ -310,21 +315,35 @@ class SpikedFeatures:
         return self.neurons / self.width
 
     @property
+    def cosines(self) -> FloatArray:
+        """Γ, cosines of the R directions of the teacher with the spikes, (R, r)."""
+        return np.atleast_2d(self.overlap)
+
+    @cached_property
+    def beside(self) -> FloatArray:
+        """(I − ΓΓᵀ)^{1/2}, what the spikes leave of the teacher's directions, (R, R)."""
+        return left_of(self.cosines)[0]
+
+    @property
     def remainder(self) -> float:
-        """√(1−|γ|²), what the spikes leave of the teacher's direction."""
-        return math.sqrt(max(1.0 - float(self.overlap @ self.overlap), 0.0))
+        """√(1−|γ|²), what the spikes leave of a teacher of one direction."""
+        return float(self.beside[0, 0])
 
     def directions_of_overlap(self) -> dict[str, FloatArray]:
-        """What a left singular vector of W is compared with, in the frame (spikes, remainder)."""
+        """What a left singular vector of W is compared with, in the frame (spikes, remainder).
+
+        Squared cosines with the directions of a teacher add up; each has a name too.
+        """
         count = self.rank + self._weak_count
         steps = np.eye(1, count) if self.step_directions is None else self.step_directions
-        steps = np.pad(steps, ((0, 0), (0, count + 1 - steps.shape[1])))
-        shares = self._shares
-        rest = math.sqrt(max(1.0 - float(shares @ shares), 0.0))
-        left = self.remainder * np.append(shares, rest)
-        named = {"teacher": np.concatenate([self.overlap, left])}
+        parts = [self.cosines, *(self.beside @ share for share in self._shares)]
+        teacher = np.concatenate(parts, axis=1)
+        steps = np.pad(steps, ((0, 0), (0, teacher.shape[1] - steps.shape[1])))
+        several = len(teacher) > 1
+        named = {"teacher": teacher if several else teacher[0]}
+        each = {f"x{number}": direction for number, direction in enumerate(teacher)}
         names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
-        return named | dict(zip(names, steps))
+        return named | dict(zip(names, steps)) | (each if several else {})
 
     @property
     def joint_values(self) -> tuple[FloatArray, FloatArray]:
@@ -349,10 +368,10 @@ class SpikedFeatures:
 
     def coordinates(self, level: int, bound: float = 0.0) -> Rule:
         """Quadrature of the coordinates k, nodes (K, r); ``bound`` as for `bounded_points`."""
-        link = self.link if isinstance(self.teacher, SingleIndex) else None
+        link = self.teacher.link if isinstance(self.teacher, SingleIndex) else None
         # Many functions without penalty need more nodes than averages.
         types = None if bound or self.regressors is not None else self.probabilities
-        return spike_rule(level, self.spikes, self.bulk.totals, self.overlap, link, types, bound)
+        return spike_rule(level, self.spikes, self.bulk.totals, self.cosines[0], link, types, bound)
 
     def bounded_points(self, points: FloatArray, bound: float) -> FloatArray:
         """Points k (K, r) moved towards zero, to the ellipsoid on which leans are at most those of
@@ -371,16 +390,18 @@ class SpikedFeatures:
 
     def _wanted(self, points: FloatArray) -> Wanted:
         """The teacher at points (K, r)."""
-        return teacher_given(self.link, tuple((points @ self.overlap).tolist()), self.remainder)
+        return teacher_given(self.teacher, self.cosines @ points.T, self.beside)
 
-    def labels(self, points: FloatArray, z: FloatArray) -> FloatArray:
-        """f* at points k (K, r) and values z (K, Q) of the coordinate beside the spikes."""
-        along = (points @ self.overlap)[:, None]
-        return np.asarray(self.link(along + self.remainder * z), dtype=float)
+    def labels(self, along: FloatArray, z: FloatArray) -> FloatArray:
+        """f* where the teacher's coordinates are along (K, R) and z (K, Q) times the first left."""
+        u = along[:, None] + z[:, :, None] * self.beside[:, 0]
+        return np.asarray(self.teacher(u), dtype=float)
 
-    def label_jumps(self, points: FloatArray) -> FloatArray:
-        """Values of z at which f* jumps at points k (K, r), shape (K, J)."""
-        return jumps_of_link(self.link, points @ self.overlap, self.remainder)
+    def label_jumps(self, along: FloatArray) -> FloatArray:
+        """Values of z at which f* jumps there, shape (K, J)."""
+        if isinstance(self.teacher, SingleIndex):
+            return jumps_of_link(self.link, along[:, 0], float(self.beside[0, 0]))
+        return jumps_by_scan(lambda z: self.labels(along, z), len(along))
 
     def _functions(self, points: FloatArray) -> dict[str, FloatArray]:
         """What `System` needs of types and teacher at points (K, r)."""
@@ -396,18 +417,18 @@ class SpikedFeatures:
             # The norm of the input: its own coordinates along the spikes, and further modes.
             inverse = 1.0 / self.dimension
             own = np.ones(self.rank + 1) if self.own_variances is None else self.own_variances
-            excess = (points**2 - 1.0) @ own[:-1] * inverse
+            excess = (points**2 - 1.0) @ own[: self.rank] * inverse
             mean[0] = seen.mean + seen.quadratic * excess
             size = math.sqrt(2.0 * inverse)
             for number, mode in enumerate(self.bulk.modes.T[:_MODES]):
                 mean.append(size * mode[:, None] * by_norm)
                 aside = size * own[-1] * wanted.quadratic
                 target.append(aside if number == 0 else np.zeros(len(points)))
-        shares = self._shares
+        shares, left = self._shares
         for j in range(self._weak_count):
             assert self.weak is not None
             mean.append(self.weak[:, j, None] * (seen.linear / scale))
-            target.append(shares[j] * wanted.linear)
+            target.append(shares[:, j] @ wanted.linear)
         norms = by_norm[:0]
         if self.norms is not None:
             norms = self.norms.functions(by_norm, points.T[:, None] * (seen.linear / scale))
@@ -417,7 +438,7 @@ class SpikedFeatures:
             "residual": seen.residual_variance,
             "norms": norms,
             "target": np.stack(target),
-            "target_linear": math.sqrt(max(1.0 - float(shares @ shares), 0.0)) * wanted.linear,
+            "target_linear": left @ wanted.linear,
             "target_square": wanted.square + self.noise_variance,
         }
 
@@ -462,14 +483,15 @@ class SpikedFeatures:
             else norms.on(self.bulk.frame),
             "spread": np.zeros(0) if norms is None else norms.variances,
             "probabilities": self.probabilities,
-            "shares": self._shares,
+            "shares": self._shares[0],
+            "left": self._shares[1],
             "excess": np.zeros((len(self.spikes), 0, 0))
             if self.bulk.excess is None
             else self.bulk.excess,
             "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
             "width": np.asarray(self.width),
             "inverse_neurons": np.asarray(1.0 / self.neurons),
-            "tolerance": np.asarray(self.channels[level]),
+            "tolerance": np.asarray(max(self.channels[level], _CHANNELS if bound else 0.0)),
         }
         ratio = np.array([readout.samples / self.width for readout in readouts])
         penalty = np.array([readout.penalty for readout in readouts]) * ratio
@@ -515,9 +537,9 @@ class SpikedFeatures:
         self,
         readout: Ridge | None = None,
         x: ArrayLike | None = None,
-        along: Literal["spike", "teacher"] = "spike",
+        along: str = "spike",
     ) -> LearnedFunction:
-        """Mean and spread of the prediction along the first spike or the teacher (theory §5c)."""
+        """Mean and spread of the prediction along the first spike or a direction of the teacher."""
         from giantsteps.theory.model.learned import learned_function_of_model
 
         return learned_function_of_model(self, self.readout_of(readout), x, along)

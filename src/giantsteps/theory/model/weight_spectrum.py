@@ -23,6 +23,8 @@ from giantsteps.types import Array, FloatArray
 _ROUNDS = 200
 _TOLERANCE, _ENOUGH = 1e-13, 1e-11
 _WARM_UP = 3
+#: Plain rounds at the first point above the bulk.
+_PLAIN = 3
 _GRID = 40
 
 
@@ -192,6 +194,15 @@ class WeightSpectrum:
     def above(self, z: Array) -> tuple[Array, ...]:
         """(H, 𝔤) at z in the upper half-plane."""
         return self._follow(z)
+
+    def far(self, x: FloatArray) -> tuple[Array, ...]:
+        """(H, 𝔤) at x far above the bulk, where every start leads to the solution."""
+        h = -1.0 / np.repeat(x[:, None], len(self.probabilities), axis=1)
+        dyson = self._dyson(h, None)
+        for _ in range(_PLAIN):
+            h = self._image(x, dyson, dyson.traces)
+            dyson = self._dyson(h, dyson.image)
+        return h, dyson.active
 
     def linearised(
         self, state: tuple[Array, ...], x: Array

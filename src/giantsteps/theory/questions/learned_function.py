@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
 from numpy.typing import ArrayLike
 
-from giantsteps.answers import LearnedFunction
-from giantsteps.errors import InvalidProblem
+from giantsteps.answers import LearnedFunction, direction_of
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.model.learned import points_of
 from giantsteps.theory.scope.dispatch import answer
-
-Direction: TypeAlias = Literal["spike", "teacher"]
 
 
 def learned_function(
     problem: Problem | Grid,
     d: int | None = None,
-    along: Direction = "spike",
+    along: str = "spike",
     x: ArrayLike | None = None,
 ) -> LearnedFunction:
     r"""Mean and spread of the prediction given one coordinate of the input.
@@ -52,9 +47,10 @@ def learned_function(
         With a readout.
     d : int, optional
         Input dimension, as in `risk`.
-    along : {"spike", "teacher"}
+    along : {"spike", "teacher", "x0", "x1", ...}
         u: the direction that the step added to the weights (b/‖b‖; after several steps their
-        leading direction), turned towards the teacher, or β*.
+        leading direction), turned towards the teacher, or β*; of a teacher of several directions
+        one of them by its name, "teacher" being the first.
     x : array_like, optional
         Where; 61 points from −3 to 3 by default.
 
@@ -82,7 +78,7 @@ def learned_function(
     >>> learned_function(problem, along="teacher", x=[1.0]).mean.round(3)
     array([0.727])
     """
-    if along not in ("spike", "teacher"):
-        raise InvalidProblem("along", along, '"spike" or "teacher"')
+    stated = problem.problem if isinstance(problem, Grid) else problem
+    direction_of(along, stated.teacher.rank)
     points = points_of(x)
     return answer("learned_function", problem, d, along=along, x=points)

@@ -22,6 +22,7 @@ from giantsteps.theory.steps.staircase import loss, risk
 Cells = dict[tuple[Kind, bool], Rule | Absent]
 
 _ONE_DIRECTION = ("single index", "centered teacher")
+_FEW_DIRECTIONS = ("few directions", "directions in plain steps", "centered teacher")
 #: Seams of a problem that an equation does not cover unless it says so.
 _SEAMS = (
     "gradient steps",
@@ -56,10 +57,6 @@ _SEVERAL_POLYNOMIALS = Absent(
     "several polynomials of the spike are learned there, each without penalty",
     "exponents 0 and 1/2, or any exponent with d given",
 )
-_MANY = Absent(
-    "the teacher depends on several directions",
-    "theory.weights, theory.risk and theory.equivalent, and simulation for every question",
-)
 
 _ONE_STEP = (Kind.SMALL, Kind.BETWEEN, Kind.BOUNDARY, Kind.LARGE)
 _SEVERAL = (Kind.SMALL_STEPS, Kind.LARGE_STEPS, Kind.MIXED_STEPS)
@@ -69,7 +66,7 @@ _FIVE = Rule(
     build.model,
     "derived (theory §5; checked against networks)",
     needs=(
-        *_ONE_DIRECTION,
+        *_FEW_DIRECTIONS,
         "known rules",
         "no mean output",
         "seams one at a time",
@@ -84,7 +81,7 @@ _SEVEN = Rule(
     build.model,
     "derived (theory §7; checked against networks)",
     needs=(
-        *_ONE_DIRECTION,
+        *_FEW_DIRECTIONS,
         "no initial output",
         "reuse in two steps",
         "smooth rules",
@@ -94,18 +91,18 @@ _SEVEN = Rule(
         "scaled output",
         "fresh readout",
     ),
-    exact_if=("batches add up", "light eigenvalues"),
+    exact_if=("batches add up", "light eigenvalues", "one direction where reused"),
     references=("moniri2026",),
 )
 _RANDOM_FEATURES = Rule(
-    "§4", small.risk, "theorem (mei2019)", needs=(*_ONE_DIRECTION, "isotropic inputs"),
+    "§4", small.risk, "theorem (mei2019)", needs=("centered teacher", "isotropic inputs"),
     references=("ba2022", "mei2019"),
 )  # fmt: skip
 _GAUSSIAN = Rule(
     "§4",
     small.risk,
     "theorem (ba2022, Theorem 5)",
-    needs=(*_ONE_DIRECTION, "centered activation", "mean-free or odd", *_SEAMS),
+    needs=("centered teacher", "centered activation", "mean-free or odd", *_SEAMS),
     references=("ba2022",),
 )
 _STAIRCASE = Rule(
@@ -120,14 +117,14 @@ _SUMMED_SPIKE = Rule(
     "§7",
     summed.weights,
     "theorem (ba2022; benaych2012)",
-    needs=(*_ONE_DIRECTION, *_SEAMS, "squared loss", "no initial output"),
+    needs=("centered teacher", *_SEAMS, "squared loss", "no initial output"),
     references=("ba2022", "benaych2012"),
 )
 _SPIKE = replace(
     _SUMMED_SPIKE,
     section="§2",
     method=first.weights,
-    needs=(*_ONE_DIRECTION, *_SEAMS[:2], *_SEAMS[4:], "isotropic or one direction"),
+    needs=("centered teacher", *_SEAMS[:2], *_SEAMS[4:], "isotropic or one direction"),
 )
 
 
@@ -175,7 +172,7 @@ _SPECTRUM_BEFORE = Rule(
     "§3",
     kernel_small.kernel,
     "theorem (fan2020; after a step wang2024)",
-    needs=(*_ONE_DIRECTION, *_SEAMS),
+    needs=("centered teacher", *_SEAMS),
     references=("ba2022", "wang2024", "fan2020"),
 )
 
@@ -188,7 +185,7 @@ _MOVES = replace(
     method=moved.movement,
     exact_if=("light eigenvalues",),
     needs=(
-        *_ONE_DIRECTION,
+        *_FEW_DIRECTIONS,
         "known rules",
         "one sign step",
         "fresh batches",
@@ -201,7 +198,7 @@ _MOVES = replace(
 )
 
 
-_FLOORS = Rule("§4", bounds.bounds, "theorem (ba2022)", needs=_ONE_DIRECTION,
+_FLOORS = Rule("§4", bounds.bounds, "theorem (ba2022)", needs=_FEW_DIRECTIONS[::2],
                exact_if=("light eigenvalues",), references=("ba2022", "cui2024"))  # fmt: skip
 _FLOORS_AFTER = replace(
     _FLOORS,
@@ -243,7 +240,7 @@ RULES: dict[str, Cells] = {
     "gradient": {
         **_everywhere(
             Rule("§2", gradient.gradient, "theorem (ba2022, Proposition 2); its residual derived "
-                 "(theory §2)", needs=(*_ONE_DIRECTION, "isotropic inputs", "scaled output"),
+                 "(theory §2)", needs=("centered teacher", "isotropic inputs", "scaled output"),
                  references=("ba2022",))
         ),
         **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
@@ -299,8 +296,10 @@ RULES: dict[str, Cells] = {
     },
     "training_loss": {
         **{(kind, True): _LIMIT_ONLY for kind in Kind},
-        (Kind.UNTRAINED, False): _centered(_by(_RANDOM_FEATURES, loss.small_step)),
-        (Kind.SMALL, False): _by(_GAUSSIAN, loss.small_step),
+        **_needing("single index", {
+            (Kind.UNTRAINED, False): _centered(_by(_RANDOM_FEATURES, loss.small_step)),
+            (Kind.SMALL, False): _by(_GAUSSIAN, loss.small_step),
+        }),
         (Kind.BETWEEN, False): _by(_STAIRCASE, loss.staircase),
         (Kind.BOUNDARY, False): _by(_BOUNDARY, loss.staircase),
         (Kind.LARGE, False): _LARGE_LOSS,
@@ -322,71 +321,9 @@ RULES |= {
     "reuse_exponent": _everywhere(_ORDERS),
 }
 
-_MANY_DIRECTIONS = replace(
-    _SEVEN,
-    needs=(
-        *("few directions", "centered teacher", "no initial output", "at most two steps"),
-        *("squared loss", *_SEAMS),
-    ),
-    exact_if=("one direction", "batches add up"),
-)
-
-
-def _without_index(rule: Rule) -> Rule:
-    needs = tuple(name for name in rule.needs if name != "single index")
-    return replace(rule, needs=(*needs, "squared loss"))
-
-
-def _of_many(method: object) -> Cells:
-    rule = _by(_MANY_DIRECTIONS, method)
-    return {
-        **{(kind, True): rule for kind in Kind},
-        (Kind.LARGE, False): rule,
-        (Kind.LARGE_STEPS, False): rule,
-        (Kind.MIXED_STEPS, False): _SCALES_OF_SEVERAL,
-    }
-
-
-#: The same for teachers of several directions; questions that are not here have no answer.
-RULES_OF_MANY: dict[str, Cells] = {
-    "weights": {
-        **_of_many(build.weights),
-        **{
-            cell: _without_index(rule)
-            for cell, rule in RULES["weights"].items()
-            if isinstance(rule, Rule) and rule.method in (first.weights, summed.weights)
-        },
-        (Kind.SMALL, True): _without_index(_SUMMED_SPIKE),
-    },
-    "risk": {
-        **_of_many(build.risk),
-        **_everywhere(_without_index(_centered(_RANDOM_FEATURES)), (Kind.UNTRAINED,)),
-        (Kind.SMALL, False): _without_index(_GAUSSIAN),
-        (Kind.BETWEEN, False): _SCALES,
-        (Kind.BOUNDARY, False): _SCALES,
-        (Kind.SMALL_STEPS, False): _without_index(_SUMMED_RISK),
-    },
-    "critical_rate": {
-        cell: _without_index(rule) if isinstance(rule, Rule) else rule
-        for cell, rule in RULES["critical_rate"].items()
-    },
-    "degrees_of_freedom": {
-        cell: rule
-        for cell, rule in RULES["degrees_of_freedom"].items()
-        if isinstance(rule, Rule) and rule.method is small.degrees_of_freedom
-    },
-    "equivalent": {
-        **{(kind, False): _SCALES for kind in Kind},
-        **_of_many(build.model),
-    },
-    "outlier_count": RULES["outlier_count"],
-    "reuse_exponent": RULES["reuse_exponent"],
-}
-
 #: Questions of the fitted readout, whose answer is infinite at its peak.
-for _table in (RULES, RULES_OF_MANY):
-    for _question in ("risk", "learned_function", "staircase_risk"):
-        _table[_question] = _needing("penalty or n ≠ N", _table.get(_question, {}))
+for _question in ("risk", "learned_function", "staircase_risk"):
+    RULES[_question] = _needing("penalty or n ≠ N", RULES[_question])
 
 #: Before the steps and after a small one, theorems hold where every seam has its usual member; at
 #: a size the model of §5 answers the rest.
@@ -396,8 +333,6 @@ _CLOSED_FORMS = (Kind.UNTRAINED, Kind.SMALL)
 def rule_of(question: str, problem: Problem, given: bool) -> Rule | Absent:
     """The cell of the table for a problem, with d given or in the limit."""
     kind = kind_of(problem)
-    if problem.teacher.rank > 1:
-        return RULES_OF_MANY.get(question, {}).get((kind, given), _MANY)
     rule = RULES[question][kind, given]
     if given and kind in _CLOSED_FORMS and isinstance(rule, Rule):
         seams = (CONDITIONS[name] for name in rule.needs if name in _SEAMS)

@@ -10,9 +10,9 @@ import numpy as np
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.problem import Problem
+from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.questions.risk import risks
 from giantsteps.theory.search.critical_rate import rate_over_critical
-from giantsteps.theory.steps.teacher import teacher_moments
 from giantsteps.types import FloatArray
 
 #: Name → meaning.

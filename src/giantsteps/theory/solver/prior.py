@@ -19,9 +19,9 @@ class Prior:
 
     The readout acts through m_t = N^{-1/2}Σ_j a_j, q_t = N^{-1/2}Σ_j a_jw_j and
     l_t = N^{-1/2}Σ_j a_jL_j over the neurons of a type, L_j how far the squared norm of a neuron is
-    from that of its type. Given the bulk, χ = Uᵀ⟨q, spikes⟩, the same along the teacher's remainder
-    B, and l are Gaussian under the penalty, with covariances that are Schur complements of the
-    forms S_ab = f_aᵀ𝒢f_b on the special vectors:
+    from that of its type. Given the bulk, χ = Uᵀ⟨q, spikes⟩, the same along the directions B that
+    the spikes leave of the teacher, and l are Gaussian under the penalty, with covariances that are
+    Schur complements of the forms S_ab = f_aᵀ𝒢f_b on the special vectors:
 
     .. math:: 𝒴_{χχ} = S_{ss}^{-1} - X,\quad 𝒴_{χB} = -S_{ss}^{-1}S_{sB}X,\quad
               𝒴_{BB} = X - X(S_{BB} - S_{Bs}S_{ss}^{-1}S_{sB})X,
@@ -45,6 +45,12 @@ class Prior:
     def _spikes(self) -> int:
         """Columns of the spikes: r R."""
         return self.state.equations.system.rank * self.state.equations.rank
+
+    @property
+    def _teacher(self) -> slice:
+        """Columns of the teacher's remainder, E R."""
+        beside = self.state.equations.system.beside * self.state.equations.rank
+        return slice(self._spikes, self._spikes + beside)
 
     @cached_property
     def flat(self) -> Array:
@@ -109,10 +115,10 @@ class Prior:
     @cached_property
     def _solved(self) -> tuple[Array, Array, Array]:
         """S_ss⁻¹, S_ss⁻¹S_sB and S_ss⁻¹(SL)_s."""
-        s, rank = self._spikes, self.state.equations.rank
+        s = self._spikes
         flat = np.ascontiguousarray(self.flat[:, :s, :s])
         inner = symmetric(np.linalg.inv(flat))
-        teacher = product(inner, self.flat[:, :s, s : s + rank])
+        teacher = product(inner, self.flat[:, :s, self._teacher])
         return inner, teacher, product(inner, self.carried[:, :s])
 
     @cached_property
@@ -134,18 +140,18 @@ class Prior:
 
     @cached_property
     def with_teacher(self) -> Array:
-        """𝒴 between (χ, l) and B, shape (B, rR + T, R)."""
+        """𝒴 between (χ, l) and B, shape (B, rR + T, ER)."""
         _, teacher, norms = self._solved
-        s, rank, x = self._spikes, self.state.equations.rank, self.state.x
-        rest = transposed(self.carried[:, s : s + rank])
-        rest = rest - product(transposed(norms), self.flat[:, :s, s : s + rank])
+        s, x = self._spikes, _lifted(self.state.x, self.state.equations.system.beside)
+        rest = transposed(self.carried[:, self._teacher])
+        rest = rest - product(transposed(norms), self.flat[:, :s, self._teacher])
         return np.concatenate([-product(teacher, x), product(rest, x)], axis=1)
 
     @cached_property
     def of_teacher(self) -> Array:
-        """𝒴_BB of shape (B, R, R)."""
-        s, rank, x = self._spikes, self.state.equations.rank, self.state.x
-        block = slice(s, s + rank)
+        """𝒴_BB of shape (B, ER, ER)."""
+        s, block = self._spikes, self._teacher
+        x = _lifted(self.state.x, self.state.equations.system.beside)
         rest = self.flat[:, block, block] - product(
             transposed(np.ascontiguousarray(self.flat[:, :s, block])), self._solved[1]
         )
@@ -169,5 +175,7 @@ class Prior:
 def _lifted(matrix: Array, count: int) -> Array:
     """I ⊗ matrix."""
     cells, rank, _ = matrix.shape
+    if count == 1:
+        return matrix
     blocks = np.eye(count)[None, :, None, :, None] * matrix[:, None, :, None, :]
     return blocks.reshape(cells, count * rank, count * rank)

@@ -22,9 +22,9 @@ class Readout:
     error: Array  # (B,): E_k[err] = R + Δ
     train: Array  # (B,): E_k[ω² err]
     fit: Array  # (B, K): C(k), the learned function along the spikes
-    #: (B, K): Σ μ₁ₜψₜ, what multiplies the teacher's coordinate z orthogonal to the spikes.
+    #: (B, E, K): Σ μ₁ₜψₜ, what multiplies the teacher's coordinates z orthogonal to the spikes.
     slope: Array
-    bend: Array  # (B, K): what multiplies z² − 1, through the norm of the input
+    bend: Array  # (B, K): what multiplies |z|² − E, through the norm of the input
     variance: Array  # (B, K): variance of the prediction given k
     #: (B,): share of E_k[ω] from |k| > 6: of order one where the limit λ → 0 does not exist.
     far: Array
@@ -41,8 +41,8 @@ class _Learned:
     m: Array  # (B, T); zero at N = ∞, where it has no bound
     chi: Array  # (B, rR)
     force: Array  # on (χ, l), (B, rR + T)
-    psi_hat: Array  # (B, R)
-    psi: Array  # (B, R)
+    psi_hat: Array  # (B, ER)
+    psi: Array  # (B, ER)
     fit: Array  # C on all rows, (B, 1 + M, K)
 
 
@@ -59,7 +59,8 @@ def _learn(state: State, prior: Prior) -> _Learned:
     equations, system = state.equations, state.equations.system
     cells, count, modes, nodes = system.mean.shape
     channels, measure = equations.channels, state.measure
-    psi_hat = product(channels, (measure * system.target_linear)[:, :, None])
+    psi_hat = product(measure[:, None] * system.target_linear, transposed(channels))
+    psi_hat = psi_hat.reshape(cells, -1, 1)
     offset = product(prior.with_teacher, psi_hat)  # (B, rR + T, 1)
     own = system.regressors(channels)
     # Without weak spikes only the first row has regressors.
@@ -124,11 +125,12 @@ def read_out(state: State) -> Readout:
     equations, system = state.equations, state.equations.system
     prior = Prior(state)
     found = _learn(state, prior)
-    fit, slope = found.fit[:, 0], product(found.psi[:, None], equations.channels)[:, 0]
+    psi = found.psi.reshape(system.cells, system.beside, equations.rank)
+    fit, slope = found.fit[:, 0], product(psi, equations.channels)
     norms, wanted = found.fit[:, 1:], system.target[:, 1:]
     known = system.target_square - 2 * system.target[:, 0] * fit + fit * fit
     known = known + (norms * norms - 2 * wanted * norms).sum(axis=1)
-    known = known - 2 * system.target_linear * slope
+    known = known - 2 * (system.target_linear * slope).sum(axis=1)
     channels, types = _sources(state, prior, found)
     matrix, (outer, inner) = state.jacobian
     hats = product(equations.features, (state.measure * state.omega * known)[:, :, None])
@@ -144,13 +146,13 @@ def read_out(state: State) -> Readout:
     spread = product(unknowns[:, None], equations.features)[:, 0]
     error = known + spread
     kept = system.unit[:, None] * state.omega
-    # The norm of the input contains z² as one of d squares.
+    # The norm of the input contains every z² as one of d squares.
     share = np.sqrt(0.5 * system.width * system.inverse_neurons)[:, None]
     weak = system.weak
     bend = share * norms[:, 0] if norms.shape[1] > weak else np.zeros_like(fit)
     if weak:  # of the remainder beside the spikes proper
-        along = (system.shares[:, :, None] * norms[:, norms.shape[1] - weak :]).sum(axis=1)
-        slope = along + np.sqrt(1.0 - (system.shares**2).sum(axis=1))[:, None] * slope
+        along = product(system.shares, norms[:, norms.shape[1] - weak :])
+        slope = along + product(system.left, slope)
     return Readout(
         error=(error * system.weights).sum(axis=-1),
         train=(error * (kept * kept) * system.weights).sum(axis=-1),
@@ -165,7 +167,7 @@ def read_out(state: State) -> Readout:
 def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]:
     r"""What drives (Q, q₂) besides the errors themselves: derivatives of the minimum in (Ĉ, τ).
 
-    With F = (χ̃, ψ̂) on spikes and teacher, χ̃ = χ̂ + Ĉχ, φ = XF − Ll̂ and ρ = 𝒢φ,
+    With F = (χ̃, ψ̂) on spikes and teacher's remainder, χ̃ = χ̂ + Ĉχ, φ = XF − Ll̂ and ρ = 𝒢φ,
 
     .. math:: ∂_{\hat C} = X\bigl[FF^⊤ - Fρ^⊤ - ρF^⊤ + ρρ^⊤\bigr]X - χχ^⊤,\qquad
               -∂_{p_t} = ρ_t^⊤Σ_tρ_t + 2\hat l_tℓ_t^⊤ρ_t + v_t\hat l_t² .
@@ -180,9 +182,10 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
     chi, l_hat = found.chi, found.force[:, size:]
     lifted = product(chi.reshape(cells, count, rank), state.c_hat).reshape(cells, size)
     forces = np.concatenate([found.force[:, :size] + lifted, found.psi_hat], axis=1)
-    forces = forces.reshape(cells, count + 1, rank)
+    known = count + system.beside
+    forces = forces.reshape(cells, known, rank)
     phi = np.zeros((cells, prior.loads.shape[1]))
-    phi[:, : size + rank] = product(forces, state.x).reshape(cells, -1)
+    phi[:, : known * rank] = product(forces, state.x).reshape(cells, -1)
     if l_hat.shape[1]:
         phi = phi - product(prior.loads, l_hat[:, :, None])[:, :, 0]
     seen = product(prior.flat, phi[:, :, None]).reshape(cells, -1, rank)  # ⟨f_a, ρ⟩
@@ -190,7 +193,7 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
     if np.any(system.pull):
         slopes = slopes - _pulled(state, found.m)
 
-    mixed = product(transposed(forces), seen[:, : count + 1])
+    mixed = product(transposed(forces), seen[:, :known])
     inner = product(transposed(forces), forces) - mixed - transposed(mixed) + slopes[:, 0]
     moved = product(product(state.x, inner), state.x)
     chi = chi.reshape(cells, count, rank)

@@ -37,8 +37,8 @@ class System:
     Every array has the cells on its first axis (B of them).
     T types, K nodes of the r spike coordinates, M modes: of the norm of the input, and of the J
     weak spikes, whose coordinates count to first order; F special vectors of the bulk: the r + J
-    spikes, the teacher's remainder, and what the norms of neurons go with; C independent
-    fluctuations of the norms, of each type.
+    spikes, the E directions that they leave of the teacher, and what the norms of neurons go with;
+    C independent fluctuations of the norms, of each type.
 
     ==========================  ========================  ==================================
     symbol                      attribute                 shape
@@ -47,11 +47,12 @@ class System:
     μ₀ₜ, and its response to    mean                      (B, T, 1 + M, K)
     the norm of the input and
     to weak spikes
-    of the weak spikes with     shares                    (B, J)
-    the remainder of the r
+    remainder of the r spikes:  shares, left              (B, E, J), (B, E, E)
+    on the weak ones, and on
+    what these leave of it
     h, and its response         target                    (B, 1 + M, K)
     μ₁ₜ, μ₂ₜ²                   linear, residual          (B, T, K)
-    h₁, hh                      target_linear,            (B, K)
+    h₁, hh                      target_linear,            (B, E, K), (B, K)
                                 target_square
     what norms add to μ₀ₜ       norms                     (B, CT, K)
     ℓ on the special vectors    loadings                  (B, CT, F)
@@ -80,6 +81,7 @@ class System:
     target_linear: Array
     target_square: Array
     shares: Array
+    left: Array
     norms: Array
     loadings: Array
     spread: Array
@@ -107,7 +109,12 @@ class System:
     @property
     def weak(self) -> int:
         """Number of weak spikes J, whose modes are the last."""
-        return int(self.shares.shape[1])
+        return int(self.shares.shape[2])
+
+    @property
+    def beside(self) -> int:
+        """Number of directions E that the spikes leave of the teacher."""
+        return int(self.target_linear.shape[1])
 
     def regressors(self, channels: Array) -> Array:
         """What multiplies χ and the norms, on all modes, (B, (r + J)R + CT, 1 + M, K)."""
@@ -130,6 +137,7 @@ class System:
             self.mean.shape[1:],
             self.rank,
             self.weak,
+            self.beside,
             self.norms.shape[1],
             self.excess.shape[2],
             self.bulk.shape,

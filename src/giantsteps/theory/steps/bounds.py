@@ -7,20 +7,24 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 
 from giantsteps.answers import Bounds
-from giantsteps.functions import Function
-from giantsteps.gaussian import gauss_rule, moments, smoothed
+from giantsteps.functions import Function, SingleIndex, Teacher
+from giantsteps.gaussian import Rule, coordinate_rule, gauss_rule, smoothed
 from giantsteps.problem import Constant, Problem
+from giantsteps.theory.model.teacher import teacher_moments, teacher_rule
 from giantsteps.theory.steps.build import model
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.kinds import Kind, kind_of
+from giantsteps.types import FloatArray
+
+#: Nodes on an axis of the scan over κ, points from which it is refined, and how far.
+_COARSE, _STARTS, _TOL = 12, 3, 1e-9
 
 
 def bounds(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Bounds]:
     """The kernel floor, τ*, and after a large step with a constant second layer those of
-    cui2024.
+    cui2024. With several directions κ* is the length of the best vector κ.
 
     With a covariance Σ the best linear function of x is that of the normalised coordinate u, and a
     neuron starts with pre-activations of variance d⁻¹tr Σ = 1: the first two do not change.
@@ -29,9 +33,12 @@ def bounds(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) ->
 
 
 def _bounds(problem: Problem, claim: Any) -> Bounds:
-    link = link_of(problem)
-    tau, kappa = approximation_error(problem.activation, link)
-    floors: dict[str, Any] = {"linear": moments(link).residual_variance}
+    teacher = problem.teacher
+    if isinstance(teacher, SingleIndex):
+        tau, kappa = approximation_error(problem.activation, teacher.link)
+    else:
+        tau, kappa = _error_of_directions(problem.activation, teacher)
+    floors: dict[str, Any] = {"linear": teacher_moments(teacher).residual_variance}
     ceilings: dict[str, Any] = {}
     law = problem.init.second_layer
     if kind_of(problem) is Kind.LARGE and isinstance(law, Constant):
@@ -92,3 +99,29 @@ def approximation_error(activation: Function, link: Function) -> tuple[float, fl
     if values[best] <= found.fun:
         return values[best], float(grid[best])
     return float(found.fun), float(found.x)
+
+
+def _error_of_directions(activation: Function, teacher: Teacher) -> tuple[float, float]:
+    """The same with a vector κ, one neuron along any of the teacher's directions: τ* and |κ*|."""
+
+    def distance(kappa: FloatArray, rule: Rule) -> float:
+        along = rule.nodes @ kappa
+        learned = smoothed(activation, along, np.ones_like(along)).mean
+        return float(rule.mean((np.asarray(teacher(rule.nodes), dtype=float) - learned) ** 2))
+
+    coarse, rank = coordinate_rule(teacher.rank, nodes=_COARSE), teacher.rank
+    angles = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 5)] * rank), axis=-1).reshape(-1, rank)
+    lengths = np.linalg.norm(angles, axis=1)
+    around = angles[lengths > 0] / lengths[lengths > 0, None]
+    starts = np.concatenate([size * around for size in (0.3, 1.0, 3.0, 10.0)])
+    values = [distance(kappa, coarse) for kappa in starts]
+    rule = teacher_rule(teacher)
+    found = [
+        minimize(distance, starts[i], (rule,), "Nelder-Mead", tol=_TOL)
+        for i in np.argsort(values, kind="stable")[:_STARTS]
+    ]
+    best = min(found, key=lambda one: float(one.fun))
+    nothing = distance(np.zeros(rank), rule)
+    if nothing <= best.fun:
+        return nothing, 0.0
+    return float(best.fun), float(np.linalg.norm(best.x))

@@ -16,7 +16,6 @@ from giantsteps.theory.steps import kernel_small, small
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import one_step
 from giantsteps.theory.steps.several.model import several_steps, stages_of_steps
-from giantsteps.theory.steps.several.multi_index import several_directions
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
 from giantsteps.theory.steps.several.structured_model import leading, structured_stages
@@ -39,8 +38,6 @@ def model(
     others: dict[str, Any] = {"claim": claim}
     if problem.steps:
         others["before"] = _before(problem, claim, d)
-    if problem.teacher.rank > 1:
-        return several_directions(problem, d, **others)
     if not problem.inputs.isotropic and len(problem.steps) > 1:
         return structured_stages(problem, d, [others], simplify=simplify, explicit=explicit)[0]
     if not problem.inputs.isotropic:
@@ -66,9 +63,8 @@ def model(
 def stages(problem: Problem, claims: Sequence[Any], d: int | None) -> list[SpikedFeatures]:
     """The equivalent model after each of the steps, with one claim each, from one recursion."""
     prefixes = [replace(problem, steps=problem.steps[: s + 1]) for s in range(len(problem.steps))]
-    plain = problem.teacher.rank == 1 and problem.inputs.isotropic
     fresh = all(step.batch == "fresh" for step in problem.steps)
-    alone = prefixes[:1] if plain and fresh else prefixes
+    alone = prefixes[:1] if fresh and problem.inputs.isotropic else prefixes
     found = [model(prefix, claim, d) for prefix, claim in zip(alone, claims)]
     others = [
         {"problem": prefix, "claim": claim, "before": _before(prefix, claim, d)}

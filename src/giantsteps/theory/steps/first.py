@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from giantsteps.answers import Solution, Spectrum, Spike
 from giantsteps.functions import Function
 from giantsteps.gaussian import moments
 from giantsteps.laws import MarchenkoPastur, outlier
 from giantsteps.problem import Problem
+from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.steps.labels import labels
-from giantsteps.theory.steps.teacher import teacher_moments
 
 #: Nodes of a continuous spectrum of the inputs.
 EIGENVALUES = 28
@@ -92,14 +94,14 @@ def _residual(problem: Problem, output: float) -> tuple[float, float]:
     """E[u r] and E r² of r = −ℓ'(f₀; y), the labels that the first step sees; f₀ → c₀ E A."""
     if problem.steps[0].loss != "squared":
         law = labels(
-            link_of(problem),
+            problem.teacher,
             problem.noise_variance,
             output,
             _SMOOTH,
             level=_LEVEL,
             loss=problem.steps[0].loss,
         )
-        return law.teacher(1), law.moment(2)
+        return float(np.linalg.norm(law.teacher(1))), law.moment(2)
     teacher = teacher_moments(problem.teacher)
     second = teacher.second_moment - 2 * output * teacher.mean + output**2
     return teacher.linear, second + problem.noise_variance

@@ -18,7 +18,8 @@ from giantsteps.answers import Solution, Spectrum, Spike
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import KernelBulk
 from giantsteps.problem import Problem
-from giantsteps.theory.steps.first import first_step, link_of
+from giantsteps.theory.model.teacher import teacher_moments
+from giantsteps.theory.steps.first import first_step
 from giantsteps.theory.steps.spiked_population import PopulationSpike, SpikedPopulation
 
 
@@ -163,7 +164,7 @@ def _image(
     constant = mean * spike.common * left if mean and math.isfinite(mean) else 0.0
     labels = 0.0
     if linear:
-        teacher = moments(link_of(problem))
+        teacher = teacher_moments(problem.teacher)
         variance = teacher.second_moment + problem.noise_variance
         labels = first_step(problem).alignment * teacher.linear**2 / variance * linear
     if constant > linear:

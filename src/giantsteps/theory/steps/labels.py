@@ -1,13 +1,15 @@
 r"""The labels of a batch as a quadrature (theory §5b).
 
-A sample enters the operators of the bulk through its residual r alone; its coordinate u = ⟨x, β*⟩
-on the teacher matters through E[u f(r)] and E[u² f(r)]. A fine quadrature of (u, ε) is carried
-over, by interpolation, to panels of r that narrow towards zero, where functions of r may be steep.
+A sample enters the operators of the bulk through its residual r alone; its coordinates u = ⟨x, β*⟩
+on the teacher's R directions matter through E[u f(r)] and E[uuᵀ f(r)]. A fine quadrature of (u, ε)
+is carried over, by interpolation, to panels of r that narrow towards zero, where functions of r may
+be steep.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -15,9 +17,10 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from giantsteps.functions import Function
+from giantsteps.functions import Function, SingleIndex, Teacher
 from giantsteps.gaussian import Rule, gauss_rule
 from giantsteps.problem import Step
+from giantsteps.theory.model.teacher import teacher_rule
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.theory.steps.several.conditional import conditional_rule
 from giantsteps.types import FloatArray
@@ -38,7 +41,10 @@ _FINE = 20001
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """E f(r) = Σ weights f, E[u f(r)] = Σ first f, E[u² f(r)] = Σ second f, all of shape (Y,)."""
+    """E f(r) = Σ weights f, E[u f(r)] = Σ first f, E[uuᵀ f(r)] = Σ second f.
+
+    Shapes are (Y,), (R, Y) and (R, R, Y).
+    """
 
     nodes: FloatArray
     weights: FloatArray
@@ -49,9 +55,14 @@ class Labels:
         """E r^power."""
         return float(self.weights @ self.nodes**power)
 
-    def teacher(self, power: int) -> float:
-        """E[u r^power]."""
-        return float(self.first @ self.nodes**power)
+    def teacher(self, power: int) -> FloatArray:
+        """E[u r^power], (R,)."""
+        return self.first @ self.nodes**power
+
+    @property
+    def signal(self) -> float:
+        """E[u r] of a teacher of one direction."""
+        return float(self.teacher(1)[0])
 
     @property
     def largest(self) -> float:
@@ -61,7 +72,7 @@ class Labels:
 
 @lru_cache(maxsize=128)
 def labels(
-    link: Function,
+    teacher: Teacher,
     noise_variance: float,
     shift: float,
     finest: float,
@@ -69,12 +80,12 @@ def labels(
     tail: float = 0.0,
     loss: str = "squared",
 ) -> Labels:
-    """The law of r = −ℓ'(shift; y), y = σ*(u) + ε: y − shift for the squared loss.
+    """The law of r = −ℓ'(shift; y), y = f*(u) + ε: y − shift for the squared loss.
 
     Parameters
     ----------
-    link : Function
-        σ*.
+    teacher : Teacher
+        f*.
     noise_variance, shift : float
         Δ, and the output of the network at initialisation (c₀ E A).
     finest : float
@@ -88,21 +99,27 @@ def labels(
         are unbounded; that of n₀ samples is the one of labels up to the largest of n₀ draws,
         tail = 1/(2n₀). E r² and E[u r] stay what they are.
     """
-    top = _largest(link, noise_variance, shift, tail) if tail else math.inf
-    kinks = _kinks(loss, shift)
+    link = teacher.link if isinstance(teacher, SingleIndex) else None
+    rule = teacher_rule(teacher) if link is None else None
+    top, kinks = math.inf, _kinks(loss, shift)
+    if tail:
+        top = _largest(teacher, noise_variance, shift, tail)
     if math.isfinite(top):
         kinks = (*kinks, shift - top, shift + top)
-    places = _crossings(link, kinks) if kinks and not noise_variance else []
-    rule = gauss_rule(link, breakpoints=places, width=3.5).pruned(_NEGLIGIBLE)
-    if tail and not noise_variance:
-        rule = _by_label(link, rule, shift, finest, top, places, level)
+    if link is not None:
+        places = _crossings(link, kinks) if kinks and not noise_variance else []
+        rule = gauss_rule(link, breakpoints=places, width=3.5).pruned(_NEGLIGIBLE)
+        if tail and not noise_variance:
+            rule = _by_label(link, rule, shift, finest, top, places, level)
+        rule = Rule(rule.nodes[:, None], rule.weights)
+    assert rule is not None
     u, w = rule.nodes, rule.weights / rule.weights.sum()
-    y = np.asarray(link(u), dtype=float)
+    y = np.asarray(teacher(u), dtype=float)
     if noise_variance > 0:
         scale = math.sqrt(noise_variance)
         g, v = _noise((np.array(kinks)[:, None] - y) / scale, level)
         y, w = (y[:, None] + scale * g).ravel(), (w[:, None] * v).ravel()
-        u = np.repeat(u, g.shape[1])
+        u = np.repeat(u, g.shape[1], axis=0)
     step = Step(samples=1.0, rate=1.0, loss=loss)
     whole, r = (
         step.residual(np.full_like(y, shift), np.clip(y, shift - most, shift + most))
@@ -112,23 +129,37 @@ def labels(
     if kept != square:
         r = r * math.sqrt(square / kept)
     distinct, where = np.unique(r, return_inverse=True)
-    measures = w, w * u, w * u * u
-    if len(distinct) <= _FEW or (tail and not noise_variance):
-        sums = [np.asarray(np.bincount(where, one), dtype=float) for one in measures]
-        found = Labels(distinct, *sums)
+    if len(distinct) <= _FEW or (tail and not noise_variance and link is not None):
+        found = _labels(
+            distinct, [np.bincount(where, one).astype(float) for one in _measures(u, w)]
+        )
     elif tail:
         found = _compressed(r, u, w, _edges(r, finest), _ORDERS[level] // 2 + 2)
     else:
         grid = PanelGrid(_edges(r, finest), _ORDERS[level])
-        sums = grid.spread(r, *measures)
+        sums = np.stack(grid.spread(r, *_measures(u, w)))
         used = np.any(np.abs(sums) > _NEGLIGIBLE, axis=0)
-        found = Labels(grid.nodes[used], *(part[used] for part in sums))
-    lost = float(w @ (u * (whole - r)))
-    if not lost:
+        found = _labels(grid.nodes[used], sums[:, used])
+    lost = (w * (whole - r)) @ u
+    if not np.any(lost):
         return found
     # The step would take what E[u r] loses for a teacher.
-    back = lost * found.weights * found.nodes / found.moment(2)
+    back = lost[:, None] * found.weights * found.nodes / found.moment(2)
     return replace(found, first=found.first + back)
+
+
+def _measures(u: FloatArray, w: FloatArray) -> list[FloatArray]:
+    """w, wu and wuuᵀ."""
+    pairs = (u[:, :, None] * u[:, None]).reshape(len(u), -1)
+    return [w, *(w * part for part in (*u.T, *pairs.T))]
+
+
+def _labels(nodes: FloatArray, sums: Sequence[FloatArray] | FloatArray) -> Labels:
+    """From such measures of nodes."""
+    found = np.asarray(sums, dtype=float)
+    rank = math.isqrt(len(found) - 1)  # 1 + R + R²
+    second = found[1 + rank :].reshape(rank, rank, -1)
+    return Labels(nodes, found[0], found[1 : 1 + rank], second)
 
 
 def _by_label(
@@ -174,17 +205,17 @@ def _compressed(
     counts = np.bincount(panel, minlength=len(edges) + 1)
     rows = np.repeat(np.arange(len(counts)), counts)
     columns = np.arange(len(r)) - np.repeat(np.cumsum(counts) - counts, counts)
-    points, weights, z = (np.zeros((len(counts), counts.max())) for _ in range(3))
-    for array, values in ((points, r), (weights, w), (z, u)):
+    points, weights, *z = (np.zeros((len(counts), counts.max())) for _ in range(2 + u.shape[1]))
+    for array, values in zip((points, weights, *z), (r, w, *u.T), strict=True):
         array[rows, columns] = values[order]
     mass = weights.sum(axis=1)
     some = mass > _NEGLIGIBLE
     share = weights[some] / mass[some][:, None]
-    rule = conditional_rule(points[some], share, z[some], count)
+    rule = conditional_rule(points[some], share, np.stack(z)[:, some], count)
     parts = [rule.weights, rule.first, rule.second]
-    scaled = [(mass[some][:, None] * part).ravel() for part in parts]
+    scaled = [mass[some][:, None] * part for part in parts]
     used = scaled[0] > _NEGLIGIBLE
-    return Labels(rule.nodes.ravel()[used], *(part[used] for part in scaled))
+    return Labels(rule.nodes[used], *(part[..., used] for part in scaled))
 
 
 def _kinks(loss: str, shift: float) -> tuple[float, ...]:
@@ -221,13 +252,16 @@ def _noise(breaks: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
     return nodes, weights / weights.sum(axis=1, keepdims=True)
 
 
-def _largest(link: Function, noise_variance: float, shift: float, tail: float) -> float:
+def _largest(teacher: Teacher, noise_variance: float, shift: float, tail: float) -> float:
     """The |y − shift| that labels exceed with a given probability; infinite if it is the largest.
 
-    The set of u is one of intervals, between which a fine grid tells.
+    The set of u is one of intervals, between which a fine grid tells; of several directions a
+    quadrature does.
     """
+    if not isinstance(teacher, SingleIndex):
+        return _largest_of_several(teacher, noise_variance, shift, tail)
     u = np.linspace(-_FAR, _FAR, _FINE)
-    away = np.abs(np.asarray(link(u), dtype=float) - shift)
+    away = np.abs(np.asarray(teacher.link(u), dtype=float) - shift)
     scale = math.sqrt(noise_variance)
     cells = np.diff(ndtr(u))
 
@@ -245,6 +279,24 @@ def _largest(link: Function, noise_variance: float, shift: float, tail: float) -
     if not beyond(highest) < 0 or not beyond(0.0) > 0:
         return math.inf
     return float(brentq(beyond, 0.0, highest, xtol=1e-13 * highest))
+
+
+def _largest_of_several(
+    teacher: Teacher, noise_variance: float, shift: float, tail: float
+) -> float:
+    rule = teacher_rule(teacher)
+    away = np.abs(np.asarray(teacher(rule.nodes), dtype=float) - shift)
+    scale, weights = math.sqrt(noise_variance), rule.weights / rule.weights.sum()
+    if not scale:
+        order = np.argsort(away, kind="stable")
+        top = float(np.interp(1.0 - tail, np.cumsum(weights[order]), away[order]))
+        return top if top < away.max() else math.inf
+
+    def beyond(top: float) -> float:
+        outside = ndtr((away - top) / scale) + ndtr(-(away + top) / scale)
+        return float(weights @ outside) - tail
+
+    return float(brentq(beyond, 0.0, float(away.max()) + _FAR * scale, xtol=1e-12))
 
 
 def _edges(r: FloatArray, finest: float) -> FloatArray:

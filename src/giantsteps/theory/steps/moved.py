@@ -30,7 +30,6 @@ from giantsteps.gaussian import gauss_rule, hermite_at_scales, smoothed
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.leading import largest_value
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.one import movement as rate_of
 from giantsteps.theory.steps.several.fresh import leans_after, take_step
 from giantsteps.theory.steps.several.model import covariance_of_state, trained_by
@@ -122,7 +121,7 @@ def _start(types: int) -> _Stage:
 def _gradient(problem: Problem, neurons: float) -> list[_Step]:
     """Steps along the gradient, each on a fresh batch."""
     law, states = trained_by(problem, neurons, _LEVEL, norms=False)
-    task = Task(problem.activation, link_of(problem), problem.noise_variance)
+    task = Task(problem.activation, problem.teacher, problem.noise_variance)
     first = states[0]
 
     def stage(trained: Trained) -> _Stage:

@@ -20,6 +20,7 @@ import numpy as np
 from giantsteps.functions import Function
 from giantsteps.gaussian import gauss_rule
 from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.labels import Labels
@@ -89,7 +90,7 @@ class NeuronLaw:
     ======  ============  =================================================
     s       moved         shape (T,)
     α₀      samples       n₀/d
-    r, u    labels        residuals of the batch, and the teacher's coordinate
+    r, u    labels        residuals of the batch, and the teacher's coordinates
     φ       slope         moments of σ'
     ϱ       kept          what decay leaves of the initial weights
     ======  ============  =================================================
@@ -106,12 +107,19 @@ class NeuronLaw:
     @property
     def length(self) -> float:
         """‖b‖, b = n₀⁻¹Σ r_ix_i."""
-        return math.sqrt(self.labels.teacher(1) ** 2 + self.labels.moment(2) / self.samples)
+        seen = self.labels.teacher(1)
+        return math.sqrt(float(seen @ seen) + self.labels.moment(2) / self.samples)
+
+    @property
+    def overlaps(self) -> FloatArray:
+        """γ = ⟨b, β*⟩/‖b‖ for each direction of the teacher, (R,)."""
+        seen = self.labels.teacher(1)
+        return seen / self.length if self.length else 0.0 * seen
 
     @property
     def overlap(self) -> float:
-        """γ = ⟨b, β*⟩/‖b‖."""
-        return self.labels.teacher(1) / self.length if self.length else 0.0
+        """γ of a teacher of one direction."""
+        return float(self.overlaps[0])
 
     @property
     def spikes(self) -> FloatArray:
@@ -154,33 +162,32 @@ class NeuronLaw:
         batch = Batch(
             samples=np.array(alpha),
             weights=self.labels.weights,
-            first=self.labels.first[None],
-            second=self.labels.second[None, None],
+            first=self.labels.first,
+            second=self.labels.second,
             linear=linear,
             factors=r[None] if even else np.zeros((0, len(r))),
         )
-        # Vectors: b̂, b₂, b₃, where norms need them M b and M b₂, and the teacher.
-        powers = [r / self.length, r**2, r**3, *([r, r**2] if even else []), 0.0 * r]
-        place = (0, 0, 0, *((1, 1) if even else ()), 0)
-        count = len(powers)
-        carry = np.zeros((count, 1))
-        carry[-1] = 1.0
-        rest = math.sqrt(max(1.0 - self.overlap**2, 0.0))
+        # Vectors: b̂, b₂, b₃, where norms need them M b and M b₂, and the teacher's.
+        powers = [r / self.length, r**2, r**3, *([r, r**2] if even else [])]
+        rank, count = len(self.overlaps), len(powers)
+        place = (0, 0, 0, *((1, 1) if even else ()), *(0,) * rank)
+        carry = np.concatenate([np.zeros((count, rank)), np.eye(rank)])
+        sums = np.concatenate([np.stack(powers), np.zeros((rank, len(r)))])
         # A teacher along the step leaves no direction of its own: any generic one will do.
-        inverse = 1.0 / rest if rest > 1e-12 else 0.0
-        special = np.zeros((count, count))
+        _, inverse = left_of(self.overlaps[:, None])
+        special = np.zeros((count + rank, count + rank))
         special[0, 0] = 1.0
-        special[1, 0], special[1, -1] = -self.overlap * inverse, inverse
-        special[np.arange(2, count), np.arange(1, count - 1)] = 1.0
+        special[1 : 1 + rank, 0], special[1 : 1 + rank, count:] = -inverse @ self.overlaps, inverse
+        special[np.arange(1 + rank, count + rank), np.arange(1, count)] = 1.0
         return NeuronCovariance(
             shares=np.ones(1),
             diagonal=np.ones((1, 1)),
             coefficients=np.stack(columns, axis=1),
-            external=np.ones((1, 1, 1)),
+            external=np.eye(rank)[:, None],
             special=special,
             gram=self._gram(even),
             batches=(batch,),
-            stages=(Stage(frame=np.ones((1, 1)), carry=carry, sums=np.stack(powers), place=place),),
+            stages=(Stage(frame=np.eye(rank), carry=carry, sums=sums, place=place),),
         )
 
     def _gram(self, even: bool) -> FloatArray:
@@ -224,8 +231,8 @@ class NeuronLaw:
         own_b2 = 2 * s**2 / alpha * inner * slope.mixed
         own_b3 = s**3 / alpha**2 * slope.third
         zero = np.zeros_like(s)
-        columns = [by_b * self.length, zero, by_b2 + own_b2, own_b3]
-        columns[0], columns[2] = columns[0] * self.kept, by_b2 * self.kept + own_b2
+        beside = [zero] * len(self.overlaps)
+        columns = [by_b * self.length * self.kept, *beside, by_b2 * self.kept + own_b2, own_b3]
         if even:
             columns += [kappa * by_b, kappa * by_b2]
         second = e(2) / alpha + mean**2
@@ -272,4 +279,5 @@ class NeuronLaw:
         total = total + 4 * s**3 / alpha**2 * mean(r**3 * inner) * slope.cubic
         total = total + s**4 / alpha**3 * fourth * (slope.fourth - slope.noise**2)
         total = total + 2 * s**4 / alpha**2 * slope.noise**2 * second**2
-        return np.asarray((total + (pulled @ self.labels.first)[:, None] ** 2)[:, 0])
+        seen = ((pulled @ self.labels.first.T) ** 2).sum(axis=1)
+        return np.asarray(total[:, 0] + seen)

@@ -15,8 +15,8 @@ from giantsteps.problem import Problem, SecondLayer
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.rules import graded_rule, mapped_rule, octave
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.model.teacher import is_resolved
 from giantsteps.theory.steps.closure import closure_of_continuous, closure_of_few
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes
 from giantsteps.theory.steps.sized import at_size, by_resolution
@@ -109,7 +109,7 @@ def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> 
     # With many types the labels are a level behind: they converge faster than the second layer.
     few = math.isfinite(problem.init.second_layer.distinct_nonzero)
     level = min(level if tail or few else max(level - 1, 0), 3)
-    return labels(link_of(problem), noise_variance, shift, finest, level, tail, step.loss)
+    return labels(problem.teacher, noise_variance, shift, finest, level, tail, step.loss)
 
 
 def neuron_law(
@@ -149,8 +149,12 @@ def one_step(
     """
     sized, neurons, shared = at_size(problem, d, **others)
     if not sized.steps:
-        return SpikedFeatures(spikes=0.0, overlap=0.0, bulk=1.0, **shared)
+        directions = sized.teacher.rank
+        nothing = np.zeros((directions, 1) if directions > 1 else 1)
+        return SpikedFeatures(spikes=0.0, overlap=nothing, bulk=1.0, **shared)
     rate, tails = first_movement(sized, neurons), tails_of(sized, d, neurons)
+    if not is_resolved(sized.teacher):  # jumps and kinks of several directions
+        shared["levels"] = (0, 3)
 
     def built(level: int, tails: tuple[float, float] = (0.0, 0.0)) -> SpikedFeatures:
         return _at_level(sized, rate, neurons, simplify, level, shared, tails)
@@ -172,16 +176,17 @@ def _at_level(
     if law.symmetric and not tails[1] and moments(problem.activation).is_odd:
         values, probabilities = _folded(values, probabilities)
     neuron = replace(unit, moved=rate * values)
-    bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlap
+    bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlaps[:, None]
     pull = None if math.isinf(neurons) else _pull(neuron, values, probabilities, rate, simplify)
     if problem.init.output == "unscaled":
-        bulk, spike, overlap = _unscaled(neuron, values, rate, neurons, law.second_moment)
+        bulk, spike, along = _unscaled(neuron, values, rate, neurons, law.second_moment)
+        overlap = np.array([[along]])
         root = np.sqrt(probabilities)
         own = -np.outer(root * values, root * values) / law.second_moment
-        along = float((probabilities * values**2) @ bulk.totals) / law.second_moment
-        pull = (along * own / np.outer(root, root))[None]
+        size = float((probabilities * values**2) @ bulk.totals) / law.second_moment
+        pull = (size * own / np.outer(root, root))[None]
     if "isotropic bulk" in simplify:
-        bulk = NeuronCovariance.isotropic(bulk.totals, 1)
+        bulk = NeuronCovariance.isotropic(bulk.totals, 1, len(overlap))
     norms = None
     # Without penalty a continuous second layer fits every function that norms could add.
     fits_all = math.isinf(neurons) and math.isinf(law.distinct_nonzero)
@@ -196,7 +201,7 @@ def _at_level(
         )
     return SpikedFeatures(
         spikes=spike[:, None],
-        overlap=overlap,
+        overlap=overlap if len(overlap) > 1 else overlap[0],
         probabilities=probabilities,
         bulk=bulk,
         norms=norms,

@@ -242,8 +242,8 @@ class _Signs:
     def _coordinates(self) -> dict[str, FloatArray]:
         """Moments of the samples' coordinates on β⊥ and b̂."""
         labels, gamma = self.law.labels, self.law.overlap
-        weights, first, second = labels.weights, labels.first, labels.second
-        own, seen = labels.nodes / self.law.samples, labels.teacher(1)
+        weights, first, second = labels.weights, labels.first[0], labels.second[0, 0]
+        own, seen = labels.nodes / self.law.samples, labels.signal
         length = self.law.length or 1.0
         rest = labels.moment(2) / self.law.samples
         along = (own * weights + seen * first) / length
@@ -329,7 +329,7 @@ class _Signs:
         cross, square = self._coordinates()["second"][1] @ labels.nodes
         loadings[:, 3] = kept * bent * self.law.length + follows * square
         loadings[:, 4] = follows * cross
-        spread = spread + (bent * labels.teacher(1)) ** 2
+        spread = spread + (bent * labels.signal) ** 2
         if not gaussian:
             return Norms(spread, loadings)
         change = self.q * hermite[2] / hermite[0] if hermite[0] else 0.0  # ∂q/∂‖w₀‖²

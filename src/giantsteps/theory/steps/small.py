@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from giantsteps.answers import DegreesOfFreedom, LearnedFunction, Risk, Solution
+from giantsteps.answers import DegreesOfFreedom, LearnedFunction, Risk, Solution, direction_of
 from giantsteps.errors import InvalidProblem, NotConverged
 from giantsteps.functions import SingleIndex, Teacher
-from giantsteps.gaussian import coordinate_rule, hermite_coefficients, moments, smoothed
+from giantsteps.gaussian import coordinate_rule, hermite_coefficients, moments
 from giantsteps.laws import g1, g2, traces
 from giantsteps.problem import Problem
 from giantsteps.theory.model.classification import (
@@ -26,11 +26,11 @@ from giantsteps.theory.model.classification import (
     jumps_of_link,
     wrong_sign,
 )
-from giantsteps.theory.model.learned import points_of
+from giantsteps.theory.model.learned import points_of, target_along
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
-from giantsteps.theory.steps.first import first_step, link_of
+from giantsteps.theory.model.teacher import linear_frame, teacher_moments
+from giantsteps.theory.steps.first import first_step
 from giantsteps.theory.steps.several.batches import summed
-from giantsteps.theory.steps.teacher import linear_frame, teacher_moments
 from giantsteps.types import FloatArray as Array
 
 #: Least s: linear features without penalty are the limit s → 0.
@@ -344,7 +344,7 @@ def learned_function(
     claims: Sequence[Any],
     d: int | None,
     *,
-    along: Literal["spike", "teacher"] = "spike",
+    along: str = "spike",
     x: ArrayLike | None = None,
 ) -> list[LearnedFunction]:
     r"""Everything is linear: with κ, s, K above,
@@ -359,21 +359,23 @@ def learned_function(
 
 
 def _learned(
-    problem: Problem, claim: Any, d: int | None, along: Literal["spike", "teacher"], points: Array
+    problem: Problem, claim: Any, d: int | None, along: str, points: Array
 ) -> LearnedFunction:
     if along == "spike" and not problem.steps:
         raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
     sized = problem if d is None else problem.realised(d)
     alone = summed(sized) if len(sized.steps) > 1 else sized
-    features, link = GaussianFeatures.of([alone]), link_of(problem)
-    errors, teacher = ridge_errors(features), moments(link)
+    features, teacher = GaussianFeatures.of([alone]), teacher_moments(problem.teacher)
+    errors, rank = ridge_errors(features), problem.teacher.rank
     learned = 1.0 - errors.unlearned[0]  # 1 − sK
-    overlap, slope = 1.0, teacher.linear * learned
-    if along == "spike":
+    linear = linear_frame(problem.teacher)[0] if rank > 1 else np.ones(1)
+    number = direction_of(along, rank)
+    if number is None:
         overlap = math.sqrt(features.alignment[0])
-        slope = teacher.linear * overlap * _along_spike(features)
+        cosines, slope = overlap * linear, teacher.linear * overlap * _along_spike(features)
+    else:
+        cosines, slope = np.eye(rank)[number], teacher.linear * linear[number] * learned
     power = errors.test[0] + 2.0 * teacher.linear**2 * learned - teacher.second_moment  # E f̂²
-    rest = math.sqrt(max(1.0 - overlap**2, 0.0))
     return LearnedFunction(
         **claim,
         solution=Solution(
@@ -386,7 +388,7 @@ def _learned(
         mean=slope * points,
         band=np.full(points.shape, math.sqrt(max(power - slope**2, 0.0))),
         along=along,
-        target=smoothed(link, overlap * points, np.full(points.shape, rest)).mean,
+        target=target_along(problem.teacher, cosines, points),
     )
 
 

@@ -228,7 +228,7 @@ def direction(
     A sample with a long x has another mean slope, E σ'(‖x‖z/√d), which along an eigenvector makes
     b (1 + 2h₂λ/(μ₁d))b. Of this what Σ = I has too is left out, as everywhere.
     """
-    seen, square = law.labels.teacher(1), law.labels.moment(2) / law.samples
+    seen, square = law.labels.signal, law.labels.moment(2) / law.samples
     linear, _, bend, _ = law.slope.hermite
     frame = np.ones_like(spectrum.values) if whitened else spectrum.values**-0.5
     reach = spectrum.values ** (1 - spectrum.power) * frame
@@ -243,7 +243,7 @@ def direction(
 
 def own_variances(law: NeuronLaw, spectrum: Spectrum, length: float, overlap: float) -> FloatArray:
     """Variances of the inputs along b̂ and the teacher's remainder B in the new frame, (2,)."""
-    seen, square, p = law.labels.teacher(1), law.labels.moment(2) / law.samples, spectrum.power
+    seen, square, p = law.labels.signal, law.labels.moment(2) / law.samples, spectrum.power
     if not length:
         return np.array([1.0, spectrum.along(1)])
     along = seen**2 * spectrum.along(3 - 2 * p) + square * spectrum.mean(3 - 2 * p)
@@ -281,8 +281,8 @@ def _covariance(
     batch = Batch(
         samples=np.array(alpha),
         weights=law.labels.weights,
-        first=law.labels.first[None],
-        second=law.labels.second[None, None],
+        first=law.labels.first,
+        second=law.labels.second,
         linear=np.stack(linear),
         factors=r[None] if even else np.zeros((0, len(r))),
     )
@@ -332,7 +332,7 @@ def norms_of(law: NeuronLaw, spectrum: Spectrum, length: float, gaussian: bool) 
     """
     plain, square = law.norms(True), spectrum.mean(2)
     bent = 4 * law.moved * law.slope.hermite[2] * law.kept  # of b in the part of ‖w‖² linear in w₀
-    seen, noise = law.labels.teacher(1) ** 2, law.labels.moment(2) / law.samples
+    seen, noise = law.labels.signal**2, law.labels.moment(2) / law.samples
     power = 1 - 2 * spectrum.power
     own = seen * spectrum.along(power) + noise * spectrum.mean(power)  # ‖b‖²
     rest = np.maximum(plain.spread[0] - (bent * law.length) ** 2, 0.0)

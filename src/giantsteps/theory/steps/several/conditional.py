@@ -14,9 +14,9 @@ _BREAKDOWN = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Conditional:
-    """E[f(r) | k] = Σ weights f, E[z f(r) | k] = Σ first f, E[z² f(r) | k] = Σ second f.
+    """E[f(r) | k] = Σ weights f, E[z f(r) | k] = Σ first f, E[zzᵀ f(r) | k] = Σ second f.
 
-    All of shape (K, m), z the teacher's coordinate beside the spikes.
+    Of shapes (K, m), (R, K, m) and (R, R, K, m), z the teacher's coordinates beside the spikes.
     """
 
     nodes: FloatArray
@@ -34,7 +34,7 @@ def conditional_rule(
     ----------
     values : ndarray of shape (K, Q)
         r at a fine quadrature of (z, noise), for each k.
-    weights, z : ndarray of shape (K, Q), or (1, Q) for the same at each k
+    weights, z : ndarray of shapes (K, Q), (R, K, Q), or with K = 1 for the same at each k
         Of that quadrature.
     count : int
         Nodes for each k: polynomials in r up to degree 2·count − 1 are exact, and count − 1 beside
@@ -46,10 +46,13 @@ def conditional_rule(
     x = values / scale
     jacobi = np.zeros((cells, count, count))
     current, known = np.ones_like(x), [np.ones_like(x)]
-    along = np.zeros((2, cells, count))
+    rank = len(z)
+    pairs = (z[:, None] * z).reshape(rank * rank, *z.shape[1:])
+    beside = [weights * part for part in (*z, *pairs)]
+    along = np.zeros((len(beside), cells, count))
     for j in range(count):
-        along[0, :, j] = (current * (weights * z)).sum(axis=1)
-        along[1, :, j] = (current * (weights * z * z)).sum(axis=1)
+        for part, function in zip(along, beside, strict=True):
+            part[:, j] = (current * function).sum(axis=1)
         middle = (x * current * current * weights).sum(axis=1)
         jacobi[:, j, j] = middle
         if j + 1 == count:
@@ -58,13 +61,14 @@ def conditional_rule(
         for _ in range(2):  # orthogonal to rounding
             for other in known:
                 following = following - (following * other * weights).sum(axis=1)[:, None] * other
-        beside = np.sqrt((following**2 * weights).sum(axis=1))
-        beside = np.where(beside > _BREAKDOWN, beside, 0.0)
-        jacobi[:, j, j + 1] = jacobi[:, j + 1, j] = beside
-        inverse = np.where(beside > 0, 1.0 / np.where(beside > 0, beside, 1.0), 0.0)
+        size = np.sqrt((following**2 * weights).sum(axis=1))
+        size = np.where(size > _BREAKDOWN, size, 0.0)
+        jacobi[:, j, j + 1] = jacobi[:, j + 1, j] = size
+        inverse = np.where(size > 0, 1.0 / np.where(size > 0, size, 1.0), 0.0)
         current = following * inverse[:, None]
         known.append(current)
     nodes, vectors = np.linalg.eigh(jacobi)
     top = vectors[:, 0]
-    first, second = (top * np.einsum("cj,cjq->cq", part, vectors) for part in along)
-    return Conditional(nodes * scale, top * top, first, second)
+    moments = np.stack([top * np.einsum("cj,cjq->cq", part, vectors) for part in along])
+    second = moments[rank:].reshape(rank, rank, *top.shape)
+    return Conditional(nodes * scale, top * top, moments[:rank], second)

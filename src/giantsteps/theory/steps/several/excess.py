@@ -124,24 +124,25 @@ class _Seen:
     @classmethod
     def of(cls, trained: Trained, record: Record) -> _Seen:
         rank, count, alpha = trained.rank, record.rank, record.samples
-        sums = record.sums[:count]
-        old = np.zeros((rank + 1, count + 1))
+        sums, whole = record.sums[:count], count + trained.teachers
+        old = np.zeros((rank + trained.teachers, whole))
         old[:rank, :count] = record.carry[:count, :rank].T
         old[:, :count] += record.first @ sums.T
         weak = record.carry[:count, rank : trained.directions]
-        inner = np.zeros((count + 1, count + 1))
+        inner = np.zeros((whole, whole))
         inner[:count, :count] = (sums * record.weights) @ sums.T / alpha + weak @ weak.T
-        old[:rank, count], old[rank, count] = trained.overlap, trained.remainder
+        old[:rank, count:], old[rank:, count:] = trained.overlap.T, trained.beside
         gram = old.T @ old + inner
         # The teacher without its spikes, and all of them orthonormal.
         values, vectors = np.linalg.eigh(gram[:count, :count])
         own = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
         turn = np.zeros_like(gram)
         turn[:count, :count] = own
-        along = own @ gram[:count, count]
-        left = max(float(gram[count, count] - along @ along), 1e-12) ** 0.5
-        turn[:count, count], turn[count, count] = -own @ along / left, 1.0 / left
-        padded = np.concatenate([sums, np.zeros((1, sums.shape[1]))])
+        along = own @ gram[:count, count:]
+        values, vectors = np.linalg.eigh(gram[count:, count:] - along.T @ along)
+        left = (vectors / np.sqrt(np.maximum(values, 1e-12))) @ vectors.T
+        turn[:count, count:], turn[count:, count:] = -own @ along @ left, left
+        padded = np.concatenate([sums, np.zeros((trained.teachers, sums.shape[1]))])
         return cls(record, old @ turn, turn.T @ padded, turn.T @ inner @ turn)
 
     @property

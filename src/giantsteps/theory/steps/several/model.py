@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from giantsteps.errors import NotConverged
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.special import Forms
-from giantsteps.theory.steps.first import link_of
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import (
     first_movement,
@@ -32,15 +33,19 @@ from giantsteps.theory.steps.several.trained import (
     Task,
     Trained,
     few_functions,
+    pulled,
 )
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
-    from giantsteps.theory.steps.several.structured import Passed
+    from giantsteps.theory.steps.several.structured_state import Passed
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.
 RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
+
+#: Leans of neurons of norm one that no user means.
+_DIVERGED = 1e8
 
 
 def several_steps(
@@ -104,7 +109,7 @@ def trained_by(
     ``tails`` are the shares of labels and second layer that are cut off (`one.tails_of`).
     """
     first, trained = _first(problem, neurons, level, norms, tails)
-    task = Task(problem.activation, link_of(problem), problem.noise_variance)
+    task = Task(problem.activation, problem.teacher, problem.noise_variance)
     states = [trained]
     norms = norms and bool(np.any(trained.values))  # a second layer of zeros moves nothing
     for number, step in enumerate(problem.steps[1:], start=1):
@@ -112,7 +117,12 @@ def trained_by(
         if not np.any(rate * trained.values) and not step.decay:
             states.append(states[-1])
             continue
-        states.append(take_step(task, states[-1], step, rate, level, norms))
+        tail = tails[0] * problem.steps[0].samples / step.samples
+        states.append(take_step(task, states[-1], step, rate, level, norms, tail=tail))
+        size = float(np.abs(states[-1].spikes).max(initial=0.0))
+        if not size < _DIVERGED:
+            what = f"weights that grow from step to step, to {size:.0e} times their size"
+            raise NotConverged(what, math.inf, number + 1, "smaller rates, or a bounded activation")
     return first, states
 
 
@@ -129,19 +139,22 @@ def _first(
     law = replace(unit, moved=rate * values)
     types = len(values)
     root = np.sqrt(probabilities) * values
-    memory = law.kept * np.eye(types) - rate * law.slope.hermite[0] ** 2 * np.outer(root, root)
+    pull, one = rate * law.slope.hermite[0] ** 2 * np.outer(root, root), np.ones(types)
+    memory = pulled(np.zeros((types, types)), one, law.kept * one, pull, problem.steps[0].samples)
     trained = Trained(
         values=values,
         probabilities=probabilities,
         spikes=law.spikes[:, None],
         totals=law.covariance().totals,
-        overlap=np.array([law.overlap]),
+        overlap=law.overlaps[:, None],
+        weak_overlap=np.zeros((len(law.overlaps), 0)),
         steps=np.ones((1, 1)),
         memory=memory,
         constant=np.zeros(types),
         multipliers=np.ones((1, types)),
     )
-    forms = operators_on(covariance_of_state(law, trained, 1.0), 2)
+    own = 1 + trained.teachers
+    forms = operators_on(covariance_of_state(law, trained, 1.0), own)
     trained = replace(trained, forms=forms, represented=forms)
     if not norms or not np.any(law.moved):
         return law, trained
@@ -149,13 +162,13 @@ def _first(
     place = (0, 0, 0, *((1, 1) if np.any(law.tilt) else ()))
     fluctuations = []
     for c in range(len(found.spread)):
-        # On b̂, B, b₂, b₃, M b, M b₂; the second has none.
-        loadings = np.delete(found.loadings[c], 1, axis=1)
+        # On b̂, the teacher's remainder, which has none, b₂, b₃, M b, M b₂.
+        loadings = np.delete(found.loadings[c], np.arange(1, 1 + trained.teachers), axis=1)
         loadings = np.pad(loadings, ((0, 0), (0, len(place) - loadings.shape[1])))
         stretch = found.stretch[c] if found.stretch.shape[2] else np.zeros((types, 1))
         fluctuations.append(Fluctuation(found.spread[c], found.growth[c], stretch, loadings))
     trained = replace(trained, fluctuations=tuple(fluctuations), others=place)
-    gram = forms_of(covariance_of_state(law, trained, 1.0)).values[0, 2:, 0, :2, 0]
+    gram = forms_of(covariance_of_state(law, trained, 1.0)).values[0, own:, 0, :own, 0]
     known = tuple(replace(one, along=one.loadings @ gram) for one in fluctuations)
     return law, replace(trained, fluctuations=known)
 
@@ -168,17 +181,16 @@ def _model(
     tolerance: float,
 ) -> SpikedFeatures:
     if "isotropic bulk" in simplify:
-        bulk = NeuronCovariance.isotropic(trained.totals, trained.directions)
+        bulk = NeuronCovariance.isotropic(trained.totals, trained.directions, trained.teachers)
     else:
         bulk = covariance_of_state(law, trained, tolerance)
     pull = None
     if math.isfinite(shared["neurons"]):
         root = np.sqrt(trained.probabilities)
-        kept = (trained.memory * trained.totals) @ trained.memory.T - np.diag(trained.totals)
-        pull = (kept / np.outer(root, root))[None]
+        pull = (trained.memory / np.outer(root, root))[None]
     return SpikedFeatures(
         spikes=trained.spikes,
-        overlap=trained.overlap,
+        overlap=trained.overlap if trained.teachers > 1 else trained.overlap[0],
         probabilities=trained.probabilities,
         bulk=bulk,
         norms=None if simplify else norms_of(trained, bulk),
@@ -193,7 +205,7 @@ def _model(
 
 def norms_of(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
     """Loadings follow the spikes and the remainder in the frame of special vectors."""
-    start, found = trained.directions + 1, trained.fluctuations
+    start, found = trained.directions + trained.teachers, trained.fluctuations
     if not found:
         return None
     loadings = np.zeros((len(found), len(trained.values), bulk.frame))
@@ -235,20 +247,21 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
         mean = functions @ record.weights
         within = (functions * record.weights) @ functions.T / record.samples
         blocks.append((within + np.outer(mean, mean), mean))
-    rank, some = trained.rank, trained.directions
-    count = some + len(trained.others) + 1
+    rank, some, beside = trained.rank, trained.directions, trained.teachers
+    own = some + beside
+    count = own + len(trained.others)
     special = np.zeros((count, count))
     special[:some, :some] = np.eye(some)
-    *along, left = trained.shares
-    special[some] = trained.frame[rank]
-    special[some, rank:some] -= along
-    special[some] *= 1.0 / left if left > 1e-9 else 0.0
-    special[np.arange(some + 1, count), np.arange(some, count - 1)] = 1.0
+    along, _ = trained.shares
+    special[some:own] = trained.frame[rank:]
+    special[some:own, rank:some] -= along
+    special[some:own] = left_of(along)[1] @ special[some:own]
+    special[np.arange(own, count), np.arange(some, count - beside)] = 1.0
     found = NeuronCovariance(
         shares=np.ones(1),
         diagonal=np.ones((1, 1)),
         coefficients=np.concatenate(columns, axis=1),
-        external=np.ones((1, 1, 1)),
+        external=np.eye(beside)[:, None],
         special=special,
         gram=gram_of(blocks),
         batches=tuple(batches),
@@ -257,10 +270,9 @@ def covariance_of_state(law: NeuronLaw, trained: Trained, tolerance: float) -> N
     if not trained.records:
         return found
     # Spikes and remainder are orthonormal but for the error of the batches' quadratures.
-    own = forms_of(found).values[0, : some + 1, 0, : some + 1, 0]
-    values, vectors = np.linalg.eigh(own)
+    values, vectors = np.linalg.eigh(forms_of(found).values[0, :own, 0, :own, 0])
     turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
-    special = np.concatenate([turned @ special[: some + 1], special[some + 1 :]])
+    special = np.concatenate([turned @ special[:own], special[own:]])
     return replace(found, special=special, excess=trained.forms - trained.represented)
 
 
@@ -301,24 +313,24 @@ def batch_of(record: Record | Passed, functions: FloatArray) -> Batch:
 
 
 def _place(trained: Trained, rank: int, count: int) -> tuple[int, ...]:
-    """Blocks of the vectors after a step: spikes, those of the norms so far, the teacher."""
-    return (*(0,) * rank, *trained.others[: count - rank - 1], 0)
+    """Blocks of the vectors after a step: spikes, those of the norms so far, the teacher's."""
+    teachers = trained.teachers
+    return (*(0,) * rank, *trained.others[: count - rank - teachers], *(0,) * teachers)
 
 
 def _first_stage(law: NeuronLaw, trained: Trained) -> Stage:
     """The vectors after the first step: b̂, then b̂, b₂, b₃ (and M b, M b₂) for norms, the
-    teacher.
+    teacher's.
     """
     r = law.labels.nodes
     unit = r / law.length
     powers = [unit, unit, r**2, r**3, r, r**2]
     known = trained.fluctuations and np.any(law.moved)  # a step of rate zero has none
     some = 3 + 2 * bool(np.any(law.tilt)) if known else 0
-    count = some + 2
-    carry = np.zeros((count, 1))
-    carry[-1] = 1.0
-    sums = np.stack([*powers[: some + 1], 0.0 * r])
-    return Stage(frame=np.ones((1, 1)), carry=carry, sums=sums, place=_place(trained, 1, count))
+    directions = np.eye(trained.teachers)
+    carry = np.concatenate([np.zeros((some + 1, len(directions))), directions])
+    sums = np.stack([*powers[: some + 1], *(0.0 * r for _ in directions)])
+    return Stage(frame=directions, carry=carry, sums=sums, place=_place(trained, 1, len(carry)))
 
 
 def gram_of(blocks: list[tuple[FloatArray, FloatArray]]) -> FloatArray:

@@ -30,7 +30,7 @@ from giantsteps.errors import NotCovered
 from giantsteps.functions import Function
 from giantsteps.gaussian import coordinate_rule, gauss_rule, moments
 from giantsteps.problem import Problem
-from giantsteps.theory.steps.several.sample_law import teacher_rule
+from giantsteps.theory.model.teacher import teacher_rule
 
 #: Highest order that is searched.
 _HIGHEST = 6

@@ -21,14 +21,16 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
-from giantsteps.theory.steps.several.fresh import DIRECTIONS, LOADS, WEAK, kept_directions
+from giantsteps.theory.steps.several.fresh import DIRECTIONS, WEAK, kept_directions
+from giantsteps.theory.steps.several.fresh_norms import LOADS
 from giantsteps.theory.steps.several.model import RESOLVED
+from giantsteps.theory.steps.several.response import lengths
 from giantsteps.theory.steps.several.reused_covariance import products, with_factors
 from giantsteps.theory.steps.several.reused_norms import ReusedNorms, reused_norms
 from giantsteps.theory.steps.several.sample_law import sample_law
 from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.theory.steps.several.traces import gram_of_batch
-from giantsteps.theory.steps.several.trained import few_functions
+from giantsteps.theory.steps.several.trained import few_functions, pulled
 from giantsteps.theory.steps.sized import at_size, by_resolution
 from giantsteps.types import FloatArray
 
@@ -41,7 +43,11 @@ _FACTORS = (0.1, 0.3)
 def reused_steps(
     problem: Problem, d: int | None = None, *, simplify: tuple[str, ...] = (), **others: Any
 ) -> SpikedFeatures:
-    """The equivalent model after two steps on one batch."""
+    """The equivalent model after two steps on one batch.
+
+    For a teacher of several directions the bulk is isotropic.
+    """
+    simplify = simplify if problem.teacher.rank == 1 else ("isotropic bulk",)
     sized, neurons, shared = at_size(problem, d, levels=(0, 2), **others)
     rates = movement(sized, 0, neurons), movement(sized, 1, neurons)
     first, second = sized.steps
@@ -66,7 +72,7 @@ class _Kept:
 
     leans: FloatArray  # along the spikes and the weak ones, (T, r + J)
     totals: FloatArray  # (T,), with the squares of the weak ones
-    overlap: FloatArray  # (r + J,)
+    overlap: FloatArray  # (r + J,), or (R, r + J)
     first: FloatArray  # cosines with b̂, (r + J,)
     combination: FloatArray  # directions as combinations of neurons' leans, (T, r + J)
 
@@ -75,19 +81,24 @@ def _directions(field: Field) -> _Kept:
     modes = field.modes
     if not len(modes.strength):
         types = len(field.values)
-        zero = np.zeros(1)
-        return _Kept(np.zeros((types, 1)), field.variances, zero, zero, np.zeros((types, 1)))
-    teacher = modes.teacher[0]
+        zero, none = np.zeros((len(modes.teacher), 1)), np.zeros((types, 1))
+        return _Kept(none, field.variances, _rows(zero), np.zeros(1), none)
+    teacher = modes.teacher
     basis, combination = kept_directions(modes.spikes, field.probabilities, teacher, WEAK)
     leans = modes.spikes @ basis
     dropped = (modes.spikes**2).sum(axis=1) - (leans[:, :DIRECTIONS] ** 2).sum(axis=1)
     return _Kept(
         leans=leans,
         totals=field.variances + np.maximum(dropped, 0.0),
-        overlap=teacher @ basis,
+        overlap=_rows(teacher @ basis),
         first=modes.first @ basis,
         combination=combination,
     )
+
+
+def _rows(overlap: FloatArray) -> FloatArray:
+    """Overlaps of the teacher's directions; without the axis where there is one."""
+    return overlap if len(overlap) > 1 else overlap[0]
 
 
 def _at_level(
@@ -99,19 +110,20 @@ def _at_level(
     shared: dict[str, Any],
 ) -> SpikedFeatures:
     kept = _directions(field)
-    bulk, slope, norms = NeuronCovariance.isotropic(kept.totals, len(kept.overlap)), None, None
+    size = kept.leans.shape[1], problem.teacher.rank
+    bulk, slope, norms = NeuronCovariance.isotropic(kept.totals, *size), None, None
     # Without a penalty a continuous second layer fits every function that norms could add.
     few = math.isfinite(min(problem.init.second_layer.distinct_nonzero, shared["neurons"]))
     if "isotropic bulk" not in simplify:
         bulk, slope, norms = _covariance(problem, field, kept, rates, level, few and not simplify)
     pull = None
     if math.isfinite(shared["neurons"]):
-        pull = _pull(problem, field, kept.totals, rates, slope)
+        pull = _pull(problem, field, rates, slope)
     return SpikedFeatures(
         spikes=kept.leans[:, :DIRECTIONS],
-        overlap=kept.overlap[:DIRECTIONS],
+        overlap=kept.overlap[..., :DIRECTIONS],
         weak=kept.leans[:, DIRECTIONS:],
-        weak_overlap=kept.overlap[DIRECTIONS:],
+        weak_overlap=kept.overlap[..., DIRECTIONS:],
         probabilities=field.probabilities,
         bulk=bulk,
         norms=norms,
@@ -125,19 +137,20 @@ def _at_level(
 def _pull(
     problem: Problem,
     field: Field,
-    totals: FloatArray,
     rates: tuple[float, float],
-    slope: FloatArray | None,
+    slope: tuple[FloatArray, FloatArray] | None,
 ) -> FloatArray:
     """What the initial output does to the penalty of m: W₀ shrinks along the types' right
     vectors.
     """
     root = np.sqrt(field.probabilities) * field.values
-    linear = moments(problem.activation).linear
-    memory = np.eye(len(root)) - rates[0] * linear**2 * np.outer(root, root)
-    second = linear**2 * np.ones((len(root), len(root))) if slope is None else slope
-    memory = (np.eye(len(root)) - rates[1] * np.outer(root, root) * second) @ memory
-    change = (memory * totals) @ memory.T - np.diag(totals)
+    sigma, alpha, one = moments(problem.activation), problem.steps[0].samples, np.ones(len(root))
+    first = rates[0] * sigma.linear**2 * np.outer(root, root)
+    change = pulled(np.zeros_like(first), one, one, first, alpha)
+    law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[0])
+    grown = lengths(sigma, law, rates[0] * field.values)
+    second, gain = (sigma.linear**2, one) if slope is None else slope
+    change = pulled(change, grown, gain, rates[1] * np.outer(root, root) * second, alpha)
     spread = np.sqrt(field.probabilities)
     return np.asarray(change / np.outer(spread, spread))[None]
 
@@ -149,8 +162,10 @@ def _covariance(
     rates: tuple[float, float],
     level: int,
     few: bool,
-) -> tuple[NeuronCovariance, FloatArray, Norms | None]:
-    """Σ_A from the batch, E[ζ_Aζ_A'] over its samples, and the norms of few types."""
+) -> tuple[NeuronCovariance, tuple[FloatArray, FloatArray], Norms | None]:
+    """Σ_A from the batch, E[ζ_Aζ_A'] over its samples with what the second step makes of old
+    weights, and the norms of the types.
+    """
     alpha, values = problem.steps[0].samples, field.values
     law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[level])
     response, r = respond(problem.activation, law, values, field.probabilities, rates[0], True)
@@ -203,7 +218,8 @@ def _covariance(
         batches=(batch,),
         stages=(Stage(frame=np.eye(2), carry=carry, sums=sums, place=(*place, 0)),),
     )
-    slope = (zeta * samples.weights) @ zeta.T
+    tilt = samples.take(response.tilt) @ (samples.residual * samples.weights)
+    slope = (zeta * samples.weights) @ zeta.T, 1.0 + rates[1] * values * tilt
     if norms is None:
         return covariance, slope, None
     stretch = samples.inner(norms.stretch, lean) @ kept.combination[:, :DIRECTIONS]

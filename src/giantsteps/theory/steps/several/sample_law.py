@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps.functions import MultiIndex, SingleIndex, Teacher
-from giantsteps.gaussian import Rule, coordinate_rule, gauss_rule
+from giantsteps.functions import Teacher
+from giantsteps.gaussian import Rule, coordinate_rule
+from giantsteps.theory.model.teacher import teacher_rule
 from giantsteps.theory.solver.panel_grid import PanelGrid
 
 #: Panels of the grid end at these multiples of the standard deviations of v and of y.
@@ -82,15 +83,6 @@ class SampleLaw:
     def direction(self) -> NDArray:
         """b in that frame, shape (R + 1,)."""
         return np.append(self.linear, self.spread)
-
-
-def teacher_rule(teacher: Teacher) -> Rule:
-    """A quadrature of the teacher's coordinates u, nodes (M, R), split at the kinks of a link."""
-    if isinstance(teacher, SingleIndex):
-        rule = gauss_rule(teacher.link, width=3.5).pruned(1e-19)
-        return Rule(rule.nodes[:, None], rule.weights)
-    assert isinstance(teacher, MultiIndex)
-    return teacher.rule
 
 
 def sample_law(

@@ -35,9 +35,9 @@ from giantsteps.answers import Spike
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, Step
 from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory.model.teacher import linear_cosines, teacher_moments
 from giantsteps.theory.steps.several.batches import batches, first_batch_alignment
 from giantsteps.theory.steps.sized import at_size
-from giantsteps.theory.steps.teacher import teacher_moments
 from giantsteps.types import FloatArray
 
 
@@ -100,7 +100,7 @@ def many_small_steps(problem: Problem, d: int, **others: Any) -> SpikedFeatures:
     return SpikedFeatures(
         probabilities=probabilities,
         spikes=(sigma.linear * length * movement)[:, None],
-        overlap=drift.along / length if length else 0.0,
+        overlap=linear_cosines(sized.teacher, drift.along / length if length else 0.0),
         bulk=1.0 + movement**2 * sigma.derivative_variance * drift.growth,
         second_layer=values,
         **shared,

@@ -16,7 +16,8 @@ from giantsteps.theory.solver.bulk import Stage
 from giantsteps.theory.steps.neuron import slopes
 from giantsteps.theory.steps.one import tails_of
 from giantsteps.theory.steps.several.model import RESOLVED, batch_of, norms_of
-from giantsteps.theory.steps.several.structured import Passed, Resolved, resolved_steps
+from giantsteps.theory.steps.several.structured import resolved_steps
+from giantsteps.theory.steps.several.structured_state import Passed, Resolved
 from giantsteps.theory.steps.several.trained import few_functions
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.theory.steps.structured import Spectrum, spectrum_of
@@ -113,7 +114,7 @@ def _model(
     own = np.einsum("t,ti,aim->a", weights, state.along, state.frame**2)
     return SpikedFeatures(
         spikes=trained.spikes,
-        overlap=trained.overlap,
+        overlap=trained.overlap[0],
         probabilities=trained.probabilities,
         bulk=bulk,
         norms=None if simplify else norms_of(trained, bulk),
@@ -200,7 +201,7 @@ def _covariance(
     count = len(carry)
     special = np.zeros((count, count))
     special[:rank, :rank] = np.eye(rank)
-    beside, overlap = state.trained.remainder, state.trained.overlap
+    beside, overlap = float(state.trained.beside[0, 0]), state.trained.overlap[0]
     inverse = 1.0 / beside if beside > 1e-12 else 0.0
     special[rank, :rank], special[rank, -1] = -inverse * overlap, inverse
     special[np.arange(rank + 1, count), np.arange(rank, count - 1)] = 1.0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from giantsteps.functions import Function
+from giantsteps.functions import Function, SingleIndex, Teacher
+from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.types import FloatArray
 
 
@@ -16,8 +17,13 @@ class Task:
     """What all steps share: the network's activation and the teacher of its labels."""
 
     activation: Function
-    link: Function
+    teacher: Teacher
     noise_variance: float
+
+    @property
+    def link(self) -> Function | None:
+        """σ* where the teacher depends on one direction."""
+        return self.teacher.link if isinstance(self.teacher, SingleIndex) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +60,7 @@ class Record:
     α       samples                 n/d
     \\       weights    (Y,)
     κ       first,     (E, Y),      moments of the coordinates on the frame (spikes before the
-            second     (E, E, Y)    step, teacher's remainder)
+            second     (E, E, Y)    step, what they leave of the teacher)
     ψ_A     added      (T, Y)       what the batch adds to Σ_A: n⁻¹Σψ_A x xᵀ
     F       frame      (E, V)       the frame as combinations of the vectors before
     c       carry      (V', V)      vectors after the step: combinations of those before …
@@ -79,7 +85,7 @@ class Trained:
     """The law of a neuron after some steps.
 
     Vectors that are carried along: the r spikes, the J weak ones, then those that norms go with,
-    last the teacher.
+    last the teacher's R.
 
     ======  =============  =========  =====================================================
     symbol  attribute      shape      meaning
@@ -88,13 +94,14 @@ class Trained:
             probabilities
     S_A     spikes         (T, r)     leans
     c_A     totals         (T,)       squared norms of the bulk
-    γ       overlap        (r,)       of the teacher with the spikes
+    Γ       overlap        (R, r)     of the teacher's directions with the spikes
     \\       weak           (T, J)     leans along weak directions, whose squares c_A contains
-    \\       weak_overlap   (J,)       of the teacher with them
+    \\       weak_overlap   (R, J)     of the teacher's directions with them
     \\       forms,         (T, F, F)  Σ_A on spikes, weak ones and the teacher's remainder, and the
             represented               same of the sums over batches above; empty: the same
     \\       steps          (s, r + J) cosines of the direction Xᵀr of each step with the spikes
-    J       memory         (T, T)     what is left of W₀ along the types' right vectors
+    Q       memory         (T, T)     what the output did to the weights' Gram matrix along the
+                                      types' right vectors
     a_A     constant       (T,)       Σ_A = a_A I + Σ_b multiplier_b(A) (batch b)
     \\       multipliers    (s, T)
     \\       records                   batches from the second one on
@@ -116,7 +123,7 @@ class Trained:
     fluctuations: tuple[Fluctuation, ...] = ()
     others: tuple[int, ...] = ()
     weak: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
-    weak_overlap: FloatArray = field(default_factory=lambda: np.zeros(0))
+    weak_overlap: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
     forms: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     represented: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
 
@@ -126,39 +133,54 @@ class Trained:
         return int(self.spikes.shape[1])
 
     @property
-    def remainder(self) -> float:
-        """√(1 − |γ|²)."""
-        return math.sqrt(max(1.0 - float(self.overlap @ self.overlap), 0.0))
+    def teachers(self) -> int:
+        """R."""
+        return len(self.overlap)
+
+    @cached_property
+    def beside(self) -> FloatArray:
+        """(I − ΓΓᵀ)^{1/2}, what the spikes leave of the teacher, (R, R)."""
+        return left_of(self.overlap)[0]
 
     @property
     def directions(self) -> int:
         """r + J."""
-        return self.rank + len(self.weak_overlap)
+        return self.rank + self.weak_overlap.shape[1]
 
-    @property
-    def shares(self) -> FloatArray:
-        """Cosines of the teacher's remainder with the weak directions and beside them, (J + 1,)."""
-        size = self.remainder
-        along = self.weak_overlap / size if size > 1e-12 else 0.0 * self.weak_overlap
-        return np.append(along, math.sqrt(max(1.0 - float(along @ along), 0.0)))
+    @cached_property
+    def shares(self) -> tuple[FloatArray, FloatArray]:
+        """The teacher's remainder on the weak directions, (R, J), and on what they leave of it."""
+        along = left_of(self.overlap)[1] @ self.weak_overlap
+        return along, left_of(along)[0]
 
     @property
     def onto(self) -> FloatArray:
         """(spikes, teacher's remainder) in (spikes, weak ones, what they leave of the teacher)."""
-        rank = self.rank
-        onto = np.zeros((self.directions + 1, rank + 1))
-        onto[:rank, :rank], onto[rank:, rank] = np.eye(rank), self.shares
+        rank, count = self.rank, self.teachers
+        onto = np.zeros((self.directions + count, rank + count))
+        onto[:rank, :rank] = np.eye(rank)
+        onto[rank:, rank:] = np.concatenate(self.shares, axis=1).T
         return onto
 
     @property
     def frame(self) -> FloatArray:
         """(spikes, teacher's remainder) as combinations of the vectors that are carried along."""
-        rank = self.rank
-        frame = np.zeros((rank + 1, self.directions + len(self.others) + 1))
+        rank, count = self.rank, self.teachers
+        frame = np.zeros((rank + count, self.directions + len(self.others) + count))
         frame[:rank, :rank] = np.eye(rank)
-        inverse = 1.0 / self.remainder if self.remainder > 1e-12 else 0.0
-        frame[rank, :rank], frame[rank, -1] = -inverse * self.overlap, inverse
+        _, inverse = left_of(self.overlap)
+        frame[rank:, :rank], frame[rank:, -count:] = -inverse @ self.overlap, inverse
         return frame
+
+
+def pulled(
+    memory: FloatArray, totals: FloatArray, gain: FloatArray, pull: FloatArray, samples: float
+) -> FloatArray:
+    """Q after a step: (g − P)(Q + c)(g − P)ᵀ − g²c, with what a batch of α adds to P c Pᵀ."""
+    left = np.diag(gain) - pull
+    crossed = (pull * totals) * gain
+    square = (pull * totals) @ pull.T * (1.0 + 1.0 / samples)
+    return np.asarray(left @ memory @ left.T - crossed - crossed.T + square)
 
 
 def few_functions(
