@@ -41,7 +41,7 @@ TEACHERS: dict[str, Any] = {
 OUTSIDE = {
     ("s1 relu V", 1000): (0.41, 1.26, "an excess of five standard errors in one of 170 numbers"),
     ("random 61: hsign crelu/q/pm", 1000): (-1.33, -1.13, "even parts of activation and teacher"),
-    ("random 79: hpow0.8 crelu/clip/V", 1000): (1.91, 1.15, "λ is 6 % of d, and an even part"),
+    ("random 79: hpow0.8 crelu/clip/V", 1000): (1.91, 1.15, "a power law, an even part"),
 }  # fmt: skip
 #: What theory does not answer.
 REFUSED = {
@@ -209,11 +209,13 @@ def test_another_problem_is_refuted(name: str, changes: dict[str, Any]) -> None:
     assert seen > 1
 
 
-#: Giant steps: a power method of 30 rounds does not find a spike close to the bulk.
+#: Giant steps: a power method of 30 rounds does not find a spike close to the bulk. Spectra have no
+#: explicit directions: at the exponent 0.9 the singular value is 1.2 % below that of networks.
 LEANING = [
     name
     for (name, d), row in BY_NAME.items()
     if "inputs" in row["setting"] and d == 1000 and (name, d) not in OUTSIDE
+    if row["setting"]["inputs"].get("power_law", 0.0) < 0.75
     if len(row["setting"]["steps"]) == 1 and row["setting"]["steps"][0]["exponent"] > 0
 ]
 

@@ -66,7 +66,7 @@ def resolved_steps(
 #: So many types have a vector of norms each; more share those above this size.
 _FEW, _FAINT = 4, 0.02
 #: Nodes of the samples along explicit directions, by resolution, and weights that are nothing.
-_ALONG, _PRUNED = (5, 6, 7, 8, 9), 1e-4
+_ALONG, _PRUNED = (6, 7, 8, 9, 10), 1e-4
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from giantsteps.theory.steps.several.trained import Fluctuation, Trained
 from giantsteps.theory.steps.structured import Spectrum, direction, norms_of
 
 #: Nodes of the initial weights along an explicit direction, by resolution.
-_NODES = (5, 6, 7, 8, 9)
+_NODES = (6, 7, 8, 9, 10)
 
 
 def start(
@@ -34,9 +34,9 @@ def start(
     values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
     places = spectrum.places
     spikes = np.zeros((len(values), 0))
-    many = 2 if math.isinf(problem.init.second_layer.distinct_nonzero) else 0
+    many = 3 if math.isinf(problem.init.second_layer.distinct_nonzero) else 0
     for number, place in enumerate(places):
-        count = max(_NODES[level] - max(many, 2 * number), 3)
+        count = max(_NODES[level] - max(many, 3 * number), 3)
         z, weights = np.polynomial.hermite_e.hermegauss(count)
         z = math.sqrt(spectrum.values[place] / d) * z
         more = np.tile(z, len(spikes))[:, None]

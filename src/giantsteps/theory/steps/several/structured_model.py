@@ -26,10 +26,12 @@ from giantsteps.types import FloatArray
 #: Functions of λ that are kept, relative to the largest, and where directions are explicit.
 _DIAGONAL = (1e-6, 3e-3)
 #: Channels of models with explicit directions, by resolution.
-_CHANNELS = (1e-3, 4e-4, 1e-4, 2e-5, 1e-5, 1e-6)
+_CHANNELS = (1e-3, 5e-4, 2e-4, 1e-4, 1e-5, 1e-6)
 #: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second;
 #: the first where the activation has an even part.
 _HEAVY, _HEAVY_EVEN = (0.01, 0.025), 0.03
+#: The same up to which a continuous second layer has explicit directions: more take minutes.
+_TOO_MANY = 0.08
 
 
 def leading(problem: Problem, d: int) -> FloatArray | None:
@@ -40,10 +42,14 @@ def leading(problem: Problem, d: int) -> FloatArray | None:
     spectrum = spectrum_of(problem, d)
     order = np.argsort(-spectrum.values)
     even = bool(slope.hermite[1])
-    one = even or len(problem.steps) > 1 or math.isinf(problem.init.second_layer.distinct_nonzero)
-    least = (max(_HEAVY[0], _HEAVY_EVEN if even else 0.0), *_HEAVY[1:])
+    values = problem.init.second_layer.distinct_nonzero
+    heaviest = float(spectrum.values.max()) / d
+    if math.isinf(values) and (even or heaviest > _TOO_MANY):
+        return None
+    two = values == 1 and not even and len(problem.steps) == 1 and not spectrum.power
+    least = (_HEAVY_EVEN if even else _HEAVY[0], *_HEAVY[1 : 1 + two])
     found = np.zeros(len(order), dtype=bool)
-    for place, heavy in zip(order, least[: 1 if one else 2]):
+    for place, heavy in zip(order, least):
         if spectrum.values[place] < heavy * d or spectrum.shares[place] * d > 1.5:
             break
         found[place] = True
