@@ -38,6 +38,7 @@ GOALS = {
     "ReLU, constant, 50 x 50": 3000.0,
     "tanh, two steps on one batch": 100.0,
     "tanh, gaussian, five fresh steps": 1000.0,
+    "tanh, constant, weights": 50.0,
 }
 
 
@@ -76,6 +77,10 @@ def cases() -> dict[str, tuple[Callable[[float], Any], bool]]:
     def cells(activation: str, law: str) -> Callable[[float], Any]:
         return lambda rate: theory.risk(grid(activation, law, rate), d=D).test
 
+    def weights(activation: str, law: str) -> Callable[[float], Any]:
+        given = problem(activation, law)
+        return lambda rate: theory.weights(given.replace({"steps.0.rate": rate}), d=D)
+
     five = problem("tanh", "gaussian", 5)
     found: dict[str, tuple[Callable[[float], Any], bool]] = {
         "tanh, constant, one point": (point(problem("tanh", "constant")), False),
@@ -88,6 +93,7 @@ def cases() -> dict[str, tuple[Callable[[float], Any], bool]]:
             False,
         ),
         "tanh, gaussian, five fresh steps": (point(five), False),
+        "tanh, constant, weights": (weights("tanh", "constant"), False),
         "tanh, constant, 50 x 50": (cells("tanh", "constant"), True),
         "tanh, gaussian, 50 x 50": (cells("tanh", "gaussian"), True),
         "ReLU, constant, 50 x 50": (cells("relu", "constant"), True),

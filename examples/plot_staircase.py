@@ -51,6 +51,7 @@ runs = [
 
 # %%
 # Left: the test error. Right: what is left of each degree of the teacher at :math:`N = 10^9`.
+# Dashed: the limit.
 # Degree two comes with its spike at :math:`e = 1/4` and degree three at 1/3, but each is learned
 # only where its spike has become large, to the right of its threshold.
 

@@ -99,7 +99,7 @@ class Question:
     options: Mapping[str, Option] = field(default_factory=dict)
     quantities: Callable[[Any], Sequence[str]] = _nothing
     theory_version: int = 2
-    simulation_version: int = 2
+    simulation_version: int = 3
     finite: bool = True
     fixed: Mapping[str, Any] = field(default_factory=dict)
     unseen: Mapping[str, Any] = field(default_factory=dict)
@@ -290,7 +290,7 @@ _ROWS = (
     ),
     _question(
         "features", "Spectrum", "singular values of the features", "ts",
-        theory_version=4, simulation_version=3,
+        theory_version=4, simulation_version=4,
         options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
@@ -299,7 +299,7 @@ _ROWS = (
     ),
     _question(
         "learned_function", "LearnedFunction", "the learned function along one direction", "ts",
-        needs_readout=True, theory_version=3, simulation_version=3,
+        needs_readout=True, theory_version=3, simulation_version=4,
         options={"along": _ALONG, "x": _POINTS},
         quantities=_function_quantities,
     ),
@@ -327,12 +327,12 @@ _ROWS = (
     ),
     _question(
         "movement", "Movement", "how far each step moves weights, features and output", "ts",
-        needs_step=True, theory_version=2, simulation_version=1, quantities=_movement_quantities,
+        needs_step=True, theory_version=2, simulation_version=2, quantities=_movement_quantities,
         **_NO_READOUT,
     ),
     _question(
         "trajectory", "Trajectory", "errors, outliers and overlaps after each step", "ts",
-        needs_step=True, theory_version=3, simulation_version=2, options={"top": _LEADING},
+        needs_step=True, theory_version=3, simulation_version=3, options={"top": _LEADING},
         quantities=_trajectory_quantities,
     ),
     _question(

@@ -7,8 +7,8 @@ networks of all settings again (minutes on a GPU), or of those whose name starts
 
 A setting is what `test_networks.problem` turns into a Problem. Every network has d inputs, N =
 width·d neurons and a ridge readout on fresh samples; measured are its test and training error, how
-often the sign is wrong, the squared overlap of the first singular vector with the teacher, and the
-first singular value: mean and standard error over the networks.
+often the sign is wrong, the squared overlap of the first singular vector with the teacher (all of
+its directions), and the first singular value: mean and standard error over the networks.
 """
 
 from __future__ import annotations
@@ -66,6 +66,13 @@ TEACHERS: dict[str, Function] = {
 }
 
 
+def _of_directions(expression: str) -> Function:
+    """A function of the columns x0, x1, … of its argument."""
+    code = compile(expression, "teacher", "eval")
+    known = {"tanh": torch.tanh, "sin": torch.sin}
+    return lambda u: eval(code, known | {f"x{i}": u[:, i] for i in range(u.shape[1])})
+
+
 def _slope(function: Function, x: torch.Tensor) -> torch.Tensor:
     with torch.enable_grad():
         x = x.detach().requires_grad_()
@@ -104,7 +111,8 @@ def network(setting: dict[str, Any], d: int, generator: torch.Generator) -> list
     def normal(*shape: int) -> torch.Tensor:
         return torch.randn(*shape, generator=generator, device=DEVICE)
 
-    sigma, link = ACTIVATIONS[setting["activation"]], TEACHERS[setting["teacher"]]
+    sigma, rank = ACTIVATIONS[setting["activation"]], setting.get("rank", 1)
+    link = TEACHERS[setting["teacher"]] if rank == 1 else _of_directions(setting["teacher"])
     noise, neurons = math.sqrt(setting.get("noise", 0.0)), round(setting["width"] * d)
     variances, blocks = _inputs(setting.get("inputs"), d)
     root = variances.to(DEVICE).sqrt()
@@ -112,6 +120,8 @@ def network(setting: dict[str, Any], d: int, generator: torch.Generator) -> list
     shares = [share for _, share in blocks]
     beta = torch.cat([part / part.norm() * math.sqrt(t) for part, t in zip(parts, shares)])
     beta = beta / (beta * root).norm()
+    if rank > 1:  # orthonormal, on isotropic inputs
+        beta = torch.linalg.qr(normal(d, rank))[0]
 
     def draw(n: int) -> tuple[torch.Tensor, torch.Tensor]:
         x = normal(n, d) * root
@@ -155,7 +165,7 @@ def network(setting: dict[str, Any], d: int, generator: torch.Generator) -> list
     found = sigma(new @ weights) / math.sqrt(neurons) @ readout
     wrong = (torch.sign(found) != torch.sign(wanted)).double().mean()
     left, values, _ = torch.svd_lowrank(weights, q=6, niter=12)
-    overlap = (left[:, 0] @ beta / beta.norm()) ** 2
+    overlap = ((left[:, 0] @ beta) ** 2).sum() / (beta.norm() ** 2 / rank)
     return [float(v) for v in (((found - wanted) ** 2).mean(), train, wrong, overlap, values[0])]
 
 

@@ -1,8 +1,8 @@
 """Theory at d against hundreds of independent networks for each setting (`networks.py`).
 
-Errors agree within half a per cent and three standard errors after one step, one per cent and
-three standard errors after several. What is outside is listed below with its size; what a wrong
-equation would change is seen by the same data.
+Errors agree within half a per cent and three standard errors after one or two steps, and one per
+cent and three standard errors after more, or after several on inputs with a covariance. What is
+outside is listed below with its size; what a wrong equation would change is seen by the same data.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
+from giantsteps.theory.steps.several import reused
 
 pytestmark = pytest.mark.agreement
 
@@ -39,14 +40,8 @@ TEACHERS: dict[str, Any] = {
 #: Further from the networks than stated: measured gap in per cent of (test, train), and why.
 OUTSIDE = {
     ("s1 relu V", 1000): (0.41, 1.26, "an excess of five standard errors in one of 170 numbers"),
-    ("cov power 0.7 e0.5", 1000): (4.56, 4.56, "the first eigenvalue of a power law is 4 % of d"),
-    ("cov power 0.9 e0.5", 1000): (9.58, 9.43, "the first eigenvalue of a power law is 11 % of d"),
-    ("cov power 0.9 e0.0", 1000): (1.54, -0.16, "the same"),
-    ("random 49: h2 previous tt/q/gauss", 1000): (-2.28, -0.94, "a reused batch, even parts of "
-                                                  "activation and teacher, a gaussian layer"),
     ("random 61: hsign crelu/q/pm", 1000): (-1.33, -1.13, "even parts of activation and teacher"),
-    ("random 79: hpow0.8 crelu/clip/V", 1000): (1.64, -0.88, "a power law: λ is 5 % of d"),
-    ("random 81: hpow0.8 erf/tanh/pm", 1000): (1.20, 1.05, "the same"),
+    ("random 79: hpow0.8 crelu/clip/V", 1000): (1.91, 1.15, "λ is 6 % of d, and an even part"),
 }  # fmt: skip
 #: What theory does not answer.
 REFUSED = {
@@ -68,9 +63,10 @@ def problem(name: str, d: int, **changes: Any) -> gs.Problem:
     setting = BY_NAME[name, d]["setting"]
     layer = setting.get("layer", "gaussian")
     given = {"inputs": inputs(setting["inputs"])} if "inputs" in setting else {}
+    teacher = TEACHERS.get(setting["teacher"], setting["teacher"])
     stated = gs.Problem(
         activation=ACTIVATIONS.get(setting["activation"], setting["activation"]),
-        teacher=TEACHERS.get(setting["teacher"], setting["teacher"]),
+        teacher=gs.MultiIndex(teacher, setting["rank"]) if "rank" in setting else teacher,
         noise_variance=setting.get("noise", 0.0),
         width=setting["width"],
         steps=[gs.Step(**step) for step in setting["steps"]],
@@ -93,7 +89,9 @@ def excess(answer: Any, name: str, d: int, quantity: str) -> float:
     """By how much of the stated distance an answer is away from the networks: one is the border."""
     row = BY_NAME[name, d]
     wanted, error = row["mean"][quantity], row["error"][quantity]
-    allowed = (0.005 if len(row["setting"]["steps"]) == 1 else 0.01) * wanted + 3 * error
+    steps = len(row["setting"]["steps"])
+    close = steps == 1 or (steps == 2 and "inputs" not in row["setting"])
+    allowed = (0.005 if close else 0.01) * wanted + 3 * error
     return float((getattr(answer, quantity) - wanted) / allowed)
 
 
@@ -159,12 +157,19 @@ def test_signs_are_wrong_as_often_as_in_theory(name: str) -> None:
         ("s1 relu const", "isotropic bulk"),
         ("t3 tanh const", "isotropic bulk"),
         ("t3 relu const", "isotropic bulk"),
+        ("several mix crelu V t3", "isotropic bulk"),
     ],
 )
 def test_a_simpler_model_is_refuted(name: str, simplify: str) -> None:
     model = theory.equivalent(problem(name, 1000), 1000, simplify=simplify).risk()
     seen = max(abs(excess(model, name, 1000, quantity)) for quantity in ("test", "train"))
     assert seen > 1
+
+
+def test_without_weak_directions_theory_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "random 49: h2 previous tt/q/gauss"
+    monkeypatch.setattr(reused, "WEAK", 0)
+    assert excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test") < -1
 
 
 @pytest.mark.parametrize(("name", "d"), [("s1 tanh e0 gauss", 500), ("unscaled e0 gauss", 1000)])

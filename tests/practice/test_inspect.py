@@ -122,6 +122,13 @@ def test_gradients_see_labels_that_can_be_seen() -> None:
     assert blind <= 4  # of 20, at 5 %
 
 
+def test_inputs_that_the_module_does_not_take_are_named() -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(30, 20), torch.nn.ReLU(), torch.nn.Linear(20, 1))
+    x = np.ones((50, 10), np.float32)
+    with pytest.raises(gs.InvalidProblem, match="inputs that the module takes"):
+        gs.inspect(module, data=(x, x[:, 0]))
+
+
 def test_gradients_are_those_of_pytorch_and_leave_the_module_alone() -> None:
     x, y = digits()
     before, _ = networks()

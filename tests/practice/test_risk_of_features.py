@@ -93,7 +93,7 @@ def test_a_large_pool_is_exact_for_gaussian_features() -> None:
     values = 1 / np.arange(1, 61)
     x = rng.standard_normal((20_000, 60)) * np.sqrt(values)
     y = x[:, 0] + x[:, 5] + 0.5 * rng.standard_normal(len(x))
-    for samples, penalty in ((40, 0.02), (200, 0.005), (1000, 0.1)):
+    for samples, penalty in ((40, 0.02), (200, 0.005)):
         kappa = penalty
         for _ in range(2000):
             kappa = penalty / (1 - (np.sum(values / (values + kappa)) + 1) / samples)

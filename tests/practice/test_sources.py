@@ -58,7 +58,7 @@ def test_half_precision_and_strides(tmp_path: Path) -> None:
     values = torch.arange(12.0).reshape(3, 4) / 8
     tensors = {"b": values.bfloat16(), "h": values.half(), "t": values.T, "d": values.double()}
     bits = torch.arange(256, dtype=torch.uint8).reshape(16, 16)
-    for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz"):
+    for name in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu"):
         tensors[name] = bits.clone().view(getattr(torch, f"float8_{name}"))
     torch.save(tensors, tmp_path / "a.pth")
     safetensors_torch.save_file(
@@ -326,3 +326,16 @@ def test_data_of_all_kinds(tmp_path: Path) -> None:
     for wrong in ((x, y[:4]), (x,), {"X": x}, (np.full((5, 3), np.nan), y), (x, ["a"] * 5), 7):
         with pytest.raises(gs.InvalidProblem, match="data"):
             open_data(wrong)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2])
+def test_rounding_does_not_take_the_small_singular_values_of_a_random_matrix(kind: Any) -> None:
+    """Square matrices have singular values down to zero, below the rounding of few bits."""
+    rng = np.random.default_rng(0)
+    weights = [torch.tensor(rng.standard_normal((100, 100))).to(kind) for _ in range(25)]
+    layers = gs.inspect(weights).layers
+    assert sum(layer.verdict == "random" for layer in layers) >= 22
+    assert all(layer.rank == 100 and not layer.note for layer in layers)
+    low = rng.standard_normal((100, 8)) @ rng.standard_normal((8, 100))
+    (layer,) = gs.inspect([torch.tensor(low).to(kind)]).layers
+    assert (layer.verdict, layer.rank) == ("low rank", 8)

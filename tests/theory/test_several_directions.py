@@ -12,6 +12,7 @@ import giantsteps as gs
 from giantsteps import simulation, theory
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps.several import fresh
+from giantsteps.theory.steps.several.view import sample_nodes
 
 
 def near(found: Any, expected: Any, *, rtol: float = 1e-7) -> None:
@@ -70,7 +71,7 @@ def test_one_direction_in_disguise(
     """The same equations with a direction that nothing depends on, and turned."""
     # Batches of later steps have quadratures of their own: the same for both here.
     monkeypatch.setattr(
-        fresh, "_remembered_nodes", lambda trained, *given: fresh.sample_nodes(trained.rank, *given)
+        fresh, "remembered_nodes", lambda trained, *given: sample_nodes(trained.rank, *given)
     )
     plain, hidden = (
         problem(t, *rates, law=law, activation=activation, exponent=exponent)

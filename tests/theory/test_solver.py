@@ -47,11 +47,14 @@ def random_system(types: int, rank: int, inverse_neurons: float, seed: int = 0) 
         "residual": residual,
         "norms": np.zeros((0, nodes)),
         "target": np.stack([target, np.zeros(nodes)]),
-        "target_linear": target_linear,
+        "target_linear": target_linear[None],
         "target_square": target**2 + target_linear**2 + 0.2,
+        "shares": np.zeros((1, 0)),
+        "left": np.eye(1),
         "loadings": np.zeros((0, rank + 1)),
         "spread": np.zeros(0),
         "probabilities": rng.dirichlet(np.full(types, 5.0)),
+        "excess": np.zeros((types, 0, 0)),
         "pull": np.zeros((1, types, types)),
         "width": np.asarray(1.3),
         "ratio": np.asarray(1.1),
@@ -78,7 +81,7 @@ def plain(system: System) -> dict[str, Any]:
     w, k = system.weights[0], system.coordinates[0]
     mu0, xi = system.mean[0, :, 0], system.mean[0, :, 1]
     mu1, mu2 = system.linear[0], system.residual[0]
-    h, h1, hh = system.target[0, 0], system.target_linear[0], system.target_square[0]
+    h, h1, hh = system.target[0, 0], system.target_linear[0, 0], system.target_square[0]
     pi, bulk = system.probabilities[0], system.bulk
     variances = bulk.coefficients[0] @ bulk.diagonal[0]
     nu, s = bulk.shares[0, :2], variances[:, :2]
@@ -161,7 +164,7 @@ def plain(system: System) -> dict[str, Any]:
         "error": w @ error,
         "train": w @ (omega**2 * error),
         "fit": c,
-        "slope": psi @ mu1,
+        "slope": (psi @ mu1)[None],
     }
 
 

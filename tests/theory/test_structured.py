@@ -188,3 +188,33 @@ def test_a_natural_step_has_the_overlap_of_isotropic_inputs() -> None:
     ours, plain = theory.equivalent(natural), theory.equivalent(PROBLEM)
     assert ours.overlap == pytest.approx(plain.overlap, rel=1e-11)
     assert ours.spikes == pytest.approx(plain.spikes, rel=1e-11)
+
+
+@pytest.mark.parametrize(("exponent", "count"), [(0.3, 0), (0.5, 1), (0.9, 2)])
+def test_heavy_eigenvalues_are_explicit(exponent: float, count: int) -> None:
+    problem = PROBLEM.replace(inputs=gs.PowerLaw(exponent))
+    model = build.model(problem, None, 1000)
+    assert model.rank == 1 + count
+    assert build.model(problem, None, 1000, explicit=False).rank == 1
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.5])
+def test_explicit_directions_change_nothing_for_linear_neurons(exponent: float) -> None:
+    """Types of the weights along an eigenvector are then the bulk in other words."""
+    step = {"steps.0.exponent": exponent, "steps.0.rate": 3.0 if exponent == 0 else 1.0}
+    problem = PROBLEM.replace({"inputs": gs.PowerLaw(0.5), "activation": "x", **step})
+    plain = build.model(problem, None, 1000, explicit=False).risk(problem.readout)
+    found = build.model(problem, None, 1000).risk(problem.readout)
+    assert found.test == pytest.approx(plain.test, rel=3e-3)
+    assert found.train == pytest.approx(plain.train, rel=3e-3)
+
+
+def test_a_heavy_eigenvalue_bends_the_gradient() -> None:
+    """Networks (tests/agreement): 0.2655(5); without explicit directions theory is 4.6 % above."""
+    problem = PROBLEM.replace(inputs=gs.PowerLaw(0.7))
+    found, plain = (
+        build.model(problem, None, 1000, explicit=explicit).risk(problem.readout).test
+        for explicit in (True, False)
+    )
+    assert found == pytest.approx(0.2655, rel=1e-2)
+    assert plain > 1.04 * found

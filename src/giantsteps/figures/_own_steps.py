@@ -106,8 +106,8 @@ def time(draft: Draft, d: int, seeds: int, longest: int) -> Drawing:
     "sees x₀ alone; x₁ appears when the weights lean along x₀.",
     references=("moniri2026",),
     smoke={"d": 40, "seeds": 2, "longest": 2, "samples": 4.0, "rate": 1.0, "followed": 1},
-    quick={"d": 300, "seeds": 6, "longest": 6, "samples": 8.0, "followed": 1},
-    paper={"d": 1000, "seeds": 20, "longest": 8, "followed": 2},
+    quick={"d": 300, "seeds": 6, "longest": 6, "samples": 8.0, "followed": 2},
+    paper={"d": 1000, "seeds": 20, "longest": 8, "followed": 3},
 )
 def directions(
     draft: Draft, d: int, seeds: int, longest: int, samples: float, rate: float, followed: int

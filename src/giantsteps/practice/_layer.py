@@ -33,6 +33,9 @@ Verdict: TypeAlias = Literal[
     "not finite",
 ]
 
+#: Singular values are told from rounding by a gap of this factor.
+_GAP = 10.0
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Layer:
@@ -210,6 +213,8 @@ def layer_of_matrix(
     live = alive.shape
     floor = _rounding_floor(alive, float(values[0]), dtype, reference / size)
     rank = int(np.sum(values > floor))
+    if rank > len(values) // 2 and values[rank - 1] < _GAP * floor:
+        rank = len(values)  # no gap: these are the small singular values of a random matrix
     padded = size * np.concatenate([values, np.zeros(min(matrix.shape) - len(values))])
     dropped = (matrix.shape[0] - live[0], matrix.shape[1] - live[1])
     note = _zero_note(*dropped)
@@ -251,10 +256,14 @@ def _zero_note(rows: int, columns: int) -> str:
 
 
 def _rounding_floor(matrix: FloatArray, largest: float, dtype: str, reference: float) -> float:
-    """Singular values below this are rounding: of the entries as stored, and of the method."""
+    """Singular values below this may be rounding: of the entries as stored, and of the method.
+
+    The rounding of one entry has about 0.4 times the largest possible one, and the law of a random
+    matrix.
+    """
     rows, columns = matrix.shape
     typical = max(float(np.sqrt(np.mean(matrix**2))), reference)
-    stored = 4 * ROUNDING.get(dtype, 2.0**-53) * typical * float(np.sqrt(rows) + np.sqrt(columns))
+    stored = ROUNDING.get(dtype, 2.0**-53) * typical * float(np.sqrt(rows) + np.sqrt(columns))
     return stored + largest * (3e-8 if uses_gram(matrix) else 1e-14)
 
 

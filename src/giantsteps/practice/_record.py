@@ -117,8 +117,10 @@ class Record:
             else {at: row[name] for at, row in self._run.numbers(layer).items() if name in row}
         )
         if not values:
-            known = sorted(f"{a}: {b}" for a, b in self.names() if a == layer)
-            raise InvalidProblem("name", f"{layer}: {name}", f"one of {known or self.layers}")
+            known = sorted(b for a, b in self.names() if a == layer)
+            if layer not in self.layers:
+                raise InvalidProblem("layer", layer, f"one of {', '.join(self.layers)}")
+            raise InvalidProblem("name", name, f"one of {', '.join(known)}")
         found = list(values.values())
         steps = np.array(list(values), dtype=np.int64)
         return steps, (found if name in _ARRAYS else np.array(found, dtype=np.float64))

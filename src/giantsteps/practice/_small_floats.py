@@ -14,6 +14,9 @@ _FLOAT8 = {
     "float8_e5m2": (2, 15),
     "float8_e5m2fnuz": (2, 16),
 }
+#: Powers of two, the factors of blocks; no weights.
+_EXPONENTS = "float8_e8m0fnu"
+FLOAT8 = (*_FLOAT8, _EXPONENTS)
 #: Half of the last place of one, the relative rounding error, by the name of a type.
 ROUNDING = {
     "float64": 2.0**-53,
@@ -25,7 +28,7 @@ ROUNDING = {
 
 def item_size(dtype: str) -> int:
     """Bytes of one number."""
-    if dtype in _FLOAT8:
+    if dtype in FLOAT8:
         return 1
     return 2 if dtype == "bfloat16" else np.dtype(dtype).itemsize
 
@@ -40,7 +43,7 @@ def decode(raw: bytes, dtype: str) -> NDArray[Any]:
     >>> decode(bytes([0x80, 0x3F]), "bfloat16").tolist()
     [1.0]
     """
-    if dtype in _FLOAT8:
+    if dtype in FLOAT8:
         return _float8_values(dtype)[np.frombuffer(raw, np.uint8)]
     if dtype == "bfloat16":  # the upper halves of 32-bit floats
         return (np.frombuffer(raw, "<u2").astype(np.uint32) << 16).view(np.float32)
@@ -74,8 +77,10 @@ def spread(factors: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.f
 
 def _float8_values(dtype: str) -> NDArray[np.float32]:
     """What each of the 256 bytes means."""
-    mantissa, bias = _FLOAT8[dtype]
     bits = np.arange(256)
+    if dtype == _EXPONENTS:
+        return np.where(bits < 255, np.ldexp(1.0, bits - 127), np.nan).astype(np.float32)
+    mantissa, bias = _FLOAT8[dtype]
     exponent, fraction = (bits & 127) >> mantissa, bits & ((1 << mantissa) - 1)
     hidden = np.where(exponent > 0, 1 << mantissa, 0)
     scale = np.maximum(exponent, 1) - bias - mantissa

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from giantsteps.answers import require
 from giantsteps.errors import InvalidProblem
-from giantsteps.practice._small_floats import decode, spread
+from giantsteps.practice._small_floats import FLOAT8, decode, spread
 from giantsteps.practice._torch_file import TorchTensor, read_torch_file
 from giantsteps.types import FloatArray
 
@@ -35,6 +35,7 @@ _SAFETENSORS_FLOATS = {
     "F8_E4M3FNUZ": "float8_e4m3fnuz",
     "F8_E5M2": "float8_e5m2",
     "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E8M0": "float8_e8m0fnu",
 }
 #: What checkpoints in 8 bits call the factors of a weight, after its name.
 _SCALES = ("_scale", "_scale_inv")
@@ -227,7 +228,7 @@ def _safetensors(path: Path, field: str) -> Iterator[Tensor]:
         dtype, shape = entry["dtype"], tuple(entry["shape"])
         known = _SAFETENSORS_FLOATS.get(dtype, dtype.lower())
         read = partial(file.get_tensor, name)
-        if dtype == "BF16" or dtype.startswith("F8_E"):  # NumPy has no such types
+        if known == "bfloat16" or known in FLOAT8:  # NumPy has no such types
             first, last = entry["data_offsets"]
             read = partial(_read_part, path, known, shape, (8 + length + first, last - first))
         yield Tensor(name, shape, known, read)

@@ -78,6 +78,13 @@ def batch_for(module: Any, x: NDArray[Any], y: NDArray[Any]) -> tuple[Any, Any]:
     else:
         labels = torch.as_tensor(y.astype(np.float64), dtype=parameter.dtype)
         labels = labels.to(parameter.device)
+    try:
+        with evaluating(module), torch.no_grad():
+            module(inputs[:2])
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        raise InvalidProblem(
+            "data", tuple(x.shape), f"inputs that the module takes: {error}"
+        ) from None
     return inputs, labels
 
 

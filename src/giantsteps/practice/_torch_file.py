@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps.practice._small_floats import ROUNDING, decode, item_size
+from giantsteps.practice._small_floats import FLOAT8, decode, item_size
 
 #: Storage classes and the types of their numbers.
 _STORAGES = {
@@ -37,7 +37,7 @@ _STORAGES = {
     "torch.storage.UntypedStorage": "uint8",
 }
 #: Types that come with the tensor, because they have no storage class.
-_NAMED_TYPES = {f"torch.{name}": name for name in ROUNDING if name.startswith("float8")}
+_NAMED_TYPES = {f"torch.{name}": name for name in FLOAT8}
 _CALLABLE = {
     "collections.OrderedDict",
     "torch._utils._rebuild_tensor_v2",

@@ -31,6 +31,8 @@ class Wanted:
     square: FloatArray
 
 
+#: Panels up to which a table is worth it.
+_PANELS = 10_000
 #: Nodes on each axis of z by how many there are, and values of the teacher at a time.
 _HIDDEN = {2: 32, 3: 16}
 _AT_ONCE = 1 << 20
@@ -100,12 +102,16 @@ def _moments(function: Function, mean: FloatArray, std: FloatArray) -> FloatArra
     """The five moments, (5, R, K), at means (R, K) and standard deviations (R, 1)."""
     if not np.all(std > 0) or mean.shape[1] <= len(table_nodes()):
         return _stacked(smoothed(function, mean, std))
-    panel = np.floor(mean / (2 * std))
-    local = mean / std - 2 * panel - 1
-    first, span = panel.min(), np.ptp(panel) + 1
-    owned = panel - first + span * np.arange(len(mean))[:, None]
-    present, which = np.unique(owned.ravel(), return_inverse=True)
-    scale = std[(present // span).astype(int)]
+    scaled = mean / std
+    panel = np.floor(0.5 * scaled)
+    local = scaled - 2 * panel - 1
+    if np.ptp(panel) > _PANELS:
+        return _stacked(smoothed(function, mean, std))
+    first, span = int(panel.min()), int(np.ptp(panel)) + 1
+    owned = (panel.astype(int) - first + span * np.arange(len(mean))[:, None]).ravel()
+    there = np.bincount(owned) > 0
+    present, which = np.flatnonzero(there), (np.cumsum(there) - 1)[owned]
+    scale = std[present // span]
     centre = scale * (2 * (present % span + first)[:, None] + 1)
     values = smoothed_around(function, centre[:, 0], scale[:, 0])
     if values is None:

@@ -13,6 +13,7 @@ from scipy.interpolate import lagrange
 from scipy.optimize import brentq
 
 from giantsteps.answers import Spectrum
+from giantsteps.errors import NotConverged
 from giantsteps.laws import Law
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -55,6 +56,9 @@ class _Outliers(WeightSpectrum):
         if bad.size:
             for part, found in zip(state, self._far(x[bad])):
                 part[bad] = found
+            if not np.all(np.isfinite(state[0])):
+                what = f"the resolvent of the weights at {float(x[bad[0]]):.6g}, above their bulk"
+                raise NotConverged(what, float(gap[bad[0]]), _PLAIN, "another rate or width")
         return state
 
     def _far(self, x: FloatArray) -> tuple[Array, ...]:
@@ -104,6 +108,8 @@ class _Outliers(WeightSpectrum):
             for _ in range(_CLOSER):
                 step, tangent, gap = self.linearised(state, x)
                 state = tuple(u + v for u, v in zip(state, step))
+                if not all(np.all(np.isfinite(part)) for part in state):
+                    break
                 value = float(self._strengths(x, state)[0, rank])
                 if not value > 0 or math.log(value) == before:
                     break
@@ -166,6 +172,8 @@ def leading_of_model(model: SpikedFeatures, top: int) -> tuple[FloatArray, Float
 
     Where there are fewer outliers, the edge of the bulk takes their place, with overlap zero.
     """
+    if model.own_weights is not None:
+        model = model.own_weights()
     if math.isfinite(model.neurons):
         used = model if model.bounded is None else model.bounded(0)
         spectrum = _Outliers(

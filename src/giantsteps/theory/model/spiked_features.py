@@ -93,8 +93,8 @@ class SpikedFeatures:
     \       bounded             the same model with labels and second layer cut at the largest of
                                 as many draws as there are, so that its bulks have edges; so
                                 many resolutions finer than spectra usually need
-    \       own_weights         where inputs with a covariance make it one of Σ^{1/2}W: that of W,
-                                for its singular values
+    \       own_weights         that of W for its singular values, where this one has norms or
+                                is one of Σ^{1/2}W (inputs with a covariance)
     \       levels              first and last resolution at which errors are computed
     \       channels            of the types that are kept, relative to the largest, by resolution
     \       claim               what answers say of themselves: exactness, evidence, references

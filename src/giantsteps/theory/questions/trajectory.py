@@ -24,7 +24,7 @@ def trajectory(problem: Problem | Grid, d: int | None = None, *, top: int = 1) -
     """Errors of the readout and leading singular values of W after 0, 1, …, t steps.
 
     Each point is what `risk` and `weights` say of the problem with its first steps only. Steps on
-    fresh batches share one recursion, so that the whole path costs little more than its end.
+    fresh batches share one recursion.
 
     Parameters
     ----------

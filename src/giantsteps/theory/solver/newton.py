@@ -76,6 +76,15 @@ def solve_state(
             current = _step(current, plain=start is None and count < _WARM_UP)
         else:
             current = current.move(*current.newton())
+    left = np.flatnonzero(residual > _ENOUGH)
+    if start is None and guarded and left.size and not np.iscomplexobj(penalty):
+        # A first guess may lie below the solution, from where an ill-conditioned cell creeps.
+        rest = equations.take(left)
+        point = rest.above(penalty[left])
+        again = solve_state(rest, penalty[left], (point.v1, point.tau, point.active), rounds)
+        residual[left], iterations[left] = again.residual, iterations[left] + again.iterations
+        for part, new in zip(parts, (again.state.v1, again.state.tau, again.state.active)):
+            part[left] = new
     state = equations.at(parts[0], parts[1], penalty, parts[2])
     return Solved(state, residual, iterations, residual <= _ENOUGH)
 

@@ -69,15 +69,12 @@ class Equations:
 
         At λ_s = 0 (n > N) any point will do; at complex λ_s a is one.
         """
-        system = self.system
-        floor = np.where(penalty == 0, _ANY, penalty)[:, None]
-        tau = np.broadcast_to(1.0 / floor, system.probabilities.shape)
-        unknowns = product((system.probabilities * tau * self.totals)[:, None], self.mixing_pairs)
-        v1 = unknowns[:, 0]
+        above = self.above(penalty)
         if np.iscomplexobj(penalty):
-            return self.at(v1, tau, penalty)
+            return above
+        system, v1, tau = self.system, above.v1, above.tau
         bare = State(self, v1, tau, np.zeros((len(v1), 0, 0)), penalty)
-        share, power = np.ones_like(floor), (system.weights * bare.variance).sum(axis=1)[:, None]
+        share, power = np.ones((len(tau), 1)), (system.weights * bare.variance).sum(axis=1)[:, None]
         for _ in range(_ROUNDS):
             omega = 1.0 / (1.0 + share * bare.variance)
             mean = (system.weights * omega).sum(axis=1)[:, None]
@@ -86,6 +83,14 @@ class Equations:
             step = (share * (1.0 + gain * mean) - 1.0) / (1.0 + gain * slope)
             share = np.maximum(share - step, 0.1 * share)
         return self.at(share * v1, share * tau, penalty)
+
+    def above(self, penalty: Array) -> State:
+        """The point without data, τ = 1/λ_s: above the solution in every order that matters."""
+        system = self.system
+        floor = np.where(penalty == 0, _ANY, penalty)[:, None]
+        tau = np.broadcast_to(1.0 / floor, system.probabilities.shape)
+        total = (system.probabilities * tau * self.totals)[:, None]
+        return self.at(product(total, self.mixing_pairs)[:, 0], tau, penalty)
 
     @cached_property
     def totals(self) -> Array:

@@ -67,19 +67,30 @@ def stages_by_resolution(
     states: Callable[[int], State],
     cut: Callable[[int], State],
     built: Callable[[State, int, Mapping[str, Any], int], SpikedFeatures],
+    bare: Callable[[int], State] | None = None,
 ) -> list[SpikedFeatures]:
     """The models after the last steps, one for each of ``others``, which are their fields.
 
     ``states`` and ``cut`` give the laws after all steps at a resolution; ``built`` makes a model of
-    them from the number of the step, counted from the end.
+    them from the number of the step, counted from the end. ``bare`` is ``cut`` without norms, which
+    the singular values of W do not see.
     """
     states, cut = lru_cache(maxsize=8)(states), lru_cache(maxsize=2)(cut)
+    plain = None if bare is None else lru_cache(maxsize=2)(bare)
 
     def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
+        own: dict[str, Any] = {}
+        if plain is not None:
+
+            def at(more: int) -> SpikedFeatures:
+                return built(plain(SPECTRA + more), number, fields, SPECTRA + more)
+
+            own["own_weights"] = lambda: replace(at(0), bounded=at)
         return by_resolution(
             lambda level: built(states(level), number, fields, level),
             min(level, 1),
             lambda level: built(cut(level), number, fields, level),
+            **own,
         )
 
     return [stage(number - len(others), fields) for number, fields in enumerate(others)]

@@ -15,217 +15,41 @@ r²(E σ'² − ζ² − cξ²) on each sample.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 
-from giantsteps.functions import SingleIndex, Teacher
-from giantsteps.gaussian import Smoothed, coordinate_rule
 from giantsteps.problem import Step
-from giantsteps.theory.model.classification import jumps_of_link
-from giantsteps.theory.model.functions_of_spike import (
-    Wanted,
-    smoothed_by_symmetry,
-    teacher_given,
-)
 from giantsteps.theory.model.rules import (
-    bounded_normal,
-    mapped_rule,
-    product_rule,
     spike_rule,
-    steepness_of,
 )
-from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
+from giantsteps.theory.steps.several.conditional import Conditional
 from giantsteps.theory.steps.several.excess import Push, Slopes
+from giantsteps.theory.steps.several.fresh_norms import (
+    loads_of_norms,
+    new_fluctuation,
+    with_fluctuations,
+)
 from giantsteps.theory.steps.several.trained import (
-    Fluctuation,
     Record,
     Task,
     Trained,
-    few_functions,
     pulled,
+)
+from giantsteps.theory.steps.several.view import (
+    FINEST,
+    RESIDUALS,
+    Pace,
+    View,
+    coordinates_of,
+    moved_neurons,
+    remembered_nodes,
+    sample_nodes,
 )
 from giantsteps.types import FloatArray
 
 #: Directions kept as spikes, and as weak ones, with their size relative to the largest.
 DIRECTIONS, WEAK, _NOTHING = 2, 4, 3e-3
-#: Nodes of r at each k, by resolution.
-RESIDUALS = (4, 5, 6, 7, 8)
-#: Nodes of z and of the noise behind r.
-_HIDDEN, _NOISE = {1: 24, 2: 16, 3: 10}, 8
-#: Where z ends if its quadrature is split at jumps of the labels, and nodes of a part.
-_REACH, _SPLIT = 7.0, 16
-#: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution.
-_ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
-#: Nodes on each side of zero along two spikes, by resolution.
-_SPLIT_ALONG = ((5, 6, 8, 10, 13), (3, 3, 4, 5, 6))
-#: Variance of the norms, relative to their squares, that is rounding.
-_NO_SPREAD = 1e-26
-#: Functions of a batch that the norms of its types go with, relative to the largest.
-LOADS = 1e-2
-#: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
-_STEP, _GAUSSIAN = 1e-3, 40
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """What neurons and teacher do at points k (K, r), and the residuals of a step there."""
-
-    task: Task
-    trained: Trained
-    step: Step
-    points: FloatArray
-    weights: FloatArray
-
-    @cached_property
-    def wanted(self) -> Wanted:
-        trained = self.trained
-        return teacher_given(self.task.teacher, trained.overlap @ self.points.T, trained.beside)
-
-    @cached_property
-    def output(self) -> FloatArray:
-        """f(k)."""
-        trained = self.trained
-        scale = np.sqrt(trained.totals)[:, None]
-        seen = smoothed_by_symmetry(self.task.activation, trained.spikes @ self.points.T, scale)
-        return np.asarray((trained.probabilities * trained.values) @ seen.mean)
-
-    @cached_property
-    def slope(self) -> Smoothed:
-        """Moments of σ'(S_A·k + √c_A z), (T, K)."""
-        return self.slopes(self.trained.spikes, self.trained.totals)
-
-    def slopes(self, spikes: FloatArray, totals: FloatArray) -> Smoothed:
-        """The same for neurons with other leans and norms."""
-        scale = np.sqrt(totals)[:, None]
-        return smoothed_by_symmetry(self.task.activation.derivative, spikes @ self.points.T, scale)
-
-    @cached_property
-    def _hidden(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """r at a quadrature of (z, noise), (K, Q), its weights (K, Q) and z (R, K, Q), or with
-        K = 1.
-        """
-        trained, task = self.trained, self.task
-        along = self.points @ trained.overlap.T
-        z, chances = _hidden_rule(task.teacher, along, trained.beside)
-        noise = coordinate_rule(1, nodes=_NOISE if task.noise_variance else 1)
-        e = math.sqrt(task.noise_variance) * noise.nodes[:, 0]
-        u = along[:, None] + np.moveaxis(z, 0, -1) @ trained.beside.T
-        labels = np.asarray(task.teacher(u), dtype=float)[:, :, None] + e
-        output = np.broadcast_to(self.output[:, None, None], labels.shape)
-        r = self.step.residual(output, labels).reshape(len(labels), -1)
-        weights = (chances[:, :, None] * noise.weights).reshape(len(chances), -1)
-        return r, weights, np.repeat(z, len(e), axis=2)
-
-    @cached_property
-    def _plain(self) -> bool:
-        return self.step.loss == "squared"
-
-    @cached_property
-    def residual(self) -> FloatArray:
-        """E[r | k]."""
-        if self._plain:
-            return np.asarray(self.wanted.mean - self.output)
-        r, weights, _ = self._hidden
-        return np.asarray((r * weights).sum(axis=1))
-
-    @cached_property
-    def beside(self) -> FloatArray:
-        """E[z r | k], z the teacher's coordinates beside the spikes, (R, K)."""
-        if self._plain:
-            return self.wanted.linear
-        r, weights, z = self._hidden
-        return np.asarray((r * weights * z).sum(axis=-1))
-
-    @cached_property
-    def square(self) -> FloatArray:
-        """E[r² | k]."""
-        if self._plain:
-            wanted, f = self.wanted, self.output
-            known = wanted.square + self.task.noise_variance
-            return np.asarray(known - 2 * wanted.mean * f + f * f)
-        r, weights, _ = self._hidden
-        return np.asarray((r**2 * weights).sum(axis=1))
-
-    def residuals(self, count: int, top: float = math.inf) -> Conditional:
-        """The law of r at each k, with so many nodes; |r| up to ``top``, E r² what it is."""
-        r, weights, z = self._hidden
-        cut = np.clip(r, -top, top)
-        if not np.array_equal(cut, r):
-            square, left = (self.weights @ (x**2 * weights).sum(axis=1) for x in (r, cut))
-            cut = cut * math.sqrt(float(square / left))
-        return conditional_rule(cut, weights, z, count)
-
-    def largest_residual(self, tail: float) -> float:
-        """The |r| that samples exceed with a probability."""
-        r, weights, _ = self._hidden
-        share = (self.weights[:, None] * weights).ravel()
-        order = np.argsort(np.abs(r).ravel())
-        return float(np.interp(1.0 - tail, np.cumsum(share[order]), np.abs(r).ravel()[order]))
-
-
-def _hidden_rule(
-    teacher: Teacher, along: FloatArray, beside: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """z ~ N(0, I) and its weights, (R, 1, Q) and (1, Q), or at each of K points along (K, R) with
-    parts that end at jumps of the labels.
-    """
-    rank = len(beside)
-    jumps = np.zeros((len(along), 0))
-    if isinstance(teacher, SingleIndex):
-        jumps = jumps_of_link(teacher.link, along[:, 0], float(beside[0, 0]))
-    if not jumps.shape[1]:
-        rule = coordinate_rule(rank, nodes=_HIDDEN[rank])
-        return rule.nodes.T[:, None], rule.weights[None] / rule.weights.sum()
-    ends = np.broadcast_to(np.array([-_REACH, 0.0, _REACH]), (len(along), 3))
-    edges = np.sort(np.clip(np.concatenate([ends, jumps], axis=1), -_REACH, _REACH), axis=1)
-    x, w = np.polynomial.legendre.leggauss(_SPLIT)
-    half = np.diff(edges, axis=1)[:, :, None] / 2
-    z = (edges[:, :-1, None] + half * (1 + x)).reshape(len(along), -1)
-    weights = (half * w).reshape(z.shape) * np.exp(-z * z / 2)
-    return z[None], weights / weights.sum(axis=1, keepdims=True)
-
-
-@dataclass(frozen=True, eq=False)
-class _Moved:
-    """Neurons after the step: their leans in the enlarged space, and their squared norms.
-
-    The space has the spikes before the step, what they and the weak ones leave of the teacher,
-    functions of k (noise of the batch), and the weak spikes.
-    """
-
-    lean: FloatArray  # (T, space)
-    totals: FloatArray  # (T,), without leans that are dropped
-    gain: FloatArray  # ϱ + sE[rξ_A], (T,)
-
-
-def _moved(
-    view: View, slope: Smoothed, spikes: FloatArray, totals: FloatArray, step: Pace
-) -> _Moved:
-    """What the step makes of neurons with these leans, norms and slopes."""
-    k, w, s, trained = view.points, view.weights, step.moved, view.trained
-    zeta, xi = slope.mean, slope.linear / np.sqrt(totals)[:, None]
-    gain = step.kept + s * (xi @ (w * view.residual))
-    noise = (slope.second_moment - zeta**2) @ (w * view.square) / step.samples
-    beside, (shares, left) = s[:, None] * (zeta @ (w * view.beside).T), trained.shares
-    lean = [
-        step.kept * spikes + s[:, None] * (zeta @ ((w * view.residual)[:, None] * k)),
-        beside @ left,
-        s[:, None] * zeta * np.sqrt(w * view.square / step.samples),
-        gain[:, None] * trained.weak + beside @ shares,
-    ]
-    bulk = totals - (trained.weak**2).sum(axis=1)
-    return _Moved(np.concatenate(lean, axis=1), bulk * gain**2 + s**2 * noise, gain)
-
-
-@dataclass(frozen=True, eq=False)
-class Pace:
-    """s = η̃A of the types, α, and ϱ = 1 − decay."""
-
-    moved: FloatArray
-    samples: float
-    kept: float = 1.0
 
 
 def take_step(
@@ -254,7 +78,7 @@ def take_step(
     """
     view, pace, rate = _view_and_pace(task, trained, step, rate, level, kept)
     values, samples = trained.values, step.samples
-    moved = _moved(view, view.slope, trained.spikes, trained.totals, pace)
+    moved = moved_neurons(view, view.slope, trained.spikes, trained.totals, pace)
     teacher = _teacher(trained, moved.lean.shape[1])
     basis, combination = kept_directions(moved.lean, trained.probabilities, teacher, WEAK)
     leans, overlap = moved.lean @ basis, teacher @ basis
@@ -280,22 +104,22 @@ def take_step(
             [trained.multipliers * moved.gain**2, np.ones((1, len(values)))]
         ),
     )
-    remembered = View(task, trained, step, *_remembered_nodes(trained, level, tail))
+    remembered = View(task, trained, step, *remembered_nodes(trained, level, tail))
     top = math.inf
     if tail:
-        fine = View(task, trained, step, *sample_nodes(trained.rank, len(_ALONG) - 1))
+        fine = View(task, trained, step, *sample_nodes(trained.rank, FINEST))
         top = fine.largest_residual(tail)
     law = remembered.residuals(RESIDUALS[level], top)
-    mixing, loads = _loads(remembered, law, pace, moved.gain, norms)
+    mixing, loads = loads_of_norms(remembered, law, pace, moved.gain, norms)
     record = _record(remembered, law, combination, pace, moved.gain, loads)
     after = replace(after, records=(*trained.records, record))
     added = after.constant - trained.constant * moved.gain**2
     push = Push(trained, record, _slopes(remembered, law, pace, moved.gain, added))
     if norms:
-        new = _fluctuation(view, trained, after.rank, pace, moved.gain, mixing)
+        new = new_fluctuation(view, trained, after.rank, pace, moved.gain, mixing)
         new = replace(new, along=push.loads(mixing @ loads.reshape(len(loads), -1)))
         strong = basis[:, : after.rank]
-        after = _with_fluctuations(view, trained, after, strong, pace, moved.gain, push, new)
+        after = with_fluctuations(view, trained, after, strong, pace, moved.gain, push, new)
     forms, represented = push.forms()
     return replace(after, forms=forms, represented=represented)
 
@@ -305,7 +129,7 @@ def leans_after(
 ) -> tuple[FloatArray, FloatArray]:
     """Leans before and after a step in one space, with nothing dropped, (T, space) each."""
     view, pace, _ = _view_and_pace(task, trained, step, rate, level, None)
-    after = _moved(view, view.slope, trained.spikes, trained.totals, pace).lean
+    after = moved_neurons(view, view.slope, trained.spikes, trained.totals, pace).lean
     before = np.zeros_like(after)
     before[:, : trained.rank] = trained.spikes
     before[:, after.shape[1] - trained.weak.shape[1] :] = trained.weak
@@ -337,7 +161,7 @@ def _view_and_pace(
 def _gradient_norm(view: View, samples: float) -> float:
     """‖√N G‖_F: leans and bulk of a step of the size one."""
     trained, unit = view.trained, Pace(view.trained.values, samples, 0.0)
-    moved = _moved(view, view.slope, 0.0 * trained.spikes, trained.totals, unit)
+    moved = moved_neurons(view, view.slope, 0.0 * trained.spikes, trained.totals, unit)
     return math.sqrt(float(trained.probabilities @ ((moved.lean**2).sum(axis=1) + moved.totals)))
 
 
@@ -384,173 +208,6 @@ def kept_directions(
     largest = along[np.arange(len(along)), np.abs(along).argmax(axis=1)]
     mixed = mixed * np.where(largest < 0, -1.0, 1.0)[:, None]
     return (mixed @ right).T, root * left @ (mixed / size).T
-
-
-def _with_fluctuations(
-    view: View,
-    trained: Trained,
-    after: Trained,
-    basis: FloatArray,
-    step: Pace,
-    gain: FloatArray,
-    push: Push,
-    new: Fluctuation,
-) -> Trained:
-    """The fluctuations of the neurons after the step: those before, and a new one of the norms.
-
-    The new one goes with the weights along λ, and so with those before: ϖ = ϖ' + Σ_c ρ_cϖ_c with
-    ρ_c = ⟨λ, ℓ_c⟩/v_c, and ϖ' independent of them.
-    """
-    count = new.loadings.shape[1] - len(trained.others)
-    linear = _along(view, trained, step, gain)  # λ_A, (T, E)
-    found = []
-    for old in trained.fluctuations:
-        size = _STEP * float(trained.totals.min())
-        size /= max(float(np.abs(old.growth).max()), float(np.abs(old.stretch).max()), 1e-12)
-        ends = []
-        for sign in (1.0, -1.0):
-            spikes = trained.spikes + sign * size * old.stretch
-            totals = trained.totals + sign * size * old.growth
-            ends.append(_moved(view, view.slopes(spikes, totals), spikes, totals, step))
-        before = old.along @ trained.onto
-        both = (before * linear).sum(axis=1)
-        share = np.where(old.spread > 0, both / np.where(old.spread > 0, old.spread, 1.0), 0.0)
-        loadings = np.zeros_like(new.loadings)
-        loadings[:, : old.loadings.shape[1]] = gain[:, None] * old.loadings
-        along = (before[:, :, None] * push.pushed).sum(axis=1)
-        new = replace(
-            new,
-            spread=np.maximum(new.spread - share * both, 0.0),
-            loadings=new.loadings - share[:, None] * loadings,
-            along=new.along - share[:, None] * along,
-        )
-        found.append(
-            Fluctuation(
-                spread=old.spread,
-                growth=(ends[0].totals - ends[1].totals) / (2 * size) + share,
-                stretch=(ends[0].lean - ends[1].lean) @ basis / (2 * size),
-                loadings=loadings,
-                along=along,
-            )
-        )
-    others = (*trained.others, *(0,) * count)
-    return replace(after, fluctuations=(*found, new), others=others)
-
-
-def _loads(
-    view: View, law: Conditional, step: Pace, gain: FloatArray, norms: bool
-) -> tuple[FloatArray, FloatArray]:
-    """λ_A as combinations (T, L) of sums n⁻¹Σ a x over the batch with few functions a."""
-    if not norms:
-        return np.zeros((len(gain), 0)), np.zeros((0, *law.weights.shape))
-    bend = 2 * view.slope.quadratic[:, :, None]
-    functions = 2 * (step.moved * gain)[:, None, None] * law.nodes * bend
-    weights = (view.weights[:, None] * law.weights).ravel()
-    mixing, few = few_functions(functions.reshape(len(functions), -1), weights, LOADS)
-    return mixing, few.reshape(-1, *law.weights.shape)
-
-
-def _fluctuation(
-    view: View, trained: Trained, rank: int, step: Pace, gain: FloatArray, mixing: FloatArray
-) -> Fluctuation:
-    """What the step itself adds to the norms."""
-    types = len(trained.values)
-    spread = spread_of_norms(view, trained, step, gain)
-    spread = np.where(spread > _NO_SPREAD * trained.totals**2, spread, 0.0)  # linear activations
-    size = np.where(spread > 0, trained.totals * gain, 0.0)
-    loadings = np.pad(size[:, None] * mixing, ((0, 0), (len(trained.others), 0)))
-    return Fluctuation(
-        spread=spread,
-        growth=np.ones(types),
-        stretch=np.zeros((types, rank)),
-        loadings=loadings,
-    )
-
-
-def _along(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatArray:
-    """λ_A, the part of ‖w‖² that is linear in w, on the spikes and the teacher's remainder."""
-    linear = 2 * (2 * view.slope.quadratic) * (step.moved * gain)[:, None]
-    sources = [view.residual * view.points[:, j] for j in range(trained.rank)]
-    return np.asarray(linear @ (view.weights * np.stack([*sources, *view.beside])).T)
-
-
-def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatArray:
-    r"""v of the norms' new fluctuation: old weights times new ones, the new ones, and (I + sK)².
-
-    With φ = σ' − ζ − ξh, the terms of theory §5b for one step, in an isotropic bulk.
-    """
-    rule = coordinate_rule(1, nodes=_GAUSSIAN)
-    z, mean = rule.nodes[:, 0], rule.weights
-    c, s, alpha, w = trained.totals, step.moved, step.samples, view.weights
-    slope, r2 = view.slope, view.square
-    h = (trained.spikes @ view.points.T)[:, :, None] + np.sqrt(c)[:, None, None] * z
-    sigma = np.asarray(view.task.activation.derivative(h), dtype=float)
-    phi = sigma - slope.mean[:, :, None] - slope.linear[:, :, None] * z
-    second, fourth = (phi**2) @ mean, (phi**4) @ mean
-    product = (phi**2) @ (mean * z * z)
-    tilt = slope.linear / np.sqrt(c)[:, None]  # ξ
-    moments = [np.ones_like(c), s * (tilt @ (w * view.residual))]
-    moments.append(s**2 * (tilt**2 @ (w * r2)))
-    # Third and fourth moments of r only matter beside large curvatures: those of a Gaussian.
-    cubes = 3 * r2 * view.residual - 2 * view.residual**3
-    moments.append(s**3 * (tilt**3 @ (w * cubes)))
-    moments.append(s**4 * (tilt**4 @ (w * 3 * r2**2)))
-    k1, k2, k3, k4 = step.kept + moments[1], *(moments[j] / alpha ** (j - 1) for j in (2, 3, 4))
-    n2 = k2 + k1**2
-    n4 = k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
-    new = second @ (w * r2)  # E[r² φ²]
-    seen = _along(view, trained, step, gain)
-    total = 2 * c**2 * (n4 - n2**2) + c * (seen**2).sum(axis=1)
-    total = total + 4 * c * s**2 / alpha * (gain**2 * (product @ (w * r2)) + k2 * new)
-    total = total + s**4 / alpha**3 * ((fourth - second**2) @ (w * 3 * r2**2))
-    return np.asarray(np.maximum(total + 2 * s**4 / alpha**2 * new**2, 0.0))
-
-
-def sample_nodes(rank: int, level: int, tail: float = 0.0) -> tuple[FloatArray, FloatArray]:
-    """Nodes k (K, r) and weights that stand for the samples of a batch.
-
-    ``tail`` is the share of each coordinate that is moved to its quantile.
-    """
-    counts = (_ALONG[level], _BESIDE[level])[:rank]
-    axes = [
-        bounded_normal(count, tail) if tail else coordinate_rule(1, nodes=count) for count in counts
-    ]
-    nodes, weights = axes[0].nodes, axes[0].weights
-    for axis in axes[1:]:
-        count = len(axis.weights)
-        nodes = np.concatenate(
-            [np.repeat(nodes, count, axis=0), np.tile(axis.nodes, (len(nodes), 1))], axis=1
-        )
-        weights = np.multiply.outer(weights, axis.weights).ravel()
-    kept = weights > _PRUNED
-    return nodes[kept], weights[kept] / weights[kept].sum()
-
-
-def _remembered_nodes(
-    trained: Trained, level: int, tail: float = 0.0
-) -> tuple[FloatArray, FloatArray]:
-    """The same, split at zero along both spikes where the teacher has several directions."""
-    if trained.teachers == 1 or tail:
-        return sample_nodes(trained.rank, level, tail)
-    slopes = trained.spikes / np.sqrt(trained.totals)[:, None]
-    near = steepness_of(slopes, trained.probabilities)
-    rule = product_rule([mapped_rule(c[level], one) for c, one in zip(_SPLIT_ALONG, near)])
-    rule = rule.pruned(_PRUNED)
-    return rule.nodes, rule.weights / rule.weights.sum()
-
-
-def coordinates_of(view: View, law: Conditional) -> tuple[FloatArray, FloatArray]:
-    """E[κ f] and E[κκᵀ f] over the samples, κ on spikes and remainder: (E, Y), (E, E, Y)."""
-    k, w = view.points, view.weights
-    rank, total = k.shape[1], k.shape[1] + len(law.first)
-    first = np.concatenate([(w * k.T)[:, :, None] * law.weights, w[:, None] * law.first])
-    second = np.empty((total, total, *law.weights.shape))
-    for i in range(rank):
-        for j in range(rank):
-            second[i, j] = (w * k[:, i] * k[:, j])[:, None] * law.weights
-        second[i, rank:] = second[rank:, i] = (w * k[:, i])[:, None] * law.first
-    second[rank:, rank:] = w[:, None] * law.second
-    return first.reshape(total, -1), second.reshape(total, total, -1)
 
 
 def _slopes(

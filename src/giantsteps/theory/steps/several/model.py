@@ -39,7 +39,7 @@ from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
-    from giantsteps.theory.steps.several.structured import Passed
+    from giantsteps.theory.steps.several.structured_state import Passed
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.
 RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
@@ -94,6 +94,7 @@ def stages_of_steps(
         lambda level: trained_by(sized, neurons, level, norms),
         lambda level: trained_by(sized, neurons, level, norms, tails_of(sized, d, neurons)),
         built,
+        lambda level: trained_by(sized, neurons, level, False, tails_of(sized, d, neurons)),
     )
 
 

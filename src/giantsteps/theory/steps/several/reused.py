@@ -21,7 +21,8 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.one import movement
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
-from giantsteps.theory.steps.several.fresh import DIRECTIONS, LOADS, WEAK, kept_directions
+from giantsteps.theory.steps.several.fresh import DIRECTIONS, WEAK, kept_directions
+from giantsteps.theory.steps.several.fresh_norms import LOADS
 from giantsteps.theory.steps.several.model import RESOLVED
 from giantsteps.theory.steps.several.response import lengths
 from giantsteps.theory.steps.several.reused_covariance import products, with_factors
@@ -137,7 +138,7 @@ def _pull(
     problem: Problem,
     field: Field,
     rates: tuple[float, float],
-    slope: FloatArray | None,
+    slope: tuple[FloatArray, FloatArray] | None,
 ) -> FloatArray:
     """What the initial output does to the penalty of m: W₀ shrinks along the types' right
     vectors.
@@ -148,8 +149,8 @@ def _pull(
     change = pulled(np.zeros_like(first), one, one, first, alpha)
     law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[0])
     grown = lengths(sigma, law, rates[0] * field.values)
-    second = sigma.linear**2 if slope is None else slope
-    change = pulled(change, grown, one, rates[1] * np.outer(root, root) * second, alpha)
+    second, gain = (sigma.linear**2, one) if slope is None else slope
+    change = pulled(change, grown, gain, rates[1] * np.outer(root, root) * second, alpha)
     spread = np.sqrt(field.probabilities)
     return np.asarray(change / np.outer(spread, spread))[None]
 
@@ -161,8 +162,10 @@ def _covariance(
     rates: tuple[float, float],
     level: int,
     few: bool,
-) -> tuple[NeuronCovariance, FloatArray, Norms | None]:
-    """Σ_A from the batch, E[ζ_Aζ_A'] over its samples, and the norms of few types."""
+) -> tuple[NeuronCovariance, tuple[FloatArray, FloatArray], Norms | None]:
+    """Σ_A from the batch, E[ζ_Aζ_A'] over its samples with what the second step makes of old
+    weights, and the norms of the types.
+    """
     alpha, values = problem.steps[0].samples, field.values
     law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[level])
     response, r = respond(problem.activation, law, values, field.probabilities, rates[0], True)
@@ -215,7 +218,8 @@ def _covariance(
         batches=(batch,),
         stages=(Stage(frame=np.eye(2), carry=carry, sums=sums, place=(*place, 0)),),
     )
-    slope = (zeta * samples.weights) @ zeta.T
+    tilt = samples.take(response.tilt) @ (samples.residual * samples.weights)
+    slope = (zeta * samples.weights) @ zeta.T, 1.0 + rates[1] * values * tilt
     if norms is None:
         return covariance, slope, None
     stretch = samples.inner(norms.stretch, lean) @ kept.combination[:, :DIRECTIONS]

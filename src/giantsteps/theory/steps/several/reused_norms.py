@@ -29,6 +29,10 @@ _FIELD, _PANEL, _REACH, _ERROR, _PRUNED = 5, 4.0, 6.0, 1e-6, 1e-8
 _CHUNK = 64
 
 
+#: Signs of the means of `_moments` under (θ, g, ν) → −(θ, g, ν), (15, 1).
+_TURNED = np.array([1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, 1, 1.0])[:, None]
+
+
 @dataclass(frozen=True, eq=False)
 class ReusedNorms:
     """The norms of each type; functions of the samples, (T, Y).
@@ -60,11 +64,17 @@ def reused_norms(
 ) -> ReusedNorms:
     """The norms after two steps on one batch, of bulks with the squared norms ``totals``."""
     sigma = moments(activation)
-    rows = []
-    for value, total in zip(values, totals):
-        moved = rates[0] * value, rates[1] * value
+    rows, known = [], {}
+    for value, total in zip(values.tolist(), totals.tolist()):
+        # For an odd σ, (A, g, ν) → −(A, g, ν) turns θ into −θ: half of a symmetric law is enough.
+        turned = sigma.is_odd and value < 0
+        size = abs(value) if turned else value
+        moved = rates[0] * size, rates[1] * size
         grown = float(lengths(sigma, samples.law, np.array([moved[0]]))[0]) - 1.0
-        rows.append(_type(activation, samples, moved, grown, float(total)))
+        if size not in known:
+            known[size] = _moments(activation, samples, moved, grown)
+        found = known[size] * (_TURNED if turned else 1.0)
+        rows.append(_type(activation, samples, found, rates[0] * value, grown, total))
     linear, own, stretch, growth, spread = (np.stack(part) for part in zip(*rows))
     return ReusedNorms(linear, own, stretch, growth, spread)
 
@@ -118,12 +128,12 @@ def _moments(
 def _type(
     activation: Function,
     samples: Samples,
-    moved: tuple[float, float],
+    found: FloatArray,
+    s1: float,
     grown: float,
     total: float,
 ) -> tuple[FloatArray, ...]:
-    alpha, s1 = samples.law.samples, moved[0]
-    found = _moments(activation, samples, moved, grown)
+    alpha = samples.law.samples
     t, big, bent, cube, mixed, twice, lean, drift, both, third = found[:10]
     square, skew, wide, cubic, fourth = found[10:]
 

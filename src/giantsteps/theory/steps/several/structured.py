@@ -21,84 +21,24 @@ import numpy as np
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.problem import Problem, Step
 from giantsteps.theory.model.rules import spike_rule
-from giantsteps.theory.steps.one import movement, neuron_law, types_of
-from giantsteps.theory.steps.several.fresh import (
+from giantsteps.theory.steps.one import movement
+from giantsteps.theory.steps.several.fresh import kept_directions
+from giantsteps.theory.steps.several.fresh_norms import spread_of_norms
+from giantsteps.theory.steps.several.structured_first import first_step, start
+from giantsteps.theory.steps.several.structured_state import Passed, Resolved, remainder_of
+from giantsteps.theory.steps.several.trained import Fluctuation, Task
+from giantsteps.theory.steps.several.view import (
     RESIDUALS,
     Pace,
     View,
     coordinates_of,
-    kept_directions,
     sample_nodes,
-    spread_of_norms,
 )
-from giantsteps.theory.steps.several.trained import Fluctuation, Task, Trained
-from giantsteps.theory.steps.structured import Spectrum, direction, norms_of
+from giantsteps.theory.steps.structured import Spectrum
 from giantsteps.types import FloatArray
 
 #: Relative step of derivatives in the norms.
 _STEP = 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class Passed:
-    """A batch that is behind: what it adds to the bulk, and the frame of its samples.
-
-    ======  ==========  ============  =======================================================
-    symbol  attribute   shape         meaning
-    ======  ==========  ============  =======================================================
-    α       samples
-    \\       weights     (Y,)          of the nodes
-    κ       first,      (E, Y),       moments of the coordinates on the frame
-            second      (E, E, Y)
-    ψ_A     added       (T, Y)        n⁻¹Σψ_A x xᵀ is what the batch adds to Σ_A
-    φ, s    tilt,       (0 or 1, Y),  beside (ϱ + s_AM)² with M = n⁻¹Σφ x xᵀ, which is a part of ψ_A
-            turned      (T, 2)        where φ is not given: 2ϱs_A and s_A²
-    \\       frame       (E, I, m)     spikes before the step and the teacher's remainder
-    \\       multiplier  (T,)          what later steps make of it
-    a       sums        (r' + V, Y)   new spikes and new vectors of norms as sums over it …
-    c       carry       (r', r)       … beside the spikes before
-    ======  ==========  ============  =======================================================
-    """
-
-    samples: float
-    weights: FloatArray
-    first: FloatArray
-    second: FloatArray
-    added: FloatArray
-    frame: FloatArray
-    multiplier: FloatArray
-    sums: FloatArray
-    carry: FloatArray
-    reach: FloatArray
-    noise: FloatArray
-    tilt: FloatArray
-    turned: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Resolved:
-    """The law of a neuron after some steps, by eigenspaces.
-
-    ======  ============  ============  =======================================================
-    symbol  attribute     shape         meaning
-    ======  ============  ============  =======================================================
-    \\       trained                     S_A, c_A, γ and the fluctuations of norms
-    c_A(ι)  along         (T, I)        squared norm of the bulk: c_A = Σ ν_ιc_A(ι)
-    \\       frame         (r + 1, I, m) spikes and teacher's remainder, by coordinates
-    \\       others        (V, I, m)     vectors that norms go with
-    \\       gradients     (s, I, m)     unit vectors along the direction Xᵀr of each step
-    J(ι)    memory        (I, T, T)     what is left of W₀ along the types' right vectors
-    \\       passed                      the batches
-    ======  ============  ============  =======================================================
-    """
-
-    trained: Trained
-    along: FloatArray
-    frame: FloatArray
-    others: FloatArray
-    gradients: FloatArray
-    memory: FloatArray
-    passed: tuple[Passed, ...]
 
 
 def resolved_steps(
@@ -112,7 +52,7 @@ def resolved_steps(
     """The law of a neuron after each of the steps."""
     task = Task(problem.activation, problem.teacher, problem.noise_variance)
     first = 0 if spectrum.explicit is not None else 1
-    states = [(_first if first else _start)(problem, spectrum, neurons, level, norms, tails)]
+    states = [(first_step if first else start)(problem, spectrum, neurons, level, norms, tails)]
     for number, step in enumerate(problem.steps[first:], start=first):
         rate = movement(problem, number, neurons)
         states.append(
@@ -127,166 +67,6 @@ def resolved_steps(
 _FEW, _FAINT = 4, 0.02
 #: Nodes of the samples along explicit directions, by resolution, and weights that are nothing.
 _ALONG, _PRUNED = (5, 6, 7, 8, 9), 1e-4
-#: Nodes of the initial weights along an explicit direction, by resolution.
-_NODES = (5, 6, 7, 8, 9)
-
-
-def _start(
-    problem: Problem,
-    spectrum: Spectrum,
-    neurons: float,
-    level: int,
-    norms: bool,
-    tails: tuple[float, float],
-) -> Resolved:
-    """Before all steps: neurons lean along the explicit direction by their initial weights."""
-    d = neurons / problem.width
-    rate = sum(movement(problem, number, neurons) for number in range(len(problem.steps)))
-    unit = neuron_law(problem, np.array([rate]), level, tails[0])
-    length, _ = direction(unit, spectrum)
-    steepness = abs(rate) * abs(unit.slope.hermite[0]) * length
-    values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
-    places = spectrum.places
-    spikes = np.zeros((len(values), 0))
-    many = 2 if math.isinf(problem.init.second_layer.distinct_nonzero) else 0
-    for number, place in enumerate(places):
-        count = max(_NODES[level] - max(many, 2 * number), 3)
-        z, weights = np.polynomial.hermite_e.hermegauss(count)
-        z = math.sqrt(spectrum.values[place] / d) * z
-        more = np.tile(z, len(spikes))[:, None]
-        spikes = np.concatenate([np.repeat(spikes, len(z), axis=0), more], axis=1)
-        values = np.repeat(values, len(z))
-        probabilities = np.multiply.outer(probabilities, weights / weights.sum()).ravel()
-    types, rank = spikes.shape
-    root = np.sqrt(spectrum.teacher)
-    along = np.tile(spectrum.start, (types, 1))
-    overlap = root[places]
-    spike = np.zeros((rank, len(root), 1))
-    spike[np.arange(rank), places] = 1.0
-    trained = Trained(
-        values=values,
-        probabilities=probabilities,
-        spikes=spikes,
-        totals=along @ spectrum.shares,
-        overlap=overlap[None],
-        steps=np.zeros((0, rank)),
-        memory=np.eye(types),
-        constant=np.zeros(types),
-        multipliers=np.ones((0, types)),
-    )
-    if norms:
-        square = float(spectrum.shares @ spectrum.start**2)
-        if problem.init.weights != "gaussian":
-            square -= float(spectrum.shares @ spectrum.start) ** 2
-        one = np.ones(types)
-        initial = Fluctuation(2 * square * one, one, 0 * spikes, spikes[:, :0])
-        trained = replace(trained, fluctuations=(initial,))
-    return Resolved(
-        trained=trained,
-        along=along,
-        frame=np.concatenate([spike, _remainder(root[:, None], spike, overlap)[None]]),
-        others=spike[:0],
-        gradients=spike[:0],
-        memory=np.tile(np.eye(types), (len(root), 1, 1)),
-        passed=(),
-    )
-
-
-def _first(
-    problem: Problem,
-    spectrum: Spectrum,
-    neurons: float,
-    level: int,
-    norms: bool,
-    tails: tuple[float, float],
-) -> Resolved:
-    """After the first step, whose neurons lean along b."""
-    rate = movement(problem, 0, neurons)
-    unit = neuron_law(problem, np.array([rate]), level, tails[0])
-    raw, _ = direction(unit, spectrum)
-    length, _ = direction(unit, spectrum, problem.width / neurons)
-    linear, tilt, _, _ = unit.slope.hermite
-    later = sum(movement(problem, number, neurons) for number in range(1, len(problem.steps)))
-    steepness = (abs(rate) + abs(later)) * abs(linear) * length
-    values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
-    law = replace(unit, moved=rate * values)
-    s, alpha, reach = law.moved, law.samples, spectrum.values ** (1 - spectrum.power)
-    r, e = law.labels.nodes, law.labels.moment
-    gain = law.kept + s[:, None] * tilt * e(1) * reach
-    noise = (law.slope.noise + tilt**2) * e(2) / alpha
-    along = spectrum.values * gain**2 + (s[:, None] * reach) ** 2 * noise
-    # Coordinates in an eigenspace: the teacher's, then the noise of this step.
-    root = np.sqrt(spectrum.teacher)
-    size = np.sqrt(e(2) / alpha * spectrum.shares)
-    spike = np.stack([law.labels.signal * root, size], axis=1) * (reach / raw)[:, None]
-    teacher = np.stack([root, 0.0 * root], axis=1)
-    gamma = float((spike * teacher).sum())
-    spikes = (s * linear * length)[:, None]
-    second = np.sqrt(probabilities) * values
-    pull = rate * linear**2 * np.outer(second, second)
-    trained = Trained(
-        values=values,
-        probabilities=probabilities,
-        spikes=spikes,
-        totals=along @ spectrum.shares,
-        overlap=np.array([[gamma]]),
-        steps=np.ones((1, 1)),
-        memory=np.eye(len(values)),
-        constant=np.zeros(len(values)),
-        multipliers=np.ones((1, len(values))),
-    )
-    others = spike[None, :, :][:0]
-    if norms and rate:
-        found = norms_of(law, spectrum, raw, problem.init.weights == "gaussian")
-        loading = found.loadings[0, :, 2:3]
-        zero = np.zeros_like(spikes)
-        trained = replace(
-            trained,
-            fluctuations=(
-                Fluctuation(found.spread[0], np.ones_like(s), zero, loading),
-                Fluctuation(
-                    found.spread[1],
-                    found.growth[1],
-                    found.stretch[1],
-                    np.zeros_like(loading),
-                ),
-            ),
-        )
-        others = spike[None]
-    added = 2 * law.kept * (tilt * s)[:, None] * r
-    added = added + s[:, None] ** 2 / alpha * (law.slope.noise + tilt**2) * r**2
-    passed = Passed(
-        samples=alpha,
-        weights=law.labels.weights,
-        first=law.labels.first,
-        second=law.labels.second,
-        added=added,
-        frame=root[None, :, None],
-        multiplier=np.ones(len(values)),
-        sums=np.stack([r / raw] * (1 + len(others))),
-        carry=np.zeros((1, 0)),
-        reach=reach,
-        noise=np.zeros((1, 0)),
-        tilt=np.zeros((0, len(r))),
-        turned=np.zeros((len(values), 2)),
-    )
-    identity = law.kept * np.eye(len(values))
-    return Resolved(
-        trained=trained,
-        along=along,
-        frame=np.stack([spike, _remainder(teacher, spike[None], np.array([gamma]))]),
-        others=others,
-        gradients=spike[None],
-        memory=identity - reach[:, None, None] * pull,
-        passed=(passed,),
-    )
-
-
-def _remainder(teacher: FloatArray, spikes: FloatArray, overlap: FloatArray) -> FloatArray:
-    """B = (β* − Σγe)/√(1 − |γ|²)."""
-    rest = math.sqrt(max(1.0 - float(overlap @ overlap), 0.0))
-    beside = teacher - np.tensordot(overlap, spikes, axes=1)
-    return np.asarray(beside / rest if rest > 1e-12 else 0.0 * beside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,7 +226,7 @@ def _take_step(
     return Resolved(
         trained=after,
         along=along,
-        frame=np.concatenate([grown[:rank], _remainder(teacher, grown[:rank], overlap)[None]]),
+        frame=np.concatenate([grown[:rank], remainder_of(teacher, grown[:rank], overlap)[None]]),
         others=np.concatenate([np.pad(state.others, wider), grown[rank + 1 :]]),
         gradients=np.concatenate([np.pad(state.gradients, wider), grown[rank : rank + 1]]),
         memory=left @ state.memory,

@@ -16,7 +16,8 @@ from giantsteps.theory.solver.bulk import Stage
 from giantsteps.theory.steps.neuron import slopes
 from giantsteps.theory.steps.one import tails_of
 from giantsteps.theory.steps.several.model import RESOLVED, batch_of, norms_of
-from giantsteps.theory.steps.several.structured import Passed, Resolved, resolved_steps
+from giantsteps.theory.steps.several.structured import resolved_steps
+from giantsteps.theory.steps.several.structured_state import Passed, Resolved
 from giantsteps.theory.steps.several.trained import few_functions
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.theory.steps.structured import Spectrum, spectrum_of

@@ -1,0 +1,146 @@
+"""How the norms of neurons vary after a step on a fresh batch (theory §7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from giantsteps.gaussian import coordinate_rule
+from giantsteps.theory.steps.several.conditional import Conditional
+from giantsteps.theory.steps.several.excess import Push
+from giantsteps.theory.steps.several.trained import (
+    Fluctuation,
+    Trained,
+    few_functions,
+)
+from giantsteps.theory.steps.several.view import Pace, View, moved_neurons
+from giantsteps.types import FloatArray
+
+#: Variance of the norms, relative to their squares, that is rounding.
+_NO_SPREAD = 1e-26
+#: Functions of a batch that the norms of its types go with, relative to the largest.
+LOADS = 1e-2
+#: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
+_STEP, _GAUSSIAN = 1e-3, 40
+
+
+def with_fluctuations(
+    view: View,
+    trained: Trained,
+    after: Trained,
+    basis: FloatArray,
+    step: Pace,
+    gain: FloatArray,
+    push: Push,
+    new: Fluctuation,
+) -> Trained:
+    """The fluctuations of the neurons after the step: those before, and a new one of the norms.
+
+    The new one goes with the weights along λ, and so with those before: ϖ = ϖ' + Σ_c ρ_cϖ_c with
+    ρ_c = ⟨λ, ℓ_c⟩/v_c, and ϖ' independent of them.
+    """
+    count = new.loadings.shape[1] - len(trained.others)
+    linear = _along(view, trained, step, gain)  # λ_A, (T, E)
+    found = []
+    for old in trained.fluctuations:
+        size = _STEP * float(trained.totals.min())
+        size /= max(float(np.abs(old.growth).max()), float(np.abs(old.stretch).max()), 1e-12)
+        ends = []
+        for sign in (1.0, -1.0):
+            spikes = trained.spikes + sign * size * old.stretch
+            totals = trained.totals + sign * size * old.growth
+            ends.append(moved_neurons(view, view.slopes(spikes, totals), spikes, totals, step))
+        before = old.along @ trained.onto
+        both = (before * linear).sum(axis=1)
+        share = np.where(old.spread > 0, both / np.where(old.spread > 0, old.spread, 1.0), 0.0)
+        loadings = np.zeros_like(new.loadings)
+        loadings[:, : old.loadings.shape[1]] = gain[:, None] * old.loadings
+        along = (before[:, :, None] * push.pushed).sum(axis=1)
+        new = replace(
+            new,
+            spread=np.maximum(new.spread - share * both, 0.0),
+            loadings=new.loadings - share[:, None] * loadings,
+            along=new.along - share[:, None] * along,
+        )
+        found.append(
+            Fluctuation(
+                spread=old.spread,
+                growth=(ends[0].totals - ends[1].totals) / (2 * size) + share,
+                stretch=(ends[0].lean - ends[1].lean) @ basis / (2 * size),
+                loadings=loadings,
+                along=along,
+            )
+        )
+    others = (*trained.others, *(0,) * count)
+    return replace(after, fluctuations=(*found, new), others=others)
+
+
+def loads_of_norms(
+    view: View, law: Conditional, step: Pace, gain: FloatArray, norms: bool
+) -> tuple[FloatArray, FloatArray]:
+    """λ_A as combinations (T, L) of sums n⁻¹Σ a x over the batch with few functions a."""
+    if not norms:
+        return np.zeros((len(gain), 0)), np.zeros((0, *law.weights.shape))
+    bend = 2 * view.slope.quadratic[:, :, None]
+    functions = 2 * (step.moved * gain)[:, None, None] * law.nodes * bend
+    weights = (view.weights[:, None] * law.weights).ravel()
+    mixing, few = few_functions(functions.reshape(len(functions), -1), weights, LOADS)
+    return mixing, few.reshape(-1, *law.weights.shape)
+
+
+def new_fluctuation(
+    view: View, trained: Trained, rank: int, step: Pace, gain: FloatArray, mixing: FloatArray
+) -> Fluctuation:
+    """What the step itself adds to the norms."""
+    types = len(trained.values)
+    spread = spread_of_norms(view, trained, step, gain)
+    spread = np.where(spread > _NO_SPREAD * trained.totals**2, spread, 0.0)  # linear activations
+    size = np.where(spread > 0, trained.totals * gain, 0.0)
+    loadings = np.pad(size[:, None] * mixing, ((0, 0), (len(trained.others), 0)))
+    return Fluctuation(
+        spread=spread,
+        growth=np.ones(types),
+        stretch=np.zeros((types, rank)),
+        loadings=loadings,
+    )
+
+
+def _along(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatArray:
+    """λ_A, the part of ‖w‖² that is linear in w, on the spikes and the teacher's remainder."""
+    linear = 2 * (2 * view.slope.quadratic) * (step.moved * gain)[:, None]
+    sources = [view.residual * view.points[:, j] for j in range(trained.rank)]
+    return np.asarray(linear @ (view.weights * np.stack([*sources, *view.beside])).T)
+
+
+def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatArray:
+    r"""v of the norms' new fluctuation: old weights times new ones, the new ones, and (I + sK)².
+
+    With φ = σ' − ζ − ξh, the terms of theory §5b for one step, in an isotropic bulk.
+    """
+    rule = coordinate_rule(1, nodes=_GAUSSIAN)
+    z, mean = rule.nodes[:, 0], rule.weights
+    c, s, alpha, w = trained.totals, step.moved, step.samples, view.weights
+    slope, r2 = view.slope, view.square
+    h = (trained.spikes @ view.points.T)[:, :, None] + np.sqrt(c)[:, None, None] * z
+    sigma = np.asarray(view.task.activation.derivative(h), dtype=float)
+    phi = sigma - slope.mean[:, :, None] - slope.linear[:, :, None] * z
+    phi *= phi  # powers of large arrays are slow
+    second, product, fourth = phi @ mean, phi @ (mean * z * z), (phi * phi) @ mean
+    tilt = slope.linear / np.sqrt(c)[:, None]  # ξ
+    bent = tilt * tilt
+    moments = [np.ones_like(c), s * (tilt @ (w * view.residual))]
+    moments.append(s**2 * (bent @ (w * r2)))
+    # Third and fourth moments of r only matter beside large curvatures: those of a Gaussian.
+    cubes = 3 * r2 * view.residual - 2 * view.residual**3
+    moments.append(s**3 * ((bent * tilt) @ (w * cubes)))
+    moments.append(s**4 * ((bent * bent) @ (w * 3 * r2**2)))
+    k1, k2, k3, k4 = step.kept + moments[1], *(moments[j] / alpha ** (j - 1) for j in (2, 3, 4))
+    n2 = k2 + k1**2
+    n4 = k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
+    new = second @ (w * r2)  # E[r² φ²]
+    seen = _along(view, trained, step, gain)
+    total = 2 * c**2 * (n4 - n2**2) + c * (seen**2).sum(axis=1)
+    total = total + 4 * c * s**2 / alpha * (gain**2 * (product @ (w * r2)) + k2 * new)
+    total = total + s**4 / alpha**3 * ((fourth - second**2) @ (w * 3 * r2**2))
+    return np.asarray(np.maximum(total + 2 * s**4 / alpha**2 * new**2, 0.0))

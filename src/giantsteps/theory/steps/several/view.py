@@ -1,0 +1,251 @@
+"""What a step sees of its samples, and what they make of the neurons (theory §7)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from giantsteps.functions import SingleIndex, Teacher
+from giantsteps.gaussian import Smoothed, coordinate_rule
+from giantsteps.problem import Step
+from giantsteps.theory.model.classification import jumps_of_link
+from giantsteps.theory.model.functions_of_spike import (
+    Wanted,
+    smoothed_by_symmetry,
+    teacher_given,
+)
+from giantsteps.theory.model.rules import (
+    bounded_normal,
+    mapped_rule,
+    product_rule,
+    steepness_of,
+)
+from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
+from giantsteps.theory.steps.several.trained import (
+    Task,
+    Trained,
+)
+from giantsteps.types import FloatArray
+
+#: Nodes of r at each k, by resolution.
+RESIDUALS = (4, 5, 6, 7, 8)
+#: Nodes of z and of the noise behind r.
+_HIDDEN, _NOISE = {1: 24, 2: 16, 3: 10}, 8
+#: Where z ends if its quadrature is split at jumps of the labels, and nodes of a part.
+_REACH, _SPLIT = 7.0, 16
+#: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution.
+_ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
+#: Nodes on each side of zero along two spikes, by resolution.
+_SPLIT_ALONG = ((5, 6, 8, 10, 13), (3, 3, 4, 5, 6))
+#: The finest resolution.
+FINEST = len(_ALONG) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What neurons and teacher do at points k (K, r), and the residuals of a step there."""
+
+    task: Task
+    trained: Trained
+    step: Step
+    points: FloatArray
+    weights: FloatArray
+
+    @cached_property
+    def wanted(self) -> Wanted:
+        trained = self.trained
+        return teacher_given(self.task.teacher, trained.overlap @ self.points.T, trained.beside)
+
+    @cached_property
+    def output(self) -> FloatArray:
+        """f(k)."""
+        trained = self.trained
+        scale = np.sqrt(trained.totals)[:, None]
+        seen = smoothed_by_symmetry(self.task.activation, trained.spikes @ self.points.T, scale)
+        return np.asarray((trained.probabilities * trained.values) @ seen.mean)
+
+    @cached_property
+    def slope(self) -> Smoothed:
+        """Moments of σ'(S_A·k + √c_A z), (T, K)."""
+        return self.slopes(self.trained.spikes, self.trained.totals)
+
+    def slopes(self, spikes: FloatArray, totals: FloatArray) -> Smoothed:
+        """The same for neurons with other leans and norms."""
+        scale = np.sqrt(totals)[:, None]
+        return smoothed_by_symmetry(self.task.activation.derivative, spikes @ self.points.T, scale)
+
+    @cached_property
+    def _hidden(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """r at a quadrature of (z, noise), (K, Q), its weights (K, Q) and z (R, K, Q), or with
+        K = 1.
+        """
+        trained, task = self.trained, self.task
+        along = self.points @ trained.overlap.T
+        z, chances = _hidden_rule(task.teacher, along, trained.beside)
+        noise = coordinate_rule(1, nodes=_NOISE if task.noise_variance else 1)
+        e = math.sqrt(task.noise_variance) * noise.nodes[:, 0]
+        u = along[:, None] + np.moveaxis(z, 0, -1) @ trained.beside.T
+        labels = np.asarray(task.teacher(u), dtype=float)[:, :, None] + e
+        output = np.broadcast_to(self.output[:, None, None], labels.shape)
+        r = self.step.residual(output, labels).reshape(len(labels), -1)
+        weights = (chances[:, :, None] * noise.weights).reshape(len(chances), -1)
+        return r, weights, np.repeat(z, len(e), axis=2)
+
+    @cached_property
+    def _plain(self) -> bool:
+        return self.step.loss == "squared"
+
+    @cached_property
+    def residual(self) -> FloatArray:
+        """E[r | k]."""
+        if self._plain:
+            return np.asarray(self.wanted.mean - self.output)
+        r, weights, _ = self._hidden
+        return np.asarray((r * weights).sum(axis=1))
+
+    @cached_property
+    def beside(self) -> FloatArray:
+        """E[z r | k], z the teacher's coordinates beside the spikes, (R, K)."""
+        if self._plain:
+            return self.wanted.linear
+        r, weights, z = self._hidden
+        return np.asarray((r * weights * z).sum(axis=-1))
+
+    @cached_property
+    def square(self) -> FloatArray:
+        """E[r² | k]."""
+        if self._plain:
+            wanted, f = self.wanted, self.output
+            known = wanted.square + self.task.noise_variance
+            return np.asarray(known - 2 * wanted.mean * f + f * f)
+        r, weights, _ = self._hidden
+        return np.asarray((r**2 * weights).sum(axis=1))
+
+    def residuals(self, count: int, top: float = math.inf) -> Conditional:
+        """The law of r at each k, with so many nodes; |r| up to ``top``, E r² what it is."""
+        r, weights, z = self._hidden
+        cut = np.clip(r, -top, top)
+        if not np.array_equal(cut, r):
+            square, left = (self.weights @ (x**2 * weights).sum(axis=1) for x in (r, cut))
+            cut = cut * math.sqrt(float(square / left))
+        return conditional_rule(cut, weights, z, count)
+
+    def largest_residual(self, tail: float) -> float:
+        """The |r| that samples exceed with a probability."""
+        r, weights, _ = self._hidden
+        share = (self.weights[:, None] * weights).ravel()
+        order = np.argsort(np.abs(r).ravel())
+        return float(np.interp(1.0 - tail, np.cumsum(share[order]), np.abs(r).ravel()[order]))
+
+
+def _hidden_rule(
+    teacher: Teacher, along: FloatArray, beside: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """z ~ N(0, I) and its weights, (R, 1, Q) and (1, Q), or at each of K points along (K, R) with
+    parts that end at jumps of the labels.
+    """
+    rank = len(beside)
+    jumps = np.zeros((len(along), 0))
+    if isinstance(teacher, SingleIndex):
+        jumps = jumps_of_link(teacher.link, along[:, 0], float(beside[0, 0]))
+    if not jumps.shape[1]:
+        rule = coordinate_rule(rank, nodes=_HIDDEN[rank])
+        return rule.nodes.T[:, None], rule.weights[None] / rule.weights.sum()
+    ends = np.broadcast_to(np.array([-_REACH, 0.0, _REACH]), (len(along), 3))
+    edges = np.sort(np.clip(np.concatenate([ends, jumps], axis=1), -_REACH, _REACH), axis=1)
+    x, w = np.polynomial.legendre.leggauss(_SPLIT)
+    half = np.diff(edges, axis=1)[:, :, None] / 2
+    z = (edges[:, :-1, None] + half * (1 + x)).reshape(len(along), -1)
+    weights = (half * w).reshape(z.shape) * np.exp(-z * z / 2)
+    return z[None], weights / weights.sum(axis=1, keepdims=True)
+
+
+def sample_nodes(rank: int, level: int, tail: float = 0.0) -> tuple[FloatArray, FloatArray]:
+    """Nodes k (K, r) and weights that stand for the samples of a batch.
+
+    ``tail`` is the share of each coordinate that is moved to its quantile.
+    """
+    counts = (_ALONG[level], _BESIDE[level])[:rank]
+    axes = [
+        bounded_normal(count, tail) if tail else coordinate_rule(1, nodes=count) for count in counts
+    ]
+    nodes, weights = axes[0].nodes, axes[0].weights
+    for axis in axes[1:]:
+        count = len(axis.weights)
+        nodes = np.concatenate(
+            [np.repeat(nodes, count, axis=0), np.tile(axis.nodes, (len(nodes), 1))], axis=1
+        )
+        weights = np.multiply.outer(weights, axis.weights).ravel()
+    kept = weights > _PRUNED
+    return nodes[kept], weights[kept] / weights[kept].sum()
+
+
+def remembered_nodes(
+    trained: Trained, level: int, tail: float = 0.0
+) -> tuple[FloatArray, FloatArray]:
+    """The same, split at zero along both spikes where the teacher has several directions."""
+    if trained.teachers == 1 or tail:
+        return sample_nodes(trained.rank, level, tail)
+    slopes = trained.spikes / np.sqrt(trained.totals)[:, None]
+    near = steepness_of(slopes, trained.probabilities)
+    rule = product_rule([mapped_rule(c[level], one) for c, one in zip(_SPLIT_ALONG, near)])
+    rule = rule.pruned(_PRUNED)
+    return rule.nodes, rule.weights / rule.weights.sum()
+
+
+def coordinates_of(view: View, law: Conditional) -> tuple[FloatArray, FloatArray]:
+    """E[κ f] and E[κκᵀ f] over the samples, κ on spikes and remainder: (E, Y), (E, E, Y)."""
+    k, w = view.points, view.weights
+    rank, total = k.shape[1], k.shape[1] + len(law.first)
+    first = np.concatenate([(w * k.T)[:, :, None] * law.weights, w[:, None] * law.first])
+    second = np.empty((total, total, *law.weights.shape))
+    for i in range(rank):
+        for j in range(rank):
+            second[i, j] = (w * k[:, i] * k[:, j])[:, None] * law.weights
+        second[i, rank:] = second[rank:, i] = (w * k[:, i])[:, None] * law.first
+    second[rank:, rank:] = w[:, None] * law.second
+    return first.reshape(total, -1), second.reshape(total, total, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Pace:
+    """s = η̃A of the types, α, and ϱ = 1 − decay."""
+
+    moved: FloatArray
+    samples: float
+    kept: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class MovedNeurons:
+    """Neurons after the step: their leans in the enlarged space, and their squared norms.
+
+    The space has the spikes before the step, what they and the weak ones leave of the teacher,
+    functions of k (noise of the batch), and the weak spikes.
+    """
+
+    lean: FloatArray  # (T, space)
+    totals: FloatArray  # (T,), without leans that are dropped
+    gain: FloatArray  # ϱ + sE[rξ_A], (T,)
+
+
+def moved_neurons(
+    view: View, slope: Smoothed, spikes: FloatArray, totals: FloatArray, step: Pace
+) -> MovedNeurons:
+    """What the step makes of neurons with these leans, norms and slopes."""
+    k, w, s, trained = view.points, view.weights, step.moved, view.trained
+    zeta, xi = slope.mean, slope.linear / np.sqrt(totals)[:, None]
+    gain = step.kept + s * (xi @ (w * view.residual))
+    noise = (slope.second_moment - zeta**2) @ (w * view.square) / step.samples
+    beside, (shares, left) = s[:, None] * (zeta @ (w * view.beside).T), trained.shares
+    lean = [
+        step.kept * spikes + s[:, None] * (zeta @ ((w * view.residual)[:, None] * k)),
+        beside @ left,
+        s[:, None] * zeta * np.sqrt(w * view.square / step.samples),
+        gain[:, None] * trained.weak + beside @ shares,
+    ]
+    bulk = totals - (trained.weak**2).sum(axis=1)
+    return MovedNeurons(np.concatenate(lean, axis=1), bulk * gain**2 + s**2 * noise, gain)
