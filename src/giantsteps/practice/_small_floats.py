@@ -50,7 +50,7 @@ def decode(raw: bytes, dtype: str) -> NDArray[Any]:
     return np.frombuffer(raw, np.dtype(dtype).newbyteorder("<"))
 
 
-def spread(factors: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
+def spread(factors: FloatArray, shape: tuple[int, ...]) -> FloatArray:
     """One factor per entry, from one per tensor, per row, or per block.
 
     The side of a block is a power of two, whose last block may be cut, or divides the matrix;

@@ -127,7 +127,7 @@ def _with_factors(tensors: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return tuple(found.values())
 
 
-def _scaled(tensor: Tensor, factors: Tensor) -> NDArray[np.float64]:
+def _scaled(tensor: Tensor, factors: Tensor) -> FloatArray:
     values = np.asarray(tensor.read(), dtype=np.float64)
     try:
         return values * spread(np.asarray(factors.read(), dtype=np.float64), values.shape)

@@ -19,7 +19,7 @@ def best_penalties(pool: FeaturePool, sample: FeaturePool, sizes: FloatArray) ->
     """
     values = pool.values
     logs = np.linspace(np.log(1e-9 * values.mean()), np.log(1e3 * values.max()), 61)
-    loss = CubicSpline(logs, np.log(pool.leave_one_out(np.exp(logs)).loss.mean(axis=1)))
+    loss = CubicSpline(logs, np.log(pool.leave_one_out(np.exp(logs)).mean(axis=1)))
     dense = np.linspace(logs[0], logs[-1], 1201)
     kappa, first = np.array([population(pool, mu) for mu in np.exp(dense)]).T
     slope = kappa * (values / (values + np.exp(dense)[:, None]) ** 2).sum(axis=1)
@@ -57,5 +57,5 @@ def _lowest(
 def unevenness(sample: FeaturePool, samples: float, penalty: float) -> float:
     """Error with the leverages of the rows over that with even ones."""
     even = Transfer.to(sample, samples, penalty)
-    loss = float(sample.leave_one_out(np.array([even.mu])).loss.mean())
+    loss = float(sample.leave_one_out(np.array([even.mu])).mean())
     return float(row_errors(sample, samples, penalty).error.mean()) / (loss * even.price)

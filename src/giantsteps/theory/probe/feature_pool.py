@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import IO, Any, Self
 
@@ -19,19 +18,6 @@ _BLOCK = 1 << 22
 #: feature.
 _SAMPLE, _PER_FEATURE = 2048, 3
 _CHUNKS = "an array (rows, features), a list of such arrays, or a function that returns them"
-
-
-@dataclass(frozen=True)
-class LeaveOneOut:
-    """Errors of the pool's own probes, one entry per penalty.
-
-    ``loss`` (penalties, outputs) is the mean squared leave-one-out error, ``spread`` (penalties,)
-    the standard error of its mean over the outputs, ``train`` (penalties,) the training error.
-    """
-
-    loss: FloatArray
-    spread: FloatArray
-    train: FloatArray
 
 
 class FeaturePool:
@@ -192,26 +178,20 @@ class FeaturePool:
                 "features", f"{done} rows when read again", f"the same {self.rows} rows each time"
             )
 
-    def leave_one_out(self, penalties: FloatArray) -> LeaveOneOut:
-        """Errors of the pool's own probes with each row left out in turn."""
+    def leave_one_out(self, penalties: FloatArray) -> FloatArray:
+        """Mean squared errors (penalties, outputs) of the pool's own probes without each row."""
         count, m = len(penalties), self.rows
         shrunk = 1.0 / (self.values[:, None] + penalties)
         fits = self.cross[:, None, :] * shrunk[:, :, None]
-        loss, train = np.zeros((count, self.outputs)), np.zeros(count)
-        fourth = np.zeros(count)
+        loss = np.zeros((count, self.outputs))
         for z, place in self._blocks(count * self.outputs + 2 * self.features):
             left = 1.0 - (self.intercept + (z * z) @ shrunk) / m
             y = self.labels[place] - self.label_mean
             residual = y[:, None, :] - (z @ fits.reshape(len(fits), -1)).reshape(
                 len(z), count, self.outputs
             )
-            train += (residual**2).mean(axis=2).sum(axis=0)
-            square = (residual / left[:, :, None]) ** 2
-            loss += square.sum(axis=0)
-            fourth += (square.mean(axis=2) ** 2).sum(axis=0)
-        mean = loss.mean(axis=1) / m
-        spread = np.sqrt(np.maximum(fourth / m - mean**2, 0.0) / (m - 1))
-        return LeaveOneOut(loss=loss / m, spread=spread, train=train / m)
+            loss += ((residual / left[:, :, None]) ** 2).sum(axis=0)
+        return loss / m
 
     def thinned(self, rows: int | None = None) -> FeaturePool:
         """A pool of the rows that are kept in memory, or of some of them; itself if it has all."""

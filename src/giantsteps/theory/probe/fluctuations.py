@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
@@ -90,10 +89,10 @@ def fluctuations(at: Leverages) -> Fluctuations:
 
 
 def _slope(
-    gram: NDArray[np.float64],
-    factors: NDArray[np.float64],
-    middle: NDArray[np.float64],
-    h: NDArray[np.float64],
+    gram: FloatArray,
+    factors: FloatArray,
+    middle: FloatArray,
+    h: FloatArray,
     share: float,
 ) -> float:
     """dΩ/dε, for gram = factorsᵀ middle factors; NaN where K is not below one."""
@@ -127,7 +126,7 @@ def _slope(
     return float(size_slope @ by_size - level_slope @ by_level)
 
 
-def _inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def _inverse(matrix: FloatArray) -> FloatArray | None:
     """Of a symmetric matrix; None if it is not positive."""
     root, failed = dpotrf(matrix, lower=1)
     if failed:
@@ -136,11 +135,11 @@ def _inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64] | None:
     return None if failed else _symmetric(found)
 
 
-def _squared(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _squared(matrix: FloatArray) -> FloatArray:
     return _symmetric(dsyrk(1.0, matrix, lower=1))
 
 
-def _symmetric(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+def _symmetric(lower: FloatArray) -> FloatArray:
     lower = np.tril(lower)
     return lower + np.tril(lower, -1).T
 
@@ -159,9 +158,9 @@ def _fixed_size(at: Leverages, error: float) -> float:
 
 def _missing_rows(
     at: Leverages,
-    gram: NDArray[np.float64],
-    residual: NDArray[np.float64],
-    error: NDArray[np.float64],
+    gram: FloatArray,
+    residual: FloatArray,
+    error: FloatArray,
 ) -> float:
     """What it adds to the error, over it, that no row like the test row is in the training set.
 

@@ -18,7 +18,7 @@ from giantsteps.theory.probe.classification import (
     classes_of,
     classification_error,
 )
-from giantsteps.theory.probe.feature_pool import FeaturePool, LeaveOneOut
+from giantsteps.theory.probe.feature_pool import FeaturePool
 from giantsteps.theory.probe.fluctuations import Fluctuations, fluctuations
 from giantsteps.theory.probe.leverages import Leverages, row_errors
 from giantsteps.theory.probe.transfer import Transfer
@@ -294,7 +294,7 @@ class _Point:
         pool: FeaturePool,
         sample: FeaturePool,
         cell: Transfer,
-        own: LeaveOneOut,
+        own: FloatArray,
         place: int,
         classes: Classes | None,
     ) -> _Point:
@@ -310,8 +310,8 @@ class _Point:
         train = rows.train
         if sample is not pool:
             even = Transfer.to(sample, cell.samples, cell.penalty)
-            loss = sample.leave_one_out(np.array([even.mu])).loss[0]
-            ratio = own.loss[place] * cell.price / (loss * even.price)
+            loss = sample.leave_one_out(np.array([even.mu]))[0]
+            ratio = own[place] * cell.price / (loss * even.price)
             by_output, train = by_output * ratio, train * float(ratio.mean())
         parts = rows.influence * (rows.residual**2).mean(axis=1)
         relative = float(np.std(parts) / np.mean(parts)) / np.sqrt(pool.rows)
