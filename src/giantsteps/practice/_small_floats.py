@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from giantsteps.types import FloatArray
 
 #: Bits of the mantissa and bias of the exponent of each type with 8 bits.
 _FLOAT8 = {

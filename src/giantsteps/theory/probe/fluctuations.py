@@ -9,6 +9,7 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from giantsteps.theory.probe.leverages import Leverages
+from giantsteps.types import FloatArray
 
 #: Relative steps of the differences in the weight of the labels, and in n.
 _LABELS, _SAMPLES = 1e-4, 0.02
