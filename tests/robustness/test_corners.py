@@ -69,7 +69,7 @@ OVERFLOWS = problem(
     "question", [theory.risk, theory.degrees_of_freedom, theory.learned_function]
 )
 def test_numbers_that_overflow_are_no_answer(question: Any) -> None:
-    with pytest.raises(gs.NotConverged, match="range of floating point"):
+    with pytest.raises(gs.NotConverged, match=r"range of floating point|grow from step to step"):
         question(OVERFLOWS)
 
 
@@ -111,8 +111,8 @@ def test_degrees_of_freedom_are_refined_or_refused() -> None:
             },
         },
     )
-    with pytest.raises(gs.NotConverged):
-        theory.degrees_of_freedom(far, d=300)
+    found = theory.degrees_of_freedom(far, d=300)
+    assert 0 < found.df2 <= found.df1 <= 17 / 284 * (1 + 1e-9)  # N/n: the penalty is nothing
     near = problem(steps=[{"samples": 2.0, "rate": 8.0, "exponent": 0.5}])
     found = theory.degrees_of_freedom(near)
     assert found.solution is not None

@@ -62,7 +62,7 @@ def test_an_odd_activation_has_the_transforms_of_sample_covariances(
     """Σ = I + ε𝐒: m(z) of 𝐒 by bisection of z = −1/m + E[q/(1 + qm/α₀)], q = r²."""
     given = law("tanh", noise, samples)
     r, weights = given.labels.nodes, given.labels.weights
-    q, first, second = r * r, given.labels.first, given.labels.second
+    q, first, second = r * r, given.labels.first[0], given.labels.second[0, 0]
     eps = float(given.noise[0])
     for strength in (0.05, 1.0, 30.0):
         # (I + p(I + ε𝐒))⁻¹ = (𝐒 − z)⁻¹/(pε)

@@ -24,7 +24,9 @@ _PLAIN = 3
 #: An eigenvalue that vanishes (it does not jump), and how well it is found.
 _ZERO, _CLOSE = 1e-3, 1e-12
 #: Differences for derivatives, relative to the distance from the edge.
-_STEP = 1e-4
+_STEP = 1e-3
+#: Places and weights of a derivative.
+_SLOPE = {-2.0: 1 / 12, -1.0: -2 / 3, 1.0: 2 / 3, 2.0: -1 / 12}
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,8 +282,11 @@ class KernelSpectrum:
         values, vectors = np.linalg.eigh(core.matrix)
         y = vectors[:, int(np.argmin(np.abs(values)))]
         step = _STEP * (x - self.bulk.edge)
-        after, before = (self._core(self._at(x + sign * step)).matrix for sign in (1.0, -1.0))
-        y = y / np.sqrt(abs(float(y @ (after - before) @ y)) / (2 * step))
+        slope = sum(
+            weight * float(y @ self._core(self._at(x + place * step)).matrix @ y)
+            for place, weight in _SLOPE.items()
+        )
+        y = y / np.sqrt(abs(slope) / step)
         vector, ratio = -core.moved @ y, float(self.system.ratio[0])
         labels = float(vector @ core.target - y @ core.shift)
         return Outlier(

@@ -95,6 +95,8 @@ class SpikedFeatures:
                                 many resolutions finer than spectra usually need
     \       own_weights         that of W for its singular values, where this one has norms or
                                 is one of Σ^{1/2}W (inputs with a covariance)
+    \       plain               that of spectra and bounds, where leading eigenvectors of the inputs
+                                are spikes of this one
     \       levels              first and last resolution at which errors are computed
     \       channels            of the types that are kept, relative to the largest, by resolution
     \       claim               what answers say of themselves: exactness, evidence, references
@@ -142,6 +144,7 @@ class SpikedFeatures:
     finer: Callable[[int], SpikedFeatures] | None = None
     bounded: Callable[[int], SpikedFeatures] | None = None
     own_weights: Callable[[], SpikedFeatures] | None = None
+    plain: Callable[[], SpikedFeatures] | None = None
     levels: tuple[int, int] = (1, LEVELS - 2)
     channels: tuple[float, ...] = CHANNELS
     claim: dict[str, Any] | None = None
@@ -174,6 +177,7 @@ class SpikedFeatures:
             finer: Callable[[int], SpikedFeatures] | None = None,
             bounded: Callable[[int], SpikedFeatures] | None = None,
             own_weights: Callable[[], SpikedFeatures] | None = None,
+            plain: Callable[[], SpikedFeatures] | None = None,
             levels: tuple[int, int] = (1, LEVELS - 2),
             channels: tuple[float, ...] = CHANNELS,
             claim: dict[str, Any] | None = None,
@@ -558,7 +562,7 @@ class SpikedFeatures:
         """Eigenvalues of K = ΦΦᵀ with n = samples · d: bulk and outliers (theory §5d)."""
         from giantsteps.theory.model.spectra import kernel_of_model
 
-        found = kernel_of_model(self, self._samples(samples))
+        found = kernel_of_model(self._of_spectra, self._samples(samples))
         return found if samples is not None else replace(found, initial=self.initial("kernel"))
 
     @capped(1)
@@ -566,8 +570,12 @@ class SpikedFeatures:
         """Singular values of Φ = N^{-1/2}σ(X̃W) with n = samples · d (theory §5d)."""
         from giantsteps.theory.model.spectra import features_of_model
 
-        found = features_of_model(self, self._samples(samples))
+        found = features_of_model(self._of_spectra, self._samples(samples))
         return found if samples is not None else replace(found, initial=self.initial("features"))
+
+    @property
+    def _of_spectra(self) -> SpikedFeatures:
+        return self if self.plain is None else self.plain()
 
     def _samples(self, samples: float | None) -> float:
         return self.readout_of(None).samples if samples is None else samples
@@ -577,14 +585,14 @@ class SpikedFeatures:
         """Singular values of the weights (theory §2, last remark)."""
         from giantsteps.theory.model.spectra import weights_of_model
 
-        return weights_of_model(self)
+        return weights_of_model(self._of_spectra)
 
     @capped(1)
     def bounds(self) -> Bounds:
         """Floor and ceiling of the test error at the best penalty, for one type (theory §4)."""
         from giantsteps.theory.model.bounds import bounds_of_model
 
-        return bounds_of_model(self)
+        return bounds_of_model(self._of_spectra)
 
     @cached_property
     def stated(self) -> dict[str, Any]:

@@ -38,15 +38,16 @@ def model(
     others: dict[str, Any] = {"claim": claim}
     if problem.steps:
         others["before"] = _before(problem, claim, d)
-    if not problem.inputs.isotropic and len(problem.steps) > 1:
-        return structured_stages(problem, d, [others], simplify=simplify, explicit=explicit)[0]
     if not problem.inputs.isotropic:
-        found = structured_step(problem, d, simplify=simplify, **others)
-        heavy = explicit and d is not None and not simplify
-        if d is None or not heavy or leading(problem.realised(d), d) is None:
-            return found
-        stage = structured_stages(problem, d, [others])[0]
-        return replace(stage, own_weights=found.own_weights)
+
+        def plain() -> SpikedFeatures:
+            if len(problem.steps) < 2:
+                return structured_step(problem, d, simplify=simplify, **others)
+            return structured_stages(problem, d, [others], simplify=simplify, explicit=False)[0]
+
+        if d is None or not explicit or simplify or leading(problem.realised(d), d) is None:
+            return plain()
+        return replace(structured_stages(problem, d, [others])[0], plain=plain)
     if len(problem.steps) == 1 and problem.steps[0].rule in SIGNS:
         return sign_step(problem, d, simplify=simplify, **others)
     if len(problem.steps) < 2:
