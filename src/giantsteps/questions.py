@@ -276,7 +276,7 @@ _TANGENT: dict[str, Any] = {"fixed": {"kind": "tangent"}}
 _ROWS = (
     _question(
         "risk", "Risk", "test and training error of the readout", "ts",
-        theory_version=3, options={"kind": _KIND, "degrees": _DEGREES, "initial": _INITIAL},
+        theory_version=4, options={"kind": _KIND, "degrees": _DEGREES, "initial": _INITIAL},
         **_RISK, **_TRAINED,
     ),
     _question(
@@ -299,14 +299,14 @@ _ROWS = (
     ),
     _question(
         "learned_function", "LearnedFunction", "the learned function along one direction", "ts",
-        needs_readout=True, theory_version=3, simulation_version=4,
+        needs_readout=True, theory_version=4, simulation_version=4,
         options={"along": _ALONG, "x": _POINTS},
         quantities=_function_quantities,
     ),
     _question(
         "degrees_of_freedom", "DegreesOfFreedom",
         "effective penalty and degrees of freedom of the readout", "ts",
-        needs_readout=True, theory_version=3, quantities=_penalty_quantities,
+        needs_readout=True, theory_version=4, quantities=_penalty_quantities,
     ),
     _question(
         "bounds", "Bounds", "lower and upper bounds on the test error", "t",

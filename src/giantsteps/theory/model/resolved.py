@@ -55,7 +55,7 @@ def relative(old: float, new: float) -> float:
 
 
 def resolve(
-    what: str, at: Callable[[int], T], seen: Callable[[T], Resolved]
+    what: str, at: Callable[[int], T], seen: Callable[[T], Resolved], bad: float = BAD[1]
 ) -> tuple[T, Resolved, Solution]:
     """The first of the spectra whose spikes and edge no longer change, and by how much they do.
 
@@ -67,6 +67,8 @@ def resolve(
         The spectrum so many resolutions beyond the first.
     seen : callable
         Edge and spikes of a spectrum.
+    bad : float
+        The change of the edge that is no answer at the finest resolution.
 
     Raises
     ------
@@ -79,7 +81,7 @@ def resolve(
         finer = at(more)
         following = seen(finer)
         spikes, edge = changes(known, following)
-        limits = BAD if more == _MOST else GOOD
+        limits = (BAD[0], bad) if more == _MOST else GOOD
         if spikes <= limits[0] and edge <= limits[1]:
             error = max(spikes, edge, ROUNDING)
             return used, known, Solution(status="converged", error=error)

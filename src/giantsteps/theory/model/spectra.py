@@ -16,7 +16,7 @@ from giantsteps.laws import SingularValues
 from giantsteps.problem import Ridge
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.kernel_spectrum import KernelSpectrum, Outlier
-from giantsteps.theory.model.resolved import Resolved, resolve
+from giantsteps.theory.model.resolved import BAD, Resolved, resolve
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
@@ -134,7 +134,10 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
         return Resolved(edge, tuple(_weight_spike(*used, value) for value in outliers))
 
     what = f"the spectrum of the weights of {model.describe()}"
-    used, resolved, solution = resolve(what, lambda more: _weights(model, more), seen)
+    # In the limit an edge of unbounded labels is that of so many draws, a number by agreement: its
+    # error is stated, and does not take the outliers away.
+    bad = math.inf if math.isinf(model.neurons) else BAD[1]
+    used, resolved, solution = resolve(what, lambda more: _weights(model, more), seen, bad)
     return Spectrum(
         **model.stated,
         solution=solution,

@@ -107,7 +107,7 @@ def optimize(
     ...                          "init.second_layer": "constant"})
     >>> found = optimize(large, ("steps", "steps.0.samples"), {"steps": (1, 3)}, budget=10, d=500)
     >>> found.arguments["steps"], found.arguments["steps.0.samples"], round(found.value.test, 4)
-    (3.0, 4.36, 0.0524)
+    (3.0, 4.336, 0.0524)
     """
     over = (over,) if isinstance(over, str) else over
     if not isinstance(over, Sequence):
