@@ -282,7 +282,7 @@ def test_the_gallery_and_the_tour_are_states_of_the_page(page: Page) -> None:
     )
     page.settle("errors", "numbers", "spectrum")
     assert page.state()["problem"] == GALLERY[1].problem.to_data()
-    assert "spike at" in page.text("spectrum")
+    page.until(lambda: "spike at" in page.text("spectrum"))  # it asks once it is seen
     assert page.js("return GS.tour.length") == len(TOUR) == 8
     page.click("tour-start")
     assert "1 of 8" in page.text("tour")
