@@ -29,11 +29,13 @@ class Fluctuations:
     drawing exactly n rows rather than n on average.
     ``missing`` is what training sets without any row like the test row add, roughly; it is no
     part of an expansion in 1/n, and of ``total``.
+    ``spoiled`` is how large the terms are with rows of extreme leverage, which no expansion covers.
     """
 
     leverages: float = 0.0
     size: float = 0.0
     missing: float = 0.0
+    spoiled: float = 0.0
 
     @property
     def total(self) -> float:
@@ -43,11 +45,13 @@ class Fluctuations:
     def magnitude(self) -> float:
         """How far the expansion goes: near interpolation large terms cancel, and not wholly."""
         large = _CANCELS * (abs(self.leverages) + abs(self.size))
-        return abs(self.total) + large + _MISSING * self.missing
+        return max(abs(self.total) + large + _MISSING * self.missing, self.spoiled)
 
     def times(self, factor: float) -> Fluctuations:
         """The same for another share of the pool in the training set."""
-        return Fluctuations(factor * self.leverages, factor * self.size, self.missing)
+        return Fluctuations(
+            factor * self.leverages, factor * self.size, self.missing, factor * self.spoiled
+        )
 
 
 def fluctuations(at: Leverages) -> Fluctuations:

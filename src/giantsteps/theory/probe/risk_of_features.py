@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +33,8 @@ _SEARCH_ROWS, _FEWER_ROWS = 1024, 600
 _FEWEST = 3
 #: Terms of order 1/n, relative to the error, up to which there is an answer.
 _LARGEST_TERM = 0.2
+#: Leverages, over their median, of rows that the terms of order 1/n leave out, if they are few.
+_EXTREME, _FEW_EXTREME = 8.0, 0.1
 _FINITE = "a finite number >= 0, or 'best'"
 
 
@@ -273,7 +275,15 @@ def _finite_size(sample: FeaturePool, samples: float, penalty: float) -> Fluctua
     if samples >= sample.rows:
         return Fluctuations()
     part = sample.thinned(max(_FEWER_ROWS, int(6 * samples)))
-    found = fluctuations(Leverages.of(part, samples, penalty))
+    at = Leverages.of(part, samples, penalty)
+    found = fluctuations(at)
+    typical = at.h <= _EXTREME * np.median(at.h)
+    few = _FEW_EXTREME * part.rows > (~typical).sum() > 0
+    few = few and bool(np.ptp(part.sample[typical], axis=0).any())
+    if few and typical.sum() >= max(2 * samples, 4 * part.features):
+        rest = fluctuations(Leverages.of(part.some(typical), samples, penalty))
+        apart = abs(found.total - rest.total)
+        found = replace(rest, spoiled=max(found.magnitude, apart))
     return found.times((1.0 - samples / sample.rows) / (1.0 - samples / part.rows))
 
 
