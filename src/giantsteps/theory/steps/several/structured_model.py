@@ -163,13 +163,17 @@ def _covariance(
     ]
     averages = [functions @ one.weights for one, (_, functions) in zip(state.passed, parts)]
     rest = state.along / values
-    for one, (mixing, _), average in zip(state.passed, parts, averages):
-        rest = rest - np.multiply.outer(mixing @ average, scales)
-        rest = rest - _turned(one) @ _tilted(one, spectrum.shares, scales)
+    for one, (mixing, _), average, seen in zip(state.passed, parts, averages, scales):
+        rest = rest - np.multiply.outer(mixing @ average, seen)
+        rest = rest - _turned(one) @ _tilted(one, spectrum, seen)
     small = _DIAGONAL[spectrum.explicit is not None]
+    places = spectrum.places
+    own = np.maximum(rest[:, places], 0.0)
+    rest[:, places] = 0.0
     mixed, functions = few_functions(rest, spectrum.shares + 1e-12, small)
-    diagonal = np.concatenate([_powers(spectrum), functions])
-    coefficients = [np.zeros((types, 3)), mixed]
+    functions[:, places] = 0.0
+    diagonal = np.concatenate([_powers(spectrum), functions, np.eye(len(values))[places]])
+    coefficients = [np.zeros((types, 3)), mixed, own]
     for one, (mixing, _) in zip(state.passed, parts):
         coefficients += [mixing, _turned(one)]
     # Vectors: frames of all batches, then spikes and norms before the last one, the teacher.
@@ -190,7 +194,13 @@ def _covariance(
     batches, stages = [], []
     for number, (one, (_, functions)) in enumerate(zip(state.passed, parts)):
         tilted = len(one.tilt) > 0
-        batches.append(replace(batch_of(one, functions), factors=one.tilt, crossed=tilted))
+        batch = replace(batch_of(one, functions), factors=one.tilt, crossed=tilted)
+        if leading.size and number == 0:
+            # The first batch sees explicit directions through its frame alone.
+            second, own = one.second.copy(), np.arange(len(leading))
+            second[own, own] += one.weights
+            batch = replace(batch, second=second)
+        batches.append(batch)
         frame = np.zeros((len(one.frame), len(external)))
         frame[:, starts[number] : starts[number + 1]] = np.eye(len(one.frame))
         # M multiplies what is left of the weights beside explicit directions, their first vectors.
@@ -219,7 +229,7 @@ def _covariance(
         gram=gram,
         means=means,
         inputs=values,
-        scales=scales,
+        scales=_left(spectrum, scales[0]),
         batches=tuple(batches),
         stages=tuple(stages),
     )
@@ -230,17 +240,25 @@ def _turned(one: Passed) -> FloatArray:
     return one.multiplier[:, None] * one.turned[:, : 2 * len(one.tilt)]
 
 
-def _tilted(one: Passed, shares: FloatArray, scales: FloatArray) -> FloatArray:
+def _tilted(one: Passed, spectrum: Spectrum, scales: FloatArray) -> FloatArray:
     """Diagonals of MP + PM and MPM, (0 or 2, I)."""
     mean, square = one.tilt @ one.weights, one.tilt**2 @ one.weights / one.samples
-    first = np.multiply.outer(mean, scales)
-    last = first**2 + np.multiply.outer(square, scales * (shares @ scales))
+    left = _left(spectrum, scales)
+    first = np.multiply.outer(mean, left)
+    last = first**2 + np.multiply.outer(square, scales * (spectrum.shares @ left))
     return np.concatenate([2 * first, last])
 
 
-def _scales(state: Resolved, spectrum: Spectrum) -> FloatArray:
-    """Variances of what a step takes for its samples; the explicit direction is a frame's."""
-    scales = state.passed[-1].reach ** 2 / spectrum.values
+def _scales(state: Resolved, spectrum: Spectrum) -> list[FloatArray]:
+    """Variances of what each step takes for its samples; of later ones beside explicit directions,
+    which are not in their frames.
+    """
+    scales = np.asarray(state.passed[-1].reach ** 2 / spectrum.values)
+    return [scales, *[_left(spectrum, scales)] * (len(state.passed) - 1)]
+
+
+def _left(spectrum: Spectrum, scales: FloatArray) -> FloatArray:
+    """The same where M meets the weights, which have none along explicit directions."""
     return scales if spectrum.explicit is None else np.where(spectrum.explicit, 0.0, scales)
 
 
@@ -278,11 +296,11 @@ def _gram(
     scales = _scales(state, spectrum)
     profiles = [*diagonal]
     own = np.zeros((0, 0))
-    inner = float(shares @ (values * scales))
+    inner = float(shares @ (values * scales[0]))
     blocks = [np.zeros((len(diagonal), len(diagonal)))]
-    for one, (_, functions) in zip(state.passed, parts):
-        profiles += [mean * scales for mean in functions @ one.weights]
-        profiles += [*_tilted(one, shares, scales)]
+    for one, (_, functions), seen in zip(state.passed, parts, scales):
+        profiles += [mean * seen for mean in functions @ one.weights]
+        profiles += [*_tilted(one, spectrum, seen)]
         both = np.concatenate([functions, 2 * one.tilt, 0 * one.tilt])
         blocks.append((both * one.weights) @ both.T / one.samples * inner**2)
     stacked = np.stack(profiles) * values
