@@ -10,7 +10,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +17,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from giantsteps.errors import InvalidProblem
+from giantsteps.gaussian import split_rule
 from giantsteps.problem._checks import number, numbers
 from giantsteps.problem._part import Law, as_law
 
@@ -108,17 +108,8 @@ class Gaussian(SecondLayer):
         Split at zero because what a neuron learns may have a kink there; 14 Gauss–Hermite nodes
         are 0.4 % off at η̃ = 3 (theory §5b).
         """
-        values, probabilities = _gaussian_types(nodes)
-        return values.copy(), probabilities.copy()
-
-
-@lru_cache(maxsize=8)
-def _gaussian_types(nodes: int) -> tuple[np.ndarray, np.ndarray]:
-    x, w = np.polynomial.legendre.leggauss(nodes)
-    right, weight = 3 * (x + 1), 3 * w
-    values = np.concatenate([-right[::-1], right])
-    mass = np.concatenate([weight[::-1], weight]) * np.exp(-(values**2) / 2)
-    return values, mass / mass.sum()
+        rule = split_rule(nodes, reach=6.0)
+        return rule.nodes.copy(), rule.weights.copy()
 
 
 @dataclass(frozen=True, repr=False)
