@@ -10,6 +10,7 @@ import numpy as np
 from giantsteps.errors import InvalidProblem
 from giantsteps.functions import as_function, as_teacher
 from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -61,7 +62,7 @@ def validate(model: SpikedFeatures, types: int, rank: int) -> None:
     if model.cosines.shape != (directions, rank):
         allowed = f"of shape ({directions}, {rank}), a row for each direction of the teacher"
         raise InvalidProblem("overlap", model.overlap, allowed)
-    if np.linalg.norm(model.cosines, 2) > 1 + 1e-12:
+    if _norm(model.cosines) > 1 + 1e-12:
         raise InvalidProblem("overlap", model.overlap, "of norm at most one")
     if len(model.bulk.coefficients) != types:
         raise InvalidProblem("bulk", model.bulk.totals, f"variances of {types} types")
@@ -72,3 +73,10 @@ def validate(model: SpikedFeatures, types: int, rank: int) -> None:
         raise InvalidProblem("bulk", model.bulk.frame, f"with {frame} special vectors")
     if model.norms is not None and model.norms.types != types:
         raise InvalidProblem("norms", model.norms.spread, f"spreads of {types} types")
+
+
+def _norm(matrix: FloatArray) -> float:
+    """The largest singular value."""
+    if len(matrix) == 1:
+        return math.sqrt(float(matrix[0] @ matrix[0]))
+    return float(np.linalg.norm(matrix, 2))
