@@ -95,7 +95,7 @@ def _moments(
         # What is left of f beside a line: its variance does not cancel.
         level, slope = (f @ at_centre).T[:, :, None]
         rest = f - level - slope * u
-        mean, linear, quadratic = np.moveaxis((rest @ weights).reshape(-1, 3, order), 1, 0)
+        mean, linear, quadratic = (rest @ weights).reshape(-1, 3, order).swapaxes(0, 1)
         variance = np.maximum(rest**2 @ weights[:, :order] - mean**2 - linear**2, 0.0)
         mean, linear = mean + level + slope * table_nodes(order), linear + slope
         second = variance + mean**2 + linear**2

@@ -15,6 +15,7 @@ from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.gaussian import coordinate_rule, hermite_coefficients, hermite_functions
 from giantsteps.problem import Ridge, is_binary
 from giantsteps.theory.model.classification import Predicted, wrong_sign
+from giantsteps.theory.model.given_coordinates import coordinates, label_jumps, labels
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.model.rules import LEVELS
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -290,7 +291,7 @@ def wrong_sign_of_model(model: SpikedFeatures, readout: Readout, level: int) -> 
     """The probability of a wrong sign; NaN unless the teacher takes the values ±1."""
     if not is_binary(model.teacher):
         return math.nan
-    rule, beside = model.coordinates(level), model.beside
+    rule, beside = coordinates(model, level), model.beside
     count, others = len(rule.weights), len(beside) - 1
     fit, slope, bend, variance = (
         getattr(readout, name)[0, ..., :count] for name in ("fit", "slope", "bend", "variance")
@@ -305,7 +306,7 @@ def wrong_sign_of_model(model: SpikedFeatures, readout: Readout, level: int) -> 
         along, weights = along.reshape(-1, len(beside)), np.outer(weights, more.weights).ravel()
     repeated = (np.repeat(part, len(fit) // count) for part in (slope[0], bend, variance))
     predicted = Predicted(weights, fit, *repeated)
-    return wrong_sign(predicted, lambda z: model.labels(along, z), model.label_jumps(along))
+    return wrong_sign(predicted, lambda z: labels(model, along, z), label_jumps(model, along))
 
 
 def risk_of_models(
@@ -338,7 +339,7 @@ def parts_by_degree(
     """
     if model.teacher.rank > 1:
         return lambda readout: np.full(degree + 1, np.nan)
-    rule = model.coordinates(level)
+    rule = coordinates(model, level)
     count = len(rule.weights)
     length = math.sqrt(float(model.overlap @ model.overlap))
     along = rule.nodes @ (model.overlap / length) if length > 0 else rule.nodes[:, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -43,6 +44,9 @@ def left_of(cosines: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     Coordinates on the R are Γk + Lz. Where nothing is left, the inverse has nothing either.
     """
+    if len(cosines) == 1:
+        left = math.sqrt(max(1.0 - float(cosines[0] @ cosines[0]), 0.0))
+        return np.array([[left]]), np.array([[1.0 / left if left > 1e-12 else 0.0]])
     values, vectors = np.linalg.eigh(np.eye(len(cosines)) - cosines @ cosines.T)
     root = np.sqrt(np.maximum(values, 0.0))
     some = root > 1e-12
@@ -118,7 +122,7 @@ def _moments(function: Function, mean: FloatArray, std: FloatArray) -> FloatArra
         if len(table_nodes()) * len(present) >= mean.size:
             return _stacked(smoothed(function, mean, std))
         values = _stacked(smoothed(function, centre + scale * table_nodes(), scale))
-    found = _interpolated(np.moveaxis(values, 1, 0), which, local.ravel())
+    found = _interpolated(values.swapaxes(0, 1), which, local.ravel())
     return found.reshape(-1, *mean.shape)
 
 

@@ -6,13 +6,13 @@ potential), and of 𝔤 itself, whose changes settle through (I − 𝒦𝓢)⁻
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 
 from giantsteps.theory.solver.dyson_equation import DysonEquation
+from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import (
     Packing,
+    identity,
     inverse,
     packing,
     product,
@@ -26,7 +26,7 @@ from giantsteps.types import Array
 class Dyson(DysonEquation):
     """The Dyson equation at given X, P and 𝔤, its traces, and how they respond."""
 
-    @cached_property
+    @once
     def _stirred(self) -> dict[int, Array]:
         """𝔤_ι(∂Z)𝔤_ι for unit entries of each operator in Z, shape (B, I, P_R, n, n)."""
         layout, found = self.layout, {}
@@ -43,7 +43,7 @@ class Dyson(DysonEquation):
                 corner = found[number] if operator.kind == "corner" else corner
         return found
 
-    @cached_property
+    @once
     def _sources(self) -> tuple[Array, Array]:
         """For unit entries of all parameters, packed on the active rows, shape (B, P_Q, D): what
         they take from 𝔤 through Z, and what they add to the self-energy through Q."""
@@ -73,7 +73,7 @@ class Dyson(DysonEquation):
                 through_z[:, :, place] = transposed(outer.pack(total))
         return through_z, through_q
 
-    @cached_property
+    @once
     def _feedback(self) -> Array:
         """The map D ↦ Σ_b E[S D S]/α on packed matrices of the active rows."""
         outer = self.layout.outer
@@ -87,7 +87,7 @@ class Dyson(DysonEquation):
             total[:, place[:, None], place] += own.congruence(moment)
         return total
 
-    @cached_property
+    @once
     def _spreading(self) -> Array:
         """The map D ↦ Σ ν_ιλ_ι² 𝔤_ι D 𝔤_ι on packed matrices of the active rows."""
         outer, rows = self.layout.outer, self.layout.active
@@ -95,20 +95,20 @@ class Dyson(DysonEquation):
         weights = self.bulk.shares[:, :, None]
         return outer.congruence(product(transposed(packed * weights), packed))
 
-    @cached_property
+    @once
     def _settled(self) -> Array:
         """(I − 𝒦𝓢)⁻¹: how a change of 𝔤 settles, 𝒦 the spreading and 𝓢 the feedback."""
         outer = self.layout.outer
-        matrix = np.eye(len(outer)) - product(self._spreading, self._feedback)
+        matrix = identity(len(outer)) - product(self._spreading, self._feedback)
         return inverse(matrix)
 
-    @cached_property
+    @once
     def _change(self) -> Array:
         """∂𝔤 on the active rows for unit entries of all parameters, shape (B, P_Q, D)."""
         through_z, through_q = self._sources
         return -product(self._settled, through_z + product(self._spreading, through_q))
 
-    @cached_property
+    @once
     def hessian(self) -> Array:
         """Second derivatives of the potential whose gradients are the traces, shape (B, D, D).
 
@@ -124,7 +124,7 @@ class Dyson(DysonEquation):
         found = found - product(transposed(through_z), counts * energy) + self._direct
         return symmetric(found)
 
-    @cached_property
+    @once
     def _direct(self) -> Array:
         """Second derivatives at fixed 𝔤 and self-energy."""
         layout = self.layout
@@ -212,5 +212,5 @@ class Dyson(DysonEquation):
 
 def _outer(left: Array, right: Array, packed: Packing) -> Array:
     """left_i right_jᵀ for the packed entries i ≤ j, shape (B, I, P, n, n)."""
-    first = np.moveaxis(left[..., packed.rows], -1, 2)[..., :, None]
-    return np.asarray(first * np.moveaxis(right[..., packed.columns], -1, 2)[..., None, :])
+    first = transposed(left[..., packed.rows])[..., :, None]
+    return np.asarray(first * transposed(right[..., packed.columns])[..., None, :])

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.layout import Layout, layout_of
+from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import (
+    identity,
     inverse,
     product,
     symmetric,
@@ -40,7 +41,7 @@ class DysonEquation:
     strengths: Array  # (B, m, R, R): P_c
     active: Array  # (B, Q, Q): 𝔤 on the active blocks, Σ ν_ιλ_ι 𝔤_ι over the directions
 
-    @cached_property
+    @once
     def layout(self) -> Layout:
         """Where everything stands."""
         return layout_of(self.bulk, int(self.x.shape[-1]))
@@ -62,7 +63,7 @@ class DysonEquation:
         """The same times the shares of the directions."""
         return np.asarray(self.bulk.shares * self.plain(number))
 
-    @cached_property
+    @once
     def scales(self) -> Array:
         """What samples have along the directions in each pair of rows, shape (B, I, n or 1, …)."""
         bulk = self.bulk
@@ -81,7 +82,7 @@ class DysonEquation:
 
     # -- the equation ---------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def _z(self) -> Array:
         """Z of shape (B, I, n, n)."""
         layout, bulk, rank = self.layout, self.bulk, self.rank
@@ -100,10 +101,10 @@ class DysonEquation:
                 z[:, :, operator.columns[:, None], operator.rows] = p
         for a in range(1, layout.blocks, 2):
             here, there = slice(a * rank, (a + 1) * rank), slice((a + 1) * rank, (a + 2) * rank)
-            z[:, :, here, there] = z[:, :, there, here] = -np.eye(rank)
+            z[:, :, here, there] = z[:, :, there, here] = -identity(rank)
         return z
 
-    @cached_property
+    @once
     def q(self) -> list[Array]:
         """Q of each batch on its own rows, shape (B, Y, q, q)."""
         rank, found, first = self.rank, [], self.layout.diagonal
@@ -122,12 +123,12 @@ class DysonEquation:
             q[:, :, :rank, :rank] = corner
             for c in range(count):
                 block = slice((1 + c) * rank, (2 + c) * rank)
-                unit = batch.factors[:, c, :, None, None] * np.eye(rank)
+                unit = batch.factors[:, c, :, None, None] * identity(rank)
                 q[:, :, :rank, block] = q[:, :, block, :rank] = unit
             found.append(q)
         return found
 
-    @cached_property
+    @once
     def scaled(self) -> list[Array]:
         """𝔤/α on the rows of each batch, shape (B, q, q)."""
         if len(self.bulk.batches) == 1:
@@ -137,15 +138,15 @@ class DysonEquation:
             for own, batch in zip(self.layout.own, self.bulk.batches)
         ]
 
-    @cached_property
+    @once
     def t(self) -> list[Array]:
         """T of each batch, shape (B, Y, q, q)."""
         return [
-            inverse(np.eye(q.shape[-1]) + product(q, g[:, None]))
+            inverse(identity(q.shape[-1]) + product(q, g[:, None]))
             for q, g in zip(self.q, self.scaled)
         ]
 
-    @cached_property
+    @once
     def s(self) -> list[Array]:
         """S of each batch, shape (B, Y, q, q)."""
         return [symmetric(product(t, q)) for t, q in zip(self.t, self.q)]
@@ -159,7 +160,7 @@ class DysonEquation:
             positive &= np.all(size > 0, axis=1)
         return positive
 
-    @cached_property
+    @once
     def psi(self) -> list[Array]:
         """𝔤T/α at x of each batch: what a sample sees of the resolvent, shape (B, Y, R, R)."""
         rank = self.rank
@@ -185,7 +186,7 @@ class DysonEquation:
             total[:, own[:, None], own] += part
         return total
 
-    @cached_property
+    @once
     def resolvent(self) -> Array:
         """𝔤_ι = (Z_ι + λ_ι E[S])⁻¹ of shape (B, I, n, n)."""
         if not self.bulk.batches:
@@ -207,7 +208,7 @@ class DysonEquation:
         weights = self.bulk.shares[:, :, None, None] * self._active_scales
         return np.asarray((weights * part).sum(axis=1))
 
-    @cached_property
+    @once
     def image(self) -> Array:
         """What the equation makes of 𝔤 on the active blocks."""
         return self.averaged(self.resolvent)
@@ -218,7 +219,7 @@ class DysonEquation:
 
     # -- traces ---------------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def traces(self) -> Array:
         """τ(𝒢) and τ(Ω_c𝒢) of shape (B, 1 + m, R, R), in the order of the operators."""
         found = []

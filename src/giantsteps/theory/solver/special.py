@@ -19,13 +19,13 @@ sees of the vector ρ = 𝒢f, and the Dyson equation's own response.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from giantsteps.theory.solver.bulk import Batch
 from giantsteps.theory.solver.dyson import Dyson
-from giantsteps.theory.solver.packing import product, symmetric, transposed
+from giantsteps.theory.solver.once import once
+from giantsteps.theory.solver.packing import identity, product, symmetric, transposed
 from giantsteps.types import Array
 
 
@@ -48,13 +48,13 @@ class Forms:
     def _size(self) -> int:
         return self.dyson.layout.size
 
-    @cached_property
+    @once
     def _averaged(self) -> Array:
         """Σ ν_ιλ_ι 𝔤_ι on all rows, shape (B, n, n)."""
         weights = self.dyson.bulk.shares[:, :, None, None] * self.dyson.scales
         return np.asarray((weights * self.dyson.resolvent).sum(axis=1))
 
-    @cached_property
+    @once
     def _pencil(self) -> list[tuple[Array, Array, Array]]:
         """T, S and 𝔤/α of each batch on all rows, shapes (B, Y, n, n) and (B, n, n)."""
         dyson, found = self.dyson, []
@@ -77,19 +77,19 @@ class Forms:
 
     # -- forms, batch after batch -----------------------------------------------------------------
 
-    @cached_property
+    @once
     def _given(self) -> Array:
         """Forms of the given vectors, shape (B, mn, mn)."""
         external, resolvent = self.dyson.bulk.external, self.dyson.resolvent
         cells, count, directions, more = external.shape
         flat = external.reshape(cells, count, directions * more)
         pairs = (flat[:, :, None] * flat[:, None]).reshape(cells, count, count, directions, more)
-        weights = np.moveaxis(pairs.sum(axis=-1), -1, 1)  # (B, I, m, m)
+        weights = pairs.sum(axis=-1).transpose(0, 3, 1, 2)  # (B, I, m, m)
         blocks = (weights[..., None, None] * resolvent[:, :, None, None]).sum(axis=1)
         size = count * self._size
-        return np.moveaxis(blocks, 3, 2).reshape(cells, size, size)
+        return blocks.swapaxes(2, 3).reshape(cells, size, size)
 
-    @cached_property
+    @once
     def _stages(self) -> list[tuple[Array, Array]]:
         """Of each batch: forms of the vectors before it, and F𝒮 with its frame, (B, En, mn)."""
         before, found = self._given, []
@@ -109,7 +109,7 @@ class Forms:
         left = np.tile(self.dyson.layout.left, stage.frame.shape[1])
         return np.where(left[:, None], _lifted(stage.within, self._size), found)
 
-    @cached_property
+    @once
     def _extra(self) -> list[Array]:
         """Δ = E[(κκᵀ − I) ⊗ S] of each batch, shape (B, En, En)."""
         found, n = [], self._size
@@ -126,7 +126,7 @@ class Forms:
     @staticmethod
     def _opening(inner: Array, extra: Array) -> Array:
         """(I + 𝒮_FΔ)⁻¹, 𝒮_F the forms of a batch's frame before it, (B, En, En)."""
-        return np.asarray(np.linalg.inv(np.eye(extra.shape[-1]) + product(inner, extra)))
+        return np.asarray(np.linalg.inv(identity(extra.shape[-1]) + product(inner, extra)))
 
     def _columns(self, number: int, last: bool) -> list[tuple[int, int]]:
         """Pairs (vector, row) for which forms are wanted after a batch: all of them if another
@@ -167,7 +167,7 @@ class Forms:
         )
         return symmetric(total + product(transposed(left), right))
 
-    @cached_property
+    @once
     def values(self) -> Array:
         """f_aᵀ𝒢f_b of shape (B, F, R, F, R)."""
         bulk, rank = self.dyson.bulk, self.dyson.rank
@@ -280,7 +280,7 @@ class Forms:
             back = product(self._extra[number], reach).reshape(z.shape)
             source = source - self._returned(number, back)
             seen[number] = reach.reshape(z.shape)
-        held = np.moveaxis(bulk.external, 1, -1)  # (B, I, E, m)
+        held = bulk.external.transpose(0, 2, 3, 1)  # (B, I, E, m)
         given = product(held, source[:, None])  # (B, I, E, n)
         hat = product(given, self.dyson.resolvent)  # symmetric
         return hat, seen, pulled
@@ -289,7 +289,7 @@ class Forms:
 def _lifted(matrix: Array, size: int) -> Array:
     """matrix ⊗ I, of shape (B, m·size, k·size)."""
     cells, m, k = matrix.shape
-    out = matrix[:, :, None, :, None] * np.eye(size)[None, None, :, None, :]
+    out = matrix[:, :, None, :, None] * identity(size)[None, None, :, None, :]
     return out.reshape(cells, m * size, k * size)
 
 

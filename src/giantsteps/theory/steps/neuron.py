@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -104,13 +105,13 @@ class NeuronLaw:
 
     # -- the spike ------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def length(self) -> float:
         """‖b‖, b = n₀⁻¹Σ r_ix_i."""
         seen = self.labels.teacher(1)
         return math.sqrt(float(seen @ seen) + self.labels.moment(2) / self.samples)
 
-    @property
+    @cached_property
     def overlaps(self) -> FloatArray:
         """γ = ⟨b, β*⟩/‖b‖ for each direction of the teacher, (R,)."""
         seen = self.labels.teacher(1)
@@ -128,7 +129,7 @@ class NeuronLaw:
 
     # -- the bulk -------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def tilt(self) -> FloatArray:
         """κ_t = h₁s."""
         return self.slope.hermite[1] * self.moved
