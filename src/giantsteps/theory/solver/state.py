@@ -114,6 +114,12 @@ class Equations:
                 means.append((twice * (first * second + both / batch.samples))[:, None])
         return product(bulk.coefficients, np.concatenate(means, axis=1)[:, :, None])[:, :, 0]
 
+    @once
+    def loads(self) -> Array:
+        """m_tc u_tu_tᵀ packed: what a type's p_t adds to the parameters, shape (B, T, mP)."""
+        loads = self.system.bulk.coefficients[..., None] * self.mixing_pairs[:, :, None]
+        return loads.reshape(*loads.shape[:2], -1)
+
     def at(self, v1: Array, tau: Array, penalty: Array, active: Array | None = None) -> State:
         """The map at V₁ packed (B, P), τ (B, T) and 𝔤 (B, Q, Q); 𝔤 is guessed if not given."""
         if active is not None:
@@ -124,7 +130,8 @@ class Equations:
     def take(self, cells: Array) -> Equations:
         """The equations of some of the cells."""
         taken = copy(self)
-        taken.__dict__.pop("totals", None)
+        for name in ("totals", "loads"):
+            taken.__dict__.pop(name, None)
         taken.system = self.system.take(cells)
         for name in ("mixing", "channels", "mixing_pairs", "features"):
             setattr(taken, name, getattr(self, name)[cells])
@@ -244,13 +251,6 @@ class State:
     # -- its derivative ---------------------------------------------------------------------------
 
     @once
-    def _loads(self) -> Array:
-        """m_tc u_tu_tᵀ packed: what a type's p_t adds to the parameters, shape (B, T, mP)."""
-        equations, coefficients = self.equations, self.equations.system.bulk.coefficients
-        loads = coefficients[..., None] * equations.mixing_pairs[:, :, None]
-        return loads.reshape(*loads.shape[:2], -1)
-
-    @once
     def response(self) -> tuple[Array, Array, Array]:
         r"""Derivatives of the equations, in packed form.
 
@@ -266,7 +266,7 @@ class State:
         when it acts on a packed matrix; Z : (B, T, T).
         """
         equations, system = self.equations, self.equations.system
-        packed, loads = equations.packing, self._loads
+        packed, loads = equations.packing, equations.loads
         size, count, hessian = len(packed), packed.count, self.dyson.hessian
         squared = packed.squared(self.x)  # −∂X/∂Ĉ
         k = product(self._second(), squared)
@@ -376,7 +376,7 @@ class State:
         strengths = (equations.system.width[:, None] * equations.system.probabilities * tau)[
             :, None
         ]
-        parameters = np.concatenate([x, product(strengths, self._loads)[:, 0]], axis=1)
+        parameters = np.concatenate([x, product(strengths, equations.loads)[:, 0]], axis=1)
         active = self.dyson.layout.outer.unpack(self.dyson.followed(parameters))
         return step[:, : len(packed)], tau, active
 
