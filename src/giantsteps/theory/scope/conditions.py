@@ -351,15 +351,6 @@ CONDITIONS: dict[str, Condition] = {
             )
         ),
     ),
-    "odd where preconditioned": Condition(
-        "σ is odd where the gradient is preconditioned",
-        "the equations of preconditioned steps are those of odd activations",
-        "an odd activation, precondition=0, or simulation",
-        lambda problem: (
-            moments(problem.activation).is_odd
-            or all(step.precondition == 0 for step in problem.steps)
-        ),
-    ),
     "no mean output": Condition(
         "an unscaled network has E σ(z) = 0 or a second layer of mean zero",
         "the output of the unscaled network would start at order √N",

@@ -359,7 +359,7 @@ def _passed(
     if not state.passed and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
         # The sum over samples that multiplies the initial weights, by what most neurons see.
         tilt = (r * usual).reshape(1, -1)
-        turned = np.stack([2 * pace.kept * pace.moved, pace.moved**2], axis=1)
+        turned = np.stack([pace.kept * pace.moved, pace.moved**2], axis=1)
         still = trained.totals[:, None, None] * usual**2
         added = 2 * scale * s * r * (xi - usual) + s**2 / pace.samples * r**2 * (noise - still)
     sums = [np.tensordot(combination.T, s * r * slope.mean[:, :, None], axes=1)]

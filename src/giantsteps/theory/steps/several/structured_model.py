@@ -189,15 +189,19 @@ def _covariance(
     starts = np.cumsum([0, *(len(frame) for frame in frames)])
     batches, stages = [], []
     for number, (one, (_, functions)) in enumerate(zip(state.passed, parts)):
-        batches.append(
-            replace(batch_of(one, np.concatenate([functions, one.tilt])), factors=one.tilt)
-        )
+        tilted = len(one.tilt) > 0
+        batches.append(replace(batch_of(one, functions), factors=one.tilt, crossed=tilted))
         frame = np.zeros((len(one.frame), len(external)))
         frame[:, starts[number] : starts[number + 1]] = np.eye(len(one.frame))
+        # M multiplies what is left of the weights beside explicit directions, their first vectors.
+        within = frame.copy() if tilted else None
+        if within is not None:
+            within[: len(leading)] = 0.0
         carry, sums = np.eye(len(external)), np.zeros((len(external), len(one.weights)))
         if number == len(state.passed) - 1:
             carry, sums = _last(one, int(starts[-1]), len(others), rank, len(leading))
-        stages.append(Stage(frame=frame, carry=carry, sums=sums, place=(0,) * len(carry)))
+        place = (0,) * len(carry)
+        stages.append(Stage(frame=frame, carry=carry, sums=sums, place=place, within=within))
     count = len(carry)
     special = np.zeros((count, count))
     special[:rank, :rank] = np.eye(rank)
@@ -222,15 +226,16 @@ def _covariance(
 
 
 def _turned(one: Passed) -> FloatArray:
-    """Coefficients of M and M² of a batch, (T, 0 or 2)."""
+    """Coefficients of MP + PM and MPM of a batch, (T, 0 or 2)."""
     return one.multiplier[:, None] * one.turned[:, : 2 * len(one.tilt)]
 
 
 def _tilted(one: Passed, shares: FloatArray, scales: FloatArray) -> FloatArray:
-    """Diagonals of M and M², (0 or 2, I)."""
+    """Diagonals of MP + PM and MPM, (0 or 2, I)."""
     mean, square = one.tilt @ one.weights, one.tilt**2 @ one.weights / one.samples
     first = np.multiply.outer(mean, scales)
-    return np.concatenate([first, first**2 + np.multiply.outer(square, scales * (shares @ scales))])
+    last = first**2 + np.multiply.outer(square, scales * (shares @ scales))
+    return np.concatenate([2 * first, last])
 
 
 def _scales(state: Resolved, spectrum: Spectrum) -> FloatArray:
@@ -278,7 +283,7 @@ def _gram(
     for one, (_, functions) in zip(state.passed, parts):
         profiles += [mean * scales for mean in functions @ one.weights]
         profiles += [*_tilted(one, shares, scales)]
-        both = np.concatenate([functions, one.tilt, 0 * one.tilt])
+        both = np.concatenate([functions, 2 * one.tilt, 0 * one.tilt])
         blocks.append((both * one.weights) @ both.T / one.samples * inner**2)
     stacked = np.stack(profiles) * values
     size = len(stacked)

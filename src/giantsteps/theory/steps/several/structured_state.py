@@ -23,8 +23,9 @@ class Passed:
     κ       first,      (E, Y),       moments of the coordinates on the frame
             second      (E, E, Y)
     ψ_A     added       (T, Y)        n⁻¹Σψ_A x xᵀ is what the batch adds to Σ_A
-    φ, s    tilt,       (0 or 1, Y),  beside (ϱ + s_AM)² with M = n⁻¹Σφ x xᵀ, which is a part of ψ_A
-            turned      (T, 2)        where φ is not given: 2ϱs_A and s_A²
+    φ, s    tilt,       (0 or 1, Y),  beside (ϱ + s_AM)P(ϱ + s_AM) with M = n⁻¹Σφ x xᵀ and P beside
+            turned      (T, 2)        explicit directions, a part of ψ_A where φ is not given: ϱs_A
+                                      and s_A²
     \\       frame       (E, I, m)     spikes before the step and the teacher's remainder
     \\       multiplier  (T,)          what later steps make of it
     a       sums        (r' + V, Y)   new spikes and new vectors of norms as sums over it …
