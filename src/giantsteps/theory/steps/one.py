@@ -17,6 +17,7 @@ from giantsteps.theory.model.rules import graded_rule, mapped_rule, octave
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.model.teacher import is_resolved
 from giantsteps.theory.steps.closure import closure_of_continuous, closure_of_few
+from giantsteps.theory.steps.first import curvature
 from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes
 from giantsteps.theory.steps.sized import at_size, by_resolution
@@ -177,7 +178,8 @@ def _at_level(
         values, probabilities = _folded(values, probabilities)
     neuron = replace(unit, moved=rate * values)
     bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlaps[:, None]
-    pull = None if math.isinf(neurons) else _pull(neuron, values, probabilities, rate, simplify)
+    felt = rate * curvature(problem)
+    pull = None if math.isinf(neurons) else _pull(neuron, values, probabilities, felt, simplify)
     if problem.init.output == "unscaled":
         bulk, spike, along = _unscaled(neuron, values, rate, neurons, law.second_moment)
         overlap = np.array([[along]])
@@ -225,7 +227,10 @@ def _pull(
     rate: float,
     simplify: tuple[str, ...],
 ) -> FloatArray:
-    """What multiplies uᵀτ(𝒢)u and uᵀτ(2M𝒢)u in the penalty of m, shape (1 or 2, T, T)."""
+    """What multiplies uᵀτ(𝒢)u and uᵀτ(2M𝒢)u in the penalty of m, shape (1 or 2, T, T).
+
+    ``rate`` is η̃E ℓ''.
+    """
     linear = rate * neuron.slope.hermite[0] ** 2
     square = linear**2 * (1.0 + 1.0 / neuron.samples) * float(probabilities @ values**2)
     outer = np.outer(values, values)
