@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from giantsteps.answers import Risk
+from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import answer, answers
+from giantsteps.theory.scope.dispatch import attempts as attempts_of
+from giantsteps.theory.steps import build
 
 
 def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
@@ -69,6 +73,17 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
 def risks(problems: Sequence[Problem], d: int | None = None) -> list[Risk]:
     """The risk of each problem, solved in one batch."""
     return answers("risk", problems, d)  # type: ignore[return-value]
+
+
+def attempts(
+    problems: Sequence[Problem], d: int | None = None, coarse: bool = False
+) -> list[Risk | NotCovered | NotConverged]:
+    """The risk of each problem, solved in one batch, or why there is none.
+
+    ``coarse`` stops at the first resolution with an estimate of its error, for scans.
+    """
+    tolerant = {build.risk: functools.partial(build.attempts, coarse=coarse)}
+    return attempts_of("risk", problems, d, tolerant)  # type: ignore[return-value]
 
 
 def staircase_risk(problem: Problem | Grid, *, lengthening: bool = True) -> Risk:

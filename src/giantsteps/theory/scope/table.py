@@ -70,7 +70,6 @@ _FIVE = Rule(
         "known rules",
         "no mean output",
         "seams one at a time",
-        "odd where preconditioned",
         "fresh readout",
     ),
     exact_if=("light eigenvalues", "samples given a sign step"),

@@ -113,7 +113,8 @@ def minima(brackets: Sequence[Bracket], evaluate: Evaluate, tolerance: float) ->
 def roots(brackets: Sequence[Bracket], evaluate: Evaluate, tolerance: float) -> list[float]:
     """Where functions vanish between two points at which they have opposite signs.
 
-    Without a change of sign, to rounding: the end where they are closer to zero.
+    Without a change of sign, to rounding: the end where they are closer to zero. NaN where a
+    function ends between the points, and has not vanished before.
     """
     if not brackets:
         return []
@@ -124,7 +125,9 @@ def roots(brackets: Sequence[Bracket], evaluate: Evaluate, tolerance: float) -> 
         tolerances={"xatol": tolerance},
     )
     nearest = [b.points[int(np.argmin(np.abs(b.values)))] for b in brackets]
-    return np.where(np.isfinite(solved.x), solved.x, nearest).tolist()
+    ends = np.max(np.abs(solved.f_bracket), axis=0) >= _NOWHERE
+    found = np.where(np.isfinite(solved.x), solved.x, nearest)
+    return np.where(ends & (solved.f_x != 0), np.nan, found).tolist()
 
 
 def _function(brackets: Sequence[Bracket], evaluate: Evaluate) -> Callable[..., FloatArray]:

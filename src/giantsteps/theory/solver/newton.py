@@ -14,6 +14,8 @@ TOLERANCE = 1e-13
 _ENOUGH = 1e-11
 _WARM_UP = 1
 _ROUNDS = 120
+#: Rounds in which the residual of a cell that goes on has halved.
+_PATIENCE = 50
 _ROUNDING = 1e-12
 #: With n > N the solution hardly changes below this penalty.
 _TINY = 1e-9
@@ -56,6 +58,7 @@ def solve_state(
     cells = len(penalty)
     residual, iterations = np.full(cells, np.inf), np.zeros(cells, dtype=int)
     active = np.arange(cells)
+    marks, since = np.full(cells, np.inf), np.zeros(cells, dtype=int)
     for count in range(rounds or _ROUNDS):
         gap = current.gap
         better = gap < residual[active]
@@ -65,6 +68,9 @@ def solve_state(
             part[active[better]] = new[better]
         # Converged, or as close as rounding allows: the last step did not help.
         keep = ~((gap <= TOLERANCE) | (~better & (residual[active] <= _ENOUGH)))
+        halved = active[residual[active] < 0.5 * marks[active]]
+        marks[halved], since[halved] = residual[halved], count
+        keep &= count - since[active] <= _PATIENCE
         if not keep.any():
             if len(active) == cells and better.all():
                 return Solved(current, residual, iterations, residual <= _ENOUGH)

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from giantsteps.answers import Answer, DegreesOfFreedom, LearnedFunction, Risk, Spectrum
+from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.problem import Problem
 from giantsteps.theory.model.errors import risk_of_models
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -20,6 +22,9 @@ from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
 from giantsteps.theory.steps.sign import SIGNS, sign_step
 from giantsteps.theory.steps.structured import structured_step
+
+#: What is raised where the theory has no answer; the last two, of numbers, mean the same.
+NO_ANSWER = (NotCovered, NotConverged, FloatingPointError, np.linalg.LinAlgError)
 
 
 def model(
@@ -97,16 +102,26 @@ def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answ
 
 
 def _models(
-    problems: Sequence[Problem], claims: Sequence[Any], d: int | None
-) -> list[SpikedFeatures]:
+    problems: Sequence[Problem],
+    claims: Sequence[Any],
+    d: int | None,
+    failed: dict[int, Exception],
+) -> dict[int, SpikedFeatures]:
     """One model for each problem; those that differ in their readout alone share its parts."""
-    known: dict[Problem, SpikedFeatures] = {}
-    found = []
-    for problem, claim in zip(problems, claims, strict=True):
+    known: dict[Problem, SpikedFeatures | Exception] = {}
+    found: dict[int, SpikedFeatures] = {}
+    for i, (problem, claim) in enumerate(zip(problems, claims, strict=True)):
         key = problem.unchecked(readout=None)
         if key not in known:
-            known[key] = model(problem, claim, d)
-        found.append(known[key])
+            try:
+                known[key] = model(problem, claim, d)
+            except NO_ANSWER as error:
+                known[key] = error
+        one = known[key]
+        if isinstance(one, Exception):
+            failed[i] = one
+        else:
+            found[i] = one
     return found
 
 
@@ -117,9 +132,28 @@ def _plain(problem: Problem, claim: Any, d: int | None) -> SpikedFeatures:
 
 def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """Errors of many problems; none sees its neighbours, to the last bit."""
-    models = _models(problems, claims, d)
-    cells = [(m, p.require_readout(d)) for m, p in zip(models, problems, strict=True)]
+    failed: dict[int, Exception] = {}
+    models = _models(problems, claims, d, failed)
+    for failure in failed.values():
+        raise failure
+    cells = [(models[i], problem.require_readout(d)) for i, problem in enumerate(problems)]
     return risk_of_models(cells, _initial(problems, claims, d), claims)
+
+
+def attempts(
+    problems: Sequence[Problem], claims: Sequence[Any], d: int | None, coarse: bool = False
+) -> list[Risk | Exception]:
+    """The risk of each problem, or why there is none; ``coarse`` as in `refine`."""
+    failed: dict[int, Exception] = {}
+    models = _models(problems, claims, d, failed)
+    found: dict[int, Risk | Exception] = {**failed}
+    if models:
+        chosen, failed = list(models), {}
+        some, stated = [problems[i] for i in chosen], [claims[i] for i in chosen]
+        cells = [(models[i], problems[i].require_readout(d)) for i in chosen]
+        risks = risk_of_models(cells, _initial(some, stated, d), stated, failed, coarse)
+        found |= {i: failed.get(at, risks[at]) for at, i in enumerate(chosen)}
+    return [found[i] for i in range(len(problems))]
 
 
 def _initial(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:

@@ -33,7 +33,7 @@ def at_size(problem: Problem, d: int | None, **others: Any) -> Sized:
     sized = problem if d is None else problem.realised(d)
     shared: dict[str, Any] = {
         "activation": sized.activation,
-        "teacher": getattr(sized.teacher, "link", sized.teacher),
+        "teacher": sized.teacher,
         "noise_variance": sized.noise_variance,
         "width": sized.width,
         "neurons": neurons,

@@ -53,18 +53,22 @@ class _Operators:
             multiplier * record.mean - mixing @ (functions @ weights),
         )
 
-    def profiles(self, shares: FloatArray, scales: FloatArray) -> FloatArray:
-        """Diagonals of the operators in the eigenspaces, (L + pairs, I)."""
+    def profiles(self, shares: FloatArray, scales: FloatArray, within: FloatArray) -> FloatArray:
+        """Diagonals of the operators in the eigenspaces, (L + …, I)."""
         record, factors = self.record, self.record.factors
-        found = np.multiply.outer(self.linear @ record.weights, scales)
+        found = [np.multiply.outer(self.linear @ record.weights, scales)]
         mean, square = factors @ record.weights, factors**2 @ record.weights / record.samples
-        own = np.multiply.outer(square, scales * (shares @ scales))
-        return np.concatenate([found, np.multiply.outer(mean, scales) ** 2 + own])
+        first = np.multiply.outer(mean, np.sqrt(scales * within))
+        if record.crossed:
+            found.append(2 * first)
+        own = np.multiply.outer(square, scales * (shares @ within))
+        return np.concatenate([*found, first**2 + own])
 
     @cached_property
     def gram(self) -> FloatArray:
-        """d⁻¹tr ΩΩ' beyond the product of means, at unit scales, (L + pairs, L + pairs)."""
-        record, linear = self.record, self.linear
+        """d⁻¹tr ΩΩ' beyond the product of means, at unit scales, (L + …, L + …)."""
+        record = self.record
+        linear = np.concatenate([self.linear, *([2 * record.factors] if record.crossed else [])])
         own = (linear * record.weights) @ linear.T / record.samples
         if not len(record.factors):
             return np.asarray(own)
@@ -86,6 +90,7 @@ class _Operators:
             second=record.second,
             linear=self.linear,
             factors=record.factors,
+            crossed=record.crossed,
         )
 
 
@@ -124,7 +129,9 @@ def covariance_of_state(
         for record, multiplier in zip(trained.records, trained.multipliers, strict=True)
     ]
     scales, shares = _scales(trained, spectrum), spectrum.shares
-    profiles = [one.profiles(shares, scales) for one in operators]
+    within = spectrum.start if any(one.record.crossed for one in operators) else None
+    sides = scales, scales if within is None else within
+    profiles = [one.profiles(shares, *sides) for one in operators]
     rest = trained.along / spectrum.values
     for one, profile in zip(operators, profiles):
         rest = rest - one.coefficients @ profile
@@ -159,6 +166,7 @@ def covariance_of_state(
         means=stacked @ shares,
         inputs=spectrum.values if whitened and not flat else None,
         scales=None if flat else scales,
+        within=within,
         batches=tuple(one.batch for one in operators),
         stages=stages,
     )
@@ -193,22 +201,29 @@ def _stages(trained: Trained, spectrum: Spectrum) -> tuple[FloatArray, tuple[Sta
         return np.pad(vectors, ((0, 0), (0, 0), (0, teacher.shape[2] - vectors.shape[2])))
 
     opening = 0 if spectrum.flat else len(records) - 1
-    one = records[opening]
+    last = records[opening]
     frames = [padded(r.seen) * (r.reach[:, None] / root) for r in records[: opening + 1]]
-    known = [padded(part) / root for part in (one.carried, one.before)]
+    # M multiplies what is left of the weights beside explicit directions, the first vectors.
+    right = [padded(r.seen) * root for r in records if r.crossed]
+    for one in right:
+        one[: len(spectrum.places)] = 0.0
+    known = [padded(part) / root for part in (last.carried, last.before)]
     known = [part if part.any() else part[:0] for part in known]
     if len(frames) == 1 and np.array_equal(frames[0], teacher):
         frames = [teacher[:0]]
-    external = np.concatenate([*frames, *known, teacher])
-    starts = np.cumsum([0, *(len(frame) for frame in frames)])
+    external = np.concatenate([*frames, *right, *known, teacher])
+    starts = np.cumsum([0, *(len(frame) for frame in (*frames, *right))])
     stages = []
     for number, record in enumerate(records):
-        frame, carry, sums = record.frame, record.carry, record.sums
+        frame, carry, sums, within = record.frame, record.carry, record.sums, None
         if number <= opening:
             count = len(record.seen)
             frame = np.zeros((count, len(external)))
             start = starts[number] if len(frames[number]) else len(external) - count
             frame[:, start : start + count] = np.eye(count)
+            if record.crossed:
+                within = np.zeros_like(frame)
+                within[:, starts[len(frames)] : starts[len(frames) + 1]] = np.eye(count)
             carry, sums = np.eye(len(external)), np.zeros((len(external), sums.shape[1]))
         if number == opening:
             sums = record.sums
@@ -224,7 +239,7 @@ def _stages(trained: Trained, spectrum: Spectrum) -> tuple[FloatArray, tuple[Sta
         if number >= opening:
             others = trained.others[: count - record.rank - len(teacher)]
             place = (*(0,) * record.rank, *others, *(0,) * len(teacher))
-        stages.append(Stage(frame=frame, carry=carry, sums=sums, place=place))
+        stages.append(Stage(frame=frame, carry=carry, sums=sums, place=place, within=within))
     return external, tuple(stages)
 
 

@@ -249,13 +249,13 @@ def _record(
     xi = (slope.linear / np.sqrt(trained.totals)[:, None])[:, :, None]
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
     r, scale = law.nodes, (trained.totals * gain)[:, None, None]
-    linear, turned = np.zeros((0, r.size)), np.zeros((len(gain), 0))
+    factors, turned = np.zeros((0, r.size)), np.zeros((len(gain), 0))
     by_type = trained.probabilities * step.moved**2
     usual = np.tensordot(by_type / (by_type.sum() or 1.0), xi, axes=1)
     if not trained.records and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
         # The sum over samples that multiplies the initial weights, by what most neurons see.
-        linear = (r * usual).reshape(1, -1)
-        turned = np.stack([2 * step.kept * step.moved, step.moved**2], axis=1)
+        factors = (r * usual).reshape(1, -1)
+        turned = np.stack([step.kept * step.moved, step.moved**2], axis=1)
         noise = noise - trained.totals[:, None, None] * usual**2
         xi = xi - usual
     added = (2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise).reshape(len(gain), -1)
@@ -276,8 +276,8 @@ def _record(
         second=second,
         added=added,
         mean=moved.mean,
-        linear=linear,
-        factors=linear,
+        linear=factors[:0],
+        factors=factors,
         turned=turned,
         frame=trained.frame,
         seen=trained.seen,
@@ -287,4 +287,5 @@ def _record(
         carried=np.tensordot(combination.T, moved.carried, axes=1),
         before=trained.vectors,
         rank=new,
+        crossed=len(factors) > 0,
     )

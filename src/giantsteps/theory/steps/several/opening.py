@@ -182,6 +182,10 @@ def _first_record(law: NeuronLaw, trained: Trained, spectrum: Spectrum, length: 
     """The first batch: b̂, what norms go with, and the teacher's directions after it."""
     first, r = law.covariance(), law.labels.nodes
     batch, count = first.batches[0], trained.teachers
+    linear, turned = batch.linear, first.coefficients[:, 1:]
+    crossed = len(batch.factors) > 0 and spectrum.power > 0 and not spectrum.flat
+    if crossed:
+        linear, turned = linear[1:], turned[:, [1, 0, 2]]
     unit = r / length if length else 0.0 * r
     powers = [unit, unit, r**2, r**3, r, r**2][: 1 + len(trained.others)]
     teacher = trained.teacher
@@ -192,9 +196,9 @@ def _first_record(law: NeuronLaw, trained: Trained, spectrum: Spectrum, length: 
         second=batch.second,
         added=np.zeros((len(law.moved), 0)),
         mean=0.0 * law.moved,
-        linear=batch.linear,
+        linear=linear,
         factors=batch.factors,
-        turned=first.coefficients[:, 1:],
+        turned=turned,
         frame=np.eye(count),
         seen=teacher,
         reach=spectrum.values ** (1 - spectrum.power),
@@ -203,4 +207,5 @@ def _first_record(law: NeuronLaw, trained: Trained, spectrum: Spectrum, length: 
         carried=np.zeros((1, *teacher.shape[1:])),
         before=teacher[:0],
         rank=1,
+        crossed=crossed,
     )

@@ -65,7 +65,9 @@ class Record:
     E ψ_A   mean       (T,)          … and its mean by a finer quadrature
     \\       linear,    (L, Y),       beside it functions and factors of operators that are kept as
             factors,   (C, Y),       they are, and their coefficients: 2M, 𝐒 and M² of a first
-            turned     (T, L + …)    step
+            turned     (T, L + …)    step …
+    \\       crossed                  … and whether M differs from Mᵀ: it takes samples as they are
+                                     on its right, beside explicit directions
     F       frame      (E, V)        the frame as combinations of the vectors before …
     \\       seen       (E, I, m)     … and by its coordinates
     λ^{1−p} reach      (I,)          what the step makes of its samples in the eigenspaces
@@ -94,6 +96,7 @@ class Record:
     carried: FloatArray
     before: FloatArray
     rank: int
+    crossed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
