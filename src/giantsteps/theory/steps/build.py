@@ -17,10 +17,9 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps import kernel_small, small
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import one_step
-from giantsteps.theory.steps.several.model import several_steps, stages_of_steps
+from giantsteps.theory.steps.several.model import leading, several_steps, stages_of_steps
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
-from giantsteps.theory.steps.several.structured_model import leading, structured_stages
 from giantsteps.theory.steps.sign import SIGNS, sign_step
 from giantsteps.theory.steps.structured import structured_step
 
@@ -40,43 +39,48 @@ def model(
     ``explicit``: leading eigenvectors of the inputs may be spikes with types of neurons of their
     own, which is more than spectra need.
     """
-    others: dict[str, Any] = {"claim": claim}
-    if problem.steps:
-        others["before"] = _before(problem, claim, d)
-    if not problem.inputs.isotropic:
-
-        def plain() -> SpikedFeatures:
-            if len(problem.steps) < 2:
-                return structured_step(problem, d, simplify=simplify, **others)
-            return structured_stages(problem, d, [others], simplify=simplify, explicit=False)[0]
-
-        if d is None or not explicit or simplify or leading(problem.realised(d), d) is None:
-            return plain()
-        return replace(structured_stages(problem, d, [others])[0], plain=plain)
+    others = _fields(problem, claim, d)
     if len(problem.steps) == 1 and problem.steps[0].rule in SIGNS:
         return sign_step(problem, d, simplify=simplify, **others)
-    if len(problem.steps) < 2:
-        return one_step(problem, d, simplify=simplify, **others)
+    explicit = explicit and not simplify and _has_leading(problem, d)
+    if len(problem.steps) < 2 and not explicit:
+        one = one_step if problem.inputs.isotropic else structured_step
+        return one(problem, d, simplify=simplify, **others)
     reused = any(step.batch == "previous" for step in problem.steps)
     if reused and kind_of(problem) is Kind.SMALL_STEPS and len(problem.steps) > 2:
         assert d is not None
         return many_small_steps(problem, d, **others)
     if reused:
         return reused_steps(problem, d, simplify=simplify, **others)
-    return several_steps(problem, d, simplify=simplify, **others)
+    return several_steps(problem, d, simplify=simplify, explicit=explicit, **others)
 
 
 def stages(problem: Problem, claims: Sequence[Any], d: int | None) -> list[SpikedFeatures]:
     """The equivalent model after each of the steps, with one claim each, from one recursion."""
     prefixes = [replace(problem, steps=problem.steps[: s + 1]) for s in range(len(problem.steps))]
     fresh = all(step.batch == "fresh" for step in problem.steps)
-    alone = prefixes[:1] if fresh and problem.inputs.isotropic else prefixes
+    alone = prefixes[:1] if fresh else prefixes
     found = [model(prefix, claim, d) for prefix, claim in zip(alone, claims)]
     others = [
-        {"problem": prefix, "claim": claim, "before": _before(prefix, claim, d)}
+        {"problem": prefix, **_fields(prefix, claim, d)}
         for prefix, claim in zip(prefixes[len(alone) :], claims[len(alone) :], strict=True)
     ]
     return [*found, *(stages_of_steps(problem, d, others) if others else ())]
+
+
+def _has_leading(problem: Problem, d: int | None) -> bool:
+    """Whether leading eigenvectors of the inputs are spikes with types of their own at d."""
+    return d is not None and leading(problem.realised(d), d) is not None
+
+
+def _fields(problem: Problem, claim: Any, d: int | None) -> dict[str, Any]:
+    """What a model knows of its problem beside its equations."""
+    others: dict[str, Any] = {"claim": claim}
+    if problem.steps:
+        others["before"] = _before(problem, claim, d)
+    if _has_leading(problem, d):
+        others["plain"] = lambda: model(problem, claim, d, explicit=False)
+    return others
 
 
 def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answer]:
