@@ -76,13 +76,17 @@ def risks(problems: Sequence[Problem], d: int | None = None) -> list[Risk]:
 
 
 def attempts(
-    problems: Sequence[Problem], d: int | None = None, coarse: bool = False
+    problems: Sequence[Problem],
+    d: int | None = None,
+    coarse: bool = False,
+    initial: bool = True,
 ) -> list[Risk | NotCovered | NotConverged]:
-    """The risk of each problem, solved in one batch, or why there is none.
+    """Test and train error of each problem, solved in one batch, or why there are none.
 
-    ``coarse`` stops at the first resolution with an estimate of its error, for scans.
+    ``coarse`` stops at the first resolution with an estimate of its error, for scans. Without
+    ``initial`` those before the steps may be missing.
     """
-    tolerant = {build.risk: functools.partial(build.attempts, coarse=coarse)}
+    tolerant = {build.risk: functools.partial(build.attempts, coarse=coarse, initial=initial)}
     return attempts_of("risk", problems, d, tolerant)  # type: ignore[return-value]
 
 

@@ -234,8 +234,10 @@ def _scanned(cells: Sequence[_Cell], ask: Callable[..., Asked]) -> list[FloatArr
     while not sure.all():
         wanted = np.zeros_like(sure)
         for cell, part in zip(cells, parts):
+            wanted[part] = cell.matters(heights[part])
             lowest = np.min(heights[part], initial=np.inf, where=sure[part])
-            wanted[part] = cell.matters(heights[part]) | (heights[part] - doubts[part] <= lowest)
+            if np.isfinite(lowest):
+                wanted[part] |= heights[part] - doubts[part] <= lowest
         if not (wanted := wanted & ~sure).any():
             break
         found = ask([owners[i] for i in np.flatnonzero(wanted)], points[wanted])

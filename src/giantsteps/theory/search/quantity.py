@@ -16,6 +16,8 @@ from giantsteps.theory.questions.risk import attempts
 from giantsteps.theory.search.critical_rate import rate_over_critical
 from giantsteps.types import FloatArray
 
+#: Those that need the errors before the steps.
+_OF_INITIAL = ("initial.test", "gain")
 #: What a coarse value may be off, over the change from the resolution before.
 _DOUBT = 3.0
 
@@ -87,7 +89,7 @@ def asked_of(
     found = (
         [_rate_over_critical(problem, d) for problem in problems]
         if quantity == "rate over critical"
-        else attempts(problems, d, coarse)
+        else attempts(problems, d, coarse, quantity in _OF_INITIAL)
     )
     values, doubts = np.full((2, len(problems)), np.nan)
     for i, one in enumerate(found):

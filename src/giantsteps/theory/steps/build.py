@@ -138,9 +138,16 @@ def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> l
 
 
 def attempts(
-    problems: Sequence[Problem], claims: Sequence[Any], d: int | None, coarse: bool = False
+    problems: Sequence[Problem],
+    claims: Sequence[Any],
+    d: int | None,
+    coarse: bool = False,
+    initial: bool = True,
 ) -> list[Risk | Exception]:
-    """The risk of each problem, or why there is none; ``coarse`` as in `refine`."""
+    """Test and train error of each problem, or why there are none; ``coarse`` as in `refine`.
+
+    ``initial``: whether those before the steps are wanted, too.
+    """
     failed: dict[int, Exception] = {}
     models = _models(problems, claims, d, failed)
     found: dict[int, Risk | Exception] = {**failed}
@@ -148,7 +155,9 @@ def attempts(
         chosen, failed = list(models), {}
         some, stated = [problems[i] for i in chosen], [claims[i] for i in chosen]
         cells = [(models[i], problems[i].require_readout(d)) for i in chosen]
-        risks = risk_of_models(cells, _initial(some, stated, d), stated, failed, coarse)
+        options: Any = {"failed": failed, "coarse": coarse, "parts": False}
+        before = _initial(some, stated, d) if initial else None
+        risks = risk_of_models(cells, before, stated, **options)
         found |= {i: failed.get(at, risks[at]) for at, i in enumerate(chosen)}
     return [found[i] for i in range(len(problems))]
 
