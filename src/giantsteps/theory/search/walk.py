@@ -96,7 +96,7 @@ def minima(brackets: Sequence[Bracket], evaluate: Evaluate, tolerance: float) ->
             _function(chosen, evaluate),
             tuple(np.array([b.points for b in chosen]).T),
             args=(np.arange(len(chosen)),),
-            tolerances={"xatol": tolerance, "xrtol": 0.0, "fatol": 0.0, "frtol": 1e-12},
+            tolerances={"xatol": tolerance, "xrtol": 0.0, "fatol": 0.0, "frtol": 1e-10},
             maxiter=_ROUNDS,
         )
         left, right = solved.bracket[0], solved.bracket[-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,10 @@ from giantsteps.theory.steps.structured import structured_step
 
 #: What is raised where the theory has no answer; the last two, of numbers, mean the same.
 NO_ANSWER = (NotCovered, NotConverged, FloatingPointError, np.linalg.LinAlgError)
+
+#: Models by problems without readout, or why there is none.
+Models: TypeAlias = dict[Problem, SpikedFeatures | Exception]
+_REMEMBERED = 4
 
 
 def model(
@@ -103,9 +107,10 @@ def _models(
     claims: Sequence[Any],
     d: int | None,
     failed: dict[int, Exception],
+    known: Models | None = None,
 ) -> dict[int, SpikedFeatures]:
     """One model for each problem; those that differ in their readout alone share its parts."""
-    known: dict[Problem, SpikedFeatures | Exception] = {}
+    known = {} if known is None else known
     found: dict[int, SpikedFeatures] = {}
     for i, (problem, claim) in enumerate(zip(problems, claims, strict=True)):
         key = problem.unchecked(readout=None)
@@ -119,6 +124,8 @@ def _models(
             failed[i] = one
         else:
             found[i] = one
+    for key in list(known)[:-_REMEMBERED]:
+        del known[key]
     return found
 
 
@@ -143,13 +150,15 @@ def attempts(
     d: int | None,
     coarse: bool = False,
     initial: bool = True,
+    known: Models | None = None,
 ) -> list[Risk | Exception]:
     """Test and train error of each problem, or why there are none; ``coarse`` as in `refine`.
 
-    ``initial``: whether those before the steps are wanted, too.
+    ``initial``: whether those before the steps are wanted, too. ``known`` keeps the last models
+    for the next call.
     """
     failed: dict[int, Exception] = {}
-    models = _models(problems, claims, d, failed)
+    models = _models(problems, claims, d, failed, known)
     found: dict[int, Risk | Exception] = {**failed}
     if models:
         chosen, failed = list(models), {}
