@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -58,6 +59,10 @@ def model(
         if d is None or not explicit or simplify or leading(problem.realised(d), d) is None:
             return plain()
         return replace(structured_stages(problem, d, [others])[0], plain=plain)
+    if len(problem.steps) > 1 and _is_still(problem):
+        kept = math.prod(1.0 - step.decay for step in problem.steps)
+        still = replace(problem.steps[0], rate=0.0, decay=1.0 - kept)
+        return one_step(problem.unchecked(steps=(still,)), d, simplify=simplify, **others)
     if len(problem.steps) == 1 and problem.steps[0].rule in SIGNS:
         return sign_step(problem, d, simplify=simplify, **others)
     if len(problem.steps) < 2:
@@ -71,11 +76,19 @@ def model(
     return several_steps(problem, d, simplify=simplify, **others)
 
 
+def _is_still(problem: Problem) -> bool:
+    """Whether the second layer is zero, so that no gradient moves the weights."""
+    gradients = all(step.rule == "gradient" for step in problem.steps)
+    return gradients and problem.init.second_layer.second_moment == 0
+
+
 def stages(problem: Problem, claims: Sequence[Any], d: int | None) -> list[SpikedFeatures]:
     """The equivalent model after each of the steps, with one claim each, from one recursion."""
     prefixes = [replace(problem, steps=problem.steps[: s + 1]) for s in range(len(problem.steps))]
     fresh = all(step.batch == "fresh" for step in problem.steps)
-    alone = prefixes[:1] if fresh and problem.inputs.isotropic else prefixes
+    alone = prefixes
+    if fresh and problem.inputs.isotropic and not _is_still(problem):
+        alone = prefixes[:1]
     found = [model(prefix, claim, d) for prefix, claim in zip(alone, claims)]
     others = [
         {"problem": prefix, "claim": claim, "before": _before(prefix, claim, d)}

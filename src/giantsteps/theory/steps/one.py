@@ -178,7 +178,7 @@ def _at_level(
     neuron = replace(unit, moved=rate * values)
     bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlaps[:, None]
     pull = None if math.isinf(neurons) else _pull(neuron, values, probabilities, rate, simplify)
-    if problem.init.output == "unscaled":
+    if problem.init.output == "unscaled" and law.second_moment > 0:
         bulk, spike, along = _unscaled(neuron, values, rate, neurons, law.second_moment)
         overlap = np.array([[along]])
         root = np.sqrt(probabilities)
