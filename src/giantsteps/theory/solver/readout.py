@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from giantsteps.theory.solver.least_squares import fitted, span, square_root, triangular
-from giantsteps.theory.solver.packing import product, solve, symmetric, transposed
+from giantsteps.theory.solver.packing import inverse, product, solve, symmetric, transposed
 from giantsteps.theory.solver.prior import Prior
 from giantsteps.theory.solver.state import State
 from giantsteps.types import Array
@@ -72,7 +72,7 @@ def _learn(state: State, prior: Prior) -> _Learned:
     flat = system.mean.reshape(cells, count, modes * nodes)
     finite = bool(np.all(system.inverse_neurons > 0))
     if finite:
-        inverse_root = np.linalg.inv(triangular(prior.precision))
+        inverse_root = inverse(triangular(prior.precision))
         scale = 1.0 / np.sqrt(system.inverse_neurons)[:, None, None]
         columns.append(scale * product(inverse_root, flat))
     penalised = np.concatenate(columns, axis=1)
@@ -82,7 +82,7 @@ def _learn(state: State, prior: Prior) -> _Learned:
         else span(flat, np.tile(system.weights, (1, modes))[:, None])
     )
 
-    root = np.tile(np.sqrt(measure), (1, modes))
+    root = np.concatenate([np.sqrt(measure)] * modes, axis=1)
     known = _padded(product(transposed(offset), own), modes * nodes)[:, 0]
     target = system.target.reshape(cells, -1) - known
     fit = fitted(penalised, free, target, root).reshape(cells, modes, nodes)

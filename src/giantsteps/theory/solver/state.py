@@ -383,4 +383,6 @@ class State:
 
 def _congruence(matrix: Array, packed: Packing) -> Array:
     """The map D ↦ N D Nᵀ of packed symmetric matrices."""
+    if packed.size == 1:
+        return matrix * matrix
     return raised(matrix[:, None], np.ones((len(matrix), 1)), packed, packed)
