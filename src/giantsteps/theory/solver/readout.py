@@ -215,14 +215,14 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
 def _pulled(state: State, m: Array) -> Array:
     """What the pull of the initial output on m adds to minus the slopes, (B, 1 + m, R, R)."""
     system, packed = state.equations.system, state.equations.packing
-    mixing, hessian = state.equations.mixing, state.dyson.hessian
-    size = len(packed)
-    total = np.zeros((system.cells, hessian.shape[1]))
+    mixing, size = state.equations.mixing, len(packed)
+    pulls = []
     for c in range(system.pull.shape[1]):
         weights = system.pull[:, c] * m[:, :, None] * m[:, None]
         inner = symmetric(product(product(transposed(mixing), weights), mixing))
-        place = slice((1 + c) * size, (2 + c) * size)
-        total += product(hessian[:, :, place], packed.pack(inner)[:, :, None])[:, :, 0]
+        pulls.append(packed.pack(inner)[:, :, None])
+    drive, place = np.concatenate(pulls, axis=1), slice(size, (1 + len(pulls)) * size)
+    total = state.dyson.curved(lambda matrix: product(matrix[..., place], drive))[:, :, 0]
     total = (
         total.reshape(system.cells, -1, size) / packed.count * system.inverse_neurons[:, None, None]
     )
