@@ -73,7 +73,7 @@ def solve_state(
         marks[halved], since[halved] = residual[halved], count
         keep &= (count - since[active] <= _PATIENCE) & (np.isfinite(gap) | (count == 0))
         if not keep.any():
-            if len(active) == cells and better.all():
+            if len(active) == cells and better.all() and np.all(residual <= _ENOUGH):
                 return Solved(current, residual, iterations, residual <= _ENOUGH)
             break
         if not keep.all():

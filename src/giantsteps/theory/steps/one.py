@@ -175,7 +175,7 @@ def _at_level(
     law, unit = problem.init.second_layer, neuron_law(problem, np.array([rate]), level, tails[0])
     values, probabilities = types_of(law, level, abs(float(unit.spikes[0])), tails[1])
     if law.symmetric and not tails[1] and moments(problem.activation).is_odd:
-        values, probabilities = _folded(values, probabilities)
+        values, probabilities = folded(values, probabilities)
     neuron = replace(unit, moved=rate * values)
     bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlaps[:, None]
     felt = rate * curvature(problem)
@@ -214,7 +214,7 @@ def _at_level(
     )
 
 
-def _folded(values: FloatArray, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
+def folded(values: FloatArray, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Types A ≥ 0: with odd σ a neuron with −A and −w is one with A and w in all but its sign."""
     kept = values >= 0
     return values[kept], np.where(values > 0, 2.0, 1.0)[kept] * probabilities[kept]
