@@ -270,7 +270,11 @@ class _Cell:
         found = np.zeros(self.shape, dtype=bool)
         for index in self.valleys(values):
             for axis, at in enumerate(index):
-                near: list[int | slice] = [*index[:axis], slice(max(at - 1, 0), at + 2), *index[axis + 1 :]]
+                near: list[int | slice] = [
+                    *index[:axis],
+                    slice(max(at - 1, 0), at + 2),
+                    *index[axis + 1 :],
+                ]
                 found[tuple(near)] = True
         return found.ravel()
 
