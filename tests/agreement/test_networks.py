@@ -1,13 +1,15 @@
 """Theory at d against hundreds of independent networks for each setting (`networks.py`).
 
 Errors agree within half a per cent and three standard errors after one or two steps, and one per
-cent and three standard errors after more, or after several on inputs with a covariance. What is
-outside is listed below with its size; what a wrong equation would change is seen by the same data.
+cent and three standard errors after more, or after several on inputs with a covariance. Where one
+direction has a share of the variance of the inputs an answer states its distance. What is outside
+is listed below with its size; what a wrong equation would change is seen by the same data.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,7 +43,6 @@ TEACHERS: dict[str, Any] = {
 OUTSIDE = {
     ("s1 relu V", 1000): (0.41, 1.26, "an excess of five standard errors in one of 170 numbers"),
     ("random 61: hsign crelu/q/pm", 1000): (-1.33, -1.13, "even parts of activation and teacher"),
-    ("random 79: hpow0.8 crelu/clip/V", 1000): (1.91, 1.15, "a power law, an even part"),
 }  # fmt: skip
 #: What theory does not answer.
 REFUSED = {
@@ -85,10 +86,20 @@ def problem(name: str, d: int, **changes: Any) -> gs.Problem:
     return stated.replace(changes) if changes else stated
 
 
+def stated(answer: Any, quantity: str) -> float:
+    """The distance that an answer states where one direction has a share of the variance."""
+    sizes = [re.search(r"within ([\d.]+)% and .* within ([\d.]+)%", v) for v in answer.violated]
+    place = 2 if quantity == "train" else 1
+    return max((float(found[place]) / 100 for found in sizes if found), default=0.0)
+
+
 def excess(answer: Any, name: str, d: int, quantity: str) -> float:
     """By how much of the stated distance an answer is away from the networks: one is the border."""
     row = BY_NAME[name, d]
     wanted, error = row["mean"][quantity], row["error"][quantity]
+    if stated(answer, quantity):
+        allowed = stated(answer, quantity) * wanted + 3 * error
+        return float((getattr(answer, quantity) - wanted) / allowed)
     steps = len(row["setting"]["steps"])
     close = steps == 1 or (steps == 2 and "inputs" not in row["setting"])
     allowed = (0.005 if close else 0.01) * wanted + 3 * error
@@ -210,12 +221,14 @@ def test_another_problem_is_refuted(name: str, changes: dict[str, Any]) -> None:
 
 
 #: Giant steps: a power method of 30 rounds does not find a spike close to the bulk. Spectra have no
-#: explicit directions: at the exponent 0.9 the singular value is 1.2 % below that of networks.
+#: explicit directions: at the exponent 0.9 the singular value is 1.2 % below that of networks, and
+#: 2 % above where a spike has 4 % of the variance of the inputs.
 LEANING = [
     name
     for (name, d), row in BY_NAME.items()
     if "inputs" in row["setting"] and d == 1000 and (name, d) not in OUTSIDE
     if row["setting"]["inputs"].get("power_law", 0.0) < 0.75
+    if row["setting"]["inputs"].get("spike", 0.0) < 20
     if len(row["setting"]["steps"]) == 1 and row["setting"]["steps"][0]["exponent"] > 0
 ]
 

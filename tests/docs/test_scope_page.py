@@ -51,7 +51,7 @@ def table(question: str, teacher: str) -> dict[tuple[str, ...], str]:
 def what_happens(question: str, problem: gs.Problem, d: int | None) -> str:
     """What an answer would say; computed in the limit of one step and of none."""
     try:
-        exact = not resolve(question, problem, d).violated(problem)
+        exact = not resolve(question, problem, d).violated(problem, d)
         if d is None and len(problem.steps) < 2 and problem.teacher.rank == 1:
             assert getattr(theory, question)(problem, d=d).exact is exact
     except gs.NotCovered:

@@ -290,9 +290,8 @@ CONDITIONS: dict[str, Condition] = {
         ),
     ),
     "light eigenvalues": Condition(
-        "a power law of the inputs has an exponent of at most 1/2 (else its first eigenvalues are "
-        "a few per cent of d: test errors of networks at d = 1000 are within 1 % up to 0.9 for odd "
-        "activations, and within 2 % for others; spectra have not been compared)",
+        "no direction has more than 2 % of the variance of the inputs (in the limit: a power law "
+        "has an exponent of at most 1/2)",
         "the first eigenvalues are a finite share of d",
         "PowerLaw(exponent) up to 0.5",
         lambda problem: not isinstance(problem.inputs, PowerLaw) or problem.inputs.exponent <= 0.5,
@@ -340,15 +339,6 @@ CONDITIONS: dict[str, Condition] = {
         "the equations of preconditioned steps are those of one preconditioner",
         "the same precondition for every step, or simulation",
         lambda problem: len({step.precondition for step in problem.steps}) <= 1,
-    ),
-    "odd where preconditioned": Condition(
-        "σ is odd where the gradient is preconditioned",
-        "the equations of preconditioned steps are those of odd activations",
-        "an odd activation, precondition=0, or simulation",
-        lambda problem: (
-            moments(problem.activation).is_odd
-            or all(step.precondition == 0 for step in problem.steps)
-        ),
     ),
     "no mean output": Condition(
         "an unscaled network has E σ(z) = 0 or a second layer of mean zero",

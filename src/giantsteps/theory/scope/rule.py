@@ -8,6 +8,7 @@ from typing import Any
 
 from giantsteps.problem import Problem
 from giantsteps.theory.scope.conditions import CONDITIONS
+from giantsteps.theory.scope.heavy import heavy_directions
 
 #: What an answer says of itself: problem, d, source, exact, assumptions, violated, evidence,
 #: references.
@@ -50,7 +51,7 @@ class Rule:
 
     def stated(self, problem: Problem, d: int | None) -> Claim:
         """The fields that every answer by this rule carries."""
-        violated = self.violated(problem)
+        violated = self.violated(problem, d)
         return {
             "problem": problem,
             "d": d,
@@ -62,11 +63,16 @@ class Rule:
             "references": self.references,
         }
 
-    def violated(self, problem: Problem) -> tuple[str, ...]:
+    def violated(self, problem: Problem, d: int | None = None) -> tuple[str, ...]:
         """The conditions of exactness that the problem does not satisfy."""
-        return tuple(
-            CONDITIONS[name].text for name in self.exact_if if not CONDITIONS[name].holds(problem)
-        )
+        found: list[str] = []
+        for name in self.exact_if:
+            condition = CONDITIONS[name]
+            if name == "light eigenvalues" and d is not None:
+                found += heavy_directions(problem, d)
+            elif not condition.holds(problem):
+                found.append(condition.text)
+        return tuple(found)
 
 
 #: Input dimension below which an answer says that networks scatter widely about it.

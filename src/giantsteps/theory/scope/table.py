@@ -87,7 +87,6 @@ _SEVEN = Rule(
         "plain where reused",
         "fresh on a covariance",
         "one preconditioner",
-        "odd where preconditioned",
         "scaled output",
         "fresh readout",
     ),
@@ -192,7 +191,6 @@ _MOVES = replace(
         "no initial output",
         "seams one at a time",
         "one preconditioner",
-        "odd where preconditioned",
         "scaled output",
     ),
 )

@@ -178,7 +178,7 @@ def _stated(problems: Sequence[Problem], quantity: str, d: int | None) -> dict[s
     """What the answer says of itself: the union over the cells."""
     question = "critical_rate" if quantity == "rate over critical" else "risk"
     rules = [resolve(question, problem, d) for problem in problems]
-    violated = [rule.violated(problem) for rule, problem in zip(rules, problems)]
+    violated = [rule.violated(problem, d) for rule, problem in zip(rules, problems)]
     return {
         "exact": not any(violated),
         "assumptions": tuple(dict.fromkeys(a for rule in rules for a in rule.assumptions)),

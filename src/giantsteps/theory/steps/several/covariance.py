@@ -132,8 +132,8 @@ def covariance_of_state(
     within = spectrum.start if any(one.record.crossed for one in operators) else None
     seen = [_seen(number, trained, spectrum) for number in range(len(operators))]
     profiles = [
-        one.profiles(shares, own, own if within is None else within)
-        for one, own in zip(operators, seen)
+        one.profiles(shares, side, side if within is None else within)
+        for one, side in zip(operators, seen)
     ]
     rest = trained.along / spectrum.values
     for one, profile in zip(operators, profiles):
@@ -165,8 +165,8 @@ def covariance_of_state(
     flat, batches = spectrum.flat, [one.batch for one in operators]
     if len(places) and batches:
         # The first batch sees explicit directions through its frame alone.
-        second, own = batches[0].second.copy(), np.arange(len(places))
-        second[own, own] += batches[0].weights
+        second, rows = batches[0].second.copy(), np.arange(len(places))
+        second[rows, rows] += batches[0].weights
         batches[0] = replace(batches[0], second=second)
     coefficients = [known, mixed, apart, *(one.coefficients for one in operators)]
     found = NeuronCovariance(
