@@ -37,7 +37,7 @@ bench: $(VENV)/.dev          ## speed of theory and simulation; benchmarks/READM
 	$(BIN)/python benchmarks/engine.py
 
 note: $(VENV)/.docs          ## the theory as a PDF, in docs/_build/note; needs LaTeX (Debian: texlive-xetex latexmk)
-	$(BIN)/sphinx-build -q -b latex -D plot_gallery=0 docs docs/_build/note
+	$(BIN)/sphinx-build -q -b latex -D plot_gallery=0 -D suppress_warnings=image.not_readable docs docs/_build/note
 	@if command -v latexmk > /dev/null; then $(MAKE) -C docs/_build/note; \
 	else echo "latexmk was not found: docs/_build/note has the LaTeX source, no PDF was made"; fi
 

@@ -65,6 +65,7 @@ def weights(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
     )
     answer = theory.weights(problem)
     draft.spectrum(left, answer, runs)
+    left.set_ylim(top=1.2 * left.get_ylim()[1])  # room for the legend
     found, overlap = first.value[0], answer.spikes[0].overlaps["teacher"]
     _cloud(draft, right, found["teacher"], found["vector"], float(overlap), "teacher")
     return drawing

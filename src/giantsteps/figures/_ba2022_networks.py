@@ -119,7 +119,7 @@ def kernels(draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: in
     caption="erf network and erf teacher, N/d = 2, noise of standard deviation 0.1, "
     "λ = {penalty:g}: ridge regression with the features of the network (conjugate kernel) and "
     "with those of its tangent kernel, before and after one step on 8d samples, d = {d}, {seeds} "
-    "networks per point. Left: η = 2, a step of order one; right: η = 2 N^(1/2), a giant step. "
+    "networks per point. (a) η = 2, a step of order one; (b) η = 2 N^(1/2), a giant step. "
     "Theory does not cover the tangent kernel. Dashed: the floor of rotation-invariant kernels.",
     chosen="everything.",
     references=_PAPER,
@@ -151,7 +151,9 @@ def tangent(
     labels = (r"samples $\alpha = n/d$", r"test error $R$")
     drawing, axes = draft.axes(labels, labels, height=2.8, sharey=True)
     x = np.geomspace(min(samples), max(samples), fine)
-    for ax, problem, found in zip(axes, steps, measured):
+    titles = (r"$\eta = 2$", r"$\eta = 2\sqrt{N}$")
+    for ax, title, problem, found in zip(axes, titles, steps, measured):
+        ax.set_title(title)
         answer = draft.stated(theory.risk(Grid(problem, {"readout.samples": x}), d=d))
         assert answer.initial is not None
         curves = {"risk.initial.test": answer.initial.test, "risk.test": answer.test}

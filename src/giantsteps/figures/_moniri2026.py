@@ -122,13 +122,13 @@ def _outlier_map(ax: Any, answer: OutlierCount) -> None:
     mesh = ax.pcolormesh(
         first, second, values, cmap=colors.ListedColormap(shades), norm=norm, rasterized=True
     )
-    for name in list(answer.sizes)[1:_MANY]:
+    low, high = int(values.min()), int(values.max())
+    for name in list(answer.sizes)[1 : _MANY + 1 - low]:
         k = int(name.partition("^")[2] or 1) - 1
         ends = np.array([max(0.5 - second.max() / k, 0.0), first.max()])
         ax.plot(ends, k * (0.5 - ends), color="black", linewidth=0.7)
     ax.set_xlim(first.min(), first.max())
     ax.set_ylim(second.min(), second.max())
-    low, high = int(values.min()), int(values.max())
     bar = ax.figure.colorbar(mesh, ax=ax, ticks=np.arange(low, high + 1), label="outliers")
     bar.ax.set_ylim(low - 0.5, high + 0.5)
     names = [f"{k}" if k < _MANY else rf"$\geq {k}$" for k in range(low, high + 1)]

@@ -61,9 +61,11 @@ def smoothed_around(
     if halvings.max() > _MOST:
         return None
     out = np.empty((5, len(centre), order))
-    for number in np.unique(halvings).tolist():
+    for number in set(halvings.tolist()):
         some = np.flatnonzero(halvings == number)
-        for part in np.array_split(some, 1 + (len(some) * 32 * 2**number) // _MEMORY):
+        count = max(1, _MEMORY // (32 * 2**number))
+        for start in range(0, len(some), count):
+            part = some[start : start + count]
             cells = centre[part], std[part]
             found = _moments(function, *cells, number, order)
             if found is None:

@@ -56,12 +56,16 @@ class DysonEquation:
         operator = self.layout.operators[number]
         if operator.kind == "product":
             return np.ones_like(self.bulk.shares)
-        which = operator.where[0]
-        return self.bulk.inverse if which < 0 else self.bulk.diagonal[:, which]
+        return self.bulk.corners[:, operator.where[0] + 1]
 
     def along(self, number: int) -> Array:
         """The same times the shares of the directions."""
         return np.asarray(self.bulk.shares * self.plain(number))
+
+    def over_directions(self, values: Array) -> Array:
+        """Σ ν_ιω_c(ι) of values (B, I, …) for X and the diagonal operators, (B, 1 + D, …)."""
+        flat = values.reshape(*values.shape[:2], -1)
+        return product(self.bulk.along, flat).reshape(len(flat), -1, *values.shape[2:])
 
     @once
     def scales(self) -> Array:
@@ -153,8 +157,17 @@ class DysonEquation:
 
     @property
     def regular(self) -> Array:
-        """Whether no sample has passed a pole, det T > 0 for all of them, shape (B,)."""
-        positive = np.ones(len(self.x), dtype=bool)
+        """Whether no sample and no direction has passed a pole, shape (B,).
+
+        det T > 0 for all samples, and 𝔤_ι has as many negative eigenvalues as without samples: one
+        for each row of c.
+        """
+        if self.layout.size == 1:
+            positive = np.all(self.resolvent[..., 0, 0] > 0, axis=1)
+        else:
+            negative = self.rank * (self.layout.blocks // 2)
+            signs = np.linalg.eigvalsh(self.resolvent) < 0
+            positive = np.all(signs.sum(axis=-1) == negative, axis=1)
         for t in self.t:
             size = t[..., 0, 0] if t.shape[-1] == 1 else np.linalg.det(t)
             positive &= np.all(size > 0, axis=1)
@@ -222,17 +235,18 @@ class DysonEquation:
     @once
     def traces(self) -> Array:
         """τ(𝒢) and τ(Ω_c𝒢) of shape (B, 1 + m, R, R), in the order of the operators."""
-        found = []
+        rank, resolvent = self.rank, self.resolvent
+        found = [self.over_directions(np.ascontiguousarray(resolvent[:, :, :rank, :rank]))]
         for number, operator in enumerate(self.layout.operators):
             if operator.kind == "linear":
                 which, a = operator.where
-                batch = self.bulk.batches[which]
-                weights = batch.weights * batch.linear[:, a] * batch.samples[:, None]
-                found.append(self.mean(which, self.psi[which], weights))
-            else:
-                part = self.resolvent
-                if not self.layout.all_active:
-                    part = part[:, :, operator.rows[:, None], operator.columns]
-                total = (self.along(number)[:, :, None, None] * part).sum(axis=1)
+                if a == 0:  # those of a batch at once
+                    psi = self.psi[which]
+                    flat = psi.reshape(*psi.shape[:2], -1)
+                    total = product(self.bulk.batches[which].counted, flat)
+                    found.append(total.reshape(len(total), -1, rank, rank))
+            elif operator.kind == "product":
+                part = resolvent[:, :, operator.rows[:, None], operator.columns]
+                total = (self.along(number)[:, :, None, None] * part).sum(axis=1)[:, None]
                 found.append(total if operator.once else 2.0 * symmetric(total))
-        return np.stack(found, axis=1)
+        return np.concatenate(found, axis=1)
