@@ -312,33 +312,38 @@ def _change(cell: Cell, old: Readout | None, new: Readout | None) -> float:
 
 
 def ridge_batch(
-    cells: Sequence[Cell], failed: dict[int, Exception] | None = None, coarse: bool = False
+    cells: Sequence[Cell],
+    failed: dict[int, Exception] | None = None,
+    coarse: bool = False,
+    parts: bool = True,
 ) -> RidgeBatch:
     """Errors of every cell, in this order; none sees its neighbours, to the last bit.
 
-    ``failed`` and ``coarse`` as in `refine`; cells that failed have NaN.
+    ``failed`` and ``coarse`` as in `refine`; cells that failed have NaN. Without ``parts`` the
+    parts by degree and the classification error are NaN.
     """
     refined = refine(cells, failed=failed, coarse=coarse)
-    parts: dict[tuple[int, int], Callable[[Readout], Array]] = {}
+    by_model: dict[tuple[int, int], Callable[[Readout], Array]] = {}
     rows = []
     for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True):
-        if found is None:
-            rows.append((math.nan, math.nan, np.full(DEGREES, np.nan), math.nan))
-            continue
-        if (id(model), level) not in parts:
-            parts[id(model), level] = parts_by_degree(model.at_level(level), level)
-        error, train = float(found.error[0]), float(found.train[0])
-        wrong = wrong_sign_of_model(model.at_level(level), found, level)
-        rows.append((error - model.noise_variance, train, parts[id(model), level](found), wrong))
-    test, train, degrees, wrong = zip(*rows)
+        degrees, wrong, error, train = np.full(DEGREES, np.nan), math.nan, math.nan, math.nan
+        if found is not None:
+            error, train = float(found.error[0]) - model.noise_variance, float(found.train[0])
+        if found is not None and parts:
+            if (id(model), level) not in by_model:
+                by_model[id(model), level] = parts_by_degree(model.at_level(level), level)
+            degrees = by_model[id(model), level](found)
+            wrong = wrong_sign_of_model(model.at_level(level), found, level)
+        rows.append((error, train, degrees, wrong))
+    columns = list(zip(*rows))
     return RidgeBatch(
-        test=np.array(test),
-        train=np.array(train),
-        by_degree=np.stack(degrees),
+        test=np.array(columns[0]),
+        train=np.array(columns[1]),
+        by_degree=np.stack(columns[2]),
         residual=refined.residual,
         iterations=refined.iterations,
         error=refined.error,
-        classification_error=np.array(wrong),
+        classification_error=np.array(columns[3]),
     )
 
 
@@ -346,13 +351,12 @@ def risk_of_models(
     cells: Sequence[Cell],
     initial: Sequence[Risk] | None = None,
     claims: Sequence[Any] | None = None,
-    failed: dict[int, Exception] | None = None,
-    coarse: bool = False,
+    **options: Any,
 ) -> list[Risk]:
     """The risk of each model and readout, beside that of the untrained features.
 
-    Claims are those of the models unless given: models may stand for several problems. ``failed``
-    and ``coarse`` as in `refine`; cells that failed have NaN.
+    Claims are those of the models unless given: models may stand for several problems. Options are
+    those of `ridge_batch`.
     """
     stated = [model.stated for model, _ in cells] if claims is None else claims
-    return risks_of(ridge_batch(cells, failed, coarse), stated, initial)
+    return risks_of(ridge_batch(cells, **options), stated, initial)

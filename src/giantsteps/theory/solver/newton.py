@@ -33,6 +33,7 @@ class Solved:
     converged: Array
 
 
+@np.errstate(all="ignore")  # a cell whose numbers leave the range has no finite residual
 def solve_state(
     equations: Equations,
     penalty: Array,
@@ -70,7 +71,7 @@ def solve_state(
         keep = ~((gap <= TOLERANCE) | (~better & (residual[active] <= _ENOUGH)))
         halved = active[residual[active] < 0.5 * marks[active]]
         marks[halved], since[halved] = residual[halved], count
-        keep &= count - since[active] <= _PATIENCE
+        keep &= (count - since[active] <= _PATIENCE) & (np.isfinite(gap) | (count == 0))
         if not keep.any():
             if len(active) == cells and better.all() and np.all(residual <= _ENOUGH):
                 return Solved(current, residual, iterations, residual <= _ENOUGH)
@@ -138,11 +139,10 @@ def _step(current: State, plain: bool) -> State:
 
 def _helps(current: State, bold: State) -> Array:
     """Whether a step stays in the cone and comes closer to the solution."""
-    with np.errstate(all="ignore"):
-        closer = bold.gap < current.gap
-        if not closer.all():
-            closer |= _descends(current, bold)
-        return np.asarray(_inside(bold) & closer)
+    closer = bold.gap < current.gap
+    if not closer.all():
+        closer |= _descends(current, bold)
+    return np.asarray(_inside(bold) & closer)
 
 
 def _descends(current: State, bold: State) -> Array:

@@ -180,7 +180,7 @@ def _at_level(
     bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlaps[:, None]
     felt = rate * curvature(problem)
     pull = None if math.isinf(neurons) else _pull(neuron, values, probabilities, felt, simplify)
-    if problem.init.output == "unscaled":
+    if problem.init.output == "unscaled" and law.second_moment > 0:
         bulk, spike, along = _unscaled(neuron, values, rate, neurons, law.second_moment)
         overlap = np.array([[along]])
         root = np.sqrt(probabilities)

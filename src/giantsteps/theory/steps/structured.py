@@ -44,6 +44,11 @@ class Spectrum:
     explicit: FloatArray | None = None
 
     @property
+    def flat(self) -> bool:
+        """Whether Σ = I."""
+        return len(self.values) == 1
+
+    @property
     def places(self) -> NDArray[np.intp]:
         """Of the explicit directions, from the largest eigenvalue on."""
         found = np.zeros(0, dtype=int) if self.explicit is None else np.flatnonzero(self.explicit)
@@ -138,45 +143,6 @@ def covariance_of_weights(law: NeuronLaw, spectrum: Spectrum) -> NeuronCovarianc
         square = e(1) ** 2 * mean(2 - 2 * p) + e(2) / law.samples * mean(1 - 2 * p)
         means += [2 * e(1) * mean(1 - p), square]
     return replace(bulk, inputs=None, external=external, means=np.array(means))
-
-
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """One step in the frame of Σ^{1/2}w and in that of w: leans (T, 1) and bulks.
-
-    ``change`` and ``own_change`` are those of what the step adds.
-    """
-
-    values: FloatArray
-    probabilities: FloatArray
-    spikes: FloatArray
-    after: NeuronCovariance
-    change: NeuronCovariance
-    own_spikes: FloatArray
-    own_change: NeuronCovariance
-
-
-def moved_by_step(problem: Problem, d: int | None, neurons: float, level: int) -> Moved:
-    """What one step adds to the neurons; sizes of the problem are those of d, if it is given."""
-    spectrum = spectrum_of(problem, d)
-    rate, inverse = movement(problem, 0, neurons), problem.width / neurons
-    unit = neuron_law(problem, np.array([rate]), level)
-    linear = unit.slope.hermite[0]
-    length, _ = direction(unit, spectrum, inverse)
-    own, _ = direction(unit, spectrum, inverse, whitened=False)
-    second_layer = problem.init.second_layer
-    values, probabilities = types_of(second_layer, level, abs(rate * linear * length))
-    law = replace(unit, moved=rate * values)
-    added, frame = replace(law, kept=law.kept - 1.0), direction(unit, spectrum)
-    return Moved(
-        values=values,
-        probabilities=probabilities,
-        spikes=(law.moved * linear * length)[:, None],
-        after=_covariance(law, spectrum, *frame),
-        change=_covariance(added, spectrum, *frame),
-        own_spikes=(law.moved * linear * own)[:, None],
-        own_change=covariance_of_weights(added, spectrum),
-    )
 
 
 def _at_level(

@@ -20,8 +20,8 @@ from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.one import folded, movement
+from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
-from giantsteps.theory.steps.several.fresh import DIRECTIONS, WEAK, kept_directions
 from giantsteps.theory.steps.several.fresh_norms import LOADS
 from giantsteps.theory.steps.several.model import RESOLVED
 from giantsteps.theory.steps.several.response import lengths
@@ -161,11 +161,12 @@ def _pull(
     root = np.sqrt(field.probabilities) * field.values
     sigma, alpha, one = moments(problem.activation), problem.steps[0].samples, np.ones(len(root))
     first = rates[0] * sigma.linear**2 * np.outer(root, root)
-    change = pulled(np.zeros_like(first), one, one, first, alpha)
+    change = pulled(np.zeros_like(first), one, one, first, one / alpha)
     law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[0])
     grown = lengths(sigma, law, rates[0] * field.values)
     second, gain = (sigma.linear**2, one) if slope is None else slope
-    change = pulled(change, grown, gain, rates[1] * np.outer(root, root) * second, alpha)
+    pull = rates[1] * np.outer(root, root) * second
+    change = pulled(change, grown, gain, pull, grown / alpha)
     spread = np.sqrt(field.probabilities)
     return np.asarray(change / np.outer(spread, spread))[None]
 
