@@ -136,7 +136,9 @@ def _solve_stack(
     solved = solve_state(Equations(stack), stack.penalty)
     into.residual[members], into.iterations[members] = solved.residual, solved.iterations
     for i in np.array(members)[~solved.converged].tolist():
-        into.failed[i] = _not_converged(*cells[i], into.residual[i], int(into.iterations[i]))
+        model, readout = cells[i]
+        rounds = int(into.iterations[i])
+        into.failed[i] = _not_converged(model, readout, into.residual[i], rounds)
     some = np.flatnonzero(solved.converged)
     if not some.size:
         return

@@ -369,11 +369,10 @@ class ImplicitLaw(Law):
             return []
         empty[empty] = ~self._inside(x[empty])
         ends = np.flatnonzero(np.diff(np.concatenate([[False], empty, [False]]).astype(int)))
-        ends = ends.reshape(-1, 2)
         beside = np.concatenate([[piece.lower], x, [piece.upper]])
         return [
             (x[first:last], bool(beside[last + 1] > _RATIOS[0] * beside[first]))
-            for first, last in ends
+            for first, last in ends.reshape(-1, 2)
         ]
 
     def density(self, x: ArrayLike) -> NDArray:

@@ -222,14 +222,14 @@ class KernelSpectrum:
         ]
         if not brackets:
             return []
-        *sides, ranks = (np.array(side) for side in zip(*brackets))
+        low, high, at_low, at_high, ranks = (np.array(side) for side in zip(*brackets))
         which = np.arange(len(ranks))
 
         def eigenvalue(inverse: FloatArray, left: Array) -> FloatArray:
             return self._eigenvalues(1.0 / inverse)[np.arange(len(left)), ranks[which[left]]]
 
         # In 1/x the eigenvalues are almost linear.
-        roots, left = bracketed_roots(eigenvalue, *sides, tolerance=_CLOSE)
+        roots, left = bracketed_roots(eigenvalue, low, high, at_low, at_high, tolerance=_CLOSE)
         return [1.0 / float(root) for root, rest in zip(roots, left) if abs(rest) < _ZERO]
 
     def _eigenvalues(self, x: FloatArray) -> FloatArray:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from functools import cached_property as once
+    from functools import cached_property
+
+    once = cached_property
 else:
 
     class once:
