@@ -127,7 +127,7 @@ def directions(
         (_TIME, "squared overlap with the weights"), (_TIME, r"test error $R$")
     )
     overlaps = np.stack([one["overlap"] for one in networks.value], axis=-1)
-    first = np.arange(followed + 1)
+    first = range(followed + 1)
     spikes = [draft.stated(theory.weights(problem(count), d=d)).spikes[:2] for count in first]
     for number in range(2):
         points = (t, Measured.of(overlaps[:, number]))
