@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -28,12 +27,6 @@ PROBLEM = gs.Problem(
     width=2.0,
     steps=[gs.Step(samples=4.0, rate=6.0)],
 )
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def spectrum(

@@ -15,18 +15,18 @@ from giantsteps.displays._phase_diagram import CriticalLine as CriticalLine
 from giantsteps.displays._phase_diagram import PhaseDiagramDisplay
 from giantsteps.displays._spectrum import SpectrumDisplay
 from giantsteps.displays._spectrum import SpikeMark as SpikeMark
-from giantsteps.displays._style import DOUBLE, PALETTE, SINGLE, style
-from giantsteps.displays._style import GREY as GREY  # shared with other packages
+from giantsteps.displays._style import DOUBLE as DOUBLE  # shared with other packages
+from giantsteps.displays._style import GREY as GREY
 from giantsteps.displays._style import MARKERS as MARKERS
+from giantsteps.displays._style import PALETTE as PALETTE
+from giantsteps.displays._style import SINGLE as SINGLE
 from giantsteps.displays._style import STYLE as STYLE
 from giantsteps.displays._style import colours as colours
 from giantsteps.displays._style import label as label
 from giantsteps.displays._style import save as save
+from giantsteps.displays._style import style
 
 __all__ = [
-    "DOUBLE",
-    "PALETTE",
-    "SINGLE",
     "ComparisonDisplay",
     "LearnedFunctionDisplay",
     "PhaseDiagramDisplay",

@@ -12,7 +12,7 @@ from giantsteps.displays import GREY
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
-from giantsteps.figures._measures import covariance_gap, kernel_errors, neurons
+from giantsteps.figures._networks import covariance_gap, kernel_errors, neurons
 from giantsteps.problem import Grid, Problem, Ridge, Step
 
 if TYPE_CHECKING:
