@@ -70,11 +70,11 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     ),
     "demo without folder": (["demo", "-o", "no/demo.png"], "no folder 'no'"),
     "demo with an ending": (["demo", "-o", "demo.doc"], "must end in"),
-    "two sizes of a figure": (["figure", "cui2024-2", "--smoke", "--paper"], "exclude each other"),
+    "two sizes of a figure": (["figure", "cui2024-2", "--smoke", "--paper"], "cannot be combined"),
     "no such figure": (["figure", "cui2024-9"], 'did you mean "cui2024'),
-    "two scales": (["certify", "--short", "--full"], "--short and --full exclude each other"),
+    "two scales": (["certify", "--short", "--full"], "--short and --full cannot be combined"),
     "a store for an old certificate": (
-        ["certify", "--again", __file__, "--store", "s.sqlite"], "exclude each other"
+        ["certify", "--again", __file__, "--store", "s.sqlite"], "cannot be combined"
     ),
 }  # fmt: skip
 
@@ -102,7 +102,7 @@ SWEEP_MISTAKES: dict[str, tuple[list[str], str]] = {
     "a file's ending": (["export", "-o", "c.xls"], "must end in .nc, .parquet, .csv"),
     "no folder": (["export", "-o", "no/c.csv"], "no folder 'no'"),
     "a quantity": (["plot", "--quantity", "risk.tset"], 'did you mean "test"'),
-    "both kinds": (["export", "-o", "c.nc", "--summary", "--spectra"], "exclude each other"),
+    "both kinds": (["export", "-o", "c.nc", "--summary", "--spectra"], "cannot be combined"),
 }
 
 

@@ -67,9 +67,15 @@ PRINTED, DRAWN, AROUND = 9, 65, 10.0
     "the best split.",
 )
 @click.option(
-    "--seeds", type=int, default=20, show_default=True, help="Networks of --one-batch, each kind."
+    "--seeds",
+    type=int,
+    default=20,
+    show_default=True,
+    help="Number of networks of each kind that --one-batch simulates.",
 )
-@click.option("-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit.")
+@click.option(
+    "-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit d → ∞."
+)
 @click.option(
     "-o",
     "--output",
