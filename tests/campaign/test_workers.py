@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -87,8 +88,20 @@ def test_closing_at_once_ends_what_is_at_work(networks: Any) -> None:
     started = time.monotonic()
     pool.close(now=True)
     assert time.monotonic() - started < 10
-    with pytest.raises(WorkerLost):
+    with pytest.raises(WorkersGone):
         hanging.result(0)
+
+
+def test_stopped_from_another_thread_nobody_waits_for_ever(networks: Any) -> None:
+    pool = Processes(1)
+    calls = [pool.submit(networks.hang) for _ in range(3)]  # one at work, two waiting
+    threading.Thread(target=pool.stop).start()
+    for call in calls:
+        with pytest.raises(WorkersGone):
+            call.result(30)
+    with pytest.raises(WorkersGone):
+        pool.submit(pow, 2, 3)
+    pool.close(now=True)
 
 
 def test_a_kill_for_memory_is_called_so(

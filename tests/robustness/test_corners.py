@@ -11,6 +11,7 @@ import pytest
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.laws import Law
+from giantsteps.theory.model.given_coordinates import coordinates
 
 
 def problem(**changes: Any) -> gs.Problem:
@@ -145,7 +146,7 @@ def test_a_learned_function_after_two_steps_takes_few_points() -> None:
     model = theory.equivalent(problem(activation={"name": "relu", "centered": True}, steps=steps))
     direction = np.eye(model.rank)[0]
     nodes, weights = _around(model, direction, 1)
-    assert len(weights) < 150 < len(model.coordinates(1).weights)
+    assert len(weights) < 150 < len(coordinates(model, 1).weights)
     np.testing.assert_allclose(nodes @ direction, 0.0, atol=1e-14)
     np.testing.assert_allclose((weights * nodes.T) @ nodes, np.diag([0.0, 1.0]), atol=1e-9)
 

@@ -76,8 +76,10 @@ def test_each_resolution_has_a_channel_more() -> None:
     model = theory.equivalent(problem, d=500)
     readout = problem.require_readout(500)
     refined = refine([(model, readout)])
-    alone = solve_cells([(model, readout)], 4)
-    error = abs(refined.readouts[0].error[0] / alone.readouts[0].error[0] - 1)
+    (alone,) = solve_cells([(model, readout)], 4)
+    found = refined.readouts[0]
+    assert found is not None
+    error = abs(found.error[0] / alone.error[0] - 1)
     assert error <= 10 * refined.error[0] <= 1e-6
     system = model.at_level(2).system([readout], 2)
     assert system.with_rank(7).decomposed[2][0] == 7

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged, NotCovered
-from giantsteps.gaussian import coordinate_rule, hermite_coefficients, hermite_functions
-from giantsteps.problem import Ridge, is_binary
-from giantsteps.theory.model.classification import Predicted, wrong_sign
+from giantsteps.problem import Ridge
+from giantsteps.theory.model.parts_of_errors import parts_by_degree, wrong_sign_of_model
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.model.rules import LEVELS
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -44,24 +42,31 @@ Cell = tuple[SpikedFeatures, Ridge]
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """The readouts of some cells at one resolution."""
+    """The readouts of some cells at one resolution, and why others have none."""
 
-    readouts: list[Readout]
+    readouts: list[Readout | None]
     residual: FloatArray
     iterations: Array
+    failed: dict[int, Exception]
+
+    def every(self) -> list[Readout]:
+        """All readouts; the first failure is raised."""
+        for error in self.failed.values():
+            raise error
+        return [found for found in self.readouts if found is not None]
 
 
 def solve_cells(
     cells: Sequence[Cell], level: int, points: Sequence[FloatArray | None] | None = None
-) -> Solved:
+) -> list[Readout]:
     """Solve every cell at one resolution; stacks are by shape and rank, and leave no trace."""
     if points is None:
-        return _solve(cells, _parts(cells, [level] * len(cells)))
+        return _solve(cells, _parts(cells, [level] * len(cells))).every()
     parts = [
         _Part([i], model.at_level(level).system([readout], level, points[i]))
         for i, (model, readout) in enumerate(cells)
     ]
-    return _solve(cells, parts)
+    return _solve(cells, parts).every()
 
 
 class _Part(NamedTuple):
@@ -110,25 +115,44 @@ def _parts(cells: Sequence[Cell], levels: Sequence[int], first: int = 0) -> list
 
 
 def _solve(cells: Sequence[Cell], parts: Sequence[_Part]) -> Solved:
-    """The readouts of all cells."""
+    """The readouts of all cells that have one."""
     readouts: list[Readout | None] = [None] * len(cells)
-    residual, iterations = np.zeros(len(cells)), np.zeros(len(cells), dtype=int)
+    solved = Solved(readouts, np.zeros(len(cells)), np.zeros(len(cells), dtype=int), {})
     for members, stack in _stacks(parts):
-        solved = solve_state(Equations(stack), stack.penalty)
-        residual[members], iterations[members] = solved.residual, solved.iterations
-        for i in np.array(members)[~solved.converged].tolist():
-            raise _not_converged(cells[i][0], cells[i][1], residual[i], int(iterations[i]))
-        found = read_out(solved.state)
-        for i in np.array(members)[found.far > _FAR_SHARE].tolist():
-            raise NotCovered(
+        try:
+            _solve_stack(cells, members, stack, solved)
+        except (FloatingPointError, np.linalg.LinAlgError):  # of one of them, which leaves no trace
+            for position, i in enumerate(members):
+                try:
+                    _solve_stack(cells, [i], stack.take(np.array([position])), solved)
+                except (FloatingPointError, np.linalg.LinAlgError) as error:
+                    solved.failed[i] = error
+    return solved
+
+
+def _solve_stack(
+    cells: Sequence[Cell], members: Sequence[int], stack: System, into: Solved
+) -> None:
+    solved = solve_state(Equations(stack), stack.penalty)
+    into.residual[members], into.iterations[members] = solved.residual, solved.iterations
+    for i in np.array(members)[~solved.converged].tolist():
+        model, readout = cells[i]
+        rounds = int(into.iterations[i])
+        into.failed[i] = _not_converged(model, readout, into.residual[i], rounds)
+    some = np.flatnonzero(solved.converged)
+    if not some.size:
+        return
+    found = read_out(solved.state if len(some) == len(members) else solved.state.take(some))
+    for position, i in enumerate(np.array(members)[some].tolist()):
+        if found.far[position] > _FAR_SHARE:
+            into.failed[i] = NotCovered(
                 f"{cells[i][1]} on {cells[i][0].describe()}",
                 "σ saturates, so samples far along the spike have no feature variance and λ → 0 "
                 "has no limit",
                 "a larger penalty",
             )
-        for position, i in enumerate(members):
-            readouts[i] = found.take(slice(position, position + 1))
-    return Solved([found for found in readouts if found is not None], residual, iterations)
+        else:
+            into.readouts[i] = found.take(slice(position, position + 1))
 
 
 def _stacks(parts: Sequence[_Part]) -> Iterator[tuple[list[int], System]]:
@@ -181,14 +205,19 @@ def _not_converged(
 class Refined:
     """Readouts at the resolution where they no longer change, and what the last change was."""
 
-    readouts: list[Readout]
+    readouts: list[Readout | None]  # None of those that failed
     levels: list[int]
     error: FloatArray  # (B,): estimate of the relative error: the change from the resolution before
     residual: FloatArray  # (B,)
     iterations: Array
 
 
-def refine(cells: Sequence[Cell], good: tuple[float, float] = GOOD) -> Refined:
+def refine(
+    cells: Sequence[Cell],
+    good: tuple[float, float] = GOOD,
+    failed: dict[int, Exception] | None = None,
+    coarse: bool = False,
+) -> Refined:
     """Solve every cell at two resolutions, and at finer ones until its errors no longer change.
 
     Parameters
@@ -196,33 +225,46 @@ def refine(cells: Sequence[Cell], good: tuple[float, float] = GOOD) -> Refined:
     cells : sequence of Cell
     good : tuple of float
         Changes that are small enough, of models of several steps and of one.
+    failed : dict, optional
+        Takes the failures by the numbers of the cells, instead of the first one being raised.
+    coarse : bool
+        Whether two resolutions are enough, however much the errors change between them.
 
     Raises
     ------
     NotConverged
         Where the errors still change by too much at the finest resolution.
     """
-    count = len(cells)
+    count, failures = len(cells), {} if failed is None else failed
     first = [model.levels[0] for model, _ in cells]
     levels = [level + 1 for level in first]
     # Both of the first two resolutions at once: few types are given the same shape, and cost little
     # more than one.
     # Each resolution has more channels than the one before: else the change hides those left out.
-    coarse, fine = _parts(cells, first), _parts(cells, levels, count)
-    fine = [high.with_rank(max(high.rank, low.rank + 1)) for low, high in zip(coarse, fine)]
-    coarse = [low.beside(high) for low, high in zip(coarse, fine)]
-    ranks = {i - count: part.rank for part in fine for i in part.members}
-    both = _solve([*cells, *cells], [*coarse, *fine])
-    last, found = list(both.readouts[:count]), list(both.readouts[count:])
+    lower, upper = _parts(cells, first), _parts(cells, levels, count)
+    upper = [high.with_rank(max(high.rank, low.rank + 1)) for low, high in zip(lower, upper)]
+    lower = [low.beside(high) for low, high in zip(lower, upper)]
+    ranks = {i - count: part.rank for part in upper for i in part.members}
+    both = _solve([*cells, *cells], [*lower, *upper])
+    for i, failure in sorted(both.failed.items()):
+        failures.setdefault(i % count, failure)
+    found = both.readouts[count:]
     residual, iterations = both.residual[count:], both.iterations[count:]
-    error = np.array([_change(*each) for each in zip(cells, last, found, strict=True)])
-    while True:
+    error = np.array([_change(*each) for each in zip(cells, both.readouts[:count], found)])
+    while failed is not None or not failures:
         waiting = [
             i
             for i, (model, _) in enumerate(cells)
-            if (error[i] > good[model.levels[0] > 0] and levels[i] < model.levels[1])
-            # One more resolution where there would be no answer at all.
-            or (error[i] > BAD[model.levels[0] > 0] and levels[i] == model.levels[1] < LEVELS - 1)
+            if i not in failures
+            and not coarse
+            and (
+                (error[i] > good[model.levels[0] > 0] and levels[i] < model.levels[1])
+                # One more resolution where there would be no answer at all.
+                or (
+                    error[i] > BAD[model.levels[0] > 0]
+                    and levels[i] == model.levels[1] < LEVELS - 1
+                )
+            )
         ]
         if not waiting:
             break
@@ -234,6 +276,7 @@ def refine(cells: Sequence[Cell], good: tuple[float, float] = GOOD) -> Refined:
             for part in _parts(some, [levels[i] for i in waiting])
         ]
         solved = _solve(some, parts)
+        failures |= {waiting[i]: failure for i, failure in solved.failed.items()}
         ranks |= {waiting[i]: part.rank for part in parts for i in part.members}
         for position, i in enumerate(waiting):
             error[i] = _change(cells[i], found[i], solved.readouts[position])
@@ -241,120 +284,81 @@ def refine(cells: Sequence[Cell], good: tuple[float, float] = GOOD) -> Refined:
             residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
     rounding = np.array([_ROUNDING[len(model.probabilities) > 1] for model, _ in cells])
     error = np.maximum(error, np.maximum(rounding, 10.0 * residual))
-    bad = np.flatnonzero(~(error <= [BAD[model.levels[0] > 0] for model, _ in cells]))
-    for cell in bad.tolist():
-        model, readout = cells[cell]
-        raise NotConverged(
-            f"the quadratures of {model.describe()} with {readout}",
-            float(error[cell]),
-            LEVELS,
-            "a smaller rate, a larger penalty, or smoother functions",
-        )
-    return Refined(found, levels, error, residual, iterations)
+    for i, (model, readout) in enumerate(() if coarse else cells):
+        if i not in failures and not error[i] <= BAD[model.levels[0] > 0]:
+            failures[i] = NotConverged(
+                f"the quadratures of {model.describe()} with {readout}",
+                float(error[i]),
+                LEVELS,
+                "a smaller rate, a larger penalty, or smoother functions",
+            )
+    for failure in failures.values() if failed is None else ():
+        raise failure
+    return Refined(
+        [None if i in failures else readout for i, readout in enumerate(found)],
+        levels,
+        error,
+        residual,
+        iterations,
+    )
 
 
-def _change(cell: Cell, old: Readout, new: Readout) -> float:
-    """Largest relative change of test and train error."""
+def _change(cell: Cell, old: Readout | None, new: Readout | None) -> float:
+    """Largest relative change of test and train error; infinite without both."""
+    if old is None or new is None:
+        return math.inf
     noise = cell[0].noise_variance
     test = abs(float(new.error[0] - old.error[0])) / max(abs(float(new.error[0]) - noise), 1e-300)
     scale = max(float(new.train[0]), 1e-12 * float(new.error[0]), 1e-300)
     return max(test, abs(float(new.train[0] - old.train[0])) / scale)
 
 
-def ridge_batch(cells: Sequence[Cell]) -> RidgeBatch:
-    """Errors of every cell, in this order; none sees its neighbours, to the last bit."""
-    refined = refine(cells)
-    error = np.array([float(found.error[0]) for found in refined.readouts])
-    parts: dict[tuple[int, int], Callable[[Readout], Array]] = {}
-    degrees = []
+def ridge_batch(
+    cells: Sequence[Cell],
+    failed: dict[int, Exception] | None = None,
+    coarse: bool = False,
+    parts: bool = True,
+) -> RidgeBatch:
+    """Errors of every cell, in this order; none sees its neighbours, to the last bit.
+
+    ``failed`` and ``coarse`` as in `refine`; cells that failed have NaN. Without ``parts`` the
+    parts by degree and the classification error are NaN.
+    """
+    refined = refine(cells, failed=failed, coarse=coarse)
+    by_model: dict[tuple[int, int], Callable[[Readout], Array]] = {}
+    rows = []
     for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True):
-        if (id(model), level) not in parts:
-            parts[id(model), level] = parts_by_degree(model.at_level(level), level)
-        degrees.append(parts[id(model), level](found))
-    wrong = [
-        wrong_sign_of_model(model.at_level(level), found, level)
-        for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True)
-    ]
+        degrees, wrong, error, train = np.full(DEGREES, np.nan), math.nan, math.nan, math.nan
+        if found is not None:
+            error, train = float(found.error[0]) - model.noise_variance, float(found.train[0])
+        if found is not None and parts:
+            if (id(model), level) not in by_model:
+                by_model[id(model), level] = parts_by_degree(model.at_level(level), level)
+            degrees = by_model[id(model), level](found)
+            wrong = wrong_sign_of_model(model.at_level(level), found, level)
+        rows.append((error, train, degrees, wrong))
+    columns = list(zip(*rows))
     return RidgeBatch(
-        test=error - np.array([model.noise_variance for model, _ in cells]),
-        train=np.array([float(found.train[0]) for found in refined.readouts]),
-        by_degree=np.stack(degrees),
+        test=np.array(columns[0]),
+        train=np.array(columns[1]),
+        by_degree=np.stack(columns[2]),
         residual=refined.residual,
         iterations=refined.iterations,
         error=refined.error,
-        classification_error=np.array(wrong),
+        classification_error=np.array(columns[3]),
     )
-
-
-def wrong_sign_of_model(model: SpikedFeatures, readout: Readout, level: int) -> float:
-    """The probability of a wrong sign; NaN unless the teacher takes the values ±1."""
-    if not is_binary(model.teacher):
-        return math.nan
-    rule, beside = model.coordinates(level), model.beside
-    count, others = len(rule.weights), len(beside) - 1
-    fit, slope, bend, variance = (
-        getattr(readout, name)[0, ..., :count] for name in ("fit", "slope", "bend", "variance")
-    )
-    weights, along = rule.weights, rule.nodes @ model.cosines.T
-    if others:  # all but one of the directions beside the spikes by quadrature
-        more = coordinate_rule(others)
-        fit = fit[:, None] + slope[1:].T @ more.nodes.T
-        fit = (fit + bend[:, None] * ((more.nodes**2).sum(axis=1) - others)).ravel()
-        variance = variance - (slope[1:] ** 2).sum(axis=0) - 2 * others * bend**2
-        along = along[:, None] + more.nodes @ beside[:, 1:].T
-        along, weights = along.reshape(-1, len(beside)), np.outer(weights, more.weights).ravel()
-    repeated = (np.repeat(part, len(fit) // count) for part in (slope[0], bend, variance))
-    predicted = Predicted(weights, fit, *repeated)
-    return wrong_sign(predicted, lambda z: model.labels(along, z), model.label_jumps(along))
 
 
 def risk_of_models(
     cells: Sequence[Cell],
     initial: Sequence[Risk] | None = None,
     claims: Sequence[Any] | None = None,
+    **options: Any,
 ) -> list[Risk]:
     """The risk of each model and readout, beside that of the untrained features.
 
-    Claims are those of the models unless given: models may stand for several problems.
+    Claims are those of the models unless given: models may stand for several problems. Options are
+    those of `ridge_batch`.
     """
     stated = [model.stated for model, _ in cells] if claims is None else claims
-    return risks_of(ridge_batch(cells), stated, initial)
-
-
-def by_degree(
-    model: SpikedFeatures, readout: Readout, level: int, degree: int = DEGREES - 1
-) -> Array:
-    """The part of E(f̂ − f*)² on He_j(⟨x, β*⟩), j = 0 … degree, shape (degree + 1,)."""
-    return parts_by_degree(model, level, degree)(readout)
-
-
-def parts_by_degree(
-    model: SpikedFeatures, level: int, degree: int = DEGREES - 1
-) -> Callable[[Readout], Array]:
-    r"""The parts by degree of any readout of a model.
-
-    Given k, the prediction is C(k) + s(k) z + b(k)(z² − 1), z the teacher's coordinate orthogonal
-    to the spikes, and E_z He_j(γ·k + √(1−|γ|²) z) = |γ|^j He_j(γ̂·k).
-    """
-    if model.teacher.rank > 1:
-        return lambda readout: np.full(degree + 1, np.nan)
-    rule = model.coordinates(level)
-    count = len(rule.weights)
-    length = math.sqrt(float(model.overlap @ model.overlap))
-    along = rule.nodes @ (model.overlap / length) if length > 0 else rule.nodes[:, 0]
-    basis = hermite_functions(along, degree) * rule.weights
-    j = np.arange(degree + 1.0)
-    basis = basis * (length**j)[:, None]
-    # √j! cancels: j He_{j−1}/√j! = √j h_{j−1}, j(j−1) He_{j−2}/√j! = √(j(j−1)) h_{j−2}.
-    beside = float(model.beside[0, 0])
-    once = beside * np.sqrt(j[1:])[:, None] * basis[:-1]
-    twice = beside**2 * np.sqrt(j[2:] * (j[2:] - 1))[:, None] * basis[:-2]
-    target = hermite_coefficients(model.link, degree) * np.exp(gammaln(j + 1) / 2)
-
-    def parts(readout: Readout) -> Array:
-        learned = basis @ readout.fit[0, :count]
-        learned[1:] += once @ readout.slope[0, 0, :count]
-        learned[2:] += twice @ readout.bend[0, :count]
-        return np.asarray((learned - target) ** 2)
-
-    return parts
+    return risks_of(ridge_batch(cells, **options), stated, initial)

@@ -59,9 +59,8 @@ def learned_function_of_model(
     # k given the coordinate, as a quadrature around direction · x: functions of k are smooth.
     around, weights = _around(used, direction, level)
     k = (points[:, None, None] * direction + around).reshape(-1, used.rank)
-    solved = solve_cells([(model, readout)], level, [k])
+    (found,) = solve_cells([(model, readout)], level, [k])
     shape = (len(points), len(weights))
-    found = solved.readouts[0]
     fit, bend, variance = (
         getattr(found, name)[0, -len(k) :].reshape(shape) for name in ("fit", "bend", "variance")
     )

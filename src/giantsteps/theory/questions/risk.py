@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from typing import Any
 
 from giantsteps.answers import Risk
+from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import answer, answers
+from giantsteps.theory.scope.dispatch import attempts as attempts_of
+from giantsteps.theory.steps import build
 
 
 def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
@@ -69,6 +74,23 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
 def risks(problems: Sequence[Problem], d: int | None = None) -> list[Risk]:
     """The risk of each problem, solved in one batch."""
     return answers("risk", problems, d)  # type: ignore[return-value]
+
+
+def attempts(
+    problems: Sequence[Problem],
+    d: int | None = None,
+    coarse: bool = False,
+    initial: bool = True,
+    known: build.Models | None = None,
+) -> list[Risk | NotCovered | NotConverged]:
+    """Test and train error of each problem, solved in one batch, or why there are none.
+
+    ``coarse`` stops at the first resolution with an estimate of its error, for scans. Without
+    ``initial`` those before the steps may be missing. ``known`` keeps models for the next call.
+    """
+    options: Any = {"coarse": coarse, "initial": initial, "known": known}
+    tolerant = {build.risk: functools.partial(build.attempts, **options)}
+    return attempts_of("risk", problems, d, tolerant)  # type: ignore[return-value]
 
 
 def staircase_risk(problem: Problem | Grid, *, lengthening: bool = True) -> Risk:

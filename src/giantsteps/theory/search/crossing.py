@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,10 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import resolve
 from giantsteps.theory.search.domain import axis_of
-from giantsteps.theory.search.quantity import level_of, values_of
+from giantsteps.theory.search.quantity import Asked, asked_of, level_of
 from giantsteps.theory.search.walk import Bracket, Evaluate, minima, roots
-from giantsteps.types import FloatArray
+from giantsteps.theory.steps.build import Models
+from giantsteps.types import Array, FloatArray
 
 _SCAN = 33
 #: Of the coordinate of the search (a logarithm, mostly).
@@ -89,25 +90,31 @@ def crossing(
     axes = [axis_of(cell, along, bounds, d) for cell in cells]
     levels = np.array([level_of(cell, level, quantity) for cell in cells])
 
-    def evaluate(owners: list[int], coordinates: FloatArray) -> FloatArray:
+    models: Models = {}
+
+    def ask(owners: list[int], coordinates: FloatArray, coarse: bool = False) -> Asked:
         parts = [axes[i].around(axes[i].value(u), d) for i, u in zip(owners, coordinates.flat)]
         asked = [
             cells[i].replace({along: value}) for i, part in zip(owners, parts) for value, _ in part
         ]
         weights = np.array([weight for part in parts for _, weight in part])
         starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-        return np.add.reduceat(weights * values_of(quantity, asked, d), starts) - levels[owners]
+        found = asked_of(quantity, asked, d, coarse, models)
+        values, doubts = (np.add.reduceat(weights * part, starts) for part in found[:2])
+        return Asked(values - levels[owners], doubts, found.refusal)
+
+    def evaluate(owners: list[int], coordinates: FloatArray) -> FloatArray:
+        return ask(owners, coordinates).values
 
     scans = np.array([axis.scan(_SCAN) for axis in axes])
-    gaps = evaluate([i for i in range(len(cells)) for _ in range(_SCAN)], scans)
-    gaps = gaps.reshape(scans.shape)
+    gaps = _scanned(scans, ask)
     brackets = _brackets(scans, gaps, evaluate)
     found: list[list[float]] = [[] for _ in cells]
     for bracket, coordinate in zip(brackets, roots(brackets, evaluate, _TOLERANCE)):
-        found[bracket.owner].append(axes[bracket.owner].value(coordinate))
-    covered = [
-        (cell, axis, u[np.isfinite(gap)][0]) for cell, axis, u, gap in zip(cells, axes, scans, gaps)
-    ]
+        if np.isfinite(coordinate):  # not between an answer and none
+            found[bracket.owner].append(axes[bracket.owner].value(coordinate))
+    first = np.argmax(np.isfinite(gaps), axis=1)
+    covered = [(cell, axis, u[i]) for cell, axis, u, i in zip(cells, axes, scans, first)]
     most = max(len(places) for places in found)
     padded = [sorted(places) + [math.nan] * (most - len(places)) for places in found]
     shape = () if isinstance(problem, Problem) else problem.shape
@@ -119,11 +126,52 @@ def crossing(
         solution=Solution(status="converged", residual=_TOLERANCE),
         values=np.reshape(padded, (*shape, most)),
         level=levels.reshape(shape),
-        start=gaps[:, 0].reshape(shape),
+        start=gaps[np.arange(len(cells)), first].reshape(shape),
         along=along,
         quantity=quantity,
         bounds=(axes[0].lower, axes[0].upper),
     )
+
+
+def _scanned(scans: FloatArray, ask: Callable[..., Asked]) -> FloatArray:
+    """q − ℓ at the points of the scan: where it matters as it is, elsewhere on its side of zero.
+
+    Raises
+    ------
+    NotCovered, NotConverged
+        If a cell has no answer anywhere.
+    """
+    rows = np.repeat(np.arange(len(scans)), scans.shape[1])
+    gaps, doubts, refusal = ask(rows.tolist(), scans, True)
+    gaps, doubts = gaps.reshape(scans.shape), doubts.reshape(scans.shape)
+    sure = np.zeros(scans.shape, dtype=bool)
+    while (wanted := _matters(gaps, doubts) & ~sure).any():
+        # Where the first points have no answer after all, others may have none either.
+        nowhere = sure.any(axis=1, keepdims=True) & ~(sure & np.isfinite(gaps)).any(
+            axis=1, keepdims=True
+        )
+        wanted |= nowhere & np.isfinite(gaps) & ~sure
+        owners, columns = np.nonzero(wanted)
+        found = ask(owners.tolist(), scans[owners, columns])
+        gaps[wanted], doubts[wanted] = found.values, 0.0
+        refusal, sure = found.refusal or refusal, sure | wanted
+    if refusal is not None and not np.isfinite(gaps).any(axis=1).all():
+        raise refusal
+    return gaps
+
+
+def _matters(gaps: FloatArray, doubts: FloatArray) -> Array:
+    """Ends of intervals with a change of sign, peaks with their neighbours, what may be zero, and
+    the first answer.
+    """
+    known = np.isfinite(gaps)
+    matters = known & ~(np.abs(gaps) > doubts)
+    matters[np.arange(len(gaps)), np.argmax(known, axis=1)] = True
+    for cell, i in _changes(gaps):
+        matters[cell, i : i + 2] = True
+    for cell, i in _peaks(gaps):
+        matters[cell, i - 1 : i + 2] = True
+    return matters & known
 
 
 def _stated(problems: Sequence[Problem], quantity: str, d: int | None) -> dict[str, Any]:
@@ -140,20 +188,29 @@ def _stated(problems: Sequence[Problem], quantity: str, d: int | None) -> dict[s
     }
 
 
+def _changes(gaps: FloatArray) -> list[tuple[int, int]]:
+    """(cell, i) where the sign changes between i and i + 1."""
+    ends = gaps[:, :-1], gaps[:, 1:]
+    changes = ((ends[0] < 0) != (ends[1] < 0)) & np.isfinite(ends[0]) & np.isfinite(ends[1])
+    return [(int(cell), int(i)) for cell, i in zip(*np.nonzero(changes))]
+
+
+def _peaks(gaps: FloatArray) -> list[tuple[int, int]]:
+    """(cell, i) where the distance to the level is smallest inside, all on one side of it."""
+    three = np.stack([gaps[:, :-2], gaps[:, 1:-1], gaps[:, 2:]])
+    near = np.abs(three)
+    same = np.all(three < 0, axis=0) | np.all(three >= 0, axis=0)
+    peaks = same & np.isfinite(three).all(axis=0) & (near[1] <= np.minimum(near[0], near[2]))
+    return [(int(cell), int(i) + 1) for cell, i in zip(*np.nonzero(peaks))]
+
+
 def _brackets(scans: FloatArray, gaps: FloatArray, evaluate: Evaluate) -> list[Bracket]:
     """Intervals with a change of sign, by cell; peaks between points included."""
-    found: list[Bracket] = []
-    peaks: list[tuple[int, int]] = []
-    for cell, (u, gap) in enumerate(zip(scans.tolist(), gaps.tolist())):
-        for i in range(len(u) - 1):
-            if (gap[i] < 0) != (gap[i + 1] < 0) and np.all(np.isfinite(gap[i : i + 2])):
-                found.append(Bracket(cell, tuple(u[i : i + 2]), tuple(gap[i : i + 2])))
-        # A distance to the level that is smallest inside, all on one side of it.
-        for i in range(1, len(u) - 1):
-            near = np.abs(gap[i - 1 : i + 2])
-            same = len({bool(g < 0) for g in gap[i - 1 : i + 2]}) == 1
-            if same and np.all(np.isfinite(near)) and near[1] <= min(near[0], near[2]):
-                peaks.append((cell, i))
+    found = [
+        Bracket(cell, (*scans[cell, i : i + 2].tolist(),), (*gaps[cell, i : i + 2].tolist(),))
+        for cell, i in _changes(gaps)
+    ]
+    peaks = _peaks(gaps)
     signs = np.array([-1.0 if gaps[peak] < 0 else 1.0 for peak in peaks])
 
     def towards(numbers: list[int], us: FloatArray) -> FloatArray:

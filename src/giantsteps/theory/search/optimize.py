@@ -14,9 +14,10 @@ from giantsteps.problem import Grid, Problem
 from giantsteps.theory.questions.risk import risks
 from giantsteps.theory.search.box import minimum_in_box
 from giantsteps.theory.search.domain import Space
-from giantsteps.theory.search.quantity import values_of
+from giantsteps.theory.search.quantity import Asked, asked_of
 from giantsteps.theory.search.walk import Bracket, Found, Search, lockstep, minima
-from giantsteps.types import FloatArray
+from giantsteps.theory.steps.build import Models
+from giantsteps.types import Array, FloatArray
 
 #: Points of the scan along a single axis, and in all along several.
 _SCAN, _SCAN_IN_ALL = 13, 256
@@ -134,15 +135,17 @@ def _search(
     cells = _cells(problem, over, bounds, budget, d)
     spaces = [cell.space for cell in cells]
 
-    def evaluate(owners: list[int], points: FloatArray) -> FloatArray:
-        asked = [posed(spaces[i], spaces[i].changes(p)) for i, p in zip(owners, points)]
-        found = values_of("test", asked, d)
-        return np.where(np.isnan(found), np.inf, found)
+    models: Models = {}
 
-    owners = [i for i, cell in enumerate(cells) for _ in cell.scan]
-    scanned = evaluate(owners, np.concatenate([cell.scan for cell in cells]))
-    ends = np.cumsum([len(cell.scan) for cell in cells])
-    heights = [scanned[end - len(cell.scan) : end] for cell, end in zip(cells, ends)]
+    def ask(owners: list[int], points: FloatArray, coarse: bool = False) -> Asked:
+        asked = [posed(spaces[i], spaces[i].changes(p)) for i, p in zip(owners, points)]
+        found = asked_of("test", asked, d, coarse, models)
+        return found._replace(values=np.where(np.isnan(found.values), np.inf, found.values))
+
+    def evaluate(owners: list[int], points: FloatArray) -> FloatArray:
+        return ask(owners, points).values
+
+    heights = _scanned(cells, ask)
     if not all(np.any(np.isfinite(values)) for values in heights):
         raise NotCovered(
             f"an optimum over {', '.join(over)}",
@@ -216,6 +219,38 @@ def _over_steps(
     )
 
 
+def _scanned(cells: Sequence[_Cell], ask: Callable[..., Asked]) -> list[FloatArray]:
+    """The test error at the points of each scan: in valleys and wherever it may be lowest as it is,
+    elsewhere at the first resolution.
+
+    Raises
+    ------
+    NotCovered, NotConverged
+        If there is no answer anywhere.
+    """
+    owners = [i for i, cell in enumerate(cells) for _ in cell.scan]
+    points = np.concatenate([cell.scan for cell in cells])
+    heights, doubts, refusal = ask(owners, points, True)
+    ends = np.cumsum([len(cell.scan) for cell in cells])
+    parts = [slice(end - len(cell.scan), end) for cell, end in zip(cells, ends)]
+    sure = ~np.isfinite(heights)
+    while not sure.all():
+        wanted = np.zeros_like(sure)
+        for cell, part in zip(cells, parts):
+            wanted[part] = cell.matters(heights[part])
+            lowest = np.min(heights[part], initial=np.inf, where=sure[part])
+            if np.isfinite(lowest):
+                wanted[part] |= heights[part] - doubts[part] <= lowest
+        if not (wanted := wanted & ~sure).any():
+            break
+        found = ask([owners[i] for i in np.flatnonzero(wanted)], points[wanted])
+        heights[wanted], sure = found.values, sure | wanted
+        refusal = found.refusal or refusal
+    if refusal is not None and not np.any(np.isfinite(heights)):
+        raise refusal
+    return [heights[part] for part in parts]
+
+
 @dataclass(frozen=True)
 class _Cell:
     """One problem: its space, and the scan as points (P, m) of a tensor of the given shape."""
@@ -229,6 +264,19 @@ class _Cell:
         tensor = values.reshape(self.shape)
         found = [index for index in np.ndindex(*self.shape) if _is_valley(tensor, index)]
         return sorted(found, key=lambda index: tensor[index])[:_STARTS]
+
+    def matters(self, values: FloatArray) -> Array:
+        """The lowest valleys of the scan and their neighbours."""
+        found = np.zeros(self.shape, dtype=bool)
+        for index in self.valleys(values):
+            for axis, at in enumerate(index):
+                near: list[int | slice] = [
+                    *index[:axis],
+                    slice(max(at - 1, 0), at + 2),
+                    *index[axis + 1 :],
+                ]
+                found[tuple(near)] = True
+        return found.ravel()
 
     def in_box(self, index: tuple[int, ...]) -> Search[Found]:
         """The search from a valley over several fields."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,9 +12,15 @@ from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.problem import Problem
 from giantsteps.theory.model.teacher import teacher_moments
-from giantsteps.theory.questions.risk import risks
+from giantsteps.theory.questions.risk import attempts
 from giantsteps.theory.search.critical_rate import rate_over_critical
+from giantsteps.theory.steps.build import Models
 from giantsteps.types import FloatArray
+
+#: Those that need the errors before the steps.
+_OF_INITIAL = ("initial.test", "gain")
+#: What a coarse value may be off, over the change from the resolution before.
+_DOUBT = 3.0
 
 #: Name → meaning.
 QUANTITIES = {
@@ -61,27 +68,51 @@ def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> Floa
     NotCovered, NotConverged
         If it has none for all of them.
     """
+    found = asked_of(quantity, problems, d)
+    if found.refusal is not None and np.all(np.isnan(found.values)):
+        raise found.refusal
+    return found.values
+
+
+class Asked(NamedTuple):
+    """Values, NaN where there is none; by how much they may be off; why the first has none."""
+
+    values: FloatArray
+    doubts: FloatArray
+    refusal: Exception | None
+
+
+def asked_of(
+    quantity: str,
+    problems: Sequence[Problem],
+    d: int | None,
+    coarse: bool = False,
+    known: Models | None = None,
+) -> Asked:
+    """The quantity for each problem, in one batch; ``coarse`` and ``known`` as in `attempts`."""
     check_quantity(quantity)
+    found = (
+        [_rate_over_critical(problem, d) for problem in problems]
+        if quantity == "rate over critical"
+        else attempts(problems, d, coarse, quantity in _OF_INITIAL, known)
+    )
+    values, doubts = np.full((2, len(problems)), np.nan)
+    for i, one in enumerate(found):
+        if isinstance(one, Risk):
+            values[i] = _read(quantity, one)
+            error = one.solution.error if one.solution is not None else None
+            size = max(abs(float(one.test)), abs(values[i]))
+            doubts[i] = _DOUBT * size * float(error or 0.0)
+        elif not isinstance(one, Exception):
+            values[i], doubts[i] = one, 0.0
+    return Asked(values, doubts, next((one for one in found if isinstance(one, Exception)), None))
+
+
+def _rate_over_critical(problem: Problem, d: int | None) -> float | Exception:
     try:
-        return _values(quantity, problems, d)
+        return rate_over_critical(problem, d)
     except (NotCovered, NotConverged) as refusal:
-        found = np.array([_value_or_nan(quantity, problem, d) for problem in problems])
-        if np.all(np.isnan(found)):
-            raise refusal
-        return found
-
-
-def _value_or_nan(quantity: str, problem: Problem, d: int | None) -> float:
-    try:
-        return float(_values(quantity, [problem], d)[0])
-    except (NotCovered, NotConverged):
-        return math.nan
-
-
-def _values(quantity: str, problems: Sequence[Problem], d: int | None) -> FloatArray:
-    if quantity == "rate over critical":
-        return np.array([rate_over_critical(problem, d) for problem in problems])
-    return np.array([_read(quantity, risk) for risk in risks(problems, d)], dtype=float)
+        return refusal
 
 
 def _read(quantity: str, risk: Risk) -> float:

@@ -24,6 +24,8 @@ Evaluate: TypeAlias = Callable[[list[int], FloatArray], FloatArray]
 #: Yields points (P, m), is sent their values (P,), returns a result.
 Search: TypeAlias = Generator[FloatArray, FloatArray, T]
 
+#: Most rounds of a minimum: golden sections down to 1e-6 of the bracket.
+_ROUNDS = 30
 #: Stands for the value where there is none: above all others.
 _NOWHERE = 1e30
 
@@ -94,7 +96,8 @@ def minima(brackets: Sequence[Bracket], evaluate: Evaluate, tolerance: float) ->
             _function(chosen, evaluate),
             tuple(np.array([b.points for b in chosen]).T),
             args=(np.arange(len(chosen)),),
-            tolerances={"xatol": tolerance, "xrtol": 0.0, "fatol": 0.0, "frtol": 1e-13},
+            tolerances={"xatol": tolerance, "xrtol": 0.0, "fatol": 0.0, "frtol": 1e-10},
+            maxiter=_ROUNDS,
         )
         left, right = solved.bracket[0], solved.bracket[-1]
         spent = np.asarray(solved.nfev) - 3
@@ -113,7 +116,8 @@ def minima(brackets: Sequence[Bracket], evaluate: Evaluate, tolerance: float) ->
 def roots(brackets: Sequence[Bracket], evaluate: Evaluate, tolerance: float) -> list[float]:
     """Where functions vanish between two points at which they have opposite signs.
 
-    Without a change of sign, to rounding: the end where they are closer to zero.
+    Without a change of sign, to rounding: the end where they are closer to zero. NaN where a
+    function ends between the points, and has not vanished before.
     """
     if not brackets:
         return []
@@ -124,7 +128,9 @@ def roots(brackets: Sequence[Bracket], evaluate: Evaluate, tolerance: float) -> 
         tolerances={"xatol": tolerance},
     )
     nearest = [b.points[int(np.argmin(np.abs(b.values)))] for b in brackets]
-    return np.where(np.isfinite(solved.x), solved.x, nearest).tolist()
+    ends = np.max(np.abs(solved.f_bracket), axis=0) >= _NOWHERE
+    found = np.where(np.isfinite(solved.x), solved.x, nearest)
+    return np.where(ends & (solved.f_x != 0), np.nan, found).tolist()
 
 
 def _function(brackets: Sequence[Bracket], evaluate: Evaluate) -> Callable[..., FloatArray]:

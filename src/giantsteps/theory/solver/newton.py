@@ -14,6 +14,8 @@ TOLERANCE = 1e-13
 _ENOUGH = 1e-11
 _WARM_UP = 1
 _ROUNDS = 120
+#: Rounds in which the residual of a cell that goes on has halved.
+_PATIENCE = 50
 _ROUNDING = 1e-12
 #: With n > N the solution hardly changes below this penalty.
 _TINY = 1e-9
@@ -31,6 +33,7 @@ class Solved:
     converged: Array
 
 
+@np.errstate(all="ignore")  # a cell whose numbers leave the range has no finite residual
 def solve_state(
     equations: Equations,
     penalty: Array,
@@ -56,6 +59,7 @@ def solve_state(
     cells = len(penalty)
     residual, iterations = np.full(cells, np.inf), np.zeros(cells, dtype=int)
     active = np.arange(cells)
+    marks, since = np.full(cells, np.inf), np.zeros(cells, dtype=int)
     for count in range(rounds or _ROUNDS):
         gap = current.gap
         better = gap < residual[active]
@@ -65,8 +69,11 @@ def solve_state(
             part[active[better]] = new[better]
         # Converged, or as close as rounding allows: the last step did not help.
         keep = ~((gap <= TOLERANCE) | (~better & (residual[active] <= _ENOUGH)))
+        halved = active[residual[active] < 0.5 * marks[active]]
+        marks[halved], since[halved] = residual[halved], count
+        keep &= (count - since[active] <= _PATIENCE) & (np.isfinite(gap) | (count == 0))
         if not keep.any():
-            if len(active) == cells and better.all():
+            if len(active) == cells and better.all() and np.all(residual <= _ENOUGH):
                 return Solved(current, residual, iterations, residual <= _ENOUGH)
             break
         if not keep.all():
@@ -110,15 +117,17 @@ def _step(current: State, plain: bool) -> State:
     if plain:
         return current.move(*image)
     goal = current.newton()
+    bold = current.move(*goal)
+    good = _helps(current, bold)
+    if good.all():
+        return bold
     here = (current.v1, current.tau, current.active)
     chosen = [part.copy() for part in image]
     waiting = np.ones(len(current.tau), dtype=bool)
     for share in _SHARES:
-        bold = current.move(*(a + share * (b - a) for a, b in zip(here, goal)))
-        with np.errstate(all="ignore"):
-            good = _inside(bold) & ((bold.gap < current.gap) | _descends(current, bold))
-        if share == 1 and good.all():
-            return bold
+        if share < 1:
+            bold = current.move(*(a + share * (b - a) for a, b in zip(here, goal)))
+            good = _helps(current, bold)
         good &= waiting
         for part, new in zip(chosen, (bold.v1, bold.tau, bold.active)):
             part[good] = new[good]
@@ -126,6 +135,14 @@ def _step(current: State, plain: bool) -> State:
         if not waiting.any():
             break
     return current.move(*chosen)
+
+
+def _helps(current: State, bold: State) -> Array:
+    """Whether a step stays in the cone and comes closer to the solution."""
+    closer = bold.gap < current.gap
+    if not closer.all():
+        closer |= _descends(current, bold)
+    return np.asarray(_inside(bold) & closer)
 
 
 def _descends(current: State, bold: State) -> Array:

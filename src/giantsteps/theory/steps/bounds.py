@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize, minimize_scalar
+from scipy.interpolate import make_interp_spline
+from scipy.optimize import least_squares, minimize_scalar
 
 from giantsteps.answers import Bounds
 from giantsteps.functions import Function, SingleIndex, Teacher
@@ -19,7 +21,9 @@ from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.types import FloatArray
 
 #: Nodes on an axis of the scan over κ, points from which it is refined, and how far.
-_COARSE, _STARTS, _TOL = 12, 3, 1e-9
+_COARSE, _STARTS, _TOL = 12, 3, 1e-11
+#: Largest |κ|, and knots of a smoothed activation per unit.
+_LARGEST, _SPACING = 50.0, 1.0 / 16.0
 
 
 def bounds(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Bounds]:
@@ -89,7 +93,7 @@ def approximation_error(activation: Function, link: Function) -> tuple[float, fl
         learned = smoothed(activation, kappa * rule.nodes, np.ones_like(rule.nodes)).mean
         return float(rule.mean((target - learned) ** 2))
 
-    grid = np.sinh(np.linspace(-1, 1, 61) * math.asinh(50.0))
+    grid = np.sinh(np.linspace(-1, 1, 61) * math.asinh(_LARGEST))
     values = [distance(kappa) for kappa in grid]
     best = int(np.argmin(values))
     lower, upper = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
@@ -103,25 +107,48 @@ def approximation_error(activation: Function, link: Function) -> tuple[float, fl
 
 def _error_of_directions(activation: Function, teacher: Teacher) -> tuple[float, float]:
     """The same with a vector κ, one neuron along any of the teacher's directions: τ* and |κ*|."""
-
-    def distance(kappa: FloatArray, rule: Rule) -> float:
-        along = rule.nodes @ kappa
-        learned = smoothed(activation, along, np.ones_like(along)).mean
-        return float(rule.mean((np.asarray(teacher(rule.nodes), dtype=float) - learned) ** 2))
-
-    coarse, rank = coordinate_rule(teacher.rank, nodes=_COARSE), teacher.rank
+    rank, fine = teacher.rank, teacher_rule(teacher)
+    coarse = coordinate_rule(rank, nodes=_COARSE)
     angles = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 5)] * rank), axis=-1).reshape(-1, rank)
     lengths = np.linalg.norm(angles, axis=1)
     around = angles[lengths > 0] / lengths[lengths > 0, None]
     starts = np.concatenate([size * around for size in (0.3, 1.0, 3.0, 10.0)])
-    values = [distance(kappa, coarse) for kappa in starts]
-    rule = teacher_rule(teacher)
+
+    def misses(kappa: FloatArray, rule: Rule, labels: FloatArray) -> FloatArray:
+        return np.sqrt(rule.weights) * (_neuron(activation, rule.nodes @ kappa)[0] - labels)
+
+    def slopes(kappa: FloatArray, rule: Rule, labels: FloatArray) -> FloatArray:
+        slope = np.sqrt(rule.weights) * _neuron(activation, rule.nodes @ kappa)[1]
+        return np.asarray(slope[:, None] * rule.nodes)
+
+    known = coarse, np.asarray(teacher(coarse.nodes), dtype=float)
+    values = [float(np.sum(misses(kappa, *known) ** 2)) for kappa in starts]
+    known = fine, np.asarray(teacher(fine.nodes), dtype=float)
+    limits: Any = {"bounds": (-_LARGEST, _LARGEST), "xtol": _TOL, "ftol": _TOL, "gtol": _TOL}
     found = [
-        minimize(distance, starts[i], (rule,), "Nelder-Mead", tol=_TOL)
+        least_squares(misses, starts[i], slopes, args=known, **limits)
         for i in np.argsort(values, kind="stable")[:_STARTS]
     ]
-    best = min(found, key=lambda one: float(one.fun))
-    nothing = distance(np.zeros(rank), rule)
-    if nothing <= best.fun:
+    best = min(found, key=lambda one: float(one.cost))
+    nothing = float(np.sum(misses(np.zeros(rank), *known) ** 2))
+    if nothing <= 2.0 * best.cost:
         return nothing, 0.0
-    return float(best.fun), float(np.linalg.norm(best.x))
+    return 2.0 * float(best.cost), float(np.linalg.norm(best.x))
+
+
+@lru_cache(maxsize=8)
+def _splines(activation: Function, reach: float) -> tuple[Any, Any]:
+    """t ↦ E σ(t + ξ) and its slope for |t| ≤ reach.
+
+    Both vary on the scale of one, whatever σ: the spline of degree 7 is as good as its knots.
+    """
+    t = np.arange(-reach - 1.0, reach + 1.0, _SPACING)
+    learned = smoothed(activation, t, np.ones_like(t))
+    return make_interp_spline(t, learned.mean, k=7), make_interp_spline(t, learned.slope, k=7)
+
+
+def _neuron(activation: Function, t: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """E σ(t + ξ) and its slope."""
+    reach = 2.0 ** math.ceil(math.log2(max(8.0, float(np.abs(t).max()))))
+    mean, slope = _splines(activation, reach)
+    return mean(t), slope(t)

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from giantsteps.answers import Answer, DegreesOfFreedom, LearnedFunction, Risk, Spectrum
+from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.problem import Problem
 from giantsteps.theory.model.errors import risk_of_models
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps import kernel_small, small
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import one_step
-from giantsteps.theory.steps.several.model import several_steps, stages_of_steps
+from giantsteps.theory.steps.several.model import leading, several_steps, stages_of_steps
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
-from giantsteps.theory.steps.several.structured_model import leading, structured_stages
 from giantsteps.theory.steps.sign import SIGNS, sign_step
 from giantsteps.theory.steps.structured import structured_step
+
+#: What is raised where the theory has no answer; the last two, of numbers, mean the same.
+NO_ANSWER = (NotCovered, NotConverged, FloatingPointError, np.linalg.LinAlgError)
+
+#: Models by problems without readout, or why there is none.
+Models: TypeAlias = dict[Problem, SpikedFeatures | Exception]
+_REMEMBERED = 4
 
 
 def model(
@@ -35,43 +44,61 @@ def model(
     ``explicit``: leading eigenvectors of the inputs may be spikes with types of neurons of their
     own, which is more than spectra need.
     """
-    others: dict[str, Any] = {"claim": claim}
-    if problem.steps:
-        others["before"] = _before(problem, claim, d)
-    if not problem.inputs.isotropic:
-
-        def plain() -> SpikedFeatures:
-            if len(problem.steps) < 2:
-                return structured_step(problem, d, simplify=simplify, **others)
-            return structured_stages(problem, d, [others], simplify=simplify, explicit=False)[0]
-
-        if d is None or not explicit or simplify or leading(problem.realised(d), d) is None:
-            return plain()
-        return replace(structured_stages(problem, d, [others])[0], plain=plain)
+    others = _fields(problem, claim, d)
+    if len(problem.steps) > 1 and _is_still(problem):
+        kept = math.prod(1.0 - step.decay for step in problem.steps)
+        still = replace(problem.steps[0], rate=0.0, decay=1.0 - kept)
+        one = one_step if problem.inputs.isotropic else structured_step
+        return one(problem.unchecked(steps=(still,)), d, simplify=simplify, **others)
     if len(problem.steps) == 1 and problem.steps[0].rule in SIGNS:
         return sign_step(problem, d, simplify=simplify, **others)
-    if len(problem.steps) < 2:
-        return one_step(problem, d, simplify=simplify, **others)
+    explicit = explicit and not simplify and _has_leading(problem, d)
+    if len(problem.steps) < 2 and not explicit:
+        one = one_step if problem.inputs.isotropic else structured_step
+        return one(problem, d, simplify=simplify, **others)
     reused = any(step.batch == "previous" for step in problem.steps)
     if reused and kind_of(problem) is Kind.SMALL_STEPS and len(problem.steps) > 2:
         assert d is not None
         return many_small_steps(problem, d, **others)
     if reused:
         return reused_steps(problem, d, simplify=simplify, **others)
-    return several_steps(problem, d, simplify=simplify, **others)
+    return several_steps(problem, d, simplify=simplify, explicit=explicit, **others)
+
+
+def _is_still(problem: Problem) -> bool:
+    """Whether the second layer is zero, so that no gradient moves the weights."""
+    gradients = all(step.rule == "gradient" for step in problem.steps)
+    return gradients and problem.init.second_layer.second_moment == 0
 
 
 def stages(problem: Problem, claims: Sequence[Any], d: int | None) -> list[SpikedFeatures]:
     """The equivalent model after each of the steps, with one claim each, from one recursion."""
     prefixes = [replace(problem, steps=problem.steps[: s + 1]) for s in range(len(problem.steps))]
     fresh = all(step.batch == "fresh" for step in problem.steps)
-    alone = prefixes[:1] if fresh and problem.inputs.isotropic else prefixes
+    alone = prefixes[:1] if fresh and not _is_still(problem) else prefixes
     found = [model(prefix, claim, d) for prefix, claim in zip(alone, claims)]
     others = [
-        {"problem": prefix, "claim": claim, "before": _before(prefix, claim, d)}
+        {"problem": prefix, **_fields(prefix, claim, d)}
         for prefix, claim in zip(prefixes[len(alone) :], claims[len(alone) :], strict=True)
     ]
     return [*found, *(stages_of_steps(problem, d, others) if others else ())]
+
+
+def _has_leading(problem: Problem, d: int | None) -> bool:
+    """Whether leading eigenvectors of the inputs are spikes with types of their own at d."""
+    if d is None or problem.inputs.isotropic:
+        return False
+    return leading(problem.realised(d), d) is not None
+
+
+def _fields(problem: Problem, claim: Any, d: int | None) -> dict[str, Any]:
+    """What a model knows of its problem beside its equations."""
+    others: dict[str, Any] = {"claim": claim}
+    if problem.steps:
+        others["before"] = _before(problem, claim, d)
+    if _has_leading(problem, d):
+        others["plain"] = lambda: model(problem, claim, d, explicit=False)
+    return others
 
 
 def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answer]:
@@ -82,7 +109,7 @@ def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answ
         "features": kernel_small.features,
     }
     if not problem.inputs.isotropic:
-        methods = {"risk": _initial, "kernel": kernel, "features": features}
+        methods = {"risk": initial_risk, "kernel": kernel, "features": features}
 
     def before(question: str) -> Answer:
         untrained = problem.untrained()
@@ -93,16 +120,29 @@ def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answ
 
 
 def _models(
-    problems: Sequence[Problem], claims: Sequence[Any], d: int | None
-) -> list[SpikedFeatures]:
+    problems: Sequence[Problem],
+    claims: Sequence[Any],
+    d: int | None,
+    failed: dict[int, Exception],
+    known: Models | None = None,
+) -> dict[int, SpikedFeatures]:
     """One model for each problem; those that differ in their readout alone share its parts."""
-    known: dict[Problem, SpikedFeatures] = {}
-    found = []
-    for problem, claim in zip(problems, claims, strict=True):
+    known = {} if known is None else known
+    found: dict[int, SpikedFeatures] = {}
+    for i, (problem, claim) in enumerate(zip(problems, claims, strict=True)):
         key = problem.unchecked(readout=None)
         if key not in known:
-            known[key] = model(problem, claim, d)
-        found.append(known[key])
+            try:
+                known[key] = model(problem, claim, d)
+            except NO_ANSWER as error:
+                known[key] = error
+        one = known[key]
+        if isinstance(one, Exception):
+            failed[i] = one
+        else:
+            found[i] = one
+    for key in list(known)[:-_REMEMBERED]:
+        del known[key]
     return found
 
 
@@ -113,12 +153,42 @@ def _plain(problem: Problem, claim: Any, d: int | None) -> SpikedFeatures:
 
 def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """Errors of many problems; none sees its neighbours, to the last bit."""
-    models = _models(problems, claims, d)
-    cells = [(m, p.require_readout(d)) for m, p in zip(models, problems, strict=True)]
-    return risk_of_models(cells, _initial(problems, claims, d), claims)
+    failed: dict[int, Exception] = {}
+    models = _models(problems, claims, d, failed)
+    for failure in failed.values():
+        raise failure
+    cells = [(models[i], problem.require_readout(d)) for i, problem in enumerate(problems)]
+    return risk_of_models(cells, initial_risk(problems, claims, d), claims)
 
 
-def _initial(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
+def attempts(
+    problems: Sequence[Problem],
+    claims: Sequence[Any],
+    d: int | None,
+    coarse: bool = False,
+    initial: bool = True,
+    known: Models | None = None,
+) -> list[Risk | Exception]:
+    """Test and train error of each problem, or why there are none; ``coarse`` as in `refine`.
+
+    ``initial``: whether those before the steps are wanted, too. ``known`` keeps the last models
+    for the next call.
+    """
+    failed: dict[int, Exception] = {}
+    models = _models(problems, claims, d, failed, known)
+    found: dict[int, Risk | Exception] = {**failed}
+    if models:
+        chosen, failed = list(models), {}
+        some, stated = [problems[i] for i in chosen], [claims[i] for i in chosen]
+        cells = [(models[i], problems[i].require_readout(d)) for i in chosen]
+        options: Any = {"failed": failed, "coarse": coarse, "parts": False}
+        before = initial_risk(some, stated, d) if initial else None
+        risks = risk_of_models(cells, before, stated, **options)
+        found |= {i: failed.get(at, risks[at]) for at, i in enumerate(chosen)}
+    return [found[i] for i in range(len(problems))]
+
+
+def initial_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """Errors before the steps."""
     if all(problem.inputs.isotropic for problem in problems):
         return small.untrained_risk(problems, claims, d)
