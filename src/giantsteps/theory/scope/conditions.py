@@ -342,12 +342,13 @@ CONDITIONS: dict[str, Condition] = {
         lambda problem: len({step.precondition for step in problem.steps}) <= 1,
     ),
     "odd where preconditioned": Condition(
-        "σ is odd where the gradient is preconditioned",
-        "the equations of preconditioned steps are those of odd activations",
-        "an odd activation, precondition=0, or simulation",
+        "σ is odd where several steps are preconditioned",
+        "the equations of several preconditioned steps are those of odd activations",
+        "an odd activation, precondition=0, one step, or simulation",
         lambda problem: (
             moments(problem.activation).is_odd
             or all(step.precondition == 0 for step in problem.steps)
+            or len(problem.steps) == 1
         ),
     ),
     "no mean output": Condition(

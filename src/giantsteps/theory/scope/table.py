@@ -192,7 +192,6 @@ _MOVES = replace(
         "no initial output",
         "seams one at a time",
         "one preconditioner",
-        "odd where preconditioned",
         "scaled output",
     ),
 )
