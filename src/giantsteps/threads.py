@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
@@ -45,7 +45,9 @@ class _Cap:
     def __call__(self, threads: int) -> Iterator[None]:
         with self._lock:
             if self._inside == 0:
-                self._limit = controller().limit(limits=threads)
+                found = controller()
+                above = any(one.num_threads > threads for one in found.lib_controllers)
+                self._limit = found.limit(limits=threads) if above else nullcontext()
                 self._limit.__enter__()
             self._inside += 1
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -177,16 +177,12 @@ class NeuronCovariance:
         )
 
 
+@lru_cache(maxsize=32)
 def _one_cell(part: Any) -> Any:
-    """The same with an axis of cells."""
-    return replace(
-        part,
-        **{
-            f.name: getattr(part, f.name)[None]
-            for f in fields(part)
-            if isinstance(getattr(part, f.name), np.ndarray)
-        },
-    )
+    """The same with an axis of cells; models of one batch share it."""
+    values = {f.name: getattr(part, f.name) for f in fields(part)}
+    arrays = {name: v[None] for name, v in values.items() if isinstance(v, np.ndarray)}
+    return replace(part, **arrays)
 
 
 def _gram(weights: FloatArray, diagonal: FloatArray) -> FloatArray:

@@ -44,7 +44,9 @@ from giantsteps.types import FloatArray
 _COMMON, _DIRECTIONS = 0.03, 2
 #: Resolution of k with one common direction, and with two.
 _LEVELS = {1: 1, 2: 0}
-_ROUNDS, _TOLERANCE, _HISTORY = 200, 1e-9, 6
+#: Rounds at most, and those in which the residual has halved.
+_ROUNDS, _PATIENCE = 200, 50
+_TOLERANCE, _HISTORY = 1e-9, 6
 #: All singular vectors are computed up to this size.
 _WHOLE = 400
 #: Penalties, relative to the variance of a feature, that stand for none, and that are small.
@@ -215,6 +217,7 @@ class GivenFeatures:
         else:
             value = np.log(self.traces(np.eye(len(self.leans))) / (samples * penalty))
         past: list[tuple[FloatArray, FloatArray]] = []
+        least, since = math.inf, 0
         for rounds in range(1, _ROUNDS + 1):
             omega = 1.0 / (1.0 + np.exp(value))
             inverse = _inverse(self.mixed(weights * omega), penalty)
@@ -222,6 +225,10 @@ class GivenFeatures:
             residual = float(np.abs(gap).max())
             if residual < _TOLERANCE:
                 return inverse, omega, rounds, residual
+            if residual < 0.5 * least:
+                least, since = residual, rounds
+            if rounds - since > _PATIENCE:
+                break
             if len(weights) == 1:
                 value = value + gap / (1.0 - _slope(inverse, omega, penalty))
                 continue
@@ -230,7 +237,7 @@ class GivenFeatures:
         raise NotConverged(
             f"the leverages of {len(self.leans)} given neurons on {samples} samples",
             residual,
-            _ROUNDS,
+            rounds,
             "a larger penalty, or samples further from the number of neurons",
         )
 

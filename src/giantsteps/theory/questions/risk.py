@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from typing import Any
 
 from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged, NotCovered
@@ -76,13 +77,19 @@ def risks(problems: Sequence[Problem], d: int | None = None) -> list[Risk]:
 
 
 def attempts(
-    problems: Sequence[Problem], d: int | None = None, coarse: bool = False
+    problems: Sequence[Problem],
+    d: int | None = None,
+    coarse: bool = False,
+    initial: bool = True,
+    known: build.Models | None = None,
 ) -> list[Risk | NotCovered | NotConverged]:
-    """The risk of each problem, solved in one batch, or why there is none.
+    """Test and train error of each problem, solved in one batch, or why there are none.
 
-    ``coarse`` stops at the first resolution with an estimate of its error, for scans.
+    ``coarse`` stops at the first resolution with an estimate of its error, for scans. Without
+    ``initial`` those before the steps may be missing. ``known`` keeps models for the next call.
     """
-    tolerant = {build.risk: functools.partial(build.attempts, coarse=coarse)}
+    options: Any = {"coarse": coarse, "initial": initial, "known": known}
+    tolerant = {build.risk: functools.partial(build.attempts, **options)}
     return attempts_of("risk", problems, d, tolerant)  # type: ignore[return-value]
 
 

@@ -13,7 +13,7 @@ from giantsteps.problem import Grid, Problem
 from giantsteps.theory.model.errors import risk_of_models
 from giantsteps.theory.model.leading import leading_of_model, leading_of_spectrum
 from giantsteps.theory.model.spiked_features import SpikedFeatures
-from giantsteps.theory.scope.dispatch import resolve
+from giantsteps.theory.scope.dispatch import resolve, within_range
 from giantsteps.theory.scope.rule import Claim, Rule
 from giantsteps.theory.steps import build
 from giantsteps.threads import capped
@@ -66,11 +66,12 @@ def trajectory(problem: Problem | Grid, d: int | None = None, *, top: int = 1) -
     """
     if isinstance(top, bool) or not isinstance(top, int) or top < 1:
         raise InvalidProblem("top", top, "an integer >= 1")
-    if isinstance(problem, Problem):
-        return _trajectory(problem, d, top)
-    if not isinstance(problem, Grid):
+    if not isinstance(problem, Problem | Grid):
         raise InvalidProblem("problem", problem, "a Problem or a Grid")
-    return Trajectory.stack(problem, [_trajectory(cell, d, top) for cell in problem])
+    with within_range("trajectory"):
+        if isinstance(problem, Problem):
+            return _trajectory(problem, d, top)
+        return Trajectory.stack(problem, [_trajectory(cell, d, top) for cell in problem])
 
 
 @capped(1)

@@ -15,6 +15,7 @@ from giantsteps.theory.scope.dispatch import resolve
 from giantsteps.theory.search.domain import axis_of
 from giantsteps.theory.search.quantity import Asked, asked_of, level_of
 from giantsteps.theory.search.walk import Bracket, Evaluate, minima, roots
+from giantsteps.theory.steps.build import Models
 from giantsteps.types import Array, FloatArray
 
 _SCAN = 33
@@ -89,6 +90,8 @@ def crossing(
     axes = [axis_of(cell, along, bounds, d) for cell in cells]
     levels = np.array([level_of(cell, level, quantity) for cell in cells])
 
+    models: Models = {}
+
     def ask(owners: list[int], coordinates: FloatArray, coarse: bool = False) -> Asked:
         parts = [axes[i].around(axes[i].value(u), d) for i, u in zip(owners, coordinates.flat)]
         asked = [
@@ -96,7 +99,7 @@ def crossing(
         ]
         weights = np.array([weight for part in parts for _, weight in part])
         starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-        found = asked_of(quantity, asked, d, coarse)
+        found = asked_of(quantity, asked, d, coarse, models)
         values, doubts = (np.add.reduceat(weights * part, starts) for part in found[:2])
         return Asked(values - levels[owners], doubts, found.refusal)
 
@@ -144,8 +147,10 @@ def _scanned(scans: FloatArray, ask: Callable[..., Asked]) -> FloatArray:
     sure = np.zeros(scans.shape, dtype=bool)
     while (wanted := _matters(gaps, doubts) & ~sure).any():
         # Where the first points have no answer after all, others may have none either.
-        nowhere = sure.any(axis=1) & ~(sure & np.isfinite(gaps)).any(axis=1)
-        wanted |= nowhere[:, None] & np.isfinite(gaps) & ~sure
+        nowhere = sure.any(axis=1, keepdims=True) & ~(sure & np.isfinite(gaps)).any(
+            axis=1, keepdims=True
+        )
+        wanted |= nowhere & np.isfinite(gaps) & ~sure
         owners, columns = np.nonzero(wanted)
         found = ask(owners.tolist(), scans[owners, columns])
         gaps[wanted], doubts[wanted] = found.values, 0.0

@@ -12,6 +12,7 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid
 from giantsteps.theory.search.quantity import asked_of, level_of, values_of
 from giantsteps.theory.search.walk import Bracket, roots
+from giantsteps.theory.steps.build import Models
 from giantsteps.types import FloatArray
 
 #: A pair of neighbouring nodes of the grid, each an index (i, j).
@@ -83,11 +84,13 @@ def level_curves(
         start, end = (np.array([c[i] for c, i in zip(coords, node)]) for node in edge)
         return (1.0 - t) * start + t * end
 
+    models: Models = {}
+
     def evaluate(numbers: list[int], ts: FloatArray) -> FloatArray:
         points = [place(edges[n], float(t)) for n, t in zip(numbers, ts.flat)]
         asked = [grid.problem.replace(dict(zip(grid.dims, map(float, p)))) for p in points]
         levels = np.array([level_of(p, level, quantity) for p in asked])
-        return asked_of(quantity, asked, d).values - levels
+        return asked_of(quantity, asked, d, known=models).values - levels
 
     brackets = [
         Bracket(n, (0.0, 1.0), (float(gaps[a]), float(gaps[b]))) for n, (a, b) in enumerate(edges)

@@ -16,6 +16,7 @@ from giantsteps.theory.search.box import minimum_in_box
 from giantsteps.theory.search.domain import Space
 from giantsteps.theory.search.quantity import Asked, asked_of
 from giantsteps.theory.search.walk import Bracket, Found, Search, lockstep, minima
+from giantsteps.theory.steps.build import Models
 from giantsteps.types import Array, FloatArray
 
 #: Points of the scan along a single axis, and in all along several.
@@ -134,9 +135,11 @@ def _search(
     cells = _cells(problem, over, bounds, budget, d)
     spaces = [cell.space for cell in cells]
 
+    models: Models = {}
+
     def ask(owners: list[int], points: FloatArray, coarse: bool = False) -> Asked:
         asked = [posed(spaces[i], spaces[i].changes(p)) for i, p in zip(owners, points)]
-        found = asked_of("test", asked, d, coarse)
+        found = asked_of("test", asked, d, coarse, models)
         return found._replace(values=np.where(np.isnan(found.values), np.inf, found.values))
 
     def evaluate(owners: list[int], points: FloatArray) -> FloatArray:
@@ -234,8 +237,10 @@ def _scanned(cells: Sequence[_Cell], ask: Callable[..., Asked]) -> list[FloatArr
     while not sure.all():
         wanted = np.zeros_like(sure)
         for cell, part in zip(cells, parts):
+            wanted[part] = cell.matters(heights[part])
             lowest = np.min(heights[part], initial=np.inf, where=sure[part])
-            wanted[part] = cell.matters(heights[part]) | (heights[part] - doubts[part] <= lowest)
+            if np.isfinite(lowest):
+                wanted[part] |= heights[part] - doubts[part] <= lowest
         if not (wanted := wanted & ~sure).any():
             break
         found = ask([owners[i] for i in np.flatnonzero(wanted)], points[wanted])
@@ -265,8 +270,12 @@ class _Cell:
         found = np.zeros(self.shape, dtype=bool)
         for index in self.valleys(values):
             for axis, at in enumerate(index):
-                near = slice(max(at - 1, 0), at + 2)
-                found[(*index[:axis], near, *index[axis + 1 :])] = True
+                near: list[int | slice] = [
+                    *index[:axis],
+                    slice(max(at - 1, 0), at + 2),
+                    *index[axis + 1 :],
+                ]
+                found[tuple(near)] = True
         return found.ravel()
 
     def in_box(self, index: tuple[int, ...]) -> Search[Found]:

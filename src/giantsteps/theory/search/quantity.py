@@ -14,8 +14,11 @@ from giantsteps.problem import Problem
 from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.questions.risk import attempts
 from giantsteps.theory.search.critical_rate import rate_over_critical
+from giantsteps.theory.steps.build import Models
 from giantsteps.types import FloatArray
 
+#: Those that need the errors before the steps.
+_OF_INITIAL = ("initial.test", "gain")
 #: What a coarse value may be off, over the change from the resolution before.
 _DOUBT = 3.0
 
@@ -80,14 +83,18 @@ class Asked(NamedTuple):
 
 
 def asked_of(
-    quantity: str, problems: Sequence[Problem], d: int | None, coarse: bool = False
+    quantity: str,
+    problems: Sequence[Problem],
+    d: int | None,
+    coarse: bool = False,
+    known: Models | None = None,
 ) -> Asked:
-    """The quantity for each problem, in one batch; ``coarse`` for scans (`attempts`)."""
+    """The quantity for each problem, in one batch; ``coarse`` and ``known`` as in `attempts`."""
     check_quantity(quantity)
     found = (
         [_rate_over_critical(problem, d) for problem in problems]
         if quantity == "rate over critical"
-        else attempts(problems, d, coarse)
+        else attempts(problems, d, coarse, quantity in _OF_INITIAL, known)
     )
     values, doubts = np.full((2, len(problems)), np.nan)
     for i, one in enumerate(found):

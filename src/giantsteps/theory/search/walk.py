@@ -24,6 +24,8 @@ Evaluate: TypeAlias = Callable[[list[int], FloatArray], FloatArray]
 #: Yields points (P, m), is sent their values (P,), returns a result.
 Search: TypeAlias = Generator[FloatArray, FloatArray, T]
 
+#: Most rounds of a minimum: golden sections down to 1e-6 of the bracket.
+_ROUNDS = 30
 #: Stands for the value where there is none: above all others.
 _NOWHERE = 1e30
 
@@ -94,7 +96,8 @@ def minima(brackets: Sequence[Bracket], evaluate: Evaluate, tolerance: float) ->
             _function(chosen, evaluate),
             tuple(np.array([b.points for b in chosen]).T),
             args=(np.arange(len(chosen)),),
-            tolerances={"xatol": tolerance, "xrtol": 0.0, "fatol": 0.0, "frtol": 1e-13},
+            tolerances={"xatol": tolerance, "xrtol": 0.0, "fatol": 0.0, "frtol": 1e-10},
+            maxiter=_ROUNDS,
         )
         left, right = solved.bracket[0], solved.bracket[-1]
         spent = np.asarray(solved.nfev) - 3

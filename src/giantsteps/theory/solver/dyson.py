@@ -6,6 +6,8 @@ potential), and of 𝔤 itself, whose changes settle through (I − 𝒦𝓢)⁻
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from giantsteps.theory.solver.dyson_equation import DysonEquation
@@ -21,6 +23,9 @@ from giantsteps.theory.solver.packing import (
     transposed,
 )
 from giantsteps.types import Array
+
+#: Matrices (…, D) times some directions.
+Along = Callable[[Array], Array]
 
 
 class Dyson(DysonEquation):
@@ -109,11 +114,12 @@ class Dyson(DysonEquation):
         matrix = identity(len(outer)) - product(self._spreading, self._feedback)
         return inverse(matrix)
 
-    @once
-    def _change(self) -> Array:
-        """∂𝔤 on the active rows for unit entries of all parameters, shape (B, P_Q, D)."""
-        through_z, through_q = self._sources
-        return -product(self._settled, through_z + product(self._spreading, through_q))
+    def _change(self, along: Along) -> tuple[Array, Array]:
+        """∂𝔤 on the active rows along some directions of the parameters, shape (B, P_Q, n), and
+        what they add to the self-energy at fixed 𝔤.
+        """
+        through_z, through_q = (along(part) for part in self._sources)
+        return -product(self._settled, through_z + product(self._spreading, through_q)), through_q
 
     @once
     def hessian(self) -> Array:
@@ -122,14 +128,21 @@ class Dyson(DysonEquation):
         D = (1 + m) P_R packed entries; first derivatives are the traces times the number of times
         that an entry stands in its matrix.
         """
+        return symmetric(self.curved(lambda matrix: matrix))
+
+    def curved(self, along: Along) -> Array:
+        """The hessian times some directions B of the parameters, shape (B, D, n).
+
+        ``along`` multiplies matrices (…, D) by B from the right.
+        """
         if not self.bulk.batches:
-            return self._direct
+            return along(self._direct)
         counts = self.layout.outer.count[:, None]
         through_z, through_q = self._sources
-        energy = through_q - product(self._feedback, self._change)
-        found = product(transposed(through_q), counts * self._change)
-        found = found - product(transposed(through_z), counts * energy) + self._direct
-        return symmetric(found)
+        change, own = self._change(along)
+        energy = own - product(self._feedback, change)
+        found = product(transposed(through_q), counts * change)
+        return found - product(transposed(through_z), counts * energy) + along(self._direct)
 
     @once
     def _direct(self) -> Array:
@@ -203,7 +216,7 @@ class Dyson(DysonEquation):
 
     def followed(self, parameters: Array) -> Array:
         """How a solution 𝔤 moves when the packed parameters move by (B, D), packed."""
-        return product(self._change, parameters[:, :, None])[:, :, 0]
+        return self._change(lambda matrix: product(matrix, parameters[:, :, None]))[0][:, :, 0]
 
     def pushed(self, drive: Array) -> tuple[Array, Array]:
         """How W responds through 𝔤 when ∂W/∂𝔤 = ``drive``, (B, n, n), and 𝔤 follows its equation.

@@ -157,8 +157,17 @@ class DysonEquation:
 
     @property
     def regular(self) -> Array:
-        """Whether no sample has passed a pole, det T > 0 for all of them, shape (B,)."""
-        positive = np.ones(len(self.x), dtype=bool)
+        """Whether no sample and no direction has passed a pole, shape (B,).
+
+        det T > 0 for all samples, and 𝔤_ι has as many negative eigenvalues as without samples: one
+        for each row of c.
+        """
+        if self.layout.size == 1:
+            positive = np.all(self.resolvent[..., 0, 0] > 0, axis=1)
+        else:
+            negative = self.rank * (self.layout.blocks // 2)
+            signs = np.linalg.eigvalsh(self.resolvent) < 0
+            positive = np.all(signs.sum(axis=-1) == negative, axis=1)
         for t in self.t:
             size = t[..., 0, 0] if t.shape[-1] == 1 else np.linalg.det(t)
             positive &= np.all(size > 0, axis=1)

@@ -17,6 +17,8 @@ _NORMAL = 1e7
 
 def triangular(precision: Array) -> Array:
     """The Cholesky factor of the penalty of the types."""
+    if precision.shape[-1] == 1 and np.all(precision > 0):
+        return np.asarray(np.sqrt(precision))
     try:
         return np.linalg.cholesky(precision)
     except np.linalg.LinAlgError:

@@ -33,6 +33,7 @@ class Solved:
     converged: Array
 
 
+@np.errstate(all="ignore")  # a cell whose numbers leave the range has no finite residual
 def solve_state(
     equations: Equations,
     penalty: Array,
@@ -70,9 +71,9 @@ def solve_state(
         keep = ~((gap <= TOLERANCE) | (~better & (residual[active] <= _ENOUGH)))
         halved = active[residual[active] < 0.5 * marks[active]]
         marks[halved], since[halved] = residual[halved], count
-        keep &= count - since[active] <= _PATIENCE
+        keep &= (count - since[active] <= _PATIENCE) & (np.isfinite(gap) | (count == 0))
         if not keep.any():
-            if len(active) == cells and better.all():
+            if len(active) == cells and better.all() and np.all(residual <= _ENOUGH):
                 return Solved(current, residual, iterations, residual <= _ENOUGH)
             break
         if not keep.all():
@@ -121,8 +122,7 @@ def _step(current: State, plain: bool) -> State:
     waiting = np.ones(len(current.tau), dtype=bool)
     for share in _SHARES:
         bold = current.move(*(a + share * (b - a) for a, b in zip(here, goal)))
-        with np.errstate(all="ignore"):
-            good = _inside(bold) & ((bold.gap < current.gap) | _descends(current, bold))
+        good = _inside(bold) & ((bold.gap < current.gap) | _descends(current, bold))
         if share == 1 and good.all():
             return bold
         good &= waiting

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from functools import cached_property as once
+    from functools import cached_property
+
+    once = cached_property
 else:
 
     class once:
@@ -14,13 +16,13 @@ else:
         """
 
         def __init__(self, function: Any) -> None:
-            self._function, self.__doc__ = function, function.__doc__
+            self.func, self.__doc__ = function, function.__doc__
 
         def __set_name__(self, owner: type, name: str) -> None:
-            self._name = name
+            self.attrname = name
 
         def __get__(self, instance: Any, owner: type | None = None) -> Any:
             if instance is None:
                 return self
-            value = instance.__dict__[self._name] = self._function(instance)
+            value = instance.__dict__[self.attrname] = self.func(instance)
             return value

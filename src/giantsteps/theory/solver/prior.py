@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from giantsteps.theory.solver.once import once
-from giantsteps.theory.solver.packing import identity, product, symmetric, transposed
+from giantsteps.theory.solver.packing import identity, inverse, product, symmetric, transposed
 from giantsteps.theory.solver.special import Forms
 from giantsteps.theory.solver.state import State
 from giantsteps.types import Array
@@ -96,7 +96,9 @@ class Prior:
         """L of shape (B, FR, CT), or (B, FR, 0) where norms do not vary."""
         equations = self.state.equations
         loadings = equations.system.loadings
-        mixing = np.tile(equations.mixing, (1, self.fluctuations, 1))
+        mixing = np.concatenate(
+            [equations.mixing] * self.fluctuations or [equations.mixing[:, :0]], axis=1
+        )
         loads = self.strengths[:, :, None, None] * loadings[:, :, :, None] * mixing[:, :, None]
         shape = (*loads.shape[:2], loads.shape[2] * loads.shape[3])
         return np.ascontiguousarray(transposed(loads.reshape(shape)))
@@ -110,14 +112,14 @@ class Prior:
     @once
     def strengths(self) -> Array:
         """p_t of the type of each fluctuation, shape (B, CT)."""
-        return np.tile(self.state.strength, (1, self.fluctuations))
+        return _repeated(self.state.strength, self.fluctuations)
 
     @once
     def _solved(self) -> tuple[Array, Array, Array]:
         """S_ss⁻¹, S_ss⁻¹S_sB and S_ss⁻¹(SL)_s."""
         s = self._spikes
         flat = np.ascontiguousarray(self.flat[:, :s, :s])
-        inner = symmetric(np.linalg.inv(flat))
+        inner = symmetric(inverse(flat))
         teacher = product(inner, self.flat[:, :s, self._teacher])
         return inner, teacher, product(inner, self.carried[:, :s])
 
@@ -136,7 +138,10 @@ class Prior:
         last = vary[:, :, None] * identity(vary.shape[1])
         last = last - product(transposed(self.loads), self.carried)
         last = last + product(transposed(self.carried[:, :s]), norms)
-        return symmetric(np.block([[first, norms], [transposed(norms), last]]))
+        found = np.empty((len(first), s + len(last[0]), s + len(last[0])), dtype=first.dtype)
+        found[:, :s, :s], found[:, s:, s:] = first, last
+        found[:, :s, s:], found[:, s:, :s] = norms, transposed(norms)
+        return symmetric(found)
 
     @once
     def with_teacher(self) -> Array:
@@ -172,6 +177,11 @@ class Prior:
             seen = product(product(mixing, trace), transposed(mixing))
             plain = plain + system.pull[:, c] * symmetric(seen)
         return plain
+
+
+def _repeated(of_types: Array, count: int) -> Array:
+    """What types have (B, T, …), once for each of their fluctuations."""
+    return np.concatenate([of_types] * count, axis=1) if count else of_types[:, :0]
 
 
 def _lifted(matrix: Array, count: int) -> Array:

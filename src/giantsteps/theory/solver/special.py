@@ -25,7 +25,7 @@ import numpy as np
 from giantsteps.theory.solver.bulk import Batch
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.once import once
-from giantsteps.theory.solver.packing import identity, product, symmetric, transposed
+from giantsteps.theory.solver.packing import identity, inverse, product, symmetric, transposed
 from giantsteps.types import Array
 
 
@@ -126,7 +126,7 @@ class Forms:
     @staticmethod
     def _opening(inner: Array, extra: Array) -> Array:
         """(I + 𝒮_FΔ)⁻¹, 𝒮_F the forms of a batch's frame before it, (B, En, En)."""
-        return np.asarray(np.linalg.inv(identity(extra.shape[-1]) + product(inner, extra)))
+        return inverse(identity(extra.shape[-1]) + product(inner, extra))
 
     def _groups(self, number: int, last: bool) -> list[tuple[Array, Array]]:
         """Vectors after a batch, and the rows on which their forms are wanted: all of them if

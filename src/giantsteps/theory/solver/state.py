@@ -266,16 +266,27 @@ class State:
         when it acts on a packed matrix; Z : (B, T, T).
         """
         equations, system = self.equations, self.equations.system
-        packed, loads = equations.packing, equations.loads
-        size, count, hessian = len(packed), packed.count, self.dyson.hessian
+        packed, curved = equations.packing, self._curved
+        size, count = len(packed), packed.count
         squared = packed.squared(self.x)  # −∂X/∂Ĉ
         k = product(self._second(), squared)
-        cross = product(loads, hessian[:, size:, :size])  # ∂force/∂X for unit entries, (B, T, P)
-        p = -product(cross, squared) / count
-        total = product(product(loads, hessian[:, size:, size:]), transposed(loads))
+        cross = product(equations.loads, curved[:, size:])  # ∂force in X and p_t, (B, T, P + T)
+        p = -product(cross[..., :size], squared) / count
+        total = cross[..., size:]
         tau = self.image[1]
         z = identity(tau.shape[1]) / (tau * tau)[:, None, :]
         return k, p, z + total * (system.width[:, None] * system.probabilities)[:, None, :]
+
+    @once
+    def _curved(self) -> Array:
+        """The hessian along the entries of X and the p_t of the types, (B, (1 + m)P, P + T)."""
+        size, loads = len(self.equations.packing), transposed(self.equations.loads)
+
+        def along(matrix: Array) -> Array:
+            parts = matrix[..., :size], product(matrix[..., size:], loads)
+            return np.concatenate(parts, axis=-1)
+
+        return self.dyson.curved(along)
 
     def _second(self) -> Array:
         r"""D ↦ τ(Y D Yᵀ) on packed matrices, Y = I − X𝒢 = Σ_c P_cΩ_c𝒢.
@@ -285,18 +296,18 @@ class State:
         does not.
         """
         packed, rank = self.equations.packing, self.equations.rank
-        size, count, hessian = len(packed), packed.count, self.dyson.hessian
+        size, count, curved = len(packed), packed.count, self._curved[..., : len(packed)]
         weak = product(self.dyson.strengths, self.dyson.traces[:, 1:]).sum(axis=1)  # τ(Y)
         small = np.abs(weak).max(axis=(1, 2)) < _WEAK
         inner = product(self.x, self.dyson.traces[:, 0])
         rest = identity(rank) - inner
-        own = product(packed.squared(self.x), hessian[:, :size, :size] / count[:, None])
+        own = product(packed.squared(self.x), curved[:, :size] / count[:, None])
         found = _congruence(rest, packed) - _congruence(inner, packed) - own
         if not small.any():
             return found
-        cells, operators = len(self.x), hessian.shape[1] // size - 1
+        cells, operators = len(self.x), curved.shape[1] // size - 1
         units = packed.unpack(identity(size))  # (P, R, R)
-        moved = hessian[:, size:, :size].reshape(cells, operators, size, size) / count[:, None]
+        moved = curved[:, size:].reshape(cells, operators, size, size) / count[:, None]
         moved = packed.unpack(np.swapaxes(moved, 2, 3))  # ∂τ(Ω_c𝒢) for each unit, (B, m, P, R, R)
         total = product(weak[:, None], units[None])
         total = total + product(
@@ -383,4 +394,6 @@ class State:
 
 def _congruence(matrix: Array, packed: Packing) -> Array:
     """The map D ↦ N D Nᵀ of packed symmetric matrices."""
+    if packed.size == 1:
+        return matrix * matrix
     return raised(matrix[:, None], np.ones((len(matrix), 1)), packed, packed)

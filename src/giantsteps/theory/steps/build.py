@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +27,10 @@ from giantsteps.theory.steps.structured import structured_step
 #: What is raised where the theory has no answer; the last two, of numbers, mean the same.
 NO_ANSWER = (NotCovered, NotConverged, FloatingPointError, np.linalg.LinAlgError)
 
+#: Models by problems without readout, or why there is none.
+Models: TypeAlias = dict[Problem, SpikedFeatures | Exception]
+_REMEMBERED = 4
+
 
 def model(
     problem: Problem,
@@ -40,6 +45,11 @@ def model(
     own, which is more than spectra need.
     """
     others = _fields(problem, claim, d)
+    if len(problem.steps) > 1 and _is_still(problem):
+        kept = math.prod(1.0 - step.decay for step in problem.steps)
+        still = replace(problem.steps[0], rate=0.0, decay=1.0 - kept)
+        one = one_step if problem.inputs.isotropic else structured_step
+        return one(problem.unchecked(steps=(still,)), d, simplify=simplify, **others)
     if len(problem.steps) == 1 and problem.steps[0].rule in SIGNS:
         return sign_step(problem, d, simplify=simplify, **others)
     explicit = explicit and not simplify and _has_leading(problem, d)
@@ -55,11 +65,17 @@ def model(
     return several_steps(problem, d, simplify=simplify, explicit=explicit, **others)
 
 
+def _is_still(problem: Problem) -> bool:
+    """Whether the second layer is zero, so that no gradient moves the weights."""
+    gradients = all(step.rule == "gradient" for step in problem.steps)
+    return gradients and problem.init.second_layer.second_moment == 0
+
+
 def stages(problem: Problem, claims: Sequence[Any], d: int | None) -> list[SpikedFeatures]:
     """The equivalent model after each of the steps, with one claim each, from one recursion."""
     prefixes = [replace(problem, steps=problem.steps[: s + 1]) for s in range(len(problem.steps))]
     fresh = all(step.batch == "fresh" for step in problem.steps)
-    alone = prefixes[:1] if fresh else prefixes
+    alone = prefixes[:1] if fresh and not _is_still(problem) else prefixes
     found = [model(prefix, claim, d) for prefix, claim in zip(alone, claims)]
     others = [
         {"problem": prefix, **_fields(prefix, claim, d)}
@@ -106,9 +122,10 @@ def _models(
     claims: Sequence[Any],
     d: int | None,
     failed: dict[int, Exception],
+    known: Models | None = None,
 ) -> dict[int, SpikedFeatures]:
     """One model for each problem; those that differ in their readout alone share its parts."""
-    known: dict[Problem, SpikedFeatures | Exception] = {}
+    known = {} if known is None else known
     found: dict[int, SpikedFeatures] = {}
     for i, (problem, claim) in enumerate(zip(problems, claims, strict=True)):
         key = problem.unchecked(readout=None)
@@ -122,6 +139,8 @@ def _models(
             failed[i] = one
         else:
             found[i] = one
+    for key in list(known)[:-_REMEMBERED]:
+        del known[key]
     return found
 
 
@@ -141,17 +160,28 @@ def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> l
 
 
 def attempts(
-    problems: Sequence[Problem], claims: Sequence[Any], d: int | None, coarse: bool = False
+    problems: Sequence[Problem],
+    claims: Sequence[Any],
+    d: int | None,
+    coarse: bool = False,
+    initial: bool = True,
+    known: Models | None = None,
 ) -> list[Risk | Exception]:
-    """The risk of each problem, or why there is none; ``coarse`` as in `refine`."""
+    """Test and train error of each problem, or why there are none; ``coarse`` as in `refine`.
+
+    ``initial``: whether those before the steps are wanted, too. ``known`` keeps the last models
+    for the next call.
+    """
     failed: dict[int, Exception] = {}
-    models = _models(problems, claims, d, failed)
+    models = _models(problems, claims, d, failed, known)
     found: dict[int, Risk | Exception] = {**failed}
     if models:
         chosen, failed = list(models), {}
         some, stated = [problems[i] for i in chosen], [claims[i] for i in chosen]
         cells = [(models[i], problems[i].require_readout(d)) for i in chosen]
-        risks = risk_of_models(cells, initial_risk(some, stated, d), stated, failed, coarse)
+        options: Any = {"failed": failed, "coarse": coarse, "parts": False}
+        before = initial_risk(some, stated, d) if initial else None
+        risks = risk_of_models(cells, before, stated, **options)
         found |= {i: failed.get(at, risks[at]) for at, i in enumerate(chosen)}
     return [found[i] for i in range(len(problems))]
 

@@ -19,7 +19,7 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.one import movement
+from giantsteps.theory.steps.one import folded, movement
 from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
 from giantsteps.theory.steps.several.fresh_norms import LOADS
@@ -60,9 +60,24 @@ def reused_steps(
         rates,
         True,
     )
-
+    if sized.init.second_layer.symmetric and moments(sized.activation).is_odd:
+        field = _folded(field)
     return by_resolution(
         lambda level: _at_level(sized, field, rates, simplify, level, shared), level=1
+    )
+
+
+def _folded(field: Field) -> Field:
+    """Types A ≥ 0 alone, where F is odd."""
+    kept = field.values >= 0
+    values, probabilities = folded(field.values, field.probabilities)
+    return Field(
+        values=values,
+        probabilities=probabilities,
+        kernel=field.kernel[np.ix_(kept, kept)],
+        teacher=field.teacher[kept],
+        first=field.first[kept],
+        variances=field.variances[kept],
     )
 
 
