@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import giantsteps as gs
-from giantsteps import cli, theory
+from giantsteps import theory
 
 Run = Callable[..., tuple[Any, str, str]]
 
@@ -23,17 +23,6 @@ PROBLEM = gs.Problem(
     steps=[gs.Step(samples=4, rate=1)],
     readout=gs.Ridge(samples=2, penalty=0.1),
 )
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[Any, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 def test_the_best_penalty_with_its_curve(run: Run, tmp_path: Path) -> None:
@@ -121,10 +110,10 @@ MISTAKES = {
     "level": (["optimize", *FLAGS, "--over", "samples", "--reach", "low"], "a number, or 'floor'"),
     "two fields": (["optimize", *FLAGS, "--over", "samples", "--over", "penalty", "--reach", "1"],
                    "exactly one --over"),
-    "budget and level": (["optimize", *FLAGS, "--budget", "1", "--reach", "1"], "exclude each"),
+    "budget and level": (["optimize", *FLAGS, "--budget", "1", "--reach", "1"], "be combined"),
     "drawing a grid": (["optimize", *FLAGS, "--vary", "width=1,2", "-o", "a.png"], "leave out"),
     "no rate": (["rate", "--width", "100", "-d", "10"], "--lr"),
-    "both ways": (["rate", "--lr", "1", "--rate", "1", "--width", "9", "-d", "9"], "exclude each"),
+    "both ways": (["rate", "--lr", "1", "--rate", "1", "--width", "9", "-d", "9"], "be combined"),
     "ratio": (["rate", "--lr", "1", "--width", "1.5", "-d", "9"], "not a valid integer"),
     "no exponent": (["rate", "--rate", "1", "--width", "9", "-d", "9"], "needs --exponent"),
     "negative": (["rate", "--lr", "-1", "--width", "9", "-d", "9"], "lr = -1"),

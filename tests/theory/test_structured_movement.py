@@ -86,4 +86,4 @@ def test_networks_move_so_in_several_steps(precondition: float) -> None:
     error = networks.std(axis=0, ddof=1) / np.sqrt(len(networks))
     mean = networks.mean(axis=0)
     gap = np.abs(rows(theory.movement(problem, 250)) - mean)
-    assert np.all(gap < 0.02 * mean + 3 * error)
+    assert np.all(gap < 0.01 * mean + 3 * error)

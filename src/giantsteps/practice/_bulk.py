@@ -19,6 +19,8 @@ FALSE_ALARMS = 0.01
 SMALLEST = 8
 #: Candidates for spikes lie above the edge less this many units of its fluctuation.
 _CANDIDATES = 3.0
+#: Part of the entries that the kurtosis leaves out.
+_LARGEST_ENTRIES = 1e-3
 #: Matrices with random signs that tell a spike from large entries.
 _FLIPS = 10
 #: Mean and standard deviation of the Tracy–Widom law.
@@ -153,16 +155,17 @@ def fit_bulk(
     rows, columns = (rows, columns - missing) if rows >= columns else (rows - missing, columns)
     squares = values**2
     start = (float(np.median(values)) / _median(rows, columns)) ** 2
-    centre, unit = edge_scale(rows, columns)
+    excess = _excess_kurtosis(matrix)
+    centre, unit = edge_scale(rows, columns, excess)
     candidates = int(np.sum(squares > start * (centre - _CANDIDATES * unit)))
     margin_units = tail_quantile(false_alarms)
     count = 0
     for place in range(min(candidates, len(values) // 2), 0, -1):
-        variance, centre, unit = _rest(squares, rows, columns, place - 1)
+        variance, centre, unit = _rest(squares, rows, columns, place - 1, excess)
         if squares[place - 1] > variance * (centre + margin_units * unit):
             count = place
             break
-    variance, centre, unit = _rest(squares, rows, columns, count)
+    variance, centre, unit = _rest(squares, rows, columns, count, excess)
     scale = float(np.sqrt(variance))
     spikes = []
     for place in range(count):
@@ -188,10 +191,19 @@ def fit_bulk(
     )
 
 
-def _rest(squares: FloatArray, rows: int, columns: int, count: int) -> tuple[float, float, float]:
+def _rest(
+    squares: FloatArray, rows: int, columns: int, count: int, excess: float
+) -> tuple[float, float, float]:
     """Variance of the entries without the first values; centre and unit of the largest left."""
     r, c = rows - count, columns - count
-    return float(squares[count:].sum()) / (r * c), *edge_scale(r, c)
+    return float(squares[count:].sum()) / (r * c), *edge_scale(r, c, excess)
+
+
+def _excess_kurtosis(matrix: FloatArray) -> float:
+    """Of the entries but for the very largest, which may be what is looked for."""
+    squares = np.square(matrix / np.max(np.abs(matrix))).ravel()
+    kept = squares[squares <= np.quantile(squares, 1.0 - _LARGEST_ENTRIES)]
+    return float(np.mean(kept**2) / np.mean(kept) ** 2) - 3.0
 
 
 def spike_strength(
@@ -225,7 +237,8 @@ def _kinds(
     against what remains; after one that is due to large entries, vectors decide.
     """
     left, values, right = top_vectors(matrix, len(spikes))
-    required = float(ndtri(1 - _LARGER / (2 * len(spikes))))
+    required = float(ndtri(1 - _LARGER / (len(spikes) * sum(matrix.shape))))
+    sizes = _Sizes(matrix)
     told: list[WeightSpike] = []
     rest = matrix
     for _ in range(_ROUNDS):
@@ -240,29 +253,42 @@ def _kinds(
             return told
         if not passed:
             told.append(
-                _by_vectors(matrix, spikes[place], left[:, place], right[:, place], required)
+                _by_vectors(sizes, spikes[place], left[:, place], right[:, place], required)
             )
             if told[-1].kind == "entries":
                 break
             rest = rest.copy()
             rest[(told[-1].place,) if told[-1].kind == "row" else (..., told[-1].place)] = 0.0
     return told + [
-        _by_vectors(matrix, spikes[place], left[:, place], right[:, place], required)
+        _by_vectors(sizes, spikes[place], left[:, place], right[:, place], required)
         for place in range(len(told), len(spikes))
     ]
 
 
+class _Sizes:
+    """Sizes of the entries of a matrix, and how large those of a row or column are in rank."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self.entries = np.abs(matrix)
+        self._values, counts = np.unique(self.entries, return_counts=True)
+        shares = counts / self.entries.size
+        self._ranks = np.cumsum(shares) - shares / 2
+        self._deviation = np.sqrt(max(1.0 - float(np.sum(shares**3)), 1e-12) / 12)
+
+    def excess(self, entries: FloatArray) -> float:
+        """Mean rank of some entries above one half, in standard deviations (Wilcoxon's test)."""
+        ranks = self._ranks[np.searchsorted(self._values, entries)]
+        return float((ranks.mean() - 0.5) / self._deviation * np.sqrt(len(entries)))
+
+
 def _by_vectors(
-    matrix: FloatArray,
+    sizes: _Sizes,
     spike: WeightSpike,
     left: FloatArray,
     right: FloatArray,
     required: float,
 ) -> WeightSpike:
-    """One row or column, if a vector lies on it and most of its entries are large; or entries."""
-    sizes = np.abs(matrix)
-    typical = np.median(sizes)
-    usual = float(np.mean(sizes > typical))
+    """One row or column, if a vector lies on it and its entries are large; or entries."""
     found: list[tuple[float, SpikeKind, int]] = []
     sides: tuple[tuple[SpikeKind, FloatArray, float], ...] = (
         ("row", left, spike.left_overlap),
@@ -270,9 +296,7 @@ def _by_vectors(
     )
     for kind, vector, overlap in sides:
         place = int(np.argmax(vector**2))
-        entries = sizes[place] if kind == "row" else sizes[:, place]
-        deviation = max(float(np.sqrt(usual * (1 - usual) / len(entries))), 1e-12)
-        excess = float(np.mean(entries > typical) - usual) / deviation
+        excess = sizes.excess(sizes.entries[place] if kind == "row" else sizes.entries[:, place])
         if vector[place] ** 2 > _LOCALISED * overlap and excess > required:
             found.append((excess, kind, place))
     if not found:

@@ -340,6 +340,16 @@ CONDITIONS: dict[str, Condition] = {
         "the same precondition for every step, or simulation",
         lambda problem: len({step.precondition for step in problem.steps}) <= 1,
     ),
+    "odd where preconditioned": Condition(
+        "σ is odd where several steps are preconditioned",
+        "the equations of several preconditioned steps are those of odd activations",
+        "an odd activation, precondition=0, one step, or simulation",
+        lambda problem: (
+            moments(problem.activation).is_odd
+            or all(step.precondition == 0 for step in problem.steps)
+            or len(problem.steps) == 1
+        ),
+    ),
     "no mean output": Condition(
         "an unscaled network has E σ(z) = 0 or a second layer of mean zero",
         "the output of the unscaled network would start at order √N",

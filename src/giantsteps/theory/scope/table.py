@@ -87,6 +87,7 @@ _SEVEN = Rule(
         "plain where reused",
         "fresh on a covariance",
         "one preconditioner",
+        "odd where preconditioned",
         "scaled output",
         "fresh readout",
     ),

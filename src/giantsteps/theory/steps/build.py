@@ -86,7 +86,9 @@ def stages(problem: Problem, claims: Sequence[Any], d: int | None) -> list[Spike
 
 def _has_leading(problem: Problem, d: int | None) -> bool:
     """Whether leading eigenvectors of the inputs are spikes with types of their own at d."""
-    return d is not None and leading(problem.realised(d), d) is not None
+    if d is None or problem.inputs.isotropic:
+        return False
+    return leading(problem.realised(d), d) is not None
 
 
 def _fields(problem: Problem, claim: Any, d: int | None) -> dict[str, Any]:
@@ -107,7 +109,7 @@ def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answ
         "features": kernel_small.features,
     }
     if not problem.inputs.isotropic:
-        methods = {"risk": _initial, "kernel": kernel, "features": features}
+        methods = {"risk": initial_risk, "kernel": kernel, "features": features}
 
     def before(question: str) -> Answer:
         untrained = problem.untrained()
@@ -156,7 +158,7 @@ def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> l
     for failure in failed.values():
         raise failure
     cells = [(models[i], problem.require_readout(d)) for i, problem in enumerate(problems)]
-    return risk_of_models(cells, _initial(problems, claims, d), claims)
+    return risk_of_models(cells, initial_risk(problems, claims, d), claims)
 
 
 def attempts(
@@ -180,13 +182,13 @@ def attempts(
         some, stated = [problems[i] for i in chosen], [claims[i] for i in chosen]
         cells = [(models[i], problems[i].require_readout(d)) for i in chosen]
         options: Any = {"failed": failed, "coarse": coarse, "parts": False}
-        before = _initial(some, stated, d) if initial else None
+        before = initial_risk(some, stated, d) if initial else None
         risks = risk_of_models(cells, before, stated, **options)
         found |= {i: failed.get(at, risks[at]) for at, i in enumerate(chosen)}
     return [found[i] for i in range(len(problems))]
 
 
-def _initial(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
+def initial_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """Errors before the steps."""
     if all(problem.inputs.isotropic for problem in problems):
         return small.untrained_risk(problems, claims, d)

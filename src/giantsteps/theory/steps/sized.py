@@ -79,6 +79,7 @@ def stages_by_resolution(
     states, cut, bare = (lru_cache(maxsize=8)(law) for law in (states, cut, bare))
 
     def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
+        @lru_cache(maxsize=2)
         def at(more: int) -> SpikedFeatures:
             return weights(bare(SPECTRA + more), number, fields, SPECTRA + more)
 

@@ -136,10 +136,13 @@ def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) 
     c, s, alpha, w = trained.totals, step.moved, step.samples, view.weights
     slope, r2 = view.slope, view.square
     h = (trained.spikes @ view.points.T)[:, :, None] + np.sqrt(c)[:, None, None] * z
-    sigma = np.asarray(view.task.activation.derivative(h), dtype=float)
-    phi = sigma - slope.mean[:, :, None] - slope.linear[:, :, None] * z
+    phi = np.array(view.task.activation.derivative(h), dtype=float)
+    phi -= slope.mean[:, :, None]
+    phi -= np.multiply(slope.linear[:, :, None], z, out=h)
     phi *= phi  # powers of large arrays are slow
-    second, product, fourth = phi @ mean, phi @ (mean * z * z), (phi * phi) @ mean
+    second, product = np.moveaxis(phi @ np.stack([mean, mean * z * z], axis=1), -1, 0)
+    phi *= phi
+    fourth = phi @ mean
     tilt = slope.linear / np.sqrt(c)[:, None]  # ξ
     bent = tilt * tilt
     moments = [np.ones_like(c), s * (tilt @ (w * view.residual))]
