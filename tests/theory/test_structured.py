@@ -11,6 +11,7 @@ import giantsteps as gs
 from giantsteps import simulation, theory
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.laws import Law
+from giantsteps.theory.scope.heavy import heavy_directions
 from giantsteps.theory.steps import build
 from giantsteps.theory.steps.structured import structured_step
 
@@ -244,3 +245,44 @@ def test_a_heavy_eigenvalue_bends_the_gradient() -> None:
     )
     assert found == pytest.approx(0.2655, rel=1e-2)
     assert plain > 1.04 * found
+
+
+def test_heavy_directions_are_stated_with_a_size() -> None:
+    problem = PROBLEM.replace(inputs=gs.PowerLaw(0.7))
+    (stated,) = heavy_directions(problem, 1000)
+    assert "here 4.2%" in stated
+    assert "within 2.5%" in stated
+    assert not heavy_directions(problem.replace(inputs=gs.PowerLaw(0.5)), 1000)
+    assert not heavy_directions(problem.replace(inputs=gs.SpikedCovariance(3.0, 0.5)), 1000)
+    spiked = PROBLEM.replace(inputs=gs.SpikedCovariance(30.0, 0.5), activation=gs.centered("relu"))
+    answer = theory.risk(spiked, 1000)
+    assert not answer.exact
+    assert answer.violated == heavy_directions(spiked, 1000)
+    twice = problem.replace(inputs=gs.PowerLaw(0.5), steps=[*problem.steps] * 2)
+    assert "overshoots" in heavy_directions(twice, 1000)[0]
+    assert "compared up to 11%" in heavy_directions(problem, 50)[0]
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
+def test_the_bulk_of_a_preconditioned_step_is_that_of_matrices(power: float) -> None:
+    """Traces of ΣΩ and ΣΩΣΩ' for 𝐒, M + Mᵀ and MMᵀ, against a draw of the samples."""
+    d, law = 800, gs.Covariance((0.3, 1.7), (0.5, 0.5))
+    teacher, sigma = "x + 0.5*(x**2 - 1)", gs.centered("softplus")
+    changes = {"inputs": law, "activation": sigma, "teacher": teacher}
+    problem = PROBLEM.replace({**changes, "steps.0.precondition": power})
+    bulk = structured_step(problem, d, simplify=("equal norms",)).bulk
+    rng = np.random.default_rng(5)
+    values = np.repeat([0.3, 1.7], d // 2)
+    x = rng.standard_normal((4 * d, d)) * np.sqrt(values)
+    u = x @ np.full(d, 1.0 / np.sqrt(values.sum()))
+    r = u + 0.5 * (u * u - 1) + np.sqrt(0.05) * rng.standard_normal(4 * d)
+    r = (r - r.mean()) / r.std() * np.sqrt(1.55)
+    left = x * values**-power
+    m, noise = left.T @ (r[:, None] * x) / len(r), left.T @ ((r * r)[:, None] * left) / len(r)
+    found = [one * values[:, None] for one in (noise, m + m.T, m @ m.T)]
+    assert bulk.means is not None
+    seen = np.array([np.trace(one) / d for one in found])
+    assert np.abs(seen - bulk.means[4:]).max() < 0.03
+    pairs = ((found[0], found[0]), (found[0], found[1]), (found[1], found[1]))
+    wanted = np.array([(a * b.T).sum() / d for a, b in pairs])
+    assert np.abs(wanted / bulk.gram[[4, 4, 5], [4, 5, 5]] - 1).max() < 0.15
