@@ -8,6 +8,7 @@ from giantsteps.displays._comparison import draw_floor as draw_floor
 from giantsteps.displays._comparison import draw_points as draw_points
 from giantsteps.displays._comparison import horizontal_axis as horizontal_axis
 from giantsteps.displays._curves import curves as curves
+from giantsteps.displays._display import AxesDisplay as AxesDisplay
 from giantsteps.displays._display import Display as Display  # the type of every plot()
 from giantsteps.displays._heat_map import HeatMapDisplay as HeatMapDisplay
 from giantsteps.displays._learned_function import LearnedFunctionDisplay
@@ -23,6 +24,7 @@ from giantsteps.displays._style import SINGLE as SINGLE
 from giantsteps.displays._style import STYLE as STYLE
 from giantsteps.displays._style import colours as colours
 from giantsteps.displays._style import label as label
+from giantsteps.displays._style import panels as panels
 from giantsteps.displays._style import save as save
 from giantsteps.displays._style import style
 

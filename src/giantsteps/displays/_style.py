@@ -118,12 +118,20 @@ def style() -> Iterator[None]:
         matplotlib.interactive(interactive)
 
 
-def new_axes(width: float = SINGLE, height: float | None = None) -> Axes:
-    """Axes of a new figure of a given width in inches; call it inside `style`."""
+def panels(
+    count: int = 1, width: float | None = None, height: float | None = None, **options: Any
+) -> list[Axes]:
+    """Axes side by side on a new figure of a given size in inches; call it inside `style`.
+
+    One panel is one column of a paper wide, several are two, unless told otherwise.
+    """
     pyplot = require("matplotlib.pyplot", "a figure", "plot")
-    size = (width, 0.74 * width if height is None else height)
-    axes: Axes = pyplot.subplots(figsize=size, layout="constrained")[1]
-    return axes
+    width = (SINGLE if count == 1 else DOUBLE) if width is None else width
+    size = (width, 0.74 * width / count if height is None else height)
+    axes = pyplot.subplots(1, count, figsize=size, layout="constrained", squeeze=False, **options)[
+        1
+    ]
+    return list(axes[0])
 
 
 def save(figure: Figure, path: str | PathLike[str]) -> None:

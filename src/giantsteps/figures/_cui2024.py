@@ -70,9 +70,8 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawi
     "cui2024-2",
     "Learning curves after one giant step",
     caption="Constant second layer, N = d, η̃ = 1: tanh network, (a) tanh teacher, λ_s = 0.01, (b) "
-    "sin teacher, λ_s = 0.1, d = {d}, {seeds} "
-    "networks per point; batches n₀/d = {batches}. Dashed: "
-    "the floor of all kernels, E σ*² − μ₁*².",
+    "sin teacher, λ_s = 0.1, d = {d}, {seeds} networks per point; batches n₀/d = {batches}. "
+    "Dashed: the floor of all kernels, E σ*² − μ₁*².",
     chosen="N = d, d, and the batches.",
     references=_PAPER,
     smoke={"d": 50, "seeds": 2, "batches": (1.0, 8.0), "samples": (0.5, 1.5), "fine": 5},
@@ -242,8 +241,8 @@ def spiked(
 @figure(
     "cui2024-5",
     "Test error against width after one giant step",
-    caption="tanh network, sin teacher, n₀/d = 1.5, n/d = 1.2, λ_s = 0.1, constant second layer, "
-    "d = {d}, {seeds} networks per point; η̃ = {rates}.",
+    caption="tanh network, sin teacher, n₀/d = 1.5, n/d = 1.2, λ_s = 0.1, constant second layer, d "
+    "= {d}, {seeds} networks per point; η̃ = {rates}.",
     chosen="the rates η̃ and d.",
     references=_PAPER,
     smoke={"d": 50, "seeds": 2, "rates": (1.0,), "widths": (0.5, 1.5), "fine": 5},

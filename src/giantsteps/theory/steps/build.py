@@ -86,7 +86,9 @@ def stages(problem: Problem, claims: Sequence[Any], d: int | None) -> list[Spike
 
 def _has_leading(problem: Problem, d: int | None) -> bool:
     """Whether leading eigenvectors of the inputs are spikes with types of their own at d."""
-    return d is not None and leading(problem.realised(d), d) is not None
+    if d is None or problem.inputs.isotropic:
+        return False
+    return leading(problem.realised(d), d) is not None
 
 
 def _fields(problem: Problem, claim: Any, d: int | None) -> dict[str, Any]:

@@ -130,22 +130,29 @@ def covariance_of_state(
     ]
     scales, shares = _scales(trained, spectrum), spectrum.shares
     within = spectrum.start if any(one.record.crossed for one in operators) else None
-    sides = scales, scales if within is None else within
-    profiles = [one.profiles(shares, *sides) for one in operators]
+    seen = [_seen(number, trained, spectrum) for number in range(len(operators))]
+    profiles = [
+        one.profiles(shares, own, own if within is None else within)
+        for one, own in zip(operators, seen)
+    ]
     rest = trained.along / spectrum.values
     for one, profile in zip(operators, profiles):
         rest = rest - one.coefficients @ profile
         if spectrum.flat:  # what few functions leave out stays out: there are many resolutions
             rest = rest - one.rest[:, None]
     powers, known = powers_of(spectrum), fitted(spectrum, rest)
-    left, size = rest - known @ powers, np.sqrt(shares + 1e-12)
+    left, size, places = rest - known @ powers, np.sqrt(shares + 1e-12), spectrum.places
+    # Explicit directions have an operator each: a small error there is one with a large eigenvalue.
+    apart = np.maximum(rest[:, places], 0.0) - (known @ powers)[:, places]
+    left[:, places] = 0.0
     some = _DIAGONAL[explicit] * np.linalg.norm(rest * size)
     mixed, functions = np.zeros((len(rest), 0)), np.zeros((0, len(shares)))
     if np.linalg.norm(left * size) > some:
         mixed, functions = few_functions(
             left, size**2, float(some / np.linalg.norm(left * size, 2))
         )
-    diagonal = np.concatenate([powers, functions])
+    functions[:, places] = 0.0
+    diagonal = np.concatenate([powers, functions, np.eye(len(shares))[places]])
     external, stages = _stages(trained, spectrum)
     count = stages[-1].carry.shape[0] if stages else len(external)
     stacked = np.concatenate([diagonal, *profiles]) * (spectrum.values if whitened else 1.0)
@@ -155,11 +162,17 @@ def covariance_of_state(
         here = slice(place, place + len(profile))
         gram[here, here] += inner * one.gram
         place += len(profile)
-    flat = spectrum.flat
+    flat, batches = spectrum.flat, [one.batch for one in operators]
+    if len(places) and batches:
+        # The first batch sees explicit directions through its frame alone.
+        second, own = batches[0].second.copy(), np.arange(len(places))
+        second[own, own] += batches[0].weights
+        batches[0] = replace(batches[0], second=second)
+    coefficients = [known, mixed, apart, *(one.coefficients for one in operators)]
     found = NeuronCovariance(
         shares=shares,
         diagonal=diagonal,
-        coefficients=np.concatenate([known, mixed, *(x.coefficients for x in operators)], axis=1),
+        coefficients=np.concatenate(coefficients, axis=1),
         external=external,
         special=_special(trained, count, whitened),
         gram=gram,
@@ -167,18 +180,18 @@ def covariance_of_state(
         inputs=spectrum.values if whitened and not flat else None,
         scales=None if flat else scales,
         within=within,
-        batches=tuple(one.batch for one in operators),
+        batches=tuple(batches),
         stages=stages,
     )
     if len(operators) < 2 or explicit or not whitened:
         return found
     # Spikes and remainder are orthonormal but for the error of the batches' quadratures. (Where
     # directions are explicit, that of few samples before the first step is another one.)
-    own = trained.directions + trained.teachers
-    values, vectors = np.linalg.eigh(forms_of(found).values[0, :own, 0, :own, 0])
+    count = trained.directions + trained.teachers
+    values, vectors = np.linalg.eigh(forms_of(found).values[0, :count, 0, :count, 0])
     turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
     assert found.special is not None
-    special = np.concatenate([turned @ found.special[:own], found.special[own:]])
+    special = np.concatenate([turned @ found.special[:count], found.special[count:]])
     excess = trained.forms - trained.represented if trained.forms.size else None
     return replace(found, special=special, excess=excess)
 
@@ -189,6 +202,13 @@ def _scales(trained: Trained, spectrum: Spectrum) -> FloatArray:
         return spectrum.values
     scales = trained.records[-1].reach ** 2 / spectrum.values
     return scales if spectrum.explicit is None else np.where(spectrum.explicit, 0.0, scales)
+
+
+def _seen(number: int, trained: Trained, spectrum: Spectrum) -> FloatArray:
+    """The same of one step; in the frame of the first explicit directions are themselves."""
+    if number:
+        return _scales(trained, spectrum)
+    return np.asarray(trained.records[-1].reach ** 2 / spectrum.values)
 
 
 def _stages(trained: Trained, spectrum: Spectrum) -> tuple[FloatArray, tuple[Stage, ...]]:

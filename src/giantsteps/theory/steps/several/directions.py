@@ -8,6 +8,8 @@ from giantsteps.types import FloatArray
 
 #: Directions kept as spikes, and as weak ones, with their size relative to the largest.
 DIRECTIONS, WEAK, _NOTHING = 2, 4, 3e-3
+#: Leans along a direction, beside the first of the strongest, that are left to the bulk.
+_FAINT = 0.05
 
 
 def kept_directions(
@@ -23,13 +25,14 @@ def kept_directions(
     Beside the strongest it is what the others' leans make of the teacher (R, space), of several
     directions that of which they make most. A second one of no size is worth terms of order 1/d²:
     as much as the model knows nothing about. Weak ones are the strongest of what the two leave.
-    With ``strong`` they are so many of the strongest, whatever they make of the teacher.
+    With ``strong`` they are at most so many of the strongest, whatever they make of the teacher.
     """
     root = np.sqrt(probabilities)[:, None]
     left, size, right = np.linalg.svd(root * lean, full_matrices=False)
     some = size > 1e-12 * size.max(initial=0.0)
     left, size, right = left[:, some], size[some], right[some]
-    mixing = [*np.eye(min(strong or 1, len(size)), len(size))]
+    count = max(int((size[: strong or 1] > _FAINT).sum()), 1)
+    mixing = [*np.eye(min(count, len(size)), len(size))]
     if len(size) > 1 and strong is None:
         seen = size[:, None] ** 2 * (right @ teacher.T)
         seen[0] = 0.0
