@@ -137,11 +137,6 @@ class ImplicitLaw(Law):
     def support(self) -> tuple[tuple[float, float], ...]:
         return tuple((piece.lower, piece.upper) for piece in self._pieces)
 
-    @property
-    def masses(self) -> tuple[float, ...]:
-        """Mass of each interval of the support."""
-        return tuple(piece.mass for piece in self._pieces)
-
     @cached_property
     def edge(self) -> float:
         """Largest point of the support, found from above without the rest of it."""
