@@ -47,7 +47,7 @@ class Answer(Record):
     assumptions : tuple of str
         What the equations assume.
     violated : tuple of str
-        Those of the assumptions that the problem leaves (over a grid: in some cell).
+        The assumptions that the problem does not satisfy (over a grid: in some cell).
     references : tuple of str
         Keys of the bibliography; ``citation`` has them as BibTeX.
     evidence : str

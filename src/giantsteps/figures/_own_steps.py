@@ -101,8 +101,8 @@ def time(draft: Draft, d: int, seeds: int, longest: int) -> Drawing:
     "steps and is drawn for the first {followed}.",
     references=("moniri2026",),
     smoke={"d": 40, "seeds": 2, "longest": 2, "samples": 4.0, "rate": 1.0, "followed": 1},
-    quick={"d": 300, "seeds": 6, "longest": 6, "samples": 8.0, "followed": 2},
-    paper={"d": 1000, "seeds": 20, "longest": 8, "followed": 3},
+    quick={"d": 300, "seeds": 6, "longest": 6, "samples": 8.0, "followed": 3},
+    paper={"d": 1000, "seeds": 20, "longest": 8, "followed": 4},
 )
 def directions(
     draft: Draft, d: int, seeds: int, longest: int, samples: float, rate: float, followed: int
