@@ -260,8 +260,10 @@ def refine(
             and (
                 (error[i] > good[model.levels[0] > 0] and levels[i] < model.levels[1])
                 # One more resolution where there would be no answer at all.
-                or error[i] > BAD[model.levels[0] > 0]
-                and levels[i] == model.levels[1] < LEVELS - 1
+                or (
+                    error[i] > BAD[model.levels[0] > 0]
+                    and levels[i] == model.levels[1] < LEVELS - 1
+                )
             )
         ]
         if not waiting:

@@ -25,7 +25,6 @@ from giantsteps.theory.steps.several.structured_model import leading, structured
 from giantsteps.theory.steps.sign import SIGNS, sign_step
 from giantsteps.theory.steps.structured import structured_step
 
-
 #: What is raised where the theory has no answer; the last two, of numbers, mean the same.
 NO_ANSWER = (NotCovered, NotConverged, FloatingPointError, np.linalg.LinAlgError)
 
