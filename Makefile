@@ -28,7 +28,7 @@ test-slow: $(VENV)/.dev      ## the tests that take minutes
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m slow
 
 coverage: $(VENV)/.dev       ## the share of lines that the default tests reach
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m coverage run -m pytest
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m coverage run -m pytest -n auto --dist loadfile
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report
 
@@ -37,7 +37,7 @@ bench: $(VENV)/.dev          ## speed of theory and simulation; benchmarks/READM
 	$(BIN)/python benchmarks/engine.py
 
 note: $(VENV)/.docs          ## the theory as a PDF, in docs/_build/note; needs LaTeX (Debian: texlive-xetex latexmk)
-	$(BIN)/sphinx-build -q -b latex -D plot_gallery=0 docs docs/_build/note
+	$(BIN)/sphinx-build -q -b latex -D plot_gallery=0 -D suppress_warnings=image.not_readable docs docs/_build/note
 	@if command -v latexmk > /dev/null; then $(MAKE) -C docs/_build/note; \
 	else echo "latexmk was not found: docs/_build/note has the LaTeX source, no PDF was made"; fi
 

@@ -104,7 +104,8 @@ latex_documents = [
 ]
 latex_elements = {
     "papersize": "a4paper",
-    "preamble": r"\usepackage{amssymb}"
+    # Titles carry the numbers of the sections.
+    "preamble": r"\usepackage{amssymb}\setcounter{secnumdepth}{-1}"
     + "".join(rf"\providecommand{{{name}}}{{{text}}}" for name, text in mathml_macros.items())
     + r"\renewcommand{\E}{\mathbb{E}}",
 }

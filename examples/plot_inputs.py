@@ -13,7 +13,7 @@ import numpy as np
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.displays import SINGLE, style
+from giantsteps.displays import style
 
 problem = gs.Problem(
     activation="tanh",
@@ -33,7 +33,7 @@ def at(share: float, power: float) -> gs.Problem:
 
 shares, dots = np.linspace(0.02, 0.98, 13), np.linspace(0.02, 0.98, 4)
 with style():
-    figure, ax = plt.subplots(figsize=(SINGLE, 2.4), layout="constrained")
+    figure, ax = plt.subplots(figsize=(3.25, 2.4), layout="constrained")
     for color, power in zip(("C0", "C1", "C2"), (0.0, 0.5, 1.0), strict=True):
         ax.plot(shares, [theory.risk(at(x, power), d=200).test for x in shares], color=color)
         found = np.array(

@@ -11,7 +11,7 @@ bulk (:ref:`theory §3 <theory-3>`), at :math:`\eta = \Theta(\sqrt N)` it is of 
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.displays import DOUBLE, SpectrumDisplay, style
+from giantsteps.displays import SpectrumDisplay, style
 
 small = gs.Problem(
     activation="tanh",
@@ -26,7 +26,7 @@ large = small.replace({"steps.0.rate": 1.0, "steps.0.exponent": 0.5})
 with style():
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(DOUBLE, 2.4), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(6.75, 2.4), layout="constrained")
     for ax, problem, title in zip(axes, (small, large), (r"$\eta = 6$", r"$\eta = \sqrt{N}$")):
         runs = [simulation.kernel(problem, d=300, seed=seed, top=2) for seed in range(3)]
         SpectrumDisplay.from_spectra(theory.kernel(problem, d=300), runs, ax=ax)

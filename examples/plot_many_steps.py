@@ -12,7 +12,7 @@ import numpy as np
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.displays import SINGLE, style
+from giantsteps.displays import style
 
 step = gs.Step(samples=3.0, rate=0.8, exponent=0.5)
 problem = gs.Problem(
@@ -31,7 +31,7 @@ settings = {
 }
 
 with style():
-    figure, ax = plt.subplots(figsize=(SINGLE, 2.4), layout="constrained")
+    figure, ax = plt.subplots(figsize=(3.25, 2.4), layout="constrained")
     for color, (name, change) in zip(("C0", "C1", "C2"), settings.items(), strict=True):
         at = problem.replace(change)
         risks = [theory.risk(at.replace(steps=at.steps[:t]), d=200).test for t in range(6)]

@@ -14,7 +14,7 @@ import numpy as np
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.displays import SINGLE, style
+from giantsteps.displays import style
 
 problem = gs.Problem(
     activation="tanh",
@@ -29,7 +29,7 @@ rates, dots = np.geomspace(0.1, 4.0, 12), np.geomspace(0.1, 4.0, 4)
 rules = {"normalized": "SGD (normalised)", "sign": "Adam, first step", "muon": "Muon"}
 
 with style():
-    figure, ax = plt.subplots(figsize=(SINGLE, 2.4), layout="constrained")
+    figure, ax = plt.subplots(figsize=(3.25, 2.4), layout="constrained")
     for color, (rule, name) in zip(("C0", "C1", "C2"), rules.items(), strict=True):
         at = problem.replace({"steps.0.rule": rule})
         if rule != "muon":  # for which there is no theory

@@ -10,7 +10,7 @@ import numpy as np
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.displays import DOUBLE, LearnedFunctionDisplay, style
+from giantsteps.displays import LearnedFunctionDisplay, style
 
 
 def leaky_clip(x):
@@ -40,7 +40,7 @@ problem = gs.Problem(
 with style():
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(DOUBLE, 2.3), layout="constrained", sharey=True)
+    figure, axes = plt.subplots(1, 3, figsize=(6.75, 2.3), layout="constrained", sharey=True)
     for ax, (kind, activation) in zip(axes, activations.items()):
         own = problem.replace({"activation": activation})
         runs = [simulation.learned_function(own, d=200, seed=seed) for seed in range(2)]

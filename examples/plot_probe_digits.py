@@ -14,7 +14,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from giantsteps import theory
-from giantsteps.displays import DOUBLE, PALETTE, style
+from giantsteps.displays import style
 from giantsteps.practice import ProbeCurveDisplay, measure_probe
 
 digits = load_digits()
@@ -44,8 +44,9 @@ pool = {"pixels": x[700:], "random": random_features, "trained": trained_feature
 
 sizes = [60, 120, 240, 480, 960, 1920, 7680]
 with style():
-    figure, axes = plt.subplots(1, 2, figsize=(DOUBLE, 2.6), layout="constrained")
-for color, (name, features) in zip(PALETTE, pool.items(), strict=False):
+    figure, axes = plt.subplots(1, 2, figsize=(6.75, 2.6), layout="constrained")
+colors = ("#0072B2", "#D55E00", "#009E73")
+for color, (name, features) in zip(colors, pool.items(), strict=True):
     curve = theory.risk_of_features(features, labels[700:], samples=sizes, penalty=0.01)
     measured = measure_probe(features, labels[700:], curve, splits=40)
     for ax, quantity in zip(axes, ("test", "classification_error"), strict=True):

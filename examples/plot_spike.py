@@ -9,7 +9,7 @@ bulk, and its left singular vector points towards the teacher (:ref:`theory §2 
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.displays import DOUBLE, SpectrumDisplay, style
+from giantsteps.displays import SpectrumDisplay, style
 
 problem = gs.Problem(
     activation="tanh",
@@ -26,7 +26,7 @@ print(f"critical rate: {critical:.3f}")
 with style():
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(DOUBLE, 2.4), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(6.75, 2.4), layout="constrained")
     for ax, factor in zip(axes, (0.6, 2.0)):
         at = problem.replace({"steps.0.rate": factor * critical})
         runs = [simulation.weights(at, d=300, seed=seed, top=1) for seed in range(3)]

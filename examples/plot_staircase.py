@@ -19,7 +19,7 @@ import numpy as np
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.displays import DOUBLE, ComparisonDisplay, Series, style
+from giantsteps.displays import ComparisonDisplay, Series, style
 
 problem = gs.Problem(
     activation="tanh(x + 0.8)",
@@ -58,7 +58,7 @@ runs = [
 with style():
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(DOUBLE, 2.6), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(6.75, 2.6), layout="constrained")
 
 nothing = np.empty(0)
 found = np.array([run.test for run in runs])

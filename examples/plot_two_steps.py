@@ -12,7 +12,7 @@ import numpy as np
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.displays import DOUBLE, ComparisonDisplay, Series, style
+from giantsteps.displays import ComparisonDisplay, Series, style
 
 problem = gs.Problem(
     activation="tanh",
@@ -57,7 +57,7 @@ def series(label: str, batch: str, question: str, quantity: str) -> Series:
 with style():
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 2, figsize=(DOUBLE, 2.6), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(6.75, 2.6), layout="constrained")
 shown = {"test error": ("risk", "test"), "squared overlap": ("weights", "spikes.0.overlap")}
 for ax, (name, asked) in zip(axes, shown.items()):
     ComparisonDisplay(

@@ -6,13 +6,17 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import giantsteps as gs
+from giantsteps import simulation, theory
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "giantsteps"
@@ -222,10 +226,24 @@ def test_numerics_load_no_library_of_the_extras(package: str) -> None:
     assert found.stdout.strip() == "set()"
 
 
+def test_theory_loads_its_modules_when_they_are_asked_for() -> None:
+    """So that ``import giantsteps.theory`` takes a moment, whatever NumPy and SciPy take."""
+    code = "import sys, giantsteps.theory; print({'numpy', 'scipy'} & set(sys.modules))"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert found.stdout.strip() == "set()"
+
+
+def between(mark: str) -> str:
+    """The part of the architecture page between two comments."""
+    page = (ROOT / "docs" / "architecture.rst").read_text(encoding="utf-8")
+    return page.split(f".. {mark} begin")[1].split(f".. {mark} end")[0]
+
+
 def test_the_architecture_page_has_the_same_table() -> None:
     """The rows of the page's table: package, what it is, what it may import."""
-    page = (ROOT / "docs" / "architecture.rst").read_text(encoding="utf-8")
-    table = page.split(".. imports begin")[1].split(".. imports end")[0]
+    table = between("imports")
     rows = [row.split("\n     - ") for row in table.split("\n   * - ")[2:]]
     stated = {
         name.strip().strip("`"): {word.strip("`, ") for word in allowed.split() if "`" in word}
@@ -244,3 +262,48 @@ def test_equations_link_to_modules_that_name_their_section() -> None:
             first = (SOURCE / f"{module}.py").read_text(encoding="utf-8").partition("\n")[0]
             unnamed += [module] if "§" not in first else []
     assert not unnamed
+
+
+def entered(call: Callable[[], object]) -> list[str]:
+    """Modules of the library in the order in which a call comes to their functions."""
+    files: dict[str, None] = {}
+
+    def profile(frame: Any, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            files.setdefault(frame.f_code.co_filename)
+
+    sys.setprofile(profile)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    inside = [Path(file) for file in files if Path(file).is_relative_to(SOURCE)]
+    return [path.relative_to(SOURCE).with_suffix("").as_posix() for path in inside]
+
+
+def test_walks_of_the_architecture_page_are_walked() -> None:
+    """The modules that a walk names are entered, those outside of parentheses in this order."""
+    problem = gs.Problem(
+        activation="tanh",
+        teacher="sin",
+        noise_variance=0.0123,  # numbers that no other test has, so that nothing is remembered
+        width=1.37,
+        steps=[gs.Step(samples=3.7, rate=1.3)],
+        readout=gs.Ridge(samples=2.1, penalty=0.11),
+    )
+    large = problem.replace({"steps.0.exponent": 0.5})
+    calls: list[Callable[[], object]] = [
+        lambda: theory.risk(problem),
+        lambda: theory.risk(large, d=100),
+        lambda: theory.risk(large.replace({"steps": large.steps * 2}), d=100),
+        lambda: simulation.run(large, 30, 0).risk(),
+    ]
+    walks = between("walks").split("\n* ")[1:]
+    for walk, call, package in zip(walks, calls, [*["theory"] * 3, "simulation"], strict=True):
+        order, named = (
+            [f"{package}/{name}" for name in re.findall(r"``([a-z_/]+[a-z])``", text)]
+            for text in (re.sub(r"\(.*?\)", "", walk), walk)
+        )
+        found = entered(call)
+        assert [module for module in found if module in order] == order, walk
+        assert set(named) <= set(found), walk

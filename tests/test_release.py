@@ -7,6 +7,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from hatchling.metadata.core import ProjectMetadata
+from hatchling.plugin.manager import PluginManager
 
 from giantsteps.questions import QUESTIONS
 
@@ -54,9 +56,10 @@ def test_all_is_every_extra_of_a_user() -> None:
 
 
 def test_readme_links_work_on_a_package_index() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    relative = re.findall(r"(?<!!)\[[^\]]*\]\((?!https://)[^)]*\)", text)
-    assert not relative
+    text = ProjectMetadata(str(ROOT), PluginManager()).core.readme
+    assert text.startswith("# giantsteps")
+    assert "## Two commands" in text
+    assert re.findall(r"!?\[[^\]]*\]\((?!https://)[^)]*\)", text) == []
 
 
 def test_commands_of_make_exist() -> None:

@@ -88,7 +88,7 @@ class NotCovered(GiantstepsError):
 
     def __init__(self, what: str, why: str, covered: str) -> None:
         self.what, self.why, self.covered = what, why, covered
-        super().__init__(f"{what} is not covered: {why}. Covered: {covered}.")
+        super().__init__(f"{what} is not covered: {why}. Try {covered}.")
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
         return type(self), (self.what, self.why, self.covered)

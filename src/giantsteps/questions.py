@@ -20,8 +20,6 @@ from giantsteps.errors import InvalidProblem, NotCovered
 if TYPE_CHECKING:
     from giantsteps.answers import Answer
 
-__all__ = ["QUESTIONS", "Question"]
-
 #: Who answers.
 Side: TypeAlias = Literal["theory", "simulation"]
 

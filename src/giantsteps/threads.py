@@ -1,24 +1,36 @@
-"""A limit on the threads of the linear algebra, for this process.
+"""Processors of this process, and a limit on the threads of its linear algebra.
 
 Theory works with one thread: its matrices are small, and results do not depend on the number.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def controller() -> ThreadpoolController:
+    """The libraries with threads in this process; PyTorch, if it is there, among them."""
+    return _controller("torch" in sys.modules)
+
+
 @cache
 def _controller(torch: bool) -> ThreadpoolController:
-    """The libraries with threads in this process; PyTorch, if it is there, among them."""
-    return ThreadpoolController()
+    return ThreadpoolController()  # which takes milliseconds; once more with PyTorch's
 
 
 class _Cap:
@@ -33,7 +45,9 @@ class _Cap:
     def __call__(self, threads: int) -> Iterator[None]:
         with self._lock:
             if self._inside == 0:
-                self._limit = _controller("torch" in sys.modules).limit(limits=threads)
+                found = controller()
+                above = any(one.num_threads > threads for one in found.lib_controllers)
+                self._limit = found.limit(limits=threads) if above else nullcontext()
                 self._limit.__enter__()
             self._inside += 1
         try:

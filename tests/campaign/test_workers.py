@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -90,8 +91,20 @@ def test_closing_at_once_ends_what_is_at_work(networks: Any) -> None:
     started = time.monotonic()
     pool.close(now=True)
     assert time.monotonic() - started < 10
-    with pytest.raises(WorkerLost):
+    with pytest.raises(WorkersGone):
         hanging.result(0)
+
+
+def test_stopped_from_another_thread_nobody_waits_for_ever(networks: Any) -> None:
+    pool = Processes(1)
+    calls = [pool.submit(networks.hang) for _ in range(3)]  # one at work, two waiting
+    threading.Thread(target=pool.stop).start()
+    for call in calls:
+        with pytest.raises(WorkersGone):
+            call.result(30)
+    with pytest.raises(WorkersGone):
+        pool.submit(pow, 2, 3)
+    pool.close(now=True)
 
 
 def test_a_kill_for_memory_is_called_so(
@@ -233,5 +246,5 @@ def test_the_one_that_ends_its_workers_fails_alone(
 
 
 def test_memory_that_ran_out_without_a_word_is_named() -> None:
-    task = SimpleNamespace(threads=1)
+    task: Any = SimpleNamespace(threads=1)
     assert failure(MemoryError(), 0.0, task).error == "MemoryError: no memory was left for it"

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import giantsteps as gs
-from giantsteps import cli, theory
+from giantsteps import theory
 from giantsteps.answers import Risk
 
 Run = Callable[..., tuple[Any, str, str]]
@@ -36,17 +36,6 @@ PROBLEM = gs.Problem(
     steps=[gs.Step(samples=2, rate=3)],
     readout=gs.Ridge(samples=2, penalty=0.1),
 )
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[Any, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

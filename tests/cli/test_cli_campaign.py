@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import giantsteps as gs
-from giantsteps import cli, simulation
+from giantsteps import simulation
 
 FLAGS = ["--activation", "tanh", "--teacher", "sin", "--width", "1.5", "--samples", "2",
          "--penalty", "0.1", "--step", "samples=2,rate=3"]  # fmt: skip
@@ -30,18 +30,7 @@ readout = {samples = 2.0, penalty = 0.1}
 [vary]
 "readout.samples" = [1.0, 2.0]
 """
-Call = Callable[..., tuple[Any, str, str]]
-
-
-@pytest.fixture
-def call(capsys: pytest.CaptureFixture[str]) -> Call:
-    def run(*arguments: object) -> tuple[Any, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return run
+Run = Callable[..., tuple[Any, str, str]]
 
 
 @pytest.fixture
@@ -81,22 +70,22 @@ MISTAKES: dict[str, tuple[list[str], str]] = {
     ),
     "demo without folder": (["demo", "-o", "no/demo.png"], "no folder 'no'"),
     "demo with an ending": (["demo", "-o", "demo.doc"], "must end in"),
-    "two sizes of a figure": (["figure", "cui2024-2", "--smoke", "--paper"], "exclude each other"),
+    "two sizes of a figure": (["figure", "cui2024-2", "--smoke", "--paper"], "cannot be combined"),
     "no such figure": (["figure", "cui2024-9"], 'did you mean "cui2024'),
-    "two scales": (["certify", "--short", "--full"], "--short and --full exclude each other"),
+    "two scales": (["certify", "--short", "--full"], "--short and --full cannot be combined"),
     "a store for an old certificate": (
-        ["certify", "--again", __file__, "--store", "s.sqlite"], "exclude each other"
+        ["certify", "--again", __file__, "--store", "s.sqlite"], "cannot be combined"
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes_are_found_before_any_network(
-    call: Call, no_networks: None, mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, no_networks: None, mistake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     arguments, needle = MISTAKES[mistake]
-    code, out, error = call(*arguments)
+    code, out, error = run(*arguments)
     assert code == 2, error
     assert out == ""
     assert needle in error
@@ -113,19 +102,19 @@ SWEEP_MISTAKES: dict[str, tuple[list[str], str]] = {
     "a file's ending": (["export", "-o", "c.xls"], "must end in .nc, .parquet, .csv"),
     "no folder": (["export", "-o", "no/c.csv"], "no folder 'no'"),
     "a quantity": (["plot", "--quantity", "risk.tset"], 'did you mean "test"'),
-    "both kinds": (["export", "-o", "c.nc", "--summary", "--spectra"], "exclude each other"),
+    "both kinds": (["export", "-o", "c.nc", "--summary", "--spectra"], "cannot be combined"),
 }
 
 
 @pytest.mark.parametrize("mistake", SWEEP_MISTAKES)
 def test_mistakes_with_a_sweep_get_one_line(
-    call: Call, sweep: Path, mistake: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, sweep: Path, mistake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(sweep.parent)
     (verb, *options), needle = SWEEP_MISTAKES[mistake]
     if verb != "run":
-        call("sweep", "run", sweep, "--serial")
-    code, _, error = call("sweep", verb, sweep, *options)
+        run("sweep", "run", sweep, "--serial")
+    code, _, error = run("sweep", verb, sweep, *options)
     assert code == 2, error
     assert needle in error
     assert one_line(error)
@@ -134,20 +123,20 @@ def test_mistakes_with_a_sweep_get_one_line(
 # Outputs ----------------------------------------------------------------------------------------
 
 
-def test_nothing_is_overwritten_unasked(call: Call, tmp_path: Path) -> None:
+def test_nothing_is_overwritten_unasked(run: Run, tmp_path: Path) -> None:
     csv = tmp_path / "table.csv"
     csv.write_text("precious")
-    code, out, error = call(*COMPARE, "--csv", csv)
+    code, out, error = run(*COMPARE, "--csv", csv)
     assert (code, out) == (2, "")
     assert "add --overwrite" in error
     assert csv.read_text() == "precious"
-    code, _, _ = call(*COMPARE, "--csv", csv, "--overwrite")
+    code, _, _ = run(*COMPARE, "--csv", csv, "--overwrite")
     assert code in (0, 3)
     assert csv.read_text().startswith("quantity,")
 
 
 def test_the_table_is_there_if_the_drawing_fails(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from giantsteps.comparison import Comparison
 
@@ -156,7 +145,7 @@ def test_the_table_is_there_if_the_drawing_fails(
 
     monkeypatch.setattr(Comparison, "plot", broken)
     csv = tmp_path / "c.csv"
-    code, out, error = call(
+    code, out, error = run(
         *COMPARE, "--vary", "readout.samples=1,2", "-o", tmp_path / "c.png", "--csv", csv
     )
     assert code == 1
@@ -165,27 +154,27 @@ def test_the_table_is_there_if_the_drawing_fails(
     assert csv.exists()
 
 
-def test_a_comparison_is_kept_and_estimated(call: Call, tmp_path: Path) -> None:
+def test_a_comparison_is_kept_and_estimated(run: Run, tmp_path: Path) -> None:
     store = tmp_path / "networks.sqlite"
-    code, out, error = call(*COMPARE, "--store", store, "--dry-run")
+    code, out, error = run(*COMPARE, "--store", store, "--dry-run")
     assert (code, out) == (0, "")
     assert "4 networks" in error
     assert not store.exists()
-    call(*COMPARE, "--store", store, "--json")
-    _, _, error = call(*COMPARE, "--store", store, "--dry-run")
+    run(*COMPARE, "--store", store, "--json")
+    _, _, error = run(*COMPARE, "--store", store, "--dry-run")
     assert "0 networks" in error
-    code, out, _ = call(*COMPARE, "--store", store, "--workers", 2, "--json")
+    code, out, _ = run(*COMPARE, "--store", store, "--workers", 2, "--json")
     values = json.loads(out)["values"]
     assert values["seeds"] == [2.0] * 4
-    code, out, _ = call(*COMPARE, "--question", "learned_function", "-o", tmp_path / "f.png")
+    code, out, _ = run(*COMPARE, "--question", "learned_function", "-o", tmp_path / "f.png")
     assert (tmp_path / "f.png").exists()
     assert "mean" in out
 
 
-def test_set_alone_states_a_problem(call: Call) -> None:
+def test_set_alone_states_a_problem(run: Run) -> None:
     fields = ["activation=tanh", "teacher=sin", "width=1.5", "readout={samples=2.0, penalty=0.1}"]
     options = [option for field in fields for option in ("--set", field)]
-    code, out, error = call("predict", *options, "--json")
+    code, out, error = run("predict", *options, "--json")
     assert code == 0, error
     problem = gs.Problem(
         activation="tanh", teacher="sin", width=1.5, readout=gs.Ridge(samples=2.0, penalty=0.1)
@@ -193,26 +182,26 @@ def test_set_alone_states_a_problem(call: Call) -> None:
     assert json.loads(out)["problem"] == problem.to_data()
 
 
-def test_the_resume_hint_repeats_the_store(call: Call, sweep: Path, tmp_path: Path) -> None:
+def test_the_resume_hint_repeats_the_store(run: Run, sweep: Path, tmp_path: Path) -> None:
     other = tmp_path / "my store.sqlite"
-    _, out, _ = call("sweep", "status", sweep, "--store", other)
+    _, out, _ = run("sweep", "status", sweep, "--store", other)
     assert f"run what is left with: giantsteps sweep run {sweep} --store '{other}'" in out
 
 
-def test_a_sweep_says_what_it_will_take(call: Call, sweep: Path) -> None:
-    _, out, error = call("sweep", "run", sweep, "--dry-run")
+def test_a_sweep_says_what_it_will_take(run: Run, sweep: Path) -> None:
+    _, out, error = run("sweep", "run", sweep, "--dry-run")
     assert "cells to run" in out
     assert "8 networks" in error  # two sizes, two seeds, before and after; readouts share them
-    call("sweep", "run", sweep, "--serial")
-    _, out, error = call("sweep", "run", sweep, "--dry-run")
+    run("sweep", "run", sweep, "--serial")
+    _, out, error = run("sweep", "run", sweep, "--dry-run")
     assert (out[:4], error) == ("0 of", "")
 
 
-def test_a_summary_has_verdicts(call: Call, sweep: Path) -> None:
+def test_a_summary_has_verdicts(run: Run, sweep: Path) -> None:
     import pandas as pd
 
-    call("sweep", "run", sweep, "--serial")
-    call("sweep", "export", sweep, "--summary", "-o", sweep.with_suffix(".csv"))
+    run("sweep", "run", sweep, "--serial")
+    run("sweep", "export", sweep, "--summary", "-o", sweep.with_suffix(".csv"))
     table = pd.read_csv(sweep.with_suffix(".csv"))
     assert set(table["verdict"].dropna()) <= {"agree", "unresolved", "finite size", "disagree"}
     judged = table[table["quantity"] == "risk.test"]["verdict"]
@@ -220,8 +209,8 @@ def test_a_summary_has_verdicts(call: Call, sweep: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [[], ["sweep"]])
-def test_without_a_command_there_is_help(call: Call, command: list[str]) -> None:
-    code, out, error = call(*command)
+def test_without_a_command_there_is_help(run: Run, command: list[str]) -> None:
+    code, out, error = run(*command)
     assert (code, error) == (0, "")
     assert out.startswith("Usage: giantsteps")
     assert out.count("\n") > 15
@@ -252,7 +241,7 @@ WITHOUT: dict[str, tuple[list[str], str, str]] = {
 
 @pytest.mark.parametrize("command", WITHOUT)
 def test_a_missing_extra_is_one_line_before_any_network(
-    call: Call,
+    run: Run,
     sweep: Path,
     no_networks: None,
     command: str,
@@ -263,7 +252,7 @@ def test_a_missing_extra_is_one_line_before_any_network(
     for name in [name for name in sys.modules if name.split(".")[0] == library]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, library, None)
-    code, out, error = call(*arguments)
+    code, out, error = run(*arguments)
     assert (code, out) == (1, "")
     assert f'needs {library}: pip install "{remedy}"' in error
     assert one_line(error)

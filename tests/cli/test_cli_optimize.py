@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import giantsteps as gs
-from giantsteps import cli, theory
+from giantsteps import theory
 
 Run = Callable[..., tuple[Any, str, str]]
 
@@ -23,17 +23,6 @@ PROBLEM = gs.Problem(
     steps=[gs.Step(samples=4, rate=1)],
     readout=gs.Ridge(samples=2, penalty=0.1),
 )
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[Any, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 def test_the_best_penalty_with_its_curve(run: Run, tmp_path: Path) -> None:

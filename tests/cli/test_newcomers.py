@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from giantsteps import cli
-
 Run = Callable[..., tuple[Any, str, str]]
 
 FLAGS = ["--activation", "tanh", "--teacher", "sin", "--width", "1.5", "--samples", "2",
@@ -16,19 +14,11 @@ PREDICT = ["predict", *FLAGS]
 STEP = ["--step", "samples=2,rate=3"]
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "script.py").write_text("import giantsteps\n")
     (tmp_path / "false.sqlite").write_text("hello\n")
-
-    def call(*arguments: str) -> tuple[Any, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            cli.main(list(arguments))
-        captured = capsys.readouterr()
-        return stop.value.code, captured.out, captured.err
-
-    return call
 
 
 MISTAKES = {

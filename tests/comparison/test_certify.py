@@ -307,7 +307,7 @@ def test_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     result = CliRunner().invoke(command, again, standalone_mode=False)
     assert "add --overwrite" in str(result.exception)
     both = CliRunner().invoke(command, ["--short", "--full"], standalone_mode=False)
-    assert "--short and --full exclude each other" in str(both.exception)
+    assert "--short and --full cannot be combined" in str(both.exception)
     result = CliRunner().invoke(command, [*again, "--overwrite"], standalone_mode=False)
     assert result.return_value == 0
     assert "found from" in result.output

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -63,7 +62,6 @@ def test_lines_of_theory_are_finer_than_the_grid() -> None:
     single = PROBLEM.replace({"readout.samples": series.curve_x[7], "readout.penalty": 0.1})
     assert series.curve[7] == theory.risk(single).test
     assert comparison.plot(points=0).series[0].curve.size == 3
-    plt.close("all")
 
 
 def test_without_steps_there_is_no_gain_to_compare() -> None:
@@ -86,7 +84,6 @@ def test_the_tangent_kernel_stands_beside_the_conjugate_one() -> None:
     assert "simulated only" in repr(comparison)
     display = comparison.plot(points=0)
     assert [series.label for series in display.series] == ["", "tangent kernel (simulation)"]
-    plt.close(display.figure_)
 
 
 @pytest.mark.parametrize(

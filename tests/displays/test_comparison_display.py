@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +51,8 @@ def simulation(problem: Any, *, d: int, seed: int) -> Risk:
 
 
 @pytest.fixture
-def comparison() -> Iterator[gs.Comparison]:
-    yield gs.compare(GRID, 100, seeds=5, theory=theory, simulation=simulation)
-    plt.close("all")
+def comparison() -> gs.Comparison:
+    return gs.compare(GRID, 100, seeds=5, theory=theory, simulation=simulation)
 
 
 def test_theory_is_lines_and_simulation_markers_with_error_bars(comparison: gs.Comparison) -> None:
@@ -127,7 +125,6 @@ def test_several_sizes_of_one_problem() -> None:
     display = comparison.plot()
     assert_allclose(display.series[0].x, [50, 100])
     assert display.ax_.get_xlabel() == "input dimension $d$"
-    plt.close("all")
 
 
 def test_several_sizes_of_a_grid_are_all_drawn() -> None:
@@ -139,7 +136,6 @@ def test_several_sizes_of_a_grid_are_all_drawn() -> None:
     for size, d in enumerate((50, 100)):
         label = f"steps.0.samples = {batches[0]:g}, d = {d}"
         assert_allclose(found[label].mean, np.asarray(comparison["test"].by_size[size].mean)[:, 0])
-    plt.close("all")
 
 
 def test_a_learned_function_is_drawn_along_its_axis() -> None:
@@ -150,7 +146,6 @@ def test_a_learned_function_is_drawn_along_its_axis() -> None:
     assert_allclose(display.series[0].x, answer.x)
     assert_allclose(display.series[0].curve, answer.mean)
     assert display.ax_.get_ylabel() == "learned function, mean"
-    plt.close("all")
 
 
 @pytest.mark.parametrize("options", [{"x": "width"}, {"x": "d"}, {"quantity": "loss"}])

@@ -21,9 +21,9 @@ def test_a_notebook_shows_every_figure(tmp_path: Path) -> None:
     )
     code = (
         "import matplotlib\n"
-        "from giantsteps.displays._style import new_axes, style\n"
+        "from giantsteps.displays._style import panels, style\n"
         "with style():\n"
-        "    new_axes()\n"
+        "    panels()\n"
         "assert matplotlib.is_interactive()\n"
     )
     environment = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +30,6 @@ LARGE = gs.Problem(
     readout=gs.Ridge(samples=2.0, penalty=0.1),
     init=gs.Init(second_layer="constant"),
 )
-
-
-@pytest.fixture(autouse=True)
-def _close() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def test_map_and_lines() -> None:

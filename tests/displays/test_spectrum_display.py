@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -28,12 +27,6 @@ PROBLEM = gs.Problem(
     width=2.0,
     steps=[gs.Step(samples=4.0, rate=6.0)],
 )
-
-
-@pytest.fixture(autouse=True)
-def closed() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 def spectrum(
@@ -133,6 +126,39 @@ def test_only_values_that_left_the_bulk_are_found() -> None:
     measured = spectrum(EmpiricalLaw(law.sample(500, 0)), spikes, "weights", "simulation", 500)
     display = SpectrumDisplay.from_spectra(spectrum(law, matrix="weights"), measured)
     assert [mark.value for mark in display.found] == [2.5]
+
+
+def test_a_predicted_spike_near_the_edge_is_found() -> None:
+    law, values = MarchenkoPastur(0.5), np.linspace(0.1, 2.9, 100)
+    edge = law.support[-1][1]
+    near = (Spike(value=np.float64(edge + 0.01)), Spike(value=np.float64(edge + 0.005)))
+    run = spectrum(EmpiricalLaw(values), near, source="simulation", d=100)
+    assert SpectrumDisplay.from_spectra(spectrum(law), run).found == ()
+    predicted = spectrum(law, (Spike(value=np.float64(edge + 0.02)),))
+    (mark,) = SpectrumDisplay.from_spectra(predicted, run).found
+    assert mark.value == edge + 0.01
+
+
+class _Island(MarchenkoPastur):
+    """A bulk with a gap, and a mass of 5e-4 or of 5e-2 behind it."""
+
+    def __init__(self, mass: float) -> None:
+        super().__init__(0.5)
+        self.mass = mass
+
+    @property
+    def support(self) -> tuple[tuple[float, float], ...]:
+        return ((super().support[0][0], 4.0),)
+
+    def density(self, x: Any) -> Any:
+        return super().density(x) + np.where(np.abs(np.asarray(x) - 3.9) < 0.1, 5 * self.mass, 0.0)
+
+
+@pytest.mark.parametrize(("mass", "end"), [(5e-4, 3.0), (5e-2, 4.0)])
+def test_an_island_of_no_mass_at_the_edge_is_not_drawn(mass: float, end: float) -> None:
+    display = SpectrumDisplay(law=_Island(mass)).plot()
+    x = np.asarray(display.ax_.lines[0].get_xdata())
+    assert x.max() == pytest.approx(end, abs=0.1)
 
 
 def test_saves_at_exact_width_with_embedded_fonts(tmp_path: Path) -> None:

@@ -57,7 +57,6 @@ def test_python_blocks_run(page: str, tmp_path: Path, monkeypatch: pytest.Monkey
     namespace: dict[str, object] = {}
     for block in blocks(page, "python"):
         exec(compile(small(block), page, "exec"), namespace)
-    plt.close("all")
 
 
 def test_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +72,6 @@ def test_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         if source in ("problem", "theory.risk(problem)"):
             shown = "".join(cell["outputs"][0]["data"]["text/plain"])
             assert shown == repr(eval(source, namespace))
-    plt.close("all")
 
 
 def test_quick_start_and_notebook_state_one_problem() -> None:

@@ -31,7 +31,6 @@ def test_script_runs(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     exec(compile(small(code), script.name, "exec"), {"__name__": "__main__"})
     for number in plt.get_fignums():
         plt.figure(number).canvas.draw()
-    plt.close("all")
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

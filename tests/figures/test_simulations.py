@@ -11,7 +11,7 @@ import pytest
 from giantsteps import simulation
 from giantsteps.answers import Spectrum
 from giantsteps.campaign import Store
-from giantsteps.errors import InvalidProblem, StoreError
+from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.figures import published
 from giantsteps.figures._measured import Measured
 from giantsteps.figures._networks import leading_vectors, risk_of_its_weights, spiked_ridge
@@ -194,6 +194,6 @@ def test_a_failed_network_is_an_error_and_is_tried_again(
 
     with monkeypatch.context() as patch:
         patch.setattr(simulation.Run, "risk", broken)
-        with pytest.raises(StoreError, match=r"2 simulations failed.*better luck"):
+        with pytest.raises(GiantstepsError, match=r"2 networks failed.*better luck"):
             ask()
     assert np.all(ask() > 0)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.functions import as_function
 from giantsteps.gaussian import (
     coordinate_rule,
-    hermite_coefficients,
-    pair_expectation,
     smoothed,
     split_rule,
 )
@@ -65,59 +60,3 @@ def test_coordinate_rule_refuses() -> None:
     for rank, reach in [(0, None), (5, None), (4, 8.5)]:
         with pytest.raises(InvalidProblem, match="rank"):
             coordinate_rule(rank, reach=reach)
-
-
-CORRELATIONS = (0.0, 0.3, -0.7, 0.95, 0.9999, 1.0, -1.0)
-
-
-@pytest.mark.parametrize("correlation", CORRELATIONS)
-def test_arc_cosine_kernels(correlation: float) -> None:
-    """Both functions kinked, or both jumping, at every correlation."""
-    covariance = [[1.0, correlation], [correlation, 1.0]]
-    relu, sign = as_function("relu"), as_function("sign")
-    angle = np.arccos(correlation)
-    exact = (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
-    assert pair_expectation(relu, relu, covariance) == pytest.approx(exact, abs=1e-13)
-    exact = 2 / np.pi * np.arcsin(correlation)
-    assert pair_expectation(sign, sign, covariance) == pytest.approx(exact, abs=1e-13)
-
-
-def test_pair_expectation_with_other_variances() -> None:
-    sign, shifted = as_function("sign"), as_function("step(x-0.4)")
-    covariance = np.array([[1.44, 0.5], [0.5, 2.0]])
-    exact = 2 / np.pi * np.arcsin(0.5 / np.sqrt(1.44 * 2))
-    assert pair_expectation(sign, sign, covariance) == pytest.approx(exact, rel=1e-12)
-    # Mehler: E f(u) g(v) = Σ k! c_k d_k ρ^k for unit variances.
-    f, g = as_function("tanh(x) + x**2"), shifted
-    c, d = hermite_coefficients(f, 60), hermite_coefficients(g, 60)
-    k = np.arange(61)
-    factorials = np.cumprod(np.maximum(k, 1).astype(float))
-    mehler = np.sum(factorials * c * d * 0.5**k)
-    assert pair_expectation(f, g, [[1, 0.5], [0.5, 1]]) == pytest.approx(mehler, rel=1e-12)
-    independent = pair_expectation(sign, shifted, np.diag([3.0, 4.0]))
-    assert independent == pytest.approx(0, abs=1e-14)
-    known = pair_expectation(as_function("step"), shifted, np.diag([3.0, 4.0]))
-    assert known == pytest.approx(0.5 * ndtr(-0.2), rel=1e-13)
-
-
-@pytest.mark.parametrize(
-    "covariance",
-    [
-        [[1.0, 2.0], [2.0, 1.0]],
-        [[1.0, 0.5], [0.2, 1.0]],
-        [[0.0, 0.0], [0.0, 1.0]],
-        [[1.0, np.nan], [np.nan, 1.0]],
-        [1.0, 2.0],
-        [[1.0, 0.0, 0.0], [0.0, 0.0, 0.1], [0.0, 0.1, 1.0]],
-        [[1.0, 0.0]],
-    ],
-)
-def test_bad_covariances(covariance: Any) -> None:
-    with pytest.raises(InvalidProblem, match="covariance"):
-        pair_expectation(as_function("relu"), as_function("relu"), covariance)
-
-
-def test_pair_expectation_is_for_pairs() -> None:
-    relu = as_function("relu")
-    with pytest.raises(InvalidProblem, match="2 x 2"):
-        pair_expectation(relu, relu, np.eye(3))

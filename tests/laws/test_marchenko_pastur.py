@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from giantsteps.errors import InvalidProblem, NotConverged
-from giantsteps.laws import EmpiricalLaw, MarchenkoPastur, variance_profile
+from giantsteps.laws import EmpiricalLaw, MarchenkoPastur, SampleCovariance, SingularValues
 from giantsteps.laws._panels import Panels
 
 SIDES: tuple[tuple[Literal["inputs", "neurons"], float, float], ...] = (
@@ -122,20 +122,22 @@ def test_samples_follow_the_law() -> None:
     np.testing.assert_array_equal(draws, law.sample((20, 1000), seed=7))
 
 
-@pytest.mark.parametrize("along", ["columns", "rows"])
 @pytest.mark.parametrize("width", [0.5, 1.0, 3.0])
-def test_variance_profile(along: Literal["columns", "rows"], width: float) -> None:
-    plain = variance_profile([1.0], width=width, along=along)
-    exact = MarchenkoPastur(width).singular_values()
+def test_columns_of_two_variances(width: float) -> None:
+    """W = Z C^{1/2}/√d: W Wᵀ is the sample covariance of population βc at ratio 1/β."""
+
+    def of_variances(values: list[float], weights: list[float]) -> SingularValues:
+        gram = SampleCovariance(EmpiricalLaw(width * np.array(values), weights), 1 / width)
+        return SingularValues(gram, kept=min(1.0, 1 / gram.ratio))
+
+    plain, exact = of_variances([1.0], [1.0]), MarchenkoPastur(width).singular_values()
     np.testing.assert_allclose(plain.support, exact.support, atol=1e-10)
     x = np.linspace(*exact.support[0], 30)[1:-1]
     np.testing.assert_allclose(plain.density(x), exact.density(x), rtol=1e-9)
-    law = variance_profile([0.5, 4.0], [0.7, 0.3], width=width, along=along)
+    law = of_variances([0.5, 4.0], [0.7, 0.3])
     d, rng = 500, np.random.default_rng(11)
     n = round(width * d)
-    variances = np.repeat([0.5, 4.0], [round(0.7 * (n if along == "columns" else d))] * 2)
-    variances = variances[: n if along == "columns" else d]
-    scale = np.sqrt(variances) if along == "columns" else np.sqrt(variances)[:, None]
+    scale = np.sqrt(np.repeat([0.5, 4.0], [round(0.7 * n), n - round(0.7 * n)]))
     values = np.linalg.svd(rng.normal(size=(d, n)) * scale / np.sqrt(d), compute_uv=False)
     assert EmpiricalLaw(values).ks_distance(law) < 0.01
     assert values[0] == pytest.approx(law.edge, rel=0.02)

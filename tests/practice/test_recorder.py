@@ -99,6 +99,18 @@ def test_steps_by_hand_and_losses() -> None:
         assert recorder.record.plot().figure_ is not None
 
 
+@pytest.mark.parametrize("name", [None, "run.sqlite"])
+def test_the_record_is_read_after_the_loop(tmp_path: Path, name: str | None) -> None:
+    module = nn.Sequential(nn.Linear(12, 15))
+    with Recorder(module, path=None if name is None else tmp_path / name) as recorder:
+        inside = recorder.record
+        recorder.step()
+    for record in (inside, recorder.record):
+        assert record.steps("0.weight").tolist() == [0, 1]
+        record.close()
+    assert "after 1 steps" in repr(recorder)
+
+
 def test_a_closed_recorder_lets_the_optimizer_go() -> None:
     module = nn.Linear(12, 15)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1)

@@ -12,6 +12,7 @@ import giantsteps as gs
 from giantsteps import theory
 from giantsteps.answers import Risk
 from giantsteps.laws import Law
+from giantsteps.theory.model.given_coordinates import coordinates
 from giantsteps.theory.questions.risk import attempts
 
 
@@ -147,7 +148,7 @@ def test_a_learned_function_after_two_steps_takes_few_points() -> None:
     model = theory.equivalent(problem(activation={"name": "relu", "centered": True}, steps=steps))
     direction = np.eye(model.rank)[0]
     nodes, weights = _around(model, direction, 1)
-    assert len(weights) < 150 < len(model.coordinates(1).weights)
+    assert len(weights) < 150 < len(coordinates(model, 1).weights)
     np.testing.assert_allclose(nodes @ direction, 0.0, atol=1e-14)
     np.testing.assert_allclose((weights * nodes.T) @ nodes, np.diag([0.0, 1.0]), atol=1e-9)
 
@@ -226,6 +227,7 @@ def test_a_second_layer_of_zero_moves_nothing() -> None:
     still = {"law": "constant", "value": 0.0}
     case = problem(steps=[step, step], init={"second_layer": still})
     found = theory.trajectory(case)
+    assert found.test is not None
     assert found.test == pytest.approx(np.full(3, found.test[0]), rel=1e-6)
     assert found.value[:, 0] == pytest.approx(np.full(3, found.value[0, 0]), rel=1e-6)
     unscaled = {"second_layer": still, "output": "unscaled"}

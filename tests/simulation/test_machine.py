@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from giantsteps.simulation._engine import _machine
 from giantsteps.simulation._engine._devices import resolve
+from giantsteps.threads import processors
 
 
 def in_worker(stated: str | None) -> tuple[int, list[int]]:
@@ -29,7 +30,7 @@ def in_worker(stated: str | None) -> tuple[int, list[int]]:
 def test_a_worker_takes_one_thread_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in _machine.THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)  # or the worker's libraries would start with it
-    available = _machine.processors()
+    available = processors()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, context) as pool:
         # told first: the libraries keep what they have, which is every processor
@@ -44,7 +45,7 @@ def test_the_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     pools = [{"user_api": "blas", "num_threads": 8}, {"user_api": "openmp", "num_threads": 8}]
     monkeypatch.setattr(_machine, "processors", lambda: 8)
     libraries = SimpleNamespace(info=lambda: pools)
-    monkeypatch.setattr(_machine, "_controller", lambda with_torch: libraries)
+    monkeypatch.setattr(_machine, "controller", lambda: libraries)
     monkeypatch.setattr(_machine, "threadpool_limits", lambda limits: seen.append(limits))
     for name in _machine.THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)

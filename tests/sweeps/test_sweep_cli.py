@@ -113,7 +113,7 @@ def test_failures_are_shown_and_retried(
     ("arguments", "message"),
     [
         (["run", "none.toml"], "cannot read 'none.toml'"),
-        (["run", "{file}", "--serial", "--dask", "local"], "exclude each other"),
+        (["run", "{file}", "--serial", "--dask", "local"], "cannot be combined"),
         (["run", "{file}", "--job", "cores=2"], "--job is for --dask slurm"),
         (["run", "{file}", "--dask", "slurm", "--job", "cores"], "not KEY=VALUE"),
         (["run", "{file}", "--dask", "somewhere"], "the address of a scheduler"),

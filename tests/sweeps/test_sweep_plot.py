@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,8 @@ VARY = {"readout.samples": [1.0, 2.0, 3.0], "steps.0.rate": [0.5, 4.0]}
 
 
 @pytest.fixture(autouse=True)
-def no_window() -> Iterator[None]:
+def no_window() -> None:
     mpl.use("Agg")
-    yield
-    mpl.pyplot.close("all")
 
 
 @pytest.fixture

@@ -166,6 +166,36 @@ def test_critical_rate_in_numbers() -> None:
     assert crossing.value == pytest.approx(theory.critical_rate(SMALL), rel=1e-10)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [{}, {"activation": "erf", "width": 0.5, "init.second_layer": "gaussian"},
+     {"steps.0.loss": "logistic", "teacher": "sign", "noise_variance": 0.0}],
+)  # fmt: skip
+def test_at_a_size_the_spike_appears_at_the_critical_rate(change: dict[str, Any]) -> None:
+    problem = SMALL.replace(change)
+    rate = theory.critical_rate(problem, d=200)
+    for factor, count in ((0.99, 0), (1.01, 1)):
+        assert (
+            theory.weights(problem.replace({"steps.0.rate": factor * rate}), d=200).count == count
+        )
+    assert theory.critical_rate(problem, d=10**8) == pytest.approx(
+        theory.critical_rate(problem), rel=1e-3
+    )
+
+
+def test_the_pull_of_the_initial_output_in_numbers() -> None:
+    """η²κ² + (1 − ηε)² + η²ε²/α₀ = 1 + √β, κ from the limit and ε = μ₁²E ℓ''/√N."""
+    z, w = np.polynomial.hermite_e.hermegauss(120)
+    slope = (w / w.sum()) @ (z * np.tanh(z))
+    signs = {"teacher": "sign", "noise_variance": 0.0}
+    for loss, share in (("squared", 1.0), ("logistic", 0.25), ("hinge", 0.0)):
+        problem = SMALL.replace({"steps.0.loss": loss, **signs})
+        kappa = 1.25**0.25 / theory.critical_rate(problem)
+        rate, pull = theory.critical_rate(problem, d=400), share * slope**2 / np.sqrt(500)
+        left = (rate * kappa) ** 2 + (1 - rate * pull) ** 2 + (rate * pull) ** 2 / 3.0
+        assert left == pytest.approx(1 + np.sqrt(1.25), rel=1e-8)
+
+
 def test_critical_rate_of_other_settings() -> None:
     even = SMALL.replace({"activation": "he2"})
     assert theory.critical_rate(even) == np.inf

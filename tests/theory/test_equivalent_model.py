@@ -15,6 +15,7 @@ from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.problem import Ridge, Vocabulary
 from giantsteps.theory import NeuronCovariance, SpikedFeatures
 from giantsteps.theory.model.errors import ridge_batch
+from giantsteps.theory.model.given_coordinates import coordinates
 from giantsteps.theory.model.ridge_batch import RidgeBatch
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.readout import read_out
@@ -227,7 +228,7 @@ def test_learned_function_along_spike_and_teacher() -> None:
     assert np.all(spike.band >= 0)
     np.testing.assert_allclose(spike.mean, -spike.mean[::-1], atol=1e-10)
     # Averages over the coordinate give back the risk's ingredients.
-    rule = model.coordinates(3)
+    rule = coordinates(model, 3)
     along = model.learned_function(readout, x=rule.nodes[:, 0], along="teacher")
     bias = (along.mean - np.sin(rule.nodes[:, 0])) ** 2
     total = rule.weights @ (bias + along.band**2)

@@ -159,13 +159,13 @@ def test_five_percent_in_the_outlier_equation_shows(monkeypatch: pytest.MonkeyPa
     # An isotropic form without norms and pull has 195.235 and 0.41911.
     assert wanted.value == pytest.approx(195.235, rel=2e-3)
     assert wanted.overlap == pytest.approx(0.41911, rel=5e-3)
-    original = KernelSpectrum._core
+    original = KernelSpectrum._cores
 
     def mutant(self: KernelSpectrum, point: State) -> Any:
-        core = original(self, point)
-        return core._replace(matrix=1.05 * core.matrix - 0.05 * np.eye(len(core.matrix)))
+        cores = original(self, point)
+        return cores._replace(matrix=1.05 * cores.matrix - 0.05 * np.eye(cores.matrix.shape[-1]))
 
-    monkeypatch.setattr(KernelSpectrum, "_core", mutant)
+    monkeypatch.setattr(KernelSpectrum, "_cores", mutant)
     assert abs(float(model.kernel(SAMPLES).spikes[0].value / wanted.value) - 1) > 1e-2
 
 

@@ -77,7 +77,9 @@ def test_each_resolution_has_a_channel_more() -> None:
     readout = problem.require_readout(500)
     refined = refine([(model, readout)])
     (alone,) = solve_cells([(model, readout)], 4)
-    error = abs(refined.readouts[0].error[0] / alone.error[0] - 1)
+    found = refined.readouts[0]
+    assert found is not None
+    error = abs(found.error[0] / alone.error[0] - 1)
     assert error <= 10 * refined.error[0] <= 1e-6
     system = model.at_level(2).system([readout], 2)
     assert system.with_rank(7).decomposed[2][0] == 7

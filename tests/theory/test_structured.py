@@ -96,12 +96,37 @@ def test_several_steps_close_to_the_identity(law: str, steps: int, activation: o
     ours, plain = theory.equivalent(near, 1000), theory.equivalent(problem, 1000)
     assert ours.spikes == pytest.approx(plain.spikes, rel=1e-9, abs=1e-11)
     assert ours.overlap == pytest.approx(plain.overlap, rel=1e-9)
-    if steps == 2:  # after more, those of isotropic inputs are known within the spikes alone
-        assert plain.step_directions is not None
-        known = plain.step_directions[:, : plain.rank]
-        assert ours.step_directions == pytest.approx(known, rel=1e-8)
+    assert ours.step_directions == pytest.approx(plain.step_directions, rel=1e-8)
+    assert ours.weak == pytest.approx(plain.weak, rel=1e-8, abs=1e-11)
     assert ours.risk().test == pytest.approx(plain.risk().test, rel=2e-3)
     assert ours.risk().train == pytest.approx(plain.risk().train, rel=2e-3)
+
+
+def test_natural_steps_lean_as_on_isotropic_inputs() -> None:
+    """With p = 1 what a step adds to Σ^{1/2}w has no eigenvalue in it, whatever Σ is."""
+    rates = (1.0, 0.7, 0.5)
+    given = [{"samples": 4.0, "rate": rate, "exponent": 0.5} for rate in rates]
+    natural = [{**step, "precondition": 1.0} for step in given]
+    law = gs.Covariance((0.3, 1.7), (0.5, 0.5), (0.1, 0.9))
+    ours = theory.equivalent(PROBLEM.replace(steps=natural, inputs=law))
+    plain = theory.equivalent(PROBLEM.replace(steps=given))
+    assert ours.spikes == pytest.approx(plain.spikes, rel=1e-9)
+    assert ours.overlap == pytest.approx(plain.overlap, rel=1e-9)
+    assert ours.bulk.totals == pytest.approx(plain.bulk.totals, rel=1e-4)
+    with pytest.raises(gs.NotCovered, match="same precondition"):
+        theory.equivalent(PROBLEM.replace(steps=[*given[:1], *natural[1:]], inputs=law))
+
+
+def test_singular_values_close_to_the_identity() -> None:
+    """The weights themselves after several steps, with their overlaps."""
+    given = [{"samples": 4.0, "rate": rate, "exponent": 0.5} for rate in (1.0, 0.7, 0.5)]
+    problem = PROBLEM.replace({"steps": given, "init.second_layer": "constant"})
+    near = problem.replace(inputs=gs.Covariance((1.0, 1.0 + 1e-13), (0.5, 0.5)))
+    ours, plain = (theory.weights(p, 500).spikes[0] for p in (near, problem))
+    assert float(ours.value) == pytest.approx(float(plain.value), rel=3e-4)
+    assert {k: float(v) for k, v in ours.overlaps.items()} == pytest.approx(
+        {k: float(v) for k, v in plain.overlaps.items()}, abs=3e-4
+    )
 
 
 def test_a_step_of_rate_zero_changes_nothing() -> None:

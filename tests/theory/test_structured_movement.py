@@ -1,6 +1,8 @@
-"""How far one step moves a network on inputs with a covariance (theory §10)."""
+"""How far steps move a network on inputs with a covariance (theory §10)."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,7 +62,28 @@ def test_a_step_moves_more_where_the_teacher_lies_along_large_variances() -> Non
     assert moved[0] < 0.85 * moved[2]
 
 
-def test_several_steps_are_left_to_simulation() -> None:
-    step = {"samples": 4.0, "rate": 0.5, "exponent": 0.5}
-    with pytest.raises(gs.NotCovered, match=r"simulation\.movement"):
-        theory.movement(PROBLEM.replace(inputs=ALIGNED, steps=[step, step]), 250)
+TWO = [gs.Step(samples=4.0, rate=rate, exponent=0.5) for rate in (1.0, 0.7)]
+
+
+def rows(answer: gs.answers.Movement) -> FloatArray:
+    return np.array([getattr(answer, name) for name in NAMES])
+
+
+@pytest.mark.parametrize("law", ["constant", "gaussian"])
+def test_several_steps_close_to_the_identity(law: str) -> None:
+    problem = PROBLEM.replace({"steps": TWO, "init.second_layer": law})
+    near = problem.replace(inputs=gs.Covariance((1.0, 1.0 + 1e-13), (0.5, 0.5)))
+    found, plain = rows(theory.movement(near, 500)), rows(theory.movement(problem, 500))
+    assert found == pytest.approx(plain, rel=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precondition", [0.0, 1.0])
+def test_networks_move_so_in_several_steps(precondition: float) -> None:
+    steps = [replace(step, precondition=precondition) for step in TWO]
+    problem = PROBLEM.replace(steps=steps, inputs=ALIGNED)
+    networks = np.array([rows(simulation.movement(problem, d=250, seed=s)) for s in range(10)])
+    error = networks.std(axis=0, ddof=1) / np.sqrt(len(networks))
+    mean = networks.mean(axis=0)
+    gap = np.abs(rows(theory.movement(problem, 250)) - mean)
+    assert np.all(gap < 0.01 * mean + 3 * error)

@@ -13,7 +13,9 @@ from giantsteps.functions import as_function
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.theory import SpikedFeatures
 from giantsteps.theory.model.covariance import NeuronCovariance
-from giantsteps.theory.steps.several.model import covariance_of_state, operators_on, trained_by
+from giantsteps.theory.steps.several.covariance import covariance_of_state, operators_on
+from giantsteps.theory.steps.several.model import trained_by
+from giantsteps.theory.steps.structured import spectrum_of
 
 A = np.array([-1.5, -0.3, 0.6, 1.4])
 C = np.array([1.4, 1.1, 1.1, 1.3])
@@ -85,9 +87,10 @@ def problem(second_layer: Any) -> gs.Problem:
 
 def test_forms_of_the_operators_are_those_of_the_solver() -> None:
     """The same recursion that makes the forms exact gives those of the sums over batches."""
-    law, states = trained_by(problem(gs.Vocabulary([-1.0, 0.5, 2.0], [0.3, 0.4, 0.3])), np.inf, 1)
-    found = states[-1]
-    plain = covariance_of_state(law, found, 1e-3)
+    setting = problem(gs.Vocabulary([-1.0, 0.5, 2.0], [0.3, 0.4, 0.3]))
+    spectrum = spectrum_of(setting, None)
+    found = trained_by(setting, spectrum, np.inf, 1)[-1]
+    plain = covariance_of_state(found, spectrum, 1e-3)
     stated = operators_on(plain, found.directions + 1)
     assert found.represented == pytest.approx(stated, abs=3e-3)
     assert np.abs(found.forms - found.represented).max() > 0.1
@@ -95,7 +98,8 @@ def test_forms_of_the_operators_are_those_of_the_solver() -> None:
 
 def test_covariance_along_the_spike_is_that_of_its_matrices() -> None:
     """(1 + sK)Σ(1 + sK) and the noise of the second step, as matrices of two batches."""
-    states = trained_by(problem("constant"), np.inf, 2)[1]
+    setting = problem("constant")
+    states = trained_by(setting, spectrum_of(setting, None), np.inf, 2)
     drawn = np.array([_drawn(np.random.default_rng(seed), 300) for seed in range(8)])
     error = drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
     assert np.all(np.abs(drawn.mean(axis=0) - states[-1].forms[0]) < 4 * error + 0.01)

@@ -54,6 +54,9 @@ class ProbeCurve(Record):
         κ of the prediction.
     degrees_of_freedom : float, ndarray or None
         Number of directions that the probe fits, the intercept included.
+    probes : float, ndarray or None
+        Probes that were trained: for a prediction, on subsets of the pool where the theory alone
+        is not precise, and zero elsewhere; for a measured curve, one per split.
     rows, features : int
         Shape of the pool.
     intercept : bool
@@ -90,6 +93,7 @@ class ProbeCurve(Record):
     classification_standard_error: Leaf | None = None
     effective_penalty: Leaf | None = None
     degrees_of_freedom: Leaf | None = None
+    probes: Leaf | None = None
     rows: int
     features: int
     intercept: bool

@@ -48,7 +48,7 @@ from giantsteps.campaign._workers import Workers as Workers
 from giantsteps.campaign._workers import WorkersGone as WorkersGone
 from giantsteps.campaign._workers import as_workers as as_workers
 from giantsteps.campaign._workers import gpus as gpus
-from giantsteps.campaign._workers import processors as processors
 from giantsteps.threads import capped as capped
+from giantsteps.threads import processors as processors
 
 __all__ = ["dask_workers"]

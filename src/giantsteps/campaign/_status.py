@@ -10,6 +10,7 @@ from html import escape
 from giantsteps.campaign._cells import Cells
 from giantsteps.campaign._leases import at_work
 from giantsteps.campaign._store import Store
+from giantsteps.errors import GiantstepsError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +43,12 @@ class Status:
     def complete(self) -> bool:
         """Whether every cell has a result."""
         return self.done == self.total
+
+    def check(self) -> None:
+        """Raise `GiantstepsError` if a cell failed, with the most frequent reason."""
+        if self.failed:
+            reason, *_ = self.errors
+            raise GiantstepsError(f"{self.failed} networks failed: {reason}")
 
     def to_columns(self) -> dict[str, list[object]]:
         """A table as columns: one row for each source and question, and one for all."""

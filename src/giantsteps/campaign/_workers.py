@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from giantsteps.errors import GiantstepsError, InvalidProblem
+from giantsteps.threads import processors
 
 #: Exit code of a worker that found that it was about to start workers of its own.
 _UNGUARDED = 86
@@ -76,6 +77,9 @@ class Workers:
         """The executor's own error, about a call whose worker was lost, in words."""
         return WorkerLost(f"{type(error).__name__}: {error}")
 
+    def stop(self) -> None:
+        """End all calls with `WorkersGone`, from any thread, where they can be ended."""
+
     def close(self, now: bool = False) -> None:
         """End what was started here; ``now``: without waiting for calls that are at work."""
 
@@ -112,7 +116,7 @@ class Processes(Workers):
     can_stop = True
 
     def __init__(self, workers: int, gpus: tuple[str, ...] = ()) -> None:
-        self._workers, self._closing = workers, False
+        self._workers, self._stopped, self._lock = workers, False, threading.Lock()
         methods = multiprocessing.get_all_start_methods()
         self._context: Any = multiprocessing.get_context(
             "forkserver" if "forkserver" in methods else "spawn"
@@ -135,19 +139,25 @@ class Processes(Workers):
         self, function: Callable[..., Any], *arguments: Any, limit: float | None = None
     ) -> Future[Any]:
         future: Future[Any] = Future()
-        self._calls.put((future, (function, arguments), limit))
+        with self._lock:
+            if self._stopped:
+                raise WorkersGone("stopped")
+            self._calls.put((future, (function, arguments), limit))
         return future
 
+    def stop(self) -> None:
+        with self._lock:
+            self._stopped = True
+        self._held.close()  # which ends every worker
+
     def close(self, now: bool = False) -> None:
-        self._closing = now
         if now:
-            self._held.close()  # which ends every worker
+            self.stop()
         for _ in self._threads:
             self._calls.put(None)
         for thread in self._threads:
             thread.join()
-        if not now:
-            self._held.close()
+        self._held.close()
         self._watched.close()
 
     # One thread looks after one process -------------------------------------------------------
@@ -159,9 +169,11 @@ class Processes(Workers):
     def _work_off(self, gpu: str | None) -> None:
         process: Any = None
         pipe: Any = None
-        while (call := self._calls.get()) is not None and not self._closing:
+        while (call := self._calls.get()) is not None:
             future, asked, limit = call
             try:
+                if self._stopped:
+                    raise WorkersGone("stopped")
                 if process is None:
                     process, pipe = self._start(gpu)
                 future.set_result(self._call(process, pipe, asked, limit))
@@ -171,10 +183,11 @@ class Processes(Workers):
                         process.kill()
                         process.join()
                     process = None
+                    error = WorkersGone("stopped") if self._stopped else error
                 future.set_exception(error.error if isinstance(error, _Raised) else error)
         if process is not None:
             pipe.close()
-            if self._closing:
+            if self._stopped:
                 process.kill()
             process.join()
 
@@ -205,8 +218,8 @@ class Processes(Workers):
                 return process, ours
             process.join()
             self._failed_starts += 1
-            if self._closing:
-                raise WorkerLost("stopped")
+            if self._stopped:
+                raise WorkersGone("stopped")
             if process.exitcode == _UNGUARDED:
                 raise WorkersGone(
                     "worker processes cannot start: they import the script that starts them. Put "
@@ -359,10 +372,3 @@ def gpus(device: Any) -> tuple[str, ...]:
     except ImportError:
         return ()
     return tuple(str(number) for number in range(torch.cuda.device_count()))
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["main"]
+__all__: list[str] = []  # ``giantsteps`` on the terminal; `main` is its entry point
 
 #: Exit codes: everything fine; an internal or numerical failure; bad input; theory and simulation
 #: disagree; interrupted.

@@ -66,11 +66,11 @@ def command(
     time_limit: float | None,
     overwrite: bool,
 ) -> int:
-    """Compare theory with simulation over settings of all kinds, and report where it fails.
+    """Compare theory with simulation over settings of all kinds, and report where they disagree.
 
     Settings are drawn from a seeded design: activations, teachers, proportions, rates and
-    second layers, for every equation of the theory that a network can be asked. The report states
-    for each how large an error would have been found. Without --short or --full it takes five
+    second layers, for every equation that networks can test. The report states for each the
+    smallest error that would have been found. Without --short or --full it takes five
     minutes on two cores, and finds an error of 3 % in the main equations of risk and weights.
 
     The exit code is 3 if theory and simulation disagree where the theory claims to be exact.

@@ -36,9 +36,11 @@ from ._options import build, problem_options
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Stop a request that takes longer.",
+    help="Stop a request after this many seconds.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Processes; default: one per processor.")
+@click.option(
+    "--workers", type=click.IntRange(1), help="Number of processes; default: one per processor."
+)
 @click.option(
     "--store",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -24,7 +24,7 @@ from ._output import check_folder, exclusive, overwrite_option, table
 @click.argument("name")
 @click.option("--smoke", is_flag=True, help="Tiny networks, as a test: seconds.")
 @click.option("--quick", is_flag=True, help="Small networks: seconds to two minutes (default).")
-@click.option("--paper", is_flag=True, help="The published sizes; can be resumed.")
+@click.option("--paper", is_flag=True, help="Sizes for print; an interrupted run can resume.")
 @click.option(
     "-o",
     "--output",

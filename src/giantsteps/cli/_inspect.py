@@ -27,7 +27,11 @@ _SHOWN = 5
     """,
 )
 @click.argument("source", type=_EXISTING)
-@click.option("--base", type=_EXISTING, help="Weights to compare with: initialisation or base.")
+@click.option(
+    "--base",
+    type=_EXISTING,
+    help="Weights to compare with: those at initialisation, or of the base model.",
+)
 @click.option(
     "--data",
     type=_EXISTING,

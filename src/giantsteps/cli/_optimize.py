@@ -67,9 +67,15 @@ PRINTED, DRAWN, AROUND = 9, 65, 10.0
     "the best split.",
 )
 @click.option(
-    "--seeds", type=int, default=20, show_default=True, help="Networks of --one-batch, each kind."
+    "--seeds",
+    type=int,
+    default=20,
+    show_default=True,
+    help="Number of networks of each kind that --one-batch simulates.",
 )
-@click.option("-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit.")
+@click.option(
+    "-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit d → ∞."
+)
 @click.option(
     "-o",
     "--output",
@@ -306,25 +312,24 @@ def _draw(curves: dict[str, Any], answer: Any, output: Path) -> None:
     from matplotlib import pyplot
 
     from giantsteps.answers import Crossing
-    from giantsteps.displays import PALETTE, SINGLE, label, save, style
+    from giantsteps.displays import PALETTE, SINGLE, label, panels, save, style
 
     with style():
-        size = (SINGLE * len(curves), 0.74 * SINGLE)
-        figure, axes = pyplot.subplots(
-            1, len(curves), figsize=size, sharey=True, squeeze=False, layout="constrained"
-        )
+        axes = panels(len(curves), SINGLE * len(curves), sharey=True)
         for ax, (path, (points, errors)), colour in zip(
-            axes[0], curves.items(), itertools.cycle(PALETTE), strict=False
+            axes, curves.items(), itertools.cycle(PALETTE), strict=False
         ):
             ax.plot(points, errors, color=colour)
             if isinstance(answer, Crossing):
-                ax.axhline(answer.level, color="black", linestyle="--", linewidth=0.8)
-                ax.plot(answer.values, [answer.level] * len(answer.values), "o", color=colour)
+                level: Any = answer.level
+                ax.axhline(level, color="black", linestyle="--", linewidth=0.8)
+                ax.plot(answer.values, [level] * len(answer.values), "o", color=colour)
             else:
                 ax.plot(answer.arguments[path], answer.value.test, "o", color=colour)
             if points[0] > 0 and not path.endswith("exponent"):
                 ax.set_xscale("log")
             ax.set_xlabel(label(path))
-        axes[0][0].set_ylabel(label("test"))
+        axes[0].set_ylabel(label("test"))
+        figure: Any = axes[0].get_figure(root=True)
         save(figure, output)
         pyplot.close(figure)

@@ -22,8 +22,12 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Flag → (path in the data of a problem, metavar, help).
 FIELDS = {
-    "activation": ("activation", "FUNCTION", 'σ: a name or an expression, "tanh(2*x)".'),
-    "teacher": ("teacher", "FUNCTION", "σ*: a name or an expression."),
+    "activation": (
+        "activation",
+        "FUNCTION",
+        'Activation σ: a name, or an expression such as "tanh(2*x)".',
+    ),
+    "teacher": ("teacher", "FUNCTION", "Teacher σ*: a name or an expression."),
     "width": ("width", "N/d", "Neurons per input dimension."),
     "noise_variance": ("noise_variance", "VAR", "Variance of the label noise."),
     "samples": ("readout.samples", "n/d", "Samples of the readout per input dimension."),
@@ -52,7 +56,7 @@ def campaign_options(command: Command) -> Command:
             "--time-limit",
             type=click.FloatRange(0, min_open=True),
             metavar="SECONDS",
-            help="Stop a network that takes longer.",
+            help="Stop a network after this many seconds.",
         ),
         click.option(
             "--workers",

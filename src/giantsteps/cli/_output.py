@@ -28,7 +28,12 @@ def output_options(command: Command) -> Command:
     """``--json``, ``--csv`` and ``--overwrite``."""
     for decorator in (
         overwrite_option,
-        click.option("--csv", "csv", type=click.Path(path_type=Path), help="Also write a CSV."),
+        click.option(
+            "--csv",
+            "csv",
+            type=click.Path(path_type=Path),
+            help="Also write the values to a CSV file.",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
     ):
         command = decorator(command)
@@ -78,7 +83,7 @@ def exclusive(**flags: object) -> None:
     """Refuse flags that contradict each other."""
     given = [f"--{name.replace('_', '-')}" for name, value in flags.items() if value]
     if len(given) > 1:
-        raise click.UsageError(f"{' and '.join(given)} exclude each other: give one of them")
+        raise click.UsageError(f"{' and '.join(given)} cannot be combined: give one of them")
 
 
 # Answers --------------------------------------------------------------------------------------

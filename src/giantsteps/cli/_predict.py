@@ -25,7 +25,9 @@ from ._output import check_file, emit, output_options
 )
 @problem_options
 @question_option("theory")
-@click.option("-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit.")
+@click.option(
+    "-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit d → ∞."
+)
 @output_options
 def command(
     question: str, d: int | None, as_json: bool, csv: Path | None, overwrite: bool, **stated: Any

@@ -25,7 +25,7 @@ _LOSSES = ("mse", "half-mse", "logistic", "hinge", "huber")
     """,
 )
 @click.option("--lr", type=float, metavar="LR", help="Learning rate given to the optimiser.")
-@click.option("--rate", type=float, help="Coefficient of the rate here: translate it back.")
+@click.option("--rate", type=float, help="Rate of a step of this library, to translate back.")
 @click.option(
     "--exponent",
     type=float,

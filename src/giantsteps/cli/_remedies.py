@@ -46,8 +46,8 @@ def as_flags(message: str) -> str:
 
     Examples
     --------
-    >>> as_flags('Covered: gs.centered(activation), or second_layer="gaussian".')
-    'Covered: --activation "centered(NAME)", or --second-layer gaussian.'
+    >>> as_flags('Try gs.centered(activation), or second_layer="gaussian".')
+    'Try --activation "centered(NAME)", or --second-layer gaussian.'
     """
     for missing, flags in _MISSING.items():
         found, count = re.subn(missing, flags, message)

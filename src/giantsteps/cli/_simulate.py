@@ -25,7 +25,13 @@ from ._output import check_file, emit, output_options
 @problem_options
 @question_option("simulation")
 @click.option("-d", "--dimension", "d", type=int, required=True, help="Input dimension.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same network.")
+@click.option(
+    "--seed",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Random seed; the same seed gives the same network.",
+)
 @device_option
 @output_options
 def command(

@@ -76,12 +76,12 @@ def _run_options(command: Command) -> Command:
                 show_default=True,
                 help="Threads of the linear algebra in each worker.",
             ),
-            click.option("--serial", is_flag=True, help="Work in this process alone."),
+            click.option("--serial", is_flag=True, help="Run in this process alone."),
             click.option(
                 "--time-limit",
                 type=click.FloatRange(0, min_open=True),
                 metavar="SECONDS",
-                help="End a cell that takes longer; it counts as failed.",
+                help="End a cell after this many seconds; it counts as failed.",
             ),
             click.option(
                 "--dask",
@@ -231,9 +231,9 @@ def status(file: Path, store: Path | None) -> None:
 @click.option(
     "--summary",
     is_flag=True,
-    help="Tables: means, theory and verdicts in place of one row per seed.",
+    help="In tables, write means, theory and verdicts instead of one row per seed.",
 )
-@click.option("--spectra", is_flag=True, help="NetCDF: include all simulated eigenvalues.")
+@click.option("--spectra", is_flag=True, help="In NetCDF, include all simulated eigenvalues.")
 @overwrite_option
 def export(
     file: Path, store: Path | None, output: Path, summary: bool, spectra: bool, overwrite: bool

@@ -18,7 +18,7 @@ from giantsteps.answers import Answer
 from giantsteps.campaign import Cells, Progress, Store, decide, measure, read_answers
 from giantsteps.comparison._comparison import Comparison
 from giantsteps.comparison._quantities import Quantity, resolution_limit
-from giantsteps.errors import GiantstepsError, InvalidProblem
+from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
 from giantsteps.questions import QUESTIONS, Question
 from giantsteps.questions import question as registered
@@ -222,9 +222,7 @@ def _simulate(
             progress=progress,
             retry=True,
         )
-        if status.failed:
-            error, *_ = status.errors
-            raise GiantstepsError(f"{status.failed} networks failed: {error}")
+        status.check()
         return {tangent: read_answers(cells[-1], opened) for tangent, cells in parts.items()}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from giantsteps import campaign
 from giantsteps.answers import Optimum
 from giantsteps.campaign import Cells, Store
-from giantsteps.errors import GiantstepsError, InvalidProblem
+from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Problem, integer
 from giantsteps.questions import question
 from giantsteps.types import FloatArray
@@ -104,9 +104,7 @@ def against_one_batch(
     with Store(store, write=True) as opened:
         executor = "serial" if workers is None else "processes"
         status = campaign.run(pair, opened, executor=executor, workers=workers, retry=True)
-        if status.failed:
-            error, *_ = status.errors
-            raise GiantstepsError(f"{status.failed} networks failed: {error}")
+        status.check()
         errors = [campaign.read_table(cells, opened)["test"][1].reshape(-1) for cells in pair]
     return OneBatch(
         split=optimum.best,

@@ -322,7 +322,7 @@ def _series(
     combinations = itertools.product(*(labels[dim] for dim in others))
     return [
         Series(
-            label=_name(others, values),
+            label=curve_name(others, values),
             x=points,
             mean=row,
             standard_error=spread,
@@ -352,7 +352,8 @@ def _tangent(label: str) -> str:
     return f"{label}, tangent kernel" if label else "tangent kernel (simulation)"
 
 
-def _name(dims: Sequence[str], values: Sequence[Any]) -> str:
+def curve_name(dims: Sequence[str], values: Sequence[Any]) -> str:
+    """Values of the axes along which there are several curves; of one axis, its value alone."""
     texts = [f"{v:g}" if isinstance(v, float) else str(v) for v in values]
     if len(texts) == 1:
         return texts[0]

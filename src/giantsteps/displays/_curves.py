@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from giantsteps.displays import _style
-from giantsteps.displays._comparison import ComparisonDisplay, Series
+from giantsteps.displays._comparison import ComparisonDisplay, Series, curve_name
 from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def curves(
     nothing = np.empty(0)
     series = [
         Series(
-            label=_name(others, combination),
+            label=curve_name(others, combination),
             x=points if drawn else nothing,
             mean=row if drawn else nothing,
             standard_error=np.zeros_like(row) if drawn else nothing,
@@ -77,10 +77,3 @@ def _first(answer: Answer) -> str:
         if dims and np.asarray(value).dtype.kind == "f":
             return name
     raise InvalidProblem("quantity", None, "a number along an axis: ask about a Grid")
-
-
-def _name(dims: list[str], values: tuple[Any, ...]) -> str:
-    texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in values]
-    if len(texts) == 1:
-        return texts[0]
-    return ", ".join(f"{dim} = {text}" for dim, text in zip(dims, texts))

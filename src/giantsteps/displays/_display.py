@@ -32,12 +32,12 @@ class AxesDisplay(Display, ABC):
         self,
         *,
         ax: Axes | None = None,
-        width: float = _style.SINGLE,
+        width: float | None = None,
         height: float | None = None,
     ) -> Self:
         """Draw on ``ax``, or on a new figure of the given width in inches."""
         with _style.style():
-            self.ax_ = _style.new_axes(width, height) if ax is None else ax
+            self.ax_ = _style.panels(1, width, height)[0] if ax is None else ax
             self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
             self._draw()
         return self

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from giantsteps.answers import require
 from giantsteps.displays import _style
 from giantsteps.displays._comparison import _spans_decades
 from giantsteps.displays._display import Display
@@ -67,7 +66,7 @@ class HeatMapDisplay(Display):
                 panels = dict(list(panels.items())[-1:])
                 axes = [ax]
             else:
-                axes = _new_axes(len(panels), width, height)
+                axes = _style.panels(len(panels), width, height, sharey=True)
             self.figure_ = axes[0].get_figure(root=True)  # type: ignore[assignment]
             self.ax_ = axes if len(axes) > 1 else axes[0]
             finite = np.concatenate([v[np.isfinite(v)] for v in panels.values()] or [np.empty(0)])
@@ -87,13 +86,3 @@ class HeatMapDisplay(Display):
                 self.figure_.suptitle(self.title)
             self.figure_.colorbar(mesh, ax=axes, label=self.label)
         return self
-
-
-def _new_axes(count: int, width: float | None, height: float | None) -> list[Axes]:
-    pyplot = require("matplotlib.pyplot", "a figure", "plot")
-    width = (_style.SINGLE if count == 1 else _style.DOUBLE) if width is None else width
-    height = (0.8 if count == 1 else 0.85 / count) * width if height is None else height
-    axes = pyplot.subplots(
-        1, count, figsize=(width, height), layout="constrained", sharey=True, squeeze=False
-    )[1]
-    return list(axes[0])

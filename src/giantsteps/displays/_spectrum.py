@@ -26,6 +26,9 @@ _NEAR = 0.35  # far spikes within this relative distance share a panel
 _PANELS = 3  # most panels beside that of the bulk
 _RIM = 0.05  # part of an interval at its ends that does not set the scale: it may be a pole
 _POINTS = 400  # of the density, on each interval
+#: Part of the mass. The outermost nodes of a continuous second layer may leave an island of less
+#: behind a gap at the upper edge; it is not drawn.
+_ISLAND = 1e-3
 _HISTOGRAM = "#C9D3DB"
 _THEORY, _FOUND = _style.PALETTE[0], _style.PALETTE[1]
 
@@ -173,7 +176,7 @@ class SpectrumDisplay(AxesDisplay):
             law=law,  # type: ignore[arg-type]
             predicted=[_mark(spike, name) for spike in theory.spikes],
             values=np.concatenate(bulks) if bulks else None,
-            found=[mark for run in runs for mark in _above(law, run, name)],
+            found=[mark for run in runs for mark in _above(law, run, name, len(theory.spikes))],
             bins=bins,
             value_label=_VALUE_LABELS.get(theory.matrix or "", "value"),
             overlap_name=_OVERLAP_LABELS.get(name, ""),
@@ -234,6 +237,7 @@ class SpectrumDisplay(AxesDisplay):
             unit = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, _POINTS))
             x = lower + (upper - lower) * unit
             y = self.law.density(x)
+            x, y, unit = (values[: _mainland(x, y)] for values in (x, y, unit))
             heights.append(float(y[(unit > _RIM) & (unit < 1 - _RIM)].max()))
             ax.plot(x, y, color=_THEORY, zorder=3, label="_" if number else "theory")
         return 1.2 * max(heights)
@@ -335,12 +339,24 @@ def _mark(spike: Any, name: str) -> SpikeMark:
     return SpikeMark(value=float(spike.value), overlap=float(overlap), degree=spike.degree)
 
 
-def _above(law: Any, run: Spectrum, name: str) -> list[SpikeMark]:
-    """Top values of a run beyond what the edge of a bulk of its size fluctuates."""
+def _mainland(x: FloatArray, y: FloatArray) -> int:
+    """Number of points up to the last gap of the density with next to no mass behind it."""
+    beyond = np.cumsum((0.5 * (y[1:] + y[:-1]) * np.diff(x))[::-1])[::-1]
+    gaps = np.flatnonzero((y[:-1] <= 0) & (beyond < _ISLAND) & (x[:-1] > x[0]))
+    return int(gaps[0]) + 1 if gaps.size else len(x)
+
+
+def _above(law: Any, run: Spectrum, name: str, predicted: int) -> list[SpikeMark]:
+    """Top values of a run above the bulk: as many as theory predicts, and any others beyond what
+    the edge of a bulk of its size fluctuates."""
     count = len(run.bulk.values) if run.bulk is not None else run.d or 1  # type: ignore[union-attr]
     lower, upper = law.support[0][0], law.support[-1][1]
     limit = upper + 2.0 * (upper - lower) * count ** (-2 / 3)
-    return [_mark(spike, name) for spike in run.spikes if spike.value > limit]
+    return [
+        _mark(spike, name)
+        for rank, spike in enumerate(run.spikes)
+        if spike.value > (upper if rank < predicted else limit)
+    ]
 
 
 def _panels(base: Axes, count: int) -> tuple[Axes, ...]:

@@ -50,6 +50,7 @@ STYLE: dict[str, Any] = {
     "lines.linewidth": 1.2,
     "lines.markersize": 3.5,
     "errorbar.capsize": 1.5,
+    "axes.prop_cycle": f"cycler('color', {list(PALETTE)})",
     "savefig.dpi": 300,
     "figure.dpi": 150,
     "pdf.fonttype": 42,
@@ -95,14 +96,16 @@ _ORDINALS = ("largest", "second", "third", "fourth", "fifth")
 def style() -> Iterator[None]:
     """The style as a context; matplotlib's own settings come back after it.
 
+    The colours of its cycle are told apart by every kind of colour vision.
+    One column of a paper is 3.25 inches wide, both are 6.75.
+
     Examples
     --------
     >>> from matplotlib.figure import Figure
     >>> with style():
-    ...     figure = Figure(figsize=(DOUBLE, 2.4))
-    ...     line, = figure.subplots().plot([0, 1], color=PALETTE[0])
-    >>> line.get_linewidth() == STYLE["lines.linewidth"], SINGLE, DOUBLE
-    (True, 3.25, 6.75)
+    ...     line, = Figure(figsize=(6.75, 2.4)).subplots().plot([0, 1])
+    >>> line.get_linewidth(), line.get_color()
+    (1.2, '#0072B2')
     """
     matplotlib = require("matplotlib", "a figure", "plot")
     interactive = matplotlib.is_interactive()
@@ -115,12 +118,20 @@ def style() -> Iterator[None]:
         matplotlib.interactive(interactive)
 
 
-def new_axes(width: float = SINGLE, height: float | None = None) -> Axes:
-    """Axes of a new figure of a given width in inches; call it inside `style`."""
+def panels(
+    count: int = 1, width: float | None = None, height: float | None = None, **options: Any
+) -> list[Axes]:
+    """Axes side by side on a new figure of a given size in inches; call it inside `style`.
+
+    One panel is one column of a paper wide, several are two, unless told otherwise.
+    """
     pyplot = require("matplotlib.pyplot", "a figure", "plot")
-    size = (width, 0.74 * width if height is None else height)
-    axes: Axes = pyplot.subplots(figsize=size, layout="constrained")[1]
-    return axes
+    width = (SINGLE if count == 1 else DOUBLE) if width is None else width
+    size = (width, 0.74 * width / count if height is None else height)
+    axes = pyplot.subplots(1, count, figsize=size, layout="constrained", squeeze=False, **options)[
+        1
+    ]
+    return list(axes[0])
 
 
 def save(figure: Figure, path: str | PathLike[str]) -> None:

@@ -7,14 +7,13 @@ import secrets
 import sys
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from giantsteps import campaign
-from giantsteps.campaign import Cells, Store, Workers, WorkersGone
+from giantsteps.campaign import Cells, Store
 from giantsteps.errors import GiantstepsError
 from giantsteps.explorer._requests import Simulation
 
@@ -37,51 +36,6 @@ def default_store() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "giantsteps" / "explorer.sqlite"
-
-
-class _Stoppable(Workers):
-    """Processes that can be stopped from another thread: whoever waits for them hears of it."""
-
-    can_stop = True
-
-    def __init__(self, count: int) -> None:
-        self._crew, _ = campaign.as_workers("processes", count)
-        self._workers = count
-        self._lock = threading.Lock()
-        self._open: set[Future[Any]] = set()
-        self._stopped = False
-
-    def submit(self, function: Any, *arguments: Any, limit: float | None = None) -> Future[Any]:
-        seen: Future[Any] = Future()
-        with self._lock:
-            if self._stopped:
-                raise WorkersGone("stopped")
-            self._open.add(seen)
-        inner = self._crew.submit(function, *arguments, limit=limit)
-        inner.add_done_callback(lambda done: self._pass_on(done, seen))
-        return seen
-
-    def _pass_on(self, done: Future[Any], seen: Future[Any]) -> None:
-        with self._lock:
-            if seen not in self._open:
-                return
-            self._open.discard(seen)
-        error = done.exception()
-        if error is None:
-            seen.set_result(done.result())
-        else:
-            seen.set_exception(error)
-
-    def stop(self) -> None:
-        """End the processes; what was finished is saved by the runner."""
-        with self._lock:
-            self._stopped = True
-            waiting, self._open = self._open, set()
-        for future in waiting:
-            future.set_exception(WorkersGone("stopped"))
-
-    def close(self, now: bool = False) -> None:
-        self._crew.close(now=now or self._stopped)
 
 
 class Job:
@@ -114,7 +68,7 @@ class Job:
             for question, target, options in asked.asks
         ]
         self._cells: Sequence[Cells] = [part for parts in self._parts for part in parts]
-        self._crew = _Stoppable(workers)
+        self._crew, _ = campaign.as_workers("processes", workers)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 

@@ -65,6 +65,7 @@ def weights(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
     )
     answer = theory.weights(problem)
     draft.spectrum(left, answer, runs)
+    left.set_ylim(top=1.2 * left.get_ylim()[1])  # room for the legend
     found, overlap = first.value[0], answer.spikes[0].overlaps["teacher"]
     _cloud(draft, right, found["teacher"], found["vector"], float(overlap), "teacher")
     return drawing
@@ -159,9 +160,8 @@ def _curves(
     "ba2022-samples",
     "Test error and gain against samples after one step of order one",
     caption="tanh, SoftPlus teacher (centred), N/d = 2, λ = 1e-4, noise of standard deviation "
-    "0.25, d = {d}, {seeds} "
-    "networks per point; the step and the readout have n samples each: (a) test "
-    "error, (b) what the step takes off it, network by network.",
+    "0.25, d = {d}, {seeds} networks per point; the step and the readout have n samples each: (a) "
+    "test error, (b) what the step takes off it, network by network.",
     chosen="the rates η = {rates} and no bias (the teacher is centred).",
     references=_PAPER,
     smoke={"d": 40, "seeds": 2, "samples": (0.5, 1.0, 2.0), "fine": 7, "rates": (1.0, 3.0)},
@@ -238,10 +238,10 @@ def width(
 @figure(
     "ba2022-rate",
     "From small to large steps: below the floor of all kernels",
-    caption="erf network and erf teacher, N/d = 2, λ = 1e-3, noise of standard deviation 0.1, "
-    "η = N^e, d = {d}, {seeds} networks per point; the step and the readout have n samples each. "
-    "Dashed: the floor of random features and rotation-invariant kernels; dotted: the slope "
-    "Θ(d/n) of the paper's upper bound for e = 1/2.",
+    caption="erf network and erf teacher, N/d = 2, λ = 1e-3, noise of standard deviation 0.1, η = "
+    "N^e, d = {d}, {seeds} networks per point; the step and the readout have n samples each. "
+    "Dashed: the floor of random features and rotation-invariant kernels; dotted: the slope Θ(d/n) "
+    "of the paper's upper bound for e = 1/2.",
     chosen="d; theory is that of theory §5 at the same d, where the paper has bounds.",
     references=_PAPER,
     smoke={"d": 40, "seeds": 2, "samples": (1.0, 3.0), "fine": 5, "exponents": (0.0, 0.5)},
@@ -293,9 +293,8 @@ def _several(steps: int, rate: float, alpha: float = 2.0) -> Problem:
 @figure(
     "ba2022-steps",
     "Gaussian equivalence over several steps",
-    caption="Centred ReLU, tanh teacher, t steps with η = {rate:g}, N/d = 1.5, n₀/d = 4 (fresh), "
-    "λ = 0.01, noise of standard deviation 0.1, d = {d}, {seeds} "
-    "networks per point. Lines: Gaussian "
+    caption="Centred ReLU, tanh teacher, t steps with η = {rate:g}, N/d = 1.5, n₀/d = 4 (fresh), λ "
+    "= 0.01, noise of standard deviation 0.1, d = {d}, {seeds} networks per point. Lines: Gaussian "
     "features with the covariance of the very weights that were simulated; points: the network.",
     chosen="d, proportions, λ, noise, the rate, fresh batches and the numbers of steps.",
     references=_PAPER,
@@ -331,9 +330,9 @@ def steps(
 @figure(
     "ba2022-time",
     "Test error and alignment against the number of steps",
-    caption="Centred ReLU, tanh teacher, steps with η on fresh batches, N/d = 1.5, n₀/d = 4, "
-    "n/d = 2, λ = 0.01, noise of standard deviation 0.1, d = {d}, {seeds} networks per point. "
-    "Left: test error; right: squared overlap of the top singular vector of W_t with the teacher.",
+    caption="Centred ReLU, tanh teacher, steps with η on fresh batches, N/d = 1.5, n₀/d = 4, n/d = "
+    "2, λ = 0.01, noise of standard deviation 0.1, d = {d}, {seeds} networks per point. Left: test "
+    "error; right: squared overlap of the top singular vector of W_t with the teacher.",
     chosen="everything but the functions. Theory: the sum of small steps (theory §7) at the same "
     "d, in which the limit d → ∞ lets no step see the ones before.",
     references=_PAPER,

@@ -12,7 +12,7 @@ from giantsteps.displays import GREY
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
-from giantsteps.figures._measures import covariance_gap, kernel_errors, neurons
+from giantsteps.figures._networks import covariance_gap, kernel_errors, neurons
 from giantsteps.problem import Grid, Problem, Ridge, Step
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ def aligned(draft: Draft, d: int, steps: int) -> Drawing:
     "Gaussian, exponential of the inner product, and the tangent kernel of an untrained erf "
     "network (both layers, N/d = 2); and of that network's features (conjugate kernel), λ = 0.1, "
     "before and after one step with η̃ = 2 and n₀/d = 8. Dashed: the floor of all "
-    "rotation-invariant kernels, "
-    "E σ*² − μ₁*².",
+    "rotation-invariant kernels, E σ*² − μ₁*².",
     chosen="the kernels, d, λ and the step.",
     references=_PAPER,
     smoke={"d": 30, "seeds": 2, "samples": (1.0, 3.0), "fine": 3},
@@ -116,11 +115,11 @@ def kernels(draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: in
 @figure(
     "ba2022-tangent",
     "Test error with the conjugate and the tangent kernel (settings chosen here)",
-    caption="erf network and erf teacher, N/d = 2, noise of standard deviation 0.1, "
-    "λ = {penalty:g}: ridge regression with the features of the network (conjugate kernel) and "
-    "with those of its tangent kernel, before and after one step on 8d samples, d = {d}, {seeds} "
-    "networks per point. Left: η = 2, a step of order one; right: η = 2 N^(1/2), a giant step. "
-    "Theory does not cover the tangent kernel. Dashed: the floor of rotation-invariant kernels.",
+    caption="erf network and erf teacher, N/d = 2, noise of standard deviation 0.1, λ = "
+    "{penalty:g}: ridge regression with the features of the network (conjugate kernel) and with "
+    "those of its tangent kernel, before and after one step on 8d samples, d = {d}, {seeds} "
+    "networks per point. (a) η = 2, a step of order one; (b) η = 2 N^(1/2), a giant step. Theory "
+    "does not cover the tangent kernel. Dashed: the floor of rotation-invariant kernels.",
     chosen="everything.",
     references=_PAPER,
     smoke={"d": 30, "seeds": 2, "samples": (1.0, 3.0), "fine": 3, "penalty": 0.1},
@@ -151,7 +150,9 @@ def tangent(
     labels = (r"samples $\alpha = n/d$", r"test error $R$")
     drawing, axes = draft.axes(labels, labels, height=2.8, sharey=True)
     x = np.geomspace(min(samples), max(samples), fine)
-    for ax, problem, found in zip(axes, steps, measured):
+    titles = (r"$\eta = 2$", r"$\eta = 2\sqrt{N}$")
+    for ax, title, problem, found in zip(axes, titles, steps, measured):
+        ax.set_title(title)
         answer = draft.stated(theory.risk(Grid(problem, {"readout.samples": x}), d=d))
         assert answer.initial is not None
         curves = {"risk.initial.test": answer.initial.test, "risk.test": answer.test}

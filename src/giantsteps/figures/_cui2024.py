@@ -70,13 +70,12 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawi
     "cui2024-2",
     "Learning curves after one giant step",
     caption="Constant second layer, N = d, η̃ = 1: tanh network, (a) tanh teacher, λ_s = 0.01, (b) "
-    "sin teacher, λ_s = 0.1, d = {d}, {seeds} "
-    "networks per point; batches n₀/d = {batches}. Dashed: "
-    "the floor of all kernels, E σ*² − μ₁*².",
+    "sin teacher, λ_s = 0.1, d = {d}, {seeds} networks per point; batches n₀/d = {batches}. "
+    "Dashed: the floor of all kernels, E σ*² − μ₁*².",
     chosen="N = d, d, and the batches.",
     references=_PAPER,
     smoke={"d": 50, "seeds": 2, "batches": (1.0, 8.0), "samples": (0.5, 1.5), "fine": 5},
-    quick={"d": 400, "seeds": 4, "batches": (0.5, 2.0, 8.0),
+    quick={"d": 400, "seeds": 10, "batches": (0.5, 2.0, 8.0),
            "samples": (0.2, 0.5, 0.8, 1.2, 1.6, 2.0, 2.5, 3.0), "fine": 40},
     paper={"d": 2000, "seeds": 10, "batches": (0.5, 1.0, 2.0, 8.0)},
 )  # fmt: skip
@@ -168,13 +167,13 @@ def bounds(draft: Draft, fine: int, spikes: Sequence[float]) -> Drawing:
                    label="teacher $h(k)$")  # fmt: skip
         upper, lower = found.ceilings["infinite penalty"], found.floors["optimal penalty"]
         named = {
-            "infinite penalty": rf"upper bound, $R \leq {float(upper):.3f}$",
-            "optimal penalty": rf"lower bound, $R \geq {float(lower):.3f}$",
+            "infinite penalty": rf"upper bound, $R \leq {float(upper):.4f}$",
+            "optimal penalty": rf"lower bound, $R \geq {float(lower):.4f}$",
         }
         for number, (name, text) in enumerate(named.items()):
             draft.pair(ax, text, number, (x, shown[name]), None)
         ax.set_title(rf"$r = {spike:g}$")
-        ax.set_ylim(-1.6, 2.2)
+        ax.set_ylim(-2.1, 3.3)  # room for the legend
         ax.legend(loc="upper left")
     return drawing
 
@@ -242,8 +241,8 @@ def spiked(
 @figure(
     "cui2024-5",
     "Test error against width after one giant step",
-    caption="tanh network, sin teacher, n₀/d = 1.5, n/d = 1.2, λ_s = 0.1, constant second layer, "
-    "d = {d}, {seeds} networks per point; η̃ = {rates}.",
+    caption="tanh network, sin teacher, n₀/d = 1.5, n/d = 1.2, λ_s = 0.1, constant second layer, d "
+    "= {d}, {seeds} networks per point; η̃ = {rates}.",
     chosen="the rates η̃ and d.",
     references=_PAPER,
     smoke={"d": 50, "seeds": 2, "rates": (1.0,), "widths": (0.5, 1.5), "fine": 5},

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from giantsteps.answers import Answer, LearnedFunction, Spectrum, require
+from giantsteps.answers import Answer, LearnedFunction, Spectrum
 from giantsteps.displays import (
-    DOUBLE,
     GREY,
     MARKERS,
-    SINGLE,
     LearnedFunctionDisplay,
     SpectrumDisplay,
     colours,
     draw_curve,
     draw_floor,
     draw_points,
+    panels,
 )
 from giantsteps.figures._measured import Measured
 from giantsteps.figures._simulations import Pending, Simulations
@@ -106,20 +105,16 @@ class Draft:
         **share: Any,
     ) -> tuple[Drawing, list[Axes]]:
         """A new figure with one panel for each pair of labels, lettered where there are several."""
-        pyplot = require("matplotlib.pyplot", "a figure", "plot")
         count = len(labels)
-        width = (SINGLE if count == 1 else DOUBLE) if width is None else width
-        drawing, grid = pyplot.subplots(
-            1, count, figsize=(width, height), layout="constrained", squeeze=False, **share
-        )
-        for letter, ax, (x, y) in zip("abcdef", grid[0], labels):
+        axes = panels(count, width, height, **share)
+        for letter, ax, (x, y) in zip("abcdef", axes, labels):
             ax.set_xlabel(x)
             ax.set_ylabel(y)
             ax.set_label(letter)
             self.panels[letter] = (x, y)
             if count > 1:
                 ax.set_title(f"({letter})", loc="left")
-        return drawing, list(grid[0])
+        return axes[0].get_figure(root=True), axes  # type: ignore[return-value]
 
     def record(
         self, ax: Axes, series: str, source: str, x: Values, y: Values, error: Values

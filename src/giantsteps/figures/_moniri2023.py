@@ -40,8 +40,8 @@ def _problem(teacher: Any, rate: float, exponent: float, penalty: float = 0.01) 
 @figure(
     "moniri2023-spectra",
     "One and two polynomial spikes in the features (settings chosen here)",
-    caption="Singular values of Φ = N^{{-1/2}} σ(X̃W₁) for η = {rate:g} N^e, e = {exponents}, "
-    "σ = tanh + 0.6 tanh² centred, teacher sin, N = d, n₀ = 4d, n = 2d, d = {d}: below e = 1/4 one "
+    caption="Singular values of Φ = N^{{-1/2}} σ(X̃W₁) for η = {rate:g} N^e, e = {exponents}, σ = "
+    "tanh + 0.6 tanh² centred, teacher sin, N = d, n₀ = 4d, n = 2d, d = {d}: below e = 1/4 one "
     "spike leaves the bulk, above it a second one.",
     chosen="the activation (its c₁ and c₂ do not vanish), the teacher, all proportions, the factor "
     "of the rate and d.",
@@ -64,9 +64,9 @@ def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[f
 @figure(
     "moniri2023-vectors",
     "The left singular vectors are monomials of the step's direction (settings chosen here)",
-    caption="Entries of the first two left singular vectors of Φ against z = ⟨x, b⟩/‖b‖, "
-    "η = {rate:g} N^{{{exponent:g}}}, σ = tanh + 0.6 tanh² centred, teacher sin, N = d, n₀ = 4d, "
-    "n = 2d, d = {d}. Lines: the cosine that theory gives times z and z²/√3. At such d the neurons "
+    caption="Entries of the first two left singular vectors of Φ against z = ⟨x, b⟩/‖b‖, η = "
+    "{rate:g} N^{{{exponent:g}}}, σ = tanh + 0.6 tanh² centred, teacher sin, N = d, n₀ = 4d, n = "
+    "2d, d = {d}. Lines: the cosine that theory gives times z and z²/√3. At such d the neurons "
     "have moved by about one, so that tanh bends the monomials at their ends.",
     chosen="the activation, the teacher, all proportions, the rate and d.",
     references=_PAPER,
@@ -101,13 +101,12 @@ def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
 @figure(
     "moniri2023-errors",
     "Errors against the exponent of the rate: degree by degree (settings chosen here)",
-    caption="Test and training error against e, η = {rate:g} N^e, σ = tanh + 0.6 tanh² centred, "
-    "N = d, n₀ = 4d, n = 2d, λ = 0.01; (a) teacher He₁, (b) teacher He₁ + He₂/√2 (a linear and a "
-    "quadratic part), {seeds} "
-    "networks per point at d = {d}. Solid: theory §5 at that d; dashed: the "
-    "limits of ℓ = 0, 1, 2 spikes; dotted verticals: where the limit has its stairs.",
-    chosen="the activation, all proportions, the rate, λ and d. The limits include the "
-    "lengthening κ₀ of the neurons, which the paper's quadratic term leaves out.",
+    caption="Test and training error against e, η = {rate:g} N^e, σ = tanh + 0.6 tanh² centred, N "
+    "= d, n₀ = 4d, n = 2d, λ = 0.01; (a) teacher He₁, (b) teacher He₁ + He₂/√2 (a linear and a "
+    "quadratic part), {seeds} networks per point at d = {d}. Solid: theory §5 at that d; dashed: "
+    "the limits of ℓ = 0, 1, 2 spikes; dotted verticals: where the limit has its stairs.",
+    chosen="the activation, all proportions, the rate, λ and d. The limits include the lengthening "
+    "κ₀ of the neurons, which the paper's quadratic term leaves out.",
     references=_PAPER,
     smoke={"d": 50, "seeds": 2, "rate": 1.0, "exponents": (0.1, 0.4), "fine": 4},
     quick={"d": 300, "seeds": 6, "exponents": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5), "fine": 26},

@@ -51,8 +51,8 @@ def _problem(
 @figure(
     "moniri2026-spectra",
     "The spectrum of the weights after two steps (settings chosen here)",
-    caption="Singular values of W₂, exponents {exponents} with rate 2, N = d, n₀ = 4d, d = {d}; "
-    "σ = tanh + tanh², teacher sin x − cos 1.5x (both centred): fresh batches (left), one batch "
+    caption="Singular values of W₂, exponents {exponents} with rate 2, N = d, n₀ = 4d, d = {d}; σ "
+    "= tanh + tanh², teacher sin x − cos 1.5x (both centred): fresh batches (left), one batch "
     "twice (right).",
     chosen="functions (c₂ and c₂* do not vanish, labels are bounded: those with heavy tails bring "
     "outliers of their own), proportions, rates and d.",
@@ -122,13 +122,13 @@ def _outlier_map(ax: Any, answer: OutlierCount) -> None:
     mesh = ax.pcolormesh(
         first, second, values, cmap=colors.ListedColormap(shades), norm=norm, rasterized=True
     )
-    for name in list(answer.sizes)[1:_MANY]:
+    low, high = int(values.min()), int(values.max())
+    for name in list(answer.sizes)[1 : _MANY + 1 - low]:
         k = int(name.partition("^")[2] or 1) - 1
         ends = np.array([max(0.5 - second.max() / k, 0.0), first.max()])
         ax.plot(ends, k * (0.5 - ends), color="black", linewidth=0.7)
     ax.set_xlim(first.min(), first.max())
     ax.set_ylim(second.min(), second.max())
-    low, high = int(values.min()), int(values.max())
     bar = ax.figure.colorbar(mesh, ax=ax, ticks=np.arange(low, high + 1), label="outliers")
     bar.ax.set_ylim(low - 0.5, high + 0.5)
     names = [f"{k}" if k < _MANY else rf"$\geq {k}$" for k in range(low, high + 1)]
@@ -140,8 +140,8 @@ def _outlier_map(ax: Any, answer: OutlierCount) -> None:
     "moniri2026-overlap",
     "What a reused batch sees and a fresh one does not (settings chosen here)",
     caption="Squared length of the teacher in the span of the two leading singular vectors of W₂ "
-    "against the rate of both steps, e = (0.35, 0.45), teacher He₂/2 + He₃/√12, N = d, n₀ = 4d, "
-    "d = {d}, {seeds} networks per point: fresh batches or one batch twice.",
+    "against the rate of both steps, e = (0.35, 0.45), teacher He₂/2 + He₃/√12, N = d, n₀ = 4d, d "
+    "= {d}, {seeds} networks per point: fresh batches or one batch twice.",
     chosen=f"{_CHOSEN} and d.",
     references=_PAPER,
     smoke={"d": 60, "seeds": 2, "rates": (3.0,), "fine": 1},
@@ -187,8 +187,8 @@ def _found(draft: Draft, problems: Sequence[Problem], d: int, seeds: int) -> Mea
     "Information exponents one, two and three (settings chosen here)",
     caption="Squared length of the teacher in the span of the two leading singular vectors of W₂, "
     "against the exponent e₂ of the second step (e₁ = 0.35, rates 2, N = d, n₀ = 4d, d = {d}, "
-    "{seeds} networks per point), for teachers of information exponent one (sin), two "
-    "(He₂/2 + He₃/√12) and three (He₃/√6): (a) fresh batches, (b) one batch twice.",
+    "{seeds} networks per point), for teachers of information exponent one (sin), two (He₂/2 + "
+    "He₃/√12) and three (He₃/√6): (a) fresh batches, (b) one batch twice.",
     chosen=f"{_CHOSEN}, the teachers and d.",
     references=_PAPER,
     smoke={"d": 60, "seeds": 2, "exponents": (0.3, 0.5), "fine": 2, "highest": 1},

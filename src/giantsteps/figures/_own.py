@@ -24,9 +24,8 @@ _PAPERS = ("ba2022", "moniri2023", "cui2024")
 @figure(
     "own-rates",
     "One curve from no step to a giant step",
-    caption="Test error against the learning rate η, tanh network, sin teacher, N = 1.5 d, "
-    "n₀ = 4d, n = 3d, λ = 0.1, Δ = 0.05, gaussian second layer, d = {d}, {seeds} "
-    "networks per point. "
+    caption="Test error against the learning rate η, tanh network, sin teacher, N = 1.5 d, n₀ = "
+    "4d, n = 3d, λ = 0.1, Δ = 0.05, gaussian second layer, d = {d}, {seeds} networks per point. "
     "The equivalent model (theory §5) at that d over simulation, beside the limits it joins: a "
     "step of order one (theory §4) and of order √N (theory §5, N → ∞). Verticals: the rate at "
     "which the spike leaves the bulk, and the stairs N^{{1/4}}, N^{{1/3}} and √N.",

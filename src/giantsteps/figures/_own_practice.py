@@ -38,12 +38,11 @@ def _problem(inputs: PowerLaw | None = None, **step: Any) -> Problem:
     "own-rules",
     "What the first step of SGD, Adam and Muon learns",
     caption="tanh network, sin teacher, gaussian second layer, N = 1.5 d, n₀ = 4d, n = 3d, λ = "
-    "0.1, "
-    "Δ = 0.05, d = {d}, {seeds} networks per point, against how far a neuron moves, which is the "
-    "same for all rules: (a) test error, (b) squared overlap of the first singular vector of the "
-    "weights with the teacher. The first step of Adam is the sign of the gradient; Muon takes its "
-    "polar factor, all of whose singular values are equal. Muon by simulation alone: there is no "
-    "theory of it here.",
+    "0.1, Δ = 0.05, d = {d}, {seeds} networks per point, against how far a neuron moves, which is "
+    "the same for all rules: (a) test error, (b) squared overlap of the first singular vector of "
+    "the weights with the teacher. The first step of Adam is the sign of the gradient; Muon takes "
+    "its polar factor, all of whose singular values are equal. Muon by simulation alone: there is "
+    "no theory of it here.",
     references=("ba2022", "cui2024"),
     smoke={"d": 40, "seeds": 2, "rates": (0.5, 2.0), "fine": 3},
     quick={"d": 300, "seeds": 5, "rates": (0.25, 0.5, 1.0, 2.0, 4.0), "fine": 17},
@@ -99,12 +98,11 @@ def rules(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int) -
 @figure(
     "own-inputs",
     "Inputs with a power law, and when a preconditioned step helps",
-    caption="tanh network, sin teacher, gaussian second layer, one step with η̃ = 1, N = 1.5 d, "
-    "n₀ = 4d, n = 3d, λ = 0.1, Δ = 0.05, inputs whose covariance has eigenvalues ∝ i^-a, d = {d}, "
+    caption="tanh network, sin teacher, gaussian second layer, one step with η̃ = 1, N = 1.5 d, n₀ "
+    "= 4d, n = 3d, λ = 0.1, Δ = 0.05, inputs whose covariance has eigenvalues ∝ i^-a, d = {d}, "
     "{seeds} networks per point; the step multiplies the gradient by Σ^-p: (a) against a, for a "
     "teacher without a preference; (b) against the exponent b of β*_i² ∝ i^-b at a = 0.5: a "
-    "teacher "
-    "along the trailing directions for b < 0, along the leading ones for b > 0.",
+    "teacher along the trailing directions for b < 0, along the leading ones for b > 0.",
     references=("ba2022", "cui2024"),
     smoke={"d": 40, "seeds": 2, "exponents": (0.0, 0.4), "teachers": (-0.5, 0.3), "fine": 3},
     quick={"d": 250, "seeds": 6, "exponents": (0.0, 0.2, 0.4, 0.6, 0.8),

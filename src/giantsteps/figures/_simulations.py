@@ -13,7 +13,6 @@ import numpy as np
 from giantsteps import campaign
 from giantsteps.answers import Answer, Spectrum
 from giantsteps.campaign import Cells, Progress, Store, read_answers, read_table
-from giantsteps.errors import StoreError
 from giantsteps.problem import Grid, Problem
 from giantsteps.questions import QUESTIONS, Question
 from giantsteps.types import FloatArray
@@ -142,6 +141,5 @@ class Simulations:
                 progress=self.progress,
                 retry=True,
             )
-        if status.failed:
-            raise StoreError(f"{status.failed} simulations failed: {list(status.errors)[:1]}")
+        status.check()
         self._done = len(self._cells)

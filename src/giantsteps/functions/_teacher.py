@@ -82,7 +82,7 @@ def as_teacher(spec: Spec | Teacher, field: str = "teacher") -> Teacher:
     """
     if isinstance(spec, SingleIndex | MultiIndex):
         return spec
-    if isinstance(spec, Teacher) and not isinstance(spec, Function):
+    if not isinstance(spec, Function) and isinstance(spec, Teacher):
         return spec
     if isinstance(spec, Mapping) and "rank" in spec:
         return MultiIndex.from_data(spec, field)

@@ -12,7 +12,6 @@ from giantsteps.gaussian._hermite import (
 )
 from giantsteps.gaussian._hermite import hermite_functions as hermite_functions
 from giantsteps.gaussian._multivariate import coordinate_rule as coordinate_rule
-from giantsteps.gaussian._multivariate import pair_expectation
 from giantsteps.gaussian._multivariate import split_rule as split_rule
 from giantsteps.gaussian._quadrature import Rule as Rule
 from giantsteps.gaussian._quadrature import check_function as check_function
@@ -27,5 +26,4 @@ __all__ = [
     "hermite_coefficients",
     "information_exponent",
     "moments",
-    "pair_expectation",
 ]

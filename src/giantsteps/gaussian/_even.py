@@ -61,9 +61,11 @@ def smoothed_around(
     if halvings.max() > _MOST:
         return None
     out = np.empty((5, len(centre), order))
-    for number in np.unique(halvings).tolist():
+    for number in set(halvings.tolist()):
         some = np.flatnonzero(halvings == number)
-        for part in np.array_split(some, 1 + (len(some) * 32 * 2**number) // _MEMORY):
+        count = max(1, _MEMORY // (32 * 2**number))
+        for start in range(0, len(some), count):
+            part = some[start : start + count]
             cells = centre[part], std[part]
             found = _moments(function, *cells, number, order)
             if found is None:
@@ -95,7 +97,7 @@ def _moments(
         # What is left of f beside a line: its variance does not cancel.
         level, slope = (f @ at_centre).T[:, :, None]
         rest = f - level - slope * u
-        mean, linear, quadratic = np.moveaxis((rest @ weights).reshape(-1, 3, order), 1, 0)
+        mean, linear, quadratic = (rest @ weights).reshape(-1, 3, order).swapaxes(0, 1)
         variance = np.maximum(rest**2 @ weights[:, :order] - mean**2 - linear**2, 0.0)
         mean, linear = mean + level + slope * table_nodes(order), linear + slope
         second = variance + mean**2 + linear**2

@@ -1,21 +1,13 @@
-"""Expectations over several jointly Gaussian coordinates."""
+"""Quadrature over one or several Gaussian coordinates."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.gaussian._quadrature import Rule, density, expectation
-from giantsteps.gaussian._smoothed import smoothed
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from giantsteps.functions import Function
+from giantsteps.gaussian._quadrature import Rule, density
 
 #: Nodes on each axis by rank: Gauss–Hermite, and Gauss–Legendre on either side of zero.
 HERMITE = {1: 61, 2: 31, 3: 21, 4: 15}
@@ -78,78 +70,3 @@ def _product(axes: list[Rule]) -> Rule:
     nodes = np.stack(np.meshgrid(*(axis.nodes for axis in axes), indexing="ij"), axis=-1)
     weights = reduce(np.multiply.outer, (axis.weights for axis in axes))
     return Rule(nodes.reshape(-1, len(axes)), weights.ravel())
-
-
-def pair_expectation(f: Function, g: Function, covariance: ArrayLike) -> float:
-    """E f(u) g(v) for (u, v) ~ N(0, covariance); both may have kinks and jumps.
-
-    E_u[f(u) E[g(v) | u]]: g is smoothed by what u does not determine of v, and the product is
-    integrated over u adaptively. Without a correlation it is E f E g, with v = u it is E f g.
-
-    Parameters
-    ----------
-    f, g : Function
-        Functions of u and of v.
-    covariance : array_like, shape (2, 2)
-        Symmetric and positive semidefinite; Var u > 0.
-
-    References
-    ----------
-    theory §0, §7.
-
-    Examples
-    --------
-    Signs have E sign(u) sign(v) = (2/π) arcsin ρ, one third at ρ = 1/2:
-
-    >>> from giantsteps.functions import as_function
-    >>> sign = as_function("sign")
-    >>> round(pair_expectation(sign, sign, [[1.0, 0.5], [0.5, 1.0]]), 12)
-    0.333333333333
-    """
-    root = _root(covariance)
-    if root.shape != (2, 2):
-        raise InvalidProblem("covariance", covariance, "a 2 x 2 matrix")
-    return expectation(_Pair(f, g, root[0, 0], root[1, 0], root[1, 1]))
-
-
-def _root(covariance: ArrayLike) -> np.ndarray:
-    """Lower triangular L with L Lᵀ = covariance; a pivot that is zero up to rounding gives 0."""
-    matrix = np.array(covariance, float)
-    allowed = "a symmetric positive semidefinite matrix with a positive first variance"
-    if matrix.ndim != 2 or not np.isfinite(matrix).all() or not np.allclose(matrix, matrix.T):
-        raise InvalidProblem("covariance", covariance, allowed)
-    variances = np.diag(matrix).copy()
-    root = np.zeros_like(matrix)
-    for j in range(len(matrix)):
-        column = matrix[j:, j] - root[j:, :j] @ root[j, :j]
-        tiny = 1e-13 * variances[j]
-        if column[0] > tiny:
-            root[j:, j] = column / np.sqrt(column[0])
-        elif column[0] < -tiny or np.any(
-            np.abs(column) > 1e-6 * np.sqrt(variances[j] * variances[j:])
-        ):
-            raise InvalidProblem("covariance", covariance, allowed)
-    if not root.size or not root[0, 0]:
-        raise InvalidProblem("covariance", covariance, allowed)
-    return root
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """z ↦ f(s z) E[g(slope·z + std·ε)]."""
-
-    f: Function
-    g: Function
-    scale: float
-    slope: float
-    std: float
-
-    def __call__(self, z: np.ndarray) -> np.ndarray:
-        return self.f(self.scale * z) * smoothed(self.g, self.slope * z, self.std).mean
-
-    def breakpoints(self, lower: float, upper: float) -> np.ndarray:
-        points = [self.f.breakpoints(self.scale * lower, self.scale * upper) / self.scale]
-        if self.slope:
-            ends = sorted((self.slope * lower, self.slope * upper))
-            points.append(self.g.breakpoints(*ends) / self.slope)
-        return np.sort(np.concatenate(points))

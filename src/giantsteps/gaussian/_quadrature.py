@@ -224,7 +224,9 @@ def evaluate(function: Callable[[np.ndarray], np.ndarray], nodes: np.ndarray) ->
         values = np.asarray(function(nodes))
     if np.iscomplexobj(values):
         raise InvalidProblem("function", function, "a function with real values, not complex ones")
-    return np.array(np.broadcast_to(values, nodes.shape), dtype=float)
+    if values.shape != nodes.shape:
+        values = np.broadcast_to(values, nodes.shape)
+    return np.array(values, dtype=float)
 
 
 def expectation(

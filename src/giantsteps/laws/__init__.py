@@ -3,12 +3,12 @@
 from ._deformation import Outlier as Outlier
 from ._deformation import Outliers as Outliers
 from ._deformation import critical_strength as critical_strength
-from ._deformation import outlier, outliers
+from ._deformation import outlier
+from ._deformation import outliers as outliers
 from ._empirical import EmpiricalLaw
-from ._kernel_bulk import KernelBulk
+from ._kernel_bulk import KernelBulk as KernelBulk
 from ._law import Law as Law
 from ._marchenko_pastur import MarchenkoPastur
-from ._profile import variance_profile
 from ._resolvent import g1 as g1
 from ._resolvent import g1_prime as g1_prime
 from ._resolvent import g2 as g2
@@ -19,11 +19,4 @@ from ._sample_covariance import SampleCovariance as SampleCovariance
 from ._sample_covariance import Subordination as Subordination
 from ._singular_values import SingularValues as SingularValues
 
-__all__ = [
-    "EmpiricalLaw",
-    "KernelBulk",
-    "MarchenkoPastur",
-    "outlier",
-    "outliers",
-    "variance_profile",
-]
+__all__ = ["EmpiricalLaw", "MarchenkoPastur", "outlier"]

@@ -76,7 +76,8 @@ class Panels:
         below = np.clip((x - self.lower) / length, 0.0, 1.0) ** 0.25
         above = np.clip((self.upper - x) / length, 0.0, 1.0) ** 0.25
         panel, u = self._locate(below / (below + above))
-        return self.before[panel] + _columns(u, self.series[:, panel])
+        mass = self.before[panel] + _columns(u, self.series[:, panel])
+        return np.where(x > self.lower, mass, 0.0)
 
     def inverse(self, mass: NDArray[Any]) -> NDArray[Any]:
         """The x with given mass of [lower, x]: safeguarded Newton inside the right panel."""

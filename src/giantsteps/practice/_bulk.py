@@ -19,6 +19,8 @@ FALSE_ALARMS = 0.01
 SMALLEST = 8
 #: Candidates for spikes lie above the edge less this many units of its fluctuation.
 _CANDIDATES = 3.0
+#: Part of the entries that the kurtosis leaves out.
+_LARGEST_ENTRIES = 1e-3
 #: Matrices with random signs that tell a spike from large entries.
 _FLIPS = 10
 #: Mean and standard deviation of the Tracy–Widom law.
@@ -153,16 +155,17 @@ def fit_bulk(
     rows, columns = (rows, columns - missing) if rows >= columns else (rows - missing, columns)
     squares = values**2
     start = (float(np.median(values)) / _median(rows, columns)) ** 2
-    centre, unit = edge_scale(rows, columns)
+    excess = _excess_kurtosis(matrix)
+    centre, unit = edge_scale(rows, columns, excess)
     candidates = int(np.sum(squares > start * (centre - _CANDIDATES * unit)))
     margin_units = tail_quantile(false_alarms)
     count = 0
     for place in range(min(candidates, len(values) // 2), 0, -1):
-        variance, centre, unit = _rest(squares, rows, columns, place - 1)
+        variance, centre, unit = _rest(squares, rows, columns, place - 1, excess)
         if squares[place - 1] > variance * (centre + margin_units * unit):
             count = place
             break
-    variance, centre, unit = _rest(squares, rows, columns, count)
+    variance, centre, unit = _rest(squares, rows, columns, count, excess)
     scale = float(np.sqrt(variance))
     spikes = []
     for place in range(count):
@@ -188,10 +191,19 @@ def fit_bulk(
     )
 
 
-def _rest(squares: FloatArray, rows: int, columns: int, count: int) -> tuple[float, float, float]:
+def _rest(
+    squares: FloatArray, rows: int, columns: int, count: int, excess: float
+) -> tuple[float, float, float]:
     """Variance of the entries without the first values; centre and unit of the largest left."""
     r, c = rows - count, columns - count
-    return float(squares[count:].sum()) / (r * c), *edge_scale(r, c)
+    return float(squares[count:].sum()) / (r * c), *edge_scale(r, c, excess)
+
+
+def _excess_kurtosis(matrix: FloatArray) -> float:
+    """Of the entries but for the very largest, which may be what is looked for."""
+    squares = np.square(matrix / np.max(np.abs(matrix))).ravel()
+    kept = squares[squares <= np.quantile(squares, 1.0 - _LARGEST_ENTRIES)]
+    return float(np.mean(kept**2) / np.mean(kept) ** 2) - 3.0
 
 
 def spike_strength(
@@ -225,7 +237,7 @@ def _kinds(
     against what remains; after one that is due to large entries, vectors decide.
     """
     left, values, right = top_vectors(matrix, len(spikes))
-    required = float(ndtri(1 - _LARGER / (2 * len(spikes))))
+    required = float(ndtri(1 - _LARGER / (len(spikes) * sum(matrix.shape))))
     told: list[WeightSpike] = []
     rest = matrix
     for _ in range(_ROUNDS):

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from giantsteps.answers import ProbeCurve, require
-from giantsteps.displays import DOUBLE, PALETTE, SINGLE, save, style
+from giantsteps.answers import ProbeCurve
+from giantsteps.displays import PALETTE, AxesDisplay, Display, panels, style
 from giantsteps.practice._bulk import law_of_shape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from giantsteps.practice._inspection import Inspection
     from giantsteps.practice._layer import Layer
@@ -22,26 +20,7 @@ _THEORY, _FOUND, _THIRD = PALETTE[0], PALETTE[1], PALETTE[2]
 _HISTOGRAM = "#C9D3DB"
 
 
-class Drawing:
-    """A drawing that can be saved once ``plot`` has set ``figure_``."""
-
-    figure_: Figure
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the figure at its exact width, with embedded fonts."""
-        save(self.figure_, path)
-
-
-def subplots(columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """A figure with panels side by side; call it inside ``style``."""
-    pyplot = require("matplotlib.pyplot", "a figure", "plot")
-    figure, axes = pyplot.subplots(
-        1, columns, figsize=(width, height), layout="constrained", squeeze=False
-    )
-    return figure, list(axes[0])
-
-
-class LayerDisplay(Drawing):
+class LayerDisplay(AxesDisplay):
     """Singular values of one layer: histogram, law of the bulk, edge and spikes.
 
     Parameters
@@ -50,20 +29,8 @@ class LayerDisplay(Drawing):
         What to draw.
     """
 
-    ax_: Axes
-
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
-
-    def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw on ``ax``, or on a new figure."""
-        with style():
-            if ax is None:
-                self.figure_, (self.ax_,) = subplots(1, SINGLE, 0.66 * SINGLE)
-            else:
-                self.ax_, self.figure_ = ax, ax.get_figure(root=True)  # type: ignore[assignment]
-            self._draw()
-        return self
 
     def _draw(self) -> None:
         layer, ax = self.layer, self.ax_
@@ -88,7 +55,7 @@ class LayerDisplay(Drawing):
         ax.legend()
 
 
-class ProbeCurveDisplay(Drawing):
+class ProbeCurveDisplay(AxesDisplay):
     """Learning curves of a probe: predictions as lines with their bands, measurements as markers.
 
     Parameters
@@ -111,26 +78,18 @@ class ProbeCurveDisplay(Drawing):
     'log'
     """
 
-    ax_: Axes
-
     def __init__(
         self, curve: ProbeCurve, measured: ProbeCurve | None = None, quantity: str = "test"
     ) -> None:
         self.curve, self.measured, self.quantity = curve, measured, quantity
 
-    def plot(
-        self, *, ax: Axes | None = None, label: str | None = None, color: str = _THEORY
-    ) -> Self:
-        """Draw on ``ax``, or on a new figure."""
-        with style():
-            if ax is None:
-                self.figure_, (self.ax_,) = subplots(1, SINGLE, 0.74 * SINGLE)
-            else:
-                self.ax_, self.figure_ = ax, ax.get_figure(root=True)  # type: ignore[assignment]
-            self._draw(label, color)
-        return self
+    def plot(self, *, label: str | None = None, color: str = _THEORY, **where: Any) -> Self:
+        """Draw a curve of this label and colour on ``ax``, or on a new figure."""
+        self._look = label, color
+        return super().plot(**where)
 
-    def _draw(self, label: str | None, color: str) -> None:
+    def _draw(self) -> None:
+        label, color = self._look
         ax, n = self.ax_, np.ravel(self.curve.samples)
         order = np.argsort(n)
         values = np.ravel(getattr(self.curve, self.quantity))
@@ -160,7 +119,7 @@ class ProbeCurveDisplay(Drawing):
         ax.legend()
 
 
-class InspectionDisplay(Drawing):
+class InspectionDisplay(Display):
     """All layers at a glance: singular values in units of the edge, probe curves beside them.
 
     Parameters
@@ -181,11 +140,11 @@ class InspectionDisplay(Drawing):
             for name, curve in self.inspection.probes.items()
             if isinstance(curve, ProbeCurve)
         }
-        panels = 1 + bool(self.inspection.changes) + bool(curves)
+        count = 1 + bool(self.inspection.changes) + bool(curves)
         with style():
             height = max(1.6, 0.22 * len(self.inspection.layers) + 0.8)
-            width = SINGLE if panels == 1 else DOUBLE
-            self.figure_, self.axes_ = subplots(panels, width, height)
+            self.axes_ = panels(count, height=height)
+            self.figure_ = self.axes_[0].get_figure(root=True)  # type: ignore[assignment]
             remaining = iter(self.axes_)
             self._draw_values(next(remaining), self.inspection.layers, "weights")
             if self.inspection.changes:

@@ -101,6 +101,7 @@ def measure_probe(
         by_output=by_output.reshape(*shape, y.shape[1]),
         classification_error=None if classes is None else found[2].reshape(shape),
         classification_standard_error=None if classes is None else spread[1].reshape(shape),
+        probes=np.full(shape, float(splits)),
         rows=len(x),
         features=x.shape[1],
         intercept=curve.intercept,

@@ -70,8 +70,8 @@ class Record:
     ...     x = torch.randn(50, 20)
     ...     ((module(x)[:, 0] - x[:, 0]) ** 2).mean().backward()
     ...     optimizer.step()
-    ...     record = recorder.record
-    ...     steps, movement = record.get("0.weight", "movement")
+    >>> record = recorder.record
+    >>> steps, movement = record.get("0.weight", "movement")
     >>> isinstance(record, Record), steps.tolist(), bool(movement[1] > 0)
     (True, [0, 1], True)
     """
@@ -201,8 +201,8 @@ class Record:
         return RecordDisplay(self, layer or self.layers[0]).plot()
 
     def close(self) -> None:
-        """Close the store."""
-        self._run.store.close()
+        """Close the file."""
+        self._run.close()
 
     def __repr__(self) -> str:
         steps = self._run.last_step()

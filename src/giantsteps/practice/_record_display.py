@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from giantsteps.displays import DOUBLE, PALETTE, style
-from giantsteps.practice._display import Drawing, subplots
+from giantsteps.displays import PALETTE, Display, panels, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 _LINES = 12
 
 
-class RecordDisplay(Drawing):
+class RecordDisplay(Display):
     """One layer over the steps: singular values against theory, alignments, movement.
 
     Parameters
@@ -37,7 +36,8 @@ class RecordDisplay(Drawing):
     def plot(self) -> Self:
         """Draw on a new figure."""
         with style():
-            self.figure_, self.axes_ = subplots(2, DOUBLE, 2.4)
+            self.axes_ = panels(2, height=2.4)
+            self.figure_ = self.axes_[0].get_figure(root=True)  # type: ignore[assignment]
             self._draw_values(self.axes_[0])
             self._draw_alignments(self.axes_[1])
             for ax in self.axes_:

@@ -93,8 +93,8 @@ class Recorder:
     ...         loss = ((module(x)[:, 0] - x[:, 0]) ** 2).mean()
     ...         loss.backward()
     ...         optimizer.step()
-    ...     record = recorder.record
-    ...     print(record.layers, record.steps("0.weight").tolist())
+    >>> record = recorder.record
+    >>> print(record.layers, record.steps("0.weight").tolist())
     ('0.weight', '2.weight') [0, 1, 2, 4, 6]
     """
 
@@ -175,17 +175,20 @@ class Recorder:
             self._write(loss)
 
     def close(self) -> None:
-        """Stop following the optimizer and close the store."""
+        """Stop following the optimizer and close the file; the record can still be read."""
         if self._handle is not None:
             self._handle.remove()
             self._handle = None
-        self._run.store.close()
+        self._run.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        return f"Recorder of {len(self._parts)} layers after {self._count} steps; see record"
 
     def lightning_callback(self) -> Any:
         """A callback of Lightning that counts its training steps (needs lightning).

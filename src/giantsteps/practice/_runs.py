@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,11 +38,25 @@ class TrainingRun:
     """
 
     def __init__(self, store: Store, about: Mapping[str, Any]) -> None:
-        self.store = store
+        self._store, self._file = store, store.path
+        self._open = weakref.finalize(self, store.close)
         self._key = content_hash(TRAINING, about["run"])
         found = store.contents(TRAINING).get(self._key)
         self.about: dict[str, Any] = dict(about) if found is None else json.loads(found)
         self.exists = found is not None
+
+    @property
+    def store(self) -> Store:
+        """The store; a file that was closed is opened again, to read it."""
+        if not self._open.alive:
+            self._store = Store(self._file)
+            self._open = weakref.finalize(self, self._store.close)
+        return self._store
+
+    def close(self) -> None:
+        """Close the file; what is in memory stays as long as the run."""
+        if self._file is not None:
+            self._open()
 
     @classmethod
     def open(cls, store: Store, name: str | None) -> TrainingRun:

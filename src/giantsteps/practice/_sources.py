@@ -64,12 +64,6 @@ class Tensor:
     transposed: bool = False
     factors_of: str = ""
 
-    @property
-    def matrix_shape(self) -> tuple[int, int]:
-        """Outputs, and inputs times the kernel's size."""
-        shape = (self.shape[1], self.shape[0], *self.shape[2:]) if self.transposed else self.shape
-        return shape[0], int(np.prod(shape[1:]))
-
     def matrix(self) -> FloatArray:
         """The tensor unfolded: one row per output, one column per input and kernel position."""
         values = np.asarray(self.read(), dtype=np.float64)

@@ -47,10 +47,13 @@ def tail_quantile(probability: float) -> float:
     return float(brentq(lambda s: np.log(tail(s)) - np.log(probability), -5.0, 80.0, xtol=1e-8))
 
 
-def edge_scale(rows: int, columns: int) -> tuple[float, float]:
+def edge_scale(rows: int, columns: int, excess: float = 0.0) -> tuple[float, float]:
     """Centre and scale of the largest squared singular value for entries of variance one.
 
-    With the halves of Johnstone's law that make it accurate for small matrices (Ma 2012).
+    With the halves of Johnstone's law that make it accurate for small matrices (Ma 2012), and the
+    shift by the excess kurtosis of the entries, which sparse and heavy-tailed ones have (Hwang,
+    Lee and Schnelli 2019).
     """
     a, b = np.sqrt(rows - 0.5), np.sqrt(columns - 0.5)
-    return float((a + b) ** 2), float((a + b) * (1 / a + 1 / b) ** (1 / 3))
+    shift = 1.0 + excess / np.sqrt(float(rows) * columns)
+    return float((a + b) ** 2 * shift), float((a + b) * (1 / a + 1 / b) ** (1 / 3))

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem._checks import suggest
 from giantsteps.problem._convention import Convention, Factor, Row
-from giantsteps.problem._problem import Problem
 
 _BA2022 = Convention(
     name="ba2022",
@@ -159,21 +157,12 @@ _MONIRI2026 = Convention(
 
 #: The conventions of the papers by their keys in the bibliography.
 CONVENTIONS: Mapping[str, Convention] = {
-    convention.name: convention for convention in (_BA2022, _CUI2024, _MONIRI2023, _MONIRI2026)
+    paper.name: paper for paper in (_BA2022, _CUI2024, _MONIRI2023, _MONIRI2026)
 }
 
 
-def _convention(name: object) -> Convention:
+def convention(name: object) -> Convention:
+    """Return the convention of a paper."""
     if not isinstance(name, str) or name not in CONVENTIONS:
         raise InvalidProblem("convention", name, suggest(name, CONVENTIONS))
     return CONVENTIONS[name]
-
-
-def in_convention(problem: Problem, name: str, d: int | None = None) -> dict[str, Any]:
-    """Return ``problem`` in the symbols and units of a paper (see :data:`CONVENTIONS`)."""
-    return _convention(name).write(problem, d)
-
-
-def from_convention(name: str, values: Mapping[str, Any]) -> Problem:
-    """Build a problem from the symbols and units of a paper: the inverse of in_convention."""
-    return _convention(name).read(values)

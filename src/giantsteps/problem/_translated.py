@@ -135,13 +135,13 @@ class Translated:
             If given, sizes are integers instead of ratios, and learning rates are those of the
             network instead of the coefficients of its powers.
         """
-        from giantsteps.problem._conventions import in_convention
+        from giantsteps.problem._conventions import convention
 
         problem: Any = self
-        return in_convention(problem, name, d)
+        return convention(name).write(problem, d)
 
     @classmethod
-    def from_convention(cls, convention: str, /, **values: Any) -> Self:
+    def from_convention(cls, name: str, /, **values: Any) -> Self:
         """Build a problem from the symbols and units of a paper: the inverse of in_convention.
 
         Examples
@@ -154,7 +154,7 @@ class Translated:
         >>> problem.steps[0].exponent, problem.readout.penalty
         (0.5, 0.05)
         """
-        from giantsteps.problem._conventions import from_convention
+        from giantsteps.problem._conventions import convention
 
-        found: Any = from_convention(convention, values)
+        found: Any = convention(name).read(values)
         return found

@@ -14,7 +14,7 @@ import numpy as np
 from giantsteps.answers import Answer, Risk
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.simulation import _many, _questions, _risk, _spectral_questions, _step_questions
+from giantsteps.simulation import _many, _questions, _risk
 from giantsteps.simulation._answers import SimulatedRisk, lazily
 from giantsteps.simulation._cost import networks_together, peak_bytes
 from giantsteps.simulation._engine import _machine
@@ -22,21 +22,10 @@ from giantsteps.simulation._engine._memory import OVERHEAD, as_bytes
 from giantsteps.simulation._engine._numpy_arrays import NumpyArrays
 from giantsteps.simulation._network._streams import as_seed
 from giantsteps.simulation._networks import Networks
-from giantsteps.simulation._options import allowed_options
+from giantsteps.simulation._options import QUESTIONS, allowed_options
 from giantsteps.simulation._readout._ridge import EIGEN_FROM
 from giantsteps.simulation._run import Run
 
-_QUESTIONS: dict[str, Callable[..., Answer]] = {
-    "degrees_of_freedom": _questions.degrees_of_freedom,
-    "features": _spectral_questions.features,
-    "gradient": _questions.gradient,
-    "kernel": _spectral_questions.kernel,
-    "learned_function": _questions.learned_function,
-    "movement": _step_questions.movement,
-    "risk": _questions.risk,
-    "trajectory": _step_questions.trajectory,
-    "weights": _spectral_questions.weights,
-}
 _STREAMS = 2  # queues of a GPU: one factorises while the other multiplies
 
 
@@ -86,9 +75,9 @@ def batch(
     >>> len(answers), bool(abs(answers[3].test / alone.test - 1) < 1e-12)
     (4, True)
     """
-    if question not in _QUESTIONS:
-        raise InvalidProblem("question", question, f"one of {', '.join(_QUESTIONS)}")
-    function = _QUESTIONS[question]
+    if question not in QUESTIONS:
+        raise InvalidProblem("question", question, f"one of {', '.join(sorted(QUESTIONS))}")
+    function = QUESTIONS[question]
     known = allowed_options(function)
     for name, value in options.items():
         if name not in known:

@@ -21,14 +21,12 @@ from giantsteps.simulation._network._data import Data, as_dimension
 from giantsteps.simulation._network._gradient import Descent, gradient
 from giantsteps.simulation._network._laws import as_law
 from giantsteps.simulation._network._network import Network
-from giantsteps.simulation._network._rules import EXTRA, Optimizer
+from giantsteps.simulation._network._rules import COORDINATEWISE, EXTRA, Optimizer
 from giantsteps.simulation._network._samples import DrawnSamples, GivenSamples, as_test_samples
 from giantsteps.simulation._network._streams import Streams
 from giantsteps.simulation._readout._ridge import EIGEN_FROM, Fit, Gram, RidgeCurve, fit_features
 from giantsteps.simulation._readout._targets import targets
 
-#: Rules that bend the direction of a step.
-_COORDINATEWISE = ("sign", "adam")
 #: Dimensions below which a network is far from the limit of the theory.
 SMALL = 30
 
@@ -199,7 +197,7 @@ class Networks:
                 weights *= 1 - step.decay
             weights += backend.narrow(update)
             spike = direction
-            if step.rule in _COORDINATEWISE:
+            if step.rule in COORDINATEWISE:
                 spike = backend.wide((update @ self.network.second_layer[..., None])[..., 0])
             elif self.deviations is not None:
                 spike = direction * self.deviations ** (-2 * step.precondition)

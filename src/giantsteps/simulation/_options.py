@@ -14,6 +14,8 @@ from giantsteps.simulation._networks import Networks
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 #: Options of earlier versions, and what became of them.
+#: Functions of this package that ask a network, by name: what `batch` can be asked.
+QUESTIONS: dict[str, Callable[..., Any]] = {}
 _GONE = {"rng": "left out: numbers are drawn where they are used, the same on every device"}
 
 
@@ -63,3 +65,9 @@ def refuse_unknown(function: _F) -> _F:
 
     checked.__signature__ = own.replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
     return checked  # type: ignore[return-value]
+
+
+def question(function: _F) -> _F:
+    """Of a function that asks one network: `batch` knows it, and unknown keywords are refused."""
+    checked = QUESTIONS[function.__name__] = refuse_unknown(function)
+    return checked

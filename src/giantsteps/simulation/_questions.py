@@ -11,7 +11,7 @@ from giantsteps.problem import Grid, Problem
 from giantsteps.simulation import _risk
 from giantsteps.simulation._answers import SimulatedRisk, lazily, of_cells
 from giantsteps.simulation._network._data import as_dimension
-from giantsteps.simulation._options import RunOptions, refuse_unknown
+from giantsteps.simulation._options import RunOptions, question, refuse_unknown
 from giantsteps.simulation._risk import Kind
 from giantsteps.simulation._run import Run
 
@@ -47,7 +47,7 @@ def run(
     return Run(problem, d, seed, **options)
 
 
-@refuse_unknown
+@question
 def risk(
     problem: Problem | Grid,
     d: int | None = None,
@@ -111,7 +111,7 @@ def risk(
     return lazily(SimulatedRisk, fields, initial=before)
 
 
-@refuse_unknown
+@question
 def gradient(
     problem: Problem | Grid,
     d: int | None = None,
@@ -152,7 +152,7 @@ def gradient(
     return of_cells(Gradient, problem, lambda cell: Run(cell, d, seed, **options).gradient())
 
 
-@refuse_unknown
+@question
 def learned_function(
     problem: Problem | Grid,
     d: int | None = None,
@@ -202,7 +202,7 @@ def learned_function(
     )
 
 
-@refuse_unknown
+@question
 def degrees_of_freedom(
     problem: Problem | Grid,
     d: int | None = None,

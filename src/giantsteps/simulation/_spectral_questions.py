@@ -10,12 +10,12 @@ from giantsteps.answers import Spectrum
 from giantsteps.problem import Grid, Problem
 from giantsteps.simulation import _risk, _spectrum
 from giantsteps.simulation._answers import SimulatedSpectrum, lazily
-from giantsteps.simulation._options import RunOptions, refuse_unknown
+from giantsteps.simulation._options import RunOptions, question
 from giantsteps.simulation._risk import Kind
 from giantsteps.simulation._run import Run
 
 
-@refuse_unknown
+@question
 def weights(
     problem: Problem | Grid,
     d: int | None = None,
@@ -62,7 +62,7 @@ def weights(
     return _spectra(problem, d, seed, "weights", top, bulk, options)
 
 
-@refuse_unknown
+@question
 def kernel(
     problem: Problem | Grid,
     d: int | None = None,
@@ -113,7 +113,7 @@ def kernel(
     return _spectra(problem, d, seed, matrix, top, bulk, options)
 
 
-@refuse_unknown
+@question
 def features(
     problem: Problem | Grid,
     d: int | None = None,

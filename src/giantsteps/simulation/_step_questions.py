@@ -7,11 +7,11 @@ from typing import Unpack
 from giantsteps.answers import Movement, Trajectory
 from giantsteps.problem import Grid, Problem
 from giantsteps.simulation._answers import of_cells
-from giantsteps.simulation._options import RunOptions, refuse_unknown
+from giantsteps.simulation._options import RunOptions, question
 from giantsteps.simulation._run import Run
 
 
-@refuse_unknown
+@question
 def movement(
     problem: Problem | Grid,
     d: int | None = None,
@@ -50,7 +50,7 @@ def movement(
     return of_cells(Movement, problem, lambda cell: Run(cell, d, seed, **options).movement())
 
 
-@refuse_unknown
+@question
 def trajectory(
     problem: Problem | Grid,
     d: int | None = None,

@@ -26,7 +26,7 @@ from giantsteps.comparison.certify._finding import (
     networks,
     predict,
 )
-from giantsteps.errors import GiantstepsError, InvalidProblem
+from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Problem, suggest
 from giantsteps.types import FloatArray
 
@@ -369,12 +369,9 @@ def _simulate(
 ) -> None:
     if not cells:
         return
-    status = campaign.run(
+    campaign.run(
         cells, store, executor=workers, time_limit=time_limit, progress=report, retry=True
-    )
-    if status.failed:
-        error, *_ = status.errors
-        raise GiantstepsError(f"{status.failed} networks failed: {error}")
+    ).check()
 
 
 def _examine(setting: Callable[[], _Examined]) -> _Examined:

@@ -1,17 +1,17 @@
-"""What the machine grants this process: processors, threads, memory."""
+"""What the machine grants this process: threads and memory."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import threadpool_limits
+
+from giantsteps.threads import controller, processors
 
 #: Each says how many threads the linear algebra of a process may use.
 THREAD_VARIABLES = (
@@ -27,13 +27,6 @@ THREAD_VARIABLES = (
 _GROUPS = {"": ("", "memory.max"), "memory": ("memory", "memory.limit_in_bytes")}
 
 
-def processors() -> int:
-    """Processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def threads() -> int:
     """As many threads as the linear algebra uses, never more than the processors.
 
@@ -43,7 +36,7 @@ def threads() -> int:
     are limited to one thread, for good.
     """
     available = processors()
-    found = _controller("torch" in sys.modules).info()
+    found = controller().info()
     pools = [(str(pool["user_api"]), int(pool["num_threads"])) for pool in found]
     greedy = any(count >= available for _, count in pools) or not pools
     worker = multiprocessing.parent_process() is not None
@@ -64,19 +57,13 @@ def one_thread() -> Iterator[None]:
         yield
         return
     try:
-        with _controller("torch" in sys.modules).limit(limits=1, user_api="blas"):
+        with controller().limit(limits=1, user_api="blas"):
             yield
     finally:
         _limiting.release()
 
 
 _limiting = threading.Lock()
-
-
-@cache
-def _controller(with_torch: bool) -> ThreadpoolController:
-    """The libraries of this process, which takes milliseconds to find; once more with PyTorch's."""
-    return ThreadpoolController()
 
 
 def memory() -> int | None:

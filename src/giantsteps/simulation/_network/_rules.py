@@ -16,6 +16,8 @@ _EPSILON = 1e-8  # Adam's, relative to the root mean square of the gradient
 
 #: Matrices (d, N) in float64 that a rule holds beside the weights and the gradient.
 EXTRA = {"gradient": 0, "normalized": 0, "sign": 1, "muon": 6, "adam": 4}
+#: Rules that act on coordinates, and so bend the direction of a step.
+COORDINATEWISE = ("sign", "adam")
 
 
 @dataclass

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -138,8 +139,15 @@ class NeuronCovariance:
     @cached_property
     def modes(self) -> FloatArray:
         """y_te with d⁻¹tr Σ_tΣ_s = Σ_e y_te y_se and y_t0 = c_t, then the largest: shape (T, M)."""
-        values, vectors = np.linalg.eigh(self.gram - np.outer(self._means, self._means))
-        kept = values > 1e-15 * np.abs(self.gram).max()
+        centred, least = (
+            self.gram - np.outer(self._means, self._means),
+            1e-15 * np.abs(self.gram).max(),
+        )
+        if len(self.coefficients) == 1:
+            square = float(self.coefficients[0] @ centred @ self.coefficients[0])
+            return np.array([[self.totals[0], *([math.sqrt(square)] if square > least else [])]])
+        values, vectors = np.linalg.eigh(centred)
+        kept = values > least
         rest = self.coefficients @ (vectors[:, kept] * np.sqrt(values[kept]))
         # By what they are to the neurons: batches of equal size have equal eigenvalues.
         left, size, _ = np.linalg.svd(rest, full_matrices=False)
@@ -169,16 +177,12 @@ class NeuronCovariance:
         )
 
 
+@lru_cache(maxsize=32)
 def _one_cell(part: Any) -> Any:
-    """The same with an axis of cells."""
-    return replace(
-        part,
-        **{
-            f.name: getattr(part, f.name)[None]
-            for f in fields(part)
-            if isinstance(getattr(part, f.name), np.ndarray)
-        },
-    )
+    """The same with an axis of cells; models of one batch share it."""
+    values = {f.name: getattr(part, f.name) for f in fields(part)}
+    arrays = {name: v[None] for name, v in values.items() if isinstance(v, np.ndarray)}
+    return replace(part, **arrays)
 
 
 def _gram(weights: FloatArray, diagonal: FloatArray) -> FloatArray:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged, NotCovered
-from giantsteps.gaussian import coordinate_rule, hermite_coefficients, hermite_functions
-from giantsteps.problem import Ridge, is_binary
-from giantsteps.theory.model.classification import Predicted, wrong_sign
+from giantsteps.problem import Ridge
+from giantsteps.theory.model.parts_of_errors import parts_by_degree, wrong_sign_of_model
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.model.rules import LEVELS
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -138,7 +136,9 @@ def _solve_stack(
     solved = solve_state(Equations(stack), stack.penalty)
     into.residual[members], into.iterations[members] = solved.residual, solved.iterations
     for i in np.array(members)[~solved.converged].tolist():
-        into.failed[i] = _not_converged(*cells[i], into.residual[i], int(into.iterations[i]))
+        model, readout = cells[i]
+        rounds = int(into.iterations[i])
+        into.failed[i] = _not_converged(model, readout, into.residual[i], rounds)
     some = np.flatnonzero(solved.converged)
     if not some.size:
         return
@@ -349,28 +349,6 @@ def ridge_batch(
     )
 
 
-def wrong_sign_of_model(model: SpikedFeatures, readout: Readout, level: int) -> float:
-    """The probability of a wrong sign; NaN unless the teacher takes the values ±1."""
-    if not is_binary(model.teacher):
-        return math.nan
-    rule, beside = model.coordinates(level), model.beside
-    count, others = len(rule.weights), len(beside) - 1
-    fit, slope, bend, variance = (
-        getattr(readout, name)[0, ..., :count] for name in ("fit", "slope", "bend", "variance")
-    )
-    weights, along = rule.weights, rule.nodes @ model.cosines.T
-    if others:  # all but one of the directions beside the spikes by quadrature
-        more = coordinate_rule(others)
-        fit = fit[:, None] + slope[1:].T @ more.nodes.T
-        fit = (fit + bend[:, None] * ((more.nodes**2).sum(axis=1) - others)).ravel()
-        variance = variance - (slope[1:] ** 2).sum(axis=0) - 2 * others * bend**2
-        along = along[:, None] + more.nodes @ beside[:, 1:].T
-        along, weights = along.reshape(-1, len(beside)), np.outer(weights, more.weights).ravel()
-    repeated = (np.repeat(part, len(fit) // count) for part in (slope[0], bend, variance))
-    predicted = Predicted(weights, fit, *repeated)
-    return wrong_sign(predicted, lambda z: model.labels(along, z), model.label_jumps(along))
-
-
 def risk_of_models(
     cells: Sequence[Cell],
     initial: Sequence[Risk] | None = None,
@@ -384,42 +362,3 @@ def risk_of_models(
     """
     stated = [model.stated for model, _ in cells] if claims is None else claims
     return risks_of(ridge_batch(cells, **options), stated, initial)
-
-
-def by_degree(
-    model: SpikedFeatures, readout: Readout, level: int, degree: int = DEGREES - 1
-) -> Array:
-    """The part of E(f̂ − f*)² on He_j(⟨x, β*⟩), j = 0 … degree, shape (degree + 1,)."""
-    return parts_by_degree(model, level, degree)(readout)
-
-
-def parts_by_degree(
-    model: SpikedFeatures, level: int, degree: int = DEGREES - 1
-) -> Callable[[Readout], Array]:
-    r"""The parts by degree of any readout of a model.
-
-    Given k, the prediction is C(k) + s(k) z + b(k)(z² − 1), z the teacher's coordinate orthogonal
-    to the spikes, and E_z He_j(γ·k + √(1−|γ|²) z) = |γ|^j He_j(γ̂·k).
-    """
-    if model.teacher.rank > 1:
-        return lambda readout: np.full(degree + 1, np.nan)
-    rule = model.coordinates(level)
-    count = len(rule.weights)
-    length = math.sqrt(float(model.overlap @ model.overlap))
-    along = rule.nodes @ (model.overlap / length) if length > 0 else rule.nodes[:, 0]
-    basis = hermite_functions(along, degree) * rule.weights
-    j = np.arange(degree + 1.0)
-    basis = basis * (length**j)[:, None]
-    # √j! cancels: j He_{j−1}/√j! = √j h_{j−1}, j(j−1) He_{j−2}/√j! = √(j(j−1)) h_{j−2}.
-    beside = float(model.beside[0, 0])
-    once = beside * np.sqrt(j[1:])[:, None] * basis[:-1]
-    twice = beside**2 * np.sqrt(j[2:] * (j[2:] - 1))[:, None] * basis[:-2]
-    target = hermite_coefficients(model.link, degree) * np.exp(gammaln(j + 1) / 2)
-
-    def parts(readout: Readout) -> Array:
-        learned = basis @ readout.fit[0, :count]
-        learned[1:] += once @ readout.slope[0, 0, :count]
-        learned[2:] += twice @ readout.bend[0, :count]
-        return np.asarray((learned - target) ** 2)
-
-    return parts

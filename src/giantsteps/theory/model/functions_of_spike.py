@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -33,6 +34,8 @@ class Wanted:
 
 #: Panels up to which a table is worth it.
 _PANELS = 10_000
+#: Points up to which none is.
+_FEW = 48
 #: Nodes on each axis of z by how many there are, and values of the teacher at a time.
 _HIDDEN = {2: 32, 3: 16}
 _AT_ONCE = 1 << 20
@@ -43,6 +46,9 @@ def left_of(cosines: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     Coordinates on the R are Γk + Lz. Where nothing is left, the inverse has nothing either.
     """
+    if len(cosines) == 1:
+        left = math.sqrt(max(1.0 - float(cosines[0] @ cosines[0]), 0.0))
+        return np.array([[left]]), np.array([[1.0 / left if left > 1e-12 else 0.0]])
     values, vectors = np.linalg.eigh(np.eye(len(cosines)) - cosines @ cosines.T)
     root = np.sqrt(np.maximum(values, 0.0))
     some = root > 1e-12
@@ -81,11 +87,17 @@ def smoothed_by_symmetry(function: Function, mean: FloatArray, std: FloatArray) 
     """
     parity = moments(function)
     folded = parity.is_odd or parity.is_even
-    rows = np.concatenate([np.abs(mean) if folded else mean, std], axis=1)
+    # Where nodes are symmetric, half of them have all values.
+    half = -(-mean.shape[1] // 2)
+    mirrored = folded and np.array_equal(mean[:, :half], -mean[:, : -half - 1 : -1])
+    seen = mean[:, :half] if mirrored else mean
+    rows = np.concatenate([np.abs(seen) if folded else seen, std], axis=1)
     place: dict[bytes, int] = {}
     index = [place.setdefault(row.tobytes(), len(place)) for row in rows]
     rows = rows[np.unique(index, return_index=True)[1]]
     values = _moments(function, rows[:, :-1], rows[:, -1:])[:, index]
+    if mirrored:
+        values = np.concatenate([values, values[..., mean.shape[1] - half - 1 :: -1]], axis=-1)
     sign = np.where(mean < 0, -1.0, 1.0) if folded else 1.0
     outer, inner = (sign, 1.0) if parity.is_odd else (1.0, sign)
     return Smoothed(
@@ -100,7 +112,14 @@ def smoothed_by_symmetry(function: Function, mean: FloatArray, std: FloatArray) 
 
 def _moments(function: Function, mean: FloatArray, std: FloatArray) -> FloatArray:
     """The five moments, (5, R, K), at means (R, K) and standard deviations (R, 1)."""
-    if not np.all(std > 0) or mean.shape[1] <= len(table_nodes()):
+    if not np.all(std > 0):
+        return _stacked(smoothed(function, mean, std))
+    if mean.size <= _FEW:
+        few = smoothed_around(function, mean.ravel(), np.repeat(std, mean.shape[1]), 1)
+        return (
+            _stacked(smoothed(function, mean, std)) if few is None else few.reshape(5, *mean.shape)
+        )
+    if mean.shape[1] <= len(table_nodes()):
         return _stacked(smoothed(function, mean, std))
     scaled = mean / std
     panel = np.floor(0.5 * scaled)
@@ -118,7 +137,7 @@ def _moments(function: Function, mean: FloatArray, std: FloatArray) -> FloatArra
         if len(table_nodes()) * len(present) >= mean.size:
             return _stacked(smoothed(function, mean, std))
         values = _stacked(smoothed(function, centre + scale * table_nodes(), scale))
-    found = _interpolated(np.moveaxis(values, 1, 0), which, local.ravel())
+    found = _interpolated(values.swapaxes(0, 1), which, local.ravel())
     return found.reshape(-1, *mean.shape)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -12,26 +14,38 @@ from numpy.typing import ArrayLike, NDArray
 
 from giantsteps.errors import NotConverged
 from giantsteps.laws import Law
+from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.fold import Branch, Descent, State, descend, follow_to_fold, settle
 from giantsteps.types import Array, FloatArray
 
-#: Points of the scan for intervals, more if some mass is missing.
-_SCANS = (47, 141)
-_LOWEST = 1e-5
+#: Least number of points of the first scan for intervals and the largest ratio of neighbours in it;
+#: that on the way through an interval, and that of all if mass is missing.
+_SCAN, _COARSE, _RATIOS = 8, 3.0, (1.3, 1.1, 1.03)
+#: How far below the mean intervals are looked for, if mass may be there: so much.
+_DECADES, _BELOW_ALL = 12, 2e-4
 #: Im z over x. Outside, imaginary parts are those of the first derivative times Im z; a point is
 #: inside where they are this many times as large.
 _HEIGHT, _INSIDE = 1e-5, 3.0
 #: The first point above the bulk, over the mean; how often it is put further up, by how much.
 _FAR, _UP, _FURTHER = 30.0, 12, 10.0
+#: No edge of a bulk is below its mean (but for rounding and weights of both signs).
+_MEAN = 0.9
 #: The last point of a scan below the largest edge.
 _BELOW = 1e-4
-_BISECTIONS = 30
+#: Rounds of the search for an edge, and points of one.
+_SECTIONS, _WITHIN = 14, 7
 #: How well an edge is known, and a residual that is good enough for a real solution.
 _EDGE_TOLERANCE, _SOLVED = 1e-9, 1e-10
-_SMALLEST, _LARGEST = 32, 128
-_SERIES_TOLERANCE = 1e-7
-#: Missing mass that calls for another scan, and that is not accepted.
-_MISSED, _LOST = 2e-3, 0.02
+#: Points on an interval: at first, how many times as many where they are too few, and at most.
+_SMALLEST, _MORE, _LARGEST = 24, 3, 216
+_SERIES_TOLERANCE = 1e-5
+#: Mass per log x, relative to the largest, that may be none.
+_EMPTY = 1e-6
+#: An interval with less mass is noise.
+_NO_MASS = 1e-9
+#: Missing mass that calls for another scan or is no answer; where samples have weights of both
+#: signs, which are no law.
+_LOST, _LOST_BY_SIGNS = 1e-3, 0.02
 
 
 class _Piece(NamedTuple):
@@ -93,6 +107,8 @@ class ImplicitLaw(Law):
     scale : float
         Mean of the continuous part: where to look for it.
     atoms : tuple of (location, mass)
+    lost : float
+        Missing mass, relative, that calls for another scan, or is no answer.
     """
 
     def __init__(
@@ -101,11 +117,13 @@ class ImplicitLaw(Law):
         branch: OutsideBranch,
         scale: float,
         atoms: tuple[tuple[float, float], ...] = (),
+        lost: float = _LOST,
     ) -> None:
         self._transform = transform
         self._branch = branch
         self._scale = float(scale)
         self._atoms = atoms
+        self._may_lose = lost
 
     def __repr__(self) -> str:
         shown = " ∪ ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.support)
@@ -129,8 +147,8 @@ class ImplicitLaw(Law):
         """Largest point of the support, found from above without the rest of it."""
         if np.isfinite(self._descent.edge):
             return self._descent.edge
-        x = self._scale * np.geomspace(_LOWEST, self._descent.x[0] / self._scale, _SCANS[-1])
-        last = np.flatnonzero(self._inside(x))[-1:]
+        x, inside = self._scan(self._lowest, float(self._descent.x[0]), _RATIOS[1])
+        last = np.flatnonzero(inside)[-1:]
         if not last.size or last[0] == len(x) - 1:
             raise self._no_support(float(last.size), len(x))
         return float(self._edges(x[last + 1], x[last])[0])
@@ -142,11 +160,11 @@ class ImplicitLaw(Law):
         for _ in range(_UP):
             with np.errstate(all="ignore"):
                 state, gap = settle(self._branch, self._branch.far(x), x)
-                slope = self._branch.parameter(self._branch.linearised(state, x)[1])
+                slope = self._branch.parameter(self._branch.linearised(state, x).tangent())
                 # Far above, the parameter is a multiple of 1/x.
                 good = (gap <= _SOLVED) & (slope * self._branch.parameter(state) < 0)
                 if good[0] and self._branch.regular(state, x)[0]:
-                    return descend(self._branch, state, float(x[0]))
+                    return descend(self._branch, state, float(x[0]), _MEAN * self._scale)
             x = x * _FURTHER
         raise self._no_support(1.0, _UP)
 
@@ -185,11 +203,51 @@ class ImplicitLaw(Law):
     def _no_support(share: float, count: int) -> NotConverged:
         return NotConverged("the support of a law", share, count, "another width or rate")
 
-    def _intervals(self, count: int) -> list[tuple[float, float]]:
-        """Where a scan finds density, with exact edges."""
-        lowest = _LOWEST * min(self._scale, self.edge)
-        x = np.geomspace(lowest, self.edge * (1 - _BELOW), count)
+    @property
+    def _continuous(self) -> float:
+        """Mass outside the atoms."""
+        return 1.0 - sum(mass for _, mass in self.atoms)
+
+    @cached_property
+    def _lowest(self) -> float:
+        """A point with next to no mass below it, by μ(0, x) ≤ 2x Im m(ix)."""
+        grounded = sum(mass for place, mass in self.atoms if place == 0)
+        lowest = self._scale
+        for decade in range(2, _DECADES):
+            x = np.array([self._scale * 10.0**-decade])
+            try:
+                below = 2.0 * float((x * self._transform(1j * x).imag)[0] - grounded)
+            except NotConverged:  # the scan starts higher, and the mass says whether it may
+                break
+            lowest = float(x[0])
+            if below <= _BELOW_ALL * self._continuous:
+                break
+        return lowest
+
+    def _scan(self, lowest: float, highest: float, ratio: float) -> tuple[FloatArray, Array]:
+        """Points, in ascending order, and which of them are inside an interval.
+
+        A coarse scan, refined around the edges between its points.
+        """
+        count = max(_SCAN, math.ceil(math.log(highest / lowest) / math.log(_COARSE)))
+        x = np.geomspace(lowest, highest, count)
         inside = self._inside(x)
+        while (
+            between := np.flatnonzero((x[1:] > ratio * x[:-1]) & (inside[1:] ^ inside[:-1]))
+        ).size:
+            x, inside = self._added(x, inside, between)
+        return x, inside
+
+    def _added(self, x: FloatArray, inside: Array, between: Array) -> tuple[FloatArray, Array]:
+        """The scan with points in the middle of some of its gaps."""
+        new = np.sqrt(x[between] * x[between + 1])
+        return (
+            np.insert(x, between + 1, new),
+            np.insert(inside, between + 1, self._inside(new)),
+        )
+
+    def _intervals(self, x: FloatArray, inside: Array) -> list[tuple[float, float]]:
+        """Where a scan finds density, with exact edges."""
         if not inside.any():
             raise self._no_support(0.0, len(x))
         starts = np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))
@@ -206,17 +264,18 @@ class ImplicitLaw(Law):
         z = x * (1 + 1j * _HEIGHT)
         with np.errstate(all="ignore"):
             state = self._branch.above(z)
-            slope = self._branch.parameter(self._branch.linearised(state, z)[1])
+            slope = self._branch.parameter(self._branch.linearised(state, z).tangent())
             size = np.abs(self._branch.parameter(state).imag)
             return np.asarray(size > _INSIDE * z.imag * np.abs(slope))
 
-    def _edges(self, outside: NDArray, within: NDArray) -> NDArray:
-        """Folds between points outside and inside; brackets are halved where a search fails."""
+    def _edges(self, outside: FloatArray, within: FloatArray) -> FloatArray:
+        """Folds between points outside and inside; brackets are narrowed where a search fails."""
         edges = np.full(len(outside), np.nan)
-        if not len(outside):
-            return edges
-        for _ in range(_BISECTIONS):
+        outside, within = outside.copy(), within.copy()
+        for _ in range(_SECTIONS):
             todo = np.flatnonzero(np.isnan(edges))
+            if not todo.size:
+                return edges
             state, gap = settle(self._branch, self._near(outside[todo]), outside[todo])
             found = follow_to_fold(self._branch, state, outside[todo], within[todo])
             edges[todo] = np.where(gap <= _SOLVED, found, np.nan)
@@ -225,44 +284,96 @@ class ImplicitLaw(Law):
             todo = np.flatnonzero(np.isnan(edges))
             if not todo.size:
                 return edges
-            middle = np.sqrt(outside[todo] * within[todo])
-            hit = self._inside(middle)
-            within[todo] = np.where(hit, middle, within[todo])
-            outside[todo] = np.where(hit, outside[todo], middle)
+            share = np.arange(1, _WITHIN + 1) / (_WITHIN + 1)
+            ratio = (within[todo] / outside[todo])[:, None]
+            points = np.concatenate(
+                [outside[todo, None], outside[todo, None] * ratio**share, within[todo, None]],
+                axis=1,
+            )
+            hit = self._inside(points[:, 1:-1].ravel()).reshape(len(todo), -1)
+            first = np.where(hit.any(axis=1), hit.argmax(axis=1), _WITHIN) + 1
+            rows = np.arange(len(todo))
+            outside[todo], within[todo] = points[rows, first - 1], points[rows, first]
         raise NotConverged(
-            "the edges of a law", float(np.isnan(edges).mean()), _BISECTIONS, "another rate"
+            "the edges of a law", float(np.isnan(edges).mean()), _SECTIONS, "another rate"
         )
 
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:
-        wanted = 1.0 - sum(mass for _, mass in self.atoms)
-        best: tuple[float, list[_Piece]] = (np.inf, [])
-        for count in _SCANS:
-            pieces = [self._resolve(lower, upper) for lower, upper in self._intervals(count)]
-            lost = abs(sum(piece.mass for piece in pieces) / wanted - 1)
-            if lost < best[0]:
-                best = lost, pieces
-            if lost <= _MISSED:
+        x, inside = self._scan(self._lowest, self.edge * (1 - _BELOW), _RATIOS[0])
+        found: list[list[_Piece]] = []
+        for again, ratio in enumerate(_RATIOS):
+            while again and (wide := np.flatnonzero(x[1:] > ratio * x[:-1])).size:
+                x, inside = self._added(x, inside, wide)
+            pieces, empty = self._resolved(self._intervals(x, inside))
+            # An interval may have been several.
+            while empty.size:
+                where = np.searchsorted(x, empty)
+                x, inside = np.insert(x, where, empty), np.insert(inside, where, False)
+                pieces, empty = self._resolved(self._intervals(x, inside))
+            found.append(pieces)
+            if self._lost(pieces) <= self._may_lose:
                 break
-        lost, pieces = best
-        if lost > _LOST:
-            raise NotConverged("the mass of a law", lost, _SCANS[-1], "another width or rate")
-        found = sum(piece.mass for piece in pieces)
-        return tuple(piece._replace(series=piece.series * (wanted / found)) for piece in pieces)
+        pieces = min(found, key=self._lost)
+        lost = self._lost(pieces)
+        if lost > self._may_lose:
+            raise NotConverged("the mass of a law", lost, len(x), "another width or rate")
+        scale = self._continuous / sum(piece.mass for piece in pieces)
+        return tuple(piece._replace(series=piece.series * scale) for piece in pieces)
 
-    def _resolve(self, lower: float, upper: float) -> _Piece:
-        piece = _Piece(lower, upper, lower > 0 and upper > 10 * lower, np.zeros(1))
-        count = _SMALLEST
-        while True:
+    def _lost(self, pieces: list[_Piece]) -> float:
+        return abs(sum(piece.mass for piece in pieces) / self._continuous - 1)
+
+    def _resolved(self, intervals: list[tuple[float, float]]) -> tuple[list[_Piece], FloatArray]:
+        """The densities on intervals, on more points where a series has not converged.
+
+        Also points that show that an interval is several: those without density in wide gaps, or
+        in all of them where mass is missing.
+        """
+        pieces = [
+            _Piece(lower, upper, lower > 0 and upper > 10 * lower, np.zeros(1))
+            for lower, upper in intervals
+        ]
+        known = [np.zeros(0)] * len(pieces)
+        count, todo = _SMALLEST, list(range(len(pieces)))
+        while todo and count <= _LARGEST:
             angle = (np.arange(count) + 0.5) * np.pi / count
-            x = piece.point(angle)
-            mass = self._transform(x * (1 + 1j * 1e-12)).imag / np.pi * piece.slope(angle)
-            series = 2 / count * np.cos(np.outer(np.arange(count), angle)) @ mass
-            series[0] /= 2
-            tail = np.abs(series[-count // 8 :]).max()
-            if tail <= _SERIES_TOLERANCE * np.abs(series).max() or count >= _LARGEST:
-                return piece._replace(series=series)
-            count *= 2
+            # Every third angle, from the second on, is known.
+            new = np.arange(count) % _MORE != 1 if known[todo[0]].size else np.full(count, True)
+            x = np.concatenate([pieces[i].point(angle[new]) for i in todo])
+            density = self._transform(x * (1 + 1j * 1e-12)).imag / np.pi
+            rest = []
+            for i, part in zip(todo, density.reshape(len(todo), -1)):
+                values = np.empty(count)
+                values[new], values[~new] = part, known[i]
+                known[i] = values
+                mass = values * pieces[i].slope(angle)
+                series = 2 / count * np.cos(np.outer(np.arange(count), angle)) @ mass
+                series[0] /= 2
+                pieces[i] = pieces[i]._replace(series=series)
+                tail = np.abs(series[-count // 8 :]).max()
+                if tail > _SERIES_TOLERANCE * np.abs(series).max():
+                    rest.append(i)
+            count, todo = count * _MORE, rest
+        gaps = [self._gaps(piece, density) for piece, density in zip(pieces, known)]
+        lost = self._lost(pieces) > self._may_lose
+        empty = [points for points, wide in itertools.chain(*gaps) if wide or lost]
+        kept = [piece for piece in pieces if piece.mass > _NO_MASS]
+        return kept, np.concatenate([np.zeros(0), *empty])
+
+    def _gaps(self, piece: _Piece, density: FloatArray) -> list[tuple[FloatArray, bool]]:
+        """Runs of points without density on an interval, and whether they span a wide gap."""
+        x = piece.point((np.arange(len(density)) + 0.5) * np.pi / len(density))
+        empty = x * density <= _EMPTY * (x * density).max()
+        if not empty.any() or empty.all():
+            return []
+        empty[empty] = ~self._inside(x[empty])
+        ends = np.flatnonzero(np.diff(np.concatenate([[False], empty, [False]]).astype(int)))
+        beside = np.concatenate([[piece.lower], x, [piece.upper]])
+        return [
+            (x[first:last], bool(beside[last + 1] > _RATIOS[0] * beside[first]))
+            for first, last in ends.reshape(-1, 2)
+        ]
 
     def density(self, x: ArrayLike) -> NDArray:
         x = np.asarray(x, dtype=float)
@@ -286,3 +397,9 @@ class ImplicitLaw(Law):
         raised = np.where(raised.imag > tiny, raised, raised.real + 1j * tiny)
         values = self._transform(raised)
         return np.where(lower, values.conj(), values).reshape(z.shape)
+
+
+def may_lose(bulk: Bulk) -> float:
+    """Mass, relative, that a law of this bulk may miss: more if its samples are no law."""
+    signed = any(np.any(batch.weights < 0) for batch in bulk.batches)
+    return _LOST_BY_SIGNS if signed else _LOST

@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
 
-from giantsteps.theory.model.implicit_law import ImplicitLaw
+from giantsteps.theory.model.implicit_law import ImplicitLaw, may_lose
 from giantsteps.theory.solver.continuation import Continuation
+from giantsteps.theory.solver.fold import Linearised
 from giantsteps.theory.solver.newton import solve_state
+from giantsteps.theory.solver.packing import symmetric, transposed
 from giantsteps.theory.solver.prior import Prior
+from giantsteps.theory.solver.roots import bracketed_roots
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
 _GRID = 8
+#: Numbers of points whose equations are kept.
+_STACKS = 4
 #: Plain rounds at the first point above the bulk.
 _PLAIN = 3
 #: An eigenvalue that vanishes (it does not jump), and how well it is found.
 _ZERO, _CLOSE = 1e-3, 1e-12
+#: How far around a likely place an outlier is looked for first.
+_NEAR = 1e-4
+#: Regressors of this size, relative to the largest, are combinations of the others.
+_NOTHING = 1e-14
 #: Differences for derivatives, relative to the distance from the edge.
 _STEP = 1e-3
 #: Places and weights of a derivative.
@@ -70,20 +79,23 @@ class KernelSpectrum:
               \mathrm{diag}\bigl(\mathrm{Cov}_m^{-1},\ 𝒴^{-1}\bigr),
 
     φ the regressors μ₀ₜ, k_jC_a and those of the norms, e the modes of the norm of the input. With
-    B the first term, positive above the bulk, and ℭ = diag(Cov_m, 𝒴), which may be anything, that
-    is where an eigenvalue of I + 𝓛, 𝓛 = B^{½}ℭB^{½}, vanishes; with its vector y, q = −ℭB^{½}y and
-    qᵀ𝓜'q = −yᵀ𝓛'y.
+    B = FFᵀ the first term, positive above the bulk, and ℭ = diag(Cov_m, 𝒴), which may be anything,
+    that is where an eigenvalue of I + 𝓛, 𝓛 = FᵀℭF, vanishes; with its vector y, q = −ℭFy and
+    qᵀ𝓜'q = −yᵀ𝓛'y. F has as many columns as there are independent regressors.
 
     Parameters
     ----------
     system : System
         One cell; its penalty is not used.
+    near : sequence of float
+        Where outliers are likely to be: those of a coarser resolution.
     """
 
-    def __init__(self, system: System) -> None:
-        self.system = system
+    def __init__(self, system: System, near: Sequence[float] = ()) -> None:
+        self.system, self.near = system, near
         merged, self.group = _merge_types(system)
         self.equations = Equations(merged)
+        self._stacks: dict[int, Equations] = {}
 
     # -- bulk -----------------------------------------------------------------------------------
 
@@ -111,7 +123,12 @@ class KernelSpectrum:
         return Continuation(solver, self.scale, "the resolvent of the kernel")
 
     def _repeat(self, count: int) -> Equations:
-        return self.equations.take(np.zeros(count, dtype=int))
+        """The equations at so many points; the last numbers of points are kept."""
+        if count not in self._stacks:
+            while len(self._stacks) >= _STACKS:
+                self._stacks.pop(next(iter(self._stacks)))
+            self._stacks[count] = self.equations.take(np.zeros(count, dtype=int))
+        return self._stacks[count]
 
     def transform(self, z: Array) -> Array:
         """m(z) = E_k[ω]/(−z)."""
@@ -129,7 +146,7 @@ class KernelSpectrum:
         """Law of the n eigenvalues without the outliers, with its atom at zero if n > N."""
         ratio = float(self.system.ratio[0])
         atoms = ((0.0, 1.0 - 1.0 / ratio),) if ratio > 1 else ()
-        return ImplicitLaw(self.transform, self, self.scale, atoms)
+        return ImplicitLaw(self.transform, self, self.scale, atoms, may_lose(self.system.bulk))
 
     # -- outside the bulk -----------------------------------------------------------------------
 
@@ -145,14 +162,15 @@ class KernelSpectrum:
             point = point.move(*point.image, point.dyson.image)
         return point.v1, point.tau, point.active
 
-    def linearised(
-        self, state: tuple[Array, ...], x: Array
-    ) -> tuple[tuple[Array, ...], tuple[Array, ...], FloatArray]:
-        """Newton's step at real x, the derivatives in x, and the residual."""
+    def linearised(self, state: tuple[Array, ...], x: Array) -> Linearised:
+        """The equations around real x."""
         v1, tau, active = state
         point = self._repeat(len(x)).at(v1, tau, -x, active)
-        step = tuple(new - old for new, old in zip(point.newton(), state))
-        return step, tuple(-part for part in point.tangent()), point.gap
+        return Linearised(
+            point.gap,
+            lambda: tuple(new - old for new, old in zip(point.newton(), state)),
+            lambda: tuple(-part for part in point.tangent()),
+        )
 
     def parameter(self, state: tuple[Array, ...]) -> Array:
         """−Σ π_tτ_t, which grows with x outside the bulk."""
@@ -171,8 +189,8 @@ class KernelSpectrum:
     def outliers(self) -> tuple[Outlier, ...]:
         """Eigenvalues above the bulk, largest first."""
         edge = self.bulk.edge
-        found = self._roots(edge, 4.0 * (edge + self._bound))
-        return tuple(self._describe(x) for x in sorted(found, reverse=True))
+        found = np.array(self._roots(edge, 4.0 * (edge + self._bound)))
+        return self._describe(np.sort(found)[::-1]) if found.size else ()
 
     @cached_property
     def _bound(self) -> float:
@@ -191,82 +209,89 @@ class KernelSpectrum:
 
     def _roots(self, lower: float, upper: float) -> list[float]:
         """Where eigenvalues of I + 𝓛 change sign strictly between two points above the bulk."""
-        grid = np.geomspace(max(lower, 1e-4 * upper) * (1 + 1e-5), upper * (1 - 1e-5), _GRID)
-        states = self._outside(grid)
-        cores = [self._core(states.take(np.array([i]))).matrix for i in range(_GRID)]
-        values = [np.linalg.eigvalsh(core) for core in cores]
-        counts = [int((found < 0).sum()) for found in values]
-        roots = []
-        for i in range(_GRID - 1):
-            for rank in range(min(counts[i : i + 2]), max(counts[i : i + 2])):
-                ends = {1.0 / grid[j]: float(values[j][rank]) for j in (i + 1, i)}
-                roots += self._root(ends, rank)
-        return roots
+        ends = max(lower, 1e-4 * upper) * (1 + 1e-5), upper * (1 - 1e-5)
+        around = [x * (1 + side) for x in self.near for side in (-_NEAR, _NEAR)]
+        inside = [x for x in around if ends[0] < x < ends[1]]
+        grid = np.array(sorted({*ends, *inside})) if inside else np.geomspace(*ends, _GRID)
+        values = self._eigenvalues(grid)
+        counts = (values < 0).sum(axis=1)
+        brackets = [
+            (1.0 / grid[i + 1], 1.0 / grid[i], values[i + 1, rank], values[i, rank], rank)
+            for i in range(len(grid) - 1)
+            for rank in range(min(counts[i : i + 2]), max(counts[i : i + 2]))
+        ]
+        if not brackets:
+            return []
+        low, high, at_low, at_high, ranks = (np.array(side) for side in zip(*brackets))
+        which = np.arange(len(ranks))
 
-    def _root(self, known: dict[float, float], rank: int) -> list[float]:
-        """The zero of an eigenvalue between two points 1/x where it is known, unless it jumps.
+        def eigenvalue(inverse: FloatArray, left: Array) -> FloatArray:
+            return self._eigenvalues(1.0 / inverse)[np.arange(len(left)), ranks[which[left]]]
 
-        In 1/x the eigenvalues are almost linear.
-        """
+        # In 1/x the eigenvalues are almost linear.
+        roots, left = bracketed_roots(eigenvalue, low, high, at_low, at_high, tolerance=_CLOSE)
+        return [1.0 / float(root) for root, rest in zip(roots, left) if abs(rest) < _ZERO]
 
-        def eigenvalue(inverse: float) -> float:
-            if inverse not in known:
-                core = self._core(self._at(1.0 / inverse))
-                known[inverse] = float(np.linalg.eigvalsh(core.matrix)[rank])
-            return known[inverse]
-
-        low, high = known
-        root = float(brentq(eigenvalue, low, high, xtol=_CLOSE * low, rtol=_CLOSE))
-        return [1.0 / root] if abs(eigenvalue(root)) < _ZERO else []
+    def _eigenvalues(self, x: FloatArray) -> FloatArray:
+        """Eigenvalues of I + 𝓛 at points above the bulk, ascending, (X, E)."""
+        return np.asarray(np.linalg.eigvalsh(self._cores(self._outside(x)).matrix))
 
     def _outside(self, x: FloatArray) -> State:
         """The real solutions at x (X,) above the bulk."""
         v1, tau, active = self.bulk.outside(x)
         return self._repeat(len(x)).at(v1, tau, -x, active)
 
-    def _at(self, x: float) -> State:
-        return self._outside(np.array([x]))
-
-    def _core(self, point: State) -> _Core:
-        """I + 𝓛 at a point above the bulk, and what belongs to it."""
-        system, prior = self.system, Prior(self._whole(point))
-        state = prior.state
-        types, modes, nodes = system.mean.shape[1:]
-        measure = state.measure[0]
-        channels = state.equations.channels[0]
-        own = system.regressors(state.equations.channels)[0]
+    @cached_property
+    def _basis(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """φ on all modes (E, MK) = U·rows, with orthonormal rows: φ, U and the rows."""
+        system = self.system
+        own = system.regressors(self.equations.channels)[0]
         rows = np.concatenate([system.mean[0], own])
-        flat, whole = rows.reshape(len(rows), modes * nodes), np.tile(measure, modes)
-        power = (flat * whole) @ flat.T
-        target = (flat * whole) @ system.target[0].ravel()
+        flat = rows.reshape(len(rows), -1)
+        left, size, right = np.linalg.svd(flat, full_matrices=False)
+        kept = size > _NOTHING * size[0]
+        return rows[:, 0], left[:, kept] * size[kept], right[kept]
+
+    def _cores(self, point: State) -> _Cores:
+        """I + 𝓛 at points above the bulk, and what belongs to it."""
+        system, prior = self.system, Prior(self._whole(point))
+        types, modes, _ = system.mean.shape[1:]
+        channels = self.equations.channels[0]
+        _, basis, rows = self._basis
+        whole = np.tile(point.measure, (1, modes))
+        power = np.stack([(rows * one) @ rows.T for one in whole])
         values, vectors = np.linalg.eigh(power)
-        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        covariance = np.zeros_like(power)
-        covariance[:types, :types] = np.linalg.inv(prior.precision[0]) / system.inverse_neurons[0]
-        covariance[types:, types:] = prior.covariance[0]
-        moved = covariance @ root
-        psi_hat = ((measure * system.target_linear[0]) @ channels.T).ravel()
-        shift = np.concatenate([np.zeros(types), prior.with_teacher[0] @ psi_hat])
-        matrix = np.eye(len(power)) + root @ moved
-        return _Core((matrix + matrix.T) / 2, moved, rows[:, 0], target, root @ shift)
+        roots = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors @ transposed(vectors)
+        target = whole * system.target[0].ravel() @ rows.T @ basis.T
+        factor = basis @ roots  # F, B = FFᵀ
+        covariance = np.zeros((len(whole), len(basis), len(basis)))
+        inverse = np.linalg.inv(prior.precision)
+        covariance[:, :types, :types] = inverse / system.inverse_neurons[0]
+        covariance[:, types:, types:] = prior.covariance
+        moved = covariance @ factor
+        psi_hat = ((point.measure[:, None] * system.target_linear[0]) @ channels.T).reshape(
+            len(whole), -1
+        )
+        shift = np.zeros((len(whole), len(basis)))
+        shift[:, types:] = (prior.with_teacher @ psi_hat[:, :, None])[:, :, 0]
+        matrix = np.eye(factor.shape[2]) + transposed(factor) @ moved
+        shift = (transposed(factor) @ shift[:, :, None])[:, :, 0]
+        return _Cores(symmetric(matrix), moved, target, shift)
 
     def _whole(self, point: State) -> State:
-        """The point with all types, where some were merged."""
-        if len(self.group) == point.tau.shape[1]:
+        """The points with all types, where some were merged."""
+        if len(self.group) == point.tau.shape[1] or self._all_types is None:
             return point
-        merged = point.equations
-        equations = self._all_types
-        return (
-            State(equations, point.v1, point.tau[:, self.group], point.active, point.penalty)
-            if equations.rank == merged.rank
-            else point
-        )
+        equations = self._all_types.take(np.zeros(len(point.tau), dtype=int))
+        return State(equations, point.v1, point.tau[:, self.group], point.active, point.penalty)
 
     @cached_property
-    def _all_types(self) -> Equations:
+    def _all_types(self) -> Equations | None:
         """The equations of all types, in the channels of the merged ones."""
         whole = Equations(self.system)
         merged = self.equations
+        if whole.rank != merged.rank:
+            return None
         whole.mixing = np.ascontiguousarray(merged.mixing[:, self.group])
         whole.channels, whole.rank, whole.packing = merged.channels, merged.rank, merged.packing
         rows, columns = merged.packing.rows, merged.packing.columns
@@ -276,33 +301,35 @@ class KernelSpectrum:
         whole.counted = np.concatenate([merged.packing.count, np.ones(len(self.group))])
         return whole
 
-    def _describe(self, x: float) -> Outlier:
-        point = self._at(x)
-        core = self._core(point)
-        values, vectors = np.linalg.eigh(core.matrix)
-        y = vectors[:, int(np.argmin(np.abs(values)))]
+    def _describe(self, x: FloatArray) -> tuple[Outlier, ...]:
+        """The outliers at x, with a derivative by differences."""
         step = _STEP * (x - self.bulk.edge)
-        slope = sum(
-            weight * float(y @ self._core(self._at(x + place * step)).matrix @ y)
-            for place, weight in _SLOPE.items()
-        )
-        y = y / np.sqrt(abs(slope) / step)
-        vector, ratio = -core.moved @ y, float(self.system.ratio[0])
-        labels = float(vector @ core.target - y @ core.shift)
-        return Outlier(
-            value=x,
-            types=vector[: len(self.system.probabilities[0])],
-            pull=point.omega[0] * (vector @ core.features) * np.sqrt(ratio / x),
-            labels=labels**2 / (ratio * x),
-        )
+        places = np.array([0.0, *_SLOPE])
+        points = self._outside((x[:, None] + places * step[:, None]).ravel())
+        cores, features = self._cores(points), self._basis[0]
+        ratio, found = float(self.system.ratio[0]), []
+        for i, value in enumerate(x.tolist()):
+            first = i * len(places)
+            values, vectors = np.linalg.eigh(cores.matrix[first])
+            y = vectors[:, int(np.argmin(np.abs(values)))]
+            slope = sum(
+                weight * float(y @ cores.matrix[first + 1 + j] @ y)
+                for j, weight in enumerate(_SLOPE.values())
+            )
+            y = y / np.sqrt(abs(slope) / step[i])
+            vector = -cores.moved[first] @ y
+            labels = float(vector @ cores.target[first] - y @ cores.shift[first])
+            pull = points.omega[first] * (vector @ features) * np.sqrt(ratio / value)
+            types = vector[: len(self.system.probabilities[0])]
+            found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))
+        return tuple(found)
 
 
-class _Core(NamedTuple):
-    """I + 𝓛, ℭB^{½}, φ at the nodes, E[ωφh]Γ and B^{½} times what the teacher adds to it."""
+class _Cores(NamedTuple):
+    """At each point I + 𝓛, ℭF, E[ωφh]Γ and Fᵀ times what the teacher adds to it."""
 
     matrix: FloatArray
     moved: FloatArray
-    features: FloatArray
     target: FloatArray
     shift: FloatArray
 

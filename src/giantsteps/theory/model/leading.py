@@ -69,7 +69,7 @@ class _Outliers(WeightSpectrum):
         """
         state, gap = settle(self, self.far(x), x)
         with np.errstate(all="ignore"):
-            rises = self.parameter(self.linearised(state, x)[1]) > 0
+            rises = self.parameter(self.linearised(state, x).tangent()) > 0
         lost = ~((gap <= _SOLVED) & rises & np.all(state[0] < 0, axis=1))
         for part in state:
             part[lost] = np.nan
@@ -106,8 +106,9 @@ class _Outliers(WeightSpectrum):
             share = (x[0] - grid[i]) / (grid[i + 1] - grid[i])
             state = tuple(u[i : i + 1] + share * (u[i + 1 : i + 2] - u[i : i + 1]) for u in near)
             for _ in range(_CLOSER):
-                step, tangent, gap = self.linearised(state, x)
-                state = tuple(u + v for u, v in zip(state, step))
+                local = self.linearised(state, x)
+                gap, tangent = local.gap, local.tangent()
+                state = tuple(u + v for u, v in zip(state, local.step()))
                 if not all(np.all(np.isfinite(part)) for part in state):
                     break
                 value = float(self._strengths(x, state)[0, rank])

@@ -57,16 +57,17 @@ class Norms:
             array = np.array(value, dtype=float)
             while more and 0 < array.ndim < 3:
                 array = array[None]
-            try:
-                shape = base.shape + (array.shape[2:] if array.ndim == 3 else (1,) * more)
-                array = np.array(np.broadcast_to(array, shape))
-            except ValueError:
-                array = np.array(np.nan)
-            if not np.all(np.isfinite(array)):
+            shape = base.shape + (array.shape[2:] if array.ndim == 3 else (1,) * more)
+            if array.shape != shape:
+                try:
+                    array = np.array(np.broadcast_to(array, shape))
+                except ValueError:
+                    array = np.array(np.nan)
+            if not np.isfinite(array).all():
                 raise InvalidProblem(f"norms.{name}", value, "finite numbers for each type")
             array.setflags(write=False)
             object.__setattr__(self, name, array)
-        if np.any(self.spread < 0):
+        if (self.spread < 0).any():
             raise InvalidProblem("norms.spread", spread, "non-negative")
 
     @property

@@ -55,7 +55,10 @@ def relative(old: float, new: float) -> float:
 
 
 def resolve(
-    what: str, at: Callable[[int], T], seen: Callable[[T], Resolved], bad: float = BAD[1]
+    what: str,
+    at: Callable[[int, T | None], T],
+    seen: Callable[[T], Resolved],
+    bad: float = BAD[1],
 ) -> tuple[T, Resolved, Solution]:
     """The first of the spectra whose spikes and edge no longer change, and by how much they do.
 
@@ -64,7 +67,7 @@ def resolve(
     what : str
         For messages.
     at : callable
-        The spectrum so many resolutions beyond the first.
+        The spectrum so many resolutions beyond the first, with the one before it.
     seen : callable
         Edge and spikes of a spectrum.
     bad : float
@@ -75,10 +78,10 @@ def resolve(
     NotConverged
         Where spikes still change by too much at the finest resolution.
     """
-    used = at(0)
+    used = at(0, None)
     known = seen(used)
     for more in range(1, _MOST + 1):
-        finer = at(more)
+        finer = at(more, used)
         following = seen(finer)
         spikes, edge = changes(known, following)
         limits = (BAD[0], bad) if more == _MOST else GOOD

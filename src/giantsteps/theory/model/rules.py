@@ -205,6 +205,15 @@ def product_rule(axes: list[Rule]) -> Rule:
     return Rule(nodes, weights.ravel()).pruned(_NEGLIGIBLE)
 
 
+@lru_cache(maxsize=256)
+def _mapped_product(counts: tuple[int, ...], steepness: tuple[float, ...]) -> Rule:
+    """`mapped_rule` along each axis."""
+    rule = product_rule([mapped_rule(count, one) for count, one in zip(counts, steepness)])
+    rule.nodes.setflags(write=False)
+    rule.weights.setflags(write=False)
+    return rule
+
+
 def _smooth(count: int) -> Rule:
     z, weights = np.polynomial.hermite_e.hermegauss(count)
     return Rule(z, weights / weights.sum())
@@ -269,7 +278,7 @@ def spike_rule(
         least, more = _SIDES[level]
         near = steepness_of(spikes / scale, probabilities)
         counts = [math.ceil((least + more * math.log2(1.0 + 2.0 * one)) * few) for one in near]
-        return product_rule([mapped_rule(count, one) for count, one in zip(counts, near)])
+        return _mapped_product(tuple(counts), tuple(near))
     if not steep:
         return (
             axes_rule(level, widths)

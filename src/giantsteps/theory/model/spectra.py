@@ -92,10 +92,11 @@ def _of_features(
         )
     draws = samples * model.dimension
 
-    def at(more: int) -> _Used:
+    def at(more: int, coarser: _Used | None) -> _Used:
         used = _resolution(model, more)
         system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL + more, draws=draws)
-        return _Used(used, KernelSpectrum(system))
+        near = [found.value for found in coarser.spectrum.outliers] if coarser else []
+        return _Used(used, KernelSpectrum(system, near))
 
     def seen(used: _Used) -> Resolved:
         bulk, outliers = used.spectrum.bulk, used.spectrum.outliers
@@ -137,7 +138,7 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
     # In the limit an edge of unbounded labels is that of so many draws, a number by agreement: its
     # error is stated, and does not take the outliers away.
     bad = math.inf if math.isinf(model.neurons) else BAD[1]
-    used, resolved, solution = resolve(what, lambda more: _weights(model, more), seen, bad)
+    used, resolved, solution = resolve(what, lambda more, _: _weights(model, more), seen, bad)
     return Spectrum(
         **model.stated,
         solution=solution,

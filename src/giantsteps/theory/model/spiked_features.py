@@ -12,19 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from giantsteps.errors import InvalidProblem, NotCovered
-from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
-from giantsteps.gaussian import Rule
+from giantsteps.functions import Function, SingleIndex, Teacher
 from giantsteps.problem import Ridge
-from giantsteps.theory.model.classification import jumps_by_scan, jumps_of_link
 from giantsteps.theory.model.covariance import NeuronCovariance
-from giantsteps.theory.model.functions_of_spike import (
-    Wanted,
-    left_of,
-    smoothed_by_symmetry,
-    teacher_given,
-)
+from giantsteps.theory.model.functions_of_spike import left_of
+from giantsteps.theory.model.given_coordinates import wanted_at
 from giantsteps.theory.model.norms import Norms
-from giantsteps.theory.model.rules import CHANNELS, LEVELS, largest_draw, spike_rule
+from giantsteps.theory.model.rules import CHANNELS, LEVELS
+from giantsteps.theory.model.system_of_model import system_of_model
+from giantsteps.theory.model.valid import settle
 from giantsteps.theory.solver.system import System
 from giantsteps.threads import capped
 from giantsteps.types import FloatArray
@@ -42,10 +38,6 @@ if TYPE_CHECKING:
 
 #: Resolution of the spectra, and of what asks for one resolution.
 USUAL = 2
-#: Channels of the types that spectra keep, relative to the largest.
-_CHANNELS = 3e-4
-#: Modes of the norm of the input that are followed: the norm itself, and the batch's own.
-_MODES = 4
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -86,8 +78,7 @@ class SpikedFeatures:
     \       own_variances       of the bulk along the spikes and the teacher's remainder, over their
                                 mean, (r + 1,); None: ones
     \       regressors          at p = ∞, functions (M, K) of points (K, r) in place of the μ₀ₜ(k),
-    with
-                                the same span (or its closure)
+                                with the same span (or its closure)
     \       problem             where the model comes from
     \       finer               the same model at another resolution of its types and labels
     \       bounded             the same model with labels and second layer cut at the largest of
@@ -185,32 +176,7 @@ class SpikedFeatures:
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        set_ = object.__setattr__
-        set_(self, "activation", as_function(self.activation, "activation"))
-        set_(self, "teacher", as_teacher(self.teacher))
-        probabilities = np.atleast_1d(np.array(self.probabilities, dtype=float))
-        overlap = np.atleast_1d(np.array(self.overlap, dtype=float))
-        types, rank = len(probabilities), overlap.shape[-1]
-        spikes = np.array(self.spikes, dtype=float)
-        if spikes.ndim < 2:
-            spikes = np.reshape(spikes, (types, rank)) if spikes.size == types * rank else spikes
-        bulk = self.bulk
-        if not isinstance(bulk, NeuronCovariance):
-            bulk = NeuronCovariance.isotropic(bulk, rank + self._weak_count, self.teacher.rank)
-        for name, value in (
-            ("probabilities", probabilities),
-            ("overlap", overlap),
-            ("spikes", spikes),
-        ):
-            value.setflags(write=False)
-            set_(self, name, value)
-        set_(self, "bulk", bulk)
-        if self.second_layer is not None:
-            values = np.atleast_1d(np.array(self.second_layer, dtype=float))
-            if values.shape != (types,):
-                raise InvalidProblem("second_layer", self.second_layer, f"{types} values")
-            set_(self, "second_layer", values)
-        self._validate(types, rank)
+        settle(self)
 
     @classmethod
     def from_weights(
@@ -251,33 +217,6 @@ class SpikedFeatures:
             noise_variance=noise_variance,
         )
 
-    def _validate(self, types: int, rank: int) -> None:
-        positive = (("width", self.width), ("neurons", self.neurons))
-        for name, value in positive:
-            if not value > 0:
-                raise InvalidProblem(name, value, "positive")
-        if not (self.noise_variance >= 0 and math.isfinite(self.noise_variance)):
-            raise InvalidProblem("noise_variance", self.noise_variance, "finite and >= 0")
-        if np.any(self.probabilities <= 0) or abs(self.probabilities.sum() - 1) > 1e-9:
-            raise InvalidProblem("probabilities", self.probabilities, "positive with sum one")
-        if self.spikes.shape != (types, rank) or not np.all(np.isfinite(self.spikes)):
-            raise InvalidProblem("spikes", self.spikes, f"finite, of shape ({types}, {rank})")
-        directions = self.teacher.rank
-        if self.cosines.shape != (directions, rank):
-            allowed = f"of shape ({directions}, {rank}), a row for each direction of the teacher"
-            raise InvalidProblem("overlap", self.overlap, allowed)
-        if np.linalg.norm(self.cosines, 2) > 1 + 1e-12:
-            raise InvalidProblem("overlap", self.overlap, "of norm at most one")
-        if len(self.bulk.coefficients) != types:
-            raise InvalidProblem("bulk", self.bulk.totals, f"variances of {types} types")
-        if not np.all(self.bulk.totals > 0):
-            raise InvalidProblem("bulk", self.bulk.totals, "positive")
-        frame = rank + self._weak_count + directions
-        if self.bulk.frame < frame:
-            raise InvalidProblem("bulk", self.bulk.frame, f"with {frame} special vectors")
-        if self.norms is not None and self.norms.types != types:
-            raise InvalidProblem("norms", self.norms.spread, f"spreads of {types} types")
-
     # -- coordinates and coefficients -----------------------------------------------------------
 
     @property
@@ -286,18 +225,19 @@ class SpikedFeatures:
         return int(self.overlap.shape[-1])
 
     @property
-    def _weak_count(self) -> int:
+    def weak_count(self) -> int:
+        """J, the number of weak directions."""
         return 0 if self.weak is None else int(self.weak.shape[1])
 
     @property
     def leans(self) -> FloatArray:
         """Spikes and weak spikes, (T, r + J)."""
-        if self.weak is None or not self._weak_count:
+        if self.weak is None or not self.weak_count:
             return self.spikes
         return np.column_stack([self.spikes, self.weak])
 
     @cached_property
-    def _shares(self) -> tuple[FloatArray, FloatArray]:
+    def shares(self) -> tuple[FloatArray, FloatArray]:
         """The teacher's remainder on the weak directions, (R, J), and on what they leave of it."""
         if self.weak_overlap is None:
             return np.zeros((self.teacher.rank, 0)), np.eye(self.teacher.rank)
@@ -340,9 +280,9 @@ class SpikedFeatures:
 
         Squared cosines with the directions of a teacher add up; each has a name too.
         """
-        count = self.rank + self._weak_count
+        count = self.rank + self.weak_count
         steps = np.eye(1, count) if self.step_directions is None else self.step_directions
-        parts = [self.cosines, *(self.beside @ share for share in self._shares)]
+        parts = [self.cosines, *(self.beside @ share for share in self.shares)]
         teacher = np.concatenate(parts, axis=1)
         steps = np.pad(steps, ((0, 0), (0, teacher.shape[1] - steps.shape[1])))
         several = len(teacher) > 1
@@ -372,81 +312,9 @@ class SpikedFeatures:
         """The same model with its types and labels at another resolution."""
         return self if self.finer is None else self.finer(level)
 
-    def coordinates(self, level: int, bound: float = 0.0) -> Rule:
-        """Quadrature of the coordinates k, nodes (K, r); ``bound`` as for `bounded_points`."""
-        link = self.teacher.link if isinstance(self.teacher, SingleIndex) else None
-        # Many functions without penalty need more nodes than averages.
-        types = None if bound or self.regressors is not None else self.probabilities
-        return spike_rule(level, self.spikes, self.bulk.totals, self.cosines[0], link, types, bound)
-
-    def bounded_points(self, points: FloatArray, bound: float) -> FloatArray:
-        """Points k (K, r) moved towards zero, to the ellipsoid on which leans are at most those of
-        a point so far along the strongest direction.
-        """
-        leans = self.spikes * np.sqrt(self.probabilities / self.bulk.totals)[:, None]
-        strengths, axes = np.linalg.eigh(leans.T @ leans)
-        if not strengths[-1] > 0:
-            return points
-        lengths = np.sqrt((points @ axes) ** 2 @ np.maximum(strengths / strengths[-1], 0.0))
-        return points * np.minimum(1.0, bound / np.maximum(lengths, bound))[:, None]
-
     def target(self, points: FloatArray) -> FloatArray:
         """h(k) = E[f* | k] at points (K, r)."""
-        return self._wanted(points).mean
-
-    def _wanted(self, points: FloatArray) -> Wanted:
-        """The teacher at points (K, r)."""
-        return teacher_given(self.teacher, self.cosines @ points.T, self.beside)
-
-    def labels(self, along: FloatArray, z: FloatArray) -> FloatArray:
-        """f* where the teacher's coordinates are along (K, R) and z (K, Q) times the first left."""
-        u = along[:, None] + z[:, :, None] * self.beside[:, 0]
-        return np.asarray(self.teacher(u), dtype=float)
-
-    def label_jumps(self, along: FloatArray) -> FloatArray:
-        """Values of z at which f* jumps there, shape (K, J)."""
-        if isinstance(self.teacher, SingleIndex):
-            return jumps_of_link(self.link, along[:, 0], float(self.beside[0, 0]))
-        return jumps_by_scan(lambda z: self.labels(along, z), len(along))
-
-    def _functions(self, points: FloatArray) -> dict[str, FloatArray]:
-        """What `System` needs of types and teacher at points (K, r)."""
-        totals = self.bulk.totals
-        scale = np.sqrt(totals)[:, None]
-        seen = smoothed_by_symmetry(self.activation, self.spikes @ points.T, scale)
-        wanted = self._wanted(points)
-        by_norm = seen.quadratic / totals[:, None]
-        mean, target = [seen.mean], [wanted.mean]
-        if self.regressors is not None:
-            mean = [self.regressors(points)]
-        if math.isfinite(self.neurons):
-            # The norm of the input: its own coordinates along the spikes, and further modes.
-            inverse = 1.0 / self.dimension
-            own = np.ones(self.rank + 1) if self.own_variances is None else self.own_variances
-            excess = (points**2 - 1.0) @ own[: self.rank] * inverse
-            mean[0] = seen.mean + seen.quadratic * excess
-            size = math.sqrt(2.0 * inverse)
-            for number, mode in enumerate(self.bulk.modes.T[:_MODES]):
-                mean.append(size * mode[:, None] * by_norm)
-                aside = size * own[-1] * wanted.quadratic
-                target.append(aside if number == 0 else np.zeros(len(points)))
-        shares, left = self._shares
-        for j in range(self._weak_count):
-            assert self.weak is not None
-            mean.append(self.weak[:, j, None] * (seen.linear / scale))
-            target.append(shares[:, j] @ wanted.linear)
-        norms = by_norm[:0]
-        if self.norms is not None:
-            norms = self.norms.functions(by_norm, points.T[:, None] * (seen.linear / scale))
-        return {
-            "mean": np.stack(mean, axis=1),
-            "linear": seen.linear / scale,
-            "residual": seen.residual_variance,
-            "norms": norms,
-            "target": np.stack(target),
-            "target_linear": left @ wanted.linear,
-            "target_square": wanted.square + self.noise_variance,
-        }
+        return wanted_at(self, points).mean
 
     def system(
         self,
@@ -455,64 +323,8 @@ class SpikedFeatures:
         points: FloatArray | None = None,
         draws: float | None = None,
     ) -> System:
-        """The equations of theory §5c, one cell for each readout.
-
-        Parameters
-        ----------
-        readouts : sequence of Ridge
-        level : int
-            Resolution of the coordinates.
-        points : ndarray of shape (X, r), optional
-            More points k at which the solution is wanted; they follow the nodes, with weight 0.
-        draws : float, optional
-            What the bulk sees of k is bounded by the largest of so many draws, that it has an edge.
-        """
-        bound = 0.0 if draws is None else largest_draw(draws)
-        rule = self.coordinates(level, bound)
-        nodes, weights = rule.nodes, rule.weights
-        arrays = self._functions(nodes)
-        if bound:
-            seen = self._functions(self.bounded_points(nodes, bound))
-            arrays |= {name: seen[name] for name in ("linear", "residual")}
-        if points is not None:
-            more = self._functions(points)
-            nodes = np.concatenate([nodes, points])
-            weights = np.concatenate([weights, np.zeros(len(points))])
-            arrays = {
-                name: np.concatenate([array, more[name]], axis=-1) for name, array in arrays.items()
-            }
-        types = len(self.probabilities)
-        norms = self.norms
-        arrays |= {
-            "loadings": np.zeros((0, self.bulk.frame))
-            if norms is None
-            else norms.on(self.bulk.frame),
-            "spread": np.zeros(0) if norms is None else norms.variances,
-            "probabilities": self.probabilities,
-            "shares": self._shares[0],
-            "left": self._shares[1],
-            "excess": np.zeros((len(self.spikes), 0, 0))
-            if self.bulk.excess is None
-            else self.bulk.excess,
-            "pull": np.zeros((1, types, types)) if self.pull is None else self.pull,
-            "width": np.asarray(self.width),
-            "inverse_neurons": np.asarray(1.0 / self.neurons),
-            "tolerance": np.asarray(max(self.channels[level], _CHANNELS if bound else 0.0)),
-        }
-        ratio = np.array([readout.samples / self.width for readout in readouts])
-        penalty = np.array([readout.penalty for readout in readouts]) * ratio
-        # λ → 0: the equations are homogeneous in (1, λ_s) of ω = 1/(1 + V).
-        interpolating = (penalty == 0) & (ratio < 1)
-        arrays |= {"coordinates": nodes, "weights": weights}
-        penalty, unit = np.where(interpolating, 1.0, penalty), np.where(interpolating, 0.0, 1.0)
-        first = System(
-            ratio=ratio[:1],
-            penalty=penalty[:1],
-            unit=unit[:1],
-            bulk=self.bulk.bulk(),
-            **{name: np.ascontiguousarray(array[None]) for name, array in arrays.items()},
-        )
-        return first if len(ratio) == 1 else first.with_readouts(ratio, penalty, unit)
+        """The equations of theory §5c, one cell for each readout, as `system_of_model` has them."""
+        return system_of_model(self, readouts, level, points, draws)
 
     # -- answers --------------------------------------------------------------------------------
 

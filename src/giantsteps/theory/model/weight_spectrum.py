@@ -12,10 +12,11 @@ from scipy.optimize import brentq
 
 from giantsteps.errors import NotConverged
 from giantsteps.theory.model.covariance import NeuronCovariance
-from giantsteps.theory.model.implicit_law import ImplicitLaw
+from giantsteps.theory.model.implicit_law import ImplicitLaw, may_lose
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.fold import Linearised
 from giantsteps.theory.solver.packing import solve
 from giantsteps.theory.solver.special import Forms
 from giantsteps.types import Array, FloatArray
@@ -187,7 +188,7 @@ class WeightSpectrum:
         if not np.any(one.coefficients[:, :, : one.diagonal.shape[1]]):
             rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        return ImplicitLaw(self.transform, self, self.scale, atoms)
+        return ImplicitLaw(self.transform, self, self.scale, atoms, may_lose(one))
 
     # -- outside the bulk -----------------------------------------------------------------------
 
@@ -204,17 +205,18 @@ class WeightSpectrum:
             dyson = self._dyson(h, dyson.image)
         return h, dyson.active
 
-    def linearised(
-        self, state: tuple[Array, ...], x: Array
-    ) -> tuple[tuple[Array, ...], tuple[Array, ...], FloatArray]:
-        """Newton's step at real x, the derivatives in x, and the residual."""
+    def linearised(self, state: tuple[Array, ...], x: Array) -> Linearised:
+        """The equations around real x."""
         h, dyson = state[0], self._dyson(*state)
-        _, gap = self._step(x, h, dyson)
-        image = self._image(x, dyson, dyson.corrected())
-        step, active = self._moved(image, dyson, image - h)
-        if self._one.batches:
-            active = active + dyson.layout.outer.unpack(dyson.settled())
-        return (step, active), self._moved(image, dyson, image * image), gap
+
+        def step() -> tuple[Array, ...]:
+            return tuple(new - old for new, old in zip(self._newton(x, h, dyson), state))
+
+        def tangent() -> tuple[Array, ...]:
+            image = self._image(x, dyson, dyson.corrected())
+            return self._moved(image, dyson, image * image)
+
+        return Linearised(self._step(x, h, dyson)[1], step, tangent)
 
     def parameter(self, state: tuple[Array, ...]) -> Array:
         """Σ π_tH_t, which grows with x outside the bulk."""

@@ -22,36 +22,47 @@ _TEST_ROWS, _MOST_ALIKE, _RARE = 60, 400, 1e-4
 
 
 @dataclass(frozen=True)
-class Fluctuations:
-    """Relative changes of the test error.
+class Terms:
+    """Relative change of an error.
 
     ``leverages`` comes from leverages that vary from one training set to another, ``size`` from
     drawing exactly n rows rather than n on average.
     ``missing`` is what training sets without any row like the test row add, roughly; it is no
     part of an expansion in 1/n, and of ``total``.
-    ``spoiled`` is how large the terms are with rows of extreme leverage, which no expansion covers.
     """
 
     leverages: float = 0.0
     size: float = 0.0
     missing: float = 0.0
-    spoiled: float = 0.0
+
+    @property
+    def known(self) -> bool:
+        return bool(np.isfinite(self.leverages))
 
     @property
     def total(self) -> float:
-        return self.leverages + self.size
+        return self.leverages + self.size if self.known else 0.0
 
     @property
-    def magnitude(self) -> float:
-        """How far the expansion goes: near interpolation large terms cancel, and not wholly."""
+    def spread(self) -> float:
+        """Half of how far the expansion goes: near interpolation large terms cancel, not wholly."""
         large = _CANCELS * (abs(self.leverages) + abs(self.size))
-        return max(abs(self.total) + large + _MISSING * self.missing, self.spoiled)
+        return (abs(self.leverages + self.size) + large + _MISSING * self.missing) / 2
+
+    def times(self, factor: float) -> Terms:
+        """The same for another share of the pool in the training set."""
+        return Terms(factor * self.leverages, factor * self.size, self.missing)
+
+
+@dataclass(frozen=True)
+class Fluctuations:
+    """Terms of the test error and of the training error."""
+
+    test: Terms = Terms()
+    train: Terms = Terms()
 
     def times(self, factor: float) -> Fluctuations:
-        """The same for another share of the pool in the training set."""
-        return Fluctuations(
-            factor * self.leverages, factor * self.size, self.missing, factor * self.spoiled
-        )
+        return Fluctuations(self.test.times(factor), self.train.times(factor))
 
 
 def fluctuations(at: Leverages) -> Fluctuations:
@@ -61,7 +72,8 @@ def fluctuations(at: Leverages) -> Fluctuations:
     The mean of log det(nλ + Σ_S g gᵀ) over training sets S is that of the leverages at their mean,
     plus Ω, which is exact for each pair of rows and sums the rings of three rows and more.
     Test rows enter with an infinitesimal weight ε, and labels as a feature of infinitesimal
-    weight η: the test error is the second derivative in both.
+    weight η: the test error is the second derivative in both, and the training error that in η
+    and in the weight 1 + ε of the rows of S.
     """
     pool, samples, h, fit = at.pool, at.samples, at.h, at.fit
     share = samples / pool.rows
@@ -84,12 +96,16 @@ def fluctuations(at: Leverages) -> Fluctuations:
         middle[: len(rows), : len(rows)] = np.eye(len(rows)) + weight * inner
         middle[len(rows) :, len(rows) :] = weight * np.eye(residual.shape[1])
         slopes.append(_slope(gram + weight * moved, factors, middle, h + weight * error, share))
-    scale = 2.0 * step * (1.0 - share) * float(error.sum())
-    leverages = (slopes[0] - slopes[1]) / scale
-    if not np.isfinite(leverages):
-        return Fluctuations(leverages=np.inf)
+    train = error / (1.0 + h) ** 2
+    sums = np.array([(1.0 - share) * error.sum(), share * train.sum()])
+    leverages = (slopes[0] - slopes[1]) / (2.0 * step * sums)
+    if not np.all(np.isfinite(leverages)):
+        return Fluctuations(Terms(np.inf), Terms(np.inf))
+    size = _fixed_size(at, float(error.mean()), float(train.mean()))
+    missing = _missing_rows(at, gram, residual, error)
     return Fluctuations(
-        leverages, _fixed_size(at, float(error.mean())), _missing_rows(at, gram, residual, error)
+        Terms(float(leverages[0]), float(size[0]), missing),
+        Terms(float(leverages[1]), float(size[1])),
     )
 
 
@@ -99,8 +115,8 @@ def _slope(
     middle: FloatArray,
     h: FloatArray,
     share: float,
-) -> float:
-    """dΩ/dε, for gram = factorsᵀ middle factors; NaN where K is not below one."""
+) -> FloatArray:
+    """dΩ/dε for rows outside S and in S, gram = factorsᵀ middle factors; NaN for K not below 1."""
     both = share * (1.0 - share)
     weights = 1.0 / (1.0 + (1.0 - share) * h)
     level = share * weights  # c, the weight of a row in nA
@@ -108,27 +124,33 @@ def _slope(
     size = lifted * weights  # b: a row in S adds (1 − π)b, one outside −πb
     square = gram**2
     np.fill_diagonal(square, 0.0)
-    pairs = size[:, None] * square * size  # w, and K = π(1 − π)w
-    inverse = _inverse(np.eye(len(h)) - both * pairs)
+    pairs = size[:, None] * square * size  # w
+    rings = both * pairs  # K
+    inverse = _inverse(np.eye(len(h)) - rings)
     if inverse is None:
-        return np.nan
-    # dΩ/dw: exact for pairs, then rings, less what they have of pairs.
-    into, out = (1.0 - share) ** 2, share**2
-    alone = 1.0 / (1.0 - (both * pairs) ** 2)
-    gradient = both * (both * pairs * (alone + 2.0 * alone**2) - inverse - _squared(inverse))
-    gradient += 2.0 * both**2 / (1.0 + both * pairs)
-    gradient -= both**2 * (1.0 / (1.0 - into * pairs) + 1.0 / (1.0 - out * pairs))
+        return np.full(2, np.nan)
+    # dΩ/dw over π(1 − π): exact for pairs, then rings, less what they have of pairs.
+    alone = 1.0 / (1.0 - rings**2)
+    gradient = rings * (alone + 2.0 * alone**2)
+    gradient -= inverse
+    gradient -= _squared(inverse)
+    for weight, power in ((2.0, both), (-1.0, -((1.0 - share) ** 2)), (-1.0, -(share**2))):
+        gradient += weight * both / (1.0 + power * pairs)
     np.fill_diagonal(gradient, 0.0)
-    # What ε does to the leverages h, to c and to log b.
-    given = (1.0 - share) * lifted**2
-    h_slope = lifted**2 * (inverse @ (-size * (square @ given))) / size
-    level_slope = given - both * weights**2 * h_slope
-    size_slope = level_slope * (h / lifted - 1.0 / (1.0 - level))
-    size_slope += h_slope * (level / lifted - 1.0 / (1.0 + h))
+    gradient *= both
     by_size = (gradient * pairs).sum(axis=1)
     bent = factors @ (gradient * gram * size[:, None] * size) @ factors.T
     by_level = np.einsum("ij,ij->j", factors, middle @ bent @ middle @ factors)
-    return float(size_slope @ by_size - level_slope @ by_level)
+    # What ε does to the leverages h, to c and to log b, which is seen on the rows it leaves alone.
+    outside = (1.0 - share) * lifted**2, -1.0 / (1.0 - level), -1.0 / (1.0 + h)
+    inside = share * weights**2, 1.0 / level, np.zeros_like(h)
+    found = np.empty(2)
+    for place, (given, by_c, by_h) in enumerate((outside, inside)):
+        h_slope = lifted**2 * (inverse @ (-size * (square @ given))) / size
+        level_slope = given - both * weights**2 * h_slope
+        size_slope = level_slope * (h / lifted + by_c) + h_slope * (level / lifted + by_h)
+        found[place] = size_slope @ by_size - level_slope @ by_level
+    return found
 
 
 def _inverse(matrix: FloatArray) -> FloatArray | None:
@@ -145,20 +167,25 @@ def _squared(matrix: FloatArray) -> FloatArray:
 
 
 def _symmetric(lower: FloatArray) -> FloatArray:
-    lower = np.tril(lower)
-    return lower + np.tril(lower, -1).T
+    """The matrix whose lower triangle is given, with zeros above."""
+    full = lower + lower.T
+    np.fill_diagonal(full, lower.diagonal())
+    return full
 
 
-def _fixed_size(at: Leverages, error: float) -> float:
-    """−½ Var(n) d²E/dn² over E, for rows that are drawn one by one; nλ stays the same."""
+def _fixed_size(at: Leverages, test: float, train: float) -> FloatArray:
+    """−½ Var(n) d²E/dn² over E, for rows that are drawn one by one; nλ stays the same.
+
+    For the training error it is the sum of the n squares that has this mean.
+    """
     pool, samples = at.pool, at.samples
     part = min(_SAMPLES, (pool.rows / samples - 1.0) / 2)
-    near = [
-        Leverages.of(pool, samples * factor, at.penalty / factor, at.h).errors().error.mean()
-        for factor in (1.0 + part, 1.0 - part)
-    ]
-    curvature = (near[0] + near[1] - 2.0 * error) / (part**2 * error)
-    return float(-0.5 * (1.0 - samples / pool.rows) / samples * curvature)
+    near = np.zeros(2)
+    for factor in (1.0 + part, 1.0 - part):
+        found = Leverages.of(pool, samples * factor, at.penalty / factor, at.h).errors()
+        near += found.error.mean(), factor * found.train
+    curvature = (near / (test, train) - 2.0) / part**2
+    return np.asarray(-0.5 * (1.0 - samples / pool.rows) / samples * curvature)
 
 
 def _missing_rows(

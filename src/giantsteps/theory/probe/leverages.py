@@ -150,13 +150,11 @@ class Fit:
         half = _half_inverse(pool, weights, penalty)
         leverage = (half**2).sum(axis=0)
         left = np.maximum(1.0 - weights * leverage / m, 1e-12)
-        operator = half.T @ half
-        operator *= operator
+        factor = (1.0 - samples / m) / (samples * m)
+        scaled = half * np.sqrt(weights / left * np.sqrt(abs(factor)))
+        operator = scaled.T @ scaled
+        np.multiply(operator, operator if factor >= 0 else -operator, out=operator)
         np.fill_diagonal(operator, 0.0)
-        root = weights / left / np.sqrt(samples * m)
-        operator *= root[:, None]
-        operator *= root
-        operator *= 1.0 - samples / m
         return cls(half, weights, leverage, left, operator)
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,28 +12,18 @@ from giantsteps.answers import ProbeCurve
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Ridge
 from giantsteps.theory.probe.best_penalty import best_penalties
-from giantsteps.theory.probe.classification import (
-    Classes,
-    classes_of,
-    classification_error,
-)
+from giantsteps.theory.probe.classification import classes_of
 from giantsteps.theory.probe.feature_pool import FeaturePool
-from giantsteps.theory.probe.fluctuations import Fluctuations, fluctuations
-from giantsteps.theory.probe.leverages import Leverages, row_errors
+from giantsteps.theory.probe.point import Point
 from giantsteps.theory.probe.transfer import Transfer
 from giantsteps.types import FloatArray
 
 #: Rows per feature that a pool must have.
 _ROWS_PER_FEATURE = 2
-#: Rows that the search for the best penalty works with, and the least that terms of order 1/n
-#: do; the rest of the answer has all of the sample.
-_SEARCH_ROWS, _FEWER_ROWS = 1024, 600
+#: Rows that the search for the best penalty works with.
+_SEARCH_ROWS = 1024
 #: Rows of the smallest training set.
 _FEWEST = 3
-#: Terms of order 1/n, relative to the error, up to which there is an answer.
-_LARGEST_TERM = 0.2
-#: Leverages, over their median, of rows that the terms of order 1/n leave out, if they are few.
-_EXTREME, _FEW_EXTREME = 8.0, 0.1
 _FINITE = "a finite number >= 0, or 'best'"
 
 
@@ -124,9 +113,11 @@ def risk_of_features(
     those of new rows, and the prediction is about such fitted rows.
     For n < m, terms of order 1/n are added: training sets of n rows differ from one another.
     Half of their size is part of the standard error, beside what another pool would change.
-    Where they exceed 20 % there is no answer: the point is NaN and ``violated`` says so, or the
-    call is refused if it has no other points.
-    The training error does not have these terms.
+    Where they exceed 2 %, 40 to 400 probes are trained on random subsets of the pool, and the
+    answer is the mean of theory and training with the weights of their errors; ``probes`` says
+    how many.
+    Where the mean error is still uncertain by more than 10 % there is no answer: the point is NaN
+    and ``violated`` says so, or the call is refused if it has no other points.
 
     References
     ----------
@@ -178,14 +169,14 @@ def _curve(
     own = pool.leave_one_out(np.array([cell.mu for cell in cells]))
     classes = classes_of(pool.labels, threshold)
     sample = pool.thinned()
-    found = [_Point.of(pool, sample, cell, own, i, classes) for i, cell in enumerate(cells)]
+    found = [Point.of(pool, sample, cell, own, i, classes) for i, cell in enumerate(cells)]
     refused = [f"{cell.samples:.0f}" for cell, point in zip(cells, found) if point.refused]
     if len(refused) == len(found):
         raise InvalidProblem(
             "samples",
             ", ".join(dict.fromkeys(refused)),
             "more rows, or a larger penalty: from one training set of this size to another the "
-            "probe varies too much for a prediction (giantsteps.practice.measure_probe trains it)",
+            "error of the probe varies too much for a mean",
         )
     shape = sizes.shape
     wrong = np.array([point.wrong for point in found]).reshape(shape)
@@ -202,6 +193,7 @@ def _curve(
         classification_standard_error=None if classes is None else spread,
         effective_penalty=np.array([cell.kappa for cell in cells]).reshape(shape),
         degrees_of_freedom=np.array([cell.first for cell in cells]).reshape(shape),
+        probes=np.array([point.probes for point in found], dtype=float).reshape(shape),
         rows=pool.rows,
         features=pool.features,
         intercept=pool.intercept,
@@ -268,73 +260,3 @@ def _numbers(value: Any, field: str, allowed: str) -> FloatArray:
     if numbers.size == 0 or not np.all(np.isfinite(numbers)):
         raise InvalidProblem(field, value, allowed)
     return numbers
-
-
-def _finite_size(sample: FeaturePool, samples: float, penalty: float) -> Fluctuations:
-    """Terms of order 1/n, from enough of the rows; they vanish like 1 − n/m."""
-    if samples >= sample.rows:
-        return Fluctuations()
-    part = sample.thinned(max(_FEWER_ROWS, int(6 * samples)))
-    at = Leverages.of(part, samples, penalty)
-    found = fluctuations(at)
-    typical = at.h <= _EXTREME * np.median(at.h)
-    few = _FEW_EXTREME * part.rows > (~typical).sum() > 0
-    few = few and bool(np.ptp(part.sample[typical], axis=0).any())
-    if few and typical.sum() >= max(2 * samples, 4 * part.features):
-        rest = fluctuations(Leverages.of(part.some(typical), samples, penalty))
-        apart = abs(found.total - rest.total)
-        found = replace(rest, spoiled=max(found.magnitude, apart))
-    return found.times((1.0 - samples / sample.rows) / (1.0 - samples / part.rows))
-
-
-@dataclass(frozen=True)
-class _Point:
-    """The answer for one training set; ``theory`` is the relative error that the theory makes."""
-
-    by_output: FloatArray
-    train: float
-    spread: float
-    wrong: float
-    theory: float = 0.0
-    refused: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        pool: FeaturePool,
-        sample: FeaturePool,
-        cell: Transfer,
-        own: FloatArray,
-        place: int,
-        classes: Classes | None,
-    ) -> _Point:
-        """By the rows of the sample; a larger pool corrects what even leverages say of it."""
-        if not np.isfinite(cell.price):
-            return cls(np.full(pool.outputs, np.inf), 0.0, np.inf, np.nan)
-        rows = row_errors(sample, cell.samples, cell.penalty)
-        finite = _finite_size(sample, cell.samples, cell.penalty)
-        if finite.magnitude > _LARGEST_TERM:
-            nothing = np.full(pool.outputs, np.nan)
-            return cls(nothing, np.nan, np.nan, np.nan, np.nan, refused=True)
-        by_output = rows.influence @ rows.residual**2 / sample.rows * (1.0 + finite.total)
-        train = rows.train
-        if sample is not pool:
-            even = Transfer.to(sample, cell.samples, cell.penalty)
-            loss = sample.leave_one_out(np.array([even.mu]))[0]
-            ratio = own[place] * cell.price / (loss * even.price)
-            by_output, train = by_output * ratio, train * float(ratio.mean())
-        parts = rows.influence * (rows.residual**2).mean(axis=1)
-        relative = float(np.std(parts) / np.mean(parts)) / np.sqrt(pool.rows)
-        # The residuals of m rows have m − df₁ degrees of freedom.
-        relative /= np.sqrt(1.0 - cell.first / pool.rows)
-        theory = finite.magnitude / 2
-        wrong = np.nan
-        if classes is not None:
-            error, square = float(rows.error.mean()), float((rows.residual**2).mean())
-            growth = error / square
-            if error > square:  # what the fluctuations add is noise, too
-                growth *= max(0.0, 1.0 + finite.total * error / (error - square))
-            known = classes.of_sample(rows.predicted + rows.residual)
-            wrong = classification_error(known, rows.predicted, rows.residual, growth * rows.noise)
-        spread = float(np.hypot(relative, theory) * by_output.mean())
-        return cls(by_output, train, spread, wrong, theory)

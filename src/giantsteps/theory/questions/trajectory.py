@@ -15,7 +15,7 @@ from giantsteps.theory.model.leading import leading_of_model, leading_of_spectru
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.scope.dispatch import resolve, within_range
 from giantsteps.theory.scope.rule import Claim, Rule
-from giantsteps.theory.steps import build, small
+from giantsteps.theory.steps import build
 from giantsteps.threads import capped
 from giantsteps.types import FloatArray
 
@@ -135,7 +135,7 @@ def _leading(
 ) -> tuple[FloatArray, FloatArray]:
     """The largest singular values and their squared overlaps with the teacher."""
     if rule.method is build.weights and found is not None:
-        return leading_of_model(found, top)
+        return leading_of_model(found if found.plain is None else found.plain(), top)
     answer = rule.method([prefix], [claim], d)[0]
     assert isinstance(answer, Spectrum)
     return leading_of_spectrum(answer, top)
@@ -164,5 +164,5 @@ def _risks(
             answer = rule.method([prefixes[s]], [claims[s]], d)[0]
             assert isinstance(answer, Risk)
             found[s] = answer
-    initial = small.untrained_risk(prefixes[:1], claims[:1], d)
+    initial = build.initial_risk(prefixes[:1], claims[:1], d)
     return [*initial, *(found[s] for s in range(len(rules)))]

@@ -317,22 +317,6 @@ CONDITIONS: dict[str, Condition] = {
         "theory.equivalent(problem, d).bounds(), or a smaller exponent of the power law",
         _finite_moments,
     ),
-    "one step for weights": Condition(
-        "there is one step, or inputs are isotropic",
-        "the equations of the singular values of W after several steps are those of isotropic "
-        "inputs",
-        "theory.risk, theory.kernel and theory.features with d given, or simulation.weights",
-        lambda problem: problem.inputs.isotropic or len(problem.steps) == 1,
-    ),
-    "one step for movement": Condition(
-        "there is one step, or inputs are isotropic and gradients not preconditioned",
-        "the equations of the movement by several steps are those of isotropic inputs",
-        "one step, inputs=gs.Isotropic() without a preconditioner, or simulation.movement",
-        lambda problem: (
-            len(problem.steps) == 1
-            or (problem.inputs.isotropic and all(s.precondition == 0 for s in problem.steps))
-        ),
-    ),
     "scaled output": Condition(
         'the network starts with a small output, output="scaled"',
         "the equations are those of a network whose output starts small",
@@ -351,13 +335,20 @@ CONDITIONS: dict[str, Condition] = {
             )
         ),
     ),
+    "one preconditioner": Condition(
+        "all steps have the same preconditioner",
+        "the equations of preconditioned steps are those of one preconditioner",
+        "the same precondition for every step, or simulation",
+        lambda problem: len({step.precondition for step in problem.steps}) <= 1,
+    ),
     "odd where preconditioned": Condition(
-        "σ is odd where the gradient is preconditioned",
-        "the equations of preconditioned steps are those of odd activations",
-        "an odd activation, precondition=0, or simulation",
+        "σ is odd where several steps are preconditioned",
+        "the equations of several preconditioned steps are those of odd activations",
+        "an odd activation, precondition=0, one step, or simulation",
         lambda problem: (
             moments(problem.activation).is_odd
             or all(step.precondition == 0 for step in problem.steps)
+            or len(problem.steps) == 1
         ),
     ),
     "no mean output": Condition(

@@ -75,9 +75,10 @@ def attempts(
         some = [problems[i] for i, _ in members]
         claims = [rule.stated(problems[i], d) for i, rule in members]
         answered: Sequence[Answer | Exception]
+        answering: Callable[..., Any] = one_by_one.get(method, method)
         try:
             with capped(1), np.errstate(over="raise"):
-                answered = one_by_one.get(method, method)(some, claims, d)
+                answered = answering(some, claims, d)
         except NO_ANSWER as error:
             answered = [error]
             if len(some) > 1:

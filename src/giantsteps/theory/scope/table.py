@@ -70,7 +70,6 @@ _FIVE = Rule(
         "known rules",
         "no mean output",
         "seams one at a time",
-        "odd where preconditioned",
         "fresh readout",
     ),
     exact_if=("light eigenvalues", "samples given a sign step"),
@@ -87,7 +86,8 @@ _SEVEN = Rule(
         "smooth rules",
         "plain where reused",
         "fresh on a covariance",
-        "no preconditioner",
+        "one preconditioner",
+        "odd where preconditioned",
         "scaled output",
         "fresh readout",
     ),
@@ -191,8 +191,7 @@ _MOVES = replace(
         "fresh batches",
         "no initial output",
         "seams one at a time",
-        "odd where preconditioned",
-        "one step for movement",
+        "one preconditioner",
         "scaled output",
     ),
 )
@@ -220,8 +219,7 @@ def _spectra(model: object, before: object) -> Cells:
 #: Question → (kind, d is given) → rule.
 RULES: dict[str, Cells] = {
     "weights": {
-        # The model of several steps on inputs with a covariance has the weights Σ^{1/2}W.
-        **_needing("one step for weights", _of_model(build.weights)),
+        **_of_model(build.weights),
         **_everywhere(
             Rule("§1", first.weights, "theorem (Marchenko–Pastur)", needs=()), (Kind.UNTRAINED,)
         ),
@@ -249,7 +247,7 @@ RULES: dict[str, Cells] = {
         **_everywhere(_MOVES_LITTLE),
         **{(kind, True): _MOVES for kind in (*_ONE_STEP, *_SEVERAL)},
         (Kind.LARGE, False): _with_limit(_MOVES),
-        (Kind.LARGE_STEPS, False): _MOVES,
+        (Kind.LARGE_STEPS, False): _with_limit(_MOVES),
         **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
     },
     "kernel": _spectra(build.kernel, kernel_small.kernel),

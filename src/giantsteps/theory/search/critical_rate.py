@@ -13,7 +13,7 @@ from giantsteps.gaussian import moments
 from giantsteps.laws import critical_strength
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.scope.dispatch import resolve
-from giantsteps.theory.steps.first import first_step
+from giantsteps.theory.steps.first import curvature, first_step
 
 #: μ₁ smaller than this, relative to the norm of σ, is zero.
 _ZERO = 1e-10
@@ -27,8 +27,13 @@ def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
               η_c = \frac{β^{1/4}}{|μ_1|\,\|b\|\,\sqrt{E A^2}},\qquad
               \|b\|^2 = μ_1^{*2} + E y_0^2/α_0
 
-    On inputs with a covariance the two parts of ‖b‖² are multiplied by means of Σ^{1−2p}, over the
-    teacher's directions and over all (theory §10).
+    At given d the initial output pulls on the neurons: along the second layer W₀ shrinks by
+    ηε = ημ₁²E[ℓ'']E A²/√N, and the spike leaves the bulk where (theory §2)
+
+    .. math:: η²κ² + (1 - ηε)² + η²ε²/α_0 = 1 + \sqrt β ,\qquad κ = θ_1/η .
+
+    On inputs with a covariance, without this pull, the two parts of ‖b‖² are multiplied by means of
+    Σ^{1−2p}, over the teacher's directions and over all (theory §10).
 
     Below it the top singular vector of the weights knows nothing of the teacher.
 
@@ -40,6 +45,7 @@ def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
     μ₁      ``activation``                   E zσ(z)
     μ₁*     ``teacher``                      E zσ*(z)
     A       ``init.second_layer``            its law
+    ℓ''     ``steps.0.loss``                 one for the squared loss
     E y₀²   ``teacher``, ``noise_variance``  E(y − c₀ E A)²
     ======  ===============================  ==============
 
@@ -48,8 +54,9 @@ def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
     problem : Problem or Grid
         With one step; its rate plays no part.
     d : int, optional
-        Input dimension: sizes are rounded, and with η = rate · N^exponent any exponent has a
-        critical rate η_c N^{−exponent}. Without it the exponent must be 0.
+        Input dimension: sizes are rounded, the initial output counts, and with
+        η = rate · N^exponent any exponent has a critical rate η_c N^{−exponent}. Without it the
+        exponent must be 0.
 
     Returns
     -------
@@ -67,6 +74,8 @@ def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
     ...                      steps=[gs.Step(samples=3, rate=3)])
     >>> round(critical_rate(problem), 6)
     2.394173
+    >>> round(critical_rate(problem, d=500), 6)
+    2.46872
     """
     if isinstance(problem, Problem):
         return _critical_rate(problem, d)
@@ -91,4 +100,10 @@ def _critical_rate(problem: Problem, d: int | None) -> float:
     sigma = moments(problem.activation)
     if unit == 0 or abs(sigma.linear) <= _ZERO * sigma.norm:
         return math.inf
-    return float(critical_strength(problem.width)) / unit
+    least = float(critical_strength(problem.width))
+    if d is None or not problem.inputs.isotropic:
+        return least / unit
+    power = sigma.linear**2 * problem.init.second_layer.second_moment / math.sqrt(neurons)
+    pull = step.learning_rate(neurons) * curvature(problem) * power
+    total = unit**2 + pull**2 * (1.0 + 1.0 / step.samples)
+    return (pull + math.sqrt(pull**2 + least**2 * total)) / total

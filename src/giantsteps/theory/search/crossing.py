@@ -147,8 +147,10 @@ def _scanned(scans: FloatArray, ask: Callable[..., Asked]) -> FloatArray:
     sure = np.zeros(scans.shape, dtype=bool)
     while (wanted := _matters(gaps, doubts) & ~sure).any():
         # Where the first points have no answer after all, others may have none either.
-        nowhere = sure.any(axis=1) & ~(sure & np.isfinite(gaps)).any(axis=1)
-        wanted |= nowhere[:, None] & np.isfinite(gaps) & ~sure
+        nowhere = sure.any(axis=1, keepdims=True) & ~(sure & np.isfinite(gaps)).any(
+            axis=1, keepdims=True
+        )
+        wanted |= nowhere & np.isfinite(gaps) & ~sure
         owners, columns = np.nonzero(wanted)
         found = ask(owners.tolist(), scans[owners, columns])
         gaps[wanted], doubts[wanted] = found.values, 0.0

@@ -270,8 +270,12 @@ class _Cell:
         found = np.zeros(self.shape, dtype=bool)
         for index in self.valleys(values):
             for axis, at in enumerate(index):
-                near = slice(max(at - 1, 0), at + 2)
-                found[(*index[:axis], near, *index[axis + 1 :])] = True
+                near: list[int | slice] = [
+                    *index[:axis],
+                    slice(max(at - 1, 0), at + 2),
+                    *index[axis + 1 :],
+                ]
+                found[tuple(near)] = True
         return found.ravel()
 
     def in_box(self, index: tuple[int, ...]) -> Search[Found]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from giantsteps.theory.solver.once import once
 from giantsteps.types import Array
 
 
@@ -39,6 +40,21 @@ class Batch:
     linear: Array
     factors: Array
     crossed: bool = False
+
+    @once
+    def weighted(self) -> Array:
+        """The weights of E[ψ_a f], (B, L, Y)."""
+        return np.asarray(self.weights[:, None] * self.linear)
+
+    @once
+    def counted(self) -> Array:
+        """The same times α₀."""
+        return np.asarray(self.weighted * self.samples[:, None, None])
+
+    @once
+    def shared(self) -> Array:
+        """The weights of E f/α₀, (B, Y)."""
+        return np.asarray(self.weights / self.samples[:, None])
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -106,6 +122,27 @@ class Bulk:
     external: Array
     special: Array
     within: Array | None = None
+
+    @once
+    def corners(self) -> Array:
+        """1/λ_ι of X and the operators that are diagonal, (B, 1 + D, I)."""
+        return np.concatenate([self.inverse[:, None], self.diagonal], axis=1)
+
+    @once
+    def along(self) -> Array:
+        """The same times the shares ν_ι."""
+        return np.asarray(self.shares[:, None] * self.corners)
+
+    @once
+    def twice_along(self) -> Array:
+        """Products of two of them times the shares, (B, (1 + D)², I)."""
+        pairs = self.along[:, :, None] * self.corners[:, None]
+        return pairs.reshape(len(pairs), -1, pairs.shape[-1])
+
+    @once
+    def layouts(self) -> dict[int, Any]:
+        """By their rank, once they are known (`layout_of`)."""
+        return {}
 
     @property
     def shape(self) -> tuple[Any, ...]:

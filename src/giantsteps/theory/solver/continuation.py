@@ -103,7 +103,8 @@ class Continuation:
         size, angle = np.abs(z), np.angle(z)
         left = state = self._on_the_left(size)
         for share in _ANGLES:
-            state, _ = self._solver(size * np.exp(1j * np.pi * share), state, _ON_THE_WAY)
+            turned = np.maximum(np.pi * share, angle)
+            state, _ = self._solver(size * np.exp(1j * turned), state, _ON_THE_WAY)
         state, residual = self._solver(z, state, _ATTEMPT)
         late = np.flatnonzero(~(residual <= _ENOUGH))
         if late.size:

@@ -6,13 +6,15 @@ potential), and of 𝔤 itself, whose changes settle through (I − 𝒦𝓢)⁻
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
 
 import numpy as np
 
 from giantsteps.theory.solver.dyson_equation import DysonEquation
+from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import (
     Packing,
+    identity,
     inverse,
     packing,
     product,
@@ -22,11 +24,14 @@ from giantsteps.theory.solver.packing import (
 )
 from giantsteps.types import Array
 
+#: Matrices (…, D) times some directions.
+Along = Callable[[Array], Array]
+
 
 class Dyson(DysonEquation):
     """The Dyson equation at given X, P and 𝔤, its traces, and how they respond."""
 
-    @cached_property
+    @once
     def _stirred(self) -> dict[int, Array]:
         """𝔤_ι(∂Z)𝔤_ι for unit entries of each operator in Z, shape (B, I, P_R, n, n)."""
         layout, found = self.layout, {}
@@ -43,99 +48,123 @@ class Dyson(DysonEquation):
                 corner = found[number] if operator.kind == "corner" else corner
         return found
 
-    @cached_property
+    @once
     def _sources(self) -> tuple[Array, Array]:
         """For unit entries of all parameters, packed on the active rows, shape (B, P_Q, D): what
         they take from 𝔤 through Z, and what they add to the self-energy through Q."""
         layout = self.layout
-        inner, outer, rows = layout.inner, layout.outer, layout.active
+        inner, outer = layout.inner, layout.outer
         cells, size = len(self.x), len(inner)
         through_z = np.zeros((cells, len(outer), len(layout.operators) * size), self._z.dtype)
         through_q = np.zeros_like(through_z)
+        # X and the diagonal operators, which come first, at once.
+        corners = self.over_directions(self._stirred_active(0))
+        packed = outer.pack(corners).reshape(cells, -1, len(outer))
+        through_z[:, :, : packed.shape[1]] = transposed(packed)
         for number, operator in enumerate(layout.operators):
             place = slice(number * size, (number + 1) * size)
             if operator.kind == "linear":
                 which, a = operator.where
-                batch, t = self.bulk.batches[which], self.t[which]
-                found = raised(
-                    t[..., : self.rank],
-                    batch.weights * batch.linear[:, a],
-                    packing(t.shape[-1]),
-                    inner,
-                )
+                t, weights = self.t[which], self.bulk.batches[which].weighted[:, a]
+                found = raised(t[..., : self.rank], weights, packing(t.shape[-1]), inner)
                 through_q[:, layout.packed_own[which], place] = found
-            else:
-                weights = self.along(number)[:, :, None, None] * self._active_scales
-                part = self._stirred[number]
-                if not layout.all_active:
-                    part = part[..., rows[:, None], rows]
-                total = (weights[:, :, None] * part).sum(axis=1)
+            elif operator.kind == "product":
+                weights = self.along(number)[:, :, None, None, None]
+                total = (weights * self._stirred_active(number)).sum(axis=1)
                 through_z[:, :, place] = transposed(outer.pack(total))
         return through_z, through_q
 
-    @cached_property
+    def _stirred_active(self, number: int) -> Array:
+        """λ_ι𝔤_ι(∂Z)𝔤_ι on the active rows, (B, I, P_R, Q, Q)."""
+        part, rows = self._stirred[number], self.layout.active
+        if not self.layout.all_active:
+            part = part[..., rows[:, None], rows]
+        return np.asarray(self._active_scales[:, :, None] * part)
+
+    @once
     def _feedback(self) -> Array:
         """The map D ↦ Σ_b E[S D S]/α on packed matrices of the active rows."""
-        outer = self.layout.outer
-        total = np.zeros((len(self.x), len(outer), len(outer)), dtype=self._z.dtype)
-        for number, (batch, s) in enumerate(zip(self.bulk.batches, self.s)):
+        outer, maps = self.layout.outer, []
+        for batch, s in zip(self.bulk.batches, self.s):
             own = packing(s.shape[-1])
             packed = np.ascontiguousarray(own.pack(s))
-            weights = (batch.weights / batch.samples[:, None])[:, :, None]
-            moment = product(transposed(packed * weights), packed)
-            place = self.layout.packed_own[number]
-            total[:, place[:, None], place] += own.congruence(moment)
+            moment = product(transposed(packed * batch.shared[:, :, None]), packed)
+            maps.append(own.congruence(moment))
+        if len(maps) == 1:
+            return maps[0]
+        total = np.zeros((len(self.x), len(outer), len(outer)), dtype=self._z.dtype)
+        for place, part in zip(self.layout.packed_own, maps):
+            total[:, place[:, None], place] += part
         return total
 
-    @cached_property
+    @once
     def _spreading(self) -> Array:
         """The map D ↦ Σ ν_ιλ_ι² 𝔤_ι D 𝔤_ι on packed matrices of the active rows."""
-        outer, rows = self.layout.outer, self.layout.active
-        packed = outer.pack(self._active_scales * self.resolvent[:, :, rows[:, None], rows])
+        outer, rows, part = self.layout.outer, self.layout.active, self.resolvent
+        if not self.layout.all_active:
+            part = part[:, :, rows[:, None], rows]
+        packed = outer.pack(self._active_scales * part)
         weights = self.bulk.shares[:, :, None]
         return outer.congruence(product(transposed(packed * weights), packed))
 
-    @cached_property
+    @once
     def _settled(self) -> Array:
         """(I − 𝒦𝓢)⁻¹: how a change of 𝔤 settles, 𝒦 the spreading and 𝓢 the feedback."""
         outer = self.layout.outer
-        matrix = np.eye(len(outer)) - product(self._spreading, self._feedback)
+        matrix = identity(len(outer)) - product(self._spreading, self._feedback)
         return inverse(matrix)
 
-    @cached_property
-    def _change(self) -> Array:
-        """∂𝔤 on the active rows for unit entries of all parameters, shape (B, P_Q, D)."""
-        through_z, through_q = self._sources
-        return -product(self._settled, through_z + product(self._spreading, through_q))
+    def _change(self, along: Along) -> tuple[Array, Array]:
+        """∂𝔤 on the active rows along some directions of the parameters, shape (B, P_Q, n), and
+        what they add to the self-energy at fixed 𝔤.
+        """
+        through_z, through_q = (along(part) for part in self._sources)
+        return -product(self._settled, through_z + product(self._spreading, through_q)), through_q
 
-    @cached_property
+    @once
     def hessian(self) -> Array:
         """Second derivatives of the potential whose gradients are the traces, shape (B, D, D).
 
         D = (1 + m) P_R packed entries; first derivatives are the traces times the number of times
         that an entry stands in its matrix.
         """
+        return symmetric(self.curved(lambda matrix: matrix))
+
+    def curved(self, along: Along) -> Array:
+        """The hessian times some directions B of the parameters, shape (B, D, n).
+
+        ``along`` multiplies matrices (…, D) by B from the right.
+        """
         if not self.bulk.batches:
-            return self._direct
+            return along(self._direct)
         counts = self.layout.outer.count[:, None]
         through_z, through_q = self._sources
-        energy = through_q - product(self._feedback, self._change)
-        found = product(transposed(through_q), counts * self._change)
-        found = found - product(transposed(through_z), counts * energy) + self._direct
-        return symmetric(found)
+        change, own = self._change(along)
+        energy = own - product(self._feedback, change)
+        found = product(transposed(through_q), counts * change)
+        return found - product(transposed(through_z), counts * energy) + along(self._direct)
 
-    @cached_property
+    @once
     def _direct(self) -> Array:
         """Second derivatives at fixed 𝔤 and self-energy."""
-        layout = self.layout
+        layout, rank = self.layout, self.rank
         inner, size, operators = layout.inner, len(layout.inner), layout.operators
-        found = np.zeros((len(self.x), len(operators) * size, len(operators) * size), self._z.dtype)
+        cells, count = len(self.x), len(operators) * size
+        found = np.zeros((cells, count, count), self._z.dtype)
+        # X and the diagonal operators, which come first, at once.
+        block = symmetric(self._stirred[0][..., :rank, :rank])
+        block = (inner.pack(block) * -inner.count).reshape(cells, block.shape[1], -1)
+        corners = 1 + layout.diagonal
+        block = product(self.bulk.twice_along, block)
+        block = block.reshape(cells, corners, corners, size, size).transpose(0, 1, 4, 2, 3)
+        place = slice(corners * size)
+        found[:, place, place] = block.reshape(cells, corners * size, corners * size)
         for i, first in enumerate(operators):
-            if first.kind == "linear":
-                if first.where[1] == 0:
-                    part = self._direct_in_samples(first.where[0])
-                    place = slice(i * size, i * size + part.shape[1])
-                    found[:, place, place] = part
+            if first.kind == "linear" and first.where[1] == 0:
+                part = self._direct_in_samples(first.where[0])
+                place = slice(i * size, i * size + part.shape[1])
+                found[:, place, place] = part
+            if first.kind != "product":
                 continue
             for j, second in enumerate(operators[: i + 1]):
                 if second.kind == "linear":
@@ -169,20 +198,25 @@ class Dyson(DysonEquation):
             return self.traces
         inner, outer = self.layout.inner, self.layout.outer
         through_z, through_q = self._sources
-        step = self.settled()[:, :, None] * outer.count[:, None]
-        pull = product(self._feedback, self.settled()[:, :, None]) * outer.count[:, None]
+        settled = self.settled()[:, :, None]
+        step = settled * outer.count[:, None]
+        pull = product(self._feedback, settled) * outer.count[:, None]
         change = product(transposed(through_q), step) + product(transposed(through_z), pull)
         change = change[:, :, 0].reshape(len(self.x), -1, len(inner)) / inner.count
         return self.traces + inner.unpack(change)
 
     def settled(self) -> Array:
         """The Newton step of 𝔤 at fixed parameters, packed, shape (B, P_Q)."""
+        return self._step
+
+    @once
+    def _step(self) -> Array:
         gap = self.layout.outer.pack(self.image - self.active)
         return product(self._settled, gap[:, :, None])[:, :, 0]
 
     def followed(self, parameters: Array) -> Array:
         """How a solution 𝔤 moves when the packed parameters move by (B, D), packed."""
-        return product(self._change, parameters[:, :, None])[:, :, 0]
+        return self._change(lambda matrix: product(matrix, parameters[:, :, None]))[0][:, :, 0]
 
     def pushed(self, drive: Array) -> tuple[Array, Array]:
         """How W responds through 𝔤 when ∂W/∂𝔤 = ``drive``, (B, n, n), and 𝔤 follows its equation.
@@ -212,5 +246,5 @@ class Dyson(DysonEquation):
 
 def _outer(left: Array, right: Array, packed: Packing) -> Array:
     """left_i right_jᵀ for the packed entries i ≤ j, shape (B, I, P, n, n)."""
-    first = np.moveaxis(left[..., packed.rows], -1, 2)[..., :, None]
-    return np.asarray(first * np.moveaxis(right[..., packed.columns], -1, 2)[..., None, :])
+    first = transposed(left[..., packed.rows])[..., :, None]
+    return np.asarray(first * transposed(right[..., packed.columns])[..., None, :])

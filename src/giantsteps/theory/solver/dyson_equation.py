@@ -17,13 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.layout import Layout, layout_of
+from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import (
+    identity,
     inverse,
     product,
     symmetric,
@@ -40,7 +41,7 @@ class DysonEquation:
     strengths: Array  # (B, m, R, R): P_c
     active: Array  # (B, Q, Q): 𝔤 on the active blocks, Σ ν_ιλ_ι 𝔤_ι over the directions
 
-    @cached_property
+    @once
     def layout(self) -> Layout:
         """Where everything stands."""
         return layout_of(self.bulk, int(self.x.shape[-1]))
@@ -55,14 +56,18 @@ class DysonEquation:
         operator = self.layout.operators[number]
         if operator.kind == "product":
             return np.ones_like(self.bulk.shares)
-        which = operator.where[0]
-        return self.bulk.inverse if which < 0 else self.bulk.diagonal[:, which]
+        return self.bulk.corners[:, operator.where[0] + 1]
 
     def along(self, number: int) -> Array:
         """The same times the shares of the directions."""
         return np.asarray(self.bulk.shares * self.plain(number))
 
-    @cached_property
+    def over_directions(self, values: Array) -> Array:
+        """Σ ν_ιω_c(ι) of values (B, I, …) for X and the diagonal operators, (B, 1 + D, …)."""
+        flat = values.reshape(*values.shape[:2], -1)
+        return product(self.bulk.along, flat).reshape(len(flat), -1, *values.shape[2:])
+
+    @once
     def scales(self) -> Array:
         """What samples have along the directions in each pair of rows, shape (B, I, n or 1, …)."""
         bulk = self.bulk
@@ -81,7 +86,7 @@ class DysonEquation:
 
     # -- the equation ---------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def _z(self) -> Array:
         """Z of shape (B, I, n, n)."""
         layout, bulk, rank = self.layout, self.bulk, self.rank
@@ -100,10 +105,10 @@ class DysonEquation:
                 z[:, :, operator.columns[:, None], operator.rows] = p
         for a in range(1, layout.blocks, 2):
             here, there = slice(a * rank, (a + 1) * rank), slice((a + 1) * rank, (a + 2) * rank)
-            z[:, :, here, there] = z[:, :, there, here] = -np.eye(rank)
+            z[:, :, here, there] = z[:, :, there, here] = -identity(rank)
         return z
 
-    @cached_property
+    @once
     def q(self) -> list[Array]:
         """Q of each batch on its own rows, shape (B, Y, q, q)."""
         rank, found, first = self.rank, [], self.layout.diagonal
@@ -122,12 +127,12 @@ class DysonEquation:
             q[:, :, :rank, :rank] = corner
             for c in range(count):
                 block = slice((1 + c) * rank, (2 + c) * rank)
-                unit = batch.factors[:, c, :, None, None] * np.eye(rank)
+                unit = batch.factors[:, c, :, None, None] * identity(rank)
                 q[:, :, :rank, block] = q[:, :, block, :rank] = unit
             found.append(q)
         return found
 
-    @cached_property
+    @once
     def scaled(self) -> list[Array]:
         """𝔤/α on the rows of each batch, shape (B, q, q)."""
         if len(self.bulk.batches) == 1:
@@ -137,29 +142,38 @@ class DysonEquation:
             for own, batch in zip(self.layout.own, self.bulk.batches)
         ]
 
-    @cached_property
+    @once
     def t(self) -> list[Array]:
         """T of each batch, shape (B, Y, q, q)."""
         return [
-            inverse(np.eye(q.shape[-1]) + product(q, g[:, None]))
+            inverse(identity(q.shape[-1]) + product(q, g[:, None]))
             for q, g in zip(self.q, self.scaled)
         ]
 
-    @cached_property
+    @once
     def s(self) -> list[Array]:
         """S of each batch, shape (B, Y, q, q)."""
         return [symmetric(product(t, q)) for t, q in zip(self.t, self.q)]
 
     @property
     def regular(self) -> Array:
-        """Whether no sample has passed a pole, det T > 0 for all of them, shape (B,)."""
-        positive = np.ones(len(self.x), dtype=bool)
+        """Whether no sample and no direction has passed a pole, shape (B,).
+
+        det T > 0 for all samples, and 𝔤_ι has as many negative eigenvalues as without samples: one
+        for each row of c.
+        """
+        if self.layout.size == 1:
+            positive = np.all(self.resolvent[..., 0, 0] > 0, axis=1)
+        else:
+            negative = self.rank * (self.layout.blocks // 2)
+            signs = np.linalg.eigvalsh(self.resolvent) < 0
+            positive = np.all(signs.sum(axis=-1) == negative, axis=1)
         for t in self.t:
             size = t[..., 0, 0] if t.shape[-1] == 1 else np.linalg.det(t)
             positive &= np.all(size > 0, axis=1)
         return positive
 
-    @cached_property
+    @once
     def psi(self) -> list[Array]:
         """𝔤T/α at x of each batch: what a sample sees of the resolvent, shape (B, Y, R, R)."""
         rank = self.rank
@@ -185,7 +199,7 @@ class DysonEquation:
             total[:, own[:, None], own] += part
         return total
 
-    @cached_property
+    @once
     def resolvent(self) -> Array:
         """𝔤_ι = (Z_ι + λ_ι E[S])⁻¹ of shape (B, I, n, n)."""
         if not self.bulk.batches:
@@ -207,7 +221,7 @@ class DysonEquation:
         weights = self.bulk.shares[:, :, None, None] * self._active_scales
         return np.asarray((weights * part).sum(axis=1))
 
-    @cached_property
+    @once
     def image(self) -> Array:
         """What the equation makes of 𝔤 on the active blocks."""
         return self.averaged(self.resolvent)
@@ -218,20 +232,21 @@ class DysonEquation:
 
     # -- traces ---------------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def traces(self) -> Array:
         """τ(𝒢) and τ(Ω_c𝒢) of shape (B, 1 + m, R, R), in the order of the operators."""
-        found = []
+        rank, resolvent = self.rank, self.resolvent
+        found = [self.over_directions(np.ascontiguousarray(resolvent[:, :, :rank, :rank]))]
         for number, operator in enumerate(self.layout.operators):
             if operator.kind == "linear":
                 which, a = operator.where
-                batch = self.bulk.batches[which]
-                weights = batch.weights * batch.linear[:, a] * batch.samples[:, None]
-                found.append(self.mean(which, self.psi[which], weights))
-            else:
-                part = self.resolvent
-                if not self.layout.all_active:
-                    part = part[:, :, operator.rows[:, None], operator.columns]
-                total = (self.along(number)[:, :, None, None] * part).sum(axis=1)
+                if a == 0:  # those of a batch at once
+                    psi = self.psi[which]
+                    flat = psi.reshape(*psi.shape[:2], -1)
+                    total = product(self.bulk.batches[which].counted, flat)
+                    found.append(total.reshape(len(total), -1, rank, rank))
+            elif operator.kind == "product":
+                part = resolvent[:, :, operator.rows[:, None], operator.columns]
+                total = (self.along(number)[:, :, None, None] * part).sum(axis=1)[:, None]
                 found.append(total if operator.once else 2.0 * symmetric(total))
-        return np.stack(found, axis=1)
+        return np.concatenate(found, axis=1)

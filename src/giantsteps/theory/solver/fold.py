@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from giantsteps.types import Array, FloatArray
 
-_ROUNDS, _CORRECTIONS = 40, 8
+_ROUNDS, _CORRECTIONS = 20, 8
 _TOLERANCE, _ENOUGH = 1e-13, 1e-10
-#: Largest relative change of the parameter in one round.
-_STRIDE = 0.5
+#: Largest relative change of the parameter in one round, and what is left of a change that failed.
+_STRIDE, _SHORTER = 0.5, 0.3
 #: On the way down to the largest edge: rounds, how much of x one takes at most, how much a stride
 #: may grow, and the shortest one, relative to the first.
 _DESCENT, _SHARE, _GROWTH, _SHORTEST = 200, 0.5, 2.0, 1e-8
@@ -20,15 +21,28 @@ _LEAST = 0.2
 #: What is a last round there, and how well the others are solved.
 _NEAR, _LOOSE = 1e-3, 1e-6
 
+#: A residual that must fall to be worth another round, after the first two.
+_HOPELESS = 1e-2
+#: How much a round of Newton's method must gain to be worth another one.
+_GAIN = 0.3
+
 #: Arrays whose first axis runs over the points x.
 State = tuple[Array, ...]
+
+
+class Linearised(NamedTuple):
+    """Equations at a point: the residual, one number per point x, and what costs more than it."""
+
+    gap: FloatArray
+    step: Callable[[], State]  # Newton's at fixed x
+    tangent: Callable[[], State]  # du/dx
 
 
 class Branch(Protocol):
     """Equations F(u, x) = 0 for unknowns u that are real at real x outside the bulk."""
 
-    def linearised(self, state: State, x: Array) -> tuple[State, State, FloatArray]:
-        """The Newton step at fixed x, du/dx, and the residual, one number per point."""
+    def linearised(self, state: State, x: Array) -> Linearised:
+        """The equations around a point."""
 
     def parameter(self, state: State) -> Array:
         """A linear function of u that grows with x between two parts of the bulk."""
@@ -39,14 +53,19 @@ class Branch(Protocol):
 
 def settle(branch: Branch, state: State, x: FloatArray) -> tuple[State, FloatArray]:
     """Newton's method at fixed x; the state and its residual."""
+    best, least = state, np.full(len(x), np.inf)
     with np.errstate(all="ignore"):
         for left in range(_CORRECTIONS, -1, -1):
-            step, _, gap = branch.linearised(state, x)
-            done = gap <= _TOLERANCE
+            here = branch.linearised(state, x)
+            # As close as rounding allows where another round gains nothing.
+            done = (here.gap <= _TOLERANCE) | ((least <= _ENOUGH) & ~(here.gap < _GAIN * least))
+            better = here.gap < least
+            best = tuple(np.where(_column(better, old), new, old) for old, new in zip(best, state))
+            least = np.where(better, here.gap, least)
             if not left or done.all():
                 break
-            state = _moved(state, step, ~done)
-    return state, gap
+            state = _moved(state, here.step(), ~done)
+    return best, least
 
 
 def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArray) -> FloatArray:
@@ -75,21 +94,22 @@ def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArr
     outside = x.copy()
     with np.errstate(all="ignore"):
         s = branch.parameter(state)
-        slope = 1.0 / branch.parameter(branch.linearised(state, x)[1])
+        slope = 1.0 / branch.parameter(branch.linearised(state, x).tangent())
         change = (within - x) / slope
-        done, lost = np.zeros(len(x), dtype=bool), np.zeros(len(x), dtype=bool)
+        done = np.zeros(len(x), dtype=bool)
         for _ in range(_ROUNDS):
-            change = np.where(done | lost, 0.0, change)
             limit = _STRIDE * np.abs(s)
-            change = np.clip(change, -limit, limit)
-            goal = s + change
-            state, x, new, gap = _correct(branch, state, x, goal)
-            lost |= ~(gap <= _ENOUGH)
+            change = np.where(done, 0.0, np.clip(change, -limit, limit))
+            found, new_x, new, gap = _correct(branch, state, x, s + change)
+            good = (gap <= _ENOUGH) & ~done
             curve = (new - slope) / np.where(change == 0, 1.0, change)
-            s, slope = goal, new
-            change = np.where(curve == 0, 0.0, -slope / curve)
-            done |= ~lost & (np.abs(slope * change) <= _TOLERANCE * np.abs(x))
-            if np.all(done | lost):
+            state = tuple(np.where(_column(good, u), v, u) for u, v in zip(state, found))
+            s, x = np.where(good, s + change, s), np.where(good, new_x, x)
+            slope = np.where(good, new, slope)
+            onwards = np.where(curve == 0, 0.0, -slope / curve)
+            change = np.where(good, onwards, _SHORTER * change)
+            done |= good & (np.abs(slope * change) <= _TOLERANCE * np.abs(x))
+            if np.all(done):
                 break
         between = (x - within) * (x - outside) <= 0
         return np.asarray(np.where(done & between, x, np.nan))
@@ -103,7 +123,7 @@ class Descent(NamedTuple):
     edge: float
 
 
-def descend(branch: Branch, state: State, x: float) -> Descent:
+def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
     """The branch of real solutions from a point above the bulk down to its largest edge.
 
     Above the bulk there is one branch, on which x is a smooth function of the parameter s up to its
@@ -117,12 +137,14 @@ def descend(branch: Branch, state: State, x: float) -> Descent:
         The solution at ``x``, a single point.
     x : float
         A point above the bulk.
+    lowest : float
+        A point that the edge cannot be below: the mean.
     """
     here = np.array([float(x)])
     path, states, edge = [float(x)], [state], np.nan
     with np.errstate(all="ignore"):
         s = branch.parameter(state)
-        slope = 1.0 / branch.parameter(branch.linearised(state, here)[1])
+        slope = 1.0 / branch.parameter(branch.linearised(state, here).tangent())
         change = -_SHARE * here / slope
         down, shortest = np.sign(change[0]), _SHORTEST * abs(change[0])
         beyond = np.inf  # how far s may go, where a pole was met
@@ -132,11 +154,12 @@ def descend(branch: Branch, state: State, x: float) -> Descent:
             found, new_x, new, gap = _correct(branch, state, here, s + change, tolerance)
             fell = _LEAST * path[-1] <= new_x[0] <= path[-1] * (1.0 + _ENOUGH)
             solved = bool(gap[0] <= max(tolerance, _ENOUGH))
-            if not (fell and solved and branch.regular(found, new_x)[0]):
+            regular = solved and new_x[0] >= lowest and bool(branch.regular(found, new_x)[0])
+            if not (fell and regular):
                 if abs(change[0]) <= shortest:
                     edge = path[-1] if np.isfinite(beyond) else np.nan
                     break
-                if solved and not branch.regular(found, new_x)[0]:
+                if solved and not regular:
                     beyond = min(beyond, down * (s + change)[0])
                 change = 0.5 * change
                 continue
@@ -164,16 +187,21 @@ def _correct(
     branch: Branch, state: State, x: FloatArray, goal: FloatArray, tolerance: float = _TOLERANCE
 ) -> tuple[State, FloatArray, FloatArray, FloatArray]:
     """Newton's method for (u, x) at given s; also dx/ds and the residual."""
+    before = np.full(len(x), np.inf)
     for left in range(_CORRECTIONS, -1, -1):
-        step, tangent, gap = branch.linearised(state, x)
+        here = branch.linearised(state, x)
+        tangent = here.tangent()
         missing, slope = goal - branch.parameter(state), 1.0 / branch.parameter(tangent)
-        done = (gap <= tolerance) & (np.abs(missing) <= tolerance * np.abs(goal))
-        if not left or np.all(done):
+        done = (here.gap <= tolerance) & (np.abs(missing) <= tolerance * np.abs(goal))
+        hopeless = (here.gap > _HOPELESS) & ~(here.gap < before)
+        if not left or np.all(done | (hopeless & (left < _CORRECTIONS - 2))):
             break
+        before = here.gap
+        step = here.step()
         move = (missing - branch.parameter(step)) * slope
         state = tuple(u + a + _column(move, b) * b for u, a, b in zip(state, step, tangent))
         x = x + move
-    return state, x, slope, gap
+    return state, x, slope, here.gap
 
 
 def _moved(state: State, step: State, which: Array) -> State:

@@ -138,10 +138,13 @@ def _layout(
 
 def layout_of(bulk: Bulk, rank: int) -> Layout:
     """The layout of a bulk with so many channels."""
-    return _layout(
-        rank,
-        bulk.diagonal.shape[1],
-        tuple(batch.linear.shape[1] for batch in bulk.batches),
-        tuple(batch.factors.shape[1] for batch in bulk.batches),
-        tuple(batch.crossed for batch in bulk.batches),
-    )
+    if rank not in bulk.layouts:
+        bulk.layouts[rank] = _layout(
+            rank,
+            bulk.diagonal.shape[1],
+            tuple(batch.linear.shape[1] for batch in bulk.batches),
+            tuple(batch.factors.shape[1] for batch in bulk.batches),
+            tuple(batch.crossed for batch in bulk.batches),
+        )
+    found: Layout = bulk.layouts[rank]
+    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from giantsteps.errors import NotConverged
-from giantsteps.theory.solver.packing import product, solve, transposed
+from giantsteps.theory.solver.packing import identity, product, solve, transposed
 from giantsteps.types import Array
 
 #: Functions of the spike below this, relative to the largest, are rounding: without penalty (N = ∞)
@@ -17,6 +17,8 @@ _NORMAL = 1e7
 
 def triangular(precision: Array) -> Array:
     """The Cholesky factor of the penalty of the types."""
+    if precision.shape[-1] == 1 and np.all(precision > 0):
+        return np.asarray(np.sqrt(precision))
     try:
         return np.linalg.cholesky(precision)
     except np.linalg.LinAlgError:
@@ -64,7 +66,7 @@ def fitted(penalised: Array, free: Array, target: Array, root: Array) -> Array:
     scaled, wanted = penalised * root[:, None], target * root
     power = (scaled * scaled).sum(axis=(1, 2)).max()
     if free.shape[1] == 0 and power < _NORMAL:
-        matrix = product(scaled, transposed(scaled)) + np.eye(scaled.shape[1])
+        matrix = product(scaled, transposed(scaled)) + identity(scaled.shape[1])
         factor = np.linalg.inv(np.linalg.cholesky(matrix))
         coefficients = np.zeros((*scaled.shape[:2], 1))
         for _ in range(2):  # the second round removes what the normal equations have lost
@@ -82,7 +84,7 @@ def _by_rotations(penalised: Array, free: Array, target: Array, root: Array) -> 
     rows = np.zeros((cells, nodes + count, functions.shape[1] + 1))
     rows[:, :nodes, :-1] = transposed(functions * root[:, None])
     rows[:, :nodes, -1] = target * root
-    rows[:, nodes:, :count] = np.eye(count)
+    rows[:, nodes:, :count] = identity(count)
     # A column of zeros stands for a function that is not there.
     scale = np.sqrt((rows[:, :, :-1] ** 2).sum(axis=1))
     empty = scale == 0
@@ -90,6 +92,6 @@ def _by_rotations(penalised: Array, free: Array, target: Array, root: Array) -> 
     rows[:, :, :-1] /= scale[:, None]
     triangle = np.asarray(np.linalg.qr(rows, mode="r"))
     square, right = triangle[:, : functions.shape[1], :-1], triangle[:, : functions.shape[1], -1]
-    square = square + empty[:, :, None] * np.eye(square.shape[1])
+    square = square + empty[:, :, None] * identity(square.shape[1])
     coefficients = solve(square, np.where(empty, 0.0, right)) / scale
     return product(coefficients[:, None], functions)[:, 0]

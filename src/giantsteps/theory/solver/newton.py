@@ -76,7 +76,7 @@ def solve_state(
         last[active] = current.tau
         keep &= (count - since[active] <= _PATIENCE) & (np.isfinite(gap) | (count == 0))
         if not keep.any():
-            if len(active) == cells and better.all():
+            if len(active) == cells and better.all() and np.all(residual <= _ENOUGH):
                 return Solved(current, residual, iterations, residual <= _ENOUGH)
             break
         if not keep.all():
@@ -120,14 +120,17 @@ def _step(current: State, plain: bool) -> State:
     if plain:
         return current.move(*image)
     goal = current.newton()
+    bold = current.move(*goal)
+    good = _helps(current, bold)
+    if good.all():
+        return bold
     here = (current.v1, current.tau, current.active)
     chosen = [part.copy() for part in image]
     waiting = np.ones(len(current.tau), dtype=bool)
     for share in _SHARES:
-        bold = current.move(*(a + share * (b - a) for a, b in zip(here, goal)))
-        good = _inside(bold) & ((bold.gap < current.gap) | _descends(current, bold))
-        if share == 1 and good.all():
-            return bold
+        if share < 1:
+            bold = current.move(*(a + share * (b - a) for a, b in zip(here, goal)))
+            good = _helps(current, bold)
         good &= waiting
         for part, new in zip(chosen, (bold.v1, bold.tau, bold.active)):
             part[good] = new[good]
@@ -135,6 +138,14 @@ def _step(current: State, plain: bool) -> State:
         if not waiting.any():
             break
     return current.move(*chosen)
+
+
+def _helps(current: State, bold: State) -> Array:
+    """Whether a step stays in the cone and comes closer to the solution."""
+    closer = bold.gap < current.gap
+    if not closer.all():
+        closer |= _descends(current, bold)
+    return np.asarray(_inside(bold) & closer)
 
 
 def _descends(current: State, bold: State) -> Array:

@@ -14,6 +14,14 @@ import numpy as np
 from giantsteps.types import Array
 
 
+@lru_cache(maxsize=128)
+def identity(size: int) -> Array:
+    """I, to be read only."""
+    unit = np.eye(size)
+    unit.setflags(write=False)
+    return unit
+
+
 def transposed(matrix: Array) -> Array:
     """Of stacked matrices."""
     return matrix.swapaxes(-1, -2)
@@ -33,9 +41,9 @@ def product(left: Array, right: Array) -> Array:
     if left.shape[-1] == 1:
         return left * right
     if left.shape[-2] == 1:
-        return (np.repeat(left, 2, axis=-2) @ np.ascontiguousarray(right))[..., :1, :]
+        return (left.repeat(2, axis=-2) @ np.ascontiguousarray(right))[..., :1, :]
     if right.shape[-1] == 1:
-        return (np.ascontiguousarray(left) @ np.repeat(right, 2, axis=-1))[..., :1]
+        return (np.ascontiguousarray(left) @ right.repeat(2, axis=-1))[..., :1]
     return np.ascontiguousarray(left) @ np.ascontiguousarray(right)
 
 
@@ -51,7 +59,7 @@ def inverse(matrix: Array) -> Array:
         det = out[..., 0, 0] * out[..., 1, 1] - out[..., 0, 1] * out[..., 1, 0]
         out /= det[..., None, None]
         return out
-    return solve(matrix, np.broadcast_to(np.eye(size), matrix.shape))
+    return solve(matrix, np.broadcast_to(identity(size), matrix.shape))
 
 
 def solve(matrix: Array, right: Array) -> Array:
@@ -87,27 +95,32 @@ class Packing:
         self.place[self.rows, self.columns] = np.arange(len(self.rows))
         self.place[self.columns, self.rows] = np.arange(len(self.rows))
         self._flat = self.rows * size + self.columns
+        self._length, a, b = len(self.rows), self.rows[:, None], self.columns[:, None]
+        #: Where the moments of two entries stand, for `congruence`.
+        self._straight = self.place[a, self.rows] * self._length + self.place[b, self.columns]
+        self._crossed = self.place[a, self.columns] * self._length + self.place[b, self.rows]
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return self._length
 
     def pack(self, matrix: Array) -> Array:
         """Entries of stacked symmetric matrices, shape (..., P)."""
+        if self.size == 1:
+            return matrix[..., 0]
         return matrix.reshape(*matrix.shape[:-2], -1).take(self._flat, axis=-1)
 
     def unpack(self, packed: Array) -> Array:
         """The matrices again, shape (..., size, size)."""
-        return packed.take(self.place, axis=-1)
+        return packed[..., None] if self.size == 1 else packed.take(self.place, axis=-1)
 
     def congruence(self, moment: Array) -> Array:
         """The map D ↦ E[A D A] of packed D, from the moments E[A_iA_j], shape (..., P, P), of the
         packed entries of symmetric A."""
-        a, b = self.rows[:, None], self.columns[:, None]
+        if self.size == 1:
+            return moment
         flat = moment.reshape(*moment.shape[:-2], -1)
-        size, place = len(self), self.place
-        straight = flat.take(place[a, self.rows] * size + place[b, self.columns], axis=-1)
-        crossed = flat.take(place[a, self.columns] * size + place[b, self.rows], axis=-1)
-        return np.asarray(0.5 * (straight + crossed) * self.count)
+        both = flat.take(self._straight, axis=-1) + flat.take(self._crossed, axis=-1)
+        return np.asarray(0.5 * both * self.count)
 
     def squared(self, matrix: Array) -> Array:
         """The map D ↦ A D A for stacked symmetric matrices A."""
@@ -137,8 +150,17 @@ def raised(values: Array, weights: Array, outer: Packing, inner: Packing) -> Arr
     cells, count, i, r = values.shape
     flat = np.ascontiguousarray(values.reshape(cells, count, i * r))
     moment = product(transposed(flat * weights[:, :, None]), flat).reshape(cells, -1)
+    if i == r == 1:
+        return moment[:, None]
+    straight, crossed = _places(outer, inner, i, r)
+    both = moment.take(straight, axis=1) + moment.take(crossed, axis=1)
+    return np.asarray(0.5 * both * inner.count)
+
+
+@lru_cache(maxsize=256)
+def _places(outer: Packing, inner: Packing, i: int, r: int) -> tuple[Array, Array]:
+    """Where `raised` finds the moments of A_iaA_jb and of A_ibA_ja."""
     row, column = outer.rows[:, None], outer.columns[:, None]
     a, b = inner.rows, inner.columns
-    straight = moment.take((row * r + a) * (i * r) + column * r + b, axis=1)
-    crossed = moment.take((row * r + b) * (i * r) + column * r + a, axis=1)
-    return np.asarray(0.5 * (straight + crossed) * inner.count)
+    first = (row * r + a) * (i * r) + column * r + b
+    return first, (row * r + b) * (i * r) + column * r + a

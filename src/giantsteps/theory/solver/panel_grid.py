@@ -43,18 +43,18 @@ class PanelGrid:
 
     def spread(self, points: NDArray, *weights: NDArray) -> list[NDArray]:
         """Weights of the nodes for measures on points (..., M), one array (..., K) a measure."""
-        edges, order = self.edges, self.order
-        panel = np.searchsorted(edges, points, side="right") - 1
-        panel = np.clip(panel, 0, len(edges) - 2)
-        width = np.diff(edges)[panel]
-        local = np.clip(2 * (points - edges[panel]) / width - 1, -1.0, 1.0)
-        lagrange = _legendre.legvander(local, order - 1) @ self._inverse
+        edges, order, panels = self.edges, self.order, len(self.edges) - 1
+        panel = np.clip(np.searchsorted(edges, points, side="right") - 1, 0, panels - 1)
+        local = np.clip(2 * (points - edges[panel]) / np.diff(edges)[panel] - 1, -1.0, 1.0).ravel()
         rows = int(np.prod(points.shape[:-1]))
-        first = (np.arange(rows)[:, None] * (len(edges) - 1) + panel.reshape(rows, -1)) * order
-        place = (first[..., None] + np.arange(order)).ravel()
-        size = rows * (len(edges) - 1) * order
-        shape = (*points.shape[:-1], size // max(rows, 1))
-        return [
-            np.bincount(place, (np.asarray(w)[..., None] * lagrange).ravel(), size).reshape(shape)
-            for w in (np.broadcast_to(w, points.shape) for w in weights)
-        ]
+        place = (np.arange(rows)[:, None] * panels + panel.reshape(rows, -1)).ravel()
+        measures = [np.broadcast_to(w, points.shape).ravel() for w in weights]
+        # Moments with Legendre polynomials on each panel, by their recursion; then to the nodes.
+        found = np.empty((len(measures), order, rows * panels))
+        before, current = np.zeros_like(local), np.ones_like(local)
+        for j in range(order):
+            for moment, measure in zip(found, measures):
+                moment[j] = np.bincount(place, measure * current, rows * panels)
+            before, current = current, ((2 * j + 1) * local * current - j * before) / (j + 1)
+        spread = found.swapaxes(1, 2) @ self._inverse
+        return [part.reshape(*points.shape[:-1], panels * order) for part in spread]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from giantsteps.theory.solver.packing import product, symmetric, transposed
+from giantsteps.theory.solver.once import once
+from giantsteps.theory.solver.packing import identity, inverse, product, symmetric, transposed
 from giantsteps.theory.solver.special import Forms
 from giantsteps.theory.solver.state import State
 from giantsteps.types import Array
@@ -36,7 +36,7 @@ class Prior:
 
     state: State
 
-    @cached_property
+    @once
     def forms(self) -> Forms:
         """Forms of the special vectors."""
         return Forms(self.state.dyson)
@@ -52,7 +52,7 @@ class Prior:
         beside = self.state.equations.system.beside * self.state.equations.rank
         return slice(self._spikes, self._spikes + beside)
 
-    @cached_property
+    @once
     def flat(self) -> Array:
         """S of shape (B, FR, FR)."""
         values = self.forms.values
@@ -62,7 +62,7 @@ class Prior:
             return flat
         return symmetric(product(flat, self._opened))
 
-    @cached_property
+    @once
     def _opened(self) -> Array:
         """(I + DS)⁻¹ of shape (B, FR, FR), S without the excess."""
         equations, values = self.state.equations, self.forms.values
@@ -71,7 +71,7 @@ class Prior:
         loads = self.state.strength[:, :, None, None] * excess  # (B, T, F', F')
         outer = equations.mixing[:, :, :, None] * equations.mixing[:, :, None]
         d = np.einsum("btac,btij->baicj", loads, outer).reshape(len(excess), count, count)
-        matrix = np.tile(np.eye(size), (len(excess), 1, 1))
+        matrix = np.tile(identity(size), (len(excess), 1, 1))
         rows = values.reshape(len(excess), size, size)[:, :count]
         matrix[:, :count] += product(d, np.ascontiguousarray(rows))
         return np.asarray(np.linalg.inv(matrix))
@@ -91,12 +91,14 @@ class Prior:
         types = (product(along[:, :, None], system.excess)[:, :, 0] * along).sum(axis=-1)
         return self.forms.slopes(inner), types
 
-    @cached_property
+    @once
     def loads(self) -> Array:
         """L of shape (B, FR, CT), or (B, FR, 0) where norms do not vary."""
         equations = self.state.equations
         loadings = equations.system.loadings
-        mixing = np.tile(equations.mixing, (1, self.fluctuations, 1))
+        mixing = np.concatenate(
+            [equations.mixing] * self.fluctuations or [equations.mixing[:, :0]], axis=1
+        )
         loads = self.strengths[:, :, None, None] * loadings[:, :, :, None] * mixing[:, :, None]
         shape = (*loads.shape[:2], loads.shape[2] * loads.shape[3])
         return np.ascontiguousarray(transposed(loads.reshape(shape)))
@@ -107,38 +109,41 @@ class Prior:
         system = self.state.equations.system
         return int(system.spread.shape[1] // system.probabilities.shape[1])
 
-    @cached_property
+    @once
     def strengths(self) -> Array:
         """p_t of the type of each fluctuation, shape (B, CT)."""
-        return np.tile(self.state.strength, (1, self.fluctuations))
+        return _repeated(self.state.strength, self.fluctuations)
 
-    @cached_property
+    @once
     def _solved(self) -> tuple[Array, Array, Array]:
         """S_ss⁻¹, S_ss⁻¹S_sB and S_ss⁻¹(SL)_s."""
         s = self._spikes
         flat = np.ascontiguousarray(self.flat[:, :s, :s])
-        inner = symmetric(np.linalg.inv(flat))
+        inner = symmetric(inverse(flat))
         teacher = product(inner, self.flat[:, :s, self._teacher])
         return inner, teacher, product(inner, self.carried[:, :s])
 
-    @cached_property
+    @once
     def carried(self) -> Array:
         """SL of shape (B, FR, T)."""
         return product(self.flat, self.loads)
 
-    @cached_property
+    @once
     def covariance(self) -> Array:
         """𝒴 of (χ, l), shape (B, rR + T, rR + T)."""
         inner, _, norms = self._solved
         s, count = self._spikes, self.state.equations.system.rank
         first = inner - _lifted(self.state.x, count)
         vary = self.strengths * self.state.equations.system.spread
-        last = vary[:, :, None] * np.eye(vary.shape[1])
+        last = vary[:, :, None] * identity(vary.shape[1])
         last = last - product(transposed(self.loads), self.carried)
         last = last + product(transposed(self.carried[:, :s]), norms)
-        return symmetric(np.block([[first, norms], [transposed(norms), last]]))
+        found = np.empty((len(first), s + len(last[0]), s + len(last[0])), dtype=first.dtype)
+        found[:, :s, :s], found[:, s:, s:] = first, last
+        found[:, :s, s:], found[:, s:, :s] = norms, transposed(norms)
+        return symmetric(found)
 
-    @cached_property
+    @once
     def with_teacher(self) -> Array:
         """𝒴 between (χ, l) and B, shape (B, rR + T, ER)."""
         _, teacher, norms = self._solved
@@ -147,7 +152,7 @@ class Prior:
         rest = rest - product(transposed(norms), self.flat[:, :s, self._teacher])
         return np.concatenate([-product(teacher, x), product(rest, x)], axis=1)
 
-    @cached_property
+    @once
     def of_teacher(self) -> Array:
         """𝒴_BB of shape (B, ER, ER)."""
         s, block = self._spikes, self._teacher
@@ -157,11 +162,13 @@ class Prior:
         )
         return symmetric(x - product(product(x, rest), x))
 
-    @cached_property
+    @once
     def precision(self) -> Array:
         """N times the precision of m: (πτ)⁻¹ and the pull of the initial output, (B, T, T)."""
         state, system = self.state, self.state.equations.system
-        plain = np.eye(system.probabilities.shape[1]) / (system.probabilities * state.tau)[:, None]
+        plain = (
+            identity(system.probabilities.shape[1]) / (system.probabilities * state.tau)[:, None]
+        )
         if not np.any(system.pull):
             return plain
         mixing = state.equations.mixing
@@ -172,10 +179,15 @@ class Prior:
         return plain
 
 
+def _repeated(of_types: Array, count: int) -> Array:
+    """What types have (B, T, …), once for each of their fluctuations."""
+    return np.concatenate([of_types] * count, axis=1) if count else of_types[:, :0]
+
+
 def _lifted(matrix: Array, count: int) -> Array:
     """I ⊗ matrix."""
     cells, rank, _ = matrix.shape
     if count == 1:
         return matrix
-    blocks = np.eye(count)[None, :, None, :, None] * matrix[:, None, :, None, :]
+    blocks = identity(count)[None, :, None, :, None] * matrix[:, None, :, None, :]
     return blocks.reshape(cells, count * rank, count * rank)

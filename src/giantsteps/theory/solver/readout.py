@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from giantsteps.theory.solver.least_squares import fitted, span, square_root, triangular
-from giantsteps.theory.solver.packing import product, solve, symmetric, transposed
+from giantsteps.theory.solver.packing import inverse, product, solve, symmetric, transposed
 from giantsteps.theory.solver.prior import Prior
 from giantsteps.theory.solver.state import State
 from giantsteps.types import Array
@@ -72,7 +72,7 @@ def _learn(state: State, prior: Prior) -> _Learned:
     flat = system.mean.reshape(cells, count, modes * nodes)
     finite = bool(np.all(system.inverse_neurons > 0))
     if finite:
-        inverse_root = np.linalg.inv(triangular(prior.precision))
+        inverse_root = inverse(triangular(prior.precision))
         scale = 1.0 / np.sqrt(system.inverse_neurons)[:, None, None]
         columns.append(scale * product(inverse_root, flat))
     penalised = np.concatenate(columns, axis=1)
@@ -82,7 +82,7 @@ def _learn(state: State, prior: Prior) -> _Learned:
         else span(flat, np.tile(system.weights, (1, modes))[:, None])
     )
 
-    root = np.tile(np.sqrt(measure), (1, modes))
+    root = np.concatenate([np.sqrt(measure)] * modes, axis=1)
     known = _padded(product(transposed(offset), own), modes * nodes)[:, 0]
     target = system.target.reshape(cells, -1) - known
     fit = fitted(penalised, free, target, root).reshape(cells, modes, nodes)
@@ -215,14 +215,14 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
 def _pulled(state: State, m: Array) -> Array:
     """What the pull of the initial output on m adds to minus the slopes, (B, 1 + m, R, R)."""
     system, packed = state.equations.system, state.equations.packing
-    mixing, hessian = state.equations.mixing, state.dyson.hessian
-    size = len(packed)
-    total = np.zeros((system.cells, hessian.shape[1]))
+    mixing, size = state.equations.mixing, len(packed)
+    pulls = []
     for c in range(system.pull.shape[1]):
         weights = system.pull[:, c] * m[:, :, None] * m[:, None]
         inner = symmetric(product(product(transposed(mixing), weights), mixing))
-        place = slice((1 + c) * size, (2 + c) * size)
-        total += product(hessian[:, :, place], packed.pack(inner)[:, :, None])[:, :, 0]
+        pulls.append(packed.pack(inner)[:, :, None])
+    drive, place = np.concatenate(pulls, axis=1), slice(size, (1 + len(pulls)) * size)
+    total = state.dyson.curved(lambda matrix: product(matrix[..., place], drive))[:, :, 0]
     total = (
         total.reshape(system.cells, -1, size) / packed.count * system.inverse_neurons[:, None, None]
     )

@@ -19,13 +19,13 @@ sees of the vector ρ = 𝒢f, and the Dyson equation's own response.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from giantsteps.theory.solver.bulk import Batch
 from giantsteps.theory.solver.dyson import Dyson
-from giantsteps.theory.solver.packing import product, symmetric, transposed
+from giantsteps.theory.solver.once import once
+from giantsteps.theory.solver.packing import identity, inverse, product, symmetric, transposed
 from giantsteps.types import Array
 
 
@@ -48,13 +48,13 @@ class Forms:
     def _size(self) -> int:
         return self.dyson.layout.size
 
-    @cached_property
+    @once
     def _averaged(self) -> Array:
         """Σ ν_ιλ_ι 𝔤_ι on all rows, shape (B, n, n)."""
         weights = self.dyson.bulk.shares[:, :, None, None] * self.dyson.scales
         return np.asarray((weights * self.dyson.resolvent).sum(axis=1))
 
-    @cached_property
+    @once
     def _pencil(self) -> list[tuple[Array, Array, Array]]:
         """T, S and 𝔤/α of each batch on all rows, shapes (B, Y, n, n) and (B, n, n)."""
         dyson, found = self.dyson, []
@@ -77,19 +77,19 @@ class Forms:
 
     # -- forms, batch after batch -----------------------------------------------------------------
 
-    @cached_property
+    @once
     def _given(self) -> Array:
         """Forms of the given vectors, shape (B, mn, mn)."""
         external, resolvent = self.dyson.bulk.external, self.dyson.resolvent
         cells, count, directions, more = external.shape
         flat = external.reshape(cells, count, directions * more)
         pairs = (flat[:, :, None] * flat[:, None]).reshape(cells, count, count, directions, more)
-        weights = np.moveaxis(pairs.sum(axis=-1), -1, 1)  # (B, I, m, m)
+        weights = pairs.sum(axis=-1).transpose(0, 3, 1, 2)  # (B, I, m, m)
         blocks = (weights[..., None, None] * resolvent[:, :, None, None]).sum(axis=1)
         size = count * self._size
-        return np.moveaxis(blocks, 3, 2).reshape(cells, size, size)
+        return blocks.swapaxes(2, 3).reshape(cells, size, size)
 
-    @cached_property
+    @once
     def _stages(self) -> list[tuple[Array, Array]]:
         """Of each batch: forms of the vectors before it, and F𝒮 with its frame, (B, En, mn)."""
         before, found = self._given, []
@@ -109,7 +109,7 @@ class Forms:
         left = np.tile(self.dyson.layout.left, stage.frame.shape[1])
         return np.where(left[:, None], _lifted(stage.within, self._size), found)
 
-    @cached_property
+    @once
     def _extra(self) -> list[Array]:
         """Δ = E[(κκᵀ − I) ⊗ S] of each batch, shape (B, En, En)."""
         found, n = [], self._size
@@ -126,48 +126,61 @@ class Forms:
     @staticmethod
     def _opening(inner: Array, extra: Array) -> Array:
         """(I + 𝒮_FΔ)⁻¹, 𝒮_F the forms of a batch's frame before it, (B, En, En)."""
-        return np.asarray(np.linalg.inv(np.eye(extra.shape[-1]) + product(inner, extra)))
+        return inverse(identity(extra.shape[-1]) + product(inner, extra))
 
-    def _columns(self, number: int, last: bool) -> list[tuple[int, int]]:
-        """Pairs (vector, row) for which forms are wanted after a batch: all of them if another
-        batch follows, else the channels of each vector in its own block."""
-        place, rank = self.dyson.bulk.stages[number].place, self.dyson.rank
+    def _groups(self, number: int, last: bool) -> list[tuple[Array, Array]]:
+        """Vectors after a batch, and the rows on which their forms are wanted: all of them if
+        another batch follows, else the channels of each vector in its own block."""
+        place, rank = np.array(self.dyson.bulk.stages[number].place), self.dyson.rank
         if not last:
-            return [(v, row) for v in range(len(place)) for row in range(self._size)]
-        starts = [0 if where == 0 else (2 * where - 1) * rank for where in place]
-        return [(v, start + i) for v, start in enumerate(starts) for i in range(rank)]
+            return [(np.arange(len(place)), np.arange(self._size))]
+        return [
+            (np.flatnonzero(place == where), np.arange(rank) + max(2 * where - 1, 0) * rank)
+            for where in sorted(set(place.tolist()))
+        ]
 
     def _after(self, number: int, before: Array, last: bool) -> Array:
-        """Forms of the vectors after a batch, between all pairs of `_columns`."""
+        """Forms of the vectors after a batch, by vector and row of `_groups`.
+
+        A vector has its sum over the samples in one row of the pencil at a time: T a is a column of
+        T times a number.
+        """
         batch, stage = self.dyson.bulk.batches[number], self.dyson.bulk.stages[number]
         t, _, scaled = self._pencil[number]
-        columns, cells, n = self._columns(number, last), self._cells, self._size
-        a = np.zeros((*batch.weights.shape, n, len(columns)), dtype=stage.sums.dtype)
-        carried = np.zeros((cells, stage.carry.shape[2], n, len(columns)), dtype=t.dtype)
-        for column, (v, row) in enumerate(columns):
-            a[:, :, row, column] = stage.sums[:, v]
-            carried[:, :, row, column] = stage.carry[:, v]
-        pulled = product(t, a)  # T a, (B, Y, n, columns)
-        z = [
-            self.dyson.mean(number, pulled, batch.first[:, e]) for e in range(batch.first.shape[1])
-        ]
+        cells, n, groups = self._cells, self._size, self._groups(number, last)
+        count, m = stage.carry.shape[1:]
+        size, directions = len(groups[0][1]), batch.first.shape[1]
+        z = np.zeros((cells, directions, n, count, size), dtype=t.dtype)
+        carried = np.zeros((cells, m, n, count, size), dtype=t.dtype)
+        own = np.zeros((cells, count, size, count, size), dtype=t.dtype)
+        seen_by = batch.first[:, :, None] * stage.sums[:, None]  # (B, E, k, Y)
+        weighted = batch.weights[:, None] * stage.sums
+        for vectors, rows in groups:
+            columns = t[..., rows].reshape(*t.shape[:2], n * size)
+            flat = seen_by[:, :, vectors].reshape(cells, -1, t.shape[1])
+            found = product(flat, columns).reshape(cells, directions, len(vectors), n, size)
+            z[:, :, :, vectors] = found.swapaxes(2, 3)
+            carry = stage.carry[:, vectors].swapaxes(1, 2)
+            carried[:, :, rows[:, None], vectors, np.arange(size)[:, None]] = carry[:, :, None]
+            seen = product(scaled[:, None], t[..., rows])  # Ψ/α
+            for others, across in groups:
+                pairs = weighted[:, others][:, :, None] * stage.sums[:, vectors][:, None]
+                flat = pairs.reshape(cells, -1, t.shape[1])
+                block = seen[:, :, across].reshape(*t.shape[:2], size * size)
+                found = product(flat, block).reshape(cells, len(others), len(vectors), size, size)
+                own[:, others[:, None], :, vectors] = found.transpose(1, 2, 0, 3, 4)
         frame, extra = self._framed(number), self._extra[number]
-        source = carried.reshape(cells, -1, len(columns))
-        source = source + product(transposed(frame), np.concatenate(z, axis=1))
+        source = carried.reshape(cells, m * n, count * size)
+        source = source + product(transposed(frame), z.reshape(cells, -1, count * size))
         half = product(frame, before)
         seen = product(half, source)
         opened = self._opening(product(half, transposed(frame)), extra)
         back = product(extra, product(opened, seen))
         total = product(transposed(source), product(before, source))
         total = total - product(transposed(seen), back)
-        weighted = batch.weights[:, :, None, None] * a
-        left, right = (
-            np.ascontiguousarray(part.reshape(cells, -1, len(columns)))
-            for part in (weighted, product(scaled[:, None], pulled))
-        )
-        return symmetric(total + product(transposed(left), right))
+        return symmetric(total + own.reshape(total.shape))
 
-    @cached_property
+    @once
     def values(self) -> Array:
         """f_aᵀ𝒢f_b of shape (B, F, R, F, R)."""
         bulk, rank = self.dyson.bulk, self.dyson.rank
@@ -280,7 +293,7 @@ class Forms:
             back = product(self._extra[number], reach).reshape(z.shape)
             source = source - self._returned(number, back)
             seen[number] = reach.reshape(z.shape)
-        held = np.moveaxis(bulk.external, 1, -1)  # (B, I, E, m)
+        held = bulk.external.transpose(0, 2, 3, 1)  # (B, I, E, m)
         given = product(held, source[:, None])  # (B, I, E, n)
         hat = product(given, self.dyson.resolvent)  # symmetric
         return hat, seen, pulled
@@ -289,7 +302,7 @@ class Forms:
 def _lifted(matrix: Array, size: int) -> Array:
     """matrix ⊗ I, of shape (B, m·size, k·size)."""
     cells, m, k = matrix.shape
-    out = matrix[:, :, None, :, None] * np.eye(size)[None, None, :, None, :]
+    out = matrix[:, :, None, :, None] * identity(size)[None, None, :, None, :]
     return out.reshape(cells, m * size, k * size)
 
 

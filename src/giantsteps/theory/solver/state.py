@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import (
     Packing,
+    identity,
     inverse,
     packing,
     product,
@@ -92,7 +93,7 @@ class Equations:
         total = (system.probabilities * tau * self.totals)[:, None]
         return self.at(product(total, self.mixing_pairs)[:, 0], tau, penalty)
 
-    @cached_property
+    @once
     def totals(self) -> Array:
         """c_t of the types, for a first guess, shape (B, T)."""
         bulk = self.system.bulk
@@ -113,6 +114,12 @@ class Equations:
                 means.append((twice * (first * second + both / batch.samples))[:, None])
         return product(bulk.coefficients, np.concatenate(means, axis=1)[:, :, None])[:, :, 0]
 
+    @once
+    def loads(self) -> Array:
+        """m_tc u_tu_tᵀ packed: what a type's p_t adds to the parameters, shape (B, T, mP)."""
+        loads = self.system.bulk.coefficients[..., None] * self.mixing_pairs[:, :, None]
+        return loads.reshape(*loads.shape[:2], -1)
+
     def at(self, v1: Array, tau: Array, penalty: Array, active: Array | None = None) -> State:
         """The map at V₁ packed (B, P), τ (B, T) and 𝔤 (B, Q, Q); 𝔤 is guessed if not given."""
         if active is not None:
@@ -123,7 +130,8 @@ class Equations:
     def take(self, cells: Array) -> Equations:
         """The equations of some of the cells."""
         taken = copy(self)
-        taken.__dict__.pop("totals", None)
+        for name in ("totals", "loads"):
+            taken.__dict__.pop(name, None)
         taken.system = self.system.take(cells)
         for name in ("mixing", "channels", "mixing_pairs", "features"):
             setattr(taken, name, getattr(self, name)[cells])
@@ -149,55 +157,55 @@ class State:
         parts = (part[cells] for part in (self.v1, self.tau, self.active, self.penalty))
         return State(self.equations.take(cells), *parts)
 
-    @cached_property
+    @once
     def unknowns(self) -> Array:
         """(V₁ packed, πτ) of shape (B, P + T)."""
         return np.concatenate([self.v1, self.equations.system.probabilities * self.tau], axis=1)
 
-    @cached_property
+    @once
     def variance(self) -> Array:
         """V(k) of shape (B, K)."""
         equations = self.equations
         return product((self.unknowns * equations.counted)[:, None], equations.features)[:, 0]
 
-    @cached_property
+    @once
     def omega(self) -> Array:
         """ω(k) = 1/(1+V) of shape (B, K)."""
         return np.asarray(1.0 / (self.equations.system.unit[:, None] + self.variance))
 
-    @cached_property
+    @once
     def measure(self) -> Array:
         """Γ w_k ω(k): averages over the samples, of shape (B, K)."""
         system = self.equations.system
         return np.asarray(system.ratio[:, None] * (system.weights * self.omega))
 
-    @cached_property
+    @once
     def _conjugates(self) -> Array:
         return product(self.equations.features, self.measure[:, :, None])[:, :, 0]
 
-    @cached_property
+    @once
     def c_hat(self) -> Array:
         """Ĉ = ΓE[ω C Cᵀ] of shape (B, R, R)."""
         packed = self.equations.packing
         return packed.unpack(self._conjugates[:, : len(packed)])
 
-    @cached_property
+    @once
     def v2_hat(self) -> Array:
         """V̂₂ₜ of shape (B, T)."""
         return self._conjugates[:, len(self.equations.packing) :]
 
-    @cached_property
+    @once
     def x(self) -> Array:
         """X = Ĉ⁻¹."""
         return symmetric(inverse(self.c_hat))
 
-    @cached_property
+    @once
     def strength(self) -> Array:
         """p_t = βπ_tτ_t of shape (B, T)."""
         system = self.equations.system
         return np.asarray(system.width[:, None] * system.probabilities * self.tau)
 
-    @cached_property
+    @once
     def dyson(self) -> Dyson:
         """The Dyson equation of the bulk at this point."""
         equations, bulk = self.equations, self.equations.system.bulk
@@ -219,12 +227,12 @@ class State:
         tau = 1.0 / (self.penalty[:, None] + self.v2_hat + force)
         return packed.pack(v1) / system.width[:, None], tau
 
-    @cached_property
+    @once
     def image(self) -> tuple[Array, Array]:
         """What the equations make of (V₁, τ)."""
         return self._image(self.dyson.traces)
 
-    @cached_property
+    @once
     def gap(self) -> Array:
         """Relative distance of the point from its image, one number per cell."""
         v1, tau = self.image
@@ -242,14 +250,7 @@ class State:
 
     # -- its derivative ---------------------------------------------------------------------------
 
-    @cached_property
-    def _loads(self) -> Array:
-        """m_tc u_tu_tᵀ packed: what a type's p_t adds to the parameters, shape (B, T, mP)."""
-        equations, coefficients = self.equations, self.equations.system.bulk.coefficients
-        loads = coefficients[..., None] * equations.mixing_pairs[:, :, None]
-        return loads.reshape(*loads.shape[:2], -1)
-
-    @cached_property
+    @once
     def response(self) -> tuple[Array, Array, Array]:
         r"""Derivatives of the equations, in packed form.
 
@@ -265,16 +266,27 @@ class State:
         when it acts on a packed matrix; Z : (B, T, T).
         """
         equations, system = self.equations, self.equations.system
-        packed, loads = equations.packing, self._loads
-        size, count, hessian = len(packed), packed.count, self.dyson.hessian
+        packed, curved = equations.packing, self._curved
+        size, count = len(packed), packed.count
         squared = packed.squared(self.x)  # −∂X/∂Ĉ
         k = product(self._second(), squared)
-        cross = product(loads, hessian[:, size:, :size])  # ∂force/∂X for unit entries, (B, T, P)
-        p = -product(cross, squared) / count
-        total = product(product(loads, hessian[:, size:, size:]), transposed(loads))
+        cross = product(equations.loads, curved[:, size:])  # ∂force in X and p_t, (B, T, P + T)
+        p = -product(cross[..., :size], squared) / count
+        total = cross[..., size:]
         tau = self.image[1]
-        z = np.eye(tau.shape[1]) / (tau * tau)[:, None, :]
+        z = identity(tau.shape[1]) / (tau * tau)[:, None, :]
         return k, p, z + total * (system.width[:, None] * system.probabilities)[:, None, :]
+
+    @once
+    def _curved(self) -> Array:
+        """The hessian along the entries of X and the p_t of the types, (B, (1 + m)P, P + T)."""
+        size, loads = len(self.equations.packing), transposed(self.equations.loads)
+
+        def along(matrix: Array) -> Array:
+            parts = matrix[..., :size], product(matrix[..., size:], loads)
+            return np.concatenate(parts, axis=-1)
+
+        return self.dyson.curved(along)
 
     def _second(self) -> Array:
         r"""D ↦ τ(Y D Yᵀ) on packed matrices, Y = I − X𝒢 = Σ_c P_cΩ_c𝒢.
@@ -284,18 +296,18 @@ class State:
         does not.
         """
         packed, rank = self.equations.packing, self.equations.rank
-        size, count, hessian = len(packed), packed.count, self.dyson.hessian
+        size, count, curved = len(packed), packed.count, self._curved[..., : len(packed)]
         weak = product(self.dyson.strengths, self.dyson.traces[:, 1:]).sum(axis=1)  # τ(Y)
         small = np.abs(weak).max(axis=(1, 2)) < _WEAK
         inner = product(self.x, self.dyson.traces[:, 0])
-        rest = np.eye(rank) - inner
-        own = product(packed.squared(self.x), hessian[:, :size, :size] / count[:, None])
+        rest = identity(rank) - inner
+        own = product(packed.squared(self.x), curved[:, :size] / count[:, None])
         found = _congruence(rest, packed) - _congruence(inner, packed) - own
         if not small.any():
             return found
-        cells, operators = len(self.x), hessian.shape[1] // size - 1
-        units = packed.unpack(np.eye(size))  # (P, R, R)
-        moved = hessian[:, size:, :size].reshape(cells, operators, size, size) / count[:, None]
+        cells, operators = len(self.x), curved.shape[1] // size - 1
+        units = packed.unpack(identity(size))  # (P, R, R)
+        moved = curved[:, size:].reshape(cells, operators, size, size) / count[:, None]
         moved = packed.unpack(np.swapaxes(moved, 2, 3))  # ∂τ(Ω_c𝒢) for each unit, (B, m, P, R, R)
         total = product(weak[:, None], units[None])
         total = total + product(
@@ -304,7 +316,7 @@ class State:
         total = transposed(packed.pack(symmetric(total)))
         return np.where(small[:, None, None], total, found)
 
-    @cached_property
+    @once
     def curvature(self) -> Array:
         """ΓE[ω² F Fᵀ] of shape (B, P + T, P + T): minus the derivative of (Ĉ, V̂₂) in (V₁, πτ)."""
         equations = self.equations
@@ -316,7 +328,7 @@ class State:
             curvature = curvature + 1j * imaginary
         return np.asarray(curvature * equations.counted)
 
-    @cached_property
+    @once
     def jacobian(self) -> tuple[Array, tuple[Array, Array]]:
         r"""The linear system of Newton's method and of the error.
 
@@ -339,7 +351,7 @@ class State:
         packed, types = k.shape[1], z.shape[1]
         k, weighted = k / system.width[:, None, None], p * equations.packing.count
         matrix = np.zeros((system.cells, packed + types, packed + types), dtype=z.dtype)
-        matrix[:, :packed, :packed] = np.eye(packed)
+        matrix[:, :packed, :packed] = identity(packed)
         matrix[:, :packed, packed:] = -transposed(p)
         matrix[:, packed:, packed:] = z / system.probabilities[:, None, :]
         curvature = self.curvature
@@ -375,11 +387,13 @@ class State:
         strengths = (equations.system.width[:, None] * equations.system.probabilities * tau)[
             :, None
         ]
-        parameters = np.concatenate([x, product(strengths, self._loads)[:, 0]], axis=1)
+        parameters = np.concatenate([x, product(strengths, equations.loads)[:, 0]], axis=1)
         active = self.dyson.layout.outer.unpack(self.dyson.followed(parameters))
         return step[:, : len(packed)], tau, active
 
 
 def _congruence(matrix: Array, packed: Packing) -> Array:
     """The map D ↦ N D Nᵀ of packed symmetric matrices."""
+    if packed.size == 1:
+        return matrix * matrix
     return raised(matrix[:, None], np.ones((len(matrix), 1)), packed, packed)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from giantsteps.theory.solver.bulk import Bulk
+from giantsteps.theory.solver.once import once
 from giantsteps.types import Array
 
 #: Channels below this, relative to the largest, are rounding.
@@ -194,7 +194,7 @@ class System:
         named = {f.name: change(f.name) for f in fields(self) if f.name != "bulk"}
         return System(bulk=bulk, **named)
 
-    @cached_property
+    @once
     def decomposed(self) -> tuple[Array, Array, Array]:
         r"""√(πₜ w_k) μ₁ₜ(k) by singular vectors of the types, (B, T, S), values (B, S), and how
         many of them a cell needs, (B,).

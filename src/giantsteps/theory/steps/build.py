@@ -18,10 +18,9 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps import kernel_small, small
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import one_step
-from giantsteps.theory.steps.several.model import several_steps, stages_of_steps
+from giantsteps.theory.steps.several.model import leading, several_steps, stages_of_steps
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
-from giantsteps.theory.steps.several.structured_model import leading, structured_stages
 from giantsteps.theory.steps.sign import SIGNS, sign_step
 from giantsteps.theory.steps.structured import structured_step
 
@@ -45,34 +44,25 @@ def model(
     ``explicit``: leading eigenvectors of the inputs may be spikes with types of neurons of their
     own, which is more than spectra need.
     """
-    others: dict[str, Any] = {"claim": claim}
-    if problem.steps:
-        others["before"] = _before(problem, claim, d)
-    if not problem.inputs.isotropic:
-
-        def plain() -> SpikedFeatures:
-            if len(problem.steps) < 2:
-                return structured_step(problem, d, simplify=simplify, **others)
-            return structured_stages(problem, d, [others], simplify=simplify, explicit=False)[0]
-
-        if d is None or not explicit or simplify or leading(problem.realised(d), d) is None:
-            return plain()
-        return replace(structured_stages(problem, d, [others])[0], plain=plain)
+    others = _fields(problem, claim, d)
     if len(problem.steps) > 1 and _is_still(problem):
         kept = math.prod(1.0 - step.decay for step in problem.steps)
         still = replace(problem.steps[0], rate=0.0, decay=1.0 - kept)
-        return one_step(problem.unchecked(steps=(still,)), d, simplify=simplify, **others)
+        one = one_step if problem.inputs.isotropic else structured_step
+        return one(problem.unchecked(steps=(still,)), d, simplify=simplify, **others)
     if len(problem.steps) == 1 and problem.steps[0].rule in SIGNS:
         return sign_step(problem, d, simplify=simplify, **others)
-    if len(problem.steps) < 2:
-        return one_step(problem, d, simplify=simplify, **others)
+    explicit = explicit and not simplify and _has_leading(problem, d)
+    if len(problem.steps) < 2 and not explicit:
+        one = one_step if problem.inputs.isotropic else structured_step
+        return one(problem, d, simplify=simplify, **others)
     reused = any(step.batch == "previous" for step in problem.steps)
     if reused and kind_of(problem) is Kind.SMALL_STEPS and len(problem.steps) > 2:
         assert d is not None
         return many_small_steps(problem, d, **others)
     if reused:
         return reused_steps(problem, d, simplify=simplify, **others)
-    return several_steps(problem, d, simplify=simplify, **others)
+    return several_steps(problem, d, simplify=simplify, explicit=explicit, **others)
 
 
 def _is_still(problem: Problem) -> bool:
@@ -85,15 +75,30 @@ def stages(problem: Problem, claims: Sequence[Any], d: int | None) -> list[Spike
     """The equivalent model after each of the steps, with one claim each, from one recursion."""
     prefixes = [replace(problem, steps=problem.steps[: s + 1]) for s in range(len(problem.steps))]
     fresh = all(step.batch == "fresh" for step in problem.steps)
-    alone = prefixes
-    if fresh and problem.inputs.isotropic and not _is_still(problem):
-        alone = prefixes[:1]
+    alone = prefixes[:1] if fresh and not _is_still(problem) else prefixes
     found = [model(prefix, claim, d) for prefix, claim in zip(alone, claims)]
     others = [
-        {"problem": prefix, "claim": claim, "before": _before(prefix, claim, d)}
+        {"problem": prefix, **_fields(prefix, claim, d)}
         for prefix, claim in zip(prefixes[len(alone) :], claims[len(alone) :], strict=True)
     ]
     return [*found, *(stages_of_steps(problem, d, others) if others else ())]
+
+
+def _has_leading(problem: Problem, d: int | None) -> bool:
+    """Whether leading eigenvectors of the inputs are spikes with types of their own at d."""
+    if d is None or problem.inputs.isotropic:
+        return False
+    return leading(problem.realised(d), d) is not None
+
+
+def _fields(problem: Problem, claim: Any, d: int | None) -> dict[str, Any]:
+    """What a model knows of its problem beside its equations."""
+    others: dict[str, Any] = {"claim": claim}
+    if problem.steps:
+        others["before"] = _before(problem, claim, d)
+    if _has_leading(problem, d):
+        others["plain"] = lambda: model(problem, claim, d, explicit=False)
+    return others
 
 
 def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answer]:
@@ -104,7 +109,7 @@ def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answ
         "features": kernel_small.features,
     }
     if not problem.inputs.isotropic:
-        methods = {"risk": _initial, "kernel": kernel, "features": features}
+        methods = {"risk": initial_risk, "kernel": kernel, "features": features}
 
     def before(question: str) -> Answer:
         untrained = problem.untrained()
@@ -153,7 +158,7 @@ def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> l
     for failure in failed.values():
         raise failure
     cells = [(models[i], problem.require_readout(d)) for i, problem in enumerate(problems)]
-    return risk_of_models(cells, _initial(problems, claims, d), claims)
+    return risk_of_models(cells, initial_risk(problems, claims, d), claims)
 
 
 def attempts(
@@ -177,13 +182,13 @@ def attempts(
         some, stated = [problems[i] for i in chosen], [claims[i] for i in chosen]
         cells = [(models[i], problems[i].require_readout(d)) for i in chosen]
         options: Any = {"failed": failed, "coarse": coarse, "parts": False}
-        before = _initial(some, stated, d) if initial else None
+        before = initial_risk(some, stated, d) if initial else None
         risks = risk_of_models(cells, before, stated, **options)
         found |= {i: failed.get(at, risks[at]) for at, i in enumerate(chosen)}
     return [found[i] for i in range(len(problems))]
 
 
-def _initial(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
+def initial_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """Errors before the steps."""
     if all(problem.inputs.isotropic for problem in problems):
         return small.untrained_risk(problems, claims, d)

@@ -21,6 +21,8 @@ from giantsteps.theory.steps.labels import labels
 EIGENVALUES = 28
 #: Resolution of the labels of other losses, of which only moments are asked.
 _SMOOTH, _LEVEL = 0.25, 3
+#: Half the distance of the outputs by which their slope is known.
+_APART = 1e-4
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,23 @@ def _residual(problem: Problem, output: float) -> tuple[float, float]:
     teacher = teacher_moments(problem.teacher)
     second = teacher.second_moment - 2 * output * teacher.mean + output**2
     return teacher.linear, second + problem.noise_variance
+
+
+def curvature(problem: Problem) -> float:
+    """E ℓ''(f₀; y) of the first step, by which the initial output changes its residuals; one for
+    the squared loss.
+    """
+    step = problem.steps[0]
+    if step.loss == "squared":
+        return 1.0
+    output = moments(problem.activation).mean * problem.init.second_layer.mean
+    below, above = (
+        labels(problem.teacher, problem.noise_variance, at, _SMOOTH, _LEVEL, loss=step.loss).moment(
+            1
+        )
+        for at in (output - _APART, output + _APART)
+    )
+    return (below - above) / (2 * _APART)
 
 
 def _reach(problem: Problem, d: int | None) -> tuple[float, float, float]:

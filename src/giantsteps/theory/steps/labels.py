@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -53,7 +53,14 @@ class Labels:
 
     def moment(self, power: int) -> float:
         """E r^power."""
-        return float(self.weights @ self.nodes**power)
+        if power not in self._moments:
+            self._moments[power] = float(self.weights @ self.nodes**power)
+        return self._moments[power]
+
+    @cached_property
+    def _moments(self) -> dict[int, float]:
+        """Those that were asked for: a batch's labels serve many rates."""
+        return {}
 
     def teacher(self, power: int) -> FloatArray:
         """E[u r^power], (R,)."""

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,11 +30,13 @@ from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.leading import largest_value
 from giantsteps.theory.steps.one import movement as rate_of
+from giantsteps.theory.steps.several.covariance import covariance_of_state, weights_of_state
 from giantsteps.theory.steps.several.fresh import leans_after, take_step
-from giantsteps.theory.steps.several.model import covariance_of_state, trained_by
+from giantsteps.theory.steps.several.model import trained_by
+from giantsteps.theory.steps.several.opening import after_first
 from giantsteps.theory.steps.several.trained import Task, Trained
 from giantsteps.theory.steps.sign import SIGNS, sign_step
-from giantsteps.theory.steps.structured import moved_by_step
+from giantsteps.theory.steps.structured import spectrum_of
 from giantsteps.types import FloatArray
 
 #: Resolution of the recursion, and of the functions of a batch.
@@ -86,12 +87,8 @@ def movement(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) 
 def _movement(problem: Problem, claim: Any, d: int | None) -> Movement:
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
-    if not sized.inputs.isotropic:
-        steps = [_structured(sized, d, neurons)]
-    elif sized.steps[0].rule in SIGNS:
-        steps = [_sign(sized, d, neurons)]
-    else:
-        steps = _gradient(sized, neurons)
+    sign = sized.steps[0].rule in SIGNS
+    steps = [_sign(sized, d, neurons)] if sign else _gradient(sized, d, neurons)
     rows = np.array([_row(sized, step, neurons) for step in steps]).T
     names = ("weights", "spectral", "preactivations", "features", "output")
     return Movement(
@@ -118,40 +115,42 @@ def _start(types: int) -> _Stage:
     return _Stage(np.zeros((types, 1)), NeuronCovariance.isotropic(np.ones(types), 1))
 
 
-def _gradient(problem: Problem, neurons: float) -> list[_Step]:
+def _gradient(problem: Problem, d: int | None, neurons: float) -> list[_Step]:
     """Steps along the gradient, each on a fresh batch."""
-    law, states = trained_by(problem, neurons, _LEVEL, norms=False)
+    spectrum, inverse = spectrum_of(problem, d), problem.width / neurons
+    states = trained_by(problem, spectrum, neurons, _LEVEL, norms=False)
     task = Task(problem.activation, problem.teacher, problem.noise_variance)
     first = states[0]
 
     def stage(trained: Trained) -> _Stage:
-        return _Stage(trained.spikes, covariance_of_state(law, trained, _TOLERANCE))
+        return _Stage(trained.spikes, covariance_of_state(trained, spectrum, _TOLERANCE))
 
-    change = _Stage(first.spikes, replace(law, kept=law.kept - 1.0).covariance())
-    start, leans = _start(len(first.values)), (0.0 * first.spikes, first.spikes)
-    types = (first.values, first.probabilities)
-    steps = [_Step(*types, start, stage(first), change, leans)]
-    for number, (before, after) in enumerate(pairwise(states), start=1):
-        rate, taken = rate_of(problem, number, neurons), problem.steps[number]
-        changed = take_step(task, before, taken, rate, _LEVEL, kept=-taken.decay)
-        leans = leans_after(task, before, taken, rate, _LEVEL)
-        steps.append(_Step(*types, stage(before), stage(after), stage(changed), leans))
-    return steps
+    def own(trained: Trained) -> _Stage:
+        found = weights_of_state(trained, spectrum, _TOLERANCE)
+        return _Stage(found.spikes, found.bulk)
 
-
-def _structured(problem: Problem, d: int | None, neurons: float) -> _Step:
-    """One step along the gradient, on inputs with a covariance (theory §10)."""
-    found = moved_by_step(problem, d, neurons, _LEVEL)
-    start = _start(len(found.values))
-    return _Step(
-        found.values,
-        found.probabilities,
-        start,
-        _Stage(found.spikes, found.after),
-        _Stage(found.spikes, found.change),
-        (0.0 * found.spikes, found.spikes),
-        own=(start, _Stage(found.own_spikes, found.own_change)),
-    )
+    law = problem, spectrum, neurons, _LEVEL, False, (0.0, 0.0)
+    changes, start = [after_first(*law, change=True)], _start(len(first.values))
+    leans = [(0.0 * first.spikes, first.spikes)]
+    for number, before in enumerate(states[:-1], start=1):
+        taken = problem.steps[number]
+        step = before, taken, rate_of(problem, number, neurons), _LEVEL, spectrum
+        changes.append(take_step(task, *step, kept=-taken.decay, inverse=inverse))
+        leans.append(leans_after(task, *step, inverse=inverse))
+    stages = [start, *map(stage, states)]
+    weights = stages if spectrum.flat else [start, *map(own, states)]
+    return [
+        _Step(
+            first.values,
+            first.probabilities,
+            stages[number],
+            stages[number + 1],
+            stage(change),
+            leans[number],
+            None if spectrum.flat else (weights[number], own(change)),
+        )
+        for number, change in enumerate(changes)
+    ]
 
 
 def _sign(problem: Problem, d: int | None, neurons: float) -> _Step:

@@ -13,7 +13,8 @@ weights, the rest acts like noise on each sample; ϱ = 1 − decay. Over w₀, f
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -107,14 +108,12 @@ class NeuronLaw:
     @property
     def length(self) -> float:
         """‖b‖, b = n₀⁻¹Σ r_ix_i."""
-        seen = self.labels.teacher(1)
-        return math.sqrt(float(seen @ seen) + self.labels.moment(2) / self.samples)
+        return _step_direction(self.labels, self.samples)[0]
 
     @property
     def overlaps(self) -> FloatArray:
         """γ = ⟨b, β*⟩/‖b‖ for each direction of the teacher, (R,)."""
-        seen = self.labels.teacher(1)
-        return seen / self.length if self.length else 0.0 * seen
+        return _step_direction(self.labels, self.samples)[1]
 
     @property
     def overlap(self) -> float:
@@ -128,7 +127,7 @@ class NeuronLaw:
 
     # -- the bulk -------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def tilt(self) -> FloatArray:
         """κ_t = h₁s."""
         return self.slope.hermite[1] * self.moved
@@ -152,64 +151,12 @@ class NeuronLaw:
 
     def covariance(self) -> NeuronCovariance:
         """Σ_t through I, 2M, M² and 𝐒 (without the two in the middle where κ = 0)."""
-        r, alpha, tilt = self.labels.nodes, self.samples, self.tilt
-        even = bool(np.any(tilt))
-        linear = np.stack([2 * r, r * r]) if even else (r * r)[None]
-        whole = np.full_like(self.moved, self.kept**2)
-        columns = [whole, self.noise]
+        tilt, whole = self.tilt, np.full_like(self.moved, self.kept**2)
+        even, columns = bool(tilt.any()), [whole, self.noise]
         if even:
             columns = [whole, self.kept * tilt, self.noise, tilt**2]
-        batch = Batch(
-            samples=np.array(alpha),
-            weights=self.labels.weights,
-            first=self.labels.first,
-            second=self.labels.second,
-            linear=linear,
-            factors=r[None] if even else np.zeros((0, len(r))),
-        )
-        # Vectors: b̂, b₂, b₃, where norms need them M b and M b₂, and the teacher's.
-        powers = [r / self.length, r**2, r**3, *([r, r**2] if even else [])]
-        rank, count = len(self.overlaps), len(powers)
-        place = (0, 0, 0, *((1, 1) if even else ()), *(0,) * rank)
-        carry = np.concatenate([np.zeros((count, rank)), np.eye(rank)])
-        sums = np.concatenate([np.stack(powers), np.zeros((rank, len(r)))])
-        # A teacher along the step leaves no direction of its own: any generic one will do.
-        _, inverse = left_of(self.overlaps[:, None])
-        special = np.zeros((count + rank, count + rank))
-        special[0, 0] = 1.0
-        special[1 : 1 + rank, 0], special[1 : 1 + rank, count:] = -inverse @ self.overlaps, inverse
-        special[np.arange(1 + rank, count + rank), np.arange(1, count)] = 1.0
-        return NeuronCovariance(
-            shares=np.ones(1),
-            diagonal=np.ones((1, 1)),
-            coefficients=np.stack(columns, axis=1),
-            external=np.eye(rank)[:, None],
-            special=special,
-            gram=self._gram(even),
-            batches=(batch,),
-            stages=(Stage(frame=np.eye(rank), carry=carry, sums=sums, place=place),),
-        )
-
-    def _gram(self, even: bool) -> FloatArray:
-        """d⁻¹tr Ω_cΩ_c' of I, 2M, 𝐒, M²: sums over non-crossing partitions of moments of r."""
-        e, alpha = self.labels.moment, self.samples
-        square = e(4) / alpha + e(2) ** 2
-        if not even:
-            return np.array([[1.0, e(2)], [e(2), square]])
-        m2 = e(2) / alpha + e(1) ** 2
-        m3 = e(3) / alpha**2 + 3 * e(1) * e(2) / alpha + e(1) ** 3
-        m4 = e(4) / alpha**3 + 4 * e(1) * e(3) / alpha**2 + 2 * e(2) ** 2 / alpha**2
-        m4 += 6 * e(1) ** 2 * e(2) / alpha + e(1) ** 4
-        ms = e(3) / alpha + e(1) * e(2)
-        mms = e(4) / alpha**2 + 2 * e(1) * e(3) / alpha + e(2) ** 2 / alpha + e(1) ** 2 * e(2)
-        return np.array(
-            [
-                [1.0, 2 * e(1), e(2), m2],
-                [2 * e(1), 4 * m2, 2 * ms, 2 * m3],
-                [e(2), 2 * ms, square, mms],
-                [m2, 2 * m3, mms, m4],
-            ]
-        )
+        operators = _operators(self.labels, self.samples, even)
+        return replace(operators, coefficients=np.stack(columns, axis=1))
 
     # -- the norms ------------------------------------------------------------------------------
 
@@ -225,7 +172,7 @@ class NeuronLaw:
         _, _, h2, h3 = slope.hermite
         e, mean = self.labels.moment, self.labels.moment(1)
         inner = self.kept + kappa * mean
-        even = bool(np.any(kappa))
+        even = bool(kappa.any())
         by_b = 4 * s * h2 * inner
         by_b2 = s**2 / alpha * slope.lean
         own_b2 = 2 * s**2 / alpha * inner * slope.mixed
@@ -236,7 +183,7 @@ class NeuronLaw:
         if even:
             columns += [kappa * by_b, kappa * by_b2]
         second = e(2) / alpha + mean**2
-        growth = self._power(2) + 6 * s * h3 * (self.kept * mean + kappa * second)
+        growth = self._powers[0] + 6 * s * h3 * (self.kept * mean + kappa * second)
         growth = growth + s**2 / alpha * slope.bend * e(2)
         loadings, spread = np.stack(columns, axis=1), np.maximum(self._spread(), 0.0)
         if not gaussian:
@@ -248,14 +195,13 @@ class NeuronLaw:
             stretch=np.stack([zero, s * h2 * self.length])[:, :, None],
         )
 
-    def _power(self, power: int) -> FloatArray:
-        """N_j = d⁻¹tr (ϱI + κM)^j, j = 2 or 4, from the free cumulants of M."""
+    @cached_property
+    def _powers(self) -> tuple[FloatArray, FloatArray]:
+        """N_j = d⁻¹tr (ϱI + κM)^j, j = 2 and 4, from the free cumulants of M."""
         e, alpha, kappa = self.labels.moment, self.samples, self.tilt
         k1 = self.kept + kappa * e(1)
         k2, k3, k4 = (kappa**j * e(j) / alpha ** (j - 1) for j in (2, 3, 4))
-        if power == 2:
-            return k2 + k1**2
-        return k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
+        return k2 + k1**2, k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
 
     def _spread(self) -> FloatArray:
         """v_t: traceless forms of w₀, products of old and new weights, and the new ones."""
@@ -263,7 +209,7 @@ class NeuronLaw:
         _, _, h2, h3 = slope.hermite
         r, weights = self.labels.nodes, self.labels.weights
         second, fourth = self.labels.moment(2), self.labels.moment(4)
-        kappa, n2, n4 = self.tilt[:, None], self._power(2)[:, None], self._power(4)[:, None]
+        kappa, (n2, n4) = self.tilt[:, None], (power[:, None] for power in self._powers)
         inner = self.kept + kappa * self.labels.moment(1) + kappa * r / alpha
         own = kappa**2 * second / alpha
         excess = inner**2 + own - n2
@@ -281,3 +227,71 @@ class NeuronLaw:
         total = total + 2 * s**4 / alpha**2 * slope.noise**2 * second**2
         seen = ((pulled @ self.labels.first.T) ** 2).sum(axis=1)
         return np.asarray(total[:, 0] + seen)
+
+
+@lru_cache(maxsize=64)
+def _step_direction(labels: Labels, samples: float) -> tuple[float, FloatArray]:
+    """‖b‖, and the cosines of b with the teacher's directions."""
+    seen = labels.teacher(1)
+    length = math.sqrt(float(seen @ seen) + labels.moment(2) / samples)
+    overlaps = seen / length if length else 0.0 * seen
+    overlaps.setflags(write=False)
+    return length, overlaps
+
+
+@lru_cache(maxsize=64)
+def _operators(labels: Labels, samples: float, even: bool) -> NeuronCovariance:
+    """The operators and vectors of one batch, the same for all rates; without neurons."""
+    r, (length, overlaps) = labels.nodes, _step_direction(labels, samples)
+    batch = Batch(
+        samples=np.array(samples),
+        weights=labels.weights,
+        first=labels.first,
+        second=labels.second,
+        linear=np.stack([2 * r, r * r]) if even else (r * r)[None],
+        factors=r[None] if even else np.zeros((0, len(r))),
+    )
+    # Vectors: b̂, b₂, b₃, where norms need them M b and M b₂, and the teacher's.
+    powers = [r / length, r**2, r**3, *([r, r**2] if even else [])]
+    rank, count = len(overlaps), len(powers)
+    place = (0, 0, 0, *((1, 1) if even else ()), *(0,) * rank)
+    carry = np.concatenate([np.zeros((count, rank)), np.eye(rank)])
+    sums = np.concatenate([np.stack(powers), np.zeros((rank, len(r)))])
+    # A teacher along the step leaves no direction of its own: any generic one will do.
+    _, inverse = left_of(overlaps[:, None])
+    special = np.zeros((count + rank, count + rank))
+    special[0, 0] = 1.0
+    special[1 : 1 + rank, 0], special[1 : 1 + rank, count:] = -inverse @ overlaps, inverse
+    special[np.arange(1 + rank, count + rank), np.arange(1, count)] = 1.0
+    return NeuronCovariance(
+        shares=np.ones(1),
+        diagonal=np.ones((1, 1)),
+        coefficients=np.zeros((0, 4 if even else 2)),
+        external=np.eye(rank)[:, None],
+        special=special,
+        gram=_gram(labels, samples, even),
+        batches=(batch,),
+        stages=(Stage(frame=np.eye(rank), carry=carry, sums=sums, place=place),),
+    )
+
+
+def _gram(labels: Labels, alpha: float, even: bool) -> FloatArray:
+    """d⁻¹tr Ω_cΩ_c' of I, 2M, 𝐒, M²: sums over non-crossing partitions of moments of r."""
+    e = labels.moment
+    square = e(4) / alpha + e(2) ** 2
+    if not even:
+        return np.array([[1.0, e(2)], [e(2), square]])
+    m2 = e(2) / alpha + e(1) ** 2
+    m3 = e(3) / alpha**2 + 3 * e(1) * e(2) / alpha + e(1) ** 3
+    m4 = e(4) / alpha**3 + 4 * e(1) * e(3) / alpha**2 + 2 * e(2) ** 2 / alpha**2
+    m4 += 6 * e(1) ** 2 * e(2) / alpha + e(1) ** 4
+    ms = e(3) / alpha + e(1) * e(2)
+    mms = e(4) / alpha**2 + 2 * e(1) * e(3) / alpha + e(2) ** 2 / alpha + e(1) ** 2 * e(2)
+    return np.array(
+        [
+            [1.0, 2 * e(1), e(2), m2],
+            [2 * e(1), 4 * m2, 2 * ms, 2 * m3],
+            [e(2), 2 * ms, square, mms],
+            [m2, 2 * m3, mms, m4],
+        ]
+    )

@@ -17,6 +17,7 @@ from giantsteps.theory.model.rules import graded_rule, mapped_rule, octave
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.model.teacher import is_resolved
 from giantsteps.theory.steps.closure import closure_of_continuous, closure_of_few
+from giantsteps.theory.steps.first import curvature
 from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes
 from giantsteps.theory.steps.sized import at_size, by_resolution
@@ -174,10 +175,11 @@ def _at_level(
     law, unit = problem.init.second_layer, neuron_law(problem, np.array([rate]), level, tails[0])
     values, probabilities = types_of(law, level, abs(float(unit.spikes[0])), tails[1])
     if law.symmetric and not tails[1] and moments(problem.activation).is_odd:
-        values, probabilities = _folded(values, probabilities)
+        values, probabilities = folded(values, probabilities)
     neuron = replace(unit, moved=rate * values)
     bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlaps[:, None]
-    pull = None if math.isinf(neurons) else _pull(neuron, values, probabilities, rate, simplify)
+    felt = rate * curvature(problem)
+    pull = None if math.isinf(neurons) else _pull(neuron, values, probabilities, felt, simplify)
     if problem.init.output == "unscaled" and law.second_moment > 0:
         bulk, spike, along = _unscaled(neuron, values, rate, neurons, law.second_moment)
         overlap = np.array([[along]])
@@ -212,7 +214,7 @@ def _at_level(
     )
 
 
-def _folded(values: FloatArray, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
+def folded(values: FloatArray, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Types A ≥ 0: with odd σ a neuron with −A and −w is one with A and w in all but its sign."""
     kept = values >= 0
     return values[kept], np.where(values > 0, 2.0, 1.0)[kept] * probabilities[kept]
@@ -225,7 +227,10 @@ def _pull(
     rate: float,
     simplify: tuple[str, ...],
 ) -> FloatArray:
-    """What multiplies uᵀτ(𝒢)u and uᵀτ(2M𝒢)u in the penalty of m, shape (1 or 2, T, T)."""
+    """What multiplies uᵀτ(𝒢)u and uᵀτ(2M𝒢)u in the penalty of m, shape (1 or 2, T, T).
+
+    ``rate`` is η̃E ℓ''.
+    """
     linear = rate * neuron.slope.hermite[0] ** 2
     square = linear**2 * (1.0 + 1.0 / neuron.samples) * float(probabilities @ values**2)
     outer = np.outer(values, values)

@@ -33,7 +33,7 @@ def at_size(problem: Problem, d: int | None, **others: Any) -> Sized:
     sized = problem if d is None else problem.realised(d)
     shared: dict[str, Any] = {
         "activation": sized.activation,
-        "teacher": getattr(sized.teacher, "link", sized.teacher),
+        "teacher": sized.teacher,
         "noise_variance": sized.noise_variance,
         "width": sized.width,
         "neurons": neurons,
@@ -67,30 +67,27 @@ def stages_by_resolution(
     states: Callable[[int], State],
     cut: Callable[[int], State],
     built: Callable[[State, int, Mapping[str, Any], int], SpikedFeatures],
-    bare: Callable[[int], State] | None = None,
+    bare: Callable[[int], State],
+    weights: Callable[[State, int, Mapping[str, Any], int], SpikedFeatures],
 ) -> list[SpikedFeatures]:
     """The models after the last steps, one for each of ``others``, which are their fields.
 
     ``states`` and ``cut`` give the laws after all steps at a resolution; ``built`` makes a model of
     them from the number of the step, counted from the end. ``bare`` is ``cut`` without norms, which
-    the singular values of W do not see.
+    the singular values of W do not see, and ``weights`` makes the model of these.
     """
-    states, cut = lru_cache(maxsize=8)(states), lru_cache(maxsize=2)(cut)
-    plain = None if bare is None else lru_cache(maxsize=2)(bare)
+    states, cut, bare = (lru_cache(maxsize=8)(law) for law in (states, cut, bare))
 
     def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
-        own: dict[str, Any] = {}
-        if plain is not None:
+        @lru_cache(maxsize=2)
+        def at(more: int) -> SpikedFeatures:
+            return weights(bare(SPECTRA + more), number, fields, SPECTRA + more)
 
-            def at(more: int) -> SpikedFeatures:
-                return built(plain(SPECTRA + more), number, fields, SPECTRA + more)
-
-            own["own_weights"] = lambda: replace(at(0), bounded=at)
         return by_resolution(
             lambda level: built(states(level), number, fields, level),
             min(level, 1),
             lambda level: built(cut(level), number, fields, level),
-            **own,
+            own_weights=lambda: replace(at(0), bounded=at),
         )
 
     return [stage(number - len(others), fields) for number, fields in enumerate(others)]

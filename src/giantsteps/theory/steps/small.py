@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -305,7 +306,15 @@ def untrained_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | 
     """
     untrained = [problem.untrained() for problem in problems]
     claims = [{**claim, "problem": problem} for claim, problem in zip(claims, untrained)]
-    return risks_of(small_errors(untrained, d), claims)
+    place: dict[Problem, int] = {}
+    cells = np.array([place.setdefault(problem, len(place)) for problem in untrained])
+    return risks_of(_distinct_errors(tuple(place), d).take(cells), claims)
+
+
+@lru_cache(maxsize=16)
+def _distinct_errors(problems: tuple[Problem, ...], d: int | None) -> RidgeBatch:
+    """`small_errors`, the same for all rates of a step."""
+    return small_errors(problems, d)
 
 
 def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:

@@ -6,9 +6,9 @@ neurons along b = Σ^{-p}n₀⁻¹Xᵀr; with the shares τ_ι of Σ^{1/2}β*,
 
 .. math:: ‖Σ^{1/2}b‖² = Σ_ι λ_ι^{2-2p}\Bigl(τ_ι E[ur]² + ν_ι\frac{E r²}{α_0}\Bigr),\qquad
           γ = \frac{E[ur]\,Σ_ι λ_ι^{1-p}τ_ι}{‖Σ^{1/2}b‖},\qquad
-          Σ_t = (ϱ + κ_tM)² + ε_t Σ^{-p}\mathbf SΣ^{-p},
+          Σ_t = (ϱ + κ_tM)(ϱ + κ_tM^⊤) + ε_t Σ^{-p}\mathbf SΣ^{-p},
 
-M and 𝐒 sums over samples of covariance Σ (κ_t = 0 where p > 0: σ must be odd then).
+Σ^pM and 𝐒 sums over samples of covariance Σ.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ class Spectrum:
     power: float
     #: Eigenspaces whose coordinates of the initial weights are types of neurons.
     explicit: FloatArray | None = None
+
+    @property
+    def flat(self) -> bool:
+        """Whether Σ = I."""
+        return len(self.values) == 1
 
     @property
     def places(self) -> NDArray[np.intp]:
@@ -135,47 +140,9 @@ def covariance_of_weights(law: NeuronLaw, spectrum: Spectrum) -> NeuronCovarianc
     e, mean, p = law.labels.moment, spectrum.mean, spectrum.power
     means = [1.0, mean(1 - p), mean(2 - 2 * p), mean(1 - 2 * p), e(2) * mean(1 - 2 * p)]
     if bulk.coefficients.shape[1] > len(means):
-        means = [*means[:4], 2 * e(1), e(2), e(1) ** 2 * mean(2) + e(2) / law.samples]
+        square = e(1) ** 2 * mean(2 - 2 * p) + e(2) / law.samples * mean(1 - 2 * p)
+        means += [2 * e(1) * mean(1 - p), square]
     return replace(bulk, inputs=None, external=external, means=np.array(means))
-
-
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """One step in the frame of Σ^{1/2}w and in that of w: leans (T, 1) and bulks.
-
-    ``change`` and ``own_change`` are those of what the step adds.
-    """
-
-    values: FloatArray
-    probabilities: FloatArray
-    spikes: FloatArray
-    after: NeuronCovariance
-    change: NeuronCovariance
-    own_spikes: FloatArray
-    own_change: NeuronCovariance
-
-
-def moved_by_step(problem: Problem, d: int | None, neurons: float, level: int) -> Moved:
-    """What one step adds to the neurons; sizes of the problem are those of d, if it is given."""
-    spectrum = spectrum_of(problem, d)
-    rate, inverse = movement(problem, 0, neurons), problem.width / neurons
-    unit = neuron_law(problem, np.array([rate]), level)
-    linear = unit.slope.hermite[0]
-    length, _ = direction(unit, spectrum, inverse)
-    own, _ = direction(unit, spectrum, inverse, whitened=False)
-    second_layer = problem.init.second_layer
-    values, probabilities = types_of(second_layer, level, abs(rate * linear * length))
-    law = replace(unit, moved=rate * values)
-    added, frame = replace(law, kept=law.kept - 1.0), direction(unit, spectrum)
-    return Moved(
-        values=values,
-        probabilities=probabilities,
-        spikes=(law.moved * linear * length)[:, None],
-        after=_covariance(law, spectrum, *frame),
-        change=_covariance(added, spectrum, *frame),
-        own_spikes=(law.moved * linear * own)[:, None],
-        own_change=covariance_of_weights(added, spectrum),
-    )
 
 
 def _at_level(
@@ -257,22 +224,21 @@ def own_variances(law: NeuronLaw, spectrum: Spectrum, length: float, overlap: fl
 def _covariance(
     law: NeuronLaw, spectrum: Spectrum, length: float, overlap: float
 ) -> NeuronCovariance:
-    """Σ_t through I, three powers of Σ for the initial output, 2M, 𝐒 and M²."""
+    """Σ_t through I, three powers of Σ for the initial output, 𝐒, M + Mᵀ and MMᵀ.
+
+    M = Σ^{-p}n₀⁻¹Σ r_ix_ix_iᵀ takes samples as they are on its right, where it meets the weights.
+    """
     r, alpha, e = law.labels.nodes, law.samples, law.labels.moment
     values, p, mean = spectrum.values, spectrum.power, spectrum.mean
-    tilt = law.tilt if p == 0 else np.zeros_like(law.moved)
+    tilt = law.tilt
     even = bool(np.any(tilt))
-    noise = law.noise
     whole, zero = np.full_like(law.moved, law.kept**2), np.zeros_like(law.moved)
-    columns = [whole, zero, zero, zero, noise]
+    columns = [whole, zero, zero, zero, law.noise]
     means = [1.0, mean(2 - p), mean(3 - 2 * p), mean(2 - 2 * p), e(2) * mean(2 - 2 * p)]
-    linear = [r * r]
     if even:
-        columns = [whole, zero, zero, zero, law.kept * tilt, noise, tilt**2]
-        linear = [2 * r, r * r]
-        square = e(1) ** 2 * mean(3) + e(2) / alpha * mean(2)
-        means = [*means[:4], 2 * e(1) * mean(2), e(2) * mean(2), square]
-    reach, teacher = values ** (0.5 - p), 1.0 / np.sqrt(values)
+        columns += [law.kept * tilt, tilt**2]
+        square = e(1) ** 2 * mean(3 - 2 * p) + e(2) / alpha * mean(2 - 2 * p)
+        means += [2 * e(1) * mean(2 - p), square]
     root = np.sqrt(spectrum.teacher)
     rest = math.sqrt(max(1.0 - overlap**2, 0.0))
     inverse = 1.0 / rest if rest > 1e-12 else 0.0
@@ -283,25 +249,31 @@ def _covariance(
         weights=law.labels.weights,
         first=law.labels.first,
         second=law.labels.second,
-        linear=np.stack(linear),
+        linear=(r * r)[None],
         factors=r[None] if even else np.zeros((0, len(r))),
+        crossed=even,
     )
+    apart = even and p > 0  # the frame of the samples on the two sides of M
+    vectors = [values ** (0.5 - p), 1.0 / np.sqrt(values), *([np.sqrt(values)] if apart else [])]
+    count = len(vectors)
     stage = Stage(
-        frame=np.eye(1, 2),
-        carry=np.array([[0.0, 0.0], [0.0, 1.0]]),
+        frame=np.eye(1, count),
+        carry=np.array([np.zeros(count), np.eye(count)[1]]),
         sums=np.stack([unit, 0.0 * r]),
         place=(0, 0),
+        within=np.eye(count)[2:] if apart else None,
     )
     return NeuronCovariance(
         shares=spectrum.shares,
         diagonal=np.stack([values**power for power in (0.0, 1 - p, 2 - 2 * p, 1 - 2 * p)]),
         coefficients=np.stack(columns, axis=1),
-        external=np.stack([reach * root, teacher * root])[:, :, None],
+        external=(np.stack(vectors) * root)[:, :, None],
         special=np.array([[1.0, 0.0], [-overlap * inverse, inverse], [1.0, 0.0]]),
         gram=_gram(np.array(means), spectrum, law, even),
         means=np.array(means),
         inputs=values,
         scales=values ** (1 - 2 * p),
+        within=values if apart else None,
         batches=(batch,),
         stages=(stage,),
     )
@@ -312,17 +284,17 @@ def _gram(means: FloatArray, spectrum: Spectrum, law: NeuronLaw, even: bool) -> 
     diagonal.
     """
     gram = np.outer(means, means)
-    gram[0, 0] = spectrum.mean(2)
-    p, e, alpha = spectrum.power, law.labels.moment, law.samples
-    number = 5 if even else 4
-    inner = spectrum.mean(2 - 2 * p)
-    square = e(4) / alpha * inner**2 + e(2) ** 2 * spectrum.mean(4 - 4 * p)
-    gram[number, number] = square
-    gram[0, number] = gram[number, 0] = e(2) * spectrum.mean(3 - 2 * p)
+    p, e, alpha, mean = spectrum.power, law.labels.moment, law.samples, spectrum.mean
+    gram[0, 0] = mean(2)
+    inner, mixed = mean(2 - 2 * p), mean(2 - p)
+    gram[4, 4] = e(4) / alpha * inner**2 + e(2) ** 2 * mean(4 - 4 * p)
+    gram[0, 4] = gram[4, 0] = e(2) * mean(3 - 2 * p)
     if even:
-        gram[4, 4] = 4 * (e(2) / alpha * inner**2 + e(1) ** 2 * spectrum.mean(4))
-        gram[4, 5] = gram[5, 4] = 2 * (e(3) / alpha * inner**2 + e(1) * e(2) * spectrum.mean(4))
-        gram[0, 4] = gram[4, 0] = 2 * e(1) * spectrum.mean(3)
+        own = 2 * e(2) / alpha * (mixed**2 + inner * mean(2))
+        gram[5, 5] = own + 4 * e(1) ** 2 * mean(4 - 2 * p)
+        gram[4, 5] = 2 * (e(3) / alpha * inner * mixed + e(1) * e(2) * mean(4 - 3 * p))
+        gram[5, 4] = gram[4, 5]
+        gram[0, 5] = gram[5, 0] = 2 * e(1) * mean(3 - p)
     return gram
 
 

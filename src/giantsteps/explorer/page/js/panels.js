@@ -116,9 +116,9 @@
 
     redraw() { if (this.answer) this.draw(this); }
 
-    /** The legend; `series`: [{name, colour, style, points}]. */
+    /** The legend; `series`: [{name, colour, style, points, onMap}]. */
     legend(series) {
-      this.key.replaceChildren(...series.map((s) => GS.el("span", { class: s.points ? "points" : "", style: `--colour:${s.colour};--style:${s.style || "solid"}` }, s.name)));
+      this.key.replaceChildren(...series.map((s) => GS.el("span", { class: [s.points && "points", s.onMap && "on-map"].filter(Boolean).join(" "), style: `--colour:${s.colour};--style:${s.style || "solid"}` }, s.name)));
     }
   }
 
@@ -356,8 +356,8 @@
       const [low, high] = GS.mapRange(map);
       panel.content.replaceChildren(GS.el("div", { class: "scale" }, GS.el("span", {}, GS.schema.quantities[panel.answer.quantity]), GS.format(low, 3), GS.el("span", { class: "ramp", style: `background:${GS.rampCss(map)}` }), GS.format(high, 3)));
       const drawn = lines.filter((line) => line.pieces.length);
-      panel.legend([...drawn.map((line) => ({ name: line.label, colour: GS.colour("--ink"), style: ["solid", "dashed", "dotted"][lines.indexOf(line) % 3] })),
-        ...(map.cells.length ? [{ name: `${GS.simulated.label()} | theory`, colour: GS.colour("--ink"), points: true }] : [])]);
+      panel.legend([...drawn.map((line) => ({ name: line.label, colour: GS.MAP_INK, onMap: true, style: ["solid", "dashed", "dotted"][lines.indexOf(line) % 3] })),
+        ...(map.cells.length ? [{ name: `${GS.simulated.label()} | theory`, colour: GS.MAP_INK, onMap: true, points: true }] : [])]);
       const compared = map.cells.filter((cell) => cell.theory !== null && cell.error > 0);
       const apart = compared.length ? ` Dots: ${map.cells.length} simulated cells, coloured by their mean, which stands before theory’s value; at most ${GS.format(Math.max(...compared.map((cell) => Math.abs(cell.mean - cell.theory) / cell.error)), 2)} standard errors apart.` : "";
       const text = `${GS.schema.quantities[panel.answer.quantity]} over ${GS.fieldName(x.path)} and ${GS.fieldName(y.path)}; the circle is the current problem. ${drawn.length ? `Lines: ${drawn.map((line) => line.label).join("; ")}.` : GS.backend.isStatic ? "Critical lines are drawn in the explorer itself." : "No critical line crosses this range."}${apart}`;

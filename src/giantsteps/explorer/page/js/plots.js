@@ -207,6 +207,9 @@
 
   const DASHES = [[], [7, 4], [2, 3]];
 
+  /** Of lines and dots on a map, whose colours are the same in both themes; a white rim sets them off. */
+  GS.MAP_INK = "#111";
+
   const drawLines = (u, map) => clipped(u, (ctx, ratio) => {
     const trace = (piece) => {
       ctx.beginPath();
@@ -219,7 +222,7 @@
       ctx.lineWidth = 5 * ratio;
       trace(piece);
       ctx.setLineDash(DASHES[k % 3].map((v) => v * ratio));
-      ctx.strokeStyle = "#111";
+      ctx.strokeStyle = GS.MAP_INK;
       ctx.lineWidth = 2 * ratio;
       trace(piece);
     }));
@@ -232,7 +235,7 @@
       ctx.fillStyle = "#fff";
       ctx.fill();
       ctx.lineWidth = 2 * ratio;
-      ctx.strokeStyle = "#111";
+      ctx.strokeStyle = GS.MAP_INK;
       ctx.stroke();
     }
   });
@@ -252,13 +255,13 @@
       ctx.fillStyle = `rgb(${colourAt(ramp, high > low ? (cell.mean - low) / (high - low) : 0.5)})`;
       ctx.fill();
       ctx.lineWidth = 1.5 * ratio;
-      ctx.strokeStyle = "#111";
+      ctx.strokeStyle = GS.MAP_INK;
       ctx.stroke();
       const text = [cell.mean, cell.theory].filter((v) => v !== null).map((v) => GS.format(v, 2)).join(" | ");
       const width = ctx.measureText(text).width + 6 * ratio;
       ctx.fillStyle = "rgba(255,255,255,.85)";
       ctx.fillRect(x - width / 2, y - 24 * ratio, width, 15 * ratio);
-      ctx.fillStyle = "#111";
+      ctx.fillStyle = GS.MAP_INK;
       ctx.fillText(text, x, y - 13 * ratio);
     }
     ctx.restore();

@@ -1,4 +1,4 @@
-r"""Any number of large steps, each on a fresh batch: a recursion over the neurons' law (theory §7).
+r"""Any number of large steps, each on a fresh batch: a recursion over the neurons' law (§7, §10).
 
 After some steps a neuron of type A leans by S_A along r orthonormal directions e and has a bulk of
 squared norm c_A. On a fresh sample with coordinates k along e its slope has the mean ζ_A(k) = E
@@ -9,7 +9,8 @@ E_A[A E σ(h)]. A step moves the neuron by
           K_A = n^{-1}Σ_i r_iξ_A(k_i)\,x_ix_i^⊤,\qquad s = η̃A :
 
 a new lean along directions of its own, a bulk that is multiplied by I + sK_A, and noise of variance
-r²(E σ'² − ζ² − cξ²) on each sample.
+r²(E σ'² − ζ² − cξ²) on each sample. Inputs with a covariance Σ have this in every eigenspace, in
+the frame of Σ^{1/2}w.
 """
 
 from __future__ import annotations
@@ -20,36 +21,35 @@ from dataclasses import replace
 import numpy as np
 
 from giantsteps.problem import Step
-from giantsteps.theory.model.rules import (
-    spike_rule,
-)
+from giantsteps.theory.model.rules import spike_rule
 from giantsteps.theory.steps.several.conditional import Conditional
+from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
 from giantsteps.theory.steps.several.excess import Push, Slopes
 from giantsteps.theory.steps.several.fresh_norms import (
     loads_of_norms,
     new_fluctuation,
     with_fluctuations,
 )
-from giantsteps.theory.steps.several.trained import (
-    Record,
-    Task,
-    Trained,
-    pulled,
+from giantsteps.theory.steps.several.moves import (
+    MovedNeurons,
+    Pace,
+    along_frame,
+    gradient_norm,
+    moved_neurons,
+    reach_of,
 )
+from giantsteps.theory.steps.several.trained import Record, Task, Trained, pulled
 from giantsteps.theory.steps.several.view import (
     FINEST,
     RESIDUALS,
-    Pace,
     View,
     coordinates_of,
-    moved_neurons,
+    few_nodes,
     remembered_nodes,
     sample_nodes,
 )
+from giantsteps.theory.steps.structured import Spectrum
 from giantsteps.types import FloatArray
-
-#: Directions kept as spikes, and as weak ones, with their size relative to the largest.
-DIRECTIONS, WEAK, _NOTHING = 2, 4, 3e-3
 
 
 def take_step(
@@ -58,156 +58,166 @@ def take_step(
     step: Step,
     rate: float,
     level: int,
+    spectrum: Spectrum,
     norms: bool = False,
     kept: float | None = None,
     tail: float = 0.0,
+    inverse: float = 0.0,
 ) -> Trained:
     r"""The law of a neuron after one more step with η̃ = ``rate`` on α fresh samples.
 
-    .. math:: S_A ← \bigl(S_A + sE[k r ζ_A],\; sE[h_1ζ_A],\; s\sqrt{E[r²|k]/α}\,ζ_A(k)\bigr),\qquad
-              c_A ← c_A(1 + s\,E[rξ_A])² + \frac{s²}{α}E[r²(E σ'² - ζ_A²)]
-
     Two directions are kept as spikes: the strongest, and the form of the other leans applied to the
-    teacher; what is left has a few weak ones. All but the two count as bulk.
+    teacher; what is left has a few weak ones. All but the two count as bulk. Beside explicit
+    directions of the inputs there is one more.
 
     Fluctuations of the norms are followed if ``norms``.
 
     ``kept`` is what is left of the weights before the step, 1 − decay unless given: with −decay
     the law is that of their change. ``tail`` is the share of the samples that the bulk remembers
-    with the coordinates and residuals of their quantile, so that it has an edge.
+    with the coordinates and residuals of their quantile, so that it has an edge; ``inverse`` is
+    1/d, zero in the limit.
     """
-    view, pace, rate = _view_and_pace(task, trained, step, rate, level, kept)
-    values, samples = trained.values, step.samples
+    view, pace, rate = _view_and_pace(task, trained, step, rate, level, spectrum, kept, inverse)
     moved = moved_neurons(view, view.slope, trained.spikes, trained.totals, pace)
-    teacher = _teacher(trained, moved.lean.shape[1])
-    basis, combination = kept_directions(moved.lean, trained.probabilities, teacher, WEAK)
-    leans, overlap = moved.lean @ basis, teacher @ basis
-    spikes, weak = leans[:, :DIRECTIONS], leans[:, DIRECTIONS:]
-    dropped = np.maximum((moved.lean**2).sum(axis=1) - (spikes**2).sum(axis=1), 0.0)
-    stretch = moved.gain - pace.kept
-    before = trained.constant - (trained.weak**2).sum(axis=1)
-    constant = before * moved.gain**2 - 2 * trained.totals * stretch * moved.gain
-    w, zeta = view.weights, view.slope.mean
-    root = (np.sqrt(trained.probabilities) * values)[:, None]
-    pull = rate * (root * zeta * w) @ (root * zeta).T
-    after = replace(
-        trained,
-        spikes=spikes,
-        totals=moved.totals + dropped,
-        overlap=overlap[:, :DIRECTIONS],
-        weak=weak,
-        weak_overlap=overlap[:, DIRECTIONS:],
-        steps=_directions(view, trained, samples) @ basis,
-        memory=pulled(trained.memory, trained.totals, moved.gain, pull, samples),
-        constant=constant + dropped,
-        multipliers=np.concatenate(
-            [trained.multipliers * moved.gain**2, np.ones((1, len(values)))]
-        ),
+    gain, types = moved.gain, len(trained.values)
+    teacher = np.zeros((trained.teachers, moved.lean.shape[1]))
+    inside = moved.carried[0].size
+    teacher[:, :inside] = trained.teacher.reshape(trained.teachers, -1)
+    law = (moved.lean, trained.probabilities, teacher)
+    basis, combination = (
+        kept_directions(*law, WEAK)
+        if spectrum.explicit is None
+        else kept_directions(*law, strong=len(spectrum.places) + 1)
     )
-    remembered = View(task, trained, step, *remembered_nodes(trained, level, tail))
+    rank = min(max(DIRECTIONS, len(spectrum.places) + 1), basis.shape[1])
+    leans, overlap = moved.lean @ basis, teacher @ basis
+    strong = basis[:, :rank]
+    dropped = _by_class(moved.lean - leans[:, :rank] @ strong.T, moved, pace)
+    nodes = (
+        remembered_nodes(trained, level, tail)
+        if trained.records
+        else few_nodes(trained.rank, level)
+    )
+    remembered = View(task, trained, step, *nodes)
     top = math.inf
     if tail:
         fine = View(task, trained, step, *sample_nodes(trained.rank, FINEST))
         top = fine.largest_residual(tail)
-    law = remembered.residuals(RESIDUALS[level], top)
-    mixing, loads = loads_of_norms(remembered, law, pace, moved.gain, norms)
-    record = _record(remembered, law, combination, pace, moved.gain, loads)
+    residuals = remembered.residuals(RESIDUALS[level], top)
+    mixing, loads = loads_of_norms(remembered, residuals, pace, gain, norms)
+    # The direction of the step, and vectors that norms go with.
+    own = _sums(view, np.ones((1, len(view.weights))), pace)
+    found = [basis.T, own / np.linalg.norm(own)]
+    if not spectrum.flat:
+        bent = 4 * (pace.moved * gain)[:, None] * view.slope.quadratic
+        found.append((mixing / (mixing**2).sum(axis=0)).T @ _sums(view, bent, pace))
+    stacked = np.concatenate(found)
+    noise = np.asarray(np.linalg.qr(stacked[:, inside:].T, mode="r")).T
+    grown = stacked[:, :inside].reshape(len(stacked), *moved.carried.shape[1:])
+    grown = np.concatenate([grown, pace.profile[:, None] * noise[:, None]], axis=2)
+    count, wider = basis.shape[1], ((0, 0), (0, 0), (0, noise.shape[1]))
+    root = (np.sqrt(trained.probabilities) * trained.values)[:, None]
+    pull = rate * (root * view.slope.mean * view.weights) @ (root * view.slope.mean).T
+    reach = pace.reach[:, None]
+    after = replace(
+        trained,
+        spikes=leans[:, :rank],
+        totals=moved.totals + dropped @ spectrum.shares,
+        along=moved.along + dropped,
+        overlap=overlap[:, :rank],
+        weak=leans[:, rank:],
+        weak_overlap=overlap[:, rank:],
+        axes=np.concatenate([grown[:count], np.pad(trained.teacher, wider)]),
+        gradients=np.concatenate([np.pad(trained.gradients, wider), grown[count : count + 1]]),
+        vectors=np.concatenate([np.pad(trained.vectors, wider), grown[count + 1 :]]),
+        memory=pulled(
+            trained.memory,
+            trained.along.T,
+            pace.kept + (gain - pace.kept) * reach,
+            reach[:, :, None] * pull,
+            trained.totals / pace.samples,
+        ),
+        multipliers=np.concatenate([trained.multipliers * gain**2, np.ones((1, types))]),
+    )
+    record = _record(remembered, residuals, combination, pace, moved, loads)
     after = replace(after, records=(*trained.records, record))
-    added = after.constant - trained.constant * moved.gain**2
-    push = Push(trained, record, _slopes(remembered, law, pace, moved.gain, added))
+    # Along spikes and teacher, covariances of one eigenspace are known beyond those of batches.
+    push = None
+    if spectrum.flat:
+        weak = (trained.weak**2).sum(axis=1)
+        added = dropped[:, 0] - gain * (gain * weak + 2 * trained.totals * (gain - pace.kept))
+        push = Push(trained, record, _slopes(remembered, residuals, pace, gain, added))
     if norms:
-        new = new_fluctuation(view, trained, after.rank, pace, moved.gain, mixing)
-        new = replace(new, along=push.loads(mixing @ loads.reshape(len(loads), -1)))
-        strong = basis[:, : after.rank]
-        after = with_fluctuations(view, trained, after, strong, pace, moved.gain, push, new)
+        new = new_fluctuation(view, trained, rank, pace, gain, mixing)
+        if push is not None:
+            new = replace(new, along=push.loads(mixing @ loads.reshape(len(loads), -1)))
+        after = with_fluctuations(view, trained, after, strong, pace, gain, push, new)
+    if push is None:
+        return after
     forms, represented = push.forms()
     return replace(after, forms=forms, represented=represented)
 
 
 def leans_after(
-    task: Task, trained: Trained, step: Step, rate: float, level: int
+    task: Task,
+    trained: Trained,
+    step: Step,
+    rate: float,
+    level: int,
+    spectrum: Spectrum,
+    inverse: float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Leans before and after a step in one space, with nothing dropped, (T, space) each."""
-    view, pace, _ = _view_and_pace(task, trained, step, rate, level, None)
+    view, pace, _ = _view_and_pace(task, trained, step, rate, level, spectrum, None, inverse)
     after = moved_neurons(view, view.slope, trained.spikes, trained.totals, pace).lean
+    leans = np.concatenate([trained.spikes, trained.weak], axis=1)
+    inside = np.tensordot(leans, trained.axes[: trained.directions], axes=1)
     before = np.zeros_like(after)
-    before[:, : trained.rank] = trained.spikes
-    before[:, after.shape[1] - trained.weak.shape[1] :] = trained.weak
+    before[:, : inside[0].size] = inside.reshape(len(before), -1)
     return before, after
 
 
-def _teacher(trained: Trained, size: int) -> FloatArray:
-    """The teacher's directions in the enlarged space, (R, size)."""
-    parts = [trained.overlap, trained.beside @ trained.shares[1]]
-    between = size - trained.directions - trained.teachers
-    parts += [np.zeros((trained.teachers, between)), trained.weak_overlap]
-    return np.concatenate(parts, axis=1)
-
-
 def _view_and_pace(
-    task: Task, trained: Trained, step: Step, rate: float, level: int, kept: float | None
+    task: Task,
+    trained: Trained,
+    step: Step,
+    rate: float,
+    level: int,
+    spectrum: Spectrum,
+    kept: float | None,
+    inverse: float,
 ) -> tuple[View, Pace, float]:
     """What a step sees and how far it goes; the rate that multiplies the gradient."""
     state = trained.spikes, trained.totals, trained.overlap[0]
     averages = trained.probabilities if task.link is None else None
     rule = spike_rule(level, *state, task.link, averages)
     view = View(task, trained, step, rule.nodes, rule.weights)
-    if step.rule == "normalized":
-        rate = rate / _gradient_norm(view, step.samples)
+    reach = reach_of(view, rate * trained.values, spectrum, inverse)
     left = 1.0 - step.decay if kept is None else kept
-    return view, Pace(rate * trained.values, step.samples, left), rate
+    pace = Pace(rate * trained.values, step.samples, left, reach, spectrum)
+    if step.rule == "normalized":
+        rate = rate / gradient_norm(view, pace)
+        pace = replace(pace, moved=rate * trained.values)
+    return view, pace, rate
 
 
-def _gradient_norm(view: View, samples: float) -> float:
-    """‖√N G‖_F: leans and bulk of a step of the size one."""
-    trained, unit = view.trained, Pace(view.trained.values, samples, 0.0)
-    moved = moved_neurons(view, view.slope, 0.0 * trained.spikes, trained.totals, unit)
-    return math.sqrt(float(trained.probabilities @ ((moved.lean**2).sum(axis=1) + moved.totals)))
+def _sums(view: View, functions: FloatArray, pace: Pace) -> FloatArray:
+    """Σ^{1−p}n⁻¹Σ_i r_if(k_i) z_i in the enlarged space, for functions (V, K)."""
+    inside = along_frame(view, functions, pace).reshape(len(functions), -1)
+    noise = pace.size * functions * np.sqrt(view.weights * view.square / pace.samples)
+    return np.concatenate([inside, noise], axis=1)
 
 
-def _directions(view: View, trained: Trained, samples: float) -> FloatArray:
-    """The unit vectors Xᵀr of all steps so far, in the enlarged space."""
-    w, noise = view.weights, np.sqrt(view.weights * view.square / samples)
-    beside, (shares, left) = view.beside @ w, trained.shares
-    along = (w * view.residual) @ view.points
-    own = np.concatenate([along, beside @ left, noise, beside @ shares])
-    before = np.zeros((len(trained.steps), len(own)))
-    before[:, : trained.rank] = trained.steps[:, : trained.rank]
-    before[:, len(own) - shares.shape[1] :] = trained.steps[:, trained.rank :]
-    return np.concatenate([before, own[None] / np.linalg.norm(own)])
-
-
-def kept_directions(
-    lean: FloatArray, probabilities: FloatArray, teacher: FloatArray, weak: int = 0
-) -> tuple[FloatArray, FloatArray]:
-    """Directions that are kept as spikes, two or fewer and then so many weak ones: (space, r + J),
-    and as combinations of neurons, (T, r + J).
-
-    Beside the strongest it is what the others' leans make of the teacher (R, space), of several
-    directions that of which they make most. A second one of no size is worth terms of order 1/d²:
-    as much as the model knows nothing about. Weak ones are the strongest of what the two leave.
-    """
-    root = np.sqrt(probabilities)[:, None]
-    left, size, right = np.linalg.svd(root * lean, full_matrices=False)
-    some = size > 1e-12 * size.max(initial=0.0)
-    left, size, right = left[:, some], size[some], right[some]
-    mixing = [np.eye(1, len(size))[0]]
-    if len(size) > 1:
-        seen = size[:, None] ** 2 * (right @ teacher.T)
-        seen[0] = 0.0
-        most, length, _ = np.linalg.svd(seen, full_matrices=False)
-        # Where nothing of the teacher is left, the second strongest.
-        plain = np.eye(2, len(size))[1]
-        mixing.append(most[:, 0] if length[0] > 1e-9 * size[0] ** 2 else plain)
-    mixed = np.array(mixing[:DIRECTIONS])
-    beside = np.eye(len(size)) - mixed.T @ mixed
-    values, vectors = np.linalg.eigh((beside * size**2) @ beside)
-    some = values[::-1] > (_NOTHING * size.max(initial=0.0)) ** 2
-    mixed = np.concatenate([mixed, vectors.T[::-1][some][:weak]])
-    along = mixed @ (right @ teacher.T)
-    largest = along[np.arange(len(along)), np.abs(along).argmax(axis=1)]
-    mixed = mixed * np.where(largest < 0, -1.0, 1.0)[:, None]
-    return (mixed @ right).T, root * left @ (mixed / size).T
+def _by_class(dropped: FloatArray, moved: MovedNeurons, pace: Pace) -> FloatArray:
+    """What leans of the enlarged space add to c_A(ι), (T, I)."""
+    inside, shares = moved.carried[0].size, pace.spectrum.shares
+    found = (dropped[:, :inside].reshape(moved.carried.shape) ** 2).sum(axis=2)
+    noise = (dropped[:, inside:] ** 2).sum(axis=1)
+    found = found + np.multiply.outer(noise, pace.profile**2)
+    # A share of zero has no bulk: what is dropped there is spread over all directions.
+    some = shares > 0
+    spread = found[:, ~some].sum(axis=1)[:, None]
+    return np.asarray(np.where(some, found / np.where(some, shares, 1.0), 0.0) + spread)
 
 
 def _slopes(
@@ -227,11 +237,11 @@ def _record(
     law: Conditional,
     combination: FloatArray,
     step: Pace,
-    gain: FloatArray,
+    moved: MovedNeurons,
     loads: FloatArray,
 ) -> Record:
     """The batch as the bulk remembers it."""
-    trained = view.trained
+    trained, gain = view.trained, moved.gain
     rank, count, shape = trained.rank, trained.teachers, law.weights.shape
     first, second = coordinates_of(view, law)
     slope, s = view.slope, step.moved[:, None, None]
@@ -239,7 +249,16 @@ def _record(
     xi = (slope.linear / np.sqrt(trained.totals)[:, None])[:, :, None]
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
     r, scale = law.nodes, (trained.totals * gain)[:, None, None]
-    added = 2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise
+    factors, turned = np.zeros((0, r.size)), np.zeros((len(gain), 0))
+    by_type = trained.probabilities * step.moved**2
+    usual = np.tensordot(by_type / (by_type.sum() or 1.0), xi, axes=1)
+    if not trained.records and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
+        # The sum over samples that multiplies the initial weights, by what most neurons see.
+        factors = (r * usual).reshape(1, -1)
+        turned = np.stack([step.kept * step.moved, step.moved**2], axis=1)
+        noise = noise - trained.totals[:, None, None] * usual**2
+        xi = xi - usual
+    added = (2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise).reshape(len(gain), -1)
     directions, others = trained.directions, len(trained.others)
     sums = [np.tensordot(combination.T, s * r * zeta, axes=1)]
     sums += [np.zeros((others, *shape)), loads, np.zeros((count, *shape))]
@@ -255,9 +274,18 @@ def _record(
         weights=(view.weights[:, None] * law.weights).ravel(),
         first=first,
         second=second,
-        added=added.reshape(len(added), -1),
+        added=added,
+        mean=moved.mean,
+        linear=factors[:0],
+        factors=factors,
+        turned=turned,
         frame=trained.frame,
+        seen=trained.seen,
+        reach=step.reach,
         carry=carry,
         sums=stacked.reshape(len(stacked), -1),
+        carried=np.tensordot(combination.T, moved.carried, axes=1),
+        before=trained.vectors,
         rank=new,
+        crossed=len(factors) > 0,
     )

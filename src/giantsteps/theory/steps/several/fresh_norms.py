@@ -9,12 +9,13 @@ import numpy as np
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.theory.steps.several.conditional import Conditional
 from giantsteps.theory.steps.several.excess import Push
+from giantsteps.theory.steps.several.moves import Pace, moved_neurons, on_frame
 from giantsteps.theory.steps.several.trained import (
     Fluctuation,
     Trained,
     few_functions,
 )
-from giantsteps.theory.steps.several.view import Pace, View, moved_neurons
+from giantsteps.theory.steps.several.view import View
 from giantsteps.types import FloatArray
 
 #: Variance of the norms, relative to their squares, that is rounding.
@@ -32,16 +33,17 @@ def with_fluctuations(
     basis: FloatArray,
     step: Pace,
     gain: FloatArray,
-    push: Push,
+    push: Push | None,
     new: Fluctuation,
 ) -> Trained:
     """The fluctuations of the neurons after the step: those before, and a new one of the norms.
 
     The new one goes with the weights along λ, and so with those before: ϖ = ϖ' + Σ_c ρ_cϖ_c with
-    ρ_c = ⟨λ, ℓ_c⟩/v_c, and ϖ' independent of them.
+    ρ_c = ⟨λ, ℓ_c⟩/v_c, and ϖ' independent of them. ``push`` knows ℓ_c on the frame of the samples;
+    without one they are what the vectors have there.
     """
     count = new.loadings.shape[1] - len(trained.others)
-    linear = _along(view, trained, step, gain)  # λ_A, (T, E)
+    linear = _along(view, step, gain)  # λ_A, (T, E)
     found = []
     for old in trained.fluctuations:
         size = _STEP * float(trained.totals.min())
@@ -51,17 +53,17 @@ def with_fluctuations(
             spikes = trained.spikes + sign * size * old.stretch
             totals = trained.totals + sign * size * old.growth
             ends.append(moved_neurons(view, view.slopes(spikes, totals), spikes, totals, step))
-        before = old.along @ trained.onto
+        before = old.along @ trained.onto if push else _loaded(old, trained, step)
         both = (before * linear).sum(axis=1)
         share = np.where(old.spread > 0, both / np.where(old.spread > 0, old.spread, 1.0), 0.0)
         loadings = np.zeros_like(new.loadings)
         loadings[:, : old.loadings.shape[1]] = gain[:, None] * old.loadings
-        along = (before[:, :, None] * push.pushed).sum(axis=1)
+        along = (before[:, :, None] * push.pushed).sum(axis=1) if push else new.along
         new = replace(
             new,
             spread=np.maximum(new.spread - share * both, 0.0),
             loadings=new.loadings - share[:, None] * loadings,
-            along=new.along - share[:, None] * along,
+            along=new.along - share[:, None] * along if push else new.along,
         )
         found.append(
             Fluctuation(
@@ -94,9 +96,10 @@ def new_fluctuation(
 ) -> Fluctuation:
     """What the step itself adds to the norms."""
     types = len(trained.values)
-    spread = spread_of_norms(view, trained, step, gain)
+    square = _square(step)
+    spread = square * spread_of_norms(view, trained, step, gain)
     spread = np.where(spread > _NO_SPREAD * trained.totals**2, spread, 0.0)  # linear activations
-    size = np.where(spread > 0, trained.totals * gain, 0.0)
+    size = np.where(spread > 0, square * trained.totals * gain, 0.0)
     loadings = np.pad(size[:, None] * mixing, ((0, 0), (len(trained.others), 0)))
     return Fluctuation(
         spread=spread,
@@ -106,11 +109,21 @@ def new_fluctuation(
     )
 
 
-def _along(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatArray:
+def _along(view: View, step: Pace, gain: FloatArray) -> FloatArray:
     """λ_A, the part of ‖w‖² that is linear in w, on the spikes and the teacher's remainder."""
-    linear = 2 * (2 * view.slope.quadratic) * (step.moved * gain)[:, None]
-    sources = [view.residual * view.points[:, j] for j in range(trained.rank)]
-    return np.asarray(linear @ (view.weights * np.stack([*sources, *view.beside])).T)
+    return on_frame(view, 2 * (2 * view.slope.quadratic) * (step.moved * gain)[:, None])
+
+
+def _loaded(one: Fluctuation, trained: Trained, step: Pace) -> FloatArray:
+    """d times its covariance with the weights on the frame, as its vectors have it, (T, E)."""
+    weights = step.reach / step.spectrum.values
+    gram = np.einsum("vim,eim,i->ve", trained.vectors, trained.seen, weights)
+    return np.asarray(_square(step) * one.loadings @ gram[: one.loadings.shape[1]])
+
+
+def _square(step: Pace) -> float:
+    """d⁻¹tr Σ² without explicit directions."""
+    return float(step.spectrum.shares @ step.spectrum.start**2)
 
 
 def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatArray:
@@ -123,10 +136,13 @@ def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) 
     c, s, alpha, w = trained.totals, step.moved, step.samples, view.weights
     slope, r2 = view.slope, view.square
     h = (trained.spikes @ view.points.T)[:, :, None] + np.sqrt(c)[:, None, None] * z
-    sigma = np.asarray(view.task.activation.derivative(h), dtype=float)
-    phi = sigma - slope.mean[:, :, None] - slope.linear[:, :, None] * z
+    phi = np.array(view.task.activation.derivative(h), dtype=float)
+    phi -= slope.mean[:, :, None]
+    phi -= np.multiply(slope.linear[:, :, None], z, out=h)
     phi *= phi  # powers of large arrays are slow
-    second, product, fourth = phi @ mean, phi @ (mean * z * z), (phi * phi) @ mean
+    second, product = np.moveaxis(phi @ np.stack([mean, mean * z * z], axis=1), -1, 0)
+    phi *= phi
+    fourth = phi @ mean
     tilt = slope.linear / np.sqrt(c)[:, None]  # ξ
     bent = tilt * tilt
     moments = [np.ones_like(c), s * (tilt @ (w * view.residual))]
@@ -139,7 +155,7 @@ def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) 
     n2 = k2 + k1**2
     n4 = k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
     new = second @ (w * r2)  # E[r² φ²]
-    seen = _along(view, trained, step, gain)
+    seen = _along(view, step, gain)
     total = 2 * c**2 * (n4 - n2**2) + c * (seen**2).sum(axis=1)
     total = total + 4 * c * s**2 / alpha * (gain**2 * (product @ (w * r2)) + k2 * new)
     total = total + s**4 / alpha**3 * ((fourth - second**2) @ (w * 3 * r2**2))

@@ -19,9 +19,9 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.one import movement
+from giantsteps.theory.steps.one import folded, movement
+from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
-from giantsteps.theory.steps.several.fresh import DIRECTIONS, WEAK, kept_directions
 from giantsteps.theory.steps.several.fresh_norms import LOADS
 from giantsteps.theory.steps.several.model import RESOLVED
 from giantsteps.theory.steps.several.response import lengths
@@ -60,9 +60,24 @@ def reused_steps(
         rates,
         True,
     )
-
+    if sized.init.second_layer.symmetric and moments(sized.activation).is_odd:
+        field = _folded(field)
     return by_resolution(
         lambda level: _at_level(sized, field, rates, simplify, level, shared), level=1
+    )
+
+
+def _folded(field: Field) -> Field:
+    """Types A ≥ 0 alone, where F is odd."""
+    kept = field.values >= 0
+    values, probabilities = folded(field.values, field.probabilities)
+    return Field(
+        values=values,
+        probabilities=probabilities,
+        kernel=field.kernel[np.ix_(kept, kept)],
+        teacher=field.teacher[kept],
+        first=field.first[kept],
+        variances=field.variances[kept],
     )
 
 
@@ -146,11 +161,12 @@ def _pull(
     root = np.sqrt(field.probabilities) * field.values
     sigma, alpha, one = moments(problem.activation), problem.steps[0].samples, np.ones(len(root))
     first = rates[0] * sigma.linear**2 * np.outer(root, root)
-    change = pulled(np.zeros_like(first), one, one, first, alpha)
+    change = pulled(np.zeros_like(first), one, one, first, one / alpha)
     law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[0])
     grown = lengths(sigma, law, rates[0] * field.values)
     second, gain = (sigma.linear**2, one) if slope is None else slope
-    change = pulled(change, grown, gain, rates[1] * np.outer(root, root) * second, alpha)
+    pull = rates[1] * np.outer(root, root) * second
+    change = pulled(change, grown, gain, pull, grown / alpha)
     spread = np.sqrt(field.probabilities)
     return np.asarray(change / np.outer(spread, spread))[None]
 

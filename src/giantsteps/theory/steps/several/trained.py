@@ -1,4 +1,4 @@
-"""The law of a neuron after some steps, and what it remembers of their batches (theory §7)."""
+"""The law of a neuron after some steps, and what it remembers of their batches (§7, §10)."""
 
 from __future__ import annotations
 
@@ -54,19 +54,29 @@ class Fluctuation:
 class Record:
     """A batch as the bulk remembers it; nodes stand for samples with the same (k, r).
 
-    ======  =========  ===========  ==========================================================
-    symbol  attribute  shape        meaning
-    ======  =========  ===========  ==========================================================
-    α       samples                 n/d
+    ======  =========  ============  ==========================================================
+    symbol  attribute  shape         meaning
+    ======  =========  ============  ==========================================================
+    α       samples                  n/d
     \\       weights    (Y,)
-    κ       first,     (E, Y),      moments of the coordinates on the frame (spikes before the
-            second     (E, E, Y)    step, what they leave of the teacher)
-    ψ_A     added      (T, Y)       what the batch adds to Σ_A: n⁻¹Σψ_A x xᵀ
-    F       frame      (E, V)       the frame as combinations of the vectors before
-    c       carry      (V', V)      vectors after the step: combinations of those before …
-    a       sums       (V', Y)      … and sums over the batch
-    r'      rank                    spikes after the step, with the weak ones
-    ======  =========  ===========  ==========================================================
+    κ       first,     (E, Y),       moments of the coordinates on the frame (spikes before the
+            second     (E, E, Y)     step, what they leave of the teacher)
+    ψ_A     added      (T, Y)        what the batch adds to Σ_A: n⁻¹Σψ_A x xᵀ …
+    E ψ_A   mean       (T,)          … and its mean by a finer quadrature
+    \\       linear,    (L, Y),       beside it functions and factors of operators that are kept as
+            factors,   (C, Y),       they are, and their coefficients: 2M, 𝐒 and M² of a first
+            turned     (T, L + …)    step …
+    \\       crossed                  … and whether M differs from Mᵀ: it takes samples as they are
+                                     on its right, beside explicit directions
+    F       frame      (E, V)        the frame as combinations of the vectors before …
+    \\       seen       (E, I, m)     … and by its coordinates
+    λ^{1−p} reach      (I,)          what the step makes of its samples in the eigenspaces
+    c       carry      (V', V)       vectors after the step: combinations of those before …
+    a       sums       (V', Y)       … and sums over the batch
+    \\       carried    (r', I, m)    what the spikes have of the vectors before, by coordinates
+    \\       before     (V, I, m)     those of the norms before, by coordinates
+    r'      rank                     spikes after the step, with the weak ones
+    ======  =========  ============  ==========================================================
     """
 
     samples: float
@@ -74,56 +84,71 @@ class Record:
     first: FloatArray
     second: FloatArray
     added: FloatArray
+    mean: FloatArray
+    linear: FloatArray
+    factors: FloatArray
+    turned: FloatArray
     frame: FloatArray
+    seen: FloatArray
+    reach: FloatArray
     carry: FloatArray
     sums: FloatArray
+    carried: FloatArray
+    before: FloatArray
     rank: int
+    crossed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
     """The law of a neuron after some steps.
 
-    Vectors that are carried along: the r spikes, the J weak ones, then those that norms go with,
-    last the teacher's R.
+    In the frame of z = Σ^{-1/2}x and w' = Σ^{1/2}w, by eigenspaces ι of Σ: one, if inputs are
+    isotropic. Vectors that are carried along: the r spikes, the J weak ones, then those that norms
+    go with, last the teacher's R. In an eigenspace a vector has coordinates along the teacher's
+    parts there and along the noise of each step.
 
-    ======  =============  =========  =====================================================
-    symbol  attribute      shape      meaning
-    ======  =============  =========  =====================================================
-    A, π    values,        (T,)       types
+    ======  =============  ============  =====================================================
+    symbol  attribute      shape         meaning
+    ======  =============  ============  =====================================================
+    A, π    values,        (T,)          types
             probabilities
-    S_A     spikes         (T, r)     leans
-    c_A     totals         (T,)       squared norms of the bulk
-    Γ       overlap        (R, r)     of the teacher's directions with the spikes
-    \\       weak           (T, J)     leans along weak directions, whose squares c_A contains
-    \\       weak_overlap   (R, J)     of the teacher's directions with them
-    \\       forms,         (T, F, F)  Σ_A on spikes, weak ones and the teacher's remainder, and the
-            represented               same of the sums over batches above; empty: the same
-    \\       steps          (s, r + J) cosines of the direction Xᵀr of each step with the spikes
-    Q       memory         (T, T)     what the output did to the weights' Gram matrix along the
-                                      types' right vectors
-    a_A     constant       (T,)       Σ_A = a_A I + Σ_b multiplier_b(A) (batch b)
-    \\       multipliers    (s, T)
-    \\       records                   batches from the second one on
-    \\       fluctuations
-    \\       others                    blocks of the vectors that norms go with
-    ======  =============  =========  =====================================================
+    S_A     spikes         (T, r)        leans
+    c_A     totals         (T,)          squared norms of the bulk …
+    c_A(ι)  along          (T, I)        … in the eigenspaces: c_A = Σ ν_ιc_A(ι)
+    Γ       overlap        (R, r)        of the teacher's directions with the spikes
+    \\       weak           (T, J)        leans along weak directions, whose squares c_A contains
+    \\       weak_overlap   (R, J)        of the teacher's directions with them
+    \\       axes           (r+J+R, I, m) spikes, weak ones and teacher, by coordinates
+    \\       gradients      (s, I, m)     unit vectors along the direction Xᵀr of each step
+    \\       vectors        (V, I, m)     those that norms go with; none where Σ = I
+    \\       forms,         (T, F, F)     Σ_A on spikes, weak ones and the teacher's remainder, and
+            represented                  the same of the sums over batches; empty: the same
+    Q       memory         (I, T, T)     what the output did to the weights' Gram matrix along the
+                                         types' right vectors
+    \\       multipliers    (s, T)        Σ_A = diagonal + Σ_b multiplier_b(A) (batch b)
+    \\       records                      the batches
+    \\       fluctuations                 those of the norms
+    \\       others         (V,)          blocks of the vectors that they go with
+    ======  =============  ============  =====================================================
     """
 
     values: FloatArray
     probabilities: FloatArray
     spikes: FloatArray
     totals: FloatArray
+    along: FloatArray
     overlap: FloatArray
-    steps: FloatArray
+    axes: FloatArray
+    gradients: FloatArray
+    vectors: FloatArray
     memory: FloatArray
-    constant: FloatArray
     multipliers: FloatArray
+    weak: FloatArray
+    weak_overlap: FloatArray
     records: tuple[Record, ...] = ()
     fluctuations: tuple[Fluctuation, ...] = ()
     others: tuple[int, ...] = ()
-    weak: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
-    weak_overlap: FloatArray = field(default_factory=lambda: np.zeros((1, 0)))
     forms: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     represented: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
 
@@ -172,15 +197,41 @@ class Trained:
         frame[rank:, :rank], frame[rank:, -count:] = -inverse @ self.overlap, inverse
         return frame
 
+    @property
+    def teacher(self) -> FloatArray:
+        """The teacher's directions by coordinates, (R, I, m)."""
+        return self.axes[self.directions :]
+
+    @cached_property
+    def seen(self) -> FloatArray:
+        """(spikes, teacher's remainder) by coordinates, (r + R, I, m)."""
+        spikes, inverse = self.axes[: self.rank], left_of(self.overlap)[1]
+        beside = self.teacher - np.tensordot(self.overlap, spikes, axes=1)
+        return np.concatenate([spikes, np.tensordot(inverse, beside, axes=1)])
+
+    @property
+    def steps(self) -> FloatArray:
+        """Cosines of the direction Xᵀr of each step with spikes and weak ones, (s, r + J)."""
+        axes = self.axes[: self.directions]
+        return np.asarray(np.tensordot(self.gradients, axes, axes=([1, 2], [1, 2])))
+
 
 def pulled(
-    memory: FloatArray, totals: FloatArray, gain: FloatArray, pull: FloatArray, samples: float
+    memory: FloatArray,
+    totals: FloatArray,
+    gain: FloatArray,
+    pull: FloatArray,
+    noise: FloatArray,
 ) -> FloatArray:
-    """Q after a step: (g − P)(Q + c)(g − P)ᵀ − g²c, with what a batch of α adds to P c Pᵀ."""
-    left = np.diag(gain) - pull
-    crossed = (pull * totals) * gain
-    square = (pull * totals) @ pull.T * (1.0 + 1.0 / samples)
-    return np.asarray(left @ memory @ left.T - crossed - crossed.T + square)
+    """Q after a step: (g − P)(Q + c)(g − P)ᵀ − g²c, with what the noise of a batch adds to P c Pᵀ.
+
+    Arrays (…, T, T), and (…, T) for c, g and the noise, which is d⁻¹tr c/α.
+    """
+    left = gain[..., :, None] * np.eye(gain.shape[-1]) - pull
+    crossed = pull * (totals * gain)[..., None, :]
+    square = (pull * (totals + noise)[..., None, :]) @ np.swapaxes(pull, -1, -2)
+    kept = left @ memory @ np.swapaxes(left, -1, -2)
+    return np.asarray(kept - crossed - np.swapaxes(crossed, -1, -2) + square)
 
 
 def few_functions(

@@ -1,4 +1,4 @@
-"""What a step sees of its samples, and what they make of the neurons (theory §7)."""
+"""What a step sees of its samples (theory §7)."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ _REACH, _SPLIT = 7.0, 16
 _ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
 #: Nodes on each side of zero along two spikes, by resolution.
 _SPLIT_ALONG = ((5, 6, 8, 10, 13), (3, 3, 4, 5, 6))
+#: Nodes where neurons lean little, by resolution, and weights that are nothing there.
+_FEW, _FAINT = (6, 7, 8, 9, 10), 1e-4
 #: The finest resolution.
 FINEST = len(_ALONG) - 1
 
@@ -183,6 +185,13 @@ def sample_nodes(rank: int, level: int, tail: float = 0.0) -> tuple[FloatArray, 
     return nodes[kept], weights[kept] / weights[kept].sum()
 
 
+def few_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
+    """The same before all steps, when neurons lean little."""
+    rule = coordinate_rule(rank, nodes=_FEW[level])
+    some = rule.weights > _FAINT
+    return rule.nodes[some], rule.weights[some] / rule.weights[some].sum()
+
+
 def remembered_nodes(
     trained: Trained, level: int, tail: float = 0.0
 ) -> tuple[FloatArray, FloatArray]:
@@ -208,44 +217,3 @@ def coordinates_of(view: View, law: Conditional) -> tuple[FloatArray, FloatArray
         second[i, rank:] = second[rank:, i] = (w * k[:, i])[:, None] * law.first
     second[rank:, rank:] = w[:, None] * law.second
     return first.reshape(total, -1), second.reshape(total, total, -1)
-
-
-@dataclass(frozen=True, eq=False)
-class Pace:
-    """s = η̃A of the types, α, and ϱ = 1 − decay."""
-
-    moved: FloatArray
-    samples: float
-    kept: float = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class MovedNeurons:
-    """Neurons after the step: their leans in the enlarged space, and their squared norms.
-
-    The space has the spikes before the step, what they and the weak ones leave of the teacher,
-    functions of k (noise of the batch), and the weak spikes.
-    """
-
-    lean: FloatArray  # (T, space)
-    totals: FloatArray  # (T,), without leans that are dropped
-    gain: FloatArray  # ϱ + sE[rξ_A], (T,)
-
-
-def moved_neurons(
-    view: View, slope: Smoothed, spikes: FloatArray, totals: FloatArray, step: Pace
-) -> MovedNeurons:
-    """What the step makes of neurons with these leans, norms and slopes."""
-    k, w, s, trained = view.points, view.weights, step.moved, view.trained
-    zeta, xi = slope.mean, slope.linear / np.sqrt(totals)[:, None]
-    gain = step.kept + s * (xi @ (w * view.residual))
-    noise = (slope.second_moment - zeta**2) @ (w * view.square) / step.samples
-    beside, (shares, left) = s[:, None] * (zeta @ (w * view.beside).T), trained.shares
-    lean = [
-        step.kept * spikes + s[:, None] * (zeta @ ((w * view.residual)[:, None] * k)),
-        beside @ left,
-        s[:, None] * zeta * np.sqrt(w * view.square / step.samples),
-        gain[:, None] * trained.weak + beside @ shares,
-    ]
-    bulk = totals - (trained.weak**2).sum(axis=1)
-    return MovedNeurons(np.concatenate(lean, axis=1), bulk * gain**2 + s**2 * noise, gain)

@@ -7,13 +7,13 @@ import pytest
 
 from giantsteps import simulation, theory
 from giantsteps.figures._cui2024 import _closest, _model
-from giantsteps.figures._measures import (
+from giantsteps.figures._networks import (
     covariance_gap,
     direction_overlaps,
     kernel_errors,
+    leading_direction,
     neurons,
 )
-from giantsteps.figures._networks import leading_direction
 from giantsteps.problem import Problem, Ridge, Step
 
 PROBLEM = Problem(

@@ -1,0 +1,17 @@
+"""What every test and doctest shares."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_figure_left_open() -> Iterator[None]:
+    """Close what a test drew: matplotlib warns of the twenty-first open figure, in whichever test
+    of the same process happens to draw it."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

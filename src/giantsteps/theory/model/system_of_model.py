@@ -1,0 +1,88 @@
+"""Arrays of the equations that a model states (theory §5c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from giantsteps.problem import Ridge
+from giantsteps.theory.model.given_coordinates import bounded_points, coordinates, functions_at
+from giantsteps.theory.model.rules import largest_draw
+from giantsteps.theory.solver.system import System
+from giantsteps.types import FloatArray
+
+if TYPE_CHECKING:
+    from giantsteps.theory.model.spiked_features import SpikedFeatures
+
+#: Channels of the types that spectra keep, relative to the largest.
+_CHANNELS = 3e-4
+
+
+def system_of_model(
+    model: SpikedFeatures,
+    readouts: Sequence[Ridge],
+    level: int,
+    points: FloatArray | None = None,
+    draws: float | None = None,
+) -> System:
+    """The equations of theory §5c, one cell for each readout.
+
+    Parameters
+    ----------
+    model : SpikedFeatures
+    readouts : sequence of Ridge
+    level : int
+        Resolution of the coordinates.
+    points : ndarray of shape (X, r), optional
+        More points k at which the solution is wanted; they follow the nodes, with weight 0.
+    draws : float, optional
+        What the bulk sees of k is bounded by the largest of so many draws, that it has an edge.
+    """
+    bound = 0.0 if draws is None else largest_draw(draws)
+    rule = coordinates(model, level, bound)
+    nodes, weights = rule.nodes, rule.weights
+    arrays = functions_at(model, nodes)
+    if bound:
+        seen = functions_at(model, bounded_points(model, nodes, bound))
+        arrays |= {name: seen[name] for name in ("linear", "residual")}
+    if points is not None:
+        more = functions_at(model, points)
+        nodes = np.concatenate([nodes, points])
+        weights = np.concatenate([weights, np.zeros(len(points))])
+        arrays = {
+            name: np.concatenate([array, more[name]], axis=-1) for name, array in arrays.items()
+        }
+    types = len(model.probabilities)
+    norms = model.norms
+    arrays |= {
+        "loadings": np.zeros((0, model.bulk.frame))
+        if norms is None
+        else norms.on(model.bulk.frame),
+        "spread": np.zeros(0) if norms is None else norms.variances,
+        "probabilities": model.probabilities,
+        "shares": model.shares[0],
+        "left": model.shares[1],
+        "excess": np.zeros((len(model.spikes), 0, 0))
+        if model.bulk.excess is None
+        else model.bulk.excess,
+        "pull": np.zeros((1, types, types)) if model.pull is None else model.pull,
+        "width": np.asarray(model.width),
+        "inverse_neurons": np.asarray(1.0 / model.neurons),
+        "tolerance": np.asarray(max(model.channels[level], _CHANNELS if bound else 0.0)),
+    }
+    ratio = np.array([readout.samples / model.width for readout in readouts])
+    penalty = np.array([readout.penalty for readout in readouts]) * ratio
+    # λ → 0: the equations are homogeneous in (1, λ_s) of ω = 1/(1 + V).
+    interpolating = (penalty == 0) & (ratio < 1)
+    arrays |= {"coordinates": nodes, "weights": weights}
+    penalty, unit = np.where(interpolating, 1.0, penalty), np.where(interpolating, 0.0, 1.0)
+    first = System(
+        ratio=ratio[:1],
+        penalty=penalty[:1],
+        unit=unit[:1],
+        bulk=model.bulk.bulk(),
+        **{name: np.ascontiguousarray(array[None]) for name, array in arrays.items()},
+    )
+    return first if len(ratio) == 1 else first.with_readouts(ratio, penalty, unit)
