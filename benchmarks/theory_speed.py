@@ -71,8 +71,8 @@ def grid(activation: str, law: str, rate: float) -> gs.Grid:
 def cases() -> dict[str, tuple[Callable[[float], Any], bool]]:
     """Name → what is asked at a rate, and whether it is a grid."""
 
-    def point(given: gs.Problem) -> Callable[[float], Any]:
-        return lambda rate: theory.risk(given.replace({"steps.0.rate": rate}), d=D).test
+    def point(given: gs.Problem, d: int | None = D) -> Callable[[float], Any]:
+        return lambda rate: theory.risk(given.replace({"steps.0.rate": rate}), d=d).test
 
     def cells(activation: str, law: str) -> Callable[[float], Any]:
         return lambda rate: theory.risk(grid(activation, law, rate), d=D).test
@@ -84,6 +84,7 @@ def cases() -> dict[str, tuple[Callable[[float], Any], bool]]:
     five = problem("tanh", "gaussian", 5)
     found: dict[str, tuple[Callable[[float], Any], bool]] = {
         "tanh, constant, one point": (point(problem("tanh", "constant")), False),
+        "tanh, constant, one point in the limit": (point(problem("tanh", "constant"), None), False),
         "tanh, gaussian, one point": (point(problem("tanh", "gaussian")), False),
         "ReLU, constant, one point": (point(problem("relu", "constant")), False),
         "ReLU, gaussian, one point": (point(problem("relu", "gaussian")), False),

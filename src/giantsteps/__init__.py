@@ -60,7 +60,7 @@ _NAMES = {
 }
 _LAZY = {name: package for package, names in _NAMES.items() for name in names}
 _PACKAGES = (
-    *("problem", "functions", "gaussian", "laws", "answers", "questions", "theory", "simulation"),
+    *("problem", "functions", "gaussian", "laws", "answers", "theory", "simulation"),
     *("campaign", "comparison", "sweeps", "displays", "figures", "practice", "explorer", "errors"),
 )
 

@@ -339,3 +339,19 @@ def test_rounding_does_not_take_the_small_singular_values_of_a_random_matrix(kin
     low = rng.standard_normal((100, 8)) @ rng.standard_normal((8, 100))
     (layer,) = gs.inspect([torch.tensor(low).to(kind)]).layers
     assert (layer.verdict, layer.rank) == ("low rank", 8)
+
+
+def test_data_of_pytorch() -> None:
+    """A data loader, a data set and a part of one are read as the pair would be."""
+    data = pytest.importorskip("torch.utils.data")
+    torch = pytest.importorskip("torch")
+    x, y = torch.arange(24.0).reshape(8, 3), torch.arange(8)
+    rows = data.TensorDataset(x, y)
+    for given in (rows, data.Subset(rows, range(8)), data.DataLoader(rows, batch_size=3)):
+        found = open_data(given)
+        assert np.array_equal(found[0], x.numpy())
+        assert np.array_equal(found[1], y.numpy())
+    with pytest.raises(gs.InvalidProblem, match="batches of"):
+        open_data(data.DataLoader(data.TensorDataset(x), batch_size=3))
+    with pytest.raises(gs.InvalidProblem, match="DataLoader"):
+        open_data(object())

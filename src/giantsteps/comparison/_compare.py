@@ -71,8 +71,8 @@ def compare(
     seeds : int or sequence of int
         How many seeds (0, 1, …), or which; at least two.
     question : str
-        What is asked of both: any name of `giantsteps.questions.QUESTIONS` that theory and
-        simulation both answer.
+        What is asked of both, such as ``"risk"``, ``"weights"`` or ``"trajectory"``: any that
+        theory and simulation both answer (``giantsteps compare --help`` lists them).
     quantities : str or sequence of str, optional
         Paths of numbers in the answer. For the risk ``"test"``, ``"train"``, ``"initial.test"``
         and ``"gain"`` (initial.test − test, paired on the same draws); for spectra the values

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from giantsteps.problem import Problem
+from giantsteps.problem import __all__ as constructors
 
 #: Field of a problem → flag of the command line; the rest goes through ``--set``.
 _FLAGS = {
@@ -22,39 +24,18 @@ _FLAGS = {
 }
 
 
+#: What stands in the code of a problem without the name of the library.
+_CONSTRUCTOR = re.compile(rf"\b({'|'.join([*constructors, 'MultiIndex'])})\(")
+
+
 def as_python(problem: Problem, question: str, d: int | None) -> str:
-    """A script that states the problem and asks the question."""
-    data = problem.to_data()
-    lines = []
-    for name, value in data.items():
-        lines.append(f"    {name}={_value(name, value)},")
+    """A script that states the problem, with its scalings, and asks the question."""
+    stated = re.sub(" +# ", "  # ", _CONSTRUCTOR.sub(r"gs.\1(", repr(problem)))
     where = "" if d is None else f", d={d}"
-    return "\n".join(
-        [
-            "import giantsteps as gs",
-            "from giantsteps import theory",
-            "",
-            "problem = gs.Problem(",
-            *lines,
-            ")",
-            f"answer = theory.{question}(problem{where})",
-            "print(answer)",
-        ]
+    return (
+        "import giantsteps as gs\nfrom giantsteps import theory\n\n"
+        f"problem = {stated}\nanswer = theory.{question}(problem{where})\nprint(answer)"
     )
-
-
-def _value(name: str, value: Any) -> str:
-    kinds = {"readout": "gs.Ridge", "init": "gs.Init"}
-    if name == "steps":
-        inside = "".join(f"\n        {_call('gs.Step', step)}," for step in value)
-        return f"[{inside}\n    ]" if inside else "[]"
-    if name in kinds:
-        return _call(kinds[name], value)
-    return repr(value)
-
-
-def _call(kind: str, fields: Mapping[str, Any]) -> str:
-    return f"{kind}({', '.join(f'{key}={value!r}' for key, value in fields.items())})"
 
 
 def as_command(problem: Problem, question: str, d: int | None) -> str:

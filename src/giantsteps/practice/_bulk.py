@@ -238,6 +238,7 @@ def _kinds(
     """
     left, values, right = top_vectors(matrix, len(spikes))
     required = float(ndtri(1 - _LARGER / (len(spikes) * sum(matrix.shape))))
+    sizes = _Sizes(matrix)
     told: list[WeightSpike] = []
     rest = matrix
     for _ in range(_ROUNDS):
@@ -252,29 +253,42 @@ def _kinds(
             return told
         if not passed:
             told.append(
-                _by_vectors(matrix, spikes[place], left[:, place], right[:, place], required)
+                _by_vectors(sizes, spikes[place], left[:, place], right[:, place], required)
             )
             if told[-1].kind == "entries":
                 break
             rest = rest.copy()
             rest[(told[-1].place,) if told[-1].kind == "row" else (..., told[-1].place)] = 0.0
     return told + [
-        _by_vectors(matrix, spikes[place], left[:, place], right[:, place], required)
+        _by_vectors(sizes, spikes[place], left[:, place], right[:, place], required)
         for place in range(len(told), len(spikes))
     ]
 
 
+class _Sizes:
+    """Sizes of the entries of a matrix, and how large those of a row or column are in rank."""
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self.entries = np.abs(matrix)
+        self._values, counts = np.unique(self.entries, return_counts=True)
+        shares = counts / self.entries.size
+        self._ranks = np.cumsum(shares) - shares / 2
+        self._deviation = np.sqrt(max(1.0 - float(np.sum(shares**3)), 1e-12) / 12)
+
+    def excess(self, entries: FloatArray) -> float:
+        """Mean rank of some entries above one half, in standard deviations (Wilcoxon's test)."""
+        ranks = self._ranks[np.searchsorted(self._values, entries)]
+        return float((ranks.mean() - 0.5) / self._deviation * np.sqrt(len(entries)))
+
+
 def _by_vectors(
-    matrix: FloatArray,
+    sizes: _Sizes,
     spike: WeightSpike,
     left: FloatArray,
     right: FloatArray,
     required: float,
 ) -> WeightSpike:
-    """One row or column, if a vector lies on it and most of its entries are large; or entries."""
-    sizes = np.abs(matrix)
-    typical = np.median(sizes)
-    usual = float(np.mean(sizes > typical))
+    """One row or column, if a vector lies on it and its entries are large; or entries."""
     found: list[tuple[float, SpikeKind, int]] = []
     sides: tuple[tuple[SpikeKind, FloatArray, float], ...] = (
         ("row", left, spike.left_overlap),
@@ -282,9 +296,7 @@ def _by_vectors(
     )
     for kind, vector, overlap in sides:
         place = int(np.argmax(vector**2))
-        entries = sizes[place] if kind == "row" else sizes[:, place]
-        deviation = max(float(np.sqrt(usual * (1 - usual) / len(entries))), 1e-12)
-        excess = float(np.mean(entries > typical) - usual) / deviation
+        excess = sizes.excess(sizes.entries[place] if kind == "row" else sizes.entries[:, place])
         if vector[place] ** 2 > _LOCALISED * overlap and excess > required:
             found.append((excess, kind, place))
     if not found:

@@ -51,8 +51,9 @@ def inspect(
         No code from a file is executed: pickled objects are refused, not loaded.
     base : the same, optional
         What to compare with; tensors are matched by name.
-    data : (inputs, labels), mapping, Data, or path; optional
+    data : (inputs, labels), mapping, Data, DataLoader, or path; optional
         A batch, in a file under the names X and y.
+        Of a data loader or data set of PyTorch, the first 4096 rows.
         Integer labels are classes, other labels are the wanted outputs.
     activation : str, optional
         For data with a state dict or a file instead of a module: the activation between the

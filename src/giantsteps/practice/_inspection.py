@@ -211,7 +211,7 @@ class Inspection:
             lines.append("First gradient (critical rates: SGD, signs or Adam)")
         for gradient in self.gradients:
             rates = (gradient.critical_rate, gradient.critical_rate_sign)
-            critical = ", ".join("none" if np.isnan(rate) else f"{rate:.2g}" for rate in rates)
+            critical = ", ".join(f"{rate:.2g}" if np.isfinite(rate) else "none" for rate in rates)
             lines.append(
                 f"  {gradient.name:<{width}}  {gradient.sentence()}; critical rates {critical}"
             )

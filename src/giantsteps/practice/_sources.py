@@ -304,10 +304,12 @@ def _torch_file(path: Path, field: str) -> Iterator[Tensor]:
 
 _INPUTS = ("X", "x", "inputs", "features", "data")
 _LABELS = ("y", "Y", "labels", "targets", "target")
+#: Rows that are read from a data set or data loader of PyTorch.
+_ROWS = 4096
 
 
 def open_data(data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Inputs and labels of a batch: a pair, a mapping, ``gs.Data``, or an .npz file."""
+    """Inputs and labels: a pair, a mapping, ``gs.Data``, a file, or a data loader of PyTorch."""
     if isinstance(data, str | PathLike):
         path = Path(fspath(data))
         if path.suffix.lower() not in (".npz", ".safetensors"):
@@ -315,6 +317,8 @@ def open_data(data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
         data = {tensor.name: tensor.read() for tensor in _open_file(path, "data")}
     elif hasattr(data, "X") and hasattr(data, "y"):
         data = {"X": data.X, "y": data.y}
+    elif not isinstance(data, list | tuple | Mapping) and not hasattr(data, "shape"):
+        data = _first_rows(data)
     if isinstance(data, Mapping):
         names = [next((n for n in names if n in data), None) for names in (_INPUTS, _LABELS)]
         if None in names:
@@ -323,7 +327,9 @@ def open_data(data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
             )
         data = (data[names[0]], data[names[1]])
     if not isinstance(data, list | tuple) or len(data) != 2:
-        raise InvalidProblem("data", type(data).__name__, "a pair (inputs, labels), or a file")
+        raise InvalidProblem(
+            "data", type(data).__name__, "a pair (inputs, labels), a file, or a DataLoader"
+        )
     x, y = tensor_to_numpy(data[0]), tensor_to_numpy(data[1])
     if x.ndim < 2 or x.dtype.kind not in "fiu" or not np.all(np.isfinite(x)):
         raise InvalidProblem("data", x.shape, "finite inputs of shape (rows, ...)")
@@ -332,3 +338,23 @@ def open_data(data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     if not np.all(np.isfinite(y)):
         raise InvalidProblem("data", "NaN or infinite labels", "finite labels")
     return x, y
+
+
+def _first_rows(data: Any) -> Any:
+    """The first rows of a data loader, or of a data set, which has one row per item."""
+    loaded = hasattr(data, "batch_size")
+    if not loaded and not (hasattr(data, "__getitem__") and hasattr(data, "__len__")):
+        return data
+    parts: list[tuple[NDArray[Any], NDArray[Any]]] = []
+    rows = 0
+    for batch in data if loaded else (data[i] for i in range(min(len(data), _ROWS))):
+        if not isinstance(batch, list | tuple) or len(batch) != 2:
+            raise InvalidProblem("data", type(data).__name__, "batches of (inputs, labels)")
+        x, y = tensor_to_numpy(batch[0]), tensor_to_numpy(batch[1])
+        parts.append((x, y) if loaded else (x[None], y[None]))
+        rows += len(parts[-1][0])
+        if rows >= _ROWS:
+            break
+    if not parts:
+        raise InvalidProblem("data", type(data).__name__, "at least one row")
+    return np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts])

@@ -5,10 +5,10 @@ A network with N neurons in a parametrisation
 .. math:: f(x) = m \sum_j v_j\, σ(c\,⟨u_j, x⟩), \qquad
           \operatorname{sd} v_j = s, \qquad \operatorname{sd}\, c\,⟨u_j, x⟩ = q
 
-stores u and v; c, m, s and q are those of the table. Let κ be the factor of the loss, that is
-−∂ℓ/∂f = κ(y − f), and ``lr`` the learning rate that the optimiser applies to u. With
-w_j = c u_j/q, whose pre-activations have variance one, σ_q(z) = σ(qz), and A_j = v_j/s, a step of
-SGD moves
+stores u and v; c, m, s and q are those of the table of `rate_of_learning_rate`. Let κ be the factor
+of the loss, that is −∂ℓ/∂f = κ(y − f), and ``lr`` the learning rate that the optimiser applies to
+u. With w_j = c u_j/q, whose pre-activations have variance one, σ_q(z) = σ(qz), and A_j = v_j/s, a
+step of SGD moves
 
 .. math:: Δw_j = \frac cq\, \mathrm{lr}\, κ\, m\, v_j\, c\; n^{-1} \sum_i r_i\,
                  σ'(c ⟨u_j, x_i⟩)\, x_i
@@ -22,21 +22,6 @@ which is the step of theory §0 with
 The first step of Adam moves each entry of u by ``lr``, whatever the loss: that is the rule
 ``"sign"`` with η̃ = lr √d c/q. The output at initialisation is m s √N times that of
 ``Init(output="unscaled")`` with A of variance one.
-
-===============  =======  ========  ===============  ==============  =====================
-parametrisation  c        m         s                q               lr of the first layer
-===============  =======  ========  ===============  ==============  =====================
-"pytorch"        1        1         (3N)^{-1/2}      3^{-1/2}        lr
-"standard"       1        1         N^{-1/2}         1               lr
-"he"             1        1         (2/N)^{1/2}      2^{1/2}         lr
-"ntk"            d^{-1/2} N^{-1/2}  1                1               lr
-"mean-field"     1        1/N       1                1               lr
-"mup"            1        1         1/N              1               SGD: N lr; Adam: lr
-===============  =======  ========  ===============  ==============  =====================
-
-``"pytorch"`` is the default initialisation of ``nn.Linear``, uniform on ±1/√fan_in; ``"standard"``
-has variance 1/fan_in and ``"he"`` 2/fan_in (``nn.init.kaiming_normal_``). For ``"mup"`` with a base
-width B the last two are s = √B/N (what the readout's multiplier leaves) and N/B times lr.
 """
 
 from __future__ import annotations
@@ -181,10 +166,23 @@ def rate_of_learning_rate(
                                  ``"huber"`` (1), means over the batch
     ======  ===================  ===============================================================
 
-    The scales c, m, s and q of each parametrisation: ``"pytorch"`` 1, 1, (3N)^{-1/2}, 3^{-1/2};
-    ``"standard"`` 1, 1, N^{-1/2}, 1; ``"he"`` 1, 1, (2/N)^{1/2}, 2^{1/2}; ``"ntk"`` d^{-1/2},
-    N^{-1/2}, 1, 1; ``"mean-field"`` 1, 1/N, 1, 1; ``"mup"`` 1, 1, 1/N, 1 with N lr for the first
-    layer under SGD.
+    The scales of each parametrisation:
+
+    ===============  ========  ========  ===========  ========  =====================
+    parametrisation  c         m         s            q         lr of the first layer
+    ===============  ========  ========  ===========  ========  =====================
+    "pytorch"        1         1         (3N)^{-1/2}  3^{-1/2}  lr
+    "standard"       1         1         N^{-1/2}     1         lr
+    "he"             1         1         (2/N)^{1/2}  2^{1/2}   lr
+    "ntk"            d^{-1/2}  N^{-1/2}  1            1         lr
+    "mean-field"     1         1/N       1            1         lr
+    "mup"            1         1         1/N          1         SGD: N lr; Adam: lr
+    ===============  ========  ========  ===========  ========  =====================
+
+    ``"pytorch"`` is the default initialisation of ``nn.Linear``, uniform on ±1/√fan_in;
+    ``"standard"`` has variance 1/fan_in and ``"he"`` 2/fan_in (``nn.init.kaiming_normal_``). For
+    ``"mup"`` with a base width B, s = √B/N (what the readout's multiplier leaves), and the first
+    layer has N/B times lr.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class Sweep:
     seeds : int or sequence of int
         How many seeds (0, 1, …), or which.
     questions : str, sequence of str, or mapping of str to mapping
-        What is asked: names of `giantsteps.questions.QUESTIONS`; as a mapping, with the options
+        What is asked: names such as ``"risk"``; as a mapping, with the options
         of each question (``{"weights": {"top": 2}}``).
     sources : sequence of {"limit", "finite width", "simulation"}
         Who is asked: theory in the limit, theory at the same d, simulation.

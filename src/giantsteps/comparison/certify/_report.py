@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from statistics import median_high
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.answers import require
@@ -49,7 +49,7 @@ def html(certificate: Certificate) -> str:
         _template().render(
             c=certificate,
             version=__version__,
-            typical=_median([group.detectable for group in certificate.groups]),
+            typical=median_high([g.detectable for g in certificate.groups] or [math.inf]),
             rows=[_setting(certificate, finding) for finding in certificate.findings],
         )
     )
@@ -108,7 +108,3 @@ def _number(value: float) -> str:
 
 def _small(value: float) -> str:
     return f"{value:.0e}" if math.isfinite(value) else "–"
-
-
-def _median(values: Sequence[float]) -> float:
-    return sorted(values)[len(values) // 2] if values else math.inf

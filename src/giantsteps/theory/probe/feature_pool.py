@@ -200,11 +200,7 @@ class FeaturePool:
         if count == self.rows:
             return self
         chosen = np.linspace(0, kept - 1, count).round().astype(int)
-        return self.some(chosen)
-
-    def some(self, rows: Any) -> FeaturePool:
-        """A pool of some of the rows that are kept in memory."""
-        return FeaturePool(self._kept[0][rows], self._kept[1][rows], self.intercept)
+        return FeaturePool(self._kept[0][chosen], self._kept[1][chosen], self.intercept)
 
 
 def _reservoir(

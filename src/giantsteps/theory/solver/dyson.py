@@ -128,13 +128,19 @@ class Dyson(DysonEquation):
         D = (1 + m) P_R packed entries; first derivatives are the traces times the number of times
         that an entry stands in its matrix.
         """
-        return symmetric(self.curved(lambda matrix: matrix))
+        return symmetric(self._curved(lambda matrix: matrix))
 
-    def curved(self, along: Along) -> Array:
+    def curved(self, along: Along, few: bool = True) -> Array:
         """The hessian times some directions B of the parameters, shape (B, D, n).
 
-        ``along`` multiplies matrices (…, D) by B from the right.
+        ``along`` multiplies matrices (…, D) by B from the right. Few directions do not need the
+        whole hessian.
         """
+        if "hessian" in self.__dict__ or not few:
+            return along(self.hessian)
+        return self._curved(along)
+
+    def _curved(self, along: Along) -> Array:
         if not self.bulk.batches:
             return along(self._direct)
         counts = self.layout.outer.count[:, None]

@@ -62,6 +62,11 @@ class Layout:
         return self.blocks * self.rank
 
     @cached_property
+    def parameters(self) -> int:
+        """D, packed entries of X and of all operators."""
+        return len(self.operators) * len(self.inner)
+
+    @cached_property
     def active(self) -> Array:
         """Rows of x and of every c."""
         return self.rows(0, *range(2, self.blocks, 2))

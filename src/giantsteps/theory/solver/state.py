@@ -286,7 +286,8 @@ class State:
             parts = matrix[..., :size], product(matrix[..., size:], loads)
             return np.concatenate(parts, axis=-1)
 
-        return self.dyson.curved(along)
+        count, types = self.dyson.layout.parameters, loads.shape[-1]
+        return self.dyson.curved(along, few=2 * (size + types) < count)
 
     def _second(self) -> Array:
         r"""D ↦ τ(Y D Yᵀ) on packed matrices, Y = I − X𝒢 = Σ_c P_cΩ_c𝒢.

@@ -183,9 +183,10 @@ def covariance_of_state(
         batches=tuple(batches),
         stages=stages,
     )
-    if len(operators) < 2 or not spectrum.flat:
+    if len(operators) < 2 or explicit or not whitened:
         return found
-    # Spikes and remainder are orthonormal but for the error of the batches' quadratures.
+    # Spikes and remainder are orthonormal but for the error of the batches' quadratures. (Where
+    # directions are explicit, that of few samples before the first step is another one.)
     count = trained.directions + trained.teachers
     values, vectors = np.linalg.eigh(forms_of(found).values[0, :count, 0, :count, 0])
     turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
