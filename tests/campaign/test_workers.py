@@ -9,7 +9,9 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +27,8 @@ from giantsteps.campaign import (
     gpus,
     read_table,
 )
-from giantsteps.campaign._workers import Processes
+from giantsteps.campaign._work import failure
+from giantsteps.campaign._workers import InProcess, Processes
 from giantsteps.errors import GiantstepsError
 
 
@@ -197,3 +200,51 @@ def test_one_gpu_is_left_to_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
         assert workers.submit(os.getenv, "CUDA_VISIBLE_DEVICES").result(60) == "0"
     finally:
         workers.close()
+
+
+class _KilledWorker(Exception):
+    """Named as Dask names its own."""
+
+
+class _Blaming(InProcess):
+    """Says of the first calls that they ended their workers, as Dask does of all a worker had."""
+
+    def __init__(self, blamed: Callable[[int, Any], bool]) -> None:
+        super().__init__()
+        self.blamed, self.calls = blamed, 0
+
+    @property
+    def capacity(self) -> int:
+        return 3
+
+    def submit(self, function: Any, *arguments: Any, limit: float | None = None) -> Future[Any]:
+        self.calls += 1
+        if not self.blamed(self.calls, arguments[0]):
+            return super().submit(function, *arguments, limit=limit)
+        found: Future[Any] = Future()
+        found.set_exception(_KilledWorker("the workers died"))
+        return found
+
+
+def test_calls_that_are_blamed_with_others_get_their_chance(
+    misbehaving: Callable[..., list[Cells]],
+) -> None:
+    with Store(None) as store:
+        crew = _Blaming(lambda calls, task: calls <= 2)
+        status = campaign.run(misbehaving(range(6)), store, executor=crew)
+    assert (status.done, status.failed) == (6, 0)
+
+
+def test_the_one_that_ends_its_workers_fails_alone(
+    misbehaving: Callable[..., list[Cells]],
+) -> None:
+    with Store(None) as store:
+        crew = _Blaming(lambda calls, task: 4 in task.seeds)
+        status = campaign.run(misbehaving(range(6)), store, executor=crew)
+    assert (status.done, status.failed) == (5, 1)
+    assert list(status.errors) == ["WorkerLost: _KilledWorker: the workers died"]
+
+
+def test_memory_that_ran_out_without_a_word_is_named() -> None:
+    task: Any = SimpleNamespace(threads=1)
+    assert failure(MemoryError(), 0.0, task).error == "MemoryError: no memory was left for it"

@@ -10,8 +10,10 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
+from giantsteps.answers import Risk
 from giantsteps.laws import Law
 from giantsteps.theory.model.given_coordinates import coordinates
+from giantsteps.theory.questions.risk import attempts
 
 
 def problem(**changes: Any) -> gs.Problem:
@@ -125,14 +127,14 @@ def test_a_search_steps_over_points_without_convergence(monkeypatch: pytest.Monk
     """An optimum is found where some of the points have no answer."""
     from giantsteps.theory.search import quantity
 
-    whole = quantity.risks  # type: ignore[attr-defined]
+    whole = quantity.attempts  # type: ignore[attr-defined]
+    none = gs.NotConverged("a test", 1.0, 1, "nothing")
 
-    def some(problems: Any, d: int | None) -> Any:
-        if any(case.readout.penalty > 1.0 for case in problems):
-            raise gs.NotConverged("a test", 1.0, 1, "nothing")
-        return whole(problems, d)
+    def some(problems: Any, *options: Any) -> Any:
+        found = whole(problems, *options)
+        return [none if case.readout.penalty > 1.0 else one for case, one in zip(problems, found)]
 
-    monkeypatch.setattr(quantity, "risks", some)
+    monkeypatch.setattr(quantity, "attempts", some)
     best = theory.optimize(problem(steps=[{"samples": 2.0, "rate": 1.0, "exponent": 0.0}]))
     assert 0 < best.arguments["readout.penalty"] <= 1.0
     assert np.isfinite(best.value.test)
@@ -217,3 +219,33 @@ def test_the_kernel_of_an_even_activation_after_a_step() -> None:
     bulk = theory.kernel(case, d=100).bulk
     assert isinstance(bulk, Law)
     assert float(bulk.cdf(bulk.edge)) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_second_layer_of_zero_moves_nothing() -> None:
+    """Several steps had singular equations, an unscaled output a division by zero."""
+    step = {"samples": 0.6, "rate": 0.5, "exponent": 0.5}
+    still = {"law": "constant", "value": 0.0}
+    case = problem(steps=[step, step], init={"second_layer": still})
+    found = theory.trajectory(case)
+    assert found.test is not None
+    assert found.test == pytest.approx(np.full(3, found.test[0]), rel=1e-6)
+    assert found.value[:, 0] == pytest.approx(np.full(3, found.value[0, 0]), rel=1e-6)
+    unscaled = {"second_layer": still, "output": "unscaled"}
+    small = problem(steps=[{**step, "exponent": 0.0}], init=unscaled)
+    assert theory.risk(small, d=300).test == pytest.approx(
+        theory.risk(small.replace({"init.output": "scaled"}), d=300).test, rel=1e-9
+    )
+
+
+def test_what_has_no_answer_leaves_no_trace_in_a_batch() -> None:
+    """Without penalty there is none at n = N; the others are what they are alone, bit by bit."""
+    case = problem(init={"second_layer": "constant"}, readout={"samples": 1.5, "penalty": 0.0})
+    cases = [case.replace({"readout.samples": n}) for n in (0.5, 1.5, 3.0)]
+    found = attempts(cases)
+    assert isinstance(found[1], gs.NotCovered)
+    for one, alone in zip(found[::2], cases[::2]):
+        assert isinstance(one, Risk)
+        assert one.test == theory.risk(alone).test
+    steep = theory.crossing(case, level=0.4, bounds=(0.5, 4.0))
+    assert len(steep.values) > 0
+    assert np.all(np.isfinite(steep.values))

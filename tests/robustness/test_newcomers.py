@@ -112,6 +112,14 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: theory.optimize(PROBLEM, bounds=(0, 1)),  # type: ignore[arg-type]
         "a mapping such as",
     ),
+    "names of functions": (
+        lambda: theory.approximation_error("tahn", "sin"),
+        "activation = 'tahn'",
+    ),
+    "negative bounds": (
+        lambda: theory.crossing(PROBLEM, bounds=(-1, 2)),
+        r"readout.samples = -1.0",
+    ),
     "quantity": (lambda: theory.crossing(PROBLEM, quantity="tests"), "quantity = 'tests'"),
     "points": (lambda: theory.learned_function(PROBLEM, d=100, x="a"), "finite numbers"),
     "one step": (lambda: PROBLEM.replace(steps=gs.Step(samples=1, rate=1)), "[Step(...)]"),

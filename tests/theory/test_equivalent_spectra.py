@@ -195,3 +195,55 @@ def test_directions_that_leave_the_bulk_by_themselves(d: int) -> None:
     ).spikes[0]
     assert spike.value == pytest.approx(expected.value, rel=0.03)
     assert spike.overlap == pytest.approx(expected.overlap, rel=0.02)
+
+
+def test_the_edge_of_one_strong_direction_is_not_passed_over() -> None:
+    """The strong direction of the inputs has a bulk of its own above that of the others."""
+    given = gs.Problem(
+        activation="tanh",
+        teacher="he2(x) + x",
+        width=3.0,
+        steps=[gs.Step(samples=0.7, rate=0.07)],
+        readout=gs.Ridge(samples=3.0, penalty=1.0),
+        inputs=gs.SpikedCovariance(strength=3.0, alignment=0.186),
+    )
+    bulk: Any = gs.theory.kernel(given, d=300).bulk
+    x = bulk.edge * np.geomspace(1.002, 4.0, 80)
+    assert np.max(x * bulk.stieltjes(x * (1 + 1e-9j)).imag) < 1e-6
+    beneath = bulk.edge * 0.998
+    assert beneath * bulk.stieltjes(beneath * (1 + 1e-9j)).imag > 1e-4
+
+
+def test_linear_features_have_the_rank_of_the_inputs() -> None:
+    given = gs.Problem(
+        activation="identity",
+        teacher="tanh",
+        width=2.0,
+        steps=[gs.Step(samples=1.0, rate=0.5, exponent=0.25)],
+        readout=gs.Ridge(samples=4.0, penalty=0.1),
+    )
+    bulk: Any = gs.theory.kernel(given, d=200).bulk
+    assert dict(bulk.atoms) == {0.0: pytest.approx(0.75)}
+    assert bulk.cdf(bulk.edge) == pytest.approx(1.0, abs=1e-6)
+    assert bulk.support[0][0] > 0
+
+
+@pytest.mark.slow
+def test_the_kernel_of_far_nodes_has_one_interval_and_its_mass() -> None:
+    """Few samples with large labels: nodes of their quadrature show as many small intervals."""
+    given = gs.Problem(
+        activation="silu",
+        teacher="10*tanh(x)",
+        width=1.0,
+        steps=[gs.Step(samples=0.1, rate=3.0, exponent=0.5)],
+        readout=gs.Ridge(samples=0.5, penalty=0.1),
+        init=gs.Init(second_layer="constant"),
+    )
+    bulk: Any = gs.theory.kernel(given, d=100).bulk
+    assert bulk.support[-1][1] == pytest.approx(bulk.edge, rel=1e-9)
+    assert bulk.cdf(bulk.edge) == pytest.approx(1.0, abs=1e-6)
+    assert len(bulk.support) == 1
+    low, high = bulk.support[0][0], bulk.edge
+    inside = bulk.density(np.geomspace(low, high, 200)[1:-1])
+    assert np.all(np.isfinite(inside))
+    assert inside.min() >= 0

@@ -12,11 +12,21 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from giantsteps.answers import require
-from giantsteps.campaign._workers import TimeLimit, Workers, without_interrupts
+from giantsteps.campaign._workers import (
+    TimeLimit,
+    WorkerLost,
+    Workers,
+    WorkersGone,
+    without_interrupts,
+)
 from giantsteps.errors import GiantstepsError, InvalidProblem
 
 #: Seconds between the answer that a call took too long and the end of its worker.
 _FAREWELL = 2.0
+#: Seconds without a worker of our own cluster after which it is started again, and how often.
+_MISSING, _REVIVALS = 20.0, 3
+#: Dask blames all calls that a lost worker had: the run itself finds the one that did it.
+_FAILURES = 0
 
 
 class DaskWorkers(Workers):
@@ -24,10 +34,12 @@ class DaskWorkers(Workers):
 
     can_stop = True
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, cluster: Any = None) -> None:
         super().__init__(client.get_executor(pure=False), 1)
-        self._client = client
+        self._client, self._cluster = client, cluster
+        self._wanted = 0 if cluster is None else len(cluster.workers)
         self._counted = 0.0
+        self._seen, self._revived = time.monotonic(), 0
 
     @property
     def count(self) -> int:
@@ -35,8 +47,22 @@ class DaskWorkers(Workers):
         now = time.monotonic()
         if now > self._counted + 1:
             self._counted = now
-            self._workers = max(1, sum(self._client.nthreads().values()))
+            threads = sum(self._client.nthreads().values())
+            if threads:
+                self._seen, self._revived = now, 0
+            self._workers = max(1, threads)
         return self._workers
+
+    def watch(self) -> None:
+        """Start workers of our own cluster again that Dask has given up: they died too soon."""
+        if (self.count and self._cluster is None) or time.monotonic() < self._seen + _MISSING:
+            return
+        if self._revived == _REVIVALS:
+            raise WorkersGone("Dask's worker processes end as soon as they start")
+        self._revived += 1
+        self._cluster.scale(0)
+        self._cluster.scale(self._wanted)
+        self._seen = time.monotonic()
 
     @property
     def capacity(self) -> int:
@@ -48,6 +74,14 @@ class DaskWorkers(Workers):
         if limit is None:
             return self._executor.submit(function, *arguments)
         return self._executor.submit(_within, limit, function, *arguments)
+
+    def lost(self, error: Exception) -> WorkerLost:
+        if type(error).__name__ != "KilledWorker":
+            return super().lost(error)
+        return WorkerLost(
+            "it ended every Dask worker that tried it: killed from outside, or out of memory (the "
+            "workers' logs say which)"
+        )
 
     def close(self, now: bool = False) -> None:
         self._executor.shutdown(wait=False)  # Dask cancels what has not been done
@@ -109,16 +143,10 @@ def dask_workers(
     distributed = require("distributed", "--dask", "cluster")
     with ExitStack() as stack:
         stack.enter_context(_quiet())
+        own = None
         if where == "local":
-            with without_interrupts():
-                cluster: Any = distributed.LocalCluster(
-                    n_workers=workers,
-                    threads_per_worker=1,
-                    processes=True,
-                    dashboard_address=None,
-                    silence_logs=logging.CRITICAL,
-                )
-            stack.enter_context(cluster)
+            cluster: Any = stack.enter_context(_local_cluster(distributed, workers))
+            own = cluster
         elif where == "slurm":
             cluster = stack.enter_context(_slurm_cluster(job or {}))
             cluster.scale(jobs=workers or 1)
@@ -132,9 +160,36 @@ def dask_workers(
             client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
         except OSError as error:
             raise GiantstepsError(f"no Dask scheduler at {where}: {error}") from error
-        found = DaskWorkers(client)
+        found = DaskWorkers(client, own)
         stack.callback(found.close)
         yield found
+
+
+def _local_cluster(distributed: Any, workers: int | None) -> Any:
+    """Worker processes of this machine."""
+    dask = require("dask", "--dask", "cluster")
+    bounded = dask.config.set({"distributed.scheduler.allowed-failures": _FAILURES})
+    try:
+        with bounded, without_interrupts():
+            return distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+            )
+    except Exception as error:  # whatever the start of a process may raise
+        raise GiantstepsError(
+            f"Dask's worker processes did not start ({_root(error)}). Without --dask the run has "
+            "worker processes of its own"
+        ) from error
+
+
+def _root(error: BaseException) -> str:
+    """What an error says that was raised because of others."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return f"{type(error).__name__}: {error}"
 
 
 @contextmanager

@@ -34,6 +34,8 @@ SAVE = 0.5
 LOOK = 0.5
 #: A cell that was at work when its worker died, so many times, has failed.
 DEATHS = 3
+#: Workers that a job may have ended among others before it is blamed for one that it had alone.
+SUSPECTED = 1
 #: Most jobs claimed ahead.
 AHEAD = 1024
 
@@ -110,6 +112,7 @@ class _Loop:
         self.waiting: deque[Job] = deque()  # left, and not claimed by us
         self.claimed: deque[Job] = deque()  # ours, not yet handed out
         self.running: dict[Future[list[Outcome]], Job] = {}  # handed out
+        self.suspects: deque[Job] = deque()  # one of them ended a worker: each runs alone
         self.deaths: dict[Job, int] = {}
         self.fruitless = 0
         self.finished: list[tuple[Cell, Outcome]] = []  # not yet saved
@@ -135,6 +138,8 @@ class _Loop:
                 self._claim()
                 while self.claimed and len(self.running) < self.workers.capacity:
                     self._submit(self.claimed.popleft())
+                if not self.running and self.suspects:
+                    self._submit(self.suspects.popleft())
                 if not self.running:
                     break
                 self._collect()
@@ -171,6 +176,8 @@ class _Loop:
     def _collect(self) -> None:
         patience = max(0.0, self.saved + SAVE - time.monotonic())
         ready, _ = wait(self.running, timeout=patience, return_when=FIRST_COMPLETED)
+        if not ready:
+            self.workers.watch()
         for future in ready:
             self._receive(future)
 
@@ -189,8 +196,8 @@ class _Loop:
             ) from error
         except WorkersGone:
             raise
-        except Exception as error:  # the executor's own: Dask gave up on a worker
-            self._failed(job, WorkerLost(f"{type(error).__name__}: {error}"))
+        except Exception as error:  # the executor's own: Dask blames all calls that a worker had
+            self._suspected(job, self.workers.lost(error))
 
     def _finish(self, job: Job, outcomes: list[Outcome]) -> None:
         """Keep what was computed; of a job that raised, find the cells that do so."""
@@ -219,6 +226,17 @@ class _Loop:
                 )
             error = WorkerLost(f"{error} ({DEATHS} times)")
         self._failed(job, error)
+
+    def _suspected(self, job: Job, error: WorkerLost) -> None:
+        """A worker died that had this job and maybe others: see what it does alone."""
+        tried = self.deaths.get(job, 0)
+        self.deaths[job] = tried + 1
+        if tried < SUSPECTED:
+            self.suspects.append(job)
+        elif halves := job.halves():
+            self.suspects.extendleft(halves)
+        else:
+            self._failed(job, error)
 
     def _gather(self) -> None:
         """Take what has been finished without waiting; leave the rest."""

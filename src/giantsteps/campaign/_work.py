@@ -94,10 +94,15 @@ def simulate(
     return [ask(problem, d=d, seed=seed, **options) for seed in seeds]
 
 
+#: What errors without a message mean.
+_SILENT: dict[type[BaseException], str] = {MemoryError: "no memory was left for it"}
+
+
 def failure(error: BaseException, seconds: float, task: Task) -> Outcome:
     """The outcome of a cell whose computation ended with an error."""
+    reason = str(error) or _SILENT.get(type(error), "no reason given")
     return Outcome(
-        error=f"{type(error).__name__}: {error}",
+        error=f"{type(error).__name__}: {reason}",
         traceback="".join(traceback.format_exception(error)),
         seconds=seconds,
         finished=time.time(),

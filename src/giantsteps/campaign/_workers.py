@@ -70,6 +70,13 @@ class Workers:
         """Call ``function`` on a worker, which may take ``limit`` seconds."""
         return self._executor.submit(function, *arguments)
 
+    def watch(self) -> None:
+        """Called now and then while calls are at work."""
+
+    def lost(self, error: Exception) -> WorkerLost:
+        """The executor's own error, about a call whose worker was lost, in words."""
+        return WorkerLost(f"{type(error).__name__}: {error}")
+
     def stop(self) -> None:
         """End all calls with `WorkersGone`, from any thread, where they can be ended."""
 

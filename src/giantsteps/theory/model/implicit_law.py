@@ -20,9 +20,12 @@ from giantsteps.types import Array, FloatArray
 
 #: Least number of points of the first scan for intervals and the largest ratio of neighbours in it;
 #: that on the way through an interval, and that of all if mass is missing.
-_SCAN, _COARSE, _RATIOS = 8, 3.0, (1.3, 1.1, 1.03)
+_SCAN, _COARSE, _RATIOS = 8, 3.0, (1.3, 1.1)
 #: How far below the mean intervals are looked for, if mass may be there: so much.
 _DECADES, _BELOW_ALL = 12, 2e-4
+#: From one decade to the next below so many, mass that falls like this is that of a hard edge,
+#: and mass that hardly falls is spread too far to be found.
+_HARD_BELOW, _HARD, _SLOW = 4, 0.33, 0.8
 #: Im z over x. Outside, imaginary parts are those of the first derivative times Im z; a point is
 #: inside where they are this many times as large.
 _HEIGHT, _INSIDE = 1e-5, 3.0
@@ -38,11 +41,16 @@ _SECTIONS, _WITHIN = 14, 7
 _EDGE_TOLERANCE, _SOLVED = 1e-9, 1e-10
 #: Points on an interval: at first, how many times as many where they are too few, and at most.
 _SMALLEST, _MORE, _LARGEST = 24, 3, 216
-_SERIES_TOLERANCE = 1e-5
+_SERIES_TOLERANCE = 1e-4
 #: Mass per log x, relative to the largest, that may be none.
 _EMPTY = 1e-6
 #: An interval with less mass is noise.
 _NO_MASS = 1e-9
+#: Intervals that are many, heights over which their density is averaged, and the mass that this may
+#: move out of the support.
+_MANY, _HEIGHTS, _AVERAGED = 6, (0.02, 0.3), 0.15
+#: Points of a scan after which that is done as well, and how often intervals are split.
+_SCANNED, _SPLITS = 200, 4
 #: Missing mass that calls for another scan or is no answer; where samples have weights of both
 #: signs, which are no law.
 _LOST, _LOST_BY_SIGNS = 1e-3, 0.02
@@ -205,9 +213,11 @@ class ImplicitLaw(Law):
 
     @cached_property
     def _lowest(self) -> float:
-        """A point with next to no mass below it, by μ(0, x) ≤ 2x Im m(ix)."""
+        """A point with next to no mass below it, by μ(0, x) ≤ 2x Im m(ix); or with a density like
+        x^{-1/2} there, which an interval from zero on resolves.
+        """
         grounded = sum(mass for place, mass in self.atoms if place == 0)
-        lowest = self._scale
+        lowest, before = self._scale, np.inf
         for decade in range(2, _DECADES):
             x = np.array([self._scale * 10.0**-decade])
             try:
@@ -215,8 +225,11 @@ class ImplicitLaw(Law):
             except NotConverged:  # the scan starts higher, and the mass says whether it may
                 break
             lowest = float(x[0])
-            if below <= _BELOW_ALL * self._continuous:
+            if below <= max(_BELOW_ALL * self._continuous, _HARD * before * (decade > _HARD_BELOW)):
                 break
+            if decade > _HARD_BELOW and below > _SLOW * before:
+                break
+            before = below
         return lowest
 
     def _scan(self, lowest: float, highest: float, ratio: float) -> tuple[FloatArray, Array]:
@@ -296,25 +309,52 @@ class ImplicitLaw(Law):
     @cached_property
     def _pieces(self) -> tuple[_Piece, ...]:
         x, inside = self._scan(self._lowest, self.edge * (1 - _BELOW), _RATIOS[0])
-        found: list[list[_Piece]] = []
         for again, ratio in enumerate(_RATIOS):
             while again and (wide := np.flatnonzero(x[1:] > ratio * x[:-1])).size:
                 x, inside = self._added(x, inside, wide)
+            if _runs(inside) > _MANY or len(x) > _SCANNED:
+                break
             pieces, empty = self._resolved(self._intervals(x, inside))
-            # An interval may have been several.
-            while empty.size:
+            for _ in range(_SPLITS):
+                if not empty.size or _runs(inside) > _MANY:
+                    break  # else an interval was several
                 where = np.searchsorted(x, empty)
                 x, inside = np.insert(x, where, empty), np.insert(inside, where, False)
                 pieces, empty = self._resolved(self._intervals(x, inside))
-            found.append(pieces)
             if self._lost(pieces) <= self._may_lose:
-                break
-        pieces = min(found, key=self._lost)
-        lost = self._lost(pieces)
-        if lost > self._may_lose:
-            raise NotConverged("the mass of a law", lost, len(x), "another width or rate")
+                return self._normalised(pieces)
+        return self._normalised([self._averaged(x, inside)])
+
+    def _normalised(self, pieces: list[_Piece]) -> tuple[_Piece, ...]:
         scale = self._continuous / sum(piece.mass for piece in pieces)
         return tuple(piece._replace(series=piece.series * scale) for piece in pieces)
+
+    def _averaged(self, x: FloatArray, inside: Array) -> _Piece:
+        """The density averaged over the distances of many small intervals.
+
+        They belong to nodes of a quadrature of samples that are far between for what they have,
+        and the law has no gaps. With z = xe^{iθ} the averages Im[z m(z)]/(π − θ) of the density in
+        log x are those with a kernel of width θ and mass one.
+        """
+        if not inside.any():
+            raise self._no_support(0.0, len(x))
+        first = int(np.argmax(inside))
+        lower = float(x[max(first - 1, 0)])
+        count = max(_runs(inside), 1)
+        width = min(max(math.log(self.edge / lower) / count, _HEIGHTS[0]), _HEIGHTS[1])
+        piece = _Piece(lower, self.edge, self.edge > 10 * lower, np.zeros(1))
+        angle = (np.arange(_LARGEST) + 0.5) * np.pi / _LARGEST
+        points = piece.point(angle)
+        z = points * np.exp(1j * width)
+        density = (z * self._transform(z)).imag / ((np.pi - width) * points)
+        series = 2 / _LARGEST * np.cos(np.outer(np.arange(_LARGEST), angle))
+        series = series @ (np.maximum(density, 0.0) * piece.slope(angle))
+        series[0] /= 2
+        found = piece._replace(series=series)
+        lost = self._lost([found])
+        if lost > _AVERAGED:
+            raise NotConverged("the mass of a law", lost, len(x), "another width or rate")
+        return found
 
     def _lost(self, pieces: list[_Piece]) -> float:
         return abs(sum(piece.mass for piece in pieces) / self._continuous - 1)
@@ -349,8 +389,10 @@ class ImplicitLaw(Law):
                 tail = np.abs(series[-count // 8 :]).max()
                 if tail > _SERIES_TOLERANCE * np.abs(series).max():
                     rest.append(i)
+            gaps = [self._gaps(piece, density) for piece, density in zip(pieces, known)]
+            if any(wide for _, wide in itertools.chain(*gaps)):
+                break
             count, todo = count * _MORE, rest
-        gaps = [self._gaps(piece, density) for piece, density in zip(pieces, known)]
         lost = self._lost(pieces) > self._may_lose
         empty = [points for points, wide in itertools.chain(*gaps) if wide or lost]
         kept = [piece for piece in pieces if piece.mass > _NO_MASS]
@@ -367,7 +409,7 @@ class ImplicitLaw(Law):
         beside = np.concatenate([[piece.lower], x, [piece.upper]])
         return [
             (x[first:last], bool(beside[last + 1] > _RATIOS[0] * beside[first]))
-            for first, last in ends.reshape(-1, 2)
+            for first, last in ends.reshape(-1, 2).tolist()
         ]
 
     def density(self, x: ArrayLike) -> NDArray:
@@ -398,3 +440,8 @@ def may_lose(bulk: Bulk) -> float:
     """Mass, relative, that a law of this bulk may miss: more if its samples are no law."""
     signed = any(np.any(batch.weights < 0) for batch in bulk.batches)
     return _LOST_BY_SIGNS if signed else _LOST
+
+
+def _runs(inside: Array) -> int:
+    """How many runs of points are inside."""
+    return int(np.count_nonzero(inside & ~np.concatenate([[False], inside[:-1]])))

@@ -32,6 +32,8 @@ _ZERO, _CLOSE = 1e-3, 1e-12
 _NEAR = 1e-4
 #: Regressors of this size, relative to the largest, are combinations of the others.
 _NOTHING = 1e-14
+#: μ₂² that is rounding beside μ₁².
+_LINEAR = 1e-13
 #: Differences for derivatives, relative to the distance from the edge.
 _STEP = 1e-3
 #: Places and weights of a derivative.
@@ -143,9 +145,14 @@ class KernelSpectrum:
 
     @cached_property
     def bulk(self) -> ImplicitLaw:
-        """Law of the n eigenvalues without the outliers, with its atom at zero if n > N."""
-        ratio = float(self.system.ratio[0])
-        atoms = ((0.0, 1.0 - 1.0 / ratio),) if ratio > 1 else ()
+        """Law of the n eigenvalues without the outliers; an atom at zero if n > N, or if n > d and
+        the features are linear.
+        """
+        system = self.system
+        rank = 1.0 / float(system.ratio[0])
+        if np.all(system.residual <= _LINEAR * (system.linear**2).max()):
+            rank = min(rank, rank / float(system.width[0]))
+        atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
         return ImplicitLaw(self.transform, self, self.scale, atoms, may_lose(self.system.bulk))
 
     # -- outside the bulk -----------------------------------------------------------------------
@@ -223,13 +230,13 @@ class KernelSpectrum:
         if not brackets:
             return []
         low, high, at_low, at_high, ranks = (np.array(side) for side in zip(*brackets))
-        which = np.arange(len(ranks))
 
-        def eigenvalue(inverse: FloatArray, left: Array) -> FloatArray:
-            return self._eigenvalues(1.0 / inverse)[np.arange(len(left)), ranks[which[left]]]
+        def eigenvalue(inverse: FloatArray, which: Array) -> FloatArray:
+            values = self._eigenvalues(1.0 / inverse)
+            return np.asarray(values[np.arange(len(which)), ranks[which]])
 
         # In 1/x the eigenvalues are almost linear.
-        roots, left = bracketed_roots(eigenvalue, low, high, at_low, at_high, tolerance=_CLOSE)
+        roots, left = bracketed_roots(eigenvalue, low, high, at_low, at_high, _CLOSE)
         return [1.0 / float(root) for root, rest in zip(roots, left) if abs(rest) < _ZERO]
 
     def _eigenvalues(self, x: FloatArray) -> FloatArray:

@@ -76,7 +76,7 @@ class Axis:
             value = math.sinh(coordinate) * _LINEAR_BELOW * self.upper
         else:
             value = math.exp(coordinate) if self.scale == "log" else coordinate
-        return min(max(value, self.lower), self.upper)
+        return float(min(max(value, self.lower), self.upper))
 
     def around(self, value: float, d: int | None) -> list[tuple[float, float]]:
         """(value, 1), or the two whole sizes around a size at finite d with their weights."""

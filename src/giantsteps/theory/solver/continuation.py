@@ -13,8 +13,8 @@ from giantsteps.errors import NotConverged
 
 #: Arguments of z on the way from −|z|, as shares of π.
 _ANGLES = (0.7, 0.4, 0.2, 0.08, 0.02)
-#: Rounds on the way, rounds at the end, and the first factor of careful steps.
-_ON_THE_WAY, _ATTEMPT, _SHRINK = 3, 20, 0.3
+#: Rounds on the way, at the end and from a neighbour, and the first factor of careful steps.
+_ON_THE_WAY, _ATTEMPT, _NEARBY, _SHRINK = 3, 20, 12, 0.3
 _ENOUGH = 1e-6
 _SHORTEST = 0.99
 #: Relative distance of a known point that is worth starting from, and how many are kept.
@@ -91,7 +91,7 @@ class Continuation:
         if not close.size:
             return (), everything
         start = tuple(part[nearest[close]] for part in self._states)
-        found, residual = self._solver(z[close], start, _ATTEMPT)
+        found, residual = self._solver(z[close], start, _NEARBY)
         good = residual <= _ENOUGH
         state = tuple(np.empty((len(z), *part.shape[1:]), dtype=part.dtype) for part in found)
         for part, new in zip(state, found):

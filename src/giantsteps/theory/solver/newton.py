@@ -14,7 +14,7 @@ TOLERANCE = 1e-13
 _ENOUGH = 1e-11
 _WARM_UP = 1
 _ROUNDS = 120
-#: Rounds in which the residual of a cell that goes on has halved.
+#: Rounds in which the residual of a cell that goes on has halved, or its point has come down.
 _PATIENCE = 50
 _ROUNDING = 1e-12
 #: With n > N the solution hardly changes below this penalty.
@@ -59,7 +59,7 @@ def solve_state(
     cells = len(penalty)
     residual, iterations = np.full(cells, np.inf), np.zeros(cells, dtype=int)
     active = np.arange(cells)
-    marks, since = np.full(cells, np.inf), np.zeros(cells, dtype=int)
+    marks, since, last = np.full(cells, np.inf), np.zeros(cells, dtype=int), parts[1].copy()
     for count in range(rounds or _ROUNDS):
         gap = current.gap
         better = gap < residual[active]
@@ -69,8 +69,11 @@ def solve_state(
             part[active[better]] = new[better]
         # Converged, or as close as rounding allows: the last step did not help.
         keep = ~((gap <= TOLERANCE) | (~better & (residual[active] <= _ENOUGH)))
-        halved = active[residual[active] < 0.5 * marks[active]]
-        marks[halved], since[halved] = residual[halved], count
+        halved = residual[active] < 0.5 * marks[active]
+        marks[active[halved]] = residual[active[halved]]
+        down = np.all((current.tau <= last[active]).real, axis=1)  # on its way from above
+        since[active[halved | down]] = count
+        last[active] = current.tau
         keep &= (count - since[active] <= _PATIENCE) & (np.isfinite(gap) | (count == 0))
         if not keep.any():
             if len(active) == cells and better.all() and np.all(residual <= _ENOUGH):

@@ -12,7 +12,7 @@ from scipy.interpolate import make_interp_spline
 from scipy.optimize import least_squares, minimize_scalar
 
 from giantsteps.answers import Bounds
-from giantsteps.functions import Function, SingleIndex, Teacher
+from giantsteps.functions import Function, SingleIndex, Teacher, as_function
 from giantsteps.gaussian import Rule, coordinate_rule, gauss_rule, smoothed
 from giantsteps.problem import Constant, Problem
 from giantsteps.theory.model.teacher import teacher_moments, teacher_rule
@@ -58,14 +58,14 @@ def _bounds(problem: Problem, claim: Any) -> Bounds:
     )
 
 
-def approximation_error(activation: Function, link: Function) -> tuple[float, float]:
+def approximation_error(activation: Function | str, link: Function | str) -> tuple[float, float]:
     """τ* = inf_κ E(σ*(ξ₁) − E_ξ₂ σ(κξ₁+ξ₂))² and κ*, over a scan of |κ| ≤ 50 refined by Brent.
 
     Parameters
     ----------
-    activation : Function
+    activation : Function or str
         σ.
-    link : Function
+    link : Function or str
         σ*.
 
     Returns
@@ -81,11 +81,11 @@ def approximation_error(activation: Function, link: Function) -> tuple[float, fl
     --------
     One neuron along the teacher's direction can be an error function, at κ* = √3:
 
-    >>> from giantsteps.functions import as_function
-    >>> tau, kappa = approximation_error(as_function("erf"), as_function("erf"))
+    >>> tau, kappa = approximation_error("erf", "erf")
     >>> round(tau, 9), round(kappa, 4)
     (0.0, 1.7321)
     """
+    activation, link = as_function(activation, "activation"), as_function(link, "link")
     rule = gauss_rule(link)
     target = link(rule.nodes)
 
