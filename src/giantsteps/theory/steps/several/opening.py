@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from giantsteps.problem import Problem
+from giantsteps.theory.steps.first import curvature
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import first_movement, movement, neuron_law, types_of
 from giantsteps.theory.steps.several.covariance import covariance_of_state, forms_of, operators_on
@@ -99,7 +100,7 @@ def after_first(
             trained.memory,
             np.multiply.outer(spectrum.values, one),
             law.kept * one,
-            np.multiply.outer(reach, rate * linear**2 * np.outer(root, root)),
+            np.multiply.outer(reach, rate * curvature(problem) * linear**2 * np.outer(root, root)),
             one / alpha,
         ),
         multipliers=np.ones((1, len(values))),
