@@ -217,16 +217,13 @@ class KernelSpectrum:
     def _roots(self, lower: float, upper: float) -> list[float]:
         """Where eigenvalues of I + 𝓛 change sign strictly between two points above the bulk."""
         ends = max(lower, 1e-4 * upper) * (1 + 1e-5), upper * (1 - 1e-5)
-        around = [x * (1 + side) for x in self.near for side in (-_NEAR, _NEAR)]
+        around = sorted(x * (1 + side) for x in self.near for side in (-_NEAR, _NEAR))
         inside = [x for x in around if ends[0] < x < ends[1]]
-        grid = np.array(sorted({*ends, *inside})) if inside else np.geomspace(*ends, _GRID)
-        values = self._eigenvalues(grid)
-        counts = (values < 0).sum(axis=1)
-        brackets = [
-            (1.0 / grid[i + 1], 1.0 / grid[i], values[i + 1, rank], values[i, rank], rank)
-            for i in range(len(grid) - 1)
-            for rank in range(min(counts[i : i + 2]), max(counts[i : i + 2]))
-        ]
+        brackets = self._brackets(np.array([ends[0], *inside, ends[1]])) if inside else []
+        # Each likely place has one, and there are no others; else all is searched.
+        apart = [1.0 / low > (1 + 3 * _NEAR) / high for low, high, *_ in brackets]
+        if len(brackets) != len(self.near) or any(apart) or not brackets:
+            brackets = self._brackets(np.geomspace(*ends, _GRID))
         if not brackets:
             return []
         low, high, at_low, at_high, ranks = (np.array(side) for side in zip(*brackets))
@@ -238,6 +235,16 @@ class KernelSpectrum:
         # In 1/x the eigenvalues are almost linear.
         roots, left = bracketed_roots(eigenvalue, low, high, at_low, at_high, _CLOSE)
         return [1.0 / float(root) for root, rest in zip(roots, left) if abs(rest) < _ZERO]
+
+    def _brackets(self, grid: FloatArray) -> list[tuple[float, float, float, float, int]]:
+        """Where the number of negative eigenvalues changes: ends in 1/x, values and rank."""
+        values = self._eigenvalues(grid)
+        counts = (values < 0).sum(axis=1)
+        return [
+            (1.0 / grid[i + 1], 1.0 / grid[i], values[i + 1, rank], values[i, rank], rank)
+            for i in range(len(grid) - 1)
+            for rank in range(min(counts[i : i + 2]), max(counts[i : i + 2]))
+        ]
 
     def _eigenvalues(self, x: FloatArray) -> FloatArray:
         """Eigenvalues of I + 𝓛 at points above the bulk, ascending, (X, E)."""
@@ -255,9 +262,12 @@ class KernelSpectrum:
         own = system.regressors(self.equations.channels)[0]
         rows = np.concatenate([system.mean[0], own])
         flat = rows.reshape(len(rows), -1)
-        left, size, right = np.linalg.svd(flat, full_matrices=False)
+        # What is small may be multiplied by a large covariance.
+        norms = np.linalg.norm(flat, axis=1, keepdims=True)
+        norms = np.where(norms > 0, norms, 1.0)
+        left, size, right = np.linalg.svd(flat / norms, full_matrices=False)
         kept = size > _NOTHING * size[0]
-        return rows[:, 0], left[:, kept] * size[kept], right[kept]
+        return rows[:, 0], norms * left[:, kept] * size[kept], right[kept]
 
     def _cores(self, point: State) -> _Cores:
         """I + 𝓛 at points above the bulk, and what belongs to it."""
@@ -287,18 +297,16 @@ class KernelSpectrum:
 
     def _whole(self, point: State) -> State:
         """The points with all types, where some were merged."""
-        if len(self.group) == point.tau.shape[1] or self._all_types is None:
+        if len(self.group) == point.tau.shape[1]:
             return point
         equations = self._all_types.take(np.zeros(len(point.tau), dtype=int))
         return State(equations, point.v1, point.tau[:, self.group], point.active, point.penalty)
 
     @cached_property
-    def _all_types(self) -> Equations | None:
+    def _all_types(self) -> Equations:
         """The equations of all types, in the channels of the merged ones."""
         whole = Equations(self.system)
         merged = self.equations
-        if whole.rank != merged.rank:
-            return None
         whole.mixing = np.ascontiguousarray(merged.mixing[:, self.group])
         whole.channels, whole.rank, whole.packing = merged.channels, merged.rank, merged.packing
         rows, columns = merged.packing.rows, merged.packing.columns
