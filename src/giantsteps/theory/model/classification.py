@@ -26,7 +26,7 @@ _REACH, _NODES, _PANELS = 8.5, 16, 6
 #: Standard deviations around a zero of the mean within which Φ rises.
 _RISE = (-6.0, -2.0, 0.0, 2.0, 6.0)
 #: Points of the scan for jumps, and halvings of an interval that has one.
-_SCAN, _HALVINGS = 401, 30
+_SCAN, _HALVINGS = 401, 36
 
 
 @dataclass(frozen=True, eq=False)
