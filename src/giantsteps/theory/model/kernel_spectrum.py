@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import elementwise
 
 from giantsteps.theory.model.implicit_law import ImplicitLaw, may_lose
 from giantsteps.theory.solver.continuation import Continuation
@@ -15,7 +16,6 @@ from giantsteps.theory.solver.fold import Linearised
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.packing import symmetric, transposed
 from giantsteps.theory.solver.prior import Prior
-from giantsteps.theory.solver.roots import bracketed_roots
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
@@ -221,27 +221,29 @@ class KernelSpectrum:
         inside = [x for x in around if ends[0] < x < ends[1]]
         brackets = self._brackets(np.array([ends[0], *inside, ends[1]])) if inside else []
         # Each likely place has one, and there are no others; else all is searched.
-        apart = [1.0 / low > (1 + 3 * _NEAR) / high for low, high, *_ in brackets]
+        apart = [1.0 / low > (1 + 3 * _NEAR) / high for low, high, _ in brackets]
         if len(brackets) != len(self.near) or any(apart) or not brackets:
             brackets = self._brackets(np.geomspace(*ends, _GRID))
         if not brackets:
             return []
-        low, high, at_low, at_high, ranks = (np.array(side) for side in zip(*brackets))
+        low, high, ranks = (np.array(side) for side in zip(*brackets))
 
-        def eigenvalue(inverse: FloatArray, which: Array) -> FloatArray:
+        def eigenvalue(inverse: FloatArray, ranks: Array) -> FloatArray:
             values = self._eigenvalues(1.0 / inverse)
-            return np.asarray(values[np.arange(len(which)), ranks[which]])
+            return np.asarray(values[np.arange(len(ranks)), ranks.astype(int)])
 
         # In 1/x the eigenvalues are almost linear.
-        roots, left = bracketed_roots(eigenvalue, low, high, at_low, at_high, _CLOSE)
-        return [1.0 / float(root) for root, rest in zip(roots, left) if abs(rest) < _ZERO]
+        solved = elementwise.find_root(
+            eigenvalue, (low, high), args=(ranks,), tolerances={"xatol": 0.0, "xrtol": _CLOSE}
+        )
+        return (1.0 / solved.x[np.abs(solved.f_x) < _ZERO]).tolist()
 
-    def _brackets(self, grid: FloatArray) -> list[tuple[float, float, float, float, int]]:
-        """Where the number of negative eigenvalues changes: ends in 1/x, values and rank."""
+    def _brackets(self, grid: FloatArray) -> list[tuple[float, float, int]]:
+        """Where the number of negative eigenvalues changes: ends in 1/x, and rank."""
         values = self._eigenvalues(grid)
         counts = (values < 0).sum(axis=1)
         return [
-            (1.0 / grid[i + 1], 1.0 / grid[i], values[i + 1, rank], values[i, rank], rank)
+            (1.0 / grid[i + 1], 1.0 / grid[i], rank)
             for i in range(len(grid) - 1)
             for rank in range(min(counts[i : i + 2]), max(counts[i : i + 2]))
         ]
