@@ -57,9 +57,8 @@ class Run(Networks):
         Of all random numbers.
     device : str, optional
         ``"cpu"``: NumPy, the default. ``"torch"``: PyTorch on the CPU. ``"cuda"``, ``"cuda:0"``:
-        PyTorch on a GPU. ``"cupy"``: CuPy on its current GPU. Or a namespace that follows the
-        array API, has its linear algebra, and has arrays that can be written to: tested with
-        array-api-strict; JAX is refused, as its arrays cannot.
+        PyTorch on a GPU. Or a namespace that follows the array API, has its linear
+        algebra, and has arrays on the host that can be written to: tested with array-api-strict.
     dtype : {"float64", "float32"}
         Of weights, inputs and features. Gram matrices are sums in float64 always, and systems and
         eigenproblems are solved in float64. ``"float32"`` moves the risk by 1e-6 of it or less
