@@ -130,12 +130,6 @@ class SampleCovariance(Law):
         with np.errstate(divide="ignore", invalid="ignore"):
             return -1.0 / (self.ratio * self.solve(z).omega)
 
-    def companion(self, z: ArrayLike) -> NDArray[Any]:
-        """Stieltjes transform of the N eigenvalues of the other Gram matrix: Γm − (1−Γ)/z."""
-        z = np.asarray(z, dtype=complex)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self.ratio * self.stieltjes(z) - (1.0 - self.ratio) / z
-
     def spike(self, tau: ArrayLike) -> NDArray[Any]:
         """Λ(τ) = Γτ + τ ∫ t/(τ − t) dH(t), for τ outside the support of the population."""
         return self._map(np.asarray(tau, dtype=float))[0]
