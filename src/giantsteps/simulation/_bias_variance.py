@@ -48,8 +48,8 @@ def bias_variance(
         Dimension of the inputs.
     seeds : int or sequence of int
         How many, from 0 on, or which ones; at least three.
-    device, dtype, test_samples, memory, inputs
-        As of `Run`; ``test_samples`` is a number, 10,000 by default.
+    device, dtype, test_samples, memory, inputs, data
+        As of `Run`; ``test_samples`` is a number, 10,000 by default, and ``data`` are refused.
 
     Returns
     -------
