@@ -33,21 +33,11 @@ class Population(Protocol):
 
 
 class Subordination(NamedTuple):
-    """Solution of Λ(ω) = z, and how well it solves it.
+    """Solution of Λ(ω) = z, and how well it solves it."""
 
-    Attributes
-    ----------
-    omega : ndarray
-        The solution in the closed upper half-plane.
-    residual : float
-        Largest |Λ(ω) − z| relative to the size of its terms.
-    iterations : int
-        Newton rounds, all continuation steps together.
-    """
-
-    omega: NDArray[Any]
-    residual: float
-    iterations: int
+    omega: NDArray[Any]  # the solution in the closed upper half-plane
+    residual: float  # largest |Λ(ω) − z| relative to the size of its terms
+    iterations: int  # Newton rounds, all continuation steps together
 
 
 class SampleCovariance(Law):

@@ -34,37 +34,19 @@ from giantsteps.types import FloatArray
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run.
+    """How much is run."""
 
-    Attributes
-    ----------
-    settings : int
-        Settings per family.
-    sizes : tuple of int
-        d₁ < d₂.
-    blocks : int
-        Blocks of networks per setting, at least.
-    small : int
-        Networks with d₁ per block, beside one with d₂.
-    families : tuple of str
-        Names of the families.
-    error : float, optional
-        Relative standard error at d₂ that is wanted for each setting: a family gets as many blocks
-        as its spread needs for it.
-    most : int
-        Blocks of a setting, at most.
-    points : int, optional
-        Test points of a network. By default the expectation over all of them: cheaper on a
-        processor, while a GPU computes networks with points together.
-    """
-
-    settings: int
-    sizes: tuple[int, int]
-    blocks: int
-    small: int
-    families: tuple[str, ...] = tuple(FAMILIES)
+    settings: int  # settings per family
+    sizes: tuple[int, int]  # d₁ < d₂
+    blocks: int  # blocks of networks per setting, at least
+    small: int  # networks with d₁ per block, beside one with d₂
+    families: tuple[str, ...] = tuple(FAMILIES)  # names of the families
+    #: Relative standard error at d₂ that is wanted for each setting: a family gets as many blocks
+    #: as its spread needs for it.
     error: float | None = None
-    most: int = 1000
+    most: int = 1000  # blocks of a setting, at most
+    #: Test points of a network. By default the expectation over all of them: cheaper on a
+    #: processor, while a GPU computes networks with points together.
     points: int | None = None
 
     def plan(self, family: str) -> Plan:
