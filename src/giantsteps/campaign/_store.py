@@ -89,14 +89,9 @@ _THESE = "address IN (SELECT value FROM json_each(?))"
 class Store:
     """An open store; a context manager.
 
-    Parameters
-    ----------
-    path : path-like or None
-        The SQLite file; None keeps everything in memory until it is closed.
-    write : bool
-        Open to write: the file is created if there is none.
-    check : bool
-        Before writing, read the whole file and see that it is sound.
+    * ``path``: the SQLite file; None keeps everything in memory until it is closed.
+    * ``write``: open to write: the file is created if there is none.
+    * ``check``: before writing, read the whole file and see that it is sound.
 
     Raises
     ------

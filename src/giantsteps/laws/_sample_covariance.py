@@ -61,13 +61,9 @@ class SampleCovariance(Law):
     Γ       ``ratio``       n/N
     ======  ==============  ===========================================
 
-    Parameters
-    ----------
-    population : Population
-        Such as `MarchenkoPastur` or `EmpiricalLaw` (a variance profile: the columns of an
-        n × N matrix with entries of variance t_j/N).
-    ratio : float
-        Positive.
+    * ``population``: such as `MarchenkoPastur` or `EmpiricalLaw` (a variance profile: the columns
+      of an n × N matrix with entries of variance t_j/N).
+    * ``ratio``: positive.
     """
 
     def __init__(self, population: Population, ratio: float) -> None:

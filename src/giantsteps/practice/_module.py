@@ -70,12 +70,8 @@ class TwoLayer:
 def two_layer(module: Any, *, activation: Any = None) -> TwoLayer:
     """Read weights, second layer and activation off a module, and check them on inputs.
 
-    Parameters
-    ----------
-    module : nn.Module
-        Linear(d, N), an activation, Linear(N, 1), in this order of parameters.
-    activation : Function, str or callable, optional
-        The activation; found among ours unless given.
+    * ``module``: Linear(d, N), an activation, Linear(N, 1), in this order of parameters.
+    * ``activation``: the activation; found among ours unless given.
 
     Raises
     ------

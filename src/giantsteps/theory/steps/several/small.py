@@ -74,12 +74,8 @@ def _drift(problem: Problem, d: int) -> _Drift:
 def many_small_steps(problem: Problem, d: int, **others: Any) -> SpikedFeatures:
     """The equivalent model after any number of steps with exponent 0, at finite width.
 
-    Parameters
-    ----------
-    problem : Problem
-        Every step with exponent 0; E σ = 0 or E A = 0.
-    d : int
-        Input dimension.
+    * ``problem``: every step with exponent 0; E σ = 0 or E A = 0.
+    * ``d``: input dimension.
     """
     sized, neurons, shared = at_size(problem, d, **others)
     drift, sigma = _drift(problem, d), moments(sized.activation)
