@@ -12,7 +12,9 @@ import giantsteps as gs
 from giantsteps import simulation, theory
 from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import hermite_coefficients
-from giantsteps.theory import NeuronCovariance, Norms, SpikedFeatures
+from giantsteps.theory import Norms, SpikedFeatures
+
+from .commuting import along_directions
 
 READOUT = gs.Ridge(samples=3.0, penalty=0.01)
 GIVEN: dict[str, Any] = {"activation": "tanh", "teacher": "sin(2*x)", "width": 1.0, "overlap": 0.97}
@@ -83,7 +85,7 @@ def drawn_model(norms: Norms | None) -> SpikedFeatures:
         **GIVEN,
         neurons=D,
         spikes=1.5,
-        bulk=NeuronCovariance.along_directions(WEIGHTS, 1 + EXTRA[None], SPECIAL, 1 + EXTRA[None]),
+        bulk=along_directions(WEIGHTS, 1 + EXTRA[None], SPECIAL, 1 + EXTRA[None]),
         norms=norms,
     )
 

@@ -40,12 +40,8 @@ class TimeLimit(GiantstepsError):
 class Workers:
     """Workers of a given executor.
 
-    Parameters
-    ----------
-    executor : Executor
-        Of ``concurrent.futures``, or one that follows it.
-    workers : int
-        How many calls it can work on at once.
+    * ``executor``: of ``concurrent.futures``, or one that follows it.
+    * ``workers``: how many calls it can work on at once.
     """
 
     #: Whether a call that takes too long can be ended.
