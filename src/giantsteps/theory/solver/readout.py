@@ -123,6 +123,7 @@ def read_out(state: State) -> Readout:
     in (Ĉ, V̂₂): it solves the linear system of Newton's method with the sources below.
     """
     equations, system = state.equations, state.equations.system
+    matrix, (outer, inner) = state.jacobian  # first: a hessian that is known serves the sources
     prior = Prior(state)
     found = _learn(state, prior)
     psi = found.psi.reshape(system.cells, system.beside, equations.rank)
@@ -132,7 +133,6 @@ def read_out(state: State) -> Readout:
     known = known + (norms * norms - 2 * wanted * norms).sum(axis=1)
     known = known - 2 * (system.target_linear * slope).sum(axis=1)
     channels, types = _sources(state, prior, found)
-    matrix, (outer, inner) = state.jacobian
     hats = product(equations.features, (state.measure * state.omega * known)[:, :, None])
     packed = hats[:, : channels.shape[1]]
     right = np.concatenate(
