@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from giantsteps.gaussian import coordinate_rule
+from giantsteps.gaussian import coordinate_rule, moments
 from giantsteps.theory.steps.several.conditional import Conditional
 from giantsteps.theory.steps.several.excess import Push
 from giantsteps.theory.steps.several.moves import Pace, moved_neurons, on_frame
@@ -22,8 +22,9 @@ from giantsteps.types import FloatArray
 _NO_SPREAD = 1e-26
 #: Functions of a batch that the norms of its types go with, relative to the largest.
 LOADS = 1e-2
-#: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
-_STEP, _GAUSSIAN = 1e-3, 40
+#: Relative step of derivatives in c and S, nodes of moments of σ' beyond the second, and weights of
+#: these that are nothing.
+_STEP, _GAUSSIAN, _NO_WEIGHT = 1e-3, 40, 1e-17
 
 
 def with_fluctuations(
@@ -132,26 +133,37 @@ def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) 
     With φ = σ' − ζ − ξh, the terms of theory §5b for one step, in an isotropic bulk.
     """
     rule = coordinate_rule(1, nodes=_GAUSSIAN)
-    z, mean = rule.nodes[:, 0], rule.weights
+    some = rule.weights > _NO_WEIGHT
+    z, mean = rule.nodes[some, 0], rule.weights[some]
     c, s, alpha, w = trained.totals, step.moved, step.samples, view.weights
     slope, r2 = view.slope, view.square
-    h = (trained.spikes @ view.points.T)[:, :, None] + np.sqrt(c)[:, None, None] * z
+    # With an odd or even activation φ² at −k is that at k.
+    parity, points = moments(view.task.activation), view.points
+    half = -(-len(points) // 2)
+    mirrored = (parity.is_odd or parity.is_even) and bool((points == -points[::-1]).all())
+    kept = slice(half if mirrored else None)
+    h = (trained.spikes @ points[kept].T)[:, :, None] + np.sqrt(c)[:, None, None] * z
     phi = np.array(view.task.activation.derivative(h), dtype=float)
-    phi -= slope.mean[:, :, None]
-    phi -= np.multiply(slope.linear[:, :, None], z, out=h)
+    phi -= slope.mean[:, kept, None]
+    phi -= np.multiply(slope.linear[:, kept, None], z, out=h)
     phi *= phi  # powers of large arrays are slow
     second, product = np.moveaxis(phi @ np.stack([mean, mean * z * z], axis=1), -1, 0)
     phi *= phi
     fourth = phi @ mean
+    if mirrored:
+        second, product, fourth = (
+            np.concatenate([part, part[:, len(points) - half - 1 :: -1]], axis=1)
+            for part in (second, product, fourth)
+        )
     tilt = slope.linear / np.sqrt(c)[:, None]  # ξ
     bent = tilt * tilt
-    moments = [np.ones_like(c), s * (tilt @ (w * view.residual))]
-    moments.append(s**2 * (bent @ (w * r2)))
+    powers = [np.ones_like(c), s * (tilt @ (w * view.residual))]
+    powers.append(s**2 * (bent @ (w * r2)))
     # Third and fourth moments of r only matter beside large curvatures: those of a Gaussian.
     cubes = 3 * r2 * view.residual - 2 * view.residual**3
-    moments.append(s**3 * ((bent * tilt) @ (w * cubes)))
-    moments.append(s**4 * ((bent * bent) @ (w * 3 * r2**2)))
-    k1, k2, k3, k4 = step.kept + moments[1], *(moments[j] / alpha ** (j - 1) for j in (2, 3, 4))
+    powers.append(s**3 * ((bent * tilt) @ (w * cubes)))
+    powers.append(s**4 * ((bent * bent) @ (w * 3 * r2**2)))
+    k1, k2, k3, k4 = step.kept + powers[1], *(powers[j] / alpha ** (j - 1) for j in (2, 3, 4))
     n2 = k2 + k1**2
     n4 = k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
     new = second @ (w * r2)  # E[r² φ²]
