@@ -249,6 +249,11 @@ class SpikedFeatures:
         """The equations that were asked for, without a readout: `system_of_model` keeps them."""
         return {}
 
+    @cached_property
+    def answered(self) -> dict[Ridge, Any]:
+        """What searches know of readouts of this model (`refine`)."""
+        return {}
+
     @property
     def link(self) -> Function:
         """σ* of a teacher of one direction."""
