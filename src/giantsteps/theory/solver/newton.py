@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from giantsteps.theory.solver.numbers import are_numbers, solve_numbers
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.types import Array
 
@@ -52,14 +53,14 @@ def solve_state(
     (real λ_s = −x outside the bulk, from a start nearby) every step is Newton's.
     """
     if start is None:
-        current = _first(equations, penalty)
+        current, taken = _first(equations, penalty)
     else:
         v1, tau, inner = (np.asarray(part, np.result_type(part, penalty)) for part in start)
-        current = equations.at(v1, tau, penalty, inner)
+        current, taken = equations.at(v1, tau, penalty, inner), np.zeros(len(penalty), dtype=int)
     dtype = np.result_type(current.v1, current.tau, penalty)
     parts = [np.array(part, dtype=dtype) for part in (current.v1, current.tau, current.active)]
     cells = len(penalty)
-    residual, iterations = np.full(cells, np.inf), np.zeros(cells, dtype=int)
+    residual, iterations = np.full(cells, np.inf), taken.copy()
     active = np.arange(cells)
     tolerance = _OF_DENSITY if np.iscomplexobj(penalty) else TOLERANCE
     marks, since, last = np.full(cells, np.inf), np.zeros(cells, dtype=int), parts[1].copy()
@@ -67,7 +68,7 @@ def solve_state(
         gap = current.gap
         better = gap < residual[active]
         residual[active[better]] = gap[better]
-        iterations[active] = count
+        iterations[active] = taken[active] + count
         for part, new in zip(parts, (current.v1, current.tau, current.active)):
             part[active[better]] = new[better]
         # Converged, or as close as rounding allows: the last step did not help.
@@ -102,19 +103,31 @@ def solve_state(
     return Solved(state, residual, iterations, residual <= _ENOUGH)
 
 
-def _first(equations: Equations, penalty: Array) -> State:
-    """Where to start: above the solution, or for n > N and next to no penalty close to it."""
-    start = equations.start(penalty)
+def _first(equations: Equations, penalty: Array) -> tuple[State, Array]:
+    """Where to start, and rounds taken so far: at the solution where all unknowns are numbers;
+    else above it, or for n > N and next to no penalty close to it.
+    """
+    rounds = np.zeros(len(penalty), dtype=int)
     if np.iscomplexobj(penalty):
-        return start
+        return equations.above(penalty), rounds
+    guess = equations.guess(penalty)
+    if are_numbers(equations):
+        point, rounds = solve_numbers(equations, penalty, *guess)
+        known = np.isfinite(point).all(axis=0)
+        if known.all():
+            v1, tau, active = point[:, :, None]
+            return equations.at(v1, tau, penalty, active[:, :, None]), rounds
+    start = equations.at(*guess, penalty)
     tiny = np.flatnonzero((penalty > 0) & (penalty < _TINY) & (equations.system.ratio > 1))
-    if not tiny.size:
-        return start
-    near = solve_state(equations.take(tiny), np.full(len(tiny), _TINY)).state
     parts = [np.array(part) for part in (start.v1, start.tau, start.active)]
-    for part, found in zip(parts, (near.v1, near.tau, near.active)):
-        part[tiny] = found
-    return equations.at(parts[0], parts[1], penalty, parts[2])
+    if tiny.size:
+        near = solve_state(equations.take(tiny), np.full(len(tiny), _TINY)).state
+        for part, found in zip(parts, (near.v1, near.tau, near.active)):
+            part[tiny] = found
+    if are_numbers(equations):
+        for part, found in zip(parts, point):
+            part[known] = found[known].reshape(-1, *part.shape[1:])
+    return equations.at(parts[0], parts[1], penalty, parts[2]), rounds
 
 
 def _step(current: State, plain: bool) -> State:

@@ -196,7 +196,7 @@ def _view_and_pace(
 ) -> tuple[View, Pace, float]:
     """What a step sees and how far it goes; the rate that multiplies the gradient."""
     state = trained.spikes, trained.totals, trained.overlap[0]
-    averages = trained.probabilities if task.link is None else None
+    averages = trained.probabilities if task.link is None or trained.rank > 1 else None
     rule = spike_rule(level, *state, task.link, averages)
     view = View(task, trained, step, rule.nodes, rule.weights)
     reach = reach_of(view, rate * trained.values, spectrum, inverse)

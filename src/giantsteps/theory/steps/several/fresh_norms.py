@@ -24,8 +24,9 @@ from giantsteps.types import FloatArray
 _NO_SPREAD = 1e-26
 #: Functions of a batch that the norms of its types go with, relative to the largest.
 LOADS = 1e-2
-#: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
-_STEP, _GAUSSIAN = 1e-3, 40
+#: Relative step of derivatives in c and S, nodes of moments of σ' beyond the second, and weights of
+#: these that are nothing.
+_STEP, _GAUSSIAN, _NO_WEIGHT = 1e-3, 40, 1e-17
 
 
 def with_fluctuations(
