@@ -298,3 +298,16 @@ def test_a_linear_part_that_is_exactly_none() -> None:
         for noise in (0.01, 0.01 * (1 + 1e-6), 0.01 * (1 + 2e-6))
     ]
     assert tests == pytest.approx([tests[0]] * 3, rel=1e-6)
+
+
+def test_long_inputs_beside_a_mean_slope_that_is_rounding() -> None:
+    """What they add to it was measured in units of it."""
+    steps = [{**step, "loss": "logistic", "rate": step["rate"] / 10} for step in TWO]
+    case = problem(
+        activation="centered(he2)", teacher="cube", width=0.513, steps=steps, inputs=SPIKED
+    )
+    tests = [
+        theory.risk(case.replace({"noise_variance": noise}), d=300).test
+        for noise in np.linspace(0.1, 0.1 + 1e-6, 6)
+    ]
+    assert tests == pytest.approx([tests[0]] * 6, rel=1e-5)
