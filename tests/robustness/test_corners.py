@@ -13,6 +13,7 @@ from giantsteps import theory
 from giantsteps.answers import Risk
 from giantsteps.laws import Law
 from giantsteps.theory.model.given_coordinates import coordinates
+from giantsteps.theory.model.given_weights import GivenFeatures
 from giantsteps.theory.questions.risk import attempts
 
 
@@ -317,3 +318,29 @@ def test_long_inputs_beside_a_mean_slope_that_is_rounding() -> None:
     noises = 0.1 * (1 + 1e-6 * np.arange(4))
     tests = [theory.risk(case.replace({"noise_variance": one}), d=300).test for one in noises]
     assert tests == pytest.approx([tests[0]] * 4, rel=1e-5)
+
+
+def test_errors_of_few_given_neurons_take_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six cubic neurons: nodes far out, of no weight, kept a Krylov space growing for a minute."""
+    case = problem(
+        activation="he3",
+        teacher="he4",
+        width=0.112,
+        steps=[],
+        readout={"samples": 0.121, "penalty": 0.000251},
+    )
+    rounds = 0
+    mixed = GivenFeatures.mixed
+
+    def counted(self: GivenFeatures, weights: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        return mixed(self, weights)
+
+    monkeypatch.setattr(GivenFeatures, "mixed", counted)
+    random = np.random.default_rng(0)
+    weights = random.standard_normal((50, case.at(50).neurons)) / math.sqrt(50)
+    direction = np.linalg.qr(random.standard_normal((50, 1)))[0]
+    found = theory.risk_of_weights(weights, direction, case)
+    assert 0 < found.train < found.test
+    assert rounds < 100
