@@ -6,11 +6,12 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
+from multiprocessing import resource_tracker, spawn
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from queue import SimpleQueue
@@ -112,6 +113,7 @@ class Processes(Workers):
     can_stop = True
 
     def __init__(self, workers: int, gpus: tuple[str, ...] = ()) -> None:
+        check_interpreter()
         self._workers, self._stopped, self._lock = workers, False, threading.Lock()
         methods = multiprocessing.get_all_start_methods()
         self._context: Any = multiprocessing.get_context(
@@ -244,6 +246,24 @@ class Processes(Workers):
         if not succeeded:
             raise _Raised(value)
         return value
+
+
+def check_interpreter() -> None:
+    """Refuse an interpreter that does not run before every process of it fails by itself.
+
+    Raises
+    ------
+    GiantstepsError
+        If it is missing, may not be run or ends with an error.
+    """
+    program = os.fsdecode(spawn.get_executable() or "")
+    try:
+        subprocess.run([program, "-I", "-S", "-c", ""], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise GiantstepsError(
+            f"worker processes cannot start: the Python interpreter does not run ({error}). "
+            'Without worker processes: --serial, or executor="serial"'
+        ) from error
 
 
 @contextmanager

@@ -322,6 +322,18 @@ RULES |= {
 for _question in ("risk", "learned_function", "staircase_risk"):
     RULES[_question] = _needing("penalty or n ≠ N", RULES[_question])
 
+
+def check_cells(rules: dict[str, Cells]) -> None:
+    """Every question has a rule, or why there is none, for every kind of steps and size."""
+    for question, cells in rules.items():
+        if lacking := [cell for cell in _everywhere(_ONE) if cell not in cells]:
+            kind, given = lacking[0]
+            size = "at a size" if given else "in the limit"
+            raise ValueError(f"the row of {question} has no cell for {kind.value}, {size}")
+
+
+check_cells(RULES)
+
 #: Before the steps and after a small one, theorems hold where every seam has its usual member; at
 #: a size the model of §5 answers the rest.
 _CLOSED_FORMS = (Kind.UNTRAINED, Kind.SMALL)

@@ -239,7 +239,9 @@ class System:
             raise ValueError("cells of different rank in one stack")
         # One memory layout whatever the stack, so that every product has one order of sums.
         left = np.ascontiguousarray(left[:, :, : rank[0]])
-        size = np.where(values[:, : rank[0]] > 0, values[:, : rank[0]], 1.0)
+        size = values[:, : rank[0], None]
         types = np.sqrt(self.probabilities)[:, :, None]
-        right = np.ascontiguousarray(np.swapaxes(left * types, 1, 2))
-        return left / types * size[:, None], right @ self.linear / size[:, :, None]
+        right = np.ascontiguousarray(np.swapaxes(left * types, 1, 2)) @ self.linear
+        # A linear part that is exactly none has any function of size one for its channel.
+        unit = np.divide(right, size, out=np.ones_like(right), where=size > 0)
+        return left / types * np.swapaxes(size, 1, 2), unit

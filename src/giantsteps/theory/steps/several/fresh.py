@@ -51,6 +51,9 @@ from giantsteps.theory.steps.several.view import (
 from giantsteps.theory.steps.structured import Spectrum
 from giantsteps.types import FloatArray
 
+#: Leans, relative to the norms of the neurons, that are rounding.
+_ROUNDING = 1e-13
+
 
 def take_step(
     task: Task,
@@ -84,11 +87,15 @@ def take_step(
     inside = moved.carried[0].size
     teacher[:, :inside] = trained.teacher.reshape(trained.teachers, -1)
     law = (moved.lean, trained.probabilities, teacher)
-    basis, combination = (
-        kept_directions(*law, WEAK)
-        if spectrum.explicit is None
-        else kept_directions(*law, strong=len(spectrum.places) + 1)
-    )
+    # The direction of the step: the spike where no neuron leans (an even activation, no step).
+    own = _sums(view, np.ones((1, len(view.weights))), pace)
+    length, alone = np.linalg.norm(own), 0.0
+    if np.abs(moved.lean).max() <= _ROUNDING * math.sqrt(moved.totals.max()):
+        basis, combination, alone = own.T / length, np.zeros((types, 1)), 1.0 / float(length)
+    elif spectrum.explicit is None:
+        basis, combination = kept_directions(*law, WEAK)
+    else:
+        basis, combination = kept_directions(*law, strong=len(spectrum.places) + 1)
     rank = min(max(DIRECTIONS, len(spectrum.places) + 1), basis.shape[1])
     leans, overlap = moved.lean @ basis, teacher @ basis
     strong = basis[:, :rank]
@@ -108,9 +115,8 @@ def take_step(
     mixing, loads = np.zeros((types, 0)), np.zeros((0, *residuals.weights.shape))
     if norms:
         mixing, loads = own_norms.few()
-    # The direction of the step, and vectors that norms go with.
-    own = _sums(view, np.ones((1, len(view.weights))), pace)
-    found = [basis.T, own / np.linalg.norm(own)]
+    # With the direction of the step, and vectors that norms go with.
+    found = [basis.T, own / length]
     if not spectrum.flat:
         bent = 4 * (pace.moved * gain)[:, None] * view.slope.quadratic
         found.append((mixing / (mixing**2).sum(axis=0)).T @ _sums(view, bent, pace))
@@ -142,7 +148,7 @@ def take_step(
         ),
         multipliers=np.concatenate([trained.multipliers * gain**2, np.ones((1, types))]),
     )
-    record = _record(remembered, residuals, combination, pace, moved, loads)
+    record = _record(remembered, residuals, combination, alone, pace, moved, loads)
     after = replace(after, records=(*trained.records, record))
     # Along spikes and teacher, covariances of one eigenspace are known beyond those of batches.
     push = None
@@ -243,11 +249,12 @@ def _record(
     view: View,
     law: Conditional,
     combination: FloatArray,
+    alone: float,
     step: Pace,
     moved: MovedNeurons,
     loads: FloatArray,
 ) -> Record:
-    """The batch as the bulk remembers it."""
+    """The batch as the bulk remembers it; its plain sum, of this size, where that is the spike."""
     trained, gain = view.trained, moved.gain
     rank, count, shape = trained.rank, trained.teachers, law.weights.shape
     first, second = coordinates_of(view, law)
@@ -274,7 +281,7 @@ def _record(
     first_moment, second_moment = (float((factors**j @ weights).sum()) for j in (1, 2))
     taken = 2 * gain * step.moved * first_moment + step.moved**2 / step.samples * second_moment
     directions, others = trained.directions, len(trained.others)
-    sums = [np.tensordot(combination.T, s * r * zeta, axes=1)]
+    sums = [np.tensordot(combination.T, s * r * zeta, axes=1) + alone * r]
     sums += [np.zeros((others, *shape)), loads, np.zeros((count, *shape))]
     stacked = np.concatenate(sums)
     new = combination.shape[1]

@@ -26,7 +26,7 @@ _NO_SPREAD = 1e-26
 LOADS = 1e-2
 #: Relative step of derivatives in c and S, nodes of moments of σ' beyond the second, and weights of
 #: these that are nothing.
-_STEP, _GAUSSIAN, _NO_WEIGHT = 1e-3, 40, 1e-17
+_STEP, _GAUSSIAN = 1e-3, 40
 
 
 def with_fluctuations(
