@@ -15,7 +15,7 @@ from giantsteps.theory import SpikedFeatures
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.steps.several.covariance import covariance_of_state, operators_on
 from giantsteps.theory.steps.several.model import trained_by
-from giantsteps.theory.steps.structured import spectrum_of
+from giantsteps.theory.steps.several.spectrum import spectrum_of
 
 A = np.array([-1.5, -0.3, 0.6, 1.4])
 C = np.array([1.4, 1.1, 1.1, 1.3])
