@@ -53,11 +53,14 @@ REFUSED = {
 }  # fmt: skip
 
 
-def inputs(given: dict[str, Any]) -> Any:
+def inputs(given: dict[str, Any], d: int) -> Any:
     if "power_law" in given:
         return gs.PowerLaw(given["power_law"])
     if "spike" in given:
-        return gs.SpikedCovariance(strength=given["spike"], alignment=given["alignment"])
+        # These networks have inputs of trace d: `SpikedCovariance` has the trace d + strength.
+        aligned = given["alignment"]
+        values, shares = (1.0, 1.0 + given["spike"]), (1 - 1 / d, 1 / d)
+        return gs.Covariance(values, shares, teacher=(1 - aligned, aligned))
     return gs.Covariance(given["eigenvalues"], given["shares"], teacher=given["teacher"])
 
 
@@ -65,7 +68,7 @@ def problem(name: str, d: int, **changes: Any) -> gs.Problem:
     """The problem of a setting."""
     setting = BY_NAME[name, d]["setting"]
     layer = setting.get("layer", "gaussian")
-    given = {"inputs": inputs(setting["inputs"])} if "inputs" in setting else {}
+    given = {"inputs": inputs(setting["inputs"], d)} if "inputs" in setting else {}
     teacher = TEACHERS.get(setting["teacher"], setting["teacher"])
     stated = gs.Problem(
         activation=ACTIVATIONS.get(setting["activation"], setting["activation"]),

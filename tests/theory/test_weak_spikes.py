@@ -15,7 +15,7 @@ from giantsteps.theory import SpikedFeatures
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.steps.several.covariance import covariance_of_state, operators_on
 from giantsteps.theory.steps.several.model import trained_by
-from giantsteps.theory.steps.structured import spectrum_of
+from giantsteps.theory.steps.several.spectrum import spectrum_of
 
 from .commuting import along_directions
 

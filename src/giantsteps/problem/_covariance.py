@@ -170,6 +170,10 @@ class Covariance(Inputs):
 class SpikedCovariance(Inputs):
     r"""Σ = I + strength·vvᵀ: one direction v with another variance.
 
+    Σ is not rescaled: its trace is d + strength, in networks and in the theory, so that
+    pre-activations have the variance 1 + strength/d at the start. (`Covariance` with the shares
+    1 − 1/d and 1/d has the same ratio of eigenvalues and the trace d.)
+
     Parameters
     ----------
     strength : float

@@ -21,7 +21,6 @@ from giantsteps.theory.steps.several.model import leading, several_steps, stages
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
 from giantsteps.theory.steps.sign import SIGNS, sign_step
-from giantsteps.theory.steps.structured import structured_step
 
 #: What is raised where the theory has no answer; the last two, of numbers, mean the same.
 NO_ANSWER = (NotCovered, NotConverged, FloatingPointError, np.linalg.LinAlgError)
@@ -47,14 +46,13 @@ def model(
     if len(problem.steps) > 1 and _is_still(problem):
         kept = math.prod(1.0 - step.decay for step in problem.steps)
         still = replace(problem.steps[0], rate=0.0, decay=1.0 - kept)
-        one = one_step if problem.inputs.isotropic else structured_step
+        one = one_step if problem.inputs.isotropic else several_steps
         return one(problem.unchecked(steps=(still,)), d, simplify=simplify, **others)
     if len(problem.steps) == 1 and problem.steps[0].rule in SIGNS:
         return sign_step(problem, d, simplify=simplify, **others)
     explicit = explicit and not simplify and _has_leading(problem, d)
-    if len(problem.steps) < 2 and not explicit:
-        one = one_step if problem.inputs.isotropic else structured_step
-        return one(problem, d, simplify=simplify, **others)
+    if len(problem.steps) < 2 and problem.inputs.isotropic:
+        return one_step(problem, d, simplify=simplify, **others)
     reused = any(step.batch == "previous" for step in problem.steps)
     if reused and kind_of(problem) is Kind.SMALL_STEPS and len(problem.steps) > 2:
         assert d is not None
@@ -194,7 +192,7 @@ def initial_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | No
         untrained = problem.untrained()
         sized = untrained if d is None else untrained.realised(d)
         stated = {**claim, "problem": untrained}
-        cell = structured_step(untrained, d, claim=stated), sized.require_readout()
+        cell = several_steps(untrained, d, claim=stated), sized.require_readout()
         found += risk_of_models([cell], None, [stated])
     return found
 

@@ -34,9 +34,9 @@ from giantsteps.theory.steps.several.covariance import covariance_of_state, weig
 from giantsteps.theory.steps.several.fresh import leans_after, take_step
 from giantsteps.theory.steps.several.model import trained_by
 from giantsteps.theory.steps.several.opening import after_first
+from giantsteps.theory.steps.several.spectrum import spectrum_of
 from giantsteps.theory.steps.several.trained import Task, Trained
 from giantsteps.theory.steps.sign import SIGNS, sign_step
-from giantsteps.theory.steps.structured import spectrum_of
 from giantsteps.types import FloatArray
 
 #: Resolution of the recursion, and of the functions of a batch.

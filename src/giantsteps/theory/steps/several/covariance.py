@@ -9,7 +9,6 @@ does: vectors before it are given by their coordinates in the eigenspaces.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -19,13 +18,15 @@ from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.special import Forms
+from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.traces import trace_of_product
 from giantsteps.theory.steps.several.trained import Record, Trained, few_functions
-from giantsteps.theory.steps.structured import Spectrum
 from giantsteps.types import FloatArray
 
 #: Functions of λ that are kept, relative to the largest, and where directions are explicit.
 _DIAGONAL = (1e-6, 3e-3)
+#: Weight of a direction whose share vanishes in the limit.
+_LEAST = 1e-6
 #: How much coarser the functions of a batch are where directions are explicit.
 _COARSER = 5.0
 
@@ -64,20 +65,28 @@ class _Operators:
         own = np.multiply.outer(square, scales * (shares @ within))
         return np.concatenate([*found, first**2 + own])
 
-    @cached_property
-    def gram(self) -> FloatArray:
-        """d⁻¹tr ΩΩ' beyond the product of means, at unit scales, (L + …, L + …)."""
+    def gram(self, left: float, mixed: float, right: float) -> FloatArray:
+        """d⁻¹tr ΣΩΣΩ' beyond the product of means, (L + …, L + …).
+
+        The numbers are d⁻¹tr of Σ and the frames of the samples: twice that on the left of M, of
+        both, twice that on its right.
+        """
         record = self.record
         linear = np.concatenate([self.linear, *([2 * record.factors] if record.crossed else [])])
-        own = (linear * record.weights) @ linear.T / record.samples
+        sides = np.full(len(linear), left)
+        if record.crossed:
+            sides[-1] = mixed
+        own = (linear * record.weights) @ linear.T / record.samples * np.outer(sides, sides)
         if not len(record.factors):
             return np.asarray(own)
+        if record.crossed:
+            own[-1, -1] *= (1 + left * right / mixed**2) / 2
         (factor,) = record.factors
         words = [*([one] for one in linear), [factor, factor]]
         law = record.weights, record.samples
         means = np.array([trace_of_product(word, *law) for word in words])
         last = np.array([trace_of_product([*word, factor, factor], *law) for word in words])
-        last = last - means * means[-1]
+        last = (last - means * means[-1]) * left * np.append(sides, mixed**2 / left)
         return np.block([[own, last[:-1, None]], [last[None, :-1], last[-1:, None]]])
 
     @property
@@ -108,7 +117,8 @@ def powers_of(spectrum: Spectrum) -> FloatArray:
 
 def fitted(spectrum: Spectrum, functions: FloatArray) -> FloatArray:
     """Functions of ι (…, I) as combinations of these powers, (…, D)."""
-    weight = np.sqrt(spectrum.generic * spectrum.values)
+    weight = np.sqrt(np.maximum(spectrum.generic, _LEAST) * spectrum.values)
+    weight[spectrum.places] = 0.0
     flat = (functions * weight).reshape(-1, len(weight))
     found = np.linalg.lstsq((powers_of(spectrum) * weight).T, flat.T, rcond=None)[0]
     return np.asarray(found.T.reshape(*functions.shape[:-1], -1))
@@ -141,7 +151,7 @@ def covariance_of_state(
         if spectrum.flat:  # what few functions leave out stays out: there are many resolutions
             rest = rest - one.rest[:, None]
     powers, known = powers_of(spectrum), fitted(spectrum, rest)
-    left, size, places = rest - known @ powers, np.sqrt(shares + 1e-12), spectrum.places
+    left, size, places = rest - known @ powers, np.sqrt(shares + _LEAST), spectrum.places
     # Explicit directions have an operator each: a small error there is one with a large eigenvalue.
     apart = np.maximum(rest[:, places], 0.0) - (known @ powers)[:, places]
     left[:, places] = 0.0
@@ -157,10 +167,12 @@ def covariance_of_state(
     count = stages[-1].carry.shape[0] if stages else len(external)
     stacked = np.concatenate([diagonal, *profiles]) * (spectrum.values if whitened else 1.0)
     gram, place = (stacked * shares) @ stacked.T, len(diagonal)
-    inner = float(shares @ (scales * (spectrum.values if whitened else 1.0))) ** 2
+    outer = shares * (spectrum.values if whitened else 1.0)
+    right = scales if within is None else within
+    sides = [float(outer @ one) for one in (scales, np.sqrt(scales * right), right)]
     for one, profile in zip(operators, profiles):
         here = slice(place, place + len(profile))
-        gram[here, here] += inner * one.gram
+        gram[here, here] += one.gram(*sides)
         place += len(profile)
     flat, batches = spectrum.flat, [one.batch for one in operators]
     if len(places) and batches:

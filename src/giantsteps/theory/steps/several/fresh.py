@@ -38,6 +38,7 @@ from giantsteps.theory.steps.several.moves import (
     moved_neurons,
     reach_of,
 )
+from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.trained import Record, Task, Trained, pulled
 from giantsteps.theory.steps.several.view import (
     FINEST,
@@ -48,7 +49,6 @@ from giantsteps.theory.steps.several.view import (
     remembered_nodes,
     sample_nodes,
 )
-from giantsteps.theory.steps.structured import Spectrum
 from giantsteps.types import FloatArray
 
 #: Leans, relative to the norms of the neurons, that are rounding.

@@ -24,8 +24,7 @@ from giantsteps.types import FloatArray
 _NO_SPREAD = 1e-26
 #: Functions of a batch that the norms of its types go with, relative to the largest.
 LOADS = 1e-2
-#: Relative step of derivatives in c and S, nodes of moments of σ' beyond the second, and weights of
-#: these that are nothing.
+#: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
 _STEP, _GAUSSIAN = 1e-3, 40
 
 

@@ -23,9 +23,9 @@ from giantsteps.theory.steps.several.covariance import (
 )
 from giantsteps.theory.steps.several.fresh import take_step
 from giantsteps.theory.steps.several.opening import after_first, before_steps
+from giantsteps.theory.steps.several.spectrum import Spectrum, spectrum_of
 from giantsteps.theory.steps.several.trained import Task, Trained
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
-from giantsteps.theory.steps.structured import Spectrum, spectrum_of
 from giantsteps.types import FloatArray
 
 #: Functions of a batch that are kept, relative to the largest, by resolution.
@@ -70,6 +70,8 @@ def stages_of_steps(
     ``others`` are further fields of each model; ``problem`` among them is the one that it is of.
     """
     sized, neurons, shared = at_size(problem, d)
+    if not sized.steps:
+        sized = sized.replace({"steps": [{"samples": 1.0, "rate": 0.0}]})
     spectrum = spectrum_of(sized, d)
     if d is not None and explicit and not simplify:
         spectrum = replace(spectrum, explicit=leading(sized, d))
@@ -116,7 +118,8 @@ def leading(problem: Problem, d: int) -> FloatArray | None:
     heaviest = float(spectrum.values.max()) / d
     if math.isinf(values) and (even or heaviest > _TOO_MANY):
         return None
-    two = values == 1 and not even and len(problem.steps) == 1 and not spectrum.power
+    moved = len(problem.steps) == 1 and problem.steps[0].rate > 0
+    two = values == 1 and not even and moved and not spectrum.power
     least = (_HEAVY_EVEN if even else _HEAVY[0], *_HEAVY[1 : 1 + two])
     found = np.zeros(len(order), dtype=bool)
     for place, heavy in zip(order, least):

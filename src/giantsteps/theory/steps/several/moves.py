@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from giantsteps.gaussian import Smoothed
+from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.view import View
-from giantsteps.theory.steps.structured import Spectrum
 from giantsteps.types import FloatArray
 
 

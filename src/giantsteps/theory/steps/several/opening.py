@@ -12,8 +12,8 @@ from giantsteps.theory.steps.first import curvature
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import first_movement, movement, neuron_law, types_of
 from giantsteps.theory.steps.several.covariance import covariance_of_state, forms_of, operators_on
+from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.trained import Fluctuation, Record, Trained, pulled
-from giantsteps.theory.steps.structured import Spectrum, norms_of
 from giantsteps.types import FloatArray
 
 #: Nodes of the initial weights along an explicit direction, by resolution.
@@ -32,7 +32,10 @@ def before_steps(
     d = neurons / problem.width
     rate = sum(movement(problem, number, neurons) for number in range(len(problem.steps)))
     unit = neuron_law(problem, np.array([rate]), level, tails[0])
-    steepness = abs(rate * unit.slope.hermite[0]) * float(np.linalg.norm(_sum(unit, spectrum)))
+    reach = spectrum.values ** (1 - spectrum.power)
+    steepness = abs(rate * unit.slope.hermite[0]) * float(
+        np.linalg.norm(_sum(unit, spectrum, reach))
+    )
     values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
     places = spectrum.places
     spikes = np.zeros((len(values), 0))
@@ -75,11 +78,11 @@ def after_first(
     unit = neuron_law(problem, np.array([rate]), level, tails[0])
     linear, tilt, bend, _ = unit.slope.hermite
     reach = spectrum.values ** (1 - spectrum.power)
-    plain = _sum(unit, spectrum)
-    raw = float(np.linalg.norm(plain))
-    # A sample with a long x has another mean slope.
-    bent = 2 * bend / linear * inverse * (spectrum.values - 1) if linear else 0.0 * reach
-    length = float(np.linalg.norm(plain * (1 + bent)[:, None]))
+    if linear:  # a sample with a long x has another mean slope
+        longer = 2 * inverse * (spectrum.values - 1) + spectrum.mean(1) - 1
+        reach = reach * (1 + bend / linear * longer)
+    direction = _sum(unit, spectrum, reach)
+    length = float(np.linalg.norm(direction))
     later = sum(movement(problem, number, neurons) for number in range(1, len(problem.steps)))
     steepness = (abs(rate) + abs(later)) * abs(linear) * length
     values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
@@ -88,7 +91,7 @@ def after_first(
     gain = law.kept + s[:, None] * tilt * e(1) * reach
     noise = (law.slope.noise + tilt**2) * e(2) / alpha
     along = spectrum.values * gain**2 + (s[:, None] * reach) ** 2 * noise
-    spike = plain / raw if raw else plain
+    spike = direction / length if length else direction
     teacher = np.pad(_teacher(law, spectrum), ((0, 0), (0, 0), (0, 1)))
     spikes = (s * linear * length)[:, None]
     trained = _with_axes(values, probabilities, spikes, along, spike[None], teacher, spectrum)
@@ -106,13 +109,13 @@ def after_first(
         multipliers=np.ones((1, len(values))),
     )
     found: tuple[Fluctuation, ...] = ()
-    if norms and np.any(s):
-        found = _norms(law, spectrum, raw, problem.init.weights == "gaussian")
+    if norms and (np.any(s) or not spectrum.flat):
+        found = _norms(law, spectrum, length, problem.init.weights == "gaussian")
         count = found[0].loadings.shape[1]
         trained = replace(trained, fluctuations=found, others=(0, 0, 0, 1, 1)[:count])
         if not spectrum.flat:
             trained = replace(trained, vectors=spike[None])
-    trained = replace(trained, records=(_first_record(law, trained, spectrum, raw),))
+    trained = replace(trained, records=(_first_record(law, trained, spectrum, reach, length),))
     if not spectrum.flat:
         return trained
     own, bulk = 1 + trained.teachers, covariance_of_state(trained, spectrum, 1.0)
@@ -121,11 +124,11 @@ def after_first(
     return replace(trained, fluctuations=found, forms=forms, represented=forms)
 
 
-def _sum(law: NeuronLaw, spectrum: Spectrum) -> FloatArray:
+def _sum(law: NeuronLaw, spectrum: Spectrum, reach: FloatArray) -> FloatArray:
     """Σ^{1/2}b by coordinates: the teacher's parts in the eigenspaces, then noise, (I, R + 1)."""
     seen, noise = law.labels.teacher(1), law.labels.moment(2) / law.samples
     parts = [*(one * np.sqrt(spectrum.teacher) for one in seen), np.sqrt(noise * spectrum.shares)]
-    return np.asarray(np.stack(parts, axis=1) * spectrum.values[:, None] ** (1 - spectrum.power))
+    return np.asarray(np.stack(parts, axis=1) * reach[:, None])
 
 
 def _teacher(law: NeuronLaw, spectrum: Spectrum) -> FloatArray:
@@ -165,21 +168,37 @@ def _with_axes(
 def _norms(
     law: NeuronLaw, spectrum: Spectrum, length: float, gaussian: bool
 ) -> tuple[Fluctuation, ...]:
-    """Fluctuations of the norms: on b̂, b₂, b₃ and, with an even part, M b and M b₂; where Σ ≠ I on
-    b̂.
+    """Fluctuations of the norms: on b̂, b₂, b₃ and, with an even part, M b and M b₂.
+
+    Where Σ ≠ I they are on b̂, and their initial spread is there for weights on the sphere, too.
     """
     if spectrum.flat:
         found = law.norms(gaussian)
         # The teacher's remainder has none.
         loadings = np.delete(found.loadings, np.arange(1, 1 + len(law.overlaps)), axis=2)
-    else:
-        found = norms_of(law, spectrum, length, gaussian)
-        loadings = found.loadings[:, :, 2:]
-    stretch = found.stretch if found.stretch.shape[2] else np.zeros((*found.spread.shape, 1))
-    return tuple(map(Fluctuation, found.spread, found.growth, stretch, loadings))
+        stretch = found.stretch if found.stretch.shape[2] else np.zeros((*found.spread.shape, 1))
+        return tuple(map(Fluctuation, found.spread, found.growth, stretch, loadings))
+    plain, square, power = law.norms(True), spectrum.mean(2), 1 - 2 * spectrum.power
+    bend = law.moved * law.slope.hermite[2]
+    bent = 4 * bend * law.kept  # of b in the part of ‖w‖² linear in w₀
+    seen, noise = law.labels.teacher(1), law.labels.moment(2) / law.samples
+    along = float(spectrum.teacher @ spectrum.values**power)
+    own = float(seen @ seen) * along + noise * spectrum.mean(power)  # ‖b‖²
+    rest = np.maximum(plain.spread[0] - (bent * law.length) ** 2, 0.0)
+    spread = square * rest + (square * bent) ** 2 * own
+    loadings = (square * law.kept * length * bent)[:, None]
+    start, none = 2 * (square - (0.0 if gaussian else 1.0)), np.zeros_like(loadings)
+    return (
+        Fluctuation(spread, plain.growth[0], none, loadings),
+        Fluctuation(
+            np.full_like(spread, max(start, 0.0)), plain.growth[1], bend[:, None] * length, none
+        ),
+    )
 
 
-def _first_record(law: NeuronLaw, trained: Trained, spectrum: Spectrum, length: float) -> Record:
+def _first_record(
+    law: NeuronLaw, trained: Trained, spectrum: Spectrum, reach: FloatArray, length: float
+) -> Record:
     """The first batch: b̂, what norms go with, and the teacher's directions after it."""
     first, r = law.covariance(), law.labels.nodes
     batch, count = first.batches[0], trained.teachers
@@ -202,7 +221,7 @@ def _first_record(law: NeuronLaw, trained: Trained, spectrum: Spectrum, length: 
         turned=turned,
         frame=np.eye(count),
         seen=teacher,
-        reach=spectrum.values ** (1 - spectrum.power),
+        reach=reach,
         carry=np.concatenate([np.zeros((len(powers), count)), np.eye(count)]),
         sums=np.concatenate([np.stack(powers), np.zeros((count, len(r)))]),
         carried=np.zeros((1, *teacher.shape[1:])),
