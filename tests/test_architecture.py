@@ -50,7 +50,7 @@ ALLOWED = {
 }
 #: Libraries of the extras, and the packages whose modules may load them on import.
 EDGES = {"click": {"cli"}, "starlette": {"explorer"}}
-EXTRAS = ("matplotlib", "pandas", "xarray", "pyarrow", "h5netcdf", "torch", "cupy", "rich", "dask",
+EXTRAS = ("matplotlib", "pandas", "xarray", "pyarrow", "h5netcdf", "torch", "rich", "dask",
           "distributed", "dask_jobqueue", "click", "jinja2", "safetensors", "sklearn",
           "lightning", "starlette", "uvicorn", "selenium")  # fmt: skip
 

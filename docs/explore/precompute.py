@@ -17,9 +17,8 @@ import numpy as np
 
 import giantsteps as gs
 from giantsteps.explorer._compute import compute
-from giantsteps.explorer._gallery import DEFAULT
 from giantsteps.explorer._schema import schema
-from giantsteps.explorer._tour import TOUR
+from giantsteps.explorer._states import DEFAULT, TOUR
 
 HERE = Path(__file__).parent
 #: Fields of the default problem that the page can change, and their values.

@@ -46,38 +46,6 @@ def _nothing(answer: Any) -> Sequence[str]:
 class Question:
     """A question: who answers it, with what, and what is compared.
 
-    Attributes
-    ----------
-    name : str
-        Its name in ``compare``, sweeps and the command line.
-    summary : str
-        What is asked, as a phrase for help texts.
-    answer : str
-        Name of the answer's type in `giantsteps.answers`.
-    theory, simulation : str or None
-        ``"package:function"``, imported when first used; None where that side has no answer.
-    needs_readout, needs_step : bool
-        What the problem must have.
-    options : mapping of str to Option
-        Its keywords; those of every simulated network are in `RUN_OPTIONS`.
-    quantities : callable
-        What is compared unless asked otherwise: an answer of theory → paths of its numbers.
-    theory_version, simulation_version : int
-        Raised when values of that side change, be it by a corrected equation or by another order
-        of random numbers. Stored results carry it in their addresses, so that what an old version
-        answered is computed again. The golden values of the tests guard it.
-    finite : bool
-        Whether theory also answers at a given d.
-    fixed : mapping
-        Keywords that are always passed to the functions.
-    unseen : mapping
-        Fields of the problem that play no part → what stands in their place, so that problems
-        which differ in nothing else are simulated once.
-    initial : bool
-        Whether it is also asked of the network before its steps.
-    together : bool
-        Whether one call answers many problems faster than many calls do.
-
     Examples
     --------
     >>> asked = QUESTIONS["gradient"]
@@ -87,22 +55,32 @@ class Question:
     'gradient'
     """
 
-    name: str
-    summary: str
-    answer: str
+    name: str  # its name in ``compare``, sweeps and the command line
+    summary: str  # what is asked, as a phrase for help texts
+    answer: str  # name of the answer's type in `giantsteps.answers`
+    #: ``"package:function"``, imported when first used; None where that side has no answer.
     theory: str | None = None
     simulation: str | None = None
+    #: What the problem must have.
     needs_readout: bool = False
     needs_step: bool = False
+    #: Its keywords; those of every simulated network are in `RUN_OPTIONS`.
     options: Mapping[str, Option] = field(default_factory=dict)
+    #: What is compared unless asked otherwise: an answer of theory → paths of its numbers.
     quantities: Callable[[Any], Sequence[str]] = _nothing
+    #: Raised when values of that side change, be it by a corrected equation or by another order of
+    #: random numbers. Stored results carry it in their addresses, so that what an old version
+    #: answered is computed again. The golden values of the tests guard it.
     theory_version: int = 2
     simulation_version: int = 3
-    finite: bool = True
+    finite: bool = True  # whether theory also answers at a given d
+    #: Keywords that are always passed to the functions.
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    #: Fields of the problem that play no part → what stands in their place, so that problems which
+    #: differ in nothing else are simulated once.
     unseen: Mapping[str, Any] = field(default_factory=dict)
-    initial: bool = False
-    together: bool = False
+    initial: bool = False  # whether it is also asked of the network before its steps
+    together: bool = False  # whether one call answers many problems faster than many calls do
 
     @property
     def sides(self) -> tuple[Side, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from giantsteps.comparison.certify import (
     Scale,
     Setting,
     certify,
-    design,
+    draw,
     recertify,
 )
 from giantsteps.errors import InvalidProblem, StoreError
@@ -200,10 +200,18 @@ def test_an_empty_certificate_does_not_pass() -> None:
     assert "an assumption" in found.exceptions[0]
 
 
+def design(
+    count: int, *, seed: int = 0, sizes: Sequence[int], families: Sequence[str]
+) -> list[Setting]:
+    """The first settings, the families in turn."""
+    names = [families[number % len(families)] for number in range(count)]
+    return [draw(number, name, seed=seed, sizes=sizes)[0] for number, name in enumerate(names)]
+
+
 def test_the_design_is_seeded_and_nested() -> None:
-    few = list(design(3, sizes=(20, 40), families=CHEAP))
-    more = list(design(6, sizes=(20, 40), families=CHEAP))
-    other = list(design(3, seed=1, sizes=(20, 40), families=CHEAP))
+    few = design(3, sizes=(20, 40), families=CHEAP)
+    more = design(6, sizes=(20, 40), families=CHEAP)
+    other = design(3, seed=1, sizes=(20, 40), families=CHEAP)
     assert few == more[:3]
     assert [s.problem for s in few] != [s.problem for s in other]
     assert [s.family for s in few] == list(CHEAP)
@@ -322,7 +330,7 @@ def test_networks_on_another_device_are_the_same() -> None:
     assert there.uniform == pytest.approx(here.uniform, abs=1e-6)
 
 
-def test_networks_are_simulated_while_theory_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpu_has_processes_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a GPU, whose place PyTorch takes here, and a family that needs the processors."""
     pytest.importorskip("torch")
     names = ("degrees of freedom", "test error, given weights")
@@ -330,12 +338,17 @@ def test_networks_are_simulated_while_theory_goes_on(monkeypatch: pytest.MonkeyP
     here = certify(tiny, families=names)
     crews = []
 
-    def threads(executor: str, workers: int, device: str | None = None) -> tuple[Workers, bool]:
+    def threads(
+        executor: str | Workers, workers: int, device: str | None = None
+    ) -> tuple[Workers, bool]:
+        if isinstance(executor, Workers):
+            return executor, False
         crews.append((executor, workers, device))
         return Workers(ThreadPoolExecutor(1), 1), True
 
-    monkeypatch.setattr("giantsteps.campaign.gpus", lambda device: ("0",))
+    monkeypatch.setattr("giantsteps.campaign.gpus", lambda device: ("0",) if device else ())
     monkeypatch.setattr("giantsteps.campaign.as_workers", threads)
+    monkeypatch.setattr("giantsteps.campaign._run.as_workers", threads)
     there = certify(tiny, families=names, device="torch", workers=2)
     assert crews == [("processes", 2, None), ("processes", 3, "torch")]
     assert [f.setting for f in there.findings] == [f.setting for f in here.findings]

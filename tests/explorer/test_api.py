@@ -17,7 +17,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.explorer._gallery import DEFAULT, GALLERY
+from giantsteps.explorer._states import DEFAULT, GALLERY
 from giantsteps.questions import QUESTIONS
 
 from .conftest import Client

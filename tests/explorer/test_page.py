@@ -16,8 +16,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.explorer._gallery import DEFAULT, GALLERY
-from giantsteps.explorer._tour import TOUR
+from giantsteps.explorer._states import DEFAULT, GALLERY, TOUR
 
 
 class Page:

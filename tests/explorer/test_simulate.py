@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from giantsteps import simulation
-from giantsteps.explorer._gallery import DEFAULT
+from giantsteps.explorer._states import DEFAULT
 
 from .conftest import Client
 

@@ -13,8 +13,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.explorer._gallery import DEFAULT
-from giantsteps.explorer._tour import TOUR
+from giantsteps.explorer._states import DEFAULT, TOUR
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "docs" / "explore" / "data.js"

@@ -9,9 +9,8 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.explorer._gallery import DEFAULT, GALLERY
 from giantsteps.explorer._requests import Ask
-from giantsteps.explorer._tour import TOUR
+from giantsteps.explorer._states import DEFAULT, GALLERY, TOUR
 from giantsteps.figures import FIGURES
 
 STOPS = {stop.title: stop for stop in TOUR}

@@ -121,9 +121,7 @@ def test_smoke(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy_o
 
 def written(table: dict[str, Any]) -> list[Problem]:
     """The problems that a table of the settings stands for."""
-    base = Problem.from_data(table["problem"])
-    rows = [base.replace(row) for row in table.get("each", [{}])]
-    return [problem for row in rows for problem in Grid(row, table.get("vary", {}))]
+    return list(Grid(Problem.from_data(table["problem"]), table.get("vary", {})))
 
 
 def check_progress(reports: list[tuple[int, int, int]], simulated: bool) -> None:

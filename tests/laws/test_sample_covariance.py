@@ -144,8 +144,6 @@ def test_stieltjes_transform_off_the_axis_and_outside_the_support(samples: float
         re = bulk.expectation(partial(lambda x, z: (1 / (x - z)).real, z=z))
         im = bulk.expectation(partial(lambda x, z: (1 / (x - z)).imag, z=z))
         assert bulk.stieltjes(z) == pytest.approx(re + 1j * im, rel=1e-9)
-        other = bulk.ratio * (re + 1j * im) - (1 - bulk.ratio) / z
-        assert bulk.companion(z) == pytest.approx(other, rel=1e-9)
 
 
 def test_solver_reports_residual_and_keeps_to_the_upper_half_plane() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import simulation
-from giantsteps.simulation import _batch, _many, _networks
+from giantsteps.simulation import _many, _networks
 from giantsteps.simulation._engine import _machine, _torch_arrays
 from giantsteps.simulation._engine._devices import resolve
 
@@ -84,7 +84,7 @@ def test_the_rest_of_the_batch_plays_no_part(dtype: str, monkeypatch: pytest.Mon
     first: list[Any] = simulation.batch("risk", PROBLEM, 40, range(7), **options)
     whole = [a.test for a in first]
     for together in (1, 2, 3):
-        monkeypatch.setattr(_batch, "_together", lambda *given, n=together: n)
+        monkeypatch.setattr(_many, "networks_together", lambda *given, n=together: n)
         again: list[Any] = simulation.batch("risk", PROBLEM, 40, range(6, -1, -1), **options)
         part = [a.test for a in again]
         np.testing.assert_allclose(part[::-1], whole, rtol=tolerance)
@@ -216,7 +216,7 @@ def test_a_grid_over_the_readout_is_one_batch(
         sizes.append(given[2])
         return original(*given, **more)
 
-    monkeypatch.setattr(_batch, "Networks", counted)
+    monkeypatch.setattr(_many, "Networks", counted)
     found: list[Any] = simulation.batch("risk", grid, 40, range(4), **options)
     assert sizes == [0, (0, 1), (2, 3)]
     for one, other in zip(found, alone):
@@ -291,7 +291,7 @@ def test_batches_stay_within_their_memory(name: str, monkeypatch: pytest.MonkeyP
         sizes.append(given[2])
         return original(*given, **more)
 
-    monkeypatch.setattr(_batch, "Networks", counted)
+    monkeypatch.setattr(_many, "Networks", counted)
     options: dict[str, Any] = {"device": device, "test_samples": 3000}
     plain: list[Any] = simulation.batch("risk", PROBLEM, 100, range(8), **options)
     short: list[Any] = simulation.batch("risk", PROBLEM, 100, range(8), memory="190MB", **options)

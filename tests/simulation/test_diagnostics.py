@@ -204,6 +204,6 @@ def test_bias_variance_refusals() -> None:
     with pytest.raises(gs.InvalidProblem, match="three different seeds"):
         simulation.bias_variance(PROBLEM, 30, [1, 1, 2])
     with pytest.raises(gs.InvalidProblem, match="number of points"):
-        simulation.bias_variance(PROBLEM, 30, 3, test_samples="exact")  # type: ignore[arg-type]
+        simulation.bias_variance(PROBLEM, 30, 3, test_samples="exact")
     with pytest.raises(gs.InvalidProblem, match="readout"):
         simulation.bias_variance(PROBLEM.replace({"readout": None}), 30, 3)

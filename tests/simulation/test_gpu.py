@@ -1,4 +1,4 @@
-"""Runs on a GPU, by PyTorch and by CuPy; skipped where there is none."""
+"""Runs on a GPU, by PyTorch; skipped where there is none."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ from giantsteps.simulation._network._streams import Role, Streams
 pytestmark = pytest.mark.gpu
 
 
-@pytest.fixture(params=["cuda", "cupy"])
-def device(request: pytest.FixtureRequest) -> str:
+@pytest.fixture
+def device() -> str:
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("no CUDA device")
-    if request.param == "cupy":
-        pytest.importorskip("cupy")
-    return request.param
+    return "cuda"
 
 
 @pytest.fixture(params=["float64", "float32"])

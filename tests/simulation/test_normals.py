@@ -10,14 +10,26 @@ from scipy import stats
 
 from giantsteps.simulation._engine._normals import (
     TAIL,
+    Words,
+    _fill,
     fill_normal,
-    normal_of_words,
+    generator_at,
     tables,
-    words,
 )
 
 KEY = np.array([1, 2], dtype=np.uint64)
 MASK = 2**64 - 1
+
+
+def words(key: Words, stream: tuple[int, int, int], start: int, count: int) -> Words:
+    return generator_at(key, stream, start).random_raw(count)
+
+
+def normal_of_words(given: Words) -> np.ndarray:
+    """The variate of each word, drawn as `fill_normal` draws them, slab by slab."""
+    out, left = np.empty(given.size), iter(given.tolist())
+    _fill(out, lambda count: np.array([next(left) for _ in range(count)], dtype=np.uint64))
+    return out
 
 
 def philox(counter: list[int], key: list[int]) -> list[int]:

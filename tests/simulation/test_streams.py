@@ -10,7 +10,7 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._engine._arrays import Arrays
 from giantsteps.simulation._engine._devices import resolve
 from giantsteps.simulation._engine._memory import BLOCK
-from giantsteps.simulation._engine._normals import normal_of_words
+from giantsteps.simulation._engine._normals import _fill
 from giantsteps.simulation._engine._numpy_arrays import NumpyArrays
 from giantsteps.simulation._network._laws import rademacher
 from giantsteps.simulation._network._streams import Role, Streams, as_seed
@@ -40,7 +40,8 @@ def test_a_number_is_what_its_address_says() -> None:
     rows = make(7).normal(Role.TEST_INPUTS, 2, 5, 10, 3)
     key = np.random.SeedSequence(7).generate_state(2, np.uint64)
     generator = np.random.Philox(key=key, counter=np.array([0, 8, 2, 0], dtype=np.uint64))
-    expected = normal_of_words(generator.random_raw(30)[15:])
+    words, expected = generator.random_raw(30)[15:], np.empty(15)
+    _fill(expected, lambda count: words.copy())
     np.testing.assert_array_equal(rows.ravel(), expected)
 
 

@@ -13,13 +13,15 @@ from giantsteps import theory
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.problem import Ridge, Vocabulary
-from giantsteps.theory import NeuronCovariance, SpikedFeatures
+from giantsteps.theory import SpikedFeatures
 from giantsteps.theory.model.errors import ridge_batch
 from giantsteps.theory.model.given_coordinates import coordinates
 from giantsteps.theory.model.ridge_batch import RidgeBatch
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.readout import read_out
 from giantsteps.theory.solver.state import Equations
+
+from .commuting import along_directions
 
 
 def problem(
@@ -311,7 +313,7 @@ def test_types_and_directions_may_be_split_without_effect() -> None:
     one = SpikedFeatures(spikes=0.8, bulk=1.3, neurons=900, **shared)  # type: ignore[arg-type]
     two = SpikedFeatures(
         spikes=[[0.8], [0.8]],
-        bulk=NeuronCovariance.along_directions([0.3, 0.7], [[1.3, 1.3], [1.3, 1.3]]),
+        bulk=along_directions([0.3, 0.7], [[1.3, 1.3], [1.3, 1.3]]),
         probabilities=[0.25, 0.75],
         neurons=900,
         **shared,  # type: ignore[arg-type]

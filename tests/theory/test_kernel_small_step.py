@@ -142,7 +142,8 @@ def test_norms_of_inputs_and_neurons_make_spikes_of_their_own(weights: str, coun
     # 1 = 2αc₂² z m_n(z) m_N(z)
     for spike in spectrum.spikes:
         z = spike.value
-        m, companion = bulk.stieltjes(z).real, bulk.companion(z).real
+        m = bulk.stieltjes(z).real
+        companion = bulk.ratio * m - (1 - bulk.ratio) / z
         assert 2 * 3.0 * z * m * companion == pytest.approx(1, rel=1e-9)
         assert spike.overlap == 0
     assert len(spectrum.spikes) == count

@@ -16,6 +16,8 @@ from giantsteps.theory.solver.readout import Readout, read_out
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.theory.solver.system import System
 
+from .commuting import along_directions
+
 
 def random_covariance(types: int, rank: int, rng: np.random.Generator) -> NeuronCovariance:
     """Two directions; spikes and teacher are not generic in them."""
@@ -23,7 +25,7 @@ def random_covariance(types: int, rank: int, rng: np.random.Generator) -> Neuron
     part = frame @ np.diag(rng.uniform(0.2, 0.8, rank + 1)) @ frame.T
     variances = rng.uniform(0.4, 2.0, (types, 2))
     special = np.stack([part, np.eye(rank + 1) - part])
-    return NeuronCovariance.along_directions([0.4, 0.6], variances, special, variances)
+    return along_directions([0.4, 0.6], variances, special, variances)
 
 
 def random_system(types: int, rank: int, inverse_neurons: float, seed: int = 0) -> System:

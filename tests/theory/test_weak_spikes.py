@@ -17,6 +17,8 @@ from giantsteps.theory.steps.several.covariance import covariance_of_state, oper
 from giantsteps.theory.steps.several.model import trained_by
 from giantsteps.theory.steps.structured import spectrum_of
 
+from .commuting import along_directions
+
 A = np.array([-1.5, -0.3, 0.6, 1.4])
 C = np.array([1.4, 1.1, 1.1, 1.3])
 READOUT = gs.Ridge(samples=2.0, penalty=0.1)
@@ -61,7 +63,7 @@ def test_weak_spikes_are_spikes_to_first_order() -> None:
 def test_excess_is_a_variance_along_spike_and_teacher() -> None:
     along = np.array([[2.0, 1.2], [0.7, 1.3], [1.6, 0.9], [1.1, 1.0]])
     special = np.array([np.diag([1.0, 0.0]), np.diag([0.0, 1.0])])
-    bulk = NeuronCovariance.along_directions([1.0], C[:, None], special, along)
+    bulk = along_directions([1.0], C[:, None], special, along)
     excess = (along - C[:, None])[:, :, None] * np.eye(2)
     given = {"spikes": 1.1 * A[:, None], "overlap": [0.8]}
     expected = model(1000.0, bulk=bulk, **given).risk(READOUT)

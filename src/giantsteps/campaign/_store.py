@@ -14,7 +14,6 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
@@ -89,14 +88,9 @@ _THESE = "address IN (SELECT value FROM json_each(?))"
 class Store:
     """An open store; a context manager.
 
-    Parameters
-    ----------
-    path : path-like or None
-        The SQLite file; None keeps everything in memory until it is closed.
-    write : bool
-        Open to write: the file is created if there is none.
-    check : bool
-        Before writing, read the whole file and see that it is sound.
+    * ``path``: the SQLite file; None keeps everything in memory until it is closed.
+    * ``write``: open to write: the file is created if there is none.
+    * ``check``: before writing, read the whole file and see that it is sound.
 
     Raises
     ------
@@ -130,12 +124,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

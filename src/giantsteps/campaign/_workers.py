@@ -40,12 +40,8 @@ class TimeLimit(GiantstepsError):
 class Workers:
     """Workers of a given executor.
 
-    Parameters
-    ----------
-    executor : Executor
-        Of ``concurrent.futures``, or one that follows it.
-    workers : int
-        How many calls it can work on at once.
+    * ``executor``: of ``concurrent.futures``, or one that follows it.
+    * ``workers``: how many calls it can work on at once.
     """
 
     #: Whether a call that takes too long can be ended.
@@ -336,6 +332,10 @@ def _killed_for_memory() -> int:
 # Choosing -------------------------------------------------------------------------------------
 
 
+#: Processes on one machine, and networks of one setting, at most.
+_MOST, MOST_SEEDS = 1024, 1_000_000
+
+
 def as_workers(
     executor: str | Executor | Workers, workers: int | None, device: Any = None
 ) -> tuple[Workers, bool]:
@@ -354,6 +354,8 @@ def as_workers(
     if executor == "serial":
         return InProcess(), True
     if executor == "processes":
+        if count > _MOST:
+            raise InvalidProblem("workers", workers, f"an integer from 1 to {_MOST}")
         return Processes(count, found if device == "cuda" else ()), True
     raise InvalidProblem(
         "executor", executor, '"processes", "serial" or an Executor of concurrent.futures'

@@ -19,16 +19,10 @@ if TYPE_CHECKING:
 class HeatMapDisplay(Display):
     """One panel for each map, all of them in one scale of colours.
 
-    Parameters
-    ----------
-    x, y : ndarray
-        Points of the axes, increasing.
-    panels : mapping of str to ndarray
-        Title → values of shape (y, x); NaN is left white.
-    x_label, y_label, label : str
-        Of the axes and of the colour bar.
-    title : str
-        Above all panels.
+    * ``x``, ``y``: points of the axes, increasing.
+    * ``panels``: title → values of shape (y, x); NaN is left white.
+    * ``x_label``, ``y_label``, ``label``: of the axes and of the colour bar.
+    * ``title``: above all panels.
 
     Attributes
     ----------

@@ -36,18 +36,10 @@ _DASHES: tuple[Any, ...] = ("solid", "--", (0, (1.2, 1)), "-.")
 
 @dataclass(frozen=True, eq=False)
 class CriticalLine:
-    """A line of the plane: its label and its pieces, each (points, 2) in the units of the axes.
+    """A line of the plane: its label and its pieces, each (points, 2) in the units of the axes."""
 
-    Attributes
-    ----------
-    label : str
-        Its name in the legend.
-    pieces : tuple of ndarray
-        Each of shape (points, 2).
-    """
-
-    label: str
-    pieces: tuple[FloatArray, ...]
+    label: str  # its name in the legend
+    pieces: tuple[FloatArray, ...]  # each of shape (points, 2)
 
 
 class PhaseDiagramDisplay(AxesDisplay):

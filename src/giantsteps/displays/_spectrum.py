@@ -47,21 +47,11 @@ _OVERLAP_LABELS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SpikeMark:
-    """A spike: where it is and how its vector aligns.
+    """A spike: where it is and how its vector aligns."""
 
-    Attributes
-    ----------
-    value : float
-        May be infinite where the theory says so.
-    overlap : float
-        Squared cosine; NaN if it is not known.
-    degree : int or None
-        Of the polynomial it carries, written above a predicted spike.
-    """
-
-    value: float
-    overlap: float = np.nan
-    degree: int | None = None
+    value: float  # may be infinite where the theory says so
+    overlap: float = np.nan  # squared cosine; NaN if it is not known
+    degree: int | None = None  # of the polynomial it carries, written above a predicted spike
 
 
 class SpectrumDisplay(AxesDisplay):

@@ -266,7 +266,7 @@ OPERATIONS: dict[str, Callable[[Any], dict[str, Any]]] = {
 
 def warm_up() -> None:
     """Load and compile what the first answers need, so that they come at once."""
-    from giantsteps.explorer._gallery import DEFAULT
+    from giantsteps.explorer._states import DEFAULT
 
     curve = [0.5, 1.0, 2.0]
     base = DEFAULT.to_data()

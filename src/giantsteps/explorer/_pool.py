@@ -104,12 +104,8 @@ def _end_with_parent() -> None:
 class Pool:
     """Warm processes for theory.
 
-    Parameters
-    ----------
-    places : int, optional
-        Short requests at once; by default one per processor, at least two.
-    time_limit : float
-        Seconds that a request may take.
+    * ``places``: short requests at once; by default one per processor, at least two.
+    * ``time_limit``: seconds that a request may take.
     """
 
     def __init__(self, places: int | None = None, time_limit: float = 60.0) -> None:

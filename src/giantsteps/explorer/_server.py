@@ -23,12 +23,11 @@ from starlette.routing import Route
 
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.explorer._compute import OPERATIONS, plain, problem_error
-from giantsteps.explorer._gallery import DEFAULT, GALLERY
 from giantsteps.explorer._pool import Busy, Pool, TooLong
 from giantsteps.explorer._requests import BODY, Simulation
 from giantsteps.explorer._schema import schema
 from giantsteps.explorer._simulations import AlreadyRunning, Jobs, default_store
-from giantsteps.explorer._tour import TOUR
+from giantsteps.explorer._states import DEFAULT, GALLERY, TOUR
 
 PAGE = Path(__file__).parent / "page"
 #: Files of the page that may be fetched: everything below `PAGE`, by name.

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from giantsteps.figures import (
-    _ba2022,
-    _ba2022_networks,
-    _cui2024,
-    _moniri2023,
-    _moniri2026,
-    _own,
-    _own_practice,
-    _own_steps,
-)
+from importlib import import_module
+
 from giantsteps.figures._figure import FIGURES, published
 from giantsteps.figures._figure import Figure as Figure
 from giantsteps.figures._figure import Made as Made
@@ -19,13 +11,8 @@ from giantsteps.figures._figure import Size as Size
 
 __all__ = ["FIGURES", "published"]
 
-_MODULES = (
-    _ba2022,
-    _ba2022_networks,
-    _cui2024,
-    _moniri2023,
-    _moniri2026,
-    _own,
-    _own_steps,
-    _own_practice,
-)
+for _name in (
+    *("ba2022", "ba2022_networks", "cui2024", "moniri2023", "moniri2026"),
+    *("own", "own_practice", "own_steps"),
+):
+    import_module(f"giantsteps.figures._{_name}")

@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import tomli_w
+
 from giantsteps.answers import bibtex, require, to_csv
 from giantsteps.campaign import Progress
 from giantsteps.displays import save, style
 from giantsteps.errors import InvalidProblem
 from giantsteps.figures._draft import Draft
-from giantsteps.figures._settings import short_problems, short_toml
 from giantsteps.figures._simulations import Simulations
-from giantsteps.problem import suggest
+from giantsteps.problem import Grid, suggest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -137,14 +138,16 @@ class Made:
             save(drawing, self._file(f"{name}.{suffix}"))
         rows = self.draft.rows
         to_csv({key: [row[key] for row in rows] for key in rows[0]}, self._file(f"{name}.csv"))
-        self._file(f"{name}.toml").write_text(short_toml(self.to_data()), encoding="utf-8")
+        text = tomli_w.dumps(self.to_data(), multiline_strings=True)
+        self._file(f"{name}.toml").write_text(text, encoding="utf-8")
 
     def _file(self, name: str) -> Path:
         self.files.append(self.folder / name)
         return self.files[-1]
 
     def to_data(self) -> dict[str, Any]:
-        """Caption, settings, problems and citation as plain data."""
+        """Caption, settings, problems and citation as plain data; the problems are those that were
+        simulated, or those of theory where there are none."""
         from giantsteps import __version__
 
         return {
@@ -155,7 +158,10 @@ class Made:
             "giantsteps": __version__,
             "settings": {key: _plain(value) for key, value in self.settings.items()},
             "panels": {k: {"x": x, "y": y} for k, (x, y) in self.draft.panels.items()},
-            "problems": short_problems(self.draft.problems.values(), self.draft.theory.values()),
+            "problems": [
+                target.to_data() if isinstance(target, Grid) else {"problem": target.to_data()}
+                for target in (self.draft.problems or self.draft.theory).values()
+            ],
             "citation": bibtex(self.references),
         }
 

@@ -15,10 +15,7 @@ from giantsteps.types import FloatArray
 class Measured:
     """Mean and standard error over seeds, of the shape of what was simulated.
 
-    Parameters
-    ----------
-    read : callable
-        Returns the samples, whose last axis is the seed; called when they are first needed.
+    * ``read``: returns the samples, whose last axis is the seed; called when they are first needed.
     """
 
     def __init__(self, read: Callable[[], Any]) -> None:

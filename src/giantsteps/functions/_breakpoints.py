@@ -36,14 +36,9 @@ INSIDE = 1e-13  # how closely the ends of a piece are approached; on them the ot
 class Edges:
     """The breakpoints of a tree on an interval, and which of them may be jumps.
 
-    Parameters
-    ----------
-    root : Node
-        The tree.
-    lower, upper : float
-        The interval.
-    values : callable
-        ``values(tree)`` is a vectorised function of a NumPy array.
+    * ``root``: the tree.
+    * ``lower``, ``upper``: the interval.
+    * ``values``: ``values(tree)`` is a vectorised function of a NumPy array.
     """
 
     def __init__(

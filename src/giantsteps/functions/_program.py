@@ -19,12 +19,8 @@ BLOCK = 1 << 15
 class Program:
     """``program(xp, x)`` are the values of some trees at the array x of the namespace xp.
 
-    Parameters
-    ----------
-    roots : sequence of Node
-        The trees; parts that they share are computed once.
-    mean : callable
-        ``mean(tree)`` is E tree(z), z ~ N(0, 1), for the parts that are centred.
+    * ``roots``: the trees; parts that they share are computed once.
+    * ``mean``: ``mean(tree)`` is E tree(z), z ~ N(0, 1), for the parts that are centred.
     """
 
     def __init__(self, roots: Sequence[Node], mean: Callable[[Node], float]) -> None:

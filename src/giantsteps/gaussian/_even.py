@@ -41,14 +41,9 @@ def smoothed_around(
 ) -> np.ndarray | None:
     """The five moments of `Smoothed` at m = c + s x, x the Chebyshev nodes of some order.
 
-    Parameters
-    ----------
-    function : Function
-        f.
-    centre, std : ndarray of shape (P,)
-        c and s > 0.
-    order : int
-        One: at c itself.
+    * ``function``: f.
+    * ``centre``, ``std``: (P,): c and s > 0.
+    * ``order``: one: at c itself.
 
     Returns
     -------

@@ -41,17 +41,10 @@ class Piecewise(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """Nodes and weights of an expectation: E g ≈ Σ_i weights_i g(nodes_i).
+    """Nodes and weights of an expectation: E g ≈ Σ_i weights_i g(nodes_i)."""
 
-    Attributes
-    ----------
-    nodes : ndarray, shape (K,) or (K, r)
-    weights : ndarray, shape (K,)
-        Include the density; they sum to one up to rounding.
-    """
-
-    nodes: np.ndarray
-    weights: np.ndarray
+    nodes: np.ndarray  # (K,) or (K, r)
+    weights: np.ndarray  # (K,): include the density; they sum to one up to rounding
 
     def __post_init__(self) -> None:
         self.nodes.setflags(write=False)

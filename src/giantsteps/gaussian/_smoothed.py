@@ -39,30 +39,15 @@ CHUNK = 512
 
 @dataclass(frozen=True)
 class Smoothed:
-    """Moments of z ↦ f(m + s z), z ~ N(0, 1): the names of `Moments`, one entry for each (m, s).
+    """Moments of z ↦ f(m + s z), z ~ N(0, 1): the names of `Moments`, one entry for each (m, s)."""
 
-    Attributes
-    ----------
-    mean : ndarray
-        μ₀ = E f.
-    linear : ndarray
-        E z f = s E f'.
-    quadratic : ndarray
-        E (z² − 1) f/2 = s² E f''/2; √(2/d) times it is the norm response ξ.
-    second_moment : ndarray
-        E f².
-    residual_variance : ndarray
-        μ₂² = E (f − E f − z E z f)² = E f² − (E f)² − (E z f)², without the cancellation.
-    std : ndarray
-        s.
-    """
-
-    mean: np.ndarray
-    linear: np.ndarray
-    quadratic: np.ndarray
-    second_moment: np.ndarray
+    mean: np.ndarray  # μ₀ = E f
+    linear: np.ndarray  # E z f = s E f'
+    quadratic: np.ndarray  # E (z² − 1) f/2 = s² E f''/2; √(2/d) times it is the norm response ξ
+    second_moment: np.ndarray  # E f²
+    #: μ₂² = E (f − E f − z E z f)² = E f² − (E f)² − (E z f)², without the cancellation.
     residual_variance: np.ndarray
-    std: np.ndarray
+    std: np.ndarray  # s
 
     @property
     def slope(self) -> np.ndarray:

@@ -33,21 +33,11 @@ class Population(Protocol):
 
 
 class Subordination(NamedTuple):
-    """Solution of Λ(ω) = z, and how well it solves it.
+    """Solution of Λ(ω) = z, and how well it solves it."""
 
-    Attributes
-    ----------
-    omega : ndarray
-        The solution in the closed upper half-plane.
-    residual : float
-        Largest |Λ(ω) − z| relative to the size of its terms.
-    iterations : int
-        Newton rounds, all continuation steps together.
-    """
-
-    omega: NDArray[Any]
-    residual: float
-    iterations: int
+    omega: NDArray[Any]  # the solution in the closed upper half-plane
+    residual: float  # largest |Λ(ω) − z| relative to the size of its terms
+    iterations: int  # Newton rounds, all continuation steps together
 
 
 class SampleCovariance(Law):
@@ -71,13 +61,9 @@ class SampleCovariance(Law):
     Γ       ``ratio``       n/N
     ======  ==============  ===========================================
 
-    Parameters
-    ----------
-    population : Population
-        Such as `MarchenkoPastur` or `EmpiricalLaw` (a variance profile: the columns of an
-        n × N matrix with entries of variance t_j/N).
-    ratio : float
-        Positive.
+    * ``population``: such as `MarchenkoPastur` or `EmpiricalLaw` (a variance profile: the columns
+      of an n × N matrix with entries of variance t_j/N).
+    * ``ratio``: positive.
     """
 
     def __init__(self, population: Population, ratio: float) -> None:
@@ -129,12 +115,6 @@ class SampleCovariance(Law):
         """m(z) = −1/(Γ ω(z)); infinite at an atom."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return -1.0 / (self.ratio * self.solve(z).omega)
-
-    def companion(self, z: ArrayLike) -> NDArray[Any]:
-        """Stieltjes transform of the N eigenvalues of the other Gram matrix: Γm − (1−Γ)/z."""
-        z = np.asarray(z, dtype=complex)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self.ratio * self.stieltjes(z) - (1.0 - self.ratio) / z
 
     def spike(self, tau: ArrayLike) -> NDArray[Any]:
         """Λ(τ) = Γτ + τ ∫ t/(τ − t) dH(t), for τ outside the support of the population."""

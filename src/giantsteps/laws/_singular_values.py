@@ -30,12 +30,9 @@ class SingularValues(Law):
     k       ``kept``         min(1, q/p)
     ======  ===============  ===========================================
 
-    Parameters
-    ----------
-    eigenvalues : Law
-        Law of the eigenvalues of M Mᵀ, with an atom of mass at least 1 − ``kept`` at 0.
-    kept : float
-        k = min(1, q/p).
+    * ``eigenvalues``: law of the eigenvalues of M Mᵀ, with an atom of mass at least 1 − ``kept`` at
+      0.
+    * ``kept``: k = min(1, q/p).
 
     References: theory §1.
     """

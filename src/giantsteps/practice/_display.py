@@ -21,13 +21,7 @@ _HISTOGRAM = "#C9D3DB"
 
 
 class LayerDisplay(AxesDisplay):
-    """Singular values of one layer: histogram, law of the bulk, edge and spikes.
-
-    Parameters
-    ----------
-    layer : Layer
-        What to draw.
-    """
+    """Singular values of one layer: histogram, law of the bulk, edge and spikes."""
 
     def __init__(self, layer: Layer) -> None:
         self.layer = layer
@@ -120,13 +114,7 @@ class ProbeCurveDisplay(AxesDisplay):
 
 
 class InspectionDisplay(Display):
-    """All layers at a glance: singular values in units of the edge, probe curves beside them.
-
-    Parameters
-    ----------
-    inspection : Inspection
-        What to draw.
-    """
+    """All layers at a glance: singular values in units of the edge, probe curves beside them."""
 
     axes_: list[Axes]
 

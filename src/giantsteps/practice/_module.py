@@ -37,32 +37,15 @@ class TwoLayer:
     A_j         ``second_layer``   N times the module's output weights
     σ           ``activation``     z ↦ τ(scale · z) for the module's activation τ
     ==========  =================  ==============================================================
-
-    Attributes
-    ----------
-    weights : ndarray (d, N)
-        Of root mean square norm one.
-    second_layer : ndarray (N,)
-        Of root mean square ``output_scale``.
-    activation : Function
-        For weights of norm one.
-    scale : float
-        Root mean square norm of the module's neurons.
-    output_scale : float
-        Root mean square of A.
-    biases : ndarray (N,)
-        Of the first layer, in units of ``scale``; the theory has none.
-    output_bias : float
-        Of the output.
     """
 
-    weights: FloatArray
-    second_layer: FloatArray
-    activation: Function
-    scale: float
-    output_scale: float
-    biases: FloatArray
-    output_bias: float
+    weights: FloatArray  # (d, N): of root mean square norm one
+    second_layer: FloatArray  # (N,): of root mean square ``output_scale``
+    activation: Function  # for weights of norm one
+    scale: float  # root mean square norm of the module's neurons
+    output_scale: float  # root mean square of A
+    biases: FloatArray  # (N,): of the first layer, in units of ``scale``; the theory has none
+    output_bias: float  # of the output
 
     def rate(
         self, learning_rate: float, loss_factor: float = 2.0, *, output: str = "scaled"
@@ -87,12 +70,8 @@ class TwoLayer:
 def two_layer(module: Any, *, activation: Any = None) -> TwoLayer:
     """Read weights, second layer and activation off a module, and check them on inputs.
 
-    Parameters
-    ----------
-    module : nn.Module
-        Linear(d, N), an activation, Linear(N, 1), in this order of parameters.
-    activation : Function, str or callable, optional
-        The activation; found among ours unless given.
+    * ``module``: Linear(d, N), an activation, Linear(N, 1), in this order of parameters.
+    * ``activation``: the activation; found among ours unless given.
 
     Raises
     ------

@@ -18,15 +18,7 @@ _LINES = 12
 
 
 class RecordDisplay(Display):
-    """One layer over the steps: singular values against theory, alignments, movement.
-
-    Parameters
-    ----------
-    record : Record
-        What to draw.
-    layer : str
-        Of which layer.
-    """
+    """One layer over the steps: singular values against theory, alignments, movement."""
 
     axes_: list[Axes]
 

@@ -28,13 +28,9 @@ def run_names(store: Store) -> tuple[str, ...]:
 class TrainingRun:
     """One run in an open store: numbers and arrays by layer and step.
 
-    Parameters
-    ----------
-    store : Store
-        Where it is kept.
-    about : mapping
-        What holds for the whole run; ``about["run"]`` is its name.
-        Facts of a run that is in the store already are read from there.
+    * ``store``: where it is kept.
+    * ``about``: what holds for the whole run; ``about["run"]`` is its name. Facts of a run that is
+      in the store already are read from there.
     """
 
     def __init__(self, store: Store, about: Mapping[str, Any]) -> None:

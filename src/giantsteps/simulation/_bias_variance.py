@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from giantsteps.answers import BiasVariance
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
-from giantsteps.simulation._options import refuse_unknown
+from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._run import Run
 from giantsteps.types import FloatArray
 
@@ -21,12 +21,7 @@ def bias_variance(
     problem: Problem | Grid,
     d: int,
     seeds: int | Sequence[int] = 20,
-    *,
-    device: object = None,
-    dtype: str = "float64",
-    test_samples: int | None = None,
-    memory: str | int | None = None,
-    inputs: object = "gaussian",
+    **options: Unpack[RunOptions],
 ) -> BiasVariance:
     r"""The test error split into bias and variance over all that a seed draws but the teacher.
 
@@ -53,8 +48,8 @@ def bias_variance(
         Dimension of the inputs.
     seeds : int or sequence of int
         How many, from 0 on, or which ones; at least three.
-    device, dtype, test_samples, memory, inputs
-        As of `Run`; ``test_samples`` is a number, 10,000 by default.
+    device, dtype, test_samples, memory, inputs, data
+        As of `Run`; ``test_samples`` is a number, 10,000 by default, and ``data`` are refused.
 
     Returns
     -------
@@ -79,20 +74,15 @@ def bias_variance(
     numbers = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if isinstance(seeds, bool) or len(set(numbers)) < max(3, len(numbers)):
         raise InvalidProblem("seeds", seeds, "at least three different seeds")
-    options: dict[str, Any] = {
-        "device": device,
-        "dtype": dtype,
-        "test_samples": test_samples,
-        "memory": memory,
-        "inputs": inputs,
-    }
+    if options.get("data") is not None:
+        raise InvalidProblem("data", options["data"], "left out: each seed draws its own")
     if isinstance(problem, Grid):
         cells = [bias_variance(cell, d, numbers, **options) for cell in problem]
         return BiasVariance.stack(problem, cells)
     problem.require_readout()
     first = Run(problem, d, numbers[0], **options)
     if not first.test_samples:
-        raise InvalidProblem("test_samples", test_samples, "a number of points")
+        raise InvalidProblem("test_samples", options["test_samples"], "a number of points")
     runs = (Run(problem, d, seed, **options).taught_by(first) for seed in numbers)
     return BiasVariance(
         **first.facts(),

@@ -102,6 +102,12 @@ class Networks:
         return self.network.streams.lead
 
     @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seed of each network."""
+        seeds = self.network.streams.seeds
+        return seeds if isinstance(seeds, tuple) else (seeds,)
+
+    @property
     def count(self) -> int:
         """How many networks there are."""
         return math.prod(self.lead)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Unpack
 
 from giantsteps.answers import DegreesOfFreedom, Gradient, LearnedFunction, Risk
 from giantsteps.problem import Grid, Problem
 from giantsteps.simulation import _risk
-from giantsteps.simulation._answers import SimulatedRisk, lazily, of_cells
+from giantsteps.simulation._answers import of_cells
 from giantsteps.simulation._network._data import as_dimension
 from giantsteps.simulation._options import RunOptions, question, refuse_unknown
 from giantsteps.simulation._risk import Kind
@@ -68,12 +67,14 @@ def risk(
     problem : Problem or Grid
         With a readout.
     kind : {"conjugate", "tangent"}
-        Features Φ, or those of the tangent kernel.
+        Features Φ = N^{-1/2}σ(X̃W), or those of the tangent kernel K of theory §4,
+        (Nd)^{-1/2} vec(x σ'(Wᵀx)ᵀ), with the same penalty (λ/N)‖a‖²: (K + nλ/N) α = ỹ.
     degrees : int
         Highest degree of ``by_degree``.
     initial : bool
-        Whether ``initial``, the risk before the steps, is simulated together with the rest, from
-        one draw of the samples. Otherwise it is simulated when it is first read.
+        Whether ``initial``, the risk before the steps on the same samples and test points, is
+        simulated together with the rest, from one draw of them. Otherwise it is simulated when it
+        is first read, which draws them again.
     d, seed, device, dtype, test_samples, memory, inputs, data
         Of the run: see `Run`.
 
@@ -104,11 +105,7 @@ def risk(
     def run_for(cell: Problem) -> Run:
         return Run(cell, d, seed, **options)
 
-    fields = _risk.fields(problem, dimension, run_for, kind, degrees, initial)
-    if initial:
-        return Risk(**fields)
-    before = partial(_risk.initial, problem, dimension, run_for, kind, degrees)
-    return lazily(SimulatedRisk, fields, initial=before)
+    return _risk.answer(problem, dimension, run_for, kind, degrees, initial)
 
 
 @question

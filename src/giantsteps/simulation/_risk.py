@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
+from giantsteps.simulation._answers import SimulatedRisk, lazily
 from giantsteps.simulation._cost import check_memory, fits_memory
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._networks import Networks
@@ -117,6 +119,23 @@ def _collect(networks: Networks, fits: Mapping[Place, Fit], errors: PointError) 
 
 
 # Answers --------------------------------------------------------------------------------------
+
+
+def answer(
+    asked: Problem | Grid,
+    d: int,
+    run_for: RunFor,
+    kind: Kind,
+    degrees: int,
+    with_initial: bool,
+    later: RunFor | None = None,
+) -> Risk:
+    """The risk; ``later`` gives the runs of ``initial`` where that is simulated when it is read."""
+    found = fields(asked, d, run_for, kind, degrees, with_initial)
+    if with_initial:
+        return Risk(**found)
+    before = partial(initial, asked, d, later or run_for, kind, degrees)
+    return lazily(SimulatedRisk, found, initial=before)
 
 
 def fields(

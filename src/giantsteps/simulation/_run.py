@@ -27,10 +27,11 @@ from giantsteps.simulation import (
     _spectrum,
     _trajectory,
 )
-from giantsteps.simulation._answers import SimulatedRisk, SimulatedSpectrum, lazily
+from giantsteps.simulation._answers import SimulatedSpectrum, lazily
 from giantsteps.simulation._cost import Cost
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._matrices import Matrices
+from giantsteps.simulation._network._streams import as_seed
 from giantsteps.simulation._networks import Networks
 from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._readout._ridge import Fit
@@ -57,9 +58,8 @@ class Run(Networks):
         Of all random numbers.
     device : str, optional
         ``"cpu"``: NumPy, the default. ``"torch"``: PyTorch on the CPU. ``"cuda"``, ``"cuda:0"``:
-        PyTorch on a GPU. ``"cupy"``: CuPy on its current GPU. Or a namespace that follows the
-        array API, has its linear algebra, and has arrays that can be written to: tested with
-        array-api-strict; JAX is refused, as its arrays cannot.
+        PyTorch on a GPU. Or a namespace that follows the array API, has its linear
+        algebra, and has arrays on the host that can be written to: tested with array-api-strict.
     dtype : {"float64", "float32"}
         Of weights, inputs and features. Gram matrices are sums in float64 always, and systems and
         eigenproblems are solved in float64. ``"float32"`` moves the risk by 1e-6 of it or less
@@ -125,8 +125,8 @@ class Run(Networks):
         seed: int = 0,
         **options: Unpack[RunOptions],
     ) -> None:
-        super().__init__(problem, d, seed, **options)
-        self.seed = int(seed)
+        super().__init__(problem, d, as_seed(seed), **options)
+        self.seed = as_seed(seed)
 
     def __repr__(self) -> str:
         sizes = self.sizes
@@ -219,66 +219,25 @@ class Run(Networks):
         penalties, samples : sequence of float, optional
             Values of ``readout.penalty`` and ``readout.samples`` (n/d): the answer is then over
             a `Grid` of them. All share one pass over the samples, which are nested.
-        kind : {"conjugate", "tangent"}
-            Features Φ = N^{-1/2}σ(X̃W), or those of the tangent kernel K of theory §4,
-            (Nd)^{-1/2} vec(x σ'(Wᵀx)ᵀ), with the same penalty (λ/N)‖a‖²: (K + nλ/N) α = ỹ.
-        degrees : int
-            Highest degree of ``by_degree``.
-        initial : bool
-            Whether ``initial``, the risk before the steps on the same samples and test points, is
-            simulated together with the rest, from one draw of them. Otherwise it is simulated
-            when it is first read, which draws them again.
+        kind, degrees, initial
+            As of :func:`giantsteps.simulation.risk`.
         """
         asked = self._asked(penalties, samples)
-        fields = _risk.fields(asked, self.d, lambda problem: self, kind, degrees, initial)
-        if initial:
-            return Risk(**fields)
         light = self.shortened(len(self.problem.steps))  # an answer keeps no matrices alive
-        before = partial(_risk.initial, asked, self.d, lambda problem: light, kind, degrees)
-        return lazily(SimulatedRisk, fields, initial=before)
+        return _risk.answer(
+            asked, self.d, lambda problem: self, kind, degrees, initial, lambda problem: light
+        )
 
     def weights(self, top: int = 4, *, bulk: bool = True) -> Spectrum:
-        """Singular values of W after the steps (theory §2).
-
-        Parameters
-        ----------
-        top : int
-            How many of the largest are returned as ``spikes``, with overlaps: ``teacher``
-            ⟨u, β*⟩², ``gradient`` ⟨u, b⟩²/‖b‖² (with steps), ``second_layer`` ⟨v, a⟩²/‖a‖².
-        bulk : bool
-            Whether ``bulk``, the law of all min(d, N) values, can be read; it is computed when
-            it first is.
-        """
+        """Singular values of W after the steps: see :func:`giantsteps.simulation.weights`."""
         return self.spectrum("weights", top, bulk)
 
     def kernel(self, top: int = 4, *, kind: Kind = "conjugate", bulk: bool = True) -> Spectrum:
-        """Eigenvalues of the kernel of the readout's samples, n × n (theory §3, §4).
-
-        Parameters
-        ----------
-        top : int
-            How many of the largest are returned as ``spikes``, with their overlap with the
-            ``labels``, ⟨u, ỹ⟩²/‖ỹ‖².
-        kind : {"conjugate", "tangent"}
-            ΦΦᵀ with Φ = N^{-1/2}σ(X̃W), or (X̃X̃ᵀ/d) ⊙ N⁻¹σ'(X̃W)σ'(X̃W)ᵀ.
-        bulk : bool
-            As in `weights`; all n eigenvalues, those at zero included.
-        """
+        """Eigenvalues of the kernel, n × n: see :func:`giantsteps.simulation.kernel`."""
         return self.spectrum("kernel" if _risk.as_kind(kind) == "conjugate" else kind, top, bulk)
 
     def features(self, top: int = 4, *, bulk: bool = True) -> Spectrum:
-        """Singular values of the features Φ = N^{-1/2}σ(X̃W) (theory §6).
-
-        Parameters
-        ----------
-        top : int
-            How many of the largest are returned as ``spikes``. Each has the ``degree`` k whose
-            monomial its left vector is closest to, and the overlaps ``monomial``, with
-            (X̃b)^∘k, and ``second_layer_power``, of its right vector with a^∘k; both orthogonal
-            to those of lower degree; k runs over the Hermite coefficients c_k ≠ 0, k ≤ 4, of σ.
-        bulk : bool
-            As in `weights`; min(n, N) values.
-        """
+        """Singular values of the features: see :func:`giantsteps.simulation.features`."""
         return self.spectrum("features", top, bulk)
 
     def spectrum(self, matrix: str, top: int, bulk: bool) -> Spectrum:

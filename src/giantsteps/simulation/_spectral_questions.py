@@ -32,9 +32,11 @@ def weights(
     problem : Problem or Grid
         The readout, if any, plays no part.
     top : int
-        How many of the largest values come with their overlaps.
+        How many of the largest are returned as ``spikes``, with overlaps: ``teacher`` ⟨u, β*⟩²,
+        ``gradient`` ⟨u, b⟩²/‖b‖² (with steps), ``second_layer`` ⟨v, a⟩²/‖a‖².
     bulk : bool
-        Whether the law of all values can be read.
+        Whether ``bulk``, the law of all min(d, N) values, can be read; it is computed when it
+        first is.
     d, seed, device, dtype, test_samples, memory, inputs, data
         Of the run: see `Run`.
 
@@ -80,11 +82,12 @@ def kernel(
     problem : Problem or Grid
         With a readout, whose samples are the rows.
     top : int
-        How many of the largest values come with their overlaps.
+        How many of the largest are returned as ``spikes``, with their overlap with the
+        ``labels``, ⟨u, ỹ⟩²/‖ỹ‖².
     kind : {"conjugate", "tangent"}
-        Of the features, or of the gradient in W.
+        ΦΦᵀ with Φ = N^{-1/2}σ(X̃W), or (X̃X̃ᵀ/d) ⊙ N⁻¹σ'(X̃W)σ'(X̃W)ᵀ.
     bulk : bool
-        Whether the law of all values can be read.
+        As in `weights`; all n eigenvalues, those at zero included.
     d, seed, device, dtype, test_samples, memory, inputs, data
         Of the run: see `Run`.
 
@@ -130,9 +133,12 @@ def features(
     problem : Problem or Grid
         With a readout, whose samples are the rows.
     top : int
-        How many of the largest values come with their overlaps.
+        How many of the largest are returned as ``spikes``. Each has the ``degree`` k whose
+        monomial its left vector is closest to, and the overlaps ``monomial``, with (X̃b)^∘k, and
+        ``second_layer_power``, of its right vector with a^∘k; both orthogonal to those of lower
+        degree; k runs over the Hermite coefficients c_k ≠ 0, k ≤ 4, of σ.
     bulk : bool
-        Whether the law of all values can be read.
+        As in `weights`; min(n, N) values.
     d, seed, device, dtype, test_samples, memory, inputs, data
         Of the run: see `Run`.
 

@@ -7,7 +7,7 @@ from giantsteps.comparison.certify._certify import SCALES as SCALES
 from giantsteps.comparison.certify._certify import Scale as Scale
 from giantsteps.comparison.certify._certify import certify, recertify
 from giantsteps.comparison.certify._design import Setting as Setting
-from giantsteps.comparison.certify._design import design as design
+from giantsteps.comparison.certify._design import draw as draw
 from giantsteps.comparison.certify._families import FAMILIES as FAMILIES
 from giantsteps.comparison.certify._families import Family as Family
 from giantsteps.comparison.certify._finding import Finding as Finding

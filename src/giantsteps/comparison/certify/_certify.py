@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from giantsteps import campaign
-from giantsteps.campaign import Cells, Progress, Store, Workers
+from giantsteps.campaign import Cells, Progress, Store
 from giantsteps.comparison.certify._certificate import Certificate
 from giantsteps.comparison.certify._design import Setting, draw
 from giantsteps.comparison.certify._families import FAMILIES, SPREAD_AT
@@ -27,43 +28,25 @@ from giantsteps.comparison.certify._finding import (
     predict,
 )
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Problem, suggest
+from giantsteps.problem import Problem, integer, suggest
 from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is run.
+    """How much is run."""
 
-    Attributes
-    ----------
-    settings : int
-        Settings per family.
-    sizes : tuple of int
-        d₁ < d₂.
-    blocks : int
-        Blocks of networks per setting, at least.
-    small : int
-        Networks with d₁ per block, beside one with d₂.
-    families : tuple of str
-        Names of the families.
-    error : float, optional
-        Relative standard error at d₂ that is wanted for each setting: a family gets as many blocks
-        as its spread needs for it.
-    most : int
-        Blocks of a setting, at most.
-    points : int, optional
-        Test points of a network. By default the expectation over all of them: cheaper on a
-        processor, while a GPU computes networks with points together.
-    """
-
-    settings: int
-    sizes: tuple[int, int]
-    blocks: int
-    small: int
-    families: tuple[str, ...] = tuple(FAMILIES)
+    settings: int  # settings per family
+    sizes: tuple[int, int]  # d₁ < d₂
+    blocks: int  # blocks of networks per setting, at least
+    small: int  # networks with d₁ per block, beside one with d₂
+    families: tuple[str, ...] = tuple(FAMILIES)  # names of the families
+    #: Relative standard error at d₂ that is wanted for each setting: a family gets as many blocks
+    #: as its spread needs for it.
     error: float | None = None
-    most: int = 1000
+    most: int = 1000  # blocks of a setting, at most
+    #: Test points of a network. By default the expectation over all of them: cheaper on a
+    #: processor, while a GPU computes networks with points together.
     points: int | None = None
 
     def plan(self, family: str) -> Plan:
@@ -107,8 +90,6 @@ SCALES = {
 }
 #: Processes that share a GPU: while one prepares its networks or reads them, another computes.
 _PER_GPU = 3
-#: Jobs at hand for them and for the processors.
-_HANDED_OUT = 1000
 
 
 def certify(
@@ -138,7 +119,7 @@ def certify(
         Names of `FAMILIES`; those of the scale unless given.
     device : str, optional
         Where networks are simulated, as in `giantsteps.compare`. Theory, also that for the very
-        weights of a network, takes the processors, at the same time if there are several workers.
+        weights of a network, takes the processors.
     store, workers, time_limit, progress
         As in `giantsteps.compare`; the progress is first that of the settings, then that of the
         networks. ``workers=None`` takes one process per processor.
@@ -157,13 +138,14 @@ def certify(
     """
     if isinstance(scale, str) and scale not in SCALES:
         raise InvalidProblem("scale", scale, suggest(scale, SCALES))
+    integer(seed, "seed", "a non-negative integer", lower=0)
     name, chosen = (scale, SCALES[scale]) if isinstance(scale, str) else ("own", scale)
     names = chosen.families if families is None else tuple(families)
     for family in names:
         if family not in FAMILIES:
             raise InvalidProblem("families", family, suggest(family, FAMILIES))
     draws = [
-        _Draw(number, names[number % len(names)], seed, chosen)
+        partial(_drawn, number, names[number % len(names)], seed, chosen)
         for number in range(chosen.settings * len(names))
     ]
     with Store(store, write=True) as opened:
@@ -211,7 +193,7 @@ def recertify(
     for row in rows:
         if row["family"] not in FAMILIES:
             raise InvalidProblem("family", row["family"], suggest(row["family"], FAMILIES))
-    saved = [_Saved(row, data["design_seed"]) for row in rows]
+    saved = [partial(_saved, row, data["design_seed"]) for row in rows]
     with Store(None) as memory:
         findings = _findings(saved, memory, workers, None, progress)
     return Certificate(findings, data["scale"], data["design_seed"])
@@ -227,38 +209,24 @@ class _Examined:
     simulated: FloatArray | None = None
 
 
-@dataclass(frozen=True)
-class _Draw:
-    """A setting yet to be drawn."""
-
-    number: int
-    family: str
-    seed: int
-    scale: Scale
-
-    def __call__(self) -> _Examined:
-        plan = self.scale.plan(self.family)
-        setting, answers = draw(self.number, self.family, seed=self.seed, sizes=self.scale.sizes)
-        return _Examined(setting, plan, predict(setting, plan, answers))
+def _drawn(number: int, family: str, seed: int, scale: Scale) -> _Examined:
+    plan = scale.plan(family)
+    setting, answers = draw(number, family, seed=seed, sizes=scale.sizes)
+    return _Examined(setting, plan, predict(setting, plan, answers))
 
 
-@dataclass(frozen=True)
-class _Saved:
-    """A setting of a saved certificate."""
+def _saved(row: Mapping[str, Any], seed: int) -> _Examined:
+    setting = Setting(row["number"], row["family"], Problem.from_data(row["problem"]), seed)
+    lower, upper, *others = row["plan"]
+    plan = Plan((lower, upper), *others)
+    anew = setting.kind.asked.paired or row["failure"]
+    known = None if anew else np.array(row["simulation"], dtype=float)
+    return _Examined(setting, plan, predict(setting, plan), known)
 
-    row: Mapping[str, Any]
-    seed: int
 
-    def __call__(self) -> _Examined:
-        row = self.row
-        setting = Setting(
-            row["number"], row["family"], Problem.from_data(row["problem"]), self.seed
-        )
-        lower, upper, *others = row["plan"]
-        plan = Plan((lower, upper), *others)
-        anew = setting.kind.asked.paired or row["failure"]
-        known = None if anew else np.array(row["simulation"], dtype=float)
-        return _Examined(setting, plan, predict(setting, plan), known)
+def _examine(setting: Callable[[], _Examined]) -> _Examined:
+    with campaign.capped(1):
+        return setting()
 
 
 def _findings(
@@ -269,111 +237,40 @@ def _findings(
     progress: Progress | bool | None,
     device: str | None = None,
 ) -> tuple[Finding, ...]:
-    """Theory for every setting, the networks that are not known, and both side by side.
-
-    With a GPU the networks of the settings that are ready are computed while theory goes on.
-    """
+    """Theory for every setting, then the networks that are not known, and both side by side."""
     alone = workers == 1 and time_limit is None
     crew, _ = campaign.as_workers("serial" if alone else "processes", workers)
-    cards = campaign.gpus(device)
-    fleet = crew
-    if cards and not alone:
-        fleet, _ = campaign.as_workers("processes", _PER_GPU * len(cards), device)
-    examined: dict[int, _Examined] = {}
-    later: list[Cells] = []
     finished = False
     try:
         with campaign.shown(progress) as report:
-            for ready in _in_turn(crew, settings, report, at_once=fleet is crew):
-                examined |= ready
-                cells = [*later, *_unknown(ready.values(), device)]
-                # What needs a processor waits until theory leaves the processors alone.
-                theory_done = len(examined) == len(settings)
-                later = [] if theory_done else [part for part in cells if not _on(part, device)]
-                now = [part for part in cells if theory_done or _on(part, device)]
-                _simulate(now, store, _Either(crew, fleet), time_limit, report)
+            examined = campaign.each(crew, [(_examine, one) for one in settings], report)
+            for where, cells in _unknown(examined, device).items():
+                cards = () if alone else campaign.gpus(where)
+                campaign.run(
+                    cells,
+                    store,
+                    executor="processes" if cards else crew,
+                    workers=_PER_GPU * len(cards) or None,
+                    time_limit=time_limit,
+                    progress=report,
+                    retry=True,
+                ).check()
         finished = True
     finally:
-        for each in {id(crew): crew, id(fleet): fleet}.values():
-            each.close(now=not finished)
+        crew.close(now=not finished)
     return tuple(
         found(
             one.setting, one.plan, one.prediction, store if one.simulated is None else one.simulated
         )
-        for _, one in sorted(examined.items())
+        for one in examined
     )
 
 
-def _on(part: Cells, device: str | None) -> bool:
-    return part.options.get("device") == device
-
-
-class _Either(Workers):
-    """Networks on a device go to one crew, what needs a processor to the other."""
-
-    def __init__(self, crew: Workers, fleet: Workers) -> None:
-        self._crew, self._fleet = crew, fleet
-        self.can_stop = crew.can_stop
-
-    @property
-    def count(self) -> int:
-        return self._fleet.count
-
-    @property
-    def capacity(self) -> int:
-        # Neither waits for the other: all that the one has to do may be handed out.
-        return self._crew.capacity if self._crew is self._fleet else _HANDED_OUT
-
-    def submit(
-        self, function: Callable[..., Any], *arguments: Any, limit: float | None = None
-    ) -> Future[Any]:
-        task = arguments[0]
-        workers = self._crew if task.options.get("device") is None else self._fleet
-        return workers.submit(function, *arguments, limit=limit)
-
-
-def _in_turn(
-    crew: Workers,
-    settings: Sequence[Callable[[], _Examined]],
-    report: Progress | None,
-    at_once: bool,
-) -> Iterator[dict[int, _Examined]]:
-    """Settings by their numbers as theory has examined them; all together if ``at_once``."""
-    if at_once:
-        calls = [(_examine, one) for one in settings]
-        yield dict(enumerate(campaign.each(crew, calls, report)))
-        return
-    running = {crew.submit(_examine, one): number for number, one in enumerate(settings)}
-    while running:
-        done = wait(running, return_when=FIRST_COMPLETED).done
-        yield {running.pop(future): future.result() for future in done}
-
-
-def _unknown(examined: Iterable[_Examined], device: str | None) -> list[Cells]:
-    """The networks to be simulated."""
-    return [
-        part
-        for one in examined
-        if one.simulated is None and not one.prediction.failure
-        for parts in networks(one.setting, one.plan, device)
-        for part in parts
-    ]
-
-
-def _simulate(
-    cells: list[Cells],
-    store: Store,
-    workers: Workers,
-    time_limit: float | None,
-    report: Progress | None,
-) -> None:
-    if not cells:
-        return
-    campaign.run(
-        cells, store, executor=workers, time_limit=time_limit, progress=report, retry=True
-    ).check()
-
-
-def _examine(setting: Callable[[], _Examined]) -> _Examined:
-    with campaign.capped(1):
-        return setting()
+def _unknown(examined: Sequence[_Examined], device: str | None) -> dict[Any, list[Cells]]:
+    """The networks to be simulated, by their device."""
+    cells: dict[Any, list[Cells]] = {}
+    for one in examined:
+        if one.simulated is None and not one.prediction.failure:
+            for part in chain.from_iterable(networks(one.setting, one.plan, device)):
+                cells.setdefault(part.options.get("device"), []).append(part)
+    return cells

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,20 +47,6 @@ class Setting:
         """Seeds of its networks."""
         rng = np.random.default_rng([self.seed, self.number, 1])
         return [int(value) for value in rng.integers(2**48, size=count)]
-
-
-def design(
-    count: int, *, seed: int = 0, sizes: Sequence[int], families: Sequence[str] = tuple(FAMILIES)
-) -> Iterator[Setting]:
-    """Draw settings, the families in turn; the n-th does not depend on how many there are.
-
-    * ``count``: how many.
-    * ``seed``: of the design.
-    * ``sizes``: at each of them the theory must answer.
-    * ``families``: of `FAMILIES`.
-    """
-    for number in range(count):
-        yield draw(number, families[number % len(families)], seed=seed, sizes=sizes)[0]
 
 
 def draw(
@@ -111,7 +97,9 @@ def _draw(rng: np.random.Generator, family: Family) -> Problem:
     def one_of(options: Sequence[Any]) -> Any:
         return options[int(rng.integers(len(options)))]
 
-    samples, others = between(1.5, 6.0), dict(family.vary(rng))
+    samples = between(1.5, 6.0)
+    others = family.vary(rng) if callable(family.vary) else family.vary
+    exponents = family.exponents(rng) if callable(family.exponents) else family.exponents
     fields = {name: others[name] for name in ("rule", "loss", "decay") if name in others}
     steps = [
         Step(
@@ -121,7 +109,7 @@ def _draw(rng: np.random.Generator, family: Family) -> Problem:
             batch=others.get("batch", one_of(("fresh", "previous"))) if number else "fresh",
             **fields,
         )
-        for number, exponent in enumerate(family.exponents(rng))
+        for number, exponent in enumerate(exponents)
     ]
     link = one_of(family.teachers)
     init = {"output": others["output"]} if "output" in others else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,11 @@ _MILD = ("tanh(x/2)", "erf(x/2)", "sin(x/2)", centered("relu"), centered("softpl
 _TEACHERS = ("sin(x)", "tanh(x)", "erf(x)", "sign(x)", "x", "relu(x)", "x + he2(x)/4")
 _MANY = ("tanh(x0) + tanh(x1)/2", "sin(x0) + x0*x1/4", "tanh(x0 + x1)")
 
-Exponents = Callable[[np.random.Generator], Sequence[float]]
-#: Draws fields of every step, of the initialisation and of the problem, by name.
-Vary = Callable[[np.random.Generator], Mapping[str, Any]]
-
-
-def _nothing(rng: np.random.Generator) -> Mapping[str, Any]:
-    """No further fields vary."""
-    return {}
+#: Exponents of the steps, or a function that draws them …
+Exponents = Sequence[float] | Callable[[np.random.Generator], Sequence[float]]
+#: … and fields of every step, of the initialisation and of the problem, by name.
+Vary = Mapping[str, Any] | Callable[[np.random.Generator], Mapping[str, Any]]
+_NONE, _SMALL, _LARGE = (), (0.0,), (0.5,)
 
 
 @dataclass(frozen=True)
@@ -38,14 +35,14 @@ class Family:
 
     question: str  # of what a certificate asks
     quantity: str  # the number in the answer
-    exponents: Exponents  # draws the exponents of the steps
+    exponents: Exponents
     #: Of which one is drawn.
     activations: tuple[Any, ...] = _ALL
     teachers: tuple[str, ...] = _TEACHERS
     rates: tuple[float, float] = (1.0, 6.0)  # range of the learning rates
-    #: Draws what else the settings of the family have: ``rule``, ``loss``, ``decay`` and ``batch``
-    #: of the steps, ``output`` of the network, ``inputs``, ``noise``.
-    vary: Vary = _nothing
+    #: What else the settings of the family have: ``rule``, ``loss``, ``decay`` and ``batch`` of the
+    #: steps, ``output`` of the network, ``inputs``, ``noise``.
+    vary: Vary = field(default_factory=dict)
     #: Typical relative standard deviation of the number over networks with d = `SPREAD_AT`; it
     #: falls as d^{-1/2}, and says how many networks a setting gets.
     spread: float = 0.035
@@ -64,24 +61,12 @@ class Family:
         return self.quantity.startswith("spikes.")
 
 
-def _none(rng: np.random.Generator) -> list[float]:
-    return []
-
-
-def _small(rng: np.random.Generator) -> list[float]:
-    return [0.0]
-
-
 def _between(rng: np.random.Generator) -> list[float]:
     return [float(rng.uniform(0.1, 0.45))]
 
 
 def _first_stair(rng: np.random.Generator) -> list[float]:
     return [float(rng.uniform(0.1, 0.2))]
-
-
-def _large(rng: np.random.Generator) -> list[float]:
-    return [0.5]
 
 
 def _above(rng: np.random.Generator) -> list[float]:
@@ -108,32 +93,12 @@ def _one_of(rng: np.random.Generator, options: Sequence[Any]) -> Any:
     return options[int(rng.integers(len(options)))]
 
 
-def _fresh(rng: np.random.Generator) -> Mapping[str, Any]:
-    return {"batch": "fresh"}
-
-
-def _reused(rng: np.random.Generator) -> Mapping[str, Any]:
-    return {"batch": "previous"}
-
-
-def _sign(rng: np.random.Generator) -> Mapping[str, Any]:
-    return {"rule": "sign"}
-
-
-def _normalized(rng: np.random.Generator) -> Mapping[str, Any]:
-    return {"rule": "normalized"}
-
-
 def _decay(rng: np.random.Generator) -> Mapping[str, Any]:
     return {"decay": round(float(rng.uniform(0.05, 0.5)), 2)}
 
 
 def _losses(rng: np.random.Generator) -> Mapping[str, Any]:
     return {"loss": _one_of(rng, ("logistic", "hinge", "huber")), "noise": 0.0}
-
-
-def _unscaled(rng: np.random.Generator) -> Mapping[str, Any]:
-    return {"output": "unscaled"}
 
 
 def _two_variances(rng: np.random.Generator) -> Mapping[str, Any]:
@@ -153,6 +118,7 @@ _VALUE, _TEACHER, _LAYER = (
 _LABELS, _MONOMIAL = "spikes.0.overlaps.labels", "spikes.0.overlaps.monomial"
 _MOVES: dict[str, Any] = {"rates": (0.5, 2.0)}
 _GROWS: dict[str, Any] = {"rates": (2.0, 10.0)}
+_FRESH = {"batch": "fresh"}
 
 
 def _error(exponents: Exponents, spread: float = 0.035, **others: Any) -> Family:
@@ -162,59 +128,59 @@ def _error(exponents: Exponents, spread: float = 0.035, **others: Any) -> Family
 
 #: What a certificate covers, by name.
 FAMILIES: dict[str, Family] = {
-    "test error, no step": _error(_none, 0.028),
-    "train error, no step": Family("risk", "train", _none),
+    "test error, no step": _error(_NONE, 0.028),
+    "train error, no step": Family("risk", "train", _NONE),
     "training loss": Family("training loss", "loss", _any_small, spread=0.028),
-    "test error, small step, limit": Family("risk in the limit", "test", _small),
-    "test error, small step": _error(_small),
-    "train error, small step": Family("risk", "train", _small),
-    "gain, small step": Family("risk", "gain", _small, **_GROWS, spread=0.056),
+    "test error, small step, limit": Family("risk in the limit", "test", _SMALL),
+    "test error, small step": _error(_SMALL),
+    "train error, small step": Family("risk", "train", _SMALL),
+    "gain, small step": Family("risk", "gain", _SMALL, **_GROWS, spread=0.056),
     "test error, several small steps": _error(_several, rates=(0.5, 2.0)),
-    "test error, several directions": Family("risk in the limit", "test", _small, teachers=_MANY),
+    "test error, several directions": Family("risk in the limit", "test", _SMALL, teachers=_MANY),
     "test error, between": _error(_between, **_MOVES),
-    "test error, large step": _error(_large, **_MOVES),
-    "train error, large step": Family("risk", "train", _large, **_MOVES),
-    "test error, two fresh steps": _error(_two, **_MOVES, vary=_fresh),
-    "test error, two steps on one batch": _error(_two, **_MOVES, vary=_reused),
-    "test error, three to five fresh steps": _error(_three_to_five, rates=(0.3, 1.0), vary=_fresh),
-    "test error, sign step": _error(_large, **_MOVES, vary=_sign),
-    "test error, normalized step": _error(_large, **_MOVES, vary=_normalized),
-    "test error, weight decay": _error(_large, **_MOVES, vary=_decay),
-    "test error, other losses": _error(_large, **_MOVES, teachers=("sign(x)",), vary=_losses),
-    "test error, unscaled output": _error(_large, **_MOVES, vary=_unscaled),
-    "test error, two variances of the inputs": _error(_large, **_MOVES, vary=_two_variances),
-    "test error, power law of the inputs": _error(_large, **_MOVES, vary=_power_law),
+    "test error, large step": _error(_LARGE, **_MOVES),
+    "train error, large step": Family("risk", "train", _LARGE, **_MOVES),
+    "test error, two fresh steps": _error(_two, **_MOVES, vary=_FRESH),
+    "test error, two steps on one batch": _error(_two, **_MOVES, vary={"batch": "previous"}),
+    "test error, three to five fresh steps": _error(_three_to_five, rates=(0.3, 1.0), vary=_FRESH),
+    "test error, sign step": _error(_LARGE, **_MOVES, vary={"rule": "sign"}),
+    "test error, normalized step": _error(_LARGE, **_MOVES, vary={"rule": "normalized"}),
+    "test error, weight decay": _error(_LARGE, **_MOVES, vary=_decay),
+    "test error, other losses": _error(_LARGE, **_MOVES, teachers=("sign(x)",), vary=_losses),
+    "test error, unscaled output": _error(_LARGE, **_MOVES, vary={"output": "unscaled"}),
+    "test error, two variances of the inputs": _error(_LARGE, **_MOVES, vary=_two_variances),
+    "test error, power law of the inputs": _error(_LARGE, **_MOVES, vary=_power_law),
     "test error, given weights": Family("given weights", "test", _any_small, spread=0.011),
-    "degrees of freedom": Family("degrees of freedom", "df2", _none, spread=0.001),
+    "degrees of freedom": Family("degrees of freedom", "df2", _NONE, spread=0.001),
     "degrees of freedom, large step": Family(
-        "degrees of freedom", "df1", _large, **_MOVES, spread=0.002
+        "degrees of freedom", "df1", _LARGE, **_MOVES, spread=0.002
     ),
-    "learned function, small step": Family("learned function", "mean", _small),
-    "learned function, large step": Family("learned function", "mean", _large, **_MOVES),
-    "gradient's spike": Family("gradient", "spike_norm", _small, spread=0.023),
-    "gradient's residual": Family("gradient", "residual_frobenius_norm", _small, spread=0.017),
+    "learned function, small step": Family("learned function", "mean", _SMALL),
+    "learned function, large step": Family("learned function", "mean", _LARGE, **_MOVES),
+    "gradient's spike": Family("gradient", "spike_norm", _SMALL, spread=0.023),
+    "gradient's residual": Family("gradient", "residual_frobenius_norm", _SMALL, spread=0.017),
     "gradient's residual, operator norm": Family(
-        "gradient", "residual_operator_norm", _small, spread=0.023
+        "gradient", "residual_operator_norm", _SMALL, spread=0.023
     ),
-    "weights' spike, small step": Family("weights", _VALUE, _small, **_GROWS, spread=0.02),
-    "weights and teacher, small step": Family("weights", _TEACHER, _small, **_GROWS, spread=0.023),
+    "weights' spike, small step": Family("weights", _VALUE, _SMALL, **_GROWS, spread=0.02),
+    "weights and teacher, small step": Family("weights", _TEACHER, _SMALL, **_GROWS, spread=0.023),
     "weights and second layer, small step": Family(
-        "weights", _LAYER, _small, **_GROWS, spread=0.007
+        "weights", _LAYER, _SMALL, **_GROWS, spread=0.007
     ),
     "weights' spike, several small steps": Family(
         "weights", _VALUE, _several, rates=(1.0, 4.0), spread=0.016
     ),
     "weights' spike, several directions": Family(
-        "weights", _VALUE, _small, teachers=_MANY, **_GROWS, spread=0.018
+        "weights", _VALUE, _SMALL, teachers=_MANY, **_GROWS, spread=0.018
     ),
     "weights' spike, large step": Family("weights", _VALUE, _above, **_MOVES, spread=0.023),
     "weights and teacher, large step": Family("weights", _TEACHER, _above, **_MOVES, spread=0.017),
     "weights' spike, two steps": Family("weights", _VALUE, _two, **_MOVES, spread=0.025),
     "kernel's spike, small step": Family(
-        "kernel", _VALUE, _small, _MILD, rates=(2.0, 8.0), spread=0.053
+        "kernel", _VALUE, _SMALL, _MILD, rates=(2.0, 8.0), spread=0.053
     ),
     "kernel and labels, small step": Family(
-        "kernel", _LABELS, _small, rates=(1.5, 4.0), spread=0.072
+        "kernel", _LABELS, _SMALL, rates=(1.5, 4.0), spread=0.072
     ),
     "kernel's spike, large step": Family("kernel", _VALUE, _above, **_MOVES, spread=0.048),
     "kernel and labels, large step": Family("kernel", _LABELS, _above, **_MOVES, spread=0.045),

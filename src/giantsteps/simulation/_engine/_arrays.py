@@ -3,7 +3,7 @@
 The numerics of this package are written against the Python array API. Five things are outside it:
 symmetric rank-k products, Cholesky solves, products added in place, normal variates drawn on the
 device, and the way back to the host. `Arrays` does them with what the standard has; the modules
-beside this one do them as NumPy, PyTorch and CuPy can.
+beside this one do them as NumPy and PyTorch can.
 
 A matrix may have axes before its last two: one matrix for each network of a batch. A *symmetric*
 matrix is stored by its lower triangle; what is above the diagonal is not read until

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -16,9 +15,8 @@ from giantsteps.simulation._engine._numpy_arrays import NumpyArrays
 
 _DEVICES = (
     '"cpu" (NumPy, the default), "torch" (PyTorch on the CPU), "cuda" or "cuda:0" (PyTorch on a '
-    'GPU), "cupy", or an array namespace'
+    "GPU), or an array namespace"
 )
-_INSTALL = {"torch": "giantsteps[torch]", "cupy": "cupy-cuda13x"}
 _NEEDED = ("astype", "concat", "float64", "linalg", "matrix_transpose", "vecdot")
 
 
@@ -26,9 +24,8 @@ def resolve(device: object = None, dtype: object = "float64") -> Arrays:
     """The arrays for a device and a precision.
 
     * ``device``: ``"cpu"`` or None: NumPy; ``"torch"``: PyTorch on the CPU; ``"cuda"``,
-      ``"cuda:1"``: PyTorch on a GPU; ``"cupy"``: CuPy on its current GPU; or a module that follows
-      the array API, has its linear algebra and has arrays that can be written to. JAX is refused:
-      its arrays cannot.
+      ``"cuda:1"``: PyTorch on a GPU; or a module that follows the array API, has its linear
+      algebra and has arrays on the host that can be written to: neither JAX nor CuPy.
     * ``dtype``: "float64", "float32". Precision of weights, inputs and features.
     """
     precision = getattr(dtype, "__name__", None) or str(dtype).removeprefix("torch.")
@@ -39,8 +36,6 @@ def resolve(device: object = None, dtype: object = "float64") -> Arrays:
     if device is None or device == "cpu":
         return NumpyArrays(np, None, precision, _machine.threads())
     name = str(device)
-    if name == "cupy":
-        return _cupy(precision, device)
     if name in ("torch", "cpu") or name.partition(":")[0] == "cuda":
         return _torch("cpu" if name == "torch" else name, precision, device)
     raise InvalidProblem("device", device, _DEVICES)
@@ -51,24 +46,29 @@ def _of_namespace(xp: Any, precision: str) -> Arrays:
         return resolve("cpu", precision)
     if array_api_compat.is_torch_namespace(xp):
         return _torch("cpu", precision, xp)
-    if array_api_compat.is_cupy_namespace(xp):
-        return _cupy(precision, xp)
     missing = [name for name in _NEEDED if not hasattr(xp, name)]
     if missing:
         allowed = f"a module of the array API: {xp.__name__} has no {', '.join(missing)}"
         raise InvalidProblem("device", xp, allowed)
     try:
-        xp.zeros(1)[0] = 1.0
+        one = xp.zeros(1)
+        one[0] = 1.0
+        np.asarray(one)
     except TypeError:
-        allowed = f"one whose arrays can be written to: those of {xp.__name__} cannot"
+        allowed = (
+            f"arrays that NumPy reads and that can be written to: those of {xp.__name__} cannot"
+        )
         raise InvalidProblem("device", xp, allowed) from None
     return Arrays(xp, None, precision)
 
 
 def _torch(name: str, precision: str, device: object) -> Arrays:
-    xp = _optional("array_api_compat.torch", "torch", device)
-    import torch
-
+    try:
+        import array_api_compat.torch as xp
+        import torch
+    except ImportError:
+        allowed = '"cpu", or install torch first: pip install "giantsteps[torch]"'
+        raise InvalidProblem("device", device, allowed) from None
     from giantsteps.simulation._engine._torch_arrays import TorchArrays
 
     if name != "cpu":
@@ -77,22 +77,3 @@ def _torch(name: str, precision: str, device: object) -> Arrays:
         if not index.isdigit() or int(index) >= count:
             raise InvalidProblem("device", device, f"a GPU that PyTorch sees: it sees {count}")
     return TorchArrays(xp, torch.device(name), precision, _machine.threads())
-
-
-def _cupy(precision: str, device: object) -> Arrays:
-    xp = _optional("array_api_compat.cupy", "cupy", device)
-
-    from giantsteps.simulation._engine._cupy_arrays import CupyArrays
-
-    return CupyArrays(xp, None, precision, _machine.threads())
-
-
-def _optional(module: str, package: str, device: object) -> ModuleType:
-    try:
-        return import_module(module)
-    except ImportError:
-        raise InvalidProblem(
-            "device",
-            device,
-            f'"cpu", or install {package} first: pip install "{_INSTALL[package]}"',
-        ) from None

@@ -55,18 +55,12 @@ def tables() -> tuple[FloatArray, FloatArray, FloatArray]:
     return np.concatenate([outer, -outer]), np.concatenate([ratio, ratio]), density
 
 
-def words(key: Words, stream: Sequence[int], start: int, count: int) -> Words:
-    """Words ``start`` … ``start + count − 1`` of a stream: four of each Philox counter.
+def generator_at(key: Words, stream: Sequence[int], start: int) -> np.random.Philox:
+    """NumPy's generator at a word; it counts up before it draws, so that counters start at one.
 
     * ``key``: of the generator.
-    * ``stream``: the upper words of the counter.
+    * ``stream``: the upper words of the counter; each counter gives four words.
     """
-    generator = _generator(key, stream, start)
-    return generator.random_raw(count)
-
-
-def _generator(key: Words, stream: Sequence[int], start: int) -> np.random.Philox:
-    """NumPy's generator at a word; it counts up before it draws, so that counters start at one."""
     generator = np.random.Philox(key=key, counter=np.array([start // 4, *stream], dtype=np.uint64))
     if start % 4:
         generator.random_raw(start % 4)
@@ -75,21 +69,7 @@ def _generator(key: Words, stream: Sequence[int], start: int) -> np.random.Philo
 
 def fill_normal(out: FloatArray, key: Words, stream: Sequence[int], start: int) -> None:
     """Fill a one-dimensional array with the variates of consecutive words, from ``start`` on."""
-    generator = _generator(key, stream, start)
-    _fill(out, generator.random_raw)
-
-
-def normal_of_words(given: Words) -> FloatArray:
-    """The variate of each word."""
-    out, flat, at = np.empty(given.shape), given.ravel(), 0
-
-    def draw(count: int) -> Words:
-        nonlocal at
-        at += count
-        return flat[at - count : at].copy()
-
-    _fill(out.reshape(-1), draw)
-    return out
+    _fill(out, generator_at(key, stream, start).random_raw)
 
 
 def _fill(out: FloatArray, draw: Callable[[int], Words]) -> None:

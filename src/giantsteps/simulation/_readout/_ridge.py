@@ -119,14 +119,9 @@ class RidgeCurve:
     Sizes n ≤ N share one kernel ΦΦᵀ, whose leading blocks are the smaller ones; sizes n > N are
     answered as the sum ΦᵀΦ passes them. Samples are nested, so a cell is the same as alone.
 
-    Parameters
-    ----------
-    neurons : int
-        N.
-    cells : mapping of int to sequence of float
-        Penalties for each sample size n.
-    lead : tuple of int
-        The axes in front, if any.
+    * ``neurons``: N.
+    * ``cells``: penalties for each sample size n.
+    * ``lead``: the axes in front, if any.
 
     Attributes
     ----------

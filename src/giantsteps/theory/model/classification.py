@@ -47,13 +47,9 @@ def wrong_sign(
 ) -> float:
     """The probability that prediction and teacher have different signs.
 
-    Parameters
-    ----------
-    predicted : Predicted
-    teacher : callable
-        z of shape (K, Q) → f* there.
-    jumps : ndarray of shape (K, J)
-        Values of z at which f* changes its sign, for each point k; those beyond 8.5 do not matter.
+    * ``teacher``: z of shape (K, Q) → f* there.
+    * ``jumps``: (K, J): values of z at which f* changes its sign, for each point k; those beyond
+      8.5 do not matter.
     """
     fit, slope, bend = (
         values[:, None] for values in (predicted.fit, predicted.slope, predicted.bend)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from giantsteps.errors import InvalidProblem
 from giantsteps.theory.solver.bulk import Batch, Bulk, Stage
 from giantsteps.types import FloatArray
 
@@ -69,64 +68,6 @@ class NeuronCovariance:
             gram=np.ones((1, 1)),
         )
 
-    @classmethod
-    def along_directions(
-        cls,
-        weights: ArrayLike,
-        variances: ArrayLike,
-        special: ArrayLike | None = None,
-        special_variances: ArrayLike | None = None,
-        *,
-        rank: int = 1,
-    ) -> NeuronCovariance:
-        """Σ_t that commute: variances s_t(ι) along directions ι with shares ν_ι.
-
-        Parameters
-        ----------
-        weights : array of shape (I,)
-            ν_ι, with sum one.
-        variances : array of shape (T, I)
-            s_t(ι).
-        special : array of shape (J, r+1, r+1), optional
-            How much of the r spike directions and of the teacher's remainder lies along each of J
-            directions: positive semidefinite, with sum I. None: they see the directions as ν does.
-        special_variances : array of shape (T, J), optional
-            s_t along them.
-        rank : int
-            r, where ``special`` is not given.
-        """
-        weights, variances = np.asarray(weights, dtype=float), np.asarray(variances, dtype=float)
-        if weights.ndim != 1 or np.any(weights < 0) or abs(weights.sum() - 1) > 1e-9:
-            raise InvalidProblem("weights", weights, "one-dimensional, non-negative, with sum one")
-        if variances.ndim != 2 or variances.shape[1] != len(weights) or np.any(variances < 0):
-            raise InvalidProblem("variances", variances, "of shape (T, I), non-negative")
-        if special is None:
-            masses = weights[:, None, None] * np.eye(rank + 1)
-            special_variances = variances
-        else:
-            masses = np.asarray(special, dtype=float)
-            if (
-                masses.ndim != 3
-                or np.abs(masses.sum(axis=0) - np.eye(masses.shape[1])).max() > 1e-6
-            ):
-                raise InvalidProblem("special", special, "matrices with sum I")
-        along = np.asarray(special_variances, dtype=float)
-        if along.shape != (len(variances), len(masses)) or np.any(along < 0):
-            raise InvalidProblem("special_variances", along, "of shape (T, J), non-negative")
-        values, vectors = np.linalg.eigh(masses)
-        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None]
-        frame = masses.shape[1]
-        external = np.zeros((frame, len(weights) + len(masses), frame))
-        external[:, len(weights) :] = np.moveaxis(roots, 1, 0)
-        types = np.concatenate([variances, along], axis=1)
-        return cls(
-            shares=np.concatenate([weights, np.zeros(len(masses))]),
-            diagonal=np.concatenate([np.ones((1, types.shape[1])), types]),
-            coefficients=np.concatenate([np.zeros((len(types), 1)), np.eye(len(types))], axis=1),
-            external=external,
-            gram=_gram(weights, np.concatenate([np.ones((1, len(weights))), variances])),
-        )
-
     @cached_property
     def totals(self) -> FloatArray:
         """c_t = d⁻¹tr Σ_t of shape (T,): squared norms of the neurons beside their spikes."""
@@ -183,7 +124,3 @@ def _one_cell(part: Any) -> Any:
     values = {f.name: getattr(part, f.name) for f in fields(part)}
     arrays = {name: v[None] for name, v in values.items() if isinstance(v, np.ndarray)}
     return replace(part, **arrays)
-
-
-def _gram(weights: FloatArray, diagonal: FloatArray) -> FloatArray:
-    return np.asarray((diagonal * weights) @ diagonal.T)

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import KroghInterpolator
 from scipy.optimize import brentq
 
 from giantsteps.answers import Spectrum
@@ -23,12 +22,14 @@ from giantsteps.types import Array, FloatArray
 
 #: Points of the scan above the bulk, and residual of a real solution that is good enough.
 _GRID, _SOLVED = 16, 1e-9
-#: Plain rounds before Newton's method above the bulk; rounds of a secant method, and its end.
-_PLAIN, _CLOSER, _CLOSE = 3, 12, 1e-13
+#: Plain rounds before Newton's method above the bulk, and relative accuracy of an outlier.
+_PLAIN, _CLOSE = 3, 1e-13
 #: Types with fewer neurons than this have none; in the limit of so many.
 _ABSENT, _MOST = 1e-5, 1e9
 #: Covariance of the neurons, relative to their leans, that is none.
 _NO_BULK = 1e-24
+#: Logarithm that stands for a strength of zero.
+_HIDDEN = -50.0
 #: Outliers are looked for above so many times the edge of an isotropic bulk.
 _ABOVE = 1.5
 
@@ -89,44 +90,17 @@ class _Outliers(WeightSpectrum):
         self._solved.append((grid, states))
         values = self._strengths(grid, states)
         passed = np.argwhere((values[:-1] <= 1) & (values[1:] > 1))[:top]
-        return sorted((self._between(grid, values[:, r], i, r) for i, r in passed), reverse=True)
+        found = (self._between(float(grid[i + 1]), float(grid[i]), r) for i, r in passed)
+        return sorted(found, reverse=True)
 
-    def _between(self, grid: FloatArray, values: FloatArray, i: int, rank: int) -> float:
-        """The outlier between two points: a secant method in log x beside Newton for (H, 𝔤)."""
-        around = slice(max(i - 1, 0), i + 3)
-        if np.all(values[around] > 0):
-            places, goals = np.log(grid[around]), np.log(values[around])
-            here, old, before = (
-                float(KroghInterpolator(goals, places)(0.0)),
-                *min(zip(places, goals), key=lambda point: abs(point[1])),
-            )
-            ends = math.log(grid[i + 1]), math.log(grid[i])
-            here = here if ends[0] < here < ends[1] else 0.5 * sum(ends)
-            x, near = np.exp([here]), self._solved[0][1]
-            share = (x[0] - grid[i]) / (grid[i + 1] - grid[i])
-            state = tuple(u[i : i + 1] + share * (u[i + 1 : i + 2] - u[i : i + 1]) for u in near)
-            for _ in range(_CLOSER):
-                local = self.linearised(state, x)
-                gap, tangent = local.gap, local.tangent()
-                state = tuple(u + v for u, v in zip(state, local.step()))
-                if not all(np.all(np.isfinite(part)) for part in state):
-                    break
-                value = float(self._strengths(x, state)[0, rank])
-                if not value > 0 or math.log(value) == before:
-                    break
-                now = math.log(value)
-                moved = here - now * (here - old) / (now - before)
-                if abs(moved - here) <= _CLOSE and gap[0] <= _SOLVED:
-                    self._solved.append((x, state))
-                    return math.exp(moved)
-                if not ends[0] <= moved <= ends[1]:
-                    break
-                old, before, here = here, now, moved
-                following = np.exp([here])
-                state = tuple(u + (following[0] - x[0]) * v for u, v in zip(state, tangent))
-                x = following
-        bracket = float(grid[i + 1]), float(grid[i])
-        return float(brentq(self._excess, *bracket, args=(rank,), xtol=1e-13 * bracket[1]))
+    def _between(self, lower: float, upper: float, rank: int) -> float:
+        """The outlier between two points, by logarithms, in which strengths are nearly linear."""
+
+        def goal(place: float) -> float:
+            value = float(self._strengths(np.exp([place]))[0, rank])
+            return math.log(value) if value > 0 else _HIDDEN
+
+        return math.exp(brentq(goal, math.log(lower), math.log(upper), xtol=_CLOSE))
 
 
 def largest_value(

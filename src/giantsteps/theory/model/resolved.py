@@ -62,16 +62,10 @@ def resolve(
 ) -> tuple[T, Resolved, Solution]:
     """The first of the spectra whose spikes and edge no longer change, and by how much they do.
 
-    Parameters
-    ----------
-    what : str
-        For messages.
-    at : callable
-        The spectrum so many resolutions beyond the first, with the one before it.
-    seen : callable
-        Edge and spikes of a spectrum.
-    bad : float
-        The change of the edge that is no answer at the finest resolution.
+    * ``what``: for messages.
+    * ``at``: the spectrum so many resolutions beyond the first, with the one before it.
+    * ``seen``: edge and spikes of a spectrum.
+    * ``bad``: the change of the edge that is no answer at the finest resolution.
 
     Raises
     ------

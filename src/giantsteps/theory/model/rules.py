@@ -46,22 +46,13 @@ def graded_rule(
 ) -> Rule:
     """z ~ N(0, 1) by Gauss–Legendre panels that narrow towards places where functions are steep.
 
-    Parameters
-    ----------
-    level : int
-        Resolution, from 0.
-    width : float
-        Scale on which functions vary at the places.
-    places : tuple of float
-        Panels end there.
-    reach : float
-        Where the rule ends.
-    orders : tuple of int
-        Nodes of a panel, by resolution.
-    widest : float
-        Width of the widest panel.
-    kink : float
-        Functions have kinks at plus and minus this; 0: they have none.
+    * ``level``: resolution, from 0.
+    * ``width``: scale on which functions vary at the places.
+    * ``places``: panels end there.
+    * ``reach``: where the rule ends.
+    * ``orders``: nodes of a panel, by resolution.
+    * ``widest``: width of the widest panel.
+    * ``kink``: functions have kinks at plus and minus this; 0: they have none.
     """
     edges = [np.array([-reach, reach])]
     steps = []
@@ -94,12 +85,8 @@ def mapped_rule(count: int, steepness: float) -> Rule:
     Functions of Saz, S of all sizes, vary on all scales down to 1/a next to zero: in the new
     variable they are smooth.
 
-    Parameters
-    ----------
-    count : int
-        Nodes on each side.
-    steepness : float
-        a.
+    * ``count``: nodes on each side.
+    * ``steepness``: a.
     """
     z, density = _half_normal()
     u = np.arcsinh(steepness * z) / steepness
@@ -182,12 +169,9 @@ def _split(edges: FloatArray, widest: float) -> FloatArray:
 def axes_rule(level: int, widths: tuple[float, ...]) -> Rule:
     """k ~ N(0, I_r) by a product of rules, nodes of shape (K, r).
 
-    Parameters
-    ----------
-    level : int
-        Resolution, from 0.
-    widths : tuple of float
-        Scale on which functions vary along each axis: panels where it is short, else Gauss–Hermite.
+    * ``level``: resolution, from 0.
+    * ``widths``: scale on which functions vary along each axis: panels where it is short, else
+      Gauss–Hermite.
     """
     axes = [
         graded_rule(level, width) if width < _SMOOTH else _smooth(_AXES[level]) for width in widths
@@ -244,19 +228,13 @@ def spike_rule(
     Where the spikes see most of the teacher, E[σ*(γ·k + √(1−|γ|²)z) | k] is steep beside kinks and
     jumps of σ*: panels along γ narrow towards them.
 
-    Parameters
-    ----------
-    level : int
-        Resolution, from 0.
-    spikes, totals : ndarray of shapes (T, r), (T,)
-    overlap : ndarray of shape (r,)
-        γ.
-    link : Function, optional
-        σ*; without it the teacher is taken as smooth.
-    probabilities : ndarray of shape (T,), optional
-        Of the types; without them panels, which reach further than averages need.
-    kink : float
-        Distance from zero at which functions have a kink; 0: nowhere.
+    * ``level``: resolution, from 0.
+    * ``spikes``, ``totals``: (T, r), (T,).
+    * ``overlap``: (r,): γ.
+    * ``link``: σ*; without it the teacher is taken as smooth.
+    * ``probabilities``: (T,): of the types; without them panels, which reach further than averages
+      need.
+    * ``kink``: distance from zero at which functions have a kink; 0: nowhere.
     """
     scale, rank = np.sqrt(totals)[:, None], len(overlap)
     size = math.sqrt(float(overlap @ overlap))

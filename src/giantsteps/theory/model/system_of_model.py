@@ -29,16 +29,11 @@ def system_of_model(
 ) -> System:
     """The equations of theory §5c, one cell for each readout.
 
-    Parameters
-    ----------
-    model : SpikedFeatures
-    readouts : sequence of Ridge
-    level : int
-        Resolution of the coordinates.
-    points : ndarray of shape (X, r), optional
-        More points k at which the solution is wanted; they follow the nodes, with weight 0.
-    draws : float, optional
-        What the bulk sees of k is bounded by the largest of so many draws, that it has an edge.
+    * ``level``: resolution of the coordinates.
+    * ``points``: (X, r): more points k at which the solution is wanted; they follow the nodes, with
+      weight 0.
+    * ``draws``: what the bulk sees of k is bounded by the largest of so many draws, that it has an
+      edge.
     """
     bound = 0.0 if draws is None else largest_draw(draws)
     rule = coordinates(model, level, bound)

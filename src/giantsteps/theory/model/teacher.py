@@ -17,21 +17,11 @@ _RESOLVED = 1e-7
 
 @dataclass(frozen=True)
 class TeacherMoments:
-    """Of f* = g(u), u ~ N(0, I_R).
+    """Of f* = g(u), u ~ N(0, I_R)."""
 
-    Attributes
-    ----------
-    mean : float
-        E f*.
-    linear : float
-        μ₁* for one direction, |E[u f*]| for several: the length of the linear part.
-    second_moment : float
-        E f*².
-    """
-
-    mean: float
-    linear: float
-    second_moment: float
+    mean: float  # E f*
+    linear: float  # μ₁* for one direction, |E[u f*]| for several: the length of the linear part
+    second_moment: float  # E f*²
 
     @property
     def is_centered(self) -> bool:

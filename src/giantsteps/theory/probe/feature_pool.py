@@ -23,14 +23,9 @@ _CHUNKS = "an array (rows, features), a list of such arrays, or a function that 
 class FeaturePool:
     """Features and labels of m rows, which are read twice or more and never held together.
 
-    Parameters
-    ----------
-    features : array, iterable of arrays, or callable
-        Rows of features; chunks come in the order of the labels.
-    labels : array or None
-        Labels of all rows; None if each chunk is a pair (features, labels).
-    intercept : bool
-        Whether means are removed, which is what a free intercept does.
+    * ``features``: rows of features; chunks come in the order of the labels.
+    * ``labels``: labels of all rows; None if each chunk is a pair (features, labels).
+    * ``intercept``: whether means are removed, which is what a free intercept does.
     """
 
     def __init__(self, features: Any, labels: Any, intercept: bool) -> None:

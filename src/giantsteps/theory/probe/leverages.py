@@ -25,29 +25,17 @@ _LARGER = 3.0
 
 @dataclass(frozen=True)
 class RowErrors:
-    """What a pool says of a probe trained on n rows, row by row.
+    """What a pool says of a probe trained on n rows, row by row."""
 
-    Attributes
-    ----------
-    predicted : ndarray (m, outputs)
-        For each row, by the pool without it.
-    residual : ndarray (m, outputs)
-        Labels less ``predicted``.
-    error : ndarray (m,)
-        Mean squared error of a probe with n samples, averaged over the outputs.
-    train : float
-        Mean squared error of such a probe on its own rows.
-    influence : ndarray (m,)
-        Weight of each row's squared residual in the mean error; one each for n = m.
-    noise : ndarray (m, m)
-        Variance that n samples add to a prediction, per squared residual; negative for n > m.
-    """
-
-    predicted: FloatArray
-    residual: FloatArray
+    predicted: FloatArray  # (m, outputs): for each row, by the pool without it
+    residual: FloatArray  # (m, outputs): labels less ``predicted``
+    #: (m,): mean squared error of a probe with n samples, averaged over the outputs.
     error: FloatArray
-    train: float
+    train: float  # mean squared error of such a probe on its own rows
+    #: (m,): weight of each row's squared residual in the mean error; one each for n = m.
     influence: FloatArray
+    #: (m, m): variance that n samples add to a prediction, per squared residual; negative for n >
+    #: m.
     noise: FloatArray
 
 

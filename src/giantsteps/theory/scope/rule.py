@@ -19,30 +19,16 @@ Method = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Rule:
-    """One cell of the table.
+    """One cell of the table."""
 
-    Attributes
-    ----------
-    section
-        Where the equation stands in docs/theory.
-    method
-        The function that answers: ``method(problems, claims, d, **options)``.
-    evidence
-        ``"theorem"``, ``"replica"`` or ``"derived"``, and where.
-    needs
-        Conditions without which there is no answer.
-    exact_if
-        Conditions without which the answer is an approximation, reported in ``violated``.
-    references
-        Keys of the bibliography.
-    """
-
-    section: str
-    method: Method
-    evidence: str
+    section: str  # where the equation stands in docs/theory
+    method: Method  # the function that answers: ``method(problems, claims, d, **options)``
+    evidence: str  # ``"theorem"``, ``"replica"`` or ``"derived"``, and where
+    #: Conditions without which there is no answer.
     needs: tuple[str, ...] = ("single index", "centered teacher")
+    #: Conditions without which the answer is an approximation, reported in ``violated``.
     exact_if: tuple[str, ...] = ()
-    references: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()  # keys of the bibliography
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ _SEVEN = Rule(
     "derived (theory §7; checked against networks)",
     needs=(
         *_FEW_DIRECTIONS,
-        "no initial output",
+        "no initial output where reused",
         "reuse in two steps",
         "smooth rules",
         "plain where reused",
@@ -189,7 +189,6 @@ _MOVES = replace(
         "known rules",
         "one sign step",
         "fresh batches",
-        "no initial output",
         "seams one at a time",
         "one preconditioner",
         "scaled output",

@@ -85,7 +85,7 @@ def crossing(
     if not isinstance(problem, Problem | Grid):
         raise InvalidProblem("problem", problem, "a Problem or a Grid")
     if along in getattr(problem, "dims", ()):
-        raise InvalidProblem("along", along, "no axis of the grid")
+        raise InvalidProblem("along", along, "another field: the grid varies this one")
     cells = [problem] if isinstance(problem, Problem) else list(problem)
     axes = [axis_of(cell, along, bounds, d) for cell in cells]
     levels = np.array([level_of(cell, level, quantity) for cell in cells])

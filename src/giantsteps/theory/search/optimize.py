@@ -317,7 +317,7 @@ def _cells(
         raise InvalidProblem("over", over, 'distinct paths, such as ("readout.penalty",)')
     varied = set(getattr(target, "dims", ())) & {*over}
     if varied:
-        raise InvalidProblem("over", sorted(varied)[0], "no axis of the grid")
+        raise InvalidProblem("over", sorted(varied)[0], "another field: the grid varies this one")
     problems = [target] if isinstance(target, Problem) else list(target)
     problems[0].require_readout()
     cells = []

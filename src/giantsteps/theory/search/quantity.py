@@ -10,7 +10,7 @@ import numpy as np
 
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
-from giantsteps.problem import Problem
+from giantsteps.problem import Problem, suggest
 from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.questions.risk import attempts
 from giantsteps.theory.search.critical_rate import rate_over_critical
@@ -57,7 +57,7 @@ def level_of(problem: Problem, level: object, quantity: str) -> float:
 def check_quantity(quantity: object) -> None:
     """Refuse what is no quantity."""
     if quantity not in QUANTITIES:
-        raise InvalidProblem("quantity", quantity, f"one of {tuple(QUANTITIES)}")
+        raise InvalidProblem("quantity", quantity, suggest(quantity, QUANTITIES))
 
 
 def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> FloatArray:

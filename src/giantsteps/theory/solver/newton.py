@@ -10,6 +10,8 @@ from giantsteps.theory.solver.state import Equations, State
 from giantsteps.types import Array
 
 TOLERANCE = 1e-13
+#: At complex λ_s, for densities.
+_OF_DENSITY = 1e-10
 #: The tolerance that rounding leaves to an ill-conditioned cell.
 _ENOUGH = 1e-11
 _WARM_UP = 1
@@ -59,6 +61,7 @@ def solve_state(
     cells = len(penalty)
     residual, iterations = np.full(cells, np.inf), np.zeros(cells, dtype=int)
     active = np.arange(cells)
+    tolerance = _OF_DENSITY if np.iscomplexobj(penalty) else TOLERANCE
     marks, since, last = np.full(cells, np.inf), np.zeros(cells, dtype=int), parts[1].copy()
     for count in range(rounds or _ROUNDS):
         gap = current.gap
@@ -68,7 +71,7 @@ def solve_state(
         for part, new in zip(parts, (current.v1, current.tau, current.active)):
             part[active[better]] = new[better]
         # Converged, or as close as rounding allows: the last step did not help.
-        keep = ~((gap <= TOLERANCE) | (~better & (residual[active] <= _ENOUGH)))
+        keep = ~((gap <= tolerance) | (~better & (residual[active] <= _ENOUGH)))
         halved = residual[active] < 0.5 * marks[active]
         marks[active[halved]] = residual[active[halved]]
         down = np.all((current.tau <= last[active]).real, axis=1)  # on its way from above
@@ -141,7 +144,12 @@ def _step(current: State, plain: bool) -> State:
 
 
 def _helps(current: State, bold: State) -> Array:
-    """Whether a step stays in the cone and comes closer to the solution."""
+    """Whether a step stays in the cone and comes closer to the solution.
+
+    At complex λ_s the residual may rise on the way, and to stay in the half-plane is enough.
+    """
+    if np.iscomplexobj(bold.penalty):
+        return np.asarray(_inside(bold) & np.isfinite(bold.gap))
     closer = bold.gap < current.gap
     if not closer.all():
         closer |= _descends(current, bold)
@@ -150,8 +158,6 @@ def _helps(current: State, bold: State) -> Array:
 
 def _descends(current: State, bold: State) -> Array:
     """Whether the step went down and stays above the solution, on its way from above."""
-    if np.iscomplexobj(bold.penalty):
-        return np.zeros(len(bold.penalty), dtype=bool)
     return np.all((bold.tau <= current.tau) & (bold.image[1] <= bold.tau), axis=1)
 
 

@@ -8,9 +8,8 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from giantsteps.answers import Answer, DegreesOfFreedom, LearnedFunction, Risk, Spectrum
+from giantsteps.answers import Answer, Risk
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.problem import Problem
 from giantsteps.theory.model.errors import risk_of_models
@@ -146,11 +145,6 @@ def _models(
     return found
 
 
-def _plain(problem: Problem, claim: Any, d: int | None) -> SpikedFeatures:
-    """The model that spectra are asked of."""
-    return model(problem, claim, d, explicit=False)
-
-
 def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """Errors of many problems; none sees its neighbours, to the last bit."""
     failed: dict[int, Exception] = {}
@@ -205,40 +199,21 @@ def initial_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | No
     return found
 
 
-def learned_function(
-    problems: Sequence[Problem],
-    claims: Sequence[Any],
-    d: int | None,
-    *,
-    along: Any = "spike",
-    x: ArrayLike | None = None,
-) -> list[LearnedFunction]:
-    """The learned function of each problem."""
-    return [
-        model(problem, claim, d).learned_function(None, x, along)
-        for problem, claim in zip(problems, claims, strict=True)
-    ]
+def _asked(question: str, explicit: bool = True) -> Callable[..., list[Any]]:
+    """Ask the equivalent model of each problem, by the method of that name."""
+
+    def method(
+        problems: Sequence[Problem], claims: Sequence[Any], d: int | None, **options: Any
+    ) -> list[Any]:
+        return [
+            getattr(model(problem, claim, d, explicit=explicit), question)(**options)
+            for problem, claim in zip(problems, claims, strict=True)
+        ]
+
+    return method
 
 
-def weights(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
-    """Singular values of the weights of each problem."""
-    return [_plain(p, claim, d).weights() for p, claim in zip(problems, claims, strict=True)]
-
-
-def kernel(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
-    """Eigenvalues of the kernel of each problem."""
-    return [_plain(p, claim, d).kernel() for p, claim in zip(problems, claims, strict=True)]
-
-
-def features(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
-    """Singular values of the features of each problem."""
-    return [_plain(p, claim, d).features() for p, claim in zip(problems, claims, strict=True)]
-
-
-def degrees_of_freedom(
-    problems: Sequence[Problem], claims: Sequence[Any], d: int | None
-) -> list[DegreesOfFreedom]:
-    """Effective penalty and degrees of freedom of each problem."""
-    return [
-        model(p, claim, d).degrees_of_freedom() for p, claim in zip(problems, claims, strict=True)
-    ]
+learned_function = _asked("learned_function")
+degrees_of_freedom = _asked("degrees_of_freedom")
+# Spectra need no explicit directions of the inputs.
+weights, kernel, features = (_asked(name, False) for name in ("weights", "kernel", "features"))

@@ -65,14 +65,10 @@ def link_of(problem: Problem) -> Function:
 def first_step(problem: Problem, neurons: int | None = None, d: int | None = None) -> FirstStep:
     """Direction and strength of the first step of ``problem``.
 
-    Parameters
-    ----------
-    problem : Problem
-        With at least one step.
-    neurons : int, optional
-        N, for η = rate · N^exponent; without it a positive exponent has infinite strength.
-    d : int, optional
-        Dimension of inputs with a covariance; their limit without it.
+    * ``problem``: with at least one step.
+    * ``neurons``: N, for η = rate · N^exponent; without it a positive exponent has infinite
+      strength.
+    * ``d``: dimension of inputs with a covariance; their limit without it.
     """
     step = problem.steps[0]
     activation, law = moments(problem.activation), problem.init.second_layer

@@ -89,22 +89,14 @@ def labels(
 ) -> Labels:
     """The law of r = −ℓ'(shift; y), y = f*(u) + ε: y − shift for the squared loss.
 
-    Parameters
-    ----------
-    teacher : Teacher
-        f*.
-    noise_variance, shift : float
-        Δ, and the output of the network at initialisation (c₀ E A).
-    finest : float
-        Functions of r are analytic up to this distance from the real line, near zero.
-    level : int
-        Resolution, from 0.
-    loss : str
-        As in `Step`.
-    tail : float
-        Share of the largest |r| that is cut off. The bulk of the weights has no edge where labels
-        are unbounded; that of n₀ samples is the one of labels up to the largest of n₀ draws,
-        tail = 1/(2n₀). E r² and E[u r] stay what they are.
+    * ``teacher``: f*.
+    * ``noise_variance``, ``shift``: Δ, and the output of the network at initialisation (c₀ E A).
+    * ``finest``: functions of r are analytic up to this distance from the real line, near zero.
+    * ``level``: resolution, from 0.
+    * ``loss``: as in `Step`.
+    * ``tail``: share of the largest |r| that is cut off. The bulk of the weights has no edge where
+      labels are unbounded; that of n₀ samples is the one of labels up to the largest of n₀ draws,
+      tail = 1/(2n₀). E r² and E[u r] stay what they are.
     """
     link = teacher.link if isinstance(teacher, SingleIndex) else None
     rule = teacher_rule(teacher) if link is None else None

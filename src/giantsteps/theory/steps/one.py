@@ -37,16 +37,10 @@ def types_of(
 ) -> tuple[FloatArray, FloatArray]:
     """Values of the second layer and their probabilities; a quadrature of a continuous law.
 
-    Parameters
-    ----------
-    law : SecondLayer
-    level : int
-        Resolution.
-    steepness : float
-        Spike of A = 1: functions of A vary on the scale of its inverse.
-    tail : float
-        Share of the largest |A| that is moved to their quantile, as for `labels`; E A² stays what
-        it is.
+    * ``level``: resolution.
+    * ``steepness``: spike of A = 1: functions of A vary on the scale of its inverse.
+    * ``tail``: share of the largest |A| that is moved to their quantile, as for `labels`; E A²
+      stays what it is.
     """
     if math.isfinite(law.distinct_nonzero):
         return law.types()

@@ -334,12 +334,7 @@ def degrees_of_freedom(
     return [
         DegreesOfFreedom(
             **claim,
-            solution=Solution(
-                status="converged",
-                residual=residual[i],
-                iterations=iterations[i],
-                error=max(residual[i], _ROUNDING),
-            ),
+            solution=_solution(residual[i], iterations[i]),
             kappa=kappa[i],
             df1=df1[i],
             df2=df2[i],
@@ -387,18 +382,18 @@ def _learned(
     power = errors.test[0] + 2.0 * teacher.linear**2 * learned - teacher.second_moment  # E f̂²
     return LearnedFunction(
         **claim,
-        solution=Solution(
-            status="converged",
-            residual=errors.residual[0],
-            iterations=errors.iterations[0],
-            error=max(errors.residual[0], _ROUNDING),
-        ),
+        solution=_solution(errors.residual[0], errors.iterations[0]),
         x=points,
         mean=slope * points,
         band=np.full(points.shape, math.sqrt(max(power - slope**2, 0.0))),
         along=along,
         target=target_along(problem.teacher, cosines, points),
     )
+
+
+def _solution(residual: Any, iterations: Any) -> Solution:
+    error = max(residual, _ROUNDING)
+    return Solution(status="converged", residual=residual, iterations=iterations, error=error)
 
 
 def _along_spike(features: GaussianFeatures) -> float:

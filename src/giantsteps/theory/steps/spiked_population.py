@@ -14,25 +14,14 @@ from giantsteps.laws import KernelBulk
 
 @dataclass(frozen=True)
 class PopulationSpike:
-    """A spike of Σ and what its unit eigenvector ξ is made of.
+    """A spike of Σ and what its unit eigenvector ξ is made of."""
 
-    Attributes
-    ----------
-    tau : float
-        The eigenvalue τ.
-    step : float
-        ⟨b̂, W₁ξ⟩², by which the spike sees the direction b of the step.
-    second_layer, common : float
-        ⟨â, ξ⟩² and ⟨𝟙̂, ξ⟩².
-    rest : float
-        Squared cosine of ξ with the part of â that is orthogonal to 𝟙̂.
-    """
-
-    tau: float
-    step: float = 0.0
+    tau: float  # the eigenvalue τ
+    step: float = 0.0  # ⟨b̂, W₁ξ⟩², by which the spike sees the direction b of the step
+    #: ⟨â, ξ⟩² and ⟨𝟙̂, ξ⟩².
     second_layer: float = 0.0
     common: float = 0.0
-    rest: float = 0.0
+    rest: float = 0.0  # squared cosine of ξ with the part of â that is orthogonal to 𝟙̂
 
 
 @dataclass(frozen=True)

@@ -30,15 +30,11 @@ def conditional_rule(
 ) -> Conditional:
     """Gauss quadrature of the law of r at each k, by Lanczos' method.
 
-    Parameters
-    ----------
-    values : ndarray of shape (K, Q)
-        r at a fine quadrature of (z, noise), for each k.
-    weights, z : ndarray of shapes (K, Q), (R, K, Q), or with K = 1 for the same at each k
-        Of that quadrature.
-    count : int
-        Nodes for each k: polynomials in r up to degree 2·count − 1 are exact, and count − 1 beside
-        z.
+    * ``values``: (K, Q): r at a fine quadrature of (z, noise), for each k.
+    * ``weights``, ``z``: (K, Q), (R, K, Q), or with K = 1 for the same at each k: of that
+      quadrature.
+    * ``count``: nodes for each k: polynomials in r up to degree 2·count − 1 are exact, and count −
+      1 beside z.
     """
     cells = len(values)
     scale = np.sqrt((values**2 * weights).sum(axis=1))[:, None]

@@ -89,17 +89,21 @@ class Push:
             found.append(form + seen.form(slopes.noise[t]))
             stays = seen.old.T @ stated[t] @ seen.old + trained.totals[t] * seen.inner
             added = seen.form(self.record.added[t]) + slopes.constant[t] * np.eye(len(form))
+            for factor in self.record.factors:
+                once, twice = self.record.turned[t]
+                added = added + once * seen.form(factor) + twice * seen.square(factor)
             represented.append(slopes.gain[t] ** 2 * stays + added)
         return np.stack(found), np.stack(represented)
 
-    def loads(self, functions: FloatArray) -> FloatArray:
-        """G_AΣ_Aλ_A on the same vectors, (T, F), for sums λ_A over the batch with functions
-        (T, Y)."""
+    def loads(self, functions: FloatArray, single: FloatArray) -> FloatArray:
+        """G_AΣ_Aλ_A + ψ_A on the same vectors, (T, F), for sums λ_A and ψ_A over the batch with
+        functions (T, Y)."""
         found = []
         for t, (bent, a) in enumerate(zip(self.slopes.bent, functions)):
             own = self._seen.between(bent, a) + self.slopes.kept * self._seen.inner_with(a)
             along = self._special[t] @ (self.record.first @ a)
-            found.append(self._bulk[t] * own + self.pushed[t].T @ along)
+            own = self._bulk[t] * own + self._seen.inner_with(single[t])
+            found.append(own + self.pushed[t].T @ along)
         return np.stack(found)
 
 

@@ -26,7 +26,7 @@ from giantsteps.theory.steps.several.conditional import Conditional
 from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
 from giantsteps.theory.steps.several.excess import Push, Slopes
 from giantsteps.theory.steps.several.fresh_norms import (
-    loads_of_norms,
+    NewNorms,
     new_fluctuation,
     with_fluctuations,
 )
@@ -104,7 +104,10 @@ def take_step(
         fine = View(task, trained, step, *sample_nodes(trained.rank, FINEST))
         top = fine.largest_residual(tail)
     residuals = remembered.residuals(RESIDUALS[level], top)
-    mixing, loads = loads_of_norms(remembered, residuals, pace, gain, norms)
+    own_norms = NewNorms(remembered, residuals, pace, gain)
+    mixing, loads = np.zeros((types, 0)), np.zeros((0, *residuals.weights.shape))
+    if norms:
+        mixing, loads = own_norms.few()
     # The direction of the step, and vectors that norms go with.
     own = _sums(view, np.ones((1, len(view.weights))), pace)
     found = [basis.T, own / np.linalg.norm(own)]
@@ -144,14 +147,18 @@ def take_step(
     # Along spikes and teacher, covariances of one eigenspace are known beyond those of batches.
     push = None
     if spectrum.flat:
-        weak = (trained.weak**2).sum(axis=1)
-        added = dropped[:, 0] - gain * (gain * weak + 2 * trained.totals * (gain - pace.kept))
+        usual = float((record.factors @ record.weights).sum())
+        turn = gain - pace.kept - pace.moved * usual
+        added = dropped[:, 0] - gain**2 * (trained.weak**2).sum(axis=1)
+        added = added - 2 * trained.totals * gain * turn
+        if len(record.factors):
+            added = added - record.turned @ [usual, usual**2]
         push = Push(trained, record, _slopes(remembered, residuals, pace, gain, added))
     if norms:
-        new = new_fluctuation(view, trained, rank, pace, gain, mixing)
+        new = new_fluctuation(own_norms, trained, rank, mixing)
         if push is not None:
-            new = replace(new, along=push.loads(mixing @ loads.reshape(len(loads), -1)))
-        after = with_fluctuations(view, trained, after, strong, pace, gain, push, new)
+            new = replace(new, along=push.loads(own_norms.linear, own_norms.single))
+        after = with_fluctuations(view, trained, after, strong, own_norms, push, new)
     if push is None:
         return after
     forms, represented = push.forms()
@@ -250,15 +257,22 @@ def _record(
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
     r, scale = law.nodes, (trained.totals * gain)[:, None, None]
     factors, turned = np.zeros((0, r.size)), np.zeros((len(gain), 0))
+    linear, crossed = factors, not trained.records
     by_type = trained.probabilities * step.moved**2
     usual = np.tensordot(by_type / (by_type.sum() or 1.0), xi, axes=1)
-    if not trained.records and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
-        # The sum over samples that multiplies the initial weights, by what most neurons see.
+    known = not trained.records or (step.spectrum.flat and view.task.few_values)
+    if known and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
+        # The sum over samples that multiplies the weights, by what most neurons see.
         factors = (r * usual).reshape(1, -1)
-        turned = np.stack([step.kept * step.moved, step.moved**2], axis=1)
+        linear = factors[: 0 if crossed else 1]
+        both = [(1 if crossed else 2) * step.kept * step.moved, step.moved**2]
+        turned = trained.totals[:, None] * np.stack(both, axis=1)
         noise = noise - trained.totals[:, None, None] * usual**2
         xi = xi - usual
+    weights = (view.weights[:, None] * law.weights).ravel()
     added = (2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise).reshape(len(gain), -1)
+    first_moment, second_moment = (float((factors**j @ weights).sum()) for j in (1, 2))
+    taken = 2 * gain * step.moved * first_moment + step.moved**2 / step.samples * second_moment
     directions, others = trained.directions, len(trained.others)
     sums = [np.tensordot(combination.T, s * r * zeta, axes=1)]
     sums += [np.zeros((others, *shape)), loads, np.zeros((count, *shape))]
@@ -271,12 +285,12 @@ def _record(
     carry[-count:, -count:] = np.eye(count)
     return Record(
         samples=step.samples,
-        weights=(view.weights[:, None] * law.weights).ravel(),
+        weights=weights,
         first=first,
         second=second,
         added=added,
-        mean=moved.mean,
-        linear=factors[:0],
+        mean=moved.mean - trained.totals * taken,
+        linear=linear,
         factors=factors,
         turned=turned,
         frame=trained.frame,
@@ -287,5 +301,5 @@ def _record(
         carried=np.tensordot(combination.T, moved.carried, axes=1),
         before=trained.vectors,
         rank=new,
-        crossed=len(factors) > 0,
+        crossed=crossed and len(factors) > 0,
     )

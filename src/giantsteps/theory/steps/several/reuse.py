@@ -60,27 +60,13 @@ def order_of_reuse(problem: Problem) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class _Labels:
-    """Moments of the labels of a teacher without a linear part.
+    """Moments of the labels of a teacher without a linear part."""
 
-    Attributes
-    ----------
-    linear : ndarray of shape (P, R)
-        E[u y^i], i = 1 … P.
-    size : ndarray of shape (P,)
-        E|u||y|^i, what ``linear`` is compared with.
-    nodes : tuple of ndarray
-        u (M, R), y (M,) and weights (M,).
-    spread : float
-        ‖b‖, the standard deviation of v.
-    samples : float
-        α₀.
-    """
-
-    linear: NDArray
-    size: NDArray
-    nodes: tuple[NDArray, NDArray, NDArray]
-    spread: float
-    samples: float
+    linear: NDArray  # (P, R): E[u y^i], i = 1 … P
+    size: NDArray  # (P,): E|u||y|^i, what ``linear`` is compared with
+    nodes: tuple[NDArray, NDArray, NDArray]  # u (M, R), y (M,) and weights (M,)
+    spread: float  # ‖b‖, the standard deviation of v
+    samples: float  # α₀
 
     @classmethod
     def of(cls, problem: Problem) -> _Labels:

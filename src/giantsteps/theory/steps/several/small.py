@@ -43,23 +43,12 @@ from giantsteps.types import FloatArray
 
 @dataclass
 class _Drift:
-    """What the steps so far have made of B and of the neurons' lengths.
+    """What the steps so far have made of B and of the neurons' lengths."""
 
-    Attributes
-    ----------
-    along : float
-        ⟨B, β*⟩.
-    square : float
-        ‖B‖².
-    growth : float
-        (c_t − 1) N/(A_t² Var σ').
-    memory : float
-        What is left of W₀a: the first output is μ₁⟨x, W₀a⟩/√N, and the steps unlearn it.
-    """
-
-    along: float = 0.0
-    square: float = 0.0
-    growth: float = 0.0
+    along: float = 0.0  # ⟨B, β*⟩
+    square: float = 0.0  # ‖B‖²
+    growth: float = 0.0  # (c_t − 1) N/(A_t² Var σ')
+    #: What is left of W₀a: the first output is μ₁⟨x, W₀a⟩/√N, and the steps unlearn it.
     memory: float = 1.0
 
 
@@ -85,12 +74,8 @@ def _drift(problem: Problem, d: int) -> _Drift:
 def many_small_steps(problem: Problem, d: int, **others: Any) -> SpikedFeatures:
     """The equivalent model after any number of steps with exponent 0, at finite width.
 
-    Parameters
-    ----------
-    problem : Problem
-        Every step with exponent 0; E σ = 0 or E A = 0.
-    d : int
-        Input dimension.
+    * ``problem``: every step with exponent 0; E σ = 0 or E A = 0.
+    * ``d``: input dimension.
     """
     sized, neurons, shared = at_size(problem, d, **others)
     drift, sigma = _drift(problem, d), moments(sized.activation)

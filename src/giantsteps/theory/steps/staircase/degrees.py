@@ -45,12 +45,8 @@ def nonzero(function: Function, degree: int) -> list[bool]:
 def spike_degrees(problem: Problem, level: int) -> dict[int, str | None]:
     """The degrees 0 … level of the powers of the spike coordinate, each with what it lacks.
 
-    Parameters
-    ----------
-    problem : Problem
-        With one step and a rank-one teacher.
-    level : int
-        ℓ, the number of powers that are large enough to diverge.
+    * ``problem``: with one step and a rank-one teacher.
+    * ``level``: ℓ, the number of powers that are large enough to diverge.
 
     Returns
     -------

@@ -136,12 +136,9 @@ def staircase_errors(problems: Sequence[Problem], *, lengthening: bool = True) -
 
     .. math:: R + Δ = \frac{J - κJ'}{1 - df_2},\qquad \text{train} = (λ/κ)^2 (R + Δ)
 
-    Parameters
-    ----------
-    problems : sequence of Problem
-        On a boundary the limit from below is taken.
-    lengthening : bool
-        With κ₀ (see `lengthening_of`); False sets it to zero, the form of moniri2023.
+    * ``problems``: on a boundary the limit from below is taken.
+    * ``lengthening``: with κ₀ (see `lengthening_of`); False sets it to zero, the form of
+      moniri2023.
 
     References: theory §6; moniri2023.
     """

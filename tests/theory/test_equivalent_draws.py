@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from giantsteps.problem import Ridge
-from giantsteps.theory import NeuronCovariance, SpikedFeatures
+from giantsteps.theory import SpikedFeatures
+
+from .commuting import along_directions
 
 D, SEEDS, TEST = 220, 250, 1200
 READOUT = Ridge(samples=1.6, penalty=0.05)
@@ -34,7 +36,7 @@ def model(rank: int) -> SpikedFeatures:
         probabilities=[0.4, 0.6],
         spikes=spikes,
         overlap=[0.6] if rank == 1 else [0.5, 0.4],
-        bulk=NeuronCovariance.along_directions(WEIGHTS, VARIANCES, special(rank), VARIANCES),
+        bulk=along_directions(WEIGHTS, VARIANCES, special(rank), VARIANCES),
     )
 
 
