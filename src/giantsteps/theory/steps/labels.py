@@ -102,7 +102,7 @@ def labels(
     rule = teacher_rule(teacher) if link is None else None
     top, kinks = math.inf, _kinks(loss, shift)
     if tail:
-        top = _largest(teacher, noise_variance, shift, tail)
+        top = largest_label(teacher, noise_variance, shift, tail)
     if math.isfinite(top):
         kinks = (*kinks, shift - top, shift + top)
     if link is not None:
@@ -254,7 +254,7 @@ def _noise(breaks: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
     return nodes, weights / weights.sum(axis=1, keepdims=True)
 
 
-def _largest(teacher: Teacher, noise_variance: float, shift: float, tail: float) -> float:
+def largest_label(teacher: Teacher, noise_variance: float, shift: float, tail: float) -> float:
     """The |y − shift| that labels exceed with a given probability; infinite if it is the largest.
 
     The set of u is one of intervals, between which a fine grid tells; of several directions a

@@ -113,6 +113,7 @@ def two_step_field(
     samples: tuple[float, float],
     rates: tuple[float, float],
     reused: bool,
+    tail: float = 0.0,
 ) -> Field:
     r"""The field of two steps.
 
@@ -136,6 +137,7 @@ def two_step_field(
     σ            activation          with E σ = 0 or E A = 0: the first gradient sees y
     α₀, α₂       samples             n/d of the two steps; equal if ``reused``
     η̃₁, η̃₂       rates               η_i/√N
+    \\            tail                share of the largest |A| that is cut (`types_of`)
     ===========  ==================  =====================================================
 
     References: theory §7; moniri2026.
@@ -143,7 +145,7 @@ def two_step_field(
     law = sample_law(teacher, noise_variance, samples[0])
     linear = moments(activation).linear
     steepness = abs(linear) * math.sqrt(law.norm_squared) * (abs(rates[0]) + abs(rates[1]))
-    values, probabilities = types_of(second_layer, _TYPES, steepness)
+    values, probabilities = types_of(second_layer, 1 if tail else _TYPES, steepness, tail)
     response, residual = respond(activation, law, values, probabilities, rates[0], reused)
     pull = residual * response.slope  # g_A, (T, Y, V)
     frame = law.frame(pull)  # E[x g_A], (T, R + 1)

@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from giantsteps.functions import SingleIndex
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.one import folded, movement
+from giantsteps.theory.steps.one import folded, movement, tails_of
 from giantsteps.theory.steps.several.covariance import operators_on
 from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
@@ -57,20 +58,25 @@ def reused_steps(
     sized, neurons, shared = at_size(problem, d, levels=(0, 2), **others)
     rates = movement(sized, 0, neurons), movement(sized, 1, neurons)
     first, second = sized.steps
-    field = two_step_field(
-        sized.activation,
-        sized.teacher,
-        sized.noise_variance,
-        sized.init.second_layer,
-        (first.samples, second.samples),
-        rates,
-        True,
-    )
-    if sized.init.second_layer.symmetric and moments(sized.activation).is_odd:
-        field = _folded(field)
-    return by_resolution(
-        lambda level: _at_level(sized, field, rates, simplify, level, shared), level=1
-    )
+
+    def built(level: int, tails: tuple[float, float] = (0.0, 0.0)) -> SpikedFeatures:
+        field = two_step_field(
+            sized.activation,
+            sized.teacher,
+            sized.noise_variance,
+            sized.init.second_layer,
+            (first.samples, second.samples),
+            rates,
+            True,
+            tails[1],
+        )
+        if not tails[1] and sized.init.second_layer.symmetric and moments(sized.activation).is_odd:
+            field = _folded(field)
+        return _at_level(sized, field, rates, simplify, level, shared, tails[0])
+
+    tails = tails_of(sized, d, neurons)
+    cut = None if sized.teacher.rank > 1 else lambda level: built(level, tails)
+    return by_resolution(built, 1, cut)
 
 
 def _folded(field: Field) -> Field:
@@ -129,6 +135,7 @@ def _at_level(
     simplify: tuple[str, ...],
     level: int,
     shared: dict[str, Any],
+    tail: float,
 ) -> SpikedFeatures:
     kept = _directions(field)
     size = kept.leans.shape[1], problem.teacher.rank
@@ -136,7 +143,9 @@ def _at_level(
     # Without a penalty a continuous second layer fits every function that norms could add.
     few = math.isfinite(min(problem.init.second_layer.distinct_nonzero, shared["neurons"]))
     if "isotropic bulk" not in simplify:
-        bulk, slope, norms = _covariance(problem, field, kept, rates, level, few and not simplify)
+        bulk, slope, norms = _covariance(
+            problem, field, kept, rates, level, few and not simplify, tail
+        )
     pull = None
     if math.isfinite(shared["neurons"]):
         pull = _pull(problem, field, rates, slope)
@@ -184,14 +193,23 @@ def _covariance(
     rates: tuple[float, float],
     level: int,
     few: bool,
+    tail: float,
 ) -> tuple[NeuronCovariance, tuple[FloatArray, FloatArray], Norms | None]:
     """Σ_A from the batch, E[ζ_Aζ_A'] over its samples with what the second step makes of old
     weights, and the norms of the types.
     """
     alpha, values = problem.steps[0].samples, field.values
-    law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[level])
+    law = sample_law(
+        problem.teacher,
+        problem.noise_variance,
+        alpha,
+        _ORDERS[min(level + 2, 4) if tail else level],
+    )
     response, r = respond(problem.activation, law, values, field.probabilities, rates[0], True)
     samples = Samples.of(law, r, _PRUNED)
+    if tail:
+        assert isinstance(problem.teacher, SingleIndex)
+        samples = Samples.bounded(law, r, problem.teacher, problem.noise_variance, tail, level)
     zeta = samples.take(response.slope)
     linear = rates[0] * moments(problem.activation).linear
     lean = values[:, None] * (linear * samples.label + rates[1] * samples.residual * zeta)

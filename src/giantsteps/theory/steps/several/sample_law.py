@@ -45,7 +45,7 @@ class SampleLaw:
     κ       linear          (R,)            E[y u]; μ₁* for one direction
     Ey²     label_moment    float           second moment of the labels
     α₀      samples         float           of the first step
-    \\       ends            pair            largest |y| and |v|, the same at every order
+    \\       grids           pair            the panels of y and of v
     ======  ==============  ==============  ==============================================
     """
 
@@ -57,7 +57,13 @@ class SampleLaw:
     linear: NDArray
     label_moment: float
     samples: float
-    ends: tuple[float, float]
+    grids: tuple[PanelGrid, PanelGrid]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Largest |y| and |v|, the same at every order."""
+        label, step = (float(np.abs(grid.edges).max()) for grid in self.grids)
+        return label, step
 
     @property
     def spread(self) -> float:
@@ -122,7 +128,7 @@ def sample_law(
         linear=linear,
         label_moment=label_moment,
         samples=samples,
-        ends=(float(np.abs(y_panels).max()), float(np.abs(v_panels).max())),
+        grids=(labels, steps),
     )
 
 

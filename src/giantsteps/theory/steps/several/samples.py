@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import chdtri, ndtri
 
+from giantsteps.functions import SingleIndex
+from giantsteps.gaussian import Rule
+from giantsteps.theory.model.rules import bounded_normal, graded_rule
+from giantsteps.theory.steps.labels import largest_label
 from giantsteps.theory.steps.several.sample_law import SampleLaw
 from giantsteps.types import FloatArray
+
+#: Nodes of u, of the noise and of what v has beside u, by resolution; weights below so many tails
+#: count for nothing.
+_COUNTS, _LEAST = ((10, 3, 5), (14, 3, 6), (19, 4, 8), (25, 5, 10)), 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +35,7 @@ class Samples:
     y, v    label,      and the residual r of the second
             step,       step
             residual
+    \\       take        functions on the law's grid (T, Y', V') at the nodes, (T, Y)
     \\       weights     E f = Σ weights f
     \\       along,      E[u f] and E[u² f]
             square
@@ -31,7 +43,7 @@ class Samples:
     """
 
     law: SampleLaw
-    nodes: FloatArray
+    take: Callable[[FloatArray], FloatArray]
     label: FloatArray
     step: FloatArray
     residual: FloatArray
@@ -47,7 +59,7 @@ class Samples:
         label, step, seen = np.broadcast_arrays(law.label, law.step, residual)
         return cls(
             law=law,
-            nodes=nodes,
+            take=lambda values: np.broadcast_to(values, (len(values), *nodes.shape))[:, nodes],
             label=label[nodes],
             step=step[nodes],
             residual=seen[nodes],
@@ -56,9 +68,61 @@ class Samples:
             square=law.square[nodes] / scale,
         )
 
-    def take(self, values: FloatArray) -> FloatArray:
-        """Functions of (y, v) at the nodes, (T, Y)."""
-        return np.broadcast_to(values, (len(values), *self.nodes.shape))[:, self.nodes]
+    @classmethod
+    def bounded(
+        cls,
+        law: SampleLaw,
+        residual: FloatArray,
+        teacher: SingleIndex,
+        noise_variance: float,
+        tail: float,
+        level: int,
+    ) -> Samples:
+        """Nodes with positive weights: a bulk of them has edges.
+
+        Of labels and v the ``tail`` of the largest is moved to their quantiles; E y² and E[u y]
+        stay what they are.
+        """
+        counts = _COUNTS[min(level, len(_COUNTS) - 1)]
+        none = Rule(np.zeros((1, 1)), np.ones(1))
+        rules = (
+            _coordinate(teacher, counts[0], tail),
+            bounded_normal(counts[1], tail) if noise_variance else none,
+            bounded_normal(counts[2], tail),
+        )
+        weights = np.einsum("i,j,k->ijk", *(rule.weights for rule in rules)).ravel()
+        some = weights > _LEAST * tail
+        weights = weights[some] / weights[some].sum()
+        grid = np.meshgrid(*(rule.nodes[:, 0] for rule in rules), indexing="ij")
+        drawn = np.stack([part.ravel()[some] for part in grid])
+        # No sample is among the largest in all of them.
+        far = math.sqrt(chdtri(3 if noise_variance else 2, tail)) / np.linalg.norm(drawn, axis=0)
+        u, noise, z = drawn * np.minimum(far, 1.0)
+        top = largest_label(teacher, noise_variance, 0.0, tail)
+        label = np.asarray(teacher(u[:, None]), dtype=float) + math.sqrt(noise_variance) * noise
+        label = np.clip(label, -top, top)
+        label = label * math.sqrt(law.label_moment / float(weights @ label**2))
+        linear, most = float(law.linear[0]), float(-ndtri(tail / 2)) * math.sqrt(law.norm_squared)
+        step = np.clip(linear * u + law.spread * z, -most, most)
+        lost = linear - float((weights * u) @ label)
+        by_label, by_step = (
+            grid.spread(at[:, None], np.ones(1))[0] for grid, at in zip(law.grids, (label, step))
+        )
+
+        def take(values: FloatArray) -> FloatArray:
+            full = np.broadcast_to(values, (len(values), *law.mass.shape)) @ by_step.T
+            return np.asarray(np.einsum("tyj,jy->tj", full, by_label))
+
+        return cls(
+            law=law,
+            take=take,
+            label=label,
+            step=step,
+            residual=take(residual[None])[0],
+            weights=weights,
+            along=weights * (u + lost * label / law.label_moment),
+            square=weights * u**2,
+        )
 
     def coordinates(self) -> tuple[FloatArray, FloatArray]:
         """First and second moments of the coordinates on the teacher and on b beside it."""
@@ -97,3 +161,15 @@ class Samples:
         (left, a), (right, b) = map(self.conditioned, (one, other))
         noise = (a * self.weights) @ b.T / self.law.samples
         return np.asarray((left + a @ first.T) @ (right + b @ first.T).T + noise)
+
+
+def _coordinate(teacher: SingleIndex, count: int, tail: float) -> Rule:
+    """u ~ N(0, 1) with its largest values moved to their quantile; panels end at kinks of f*."""
+    reach = float(-ndtri(tail / 2))
+    places = tuple(teacher.link.breakpoints(-reach, reach).tolist())
+    if not places:
+        return bounded_normal(count, tail)
+    inside = graded_rule(0, 2 * reach, places, reach, (count,), 2 * reach)
+    nodes = np.concatenate([[-reach], inside.nodes, [reach]])
+    weights = np.concatenate([[tail / 2], (1.0 - tail) * inside.weights, [tail / 2]])
+    return Rule((nodes / math.sqrt(float(weights @ nodes**2)))[:, None], weights)
