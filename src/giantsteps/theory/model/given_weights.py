@@ -30,7 +30,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.sparse.linalg import svds
+from scipy.sparse.linalg import LinearOperator, gmres, svds
 
 from giantsteps.errors import NotConverged
 from giantsteps.functions import Function
@@ -290,18 +290,6 @@ def _mixed_step(past: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
 
 def _linear(known: FloatArray, apply: Callable[[FloatArray], FloatArray]) -> FloatArray:
     """The solution of x = known + T x, T positive with spectral radius below one (Krylov space)."""
-    basis = [known / np.linalg.norm(known)]
-    images: list[FloatArray] = []
-    size = float(np.linalg.norm(known))
-    found = known
-    for _ in range(len(known) + 1):
-        images.append(basis[-1] - np.asarray(apply(basis[-1])))
-        matrix = np.stack(images, axis=1)
-        share = np.linalg.lstsq(matrix, known, rcond=None)[0]
-        found = np.stack(basis, axis=1) @ share
-        rest = images[-1] - sum(b * (b @ images[-1]) for b in basis)
-        left = float(np.linalg.norm(rest))
-        if float(np.linalg.norm(known - matrix @ share)) < 1e-9 * size or left < 1e-12:
-            break
-        basis.append(rest / left)
-    return np.asarray(found)
+    size = len(known)
+    rest = LinearOperator((size, size), matvec=lambda x: x - apply(x), dtype=float)
+    return np.asarray(gmres(rest, known, rtol=1e-10, atol=0.0, restart=size, maxiter=2)[0])
