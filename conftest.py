@@ -5,7 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
+
+# A slow machine is no failure.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)

@@ -75,3 +75,9 @@ def test_source_distribution_includes_what_exists() -> None:
     hatch = tomllib.loads(text)["tool"]["hatch"]["build"]["targets"]["sdist"]
     assert {"Makefile", "constraints.txt", "CONTRIBUTING.md"} <= set(hatch["include"])
     assert [name for name in hatch["include"] if not (ROOT / name).exists()] == []
+
+
+def test_the_package_has_no_stray_files() -> None:
+    kinds = {".py", ".typed", ".bib", ".jinja", ".j2", ".html", ".css", ".js", ".txt", ".woff2"}
+    files = [path for path in (ROOT / "src").rglob("*") if path.is_file()]
+    assert [path for path in files if path.suffix not in kinds | {".pyc"}] == []

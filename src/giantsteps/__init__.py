@@ -84,7 +84,12 @@ def __getattr__(name: str) -> Any:
 
         value = version("giantsteps")
     else:
-        raise AttributeError(f"module 'giantsteps' has no attribute {name!r}")
+        from giantsteps.questions import QUESTIONS
+
+        sides = [f"giantsteps.{side}.{name}" for side in getattr(QUESTIONS.get(name), "sides", ())]
+        where = f"; there is {' and '.join(sides)}" if sides else ""
+        message = f"module 'giantsteps' has no attribute {name!r}{where}"
+        raise AttributeError(message, name=name, obj=import_module("giantsteps"))
     globals()[name] = value
     return value
 

@@ -49,7 +49,7 @@ class InvalidProblem(GiantstepsError, ValueError):
     def __init__(self, field: str, value: object, allowed: str) -> None:
         self.field, self.value, self.allowed = field, value, allowed
         try:
-            shown = repr(value)
+            shown = " ".join(repr(value).split())  # one line
         except ValueError:  # an integer too long to print
             shown = f"{type(value).__name__} too long to show"
         if len(shown) > 80:

@@ -45,8 +45,6 @@ OUTSIDE = {
     ("random 61: hsign crelu/q/pm", 1000): (-1.33, -1.13, "even parts of activation and teacher"),
     ("drawn 8: g1 crelu/q/const", 500): (2.21, -2.28, "n near N, small penalty: falls as 1/d"),
     ("drawn 30: g2 previous erf/tanh/const", 500): (0.93, 0.38, "falls as 1/d"),
-    ("drawn 32: g2 previous csoftplus/q/V3", 500): (1.38, 1.28, "even parts, a reused batch"),
-    ("drawn 32: g2 previous csoftplus/q/V3", 1000): (1.17, 0.77, "even parts, a reused batch"),
 }  # fmt: skip
 #: What theory does not answer.
 REFUSED = {

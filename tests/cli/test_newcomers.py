@@ -1,10 +1,16 @@
 """What a newcomer types: help, a note, or one line that says what to do instead."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+import giantsteps as gs
 
 Run = Callable[..., tuple[Any, str, str]]
 
@@ -12,6 +18,17 @@ FLAGS = ["--activation", "tanh", "--teacher", "sin", "--width", "1.5", "--sample
          "--penalty", "0.1"]  # fmt: skip
 PREDICT = ["predict", *FLAGS]
 STEP = ["--step", "samples=2,rate=3"]
+TOML = """activation = "tanh"
+teacher = "sin"
+width = 1.5
+readout = {samples = 2.0, penalty = 0.1}
+"""
+SWEEP = f"""d = 20
+seeds = 2
+[problem]
+{TOML}[vary]
+"readout.samples" = [1.0, 2.0]
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -19,6 +36,14 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "script.py").write_text("import giantsteps\n")
     (tmp_path / "false.sqlite").write_text("hello\n")
+    (tmp_path / "empty.toml").write_text("")
+    (tmp_path / "problem.toml").write_text(TOML)
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    (tmp_path / "half.toml").write_text(SWEEP.replace("[1.0, 2.0]", "{from = 1, to = 2}"))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "known.csv").write_text("x\n")
+    np.save(tmp_path / "weights.npy", np.ones((20, 20)))
+    np.savez(tmp_path / "data.npz", X=np.ones((5, 20)), y=np.ones(5))
 
 
 MISTAKES = {
@@ -72,6 +97,47 @@ MISTAKES = {
     "a script as weights": (["inspect", "script.py"], "must be a file that ends in .safetensors"),
     "a script as certificate": (["certify", "--again", "script.py"], "it is no JSON"),
     "no networks": (["demo", "--seeds", "0"], "seeds = 0"),
+    "an empty file": (["predict", "empty.toml"], "'empty.toml' is empty"),
+    "a sweep as problem": (["predict", "sweep.toml"], "giantsteps sweep run sweep.toml"),
+    "a problem as sweep": (["sweep", "run", "problem.toml"], "in a table [problem]"),
+    "a key twice": ([*PREDICT, "--step", "samples=2,rate=3,samples=4"], "each key once"),
+    "a comma at the end": ([*PREDICT, "--step", "samples=2,rate=3,"], "'samples=2,rate=3,'"),
+    "a step too far": ([*PREDICT, *STEP, "--set", "steps.3.rate=2"], "there is entry 0"),
+    "an endless axis": ([*PREDICT, "--vary", "width=1:2:999999999"], "up to 10000"),
+    "lr as an axis": ([*PREDICT, *STEP, "--vary", "lr=1,2"], 'did you mean "steps.0.rate"?'),
+    "a number as function": ([*PREDICT, "--activation", "3"], "a name, an expression in x"),
+    "two dashes": ([*PREDICT, "--d", "100"], "Did you mean '-d'?"),
+    "no staircase": ([*PREDICT, *STEP, "--question", "staircase_risk"], "Try --question risk"),
+    "no size": (["compare", *FLAGS, "-d", ""], "for -d: '' is not"),
+    "endless seeds": (["compare", *FLAGS, "-d", "50", "--seeds", "999999999"], "at most 1000000"),
+    "endless workers": (
+        ["compare", *FLAGS, "-d", "50", "--seeds", "3", "--workers", "99999"],
+        "from 1 to 1024",
+    ),
+    "a folder as store": (["compare", *FLAGS, "-d", "50", "--store", "folder"], "it is a folder"),
+    "no GPU": (["certify", "--short", "--device", "cuda:99"], "device = 'cuda:99'"),
+    "a negative design": (["certify", "--short", "--seed", "-1"], "seed = -1"),
+    "seeds for theory": (["optimize", *FLAGS, "--seeds", "5"], "--seeds is for --one-batch"),
+    "an axis as optimum": (["optimize", *FLAGS, "--vary", "penalty=1,2"], "the grid varies this"),
+    "bounds of another": (
+        ["optimize", *FLAGS, "--bounds", "samples=1:2"],
+        "for a field that is searched: readout.penalty",
+    ),
+    "an axis without count": (["sweep", "run", "half.toml"], "count = n"),
+    "a summary in NetCDF": (
+        ["sweep", "export", "sweep.toml", "-o", "x.nc", "--summary"],
+        "--summary is for tables",
+    ),
+    "spectra in CSV": (
+        ["sweep", "export", "sweep.toml", "-o", "x.csv", "--spectra"],
+        "--spectra is for .nc",
+    ),
+    "half a quantity": (["sweep", "plot", "sweep.toml", "--quantity", "test"], '"risk.test"'),
+    "no data": (["inspect", "weights.npy", "--activation", "relu"], "is used with --data"),
+    "no activation": (
+        ["inspect", "weights.npy", "--data", "data.npz"],
+        "must be given with --activation",
+    ),
 }
 
 
@@ -84,6 +150,31 @@ def test_mistakes_get_one_line(run: Run, mistake: str) -> None:
     assert error.startswith("giantsteps: error: ")
     assert error.count("\n") == 1
     assert "gs." not in error
+
+
+def test_a_file_of_windows(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "marked.toml").write_text("\ufeff" + TOML, encoding="utf-8")
+    assert run("predict", "marked.toml") == run("predict", "problem.toml")
+    assert gs.Problem.from_toml(tmp_path / "marked.toml").width == 1.5
+
+
+def _typed(words: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "giantsteps", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def test_a_terminal_without_greek() -> None:
+    done = _typed(["predict", "--help"], env={**os.environ, "PYTHONIOENCODING": "cp1252"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Ridge penalty of the readout." in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes a file of the process")
+def test_without_standard_input() -> None:
+    done = _typed(["predict", *FLAGS, "--csv", "known.csv"], preexec_fn=lambda: os.close(0))
+    assert done.returncode == 2
+    assert "add --overwrite" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_help_is_a_command(run: Run) -> None:

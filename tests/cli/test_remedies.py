@@ -47,7 +47,7 @@ ADVICE = {
     "inputs": ([*BASE, *READOUT, "--set", "inputs.law=power_law", "--set", "inputs.exponent=0.4"],
                "--set inputs=isotropic"),
     "steps": ([*BASE, *READOUT, "--set", "steps.rate=1"], "--step samples=2,rate=3"),
-    "later step": ([*BASE, *READOUT, "--set", "steps.3.rate=1"], "0 for a first entry"),
+    "later step": ([*BASE, *READOUT, "--set", "steps.3.rate=1"], "0 would add one"),
     "a part of a number": ([*BASE, *READOUT, "--set", "width.x=1"], "'width' has no parts"),
 }  # fmt: skip
 

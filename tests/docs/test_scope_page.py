@@ -11,7 +11,7 @@ import pytest
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.theory.scope.dispatch import resolve
-from giantsteps.theory.scope.table import RULES
+from giantsteps.theory.scope.table import RULES, check_cells
 
 _FILE = Path(__file__).parents[2] / "docs" / "_ext" / "scope_table.py"
 scope_table = runpy.run_path(str(_FILE))["scope_table"]
@@ -88,3 +88,11 @@ def test_every_question_with_a_rule_is_there() -> None:
     text = scope_table()
     missing = [question for question in RULES if f"## theory.{question}\n" not in text]
     assert not missing
+
+
+def test_a_row_that_lacks_a_cell_is_named() -> None:
+    cells = {cell: rule for cell, rule in RULES["risk"].items() if cell != list(RULES["risk"])[-1]}
+    kind, given = list(RULES["risk"])[-1]
+    with pytest.raises(ValueError, match="row of risk has no cell for") as error:
+        check_cells({"risk": cells})
+    assert str(error.value).endswith(f"{kind.value}, {'at a size' if given else 'in the limit'}")

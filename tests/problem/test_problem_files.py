@@ -223,7 +223,7 @@ def test_files_hold_tables_of_numbers_only() -> None:
 
 
 def test_a_callable_without_a_name_cannot_be_saved() -> None:
-    problem = PLAIN.replace({"activation": np.arctan})
+    problem = PLAIN.replace({"activation": lambda x: np.arctan(x)})
     assert problem == problem.replace({"width": 1.5})
     for save in (problem.to_toml, problem.to_json, lambda: problem.content_hash):
         with pytest.raises(InvalidProblem):

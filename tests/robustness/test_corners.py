@@ -13,6 +13,7 @@ from giantsteps import theory
 from giantsteps.answers import Risk
 from giantsteps.laws import Law
 from giantsteps.theory.model.given_coordinates import coordinates
+from giantsteps.theory.model.given_weights import GivenFeatures
 from giantsteps.theory.questions.risk import attempts
 
 
@@ -249,3 +250,97 @@ def test_what_has_no_answer_leaves_no_trace_in_a_batch() -> None:
     steep = theory.crossing(case, level=0.4, bounds=(0.5, 4.0))
     assert len(steep.values) > 0
     assert np.all(np.isfinite(steep.values))
+
+
+TWO = [
+    {"samples": 1.5, "rate": 0.6, "exponent": 0.0},
+    {"samples": 0.7, "rate": 0.9, "exponent": 0.0},
+]
+SPIKED = {"law": "spiked", "strength": 1.25, "alignment": 0.5}
+
+
+@pytest.mark.parametrize("inputs", [None, SPIKED], ids=["isotropic", "spiked"])
+def test_neurons_of_an_even_activation_lean_nowhere_after_any_step(inputs: Any) -> None:
+    """The direction of leans that are rounding was normalised: norms of −10³⁴ came of it."""
+    more = {} if inputs is None else {"inputs": inputs}
+    case = problem(activation="centered(he2)", width=0.5, steps=TWO, **more)
+    near = problem(activation="he2(x) + 1e-7*x", width=0.5, steps=TWO, **more)
+    found, beside = theory.risk(case, d=300), theory.risk(near, d=300)
+    assert (found.test, found.train) == pytest.approx((beside.test, beside.train), rel=1e-6)
+    moves = theory.movement(case, d=300), theory.movement(near, d=300)
+    for name in moves[0]._leaves:
+        moved, close = (getattr(move, name) for move in moves)
+        assert moved == pytest.approx(close, rel=1e-5, abs=1e-9)
+
+
+def test_a_step_of_no_rate_moves_nothing_among_others() -> None:
+    steps = [TWO[0], {**TWO[1], "rate": 0.0}, TWO[1]]
+    moved, without = (theory.movement(problem(steps=s), d=300) for s in (steps, TWO))
+    for name in moved._leaves:
+        first, none, last = getattr(moved, name)
+        assert none == 0.0
+        assert (first, last) == pytest.approx(getattr(without, name), rel=1e-6)
+
+
+def test_a_linear_part_that_is_exactly_none() -> None:
+    """Its channel had no size: there was an answer where rounding left a little of it."""
+    small = [{"samples": 0.113, "rate": 0.156, "exponent": 0.0, "decay": 0.176}]
+    init = {"weights": "sphere", "second_layer": "constant"}
+    case = problem(
+        activation="centered(he2)",
+        teacher="centered(sin(2*x))",
+        width=6.36,
+        steps=small,
+        init=init,
+        readout={"samples": 0.275, "penalty": 0.0},
+    )
+    tests = [
+        theory.risk(case.replace({"noise_variance": noise}), d=1000).test
+        for noise in (0.01, 0.01 * (1 + 1e-6), 0.01 * (1 + 2e-6))
+    ]
+    assert tests == pytest.approx([tests[0]] * 3, rel=1e-6)
+
+
+def test_long_inputs_beside_a_mean_slope_that_is_rounding() -> None:
+    """What they add to it was measured in units of it."""
+    sizes = ((1.56, 0.0606), (0.174, 0.0104))
+    case = problem(
+        activation="centered(he2)",
+        teacher="cube",
+        width=0.513,
+        steps=[
+            {"samples": samples, "rate": rate, "exponent": 0.0, "loss": "logistic"}
+            for samples, rate in sizes
+        ],
+        inputs={**SPIKED, "alignment": 0.529},
+        readout={"samples": 0.449, "penalty": 0.00122},
+    )
+    noises = 0.1 * (1 + 1e-6 * np.arange(4))
+    tests = [theory.risk(case.replace({"noise_variance": one}), d=300).test for one in noises]
+    assert tests == pytest.approx([tests[0]] * 4, rel=1e-5)
+
+
+def test_errors_of_few_given_neurons_take_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six cubic neurons: nodes far out, of no weight, kept a Krylov space growing for a minute."""
+    case = problem(
+        activation="he3",
+        teacher="he4",
+        width=0.112,
+        steps=[],
+        readout={"samples": 0.121, "penalty": 0.000251},
+    )
+    rounds = 0
+    mixed = GivenFeatures.mixed
+
+    def counted(self: GivenFeatures, weights: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        return mixed(self, weights)
+
+    monkeypatch.setattr(GivenFeatures, "mixed", counted)
+    random = np.random.default_rng(0)
+    weights = random.standard_normal((50, case.at(50).neurons)) / math.sqrt(50)
+    direction = np.linalg.qr(random.standard_normal((50, 1)))[0]
+    found = theory.risk_of_weights(weights, direction, case)
+    assert 0 < found.train < found.test
+    assert rounds < 100

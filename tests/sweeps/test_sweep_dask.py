@@ -156,3 +156,88 @@ def test_a_lost_scheduler_ends_the_run_with_one_line(
     assert error.count("\n") == 1, error
     assert "scheduler has gone" in error
     assert f"resume with: giantsteps sweep run {file}" in error
+
+
+#: The command line with another interpreter for its workers, and little patience with them.
+_COMMAND = """
+import sys
+from multiprocessing import spawn
+from giantsteps.campaign import _dask
+if __name__ == "__main__":
+    spawn.set_executable(sys.argv.pop(1))
+    _dask._MISSING = 2.0
+    from giantsteps.cli import main
+    main(sys.argv[1:])
+"""
+
+
+def _command(tmp_path: Path, interpreter: Path, *arguments: str) -> list[str]:
+    program = tmp_path / "command.py"
+    program.write_text(_COMMAND)
+    return [sys.executable, str(program), str(interpreter), "sweep", "run", *arguments]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script as interpreter")
+@pytest.mark.parametrize("kind", [["--dask", "local"], []], ids=["dask", "processes"])
+@pytest.mark.parametrize("there", [False, True], ids=["missing", "broken"])
+def test_workers_that_cannot_start_are_one_line(
+    make: Callable[..., gs.Sweep], tmp_path: Path, kind: list[str], there: bool
+) -> None:
+    """Multiprocessing's resource tracker had a traceback of its own for each of them."""
+    file, interpreter = tmp_path / "s.toml", tmp_path / "python"
+    file.write_text(make(seeds=3).to_toml())
+    if there:
+        interpreter.write_text("#!/bin/sh\nexit 3\n")
+        interpreter.chmod(0o755)
+    command = _command(tmp_path, interpreter, str(file), "--workers", "1", *kind)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    assert run.returncode == 2  # refused: nothing has been computed
+    assert run.stderr.count("\n") == 1, run.stderr
+    assert "worker processes cannot start" in run.stderr
+    assert str(interpreter) in run.stderr
+    assert make(seeds=3).status().done == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+@pytest.mark.parametrize("again", [True, False], ids=["revived", "gone"])
+def test_workers_that_are_killed_come_back_or_end_the_run_with_one_line(
+    make: Callable[..., gs.Sweep], tmp_path: Path, again: bool
+) -> None:
+    import psutil  # type: ignore[import-untyped]
+
+    file, interpreter, gone = tmp_path / "s.toml", tmp_path / "python", tmp_path / "gone"
+    fields: dict[str, Any] = {"seeds": 400, "d": 100}
+    file.write_text(make(**fields).to_toml())
+    interpreter.write_text(f'#!/bin/sh\ntest -e {gone} && exit 3\nexec {sys.executable} "$@"\n')
+    interpreter.chmod(0o755)
+    command = _command(tmp_path, interpreter, str(file), "--workers", "1", "--dask", "local")
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        patience = time.monotonic() + 60
+        while make(**fields).status().done < 5:
+            assert run.poll() is None, run.communicate()
+            assert time.monotonic() < patience
+            time.sleep(0.1)
+        if not again:
+            gone.touch()
+        killed = 0
+        for child in psutil.Process(run.pid).children(recursive=True):
+            if "spawn_main" in " ".join(child.cmdline()):
+                child.kill()
+                killed += 1
+        assert killed
+        _, error = run.communicate(timeout=200)
+    finally:
+        run.kill()
+        run.wait()
+    if again:
+        assert (run.returncode, error) == (0, "")
+        assert make(**fields).status().complete
+        return
+    assert run.returncode == 1
+    assert error.count("\n") == 1, error
+    assert "end as soon as they start" in error
+    assert f"resume with: giantsteps sweep run {file}" in error
+    assert 5 <= make(**fields).status().done < make(**fields).status().total

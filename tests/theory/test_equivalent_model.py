@@ -385,5 +385,6 @@ def test_what_is_not_covered_says_what_is() -> None:
 
 def test_failure_names_the_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("giantsteps.theory.solver.newton._ROUNDS", 2)
+    monkeypatch.setattr("giantsteps.theory.solver.numbers._ROUNDS", 1)
     with pytest.raises(NotConverged, match=r"samples=2\.0.*larger penalty"):
         risk(problem())

@@ -212,3 +212,36 @@ def test_what_is_refused() -> None:
         Norms(1.0, growth=[1.0, 2.0])
     with pytest.raises(InvalidProblem, match="spread"):
         Norms(math.nan)
+
+
+@pytest.mark.parametrize("weights", ["sphere", "gaussian"])
+@pytest.mark.parametrize(
+    ("activation", "law"),
+    [
+        ("tanh", "constant"),
+        ("relu", "constant"),
+        (gs.centered("gelu"), gs.Vocabulary([-0.5, 1.5], [0.5, 0.5])),
+    ],
+)
+def test_a_step_after_one_that_is_hardly_taken_is_a_first_step(
+    activation: gs.Function | str, law: gs.Vocabulary | str, weights: str
+) -> None:
+    """The recursion has every term of one step: of the norms, and of the covariance."""
+    step = gs.Step(samples=2.5, rate=1.3, exponent=0.5)
+    once = PROBLEM.replace(
+        {
+            "activation": activation,
+            "teacher": "x + 0.5*(x**2 - 1)",
+            "noise_variance": 0.1,
+            "steps": [step],
+            "init": gs.Init(second_layer=law, weights=weights),
+        }
+    )
+    twice = once.replace({"steps": [gs.Step(samples=2.5, rate=1e-4, exponent=0.5), step]})
+    models = [theory.equivalent(problem, 1000) for problem in (once, twice)]
+    found = [model.norms for model in models]
+    variances = [(one.growth**2 * one.spread).sum(axis=0) for one in found if one is not None]
+    np.testing.assert_allclose(variances[1], variances[0], rtol=5e-4)
+    risks = [theory.risk(problem, 1000) for problem in (once, twice)]
+    assert float(risks[1].test) == pytest.approx(float(risks[0].test), rel=2e-4)
+    assert float(risks[1].train) == pytest.approx(float(risks[0].train), rel=2e-4)

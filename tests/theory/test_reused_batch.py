@@ -50,7 +50,9 @@ def test_norms_without_a_second_step_are_those_of_one(
     law = sample_law(problem.teacher, 0.1, 3.0)
     samples = Samples.of(law, law.label + 0.0 * law.mass, 1e-12)
     bulk = one.covariance()
-    found = reused_norms(problem.activation, samples, np.ones(1), (rate, 0.0), bulk.totals)
+    found = reused_norms(
+        problem.activation, samples, np.ones(1), (rate, 0.0), bulk.totals, np.zeros(1)
+    )
     norms = one.norms(gaussian=True)
     spread = 2 * (bulk.modes**2).sum(axis=1) + found.spread
     assert_allclose(spread, norms.spread[0], rtol=close)

@@ -381,7 +381,7 @@ def test_a_grid_over_batches_is_its_cells() -> None:
             500,
             'batch="fresh" for later steps',
         ),
-        (problem(activation="relu", law="constant"), 500, "gs.centered(activation)"),
+        (problem("previous", activation="relu", law="constant"), 500, "gs.centered(activation)"),
     ],
 )
 def test_refusals(asked: gs.Problem, d: int | None, needle: str) -> None:

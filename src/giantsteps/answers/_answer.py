@@ -150,6 +150,8 @@ class Answer(Record):
 
     def __getitem__(self, index: Index) -> Self:
         """The answer of one cell, or of a smaller grid."""
+        if isinstance(index, str):
+            raise IndexError("names are attributes: answer.test; axes are in answer.coords")
         if not self.shape:
             raise IndexError("the answer to a single problem has no cells; ask a Grid")
         entries = expand_index(index, len(self.shape))

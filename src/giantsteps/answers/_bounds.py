@@ -46,5 +46,8 @@ class Bounds(Answer):
 
     def __getitem__(self, index: Index) -> Any:
         if isinstance(index, str):
-            return (dict(self.floors) | dict(self.ceilings) | dict(self.terms))[index]
+            named = dict(self.floors) | dict(self.ceilings) | dict(self.terms)
+            if index not in named:
+                raise KeyError(f"no bound {index!r}; there are {', '.join(named)}")
+            return named[index]
         return super().__getitem__(index)

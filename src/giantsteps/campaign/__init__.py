@@ -42,6 +42,7 @@ from giantsteps.campaign._status import read_status as read_status
 from giantsteps.campaign._store import Store as Store
 from giantsteps.campaign._values import Outcome as Outcome
 from giantsteps.campaign._values import read_answer as read_answer
+from giantsteps.campaign._workers import MOST_SEEDS as MOST_SEEDS
 from giantsteps.campaign._workers import TimeLimit as TimeLimit
 from giantsteps.campaign._workers import WorkerLost as WorkerLost
 from giantsteps.campaign._workers import Workers as Workers

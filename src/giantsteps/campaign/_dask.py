@@ -17,6 +17,7 @@ from giantsteps.campaign._workers import (
     WorkerLost,
     Workers,
     WorkersGone,
+    check_interpreter,
     without_interrupts,
 )
 from giantsteps.errors import GiantstepsError, InvalidProblem
@@ -168,6 +169,7 @@ def dask_workers(
 def _local_cluster(distributed: Any, workers: int | None) -> Any:
     """Worker processes of this machine."""
     dask = require("dask", "--dask", "cluster")
+    check_interpreter()
     bounded = dask.config.set({"distributed.scheduler.allowed-failures": _FAILURES})
     try:
         with bounded, without_interrupts():

@@ -13,13 +13,15 @@ _SIZES = ("page_count", "page_size")
 
 
 def check_not_empty(path: Path) -> None:
-    """Refuse an empty file, which SQLite would take for a store without tables.
+    """Refuse a folder, and an empty file, which SQLite would take for a store without tables.
 
     Only the directory is asked. Opening and closing the file here would drop the locks that the
     process holds on it through SQLite, in every thread, and two writers could then destroy it
     ("How to corrupt an SQLite database file", section 2.2). A file of another kind SQLite reports
     by itself at the first read.
     """
+    if path.is_dir():
+        raise StoreError(f"{path} is not a store: it is a folder")
     if path.stat().st_size == 0:
         raise StoreError(f"{path} is not a store: it is empty")
 

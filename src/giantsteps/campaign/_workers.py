@@ -6,11 +6,12 @@ import multiprocessing
 import os
 import pickle
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
+from multiprocessing import resource_tracker, spawn
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from queue import SimpleQueue
@@ -112,6 +113,7 @@ class Processes(Workers):
     can_stop = True
 
     def __init__(self, workers: int, gpus: tuple[str, ...] = ()) -> None:
+        check_interpreter()
         self._workers, self._stopped, self._lock = workers, False, threading.Lock()
         methods = multiprocessing.get_all_start_methods()
         self._context: Any = multiprocessing.get_context(
@@ -246,6 +248,24 @@ class Processes(Workers):
         return value
 
 
+def check_interpreter() -> None:
+    """Refuse an interpreter that does not run before every process of it fails by itself.
+
+    Raises
+    ------
+    GiantstepsError
+        If it is missing, may not be run or ends with an error.
+    """
+    program = os.fsdecode(spawn.get_executable() or "")
+    try:
+        subprocess.run([program, "-I", "-S", "-c", ""], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise GiantstepsError(
+            f"worker processes cannot start: the Python interpreter does not run ({error}). "
+            'Without worker processes: --serial, or executor="serial"'
+        ) from error
+
+
 @contextmanager
 def without_interrupts() -> Iterator[None]:
     """Leave Ctrl-C to the runner: what this thread starts meanwhile does not see it.
@@ -332,6 +352,10 @@ def _killed_for_memory() -> int:
 # Choosing -------------------------------------------------------------------------------------
 
 
+#: Processes on one machine, and networks of one setting, at most.
+_MOST, MOST_SEEDS = 1024, 1_000_000
+
+
 def as_workers(
     executor: str | Executor | Workers, workers: int | None, device: Any = None
 ) -> tuple[Workers, bool]:
@@ -350,6 +374,8 @@ def as_workers(
     if executor == "serial":
         return InProcess(), True
     if executor == "processes":
+        if count > _MOST:
+            raise InvalidProblem("workers", workers, f"an integer from 1 to {_MOST}")
         return Processes(count, found if device == "cuda" else ()), True
     raise InvalidProblem(
         "executor", executor, '"processes", "serial" or an Executor of concurrent.futures'

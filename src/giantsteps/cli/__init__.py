@@ -6,6 +6,7 @@ answers at once.
 
 from __future__ import annotations
 
+import io
 import sys
 
 __all__: list[str] = []  # ``giantsteps`` on the terminal; `main` is its entry point
@@ -39,10 +40,17 @@ def main(arguments: list[str] | None = None) -> None:
     from ._group import giantsteps
     from ._remedies import as_flags
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may not know Greek
+            stream.reconfigure(errors="replace")
     try:
         code = giantsteps.main(arguments, prog_name="giantsteps", standalone_mode=False)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
+        if isinstance(error, click.NoSuchOption) and context and len(error.option_name) == 3:
+            short = error.option_name[1:]  # --d
+            if any(short in option.opts for option in context.command.params):
+                error = click.NoSuchOption(error.option_name, None, [short], context)
         place = context.command_path if context else "giantsteps"
         fail(f"{error.format_message()}  (see '{place} --help')", BAD_INPUT)
     except (NotConverged, MissingDependency) as error:
@@ -58,5 +66,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 def fail(message: str, code: int) -> None:
     """One line on standard error, then exit."""
-    sys.stderr.write(f"giantsteps: error: {' '.join(message.split())}\n")
+    if sys.stderr is not None:  # it may be closed
+        sys.stderr.write(f"giantsteps: error: {' '.join(message.split())}\n")
     sys.exit(code)

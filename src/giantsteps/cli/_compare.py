@@ -189,5 +189,5 @@ def _sizes(text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise click.BadParameter(
-            f"'{text}' is not a whole number or a list such as 250,500"
+            f"'{text}' is not a whole number or a list such as 250,500", param_hint="-d"
         ) from None

@@ -87,7 +87,7 @@ def command(
         x="readout.samples",
         curve=theory.risk(smooth, d=d),
         floor=theory.bounds(problem)["linear"],
-        floor_label="kernel bound",
+        floor_label="kernel floor",
     )
     display.ax_.set_yscale("log")
     display.ax_.set_yticks([0.06, 0.1, 0.2, 0.4], labels=["0.06", "0.1", "0.2", "0.4"], minor=False)

@@ -88,6 +88,8 @@ def command(
     from giantsteps.answers import require
     from giantsteps.practice import TABLES, inspect
 
+    if options["activation"] is not None and data is None:
+        raise click.UsageError("--activation is used with --data")
     check_file(csv, overwrite)
     check_file(html, overwrite, ".html", ".htm")
     if html is not None:

@@ -69,9 +69,7 @@ PRINTED, DRAWN, AROUND = 9, 65, 10.0
 @click.option(
     "--seeds",
     type=int,
-    default=20,
-    show_default=True,
-    help="Number of networks of each kind that --one-batch simulates.",
+    help="Number of networks of each kind that --one-batch simulates; default: 20.",
 )
 @click.option(
     "-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit d → ∞."
@@ -89,7 +87,7 @@ def command(
     budget: float | None,
     reach: str | None,
     one_batch: bool,
-    seeds: int,
+    seeds: int | None,
     d: int | None,
     output: Path | None,
     as_json: bool,
@@ -105,6 +103,8 @@ def command(
     exclusive(reach=reach, budget=budget)
     if one_batch and (budget is None or d is None):
         raise click.UsageError("--one-batch needs --budget, and -d for the networks")
+    if seeds is not None and not one_batch:
+        raise click.UsageError("--seeds is for --one-batch: theory alone simulates no network")
     target = build(**stated)
     check_file(csv, overwrite)
     if output is not None:
@@ -123,7 +123,7 @@ def command(
         from giantsteps import theory
 
         answer = theory.optimize(target, paths, bounds or None, budget, d)
-    against = answer.simulate_one_batch(seeds=seeds) if one_batch else None
+    against = answer.simulate_one_batch(seeds=seeds or 20) if one_batch else None
     if isinstance(target, Grid):
         _many(answer, target, paths, output, as_json, csv)
         return

@@ -44,8 +44,19 @@ SHORT = {
     "step-samples": "steps.N.samples",
 }
 
+
+def _check_device(ctx: click.Context, option: click.Parameter, device: str | None) -> str | None:
+    if device is not None:
+        from giantsteps.simulation import resolve
+
+        resolve(device)
+    return device
+
+
 device_option = click.option(
-    "--device", help="Device to simulate on: cpu, or one of PyTorch such as cuda."
+    "--device",
+    callback=_check_device,
+    help="Device to simulate on: cpu, or one of PyTorch such as cuda.",
 )
 
 
@@ -137,7 +148,7 @@ def build(
     """
     from giantsteps.problem import Grid
 
-    data = read_toml(file) if file else {}
+    data = _problem_data(file) if file else {}
     for name, text in fields.items():
         if text is not None:
             _put(data, FIELDS[name][0], _value(text))
@@ -145,10 +156,19 @@ def build(
         data["steps"] = [_step(text) for text in steps]
     changes = dict(map(assignment, assignments))
     if not data and not changes:
-        raise click.UsageError("no problem given: a TOML file, or flags such as --activation tanh")
+        given = f"'{file}' is empty" if file else "no problem given"
+        raise click.UsageError(f"{given}: a TOML file, or flags such as --activation tanh")
     problem = _changed(data, changes)
     _note_ratios(problem)
     return Grid(problem, _axes(axes, problem)) if axes else problem
+
+
+def _problem_data(file: Path) -> dict[str, Any]:
+    """The problem of a file; that of a sweep is asked about by 'sweep'."""
+    data = read_toml(file)
+    if isinstance(data.get("problem"), dict) and ({"vary", "d", "seeds"} & data.keys()):
+        raise click.UsageError(f"'{file}' is a sweep: giantsteps sweep run {file}")
+    return data
 
 
 def full_path(name: str, problem: Problem, option: str) -> str:
@@ -217,7 +237,7 @@ def _changed(data: dict[str, Any], changes: dict[str, Any]) -> Problem:
 def read_toml(file: Path) -> dict[str, Any]:
     """The content of a file, or one line that says what is wrong with it."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise click.UsageError(f"no file '{file}'") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -257,14 +277,17 @@ def _put(data: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _entries(count: int) -> str:
-    return f"0 to {count - 1}, or {count} for a new entry," if count else "0 for a first entry"
+    present = "entry 0" if count == 1 else f"entries 0 to {count - 1}"
+    return f"{present}; {count} would add one" if count else "no entry; 0 would add one"
 
 
 def _entry(place: Any, key: str, path: str, empty: Any) -> Any:
     """What stands at a key, ``empty`` if nothing; a law that is named becomes a table."""
     if isinstance(place, list):
         if not key.isdigit() or int(key) > len(place):
-            raise InvalidProblem("path", path, f"with {_entries(len(place))} in place of {key}")
+            raise InvalidProblem(
+                "path", path, f"the path of an entry: there is {_entries(len(place))}"
+            )
         if int(key) == len(place):
             place.append(empty)
         return place[int(key)]
@@ -276,28 +299,37 @@ def _entry(place: Any, key: str, path: str, empty: Any) -> Any:
     return found
 
 
-def assignment(
-    text: str, option: str = "--set", allowed: str = "PATH=VALUE, such as steps.0.rate=2"
-) -> tuple[str, Any]:
+def assignment(text: str, option: str = "--set") -> tuple[str, Any]:
     """``PATH=VALUE``."""
     path, equals, value = text.partition("=")
     if not equals or not path.strip() or not value.strip():
-        raise InvalidProblem(option, text, allowed)
+        raise InvalidProblem(option, text, "PATH=VALUE, such as steps.0.rate=2")
     return path.strip(), _value(value.strip())
 
 
 def _step(text: str) -> dict[str, Any]:
-    allowed = "KEY=VALUE,KEY=VALUE,... with samples and rate"
-    if any(part.count("=") > 1 for part in text.split(",")):
+    allowed = "KEY=VALUE,KEY=VALUE,... with samples and rate, each key once"
+    parts = [[word.strip() for word in part.split("=")] for part in text.split(",")]
+    if not all(len(part) == 2 and all(part) for part in parts):
         raise InvalidProblem("--step", text, allowed)
-    return dict(assignment(part, "--step", allowed) for part in text.split(","))
+    found = {key: _value(value) for key, value in parts}
+    if len(found) < len(parts):
+        raise InvalidProblem("--step", text, allowed)
+    return found
+
+
+#: Points of an axis, at most.
+_MOST = 10_000
 
 
 def _axis(text: str) -> tuple[str, list[Any]]:
     """``path=a:b:n[:log]`` or ``path=v1,v2,...``."""
     import numpy as np
 
-    allowed = "PATH=a:b:n, PATH=a:b:n:log or PATH=v1,v2,... (n a whole number, log needs a, b > 0)"
+    allowed = (
+        "PATH=a:b:n, PATH=a:b:n:log or PATH=v1,v2,... "
+        f"(n a whole number up to {_MOST}, log needs a, b > 0)"
+    )
     path, equals, values = text.partition("=")
     if not equals or not path.strip() or not values.strip():
         raise InvalidProblem("--vary", text, allowed)
@@ -306,7 +338,7 @@ def _axis(text: str) -> tuple[str, list[Any]]:
         return path.strip(), [_value(part.strip()) for part in values.split(",")]
     try:
         start, stop, count = float(parts[0]), float(parts[1]), int(parts[2])
-        if count < 1 or len(parts) > 4 or (len(parts) == 4 and parts[3] != "log"):
+        if not 1 <= count <= _MOST or len(parts) > 4 or (len(parts) == 4 and parts[3] != "log"):
             raise ValueError
         if len(parts) == 4 and not (start > 0 and stop > 0):
             raise ValueError

@@ -56,7 +56,7 @@ def check_file(path: Path | None, overwrite: bool, *endings: str) -> None:
         raise click.UsageError(f"there is no folder '{folder}' for '{path.name}': create it first")
     exists = path.exists()
     if exists and not overwrite:
-        if sys.stdin.isatty() and sys.stderr.isatty():
+        if all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr)):
             click.confirm(f"'{path}' exists. Replace it?", abort=True, err=True)
         else:
             raise click.UsageError(f"'{path}' exists: add --overwrite, or choose another name")

@@ -240,6 +240,10 @@ def export(
 ) -> None:
     """Write the results as NetCDF, Parquet or CSV; cells that are not done are NaN."""
     exclusive(summary=summary, spectra=spectra)
+    if summary and output.suffix == ".nc":
+        raise click.UsageError("--summary is for tables: .csv or .parquet")
+    if spectra and output.suffix != ".nc":
+        raise click.UsageError("--spectra is for .nc")
     from giantsteps.answers import require
 
     check_file(output, overwrite, ".nc", ".parquet", ".csv")

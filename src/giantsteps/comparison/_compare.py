@@ -15,7 +15,15 @@ import numpy as np
 
 from giantsteps import campaign
 from giantsteps.answers import Answer
-from giantsteps.campaign import Cells, Progress, Store, decide, measure, read_answers
+from giantsteps.campaign import (
+    MOST_SEEDS,
+    Cells,
+    Progress,
+    Store,
+    decide,
+    measure,
+    read_answers,
+)
 from giantsteps.comparison._comparison import Comparison
 from giantsteps.comparison._quantities import Quantity, resolution_limit
 from giantsteps.errors import InvalidProblem
@@ -371,7 +379,9 @@ def _sizes(d: int | Sequence[int]) -> tuple[int, ...]:
 def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     chosen = _integers(seeds) if isinstance(seeds, Iterable) else _integers([seeds])
     if chosen and not isinstance(seeds, Iterable):
-        chosen = tuple(range(chosen[0]))
+        chosen = tuple(range(min(chosen[0], MOST_SEEDS + 1)))
+    if len(chosen) > MOST_SEEDS:
+        raise InvalidProblem("seeds", seeds, f"at most {MOST_SEEDS}")
     if len(chosen) < 2 or min(chosen) < 0 or len(set(chosen)) < len(chosen):
         raise InvalidProblem("seeds", seeds, "a number ≥ 2, or a list of distinct integers ≥ 0")
     return chosen

@@ -12,6 +12,7 @@ import numpy as np
 from giantsteps.displays import _style
 from giantsteps.displays._display import AxesDisplay
 from giantsteps.errors import InvalidProblem
+from giantsteps.problem import suggest
 from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ def horizontal_axis(comparison: Comparison, x: str | None, quantity: str | None 
     """The path of the horizontal axis, checked."""
     quantity = comparison.quantities[0] if quantity is None else quantity
     if quantity not in comparison.quantities:
-        raise InvalidProblem("quantity", quantity, f"one of {comparison.quantities}")
+        raise InvalidProblem("quantity", quantity, suggest(quantity, comparison.quantities))
     axes = _axes(comparison, quantity)
     numeric = [dim for dim, values in axes.items() if values.dtype.kind in "fiu"]
     if len(comparison.sizes) > 1:
@@ -273,7 +274,7 @@ def horizontal_axis(comparison: Comparison, x: str | None, quantity: str | None 
     if x is None:
         return numeric[0]
     if x not in numeric:
-        raise InvalidProblem("x", x, f"one of {numeric}")
+        raise InvalidProblem("x", x, suggest(x, numeric))
     return x
 
 

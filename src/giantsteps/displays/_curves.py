@@ -10,6 +10,7 @@ import numpy as np
 from giantsteps.displays import _style
 from giantsteps.displays._comparison import ComparisonDisplay, Series, curve_name
 from giantsteps.errors import InvalidProblem
+from giantsteps.problem import suggest
 
 if TYPE_CHECKING:
     from giantsteps.answers import Answer
@@ -42,7 +43,7 @@ def curves(
     if x is None and numeric:
         x = numeric[0]
     if x is None or x not in numeric:
-        allowed = f"one of {numeric}" if numeric else "an axis with numbers: ask about a Grid"
+        allowed = suggest(x, numeric) if numeric else "an axis with numbers: ask about a Grid"
         raise InvalidProblem("x", x, allowed)
     others = [name for name in axes if name != x]
     points = np.asarray(axes[x], dtype=float)

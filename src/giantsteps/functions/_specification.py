@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..errors import InvalidProblem
 from ._expression import parse
 from ._function import MODULE, Function
+from ._named import names
 from ._tree import CENTERED, Call, X
 
 Spec = str | Mapping[str, Any] | Function | Callable[[Any], Any]
@@ -49,6 +52,8 @@ def as_function(spec: Spec, field: str = "activation") -> Function:
         return _from_text(spec, field)
     if isinstance(spec, Mapping):
         return _from_mapping(spec, field)
+    if isinstance(spec, np.ufunc) and spec.__name__ in names():
+        return _from_text(spec.__name__, field)
     if callable(spec):
         return _own(spec, None, field)
     raise InvalidProblem(field, spec, "a name, an expression in x, a Function or a callable")

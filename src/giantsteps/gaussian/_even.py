@@ -28,6 +28,7 @@ _FINEST, _MOST, _MEMORY = 7, 14, 1_000_000
 #: What twice the spacing may leave, relative to (E f²)^½, and f² φ at the ends to E f²
 #: (or ‖f‖, if that is larger).
 _COARSE, _NEGLIGIBLE = 1e-6, 1e-16
+_LAST = _REACH**2 * np.exp(-0.5 * _REACH**2) / _NEGLIGIBLE
 
 
 @lru_cache(maxsize=4)
@@ -86,28 +87,32 @@ def _moments(
 ) -> np.ndarray | None:
     if halvings > _FINEST:
         return None
-    u, weights, at_centre, coarse = _weights(halvings, order)
+    u, weights, plain, at_centre, coarse = _weights(halvings, order)
     f = evaluate(function, centre[:, None] + std[:, None] * u)
     with np.errstate(all="ignore"):
         # What is left of f beside a line: its variance does not cancel.
-        level, slope = (f @ at_centre).T[:, :, None]
+        line = f @ at_centre
+        level, slope = line[:, :1], line[:, 1:]
         rest = f - level - slope * u
-        mean, linear, quadratic = (rest @ weights).reshape(-1, 3, order).swapaxes(0, 1)
-        variance = np.maximum(rest**2 @ weights[:, :order] - mean**2 - linear**2, 0.0)
-        mean, linear = mean + level + slope * table_nodes(order), linear + slope
-        second = variance + mean**2 + linear**2
+        found = np.empty((5, len(f), order))
+        found[:3] = (rest @ weights).reshape(-1, 3, order).swapaxes(0, 1)
+        mean, linear, _, second, variance = found
+        np.maximum(rest * rest @ plain - mean * mean - linear * linear, 0.0, out=variance)
+        mean += level + slope * table_nodes(order)
+        linear += slope
+        second[:] = variance + mean * mean + linear * linear
         scale = second + moments(function).second_moment
         close = np.abs(f @ coarse - mean) <= _COARSE * np.sqrt(scale)
-        close &= np.abs(f**2 @ coarse - second) <= _COARSE * scale
-        ends = (_REACH**2 * np.exp(-0.5 * _REACH**2)) * f[:, [0, -1]] ** 2
-        close &= (ends <= _NEGLIGIBLE * scale.min(axis=1)[:, None]).all(axis=1)[:, None]
-    return np.stack([mean, linear, quadratic, second, variance]) if close.all() else None
+        close &= np.abs(f * f @ coarse - second) <= _COARSE * scale
+        ends = f[:, :: len(u) - 1]
+        close &= (_LAST * ends * ends).max(axis=1, keepdims=True) <= scale.min(axis=1)[:, None]
+    return found if close.all() else None
 
 
 @lru_cache(maxsize=16)
-def _weights(halvings: int, order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes u around c in units of s; weights (U, 3·order) of f, of z f and of (z² − 1)f/2, (U, 2)
-    of the first two at c, and (U, order) of f at every other node.
+def _weights(halvings: int, order: int) -> tuple[np.ndarray, ...]:
+    """Nodes u around c in units of s; weights (U, 3·order) of f, of z f and of (z² − 1)f/2, those
+    of f alone, (U, 2) of the first two at c, and (U, order) of f at every other node.
     """
     count = (1 + _REACH) * 2**halvings
     u = np.arange(-count, count + 1) / 2.0**halvings
@@ -116,4 +121,5 @@ def _weights(halvings: int, order: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     coarse = np.where((np.arange(len(u)) % 2 == 0)[:, None], 2 * weights[:, :order], 0.0)
     parts = [weights, z * weights, (z * z - 1) / 2 * weights]
     at_nodes = np.concatenate([part[:, :order] for part in parts], axis=1)
-    return u, at_nodes, np.stack([part[:, order] for part in parts[:2]], axis=1), coarse
+    at_centre = np.stack([part[:, order] for part in parts[:2]], axis=1)
+    return u, at_nodes, np.ascontiguousarray(at_nodes[:, :order]), at_centre, coarse

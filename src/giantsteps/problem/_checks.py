@@ -105,9 +105,12 @@ def suggest(value: object, known: Iterable[str]) -> str:
     text = "one of " + ", ".join(f'"{name}"' for name in names)
     close: list[str] = []
     if isinstance(value, str):
-        usual = _USUAL.get(value.lower(), "")
-        close = [usual] if usual in names else difflib.get_close_matches(value, names, n=1)
-    return f'{text} (did you mean "{close[0]}"?)' if close else text
+        above, dot, last = value.lower().rpartition(".")
+        usual = above + dot + _USUAL.get(last, last)
+        close = [name for name in names if name == usual or name.endswith(f".{usual}")][:2]
+        close = close or difflib.get_close_matches(value, names, n=1)
+    meant = " or ".join(f'"{name}"' for name in close)
+    return f"{text} (did you mean {meant}?)" if close else text
 
 
 def keywords(data: object, part: type, field: str) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class Grid(Saved):
             if isinstance(key, slice):
                 kept[path] = values[key]
             else:
-                fixed[path] = values[key]
+                fixed[path] = _entry(path, values, key)
         problem = self.problem.replace(fixed)
         return Grid(problem, kept) if kept else problem
 
@@ -194,7 +194,8 @@ class Grid(Saved):
 
 def _values(path: str, given: object) -> list[Any]:
     """The values of an axis as a list; refused if they are none, or no sequence."""
-    if isinstance(given, np.ndarray):
+    if hasattr(given, "__array__"):  # of NumPy, pandas, PyTorch
+        given = np.asarray(given)
         if given.ndim != 1:
             raise InvalidProblem(path, given, "varied over a one-dimensional array")
     elif isinstance(given, str | Mapping) or not isinstance(given, Sequence):
@@ -203,6 +204,15 @@ def _values(path: str, given: object) -> list[Any]:
     if not values:
         raise InvalidProblem(path, given, "varied over at least one value")
     return values
+
+
+def _entry(path: str, values: tuple[Any, ...], key: Any) -> Any:
+    """The value at a place of an axis."""
+    try:
+        return values[key]
+    except IndexError:
+        places = f"the axis has {len(values)} values, numbered from 0"
+        raise IndexError(f"no place {key!r} on the axis {path}: {places}") from None
 
 
 def _normalise(problem: Problem, axes: Mapping[str, list[Any]]) -> dict[str, tuple[Any, ...]]:

@@ -47,6 +47,8 @@ def check_paths(problem: Problem, paths: Iterable[str]) -> None:
             hint = suggest(path, walk(problem))
             if isinstance(path, str) and path.startswith("readout.") and problem.readout is None:
                 hint = "set after the readout: the problem has none, set readout=Ridge(...) first"
+            if path == "d":
+                hint = "left out: the dimension is no field of the problem, pass d to the question"
             raise InvalidProblem("path", path, hint)
         for other in seen:
             if path.startswith(f"{other}.") or other.startswith(f"{path}."):

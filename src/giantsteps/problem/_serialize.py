@@ -116,4 +116,4 @@ def read_json(source: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _text(source: str | os.PathLike[str]) -> str:
-    return source if isinstance(source, str) else Path(source).read_text(encoding="utf-8")
+    return source if isinstance(source, str) else Path(source).read_text(encoding="utf-8-sig")

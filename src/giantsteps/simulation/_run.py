@@ -31,6 +31,7 @@ from giantsteps.simulation._answers import SimulatedSpectrum, lazily
 from giantsteps.simulation._cost import Cost
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._matrices import Matrices
+from giantsteps.simulation._network._streams import as_seed
 from giantsteps.simulation._networks import Networks
 from giantsteps.simulation._options import RunOptions, refuse_unknown
 from giantsteps.simulation._readout._ridge import Fit
@@ -124,8 +125,8 @@ class Run(Networks):
         seed: int = 0,
         **options: Unpack[RunOptions],
     ) -> None:
-        super().__init__(problem, d, seed, **options)
-        self.seed = int(seed)
+        super().__init__(problem, d, as_seed(seed), **options)
+        self.seed = as_seed(seed)
 
     def __repr__(self) -> str:
         sizes = self.sizes

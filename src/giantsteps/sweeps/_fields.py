@@ -11,6 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from giantsteps.answers import Source
+from giantsteps.campaign import MOST_SEEDS
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, choice, integer, suggest
 from giantsteps.questions import QUESTIONS, RUN_OPTIONS
@@ -22,6 +23,8 @@ def as_integers(given: Any, name: str, lower: int, count: bool = False) -> tuple
         values = tuple(integer(value, name, allowed, lower=lower) for value in given)
     else:
         value = integer(given, name, allowed)
+        if count and value > MOST_SEEDS:
+            raise InvalidProblem(name, given, f"at most {MOST_SEEDS}")
         values = tuple(range(value)) if count else (value,)
     if not values or len(set(values)) < len(values):
         raise InvalidProblem(name, given, allowed)
@@ -109,7 +112,7 @@ def _paths(vary: Any, prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in vary.items():
         path = f"{prefix}{key}"
-        if isinstance(value, Mapping) and not {"from", "to", "count"} <= value.keys():
+        if isinstance(value, Mapping) and not {"from", "to"} & value.keys():
             found.update(_paths(value, f"{path}."))
         else:
             found[path] = value
@@ -121,7 +124,7 @@ def _values(path: str, given: Any) -> Any:
     if not isinstance(given, Mapping):
         return given
     allowed = "a list, or {from = a, to = b, count = n}, with log = true for equal ratios"
-    if not given.keys() <= {"from", "to", "count", "log"}:
+    if not {"from", "to", "count"} <= given.keys() <= {"from", "to", "count", "log"}:
         raise InvalidProblem(f"vary.{path}", given, allowed)
     count = integer(given["count"], f"vary.{path}.count", "an integer >= 1")
     space = np.geomspace if given.get("log", False) else np.linspace

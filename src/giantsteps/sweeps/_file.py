@@ -38,6 +38,9 @@ def fields_of(data: Mapping[str, Any], kind: type[Sweep]) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise InvalidProblem("sweep", data, "a table")
     known = [item.name for item in dataclasses.fields(kind) if item.name != "grid"]
+    if "problem" not in data and {"activation", "teacher", "width"} <= data.keys():
+        allowed = "in a table [problem] of the sweep: this is the file of a problem"
+        raise InvalidProblem("activation", data["activation"], allowed)
     for key, value in data.items():
         if key not in (*known, "problem", "vary"):
             hint = suggest(key, (*known, "problem", "vary"))

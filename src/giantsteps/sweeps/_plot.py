@@ -38,7 +38,9 @@ def plot(
     if quantity is None:
         question = "risk" if "risk" in sweep.questions else next(iter(sweep.questions))
     elif question not in sweep.questions:
-        raise InvalidProblem("quantity", quantity, f"a quantity of {', '.join(sweep.questions)}")
+        asked = " or ".join(f'"{name}.NAME"' for name in sweep.questions)
+        allowed = f'{asked}, such as "{next(iter(sweep.questions))}.{quantity}"'
+        raise InvalidProblem("quantity", quantity, allowed)
     held = {name: _find(sweep, name, value) for name, value in at.items()}
     title = ", ".join(f"{name} = {_points(sweep)[name][n]}" for name, n in held.items())
     with opened(sweep) as store:
@@ -134,7 +136,7 @@ def _map(found: Comparison, x: str | None, y: str, title: str) -> HeatMapDisplay
     numeric = [name for name, points in coords.items() if points.dtype.kind in "fiu"]
     for name, path in (("x", x), ("y", y)):
         if path is not None and path not in numeric:
-            raise InvalidProblem(name, path, f"one of {numeric}")
+            raise InvalidProblem(name, path, suggest(path, numeric))
     x = next((name for name in numeric if name != y), y) if x is None else x
     if x == y:
         raise InvalidProblem("y", y, f"another axis than x = {x}")

@@ -28,7 +28,7 @@ from giantsteps.comparison.certify._finding import (
     predict,
 )
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Problem, suggest
+from giantsteps.problem import Problem, integer, suggest
 from giantsteps.types import FloatArray
 
 
@@ -138,6 +138,7 @@ def certify(
     """
     if isinstance(scale, str) and scale not in SCALES:
         raise InvalidProblem("scale", scale, suggest(scale, SCALES))
+    integer(seed, "seed", "a non-negative integer", lower=0)
     name, chosen = (scale, SCALES[scale]) if isinstance(scale, str) else ("own", scale)
     names = chosen.families if families is None else tuple(families)
     for family in names:

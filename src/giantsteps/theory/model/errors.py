@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,8 @@ _FEW = 2
 
 #: A model and a readout of it.
 Cell = tuple[SpikedFeatures, Ridge]
+#: What an answer is for.
+Effort = Literal["answer", "search", "scan"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +50,17 @@ class Solved:
     residual: FloatArray
     iterations: Array
     failed: dict[int, Exception]
+
+    def kept(self, at: int, level: int, rank: int, error: float) -> Kept:
+        """What is known of a cell."""
+        return Kept(
+            self.readouts[at],
+            level,
+            rank,
+            error,
+            float(self.residual[at]),
+            int(self.iterations[at]),
+        )
 
     def every(self) -> list[Readout]:
         """All readouts; the first failure is raised."""
@@ -212,11 +225,22 @@ class Refined:
     iterations: Array
 
 
+class Kept(NamedTuple):
+    """A readout at one resolution, and its change from the one before."""
+
+    readout: Readout | None
+    level: int
+    rank: int
+    error: float
+    residual: float
+    iterations: int
+
+
 def refine(
     cells: Sequence[Cell],
     good: tuple[float, float] = GOOD,
     failed: dict[int, Exception] | None = None,
-    coarse: bool = False,
+    effort: Effort = "answer",
 ) -> Refined:
     """Solve every cell at two resolutions, and at finer ones until its errors no longer change.
 
@@ -227,65 +251,39 @@ def refine(
         Changes that are small enough, of models of several steps and of one.
     failed : dict, optional
         Takes the failures by the numbers of the cells, instead of the first one being raised.
-    coarse : bool
-        Whether two resolutions are enough, however much the errors change between them.
+    effort : str
+        A ``"scan"`` stops after two resolutions, coarse ones; it and a ``"search"`` go on from what
+        they know of a model.
 
     Raises
     ------
     NotConverged
         Where the errors still change by too much at the finest resolution.
     """
-    count, failures = len(cells), {} if failed is None else failed
-    first = [model.levels[0] for model, _ in cells]
-    levels = [level + 1 for level in first]
-    # Both of the first two resolutions at once: few types are given the same shape, and cost little
-    # more than one.
-    # Each resolution has more channels than the one before: else the change hides those left out.
-    lower, upper = _parts(cells, first), _parts(cells, levels, count)
-    upper = [high.with_rank(max(high.rank, low.rank + 1)) for low, high in zip(lower, upper)]
-    lower = [low.beside(high) for low, high in zip(lower, upper)]
-    ranks = {i - count: part.rank for part in upper for i in part.members}
-    both = _solve([*cells, *cells], [*lower, *upper])
-    for i, failure in sorted(both.failed.items()):
-        failures.setdefault(i % count, failure)
-    found = both.readouts[count:]
-    residual, iterations = both.residual[count:], both.iterations[count:]
-    error = np.array([_change(*each) for each in zip(cells, both.readouts[:count], found)])
-    while failed is not None or not failures:
-        waiting = [
-            i
-            for i, (model, _) in enumerate(cells)
-            if i not in failures
-            and not coarse
-            and (
-                (error[i] > good[model.levels[0] > 0] and levels[i] < model.levels[1])
-                # One more resolution where there would be no answer at all.
-                or (
-                    error[i] > BAD[model.levels[0] > 0]
-                    and levels[i] == model.levels[1] < LEVELS - 1
-                )
-            )
-        ]
+    failures = {} if failed is None else failed
+    known: dict[int, Kept] = {}
+    if effort != "answer":
+        known = {i: m.answered[r] for i, (m, r) in enumerate(cells) if r in m.answered}
+
+    fresh = [i for i in range(len(cells)) if i not in known]
+    _begin(cells, fresh, effort, known, failures)
+    while effort != "scan" and (failed is not None or not failures):
+        waiting = {
+            i: one
+            for i, one in known.items()
+            if i not in failures and _waits(cells[i][0], one, good)
+        }
         if not waiting:
             break
-        for i in waiting:
-            levels[i] += 1
-        some = [cells[i] for i in waiting]
-        parts = [
-            part.with_rank(max(part.rank, ranks[waiting[part.members[0]]] + 1))
-            for part in _parts(some, [levels[i] for i in waiting])
-        ]
-        solved = _solve(some, parts)
-        failures |= {waiting[i]: failure for i, failure in solved.failed.items()}
-        ranks |= {waiting[i]: part.rank for part in parts for i in part.members}
-        for position, i in enumerate(waiting):
-            error[i] = _change(cells[i], found[i], solved.readouts[position])
-            found[i] = solved.readouts[position]
-            residual[i], iterations[i] = solved.residual[position], solved.iterations[position]
+        _advance(cells, waiting, known, failures)
+    found = [known[i] for i in range(len(cells))]
     rounding = np.array([_ROUNDING[len(model.probabilities) > 1] for model, _ in cells])
-    error = np.maximum(error, np.maximum(rounding, 10.0 * residual))
-    for i, (model, readout) in enumerate(() if coarse else cells):
-        if i not in failures and not error[i] <= BAD[model.levels[0] > 0]:
+    residual = np.array([one.residual for one in found])
+    error = np.maximum([one.error for one in found], np.maximum(rounding, 10.0 * residual))
+    for i, (model, readout) in enumerate(cells):
+        if effort != "answer" and i not in failures:
+            model.answered[readout] = found[i]
+        if effort != "scan" and i not in failures and not error[i] <= BAD[model.levels[0] > 0]:
             failures[i] = NotConverged(
                 f"the quadratures of {model.describe()} with {readout}",
                 float(error[i]),
@@ -295,12 +293,70 @@ def refine(
     for failure in failures.values() if failed is None else ():
         raise failure
     return Refined(
-        [None if i in failures else readout for i, readout in enumerate(found)],
-        levels,
+        [None if i in failures else one.readout for i, one in enumerate(found)],
+        [one.level for one in found],
         error,
         residual,
-        iterations,
+        np.array([one.iterations for one in found]),
     )
+
+
+def _begin(
+    cells: Sequence[Cell],
+    fresh: list[int],
+    effort: Effort,
+    known: dict[int, Kept],
+    failures: dict[int, Exception],
+) -> None:
+    """Some of the cells at their first two resolutions, both at once.
+
+    Few types are given the same shape, and cost little more than one. Each resolution has more
+    channels than the one before: else the change hides those left out.
+    """
+    some, count = [cells[i] for i in fresh], len(fresh)
+    first = [max(model.levels[0] - (effort == "scan"), 0) for model, _ in some]
+    lower, upper = _parts(some, first), _parts(some, [level + 1 for level in first], count)
+    upper = [high.with_rank(max(high.rank, low.rank + 1)) for low, high in zip(lower, upper)]
+    lower = [low.beside(high) for low, high in zip(lower, upper)]
+    both = _solve([*some, *some], [*lower, *upper])
+    for i, failure in sorted(both.failed.items()):
+        failures.setdefault(fresh[i % count], failure)
+    for part in upper:
+        for at in part.members:
+            i = fresh[at - count]
+            error = _change(cells[i], both.readouts[at - count], both.readouts[at])
+            known[i] = both.kept(at, first[at - count] + 1, part.rank, error)
+
+
+def _advance(
+    cells: Sequence[Cell],
+    waiting: dict[int, Kept],
+    known: dict[int, Kept],
+    failures: dict[int, Exception],
+) -> None:
+    """Some of the cells at their next resolutions."""
+    chosen, some = list(waiting), [cells[i] for i in waiting]
+    levels = [one.level + 1 for one in waiting.values()]
+    parts = [
+        part.with_rank(max(part.rank, waiting[chosen[part.members[0]]].rank + 1))
+        for part in _parts(some, levels)
+    ]
+    solved = _solve(some, parts)
+    failures.update({chosen[at]: failure for at, failure in solved.failed.items()})
+    for part in parts:
+        for at in part.members:
+            i, new = chosen[at], solved.readouts[at]
+            error = _change(cells[i], waiting[i].readout, new)
+            known[i] = solved.kept(at, levels[at], part.rank, error)
+
+
+def _waits(model: SpikedFeatures, one: Kept, good: tuple[float, float]) -> bool:
+    """Whether a finer resolution is wanted."""
+    (first, last), single = model.levels, model.levels[0] > 0
+    if one.level <= first or (one.error > good[single] and one.level < last):
+        return True
+    # One more where there would be no answer at all.
+    return one.error > BAD[single] and one.level == last < LEVELS - 1
 
 
 def _change(cell: Cell, old: Readout | None, new: Readout | None) -> float:
@@ -316,15 +372,15 @@ def _change(cell: Cell, old: Readout | None, new: Readout | None) -> float:
 def ridge_batch(
     cells: Sequence[Cell],
     failed: dict[int, Exception] | None = None,
-    coarse: bool = False,
+    effort: Effort = "answer",
     parts: bool = True,
 ) -> RidgeBatch:
     """Errors of every cell, in this order; none sees its neighbours, to the last bit.
 
-    ``failed`` and ``coarse`` as in `refine`; cells that failed have NaN. Without ``parts`` the
+    ``failed`` and ``effort`` as in `refine`; cells that failed have NaN. Without ``parts`` the
     parts by degree and the classification error are NaN.
     """
-    refined = refine(cells, failed=failed, coarse=coarse)
+    refined = refine(cells, failed=failed, effort=effort)
     by_model: dict[tuple[int, int], Callable[[Readout], Array]] = {}
     rows = []
     for (model, _), level, found in zip(cells, refined.levels, refined.readouts, strict=True):

@@ -89,13 +89,16 @@ def smoothed_by_symmetry(function: Function, mean: FloatArray, std: FloatArray) 
     folded = parity.is_odd or parity.is_even
     # Where nodes are symmetric, half of them have all values.
     half = -(-mean.shape[1] // 2)
-    mirrored = folded and np.array_equal(mean[:, :half], -mean[:, : -half - 1 : -1])
+    mirrored = folded and bool((mean[:, :half] == -mean[:, : -half - 1 : -1]).all())
     seen = mean[:, :half] if mirrored else mean
     rows = np.concatenate([np.abs(seen) if folded else seen, std], axis=1)
     place: dict[bytes, int] = {}
     index = [place.setdefault(row.tobytes(), len(place)) for row in rows]
-    rows = rows[np.unique(index, return_index=True)[1]]
-    values = _moments(function, rows[:, :-1], rows[:, -1:])[:, index]
+    if len(place) < len(rows):
+        rows = rows[np.unique(index, return_index=True)[1]]
+    values = _moments(function, rows[:, :-1], rows[:, -1:])
+    if len(place) < len(index):
+        values = values[:, index]
     if mirrored:
         values = np.concatenate([values, values[..., mean.shape[1] - half - 1 :: -1]], axis=-1)
     sign = np.where(mean < 0, -1.0, 1.0) if folded else 1.0
@@ -106,7 +109,7 @@ def smoothed_by_symmetry(function: Function, mean: FloatArray, std: FloatArray) 
         quadratic=values[2] * outer,
         second_moment=values[3],
         residual_variance=values[4],
-        std=np.broadcast_to(std, mean.shape),
+        std=std,
     )
 
 

@@ -30,7 +30,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
-from scipy.sparse.linalg import LinearOperator, gmres, svds
+from scipy.sparse.linalg import LinearOperator, cg, svds
 
 from giantsteps.errors import NotConverged
 from giantsteps.functions import Function
@@ -49,6 +49,8 @@ _ROUNDS, _PATIENCE = 200, 50
 _TOLERANCE, _HISTORY = 1e-9, 6
 #: All singular vectors are computed up to this size.
 _WHOLE = 400
+#: Residual of the errors that is wanted, and that is enough.
+_EXACT, _GOOD = 1e-13, 1e-9
 #: Penalties, relative to the variance of a feature, that stand for none, and that are small.
 _NONE, _SMALL = 1e-12, 1e-3
 
@@ -190,7 +192,7 @@ class GivenFeatures:
             inner = self.mixed(weights * omega**2 * error)
             return self.traces(inverse @ inner @ inverse) / samples
 
-        error = _linear(known, noise)
+        error = self._error(known, omega, noise)
         wrong = math.nan
         if classify:
             wrong = self._wrong(fitted, fit, power - fit**2 + noise(error))
@@ -201,6 +203,30 @@ class GivenFeatures:
             rounds=rounds,
             residual=residual,
         )
+
+    def _error(
+        self, known: FloatArray, omega: FloatArray, noise: Callable[[FloatArray], FloatArray]
+    ) -> FloatArray:
+        """The solution of err = known + noise(err), by conjugate gradients: in √w ω err the map is
+        symmetric with a spectral radius below one, and far nodes of no weight do not count."""
+        scale = np.sqrt(self.rule.weights) * omega
+        some = scale > 0
+
+        def moved(values: FloatArray) -> FloatArray:
+            error = np.zeros_like(known)
+            error[some] = values / scale[some]
+            return np.asarray(values - (scale * noise(error))[some])
+
+        source = (scale * known)[some]
+        operator = LinearOperator((len(source),) * 2, matvec=moved, dtype=float)
+        found, _ = cg(operator, source, rtol=_EXACT, maxiter=_ROUNDS)
+        left = float(np.linalg.norm(source - moved(found)) / np.linalg.norm(source))
+        if not left < _GOOD:
+            what = f"the errors of {len(self.leans)} given neurons"
+            raise NotConverged(what, left, _ROUNDS, "a larger penalty")
+        error = np.zeros_like(known)
+        error[some] = found / scale[some]
+        return known + noise(error)
 
     def _solve(
         self, samples: int, penalty: float, scale: float
@@ -286,10 +312,3 @@ def _mixed_step(past: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
     share = np.linalg.lstsq(slopes, gap, rcond=1e-10)[0]
     step = gap - (changes + slopes) @ share
     return np.asarray(value + np.clip(step, -3.0, 3.0))
-
-
-def _linear(known: FloatArray, apply: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """The solution of x = known + T x, T positive with spectral radius below one (Krylov space)."""
-    size = len(known)
-    rest = LinearOperator((size, size), matvec=lambda x: x - apply(x), dtype=float)
-    return np.asarray(gmres(rest, known, rtol=1e-10, atol=0.0, restart=size, maxiter=2)[0])

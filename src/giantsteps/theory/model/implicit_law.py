@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike, NDArray
 
 from giantsteps.errors import NotConverged
 from giantsteps.laws import Law
+from giantsteps.theory.model.piece import Piece, between, nodes
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.fold import Branch, Descent, State, descend, follow_to_fold, settle
 from giantsteps.types import Array, FloatArray
@@ -39,8 +38,11 @@ _BELOW = 1e-4
 _SECTIONS, _WITHIN = 14, 7
 #: How well an edge is known, and a residual that is good enough for a real solution.
 _EDGE_TOLERANCE, _SOLVED = 1e-9, 1e-10
-#: Points on an interval: at first, how many times as many where they are too few, and at most.
-_SMALLEST, _MORE, _LARGEST = 24, 3, 216
+#: Points on an interval: at first, how many times as many where they are too few, when they may be
+#: enough, and at most.
+_SMALLEST, _MORE, _FEW, _LARGEST = 8, 3, 24, 216
+#: Im z over x for a density.
+_AT_THE_AXIS = 1e-12
 _SERIES_TOLERANCE = 1e-4
 #: Mass per log x, relative to the largest, that may be none.
 _EMPTY = 1e-6
@@ -56,43 +58,14 @@ _SCANNED, _SPLITS = 200, 4
 _LOST, _LOST_BY_SIGNS = 1e-3, 0.02
 
 
-class _Piece(NamedTuple):
-    """Density on one interval: mass dθ = Σ c_j cos(jθ) dθ, x from lower to upper with θ."""
-
-    lower: float
-    upper: float
-    logarithmic: bool
-    series: NDArray
-
-    @property
-    def mass(self) -> float:
-        return float(self.series[0]) * np.pi
-
-    def angle(self, x: NDArray) -> NDArray:
-        if self.logarithmic:
-            x, lower, upper = np.log(x), np.log(self.lower), np.log(self.upper)
-        else:
-            lower, upper = self.lower, self.upper
-        return np.arccos(np.clip((lower + upper - 2 * x) / (upper - lower), -1.0, 1.0))
-
-    def point(self, angle: NDArray) -> NDArray:
-        share = (1 - np.cos(angle)) / 2
-        if self.logarithmic:
-            return self.lower * (self.upper / self.lower) ** share
-        return self.lower + (self.upper - self.lower) * share
-
-    def slope(self, angle: NDArray) -> NDArray:
-        """dx/dθ."""
-        if self.logarithmic:
-            return self.point(angle) * np.log(self.upper / self.lower) * np.sin(angle) / 2
-        return (self.upper - self.lower) * np.sin(angle) / 2
-
-
 class OutsideBranch(Branch, Protocol):
-    """The equations of the transform at real points outside the support."""
+    """The equations of the transform, in the half-plane and at real points outside the support."""
 
-    def above(self, z: Array) -> State:
-        """The solution at z (E,) in the upper half-plane."""
+    def above(self, z: Array, start: State | None = None) -> State:
+        """The solution at z (E,) in the upper half-plane, from a start nearby if there is one."""
+
+    def transform(self, state: State, z: Array) -> Array:
+        """m(z) from the solution."""
 
     def far(self, x: FloatArray) -> State:
         """Close to the real solution at x (E,) far above the support."""
@@ -108,10 +81,8 @@ class ImplicitLaw(Law):
 
     Parameters
     ----------
-    transform : callable
-        m at an array of complex z with Im z > 0.
     branch : OutsideBranch
-        The same equations at real points outside the support.
+        The equations of m.
     scale : float
         Mean of the continuous part: where to look for it.
     atoms : tuple of (location, mass)
@@ -121,13 +92,11 @@ class ImplicitLaw(Law):
 
     def __init__(
         self,
-        transform: Callable[[NDArray], NDArray],
         branch: OutsideBranch,
         scale: float,
         atoms: tuple[tuple[float, float], ...] = (),
         lost: float = _LOST,
     ) -> None:
-        self._transform = transform
         self._branch = branch
         self._scale = float(scale)
         self._atoms = atoms
@@ -205,6 +174,9 @@ class ImplicitLaw(Law):
     @staticmethod
     def _no_support(share: float, count: int) -> NotConverged:
         return NotConverged("the support of a law", share, count, "another width or rate")
+
+    def _transform(self, z: NDArray) -> NDArray:
+        return self._branch.transform(self._branch.above(z), z)
 
     @property
     def _continuous(self) -> float:
@@ -307,8 +279,9 @@ class ImplicitLaw(Law):
         )
 
     @cached_property
-    def _pieces(self) -> tuple[_Piece, ...]:
+    def _pieces(self) -> tuple[Piece, ...]:
         x, inside = self._scan(self._lowest, self.edge * (1 - _BELOW), _RATIOS[0])
+        inside[-1] |= self._descent.pole  # below one there may be two solutions
         for again, ratio in enumerate(_RATIOS):
             while again and (wide := np.flatnonzero(x[1:] > ratio * x[:-1])).size:
                 x, inside = self._added(x, inside, wide)
@@ -325,11 +298,11 @@ class ImplicitLaw(Law):
                 return self._normalised(pieces)
         return self._normalised([self._averaged(x, inside)])
 
-    def _normalised(self, pieces: list[_Piece]) -> tuple[_Piece, ...]:
+    def _normalised(self, pieces: list[Piece]) -> tuple[Piece, ...]:
         scale = self._continuous / sum(piece.mass for piece in pieces)
         return tuple(piece._replace(series=piece.series * scale) for piece in pieces)
 
-    def _averaged(self, x: FloatArray, inside: Array) -> _Piece:
+    def _averaged(self, x: FloatArray, inside: Array) -> Piece:
         """The density averaged over the distances of many small intervals.
 
         They belong to nodes of a quadrature of samples that are far between for what they have,
@@ -342,65 +315,66 @@ class ImplicitLaw(Law):
         lower = float(x[max(first - 1, 0)])
         count = max(_runs(inside), 1)
         width = min(max(math.log(self.edge / lower) / count, _HEIGHTS[0]), _HEIGHTS[1])
-        piece = _Piece(lower, self.edge, self.edge > 10 * lower, np.zeros(1))
-        angle = (np.arange(_LARGEST) + 0.5) * np.pi / _LARGEST
+        piece, angle = Piece(lower, self.edge), nodes(_LARGEST)
         points = piece.point(angle)
         z = points * np.exp(1j * width)
         density = (z * self._transform(z)).imag / ((np.pi - width) * points)
-        series = 2 / _LARGEST * np.cos(np.outer(np.arange(_LARGEST), angle))
-        series = series @ (np.maximum(density, 0.0) * piece.slope(angle))
-        series[0] /= 2
-        found = piece._replace(series=series)
+        found = piece.with_density(np.maximum(density, 0.0))
         lost = self._lost([found])
         if lost > _AVERAGED:
             raise NotConverged("the mass of a law", lost, len(x), "another width or rate")
         return found
 
-    def _lost(self, pieces: list[_Piece]) -> float:
+    def _lost(self, pieces: list[Piece]) -> float:
         return abs(sum(piece.mass for piece in pieces) / self._continuous - 1)
 
-    def _resolved(self, intervals: list[tuple[float, float]]) -> tuple[list[_Piece], FloatArray]:
+    def _resolved(self, intervals: list[tuple[float, float]]) -> tuple[list[Piece], FloatArray]:
         """The densities on intervals, on more points where a series has not converged.
 
         Also points that show that an interval is several: those without density in wide gaps, or
         in all of them where mass is missing.
         """
-        pieces = [
-            _Piece(lower, upper, lower > 0 and upper > 10 * lower, np.zeros(1))
-            for lower, upper in intervals
-        ]
+        pieces = [Piece(lower, upper) for lower, upper in intervals]
         known = [np.zeros(0)] * len(pieces)
+        states: list[State] = [()] * len(pieces)
         count, todo = _SMALLEST, list(range(len(pieces)))
         while todo and count <= _LARGEST:
-            angle = (np.arange(count) + 0.5) * np.pi / count
-            # Every third angle, from the second on, is known.
-            new = np.arange(count) % _MORE != 1 if known[todo[0]].size else np.full(count, True)
-            x = np.concatenate([pieces[i].point(angle[new]) for i in todo])
-            density = self._transform(x * (1 + 1j * 1e-12)).imag / np.pi
+            angle, coarse = nodes(count), count // _MORE
+            first = not known[todo[0]].size
+            new = np.flatnonzero(first | (np.arange(count) % _MORE != 1))
+            z = np.concatenate([pieces[i].point(angle[new]) for i in todo]) * (
+                1 + 1j * _AT_THE_AXIS
+            )
+            start = None
+            if not first:
+                rows = between(coarse, count)[new]
+                start = _joined([tuple(_times(rows, part) for part in states[i]) for i in todo])
+            state = self._branch.above(z, start)
+            density = self._branch.transform(state, z).imag / np.pi
             rest = []
-            for i, part in zip(todo, density.reshape(len(todo), -1)):
-                values = np.empty(count)
-                values[new], values[~new] = part, known[i]
-                known[i] = values
-                mass = values * pieces[i].slope(angle)
-                series = 2 / count * np.cos(np.outer(np.arange(count), angle)) @ mass
-                series[0] /= 2
-                pieces[i] = pieces[i]._replace(series=series)
-                tail = np.abs(series[-count // 8 :]).max()
-                if tail > _SERIES_TOLERANCE * np.abs(series).max():
+            for place, i in enumerate(todo):
+                here = slice(place * len(new), (place + 1) * len(new))
+                known[i] = _merged(new, density[here], known[i])
+                old = states[i] or (np.zeros(0),) * len(state)
+                states[i] = tuple(_merged(new, part[here], was) for part, was in zip(state, old))
+                pieces[i] = pieces[i].with_density(known[i])
+                tail = np.abs(pieces[i].series[-count // 8 :]).max()
+                if count < _FEW or tail > _SERIES_TOLERANCE * np.abs(pieces[i].series).max():
                     rest.append(i)
+            count, todo = count * _MORE, rest
+            if count == _FEW:
+                continue
             gaps = [self._gaps(piece, density) for piece, density in zip(pieces, known)]
             if any(wide for _, wide in itertools.chain(*gaps)):
                 break
-            count, todo = count * _MORE, rest
         lost = self._lost(pieces) > self._may_lose
         empty = [points for points, wide in itertools.chain(*gaps) if wide or lost]
         kept = [piece for piece in pieces if piece.mass > _NO_MASS]
         return kept, np.concatenate([np.zeros(0), *empty])
 
-    def _gaps(self, piece: _Piece, density: FloatArray) -> list[tuple[FloatArray, bool]]:
+    def _gaps(self, piece: Piece, density: FloatArray) -> list[tuple[FloatArray, bool]]:
         """Runs of points without density on an interval, and whether they span a wide gap."""
-        x = piece.point((np.arange(len(density)) + 0.5) * np.pi / len(density))
+        x = piece.point(nodes(len(density)))
         empty = x * density <= _EMPTY * (x * density).max()
         if not empty.any() or empty.all():
             return []
@@ -419,10 +393,7 @@ class ImplicitLaw(Law):
             # Closer to an edge than it is known, 0/0 would be noise.
             here = x > piece.lower * (1 + _EDGE_TOLERANCE)
             here &= x < piece.upper * (1 - _EDGE_TOLERANCE)
-            angle = piece.angle(x[here])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                mass = chebyshev.chebval(np.cos(angle), piece.series) / piece.slope(angle)
-            out[here] = np.maximum(np.nan_to_num(mass, nan=0.0, posinf=0.0), 0.0)
+            out[here] = piece.density(x[here])
         return out
 
     def stieltjes(self, z: ArrayLike) -> NDArray:
@@ -445,3 +416,22 @@ def may_lose(bulk: Bulk) -> float:
 def _runs(inside: Array) -> int:
     """How many runs of points are inside."""
     return int(np.count_nonzero(inside & ~np.concatenate([[False], inside[:-1]])))
+
+
+def _joined(states: list[State]) -> State:
+    """The states of several sets of points as one."""
+    return tuple(np.concatenate(parts) for parts in zip(*states))
+
+
+def _times(rows: FloatArray, values: Array) -> Array:
+    """A matrix times values whose first axis runs over points."""
+    return np.asarray((rows @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:]))
+
+
+def _merged(places: Array, new: Array, known: Array) -> Array:
+    """New values at their places, and what is known at the others."""
+    values = np.empty((len(new) + len(known), *new.shape[1:]), dtype=new.dtype)
+    values[places] = new
+    if len(known):
+        values[np.setdiff1d(np.arange(len(values)), places)] = known
+    return values

@@ -101,16 +101,18 @@ class KernelSpectrum:
 
     # -- bulk -----------------------------------------------------------------------------------
 
-    def resolvent(self, z: Array) -> State:
-        """The solution at complex z (Z,), Im z > 0, by continuation from negative z."""
+    def above(self, z: Array, start: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
+        """(V₁, τ, 𝔤) at z (Z,) in the upper half-plane, from states nearby if they are given."""
         size = self.equations.features[0].size * 6 + 4 * self.equations.features.shape[1] ** 2
         for batch in self.equations.system.bulk.batches:
             blocks = (1 + batch.factors.shape[1]) * self.equations.rank
             size += 8 * batch.weights.shape[1] * blocks**2
         count = max(1, _MEMORY // size)
-        parts = [self._follow(z[i : i + count]) for i in range(0, len(z), count)]
-        v1, tau, active = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return self._repeat(len(z)).at(v1, tau, -z, active)
+        parts = [
+            self._follow(z[i : i + count], start and tuple(part[i : i + count] for part in start))
+            for i in range(0, len(z), count)
+        ]
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
     @cached_property
     def _follow(self) -> Continuation:
@@ -132,9 +134,10 @@ class KernelSpectrum:
             self._stacks[count] = self.equations.take(np.zeros(count, dtype=int))
         return self._stacks[count]
 
-    def transform(self, z: Array) -> Array:
+    def transform(self, state: tuple[Array, ...], z: Array) -> Array:
         """m(z) = E_k[ω]/(−z)."""
-        return np.asarray((self.resolvent(z).omega * self.system.weights[0]).sum(axis=-1) / -z)
+        omega = self._repeat(len(z)).at(state[0], state[1], -z, state[2]).omega
+        return np.asarray((omega * self.system.weights[0]).sum(axis=-1) / -z)
 
     @cached_property
     def scale(self) -> float:
@@ -153,14 +156,9 @@ class KernelSpectrum:
         if np.all(system.residual <= _LINEAR * (system.linear**2).max()):
             rank = min(rank, rank / float(system.width[0]))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        return ImplicitLaw(self.transform, self, self.scale, atoms, may_lose(self.system.bulk))
+        return ImplicitLaw(self, self.scale, atoms, may_lose(self.system.bulk))
 
     # -- outside the bulk -----------------------------------------------------------------------
-
-    def above(self, z: Array) -> tuple[Array, ...]:
-        """(V₁, τ, 𝔤) at z in the upper half-plane."""
-        found = self.resolvent(z)
-        return found.v1, found.tau, found.active
 
     def far(self, x: FloatArray) -> tuple[Array, ...]:
         """(V₁, τ, 𝔤) at x far above the bulk, where every start leads to the solution."""

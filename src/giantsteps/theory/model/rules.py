@@ -22,6 +22,8 @@ LEVELS = len(_ORDERS)
 #: Nodes on each side of zero of a mapped rule, by resolution, and how many more each octave of
 #: steepness needs; panels resolve what these do not.
 _SIDES = ((6, 3.0), (8, 4.0), (11, 5.0))
+#: Resolution from which on that of the second axis is no more than most neurons need.
+_FINE = 2
 #: Few types are felt one by one, many only together: their nodes, relative to those of many.
 _FEW, _MORE = 4, 1.35
 #: Channels of the types that are kept, relative to the largest; what is lost is their square.
@@ -245,7 +247,7 @@ def spike_rule(
     steep = len(kinks) > 0 and rest < size
     frame = _frame(overlap / size) if steep and rank > 1 else np.eye(rank)
     steepness = (np.abs(spikes @ frame.T) / scale).max(axis=0)
-    if probabilities is not None and rank > 2:
+    if probabilities is not None and rank > (2 if level < _FINE else 1):
         # Beyond the first axis only few neurons lean far: what most of them see is enough.
         usual = np.sqrt(probabilities @ (spikes @ frame.T / scale) ** 2)
         steepness[1:] = np.minimum(steepness, 2.0 * usual)[1:]

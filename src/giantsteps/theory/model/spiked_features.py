@@ -244,6 +244,16 @@ class SpikedFeatures:
         along = left_of(self.cosines)[1] @ np.atleast_2d(self.weak_overlap)
         return along, left_of(along)[0]
 
+    @cached_property
+    def systems(self) -> dict[Any, System]:
+        """The equations that were asked for, without a readout: `system_of_model` keeps them."""
+        return {}
+
+    @cached_property
+    def answered(self) -> dict[Ridge, Any]:
+        """What searches know of readouts of this model (`refine`)."""
+        return {}
+
     @property
     def link(self) -> Function:
         """σ* of a teacher of one direction."""

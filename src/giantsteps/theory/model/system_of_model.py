@@ -35,6 +35,21 @@ def system_of_model(
     * ``draws``: what the bulk sees of k is bounded by the largest of so many draws, that it has an
       edge.
     """
+    key = level, None if points is None else points.tobytes(), draws
+    if key not in model.systems:
+        model.systems[key] = _without_readout(model, level, points, draws)
+    ratio = np.array([readout.samples / model.width for readout in readouts])
+    penalty = np.array([readout.penalty for readout in readouts]) * ratio
+    # λ → 0: the equations are homogeneous in (1, λ_s) of ω = 1/(1 + V).
+    interpolating = (penalty == 0) & (ratio < 1)
+    penalty, unit = np.where(interpolating, 1.0, penalty), np.where(interpolating, 0.0, 1.0)
+    return model.systems[key].with_readouts(ratio, penalty, unit)
+
+
+def _without_readout(
+    model: SpikedFeatures, level: int, points: FloatArray | None, draws: float | None
+) -> System:
+    """The equations as all readouts share them."""
     bound = 0.0 if draws is None else largest_draw(draws)
     rule = coordinates(model, level, bound)
     nodes, weights = rule.nodes, rule.weights
@@ -67,17 +82,12 @@ def system_of_model(
         "inverse_neurons": np.asarray(1.0 / model.neurons),
         "tolerance": np.asarray(max(model.channels[level], _CHANNELS if bound else 0.0)),
     }
-    ratio = np.array([readout.samples / model.width for readout in readouts])
-    penalty = np.array([readout.penalty for readout in readouts]) * ratio
-    # λ → 0: the equations are homogeneous in (1, λ_s) of ω = 1/(1 + V).
-    interpolating = (penalty == 0) & (ratio < 1)
     arrays |= {"coordinates": nodes, "weights": weights}
-    penalty, unit = np.where(interpolating, 1.0, penalty), np.where(interpolating, 0.0, 1.0)
-    first = System(
-        ratio=ratio[:1],
-        penalty=penalty[:1],
-        unit=unit[:1],
+    one = np.ones(1)
+    return System(
+        ratio=one,
+        penalty=one,
+        unit=one,
         bulk=model.bulk.bulk(),
         **{name: np.ascontiguousarray(array[None]) for name, array in arrays.items()},
     )
-    return first if len(ratio) == 1 else first.with_readouts(ratio, penalty, unit)

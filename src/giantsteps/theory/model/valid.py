@@ -54,19 +54,19 @@ def validate(model: SpikedFeatures, types: int, rank: int) -> None:
             raise InvalidProblem(name, value, "positive")
     if not (model.noise_variance >= 0 and math.isfinite(model.noise_variance)):
         raise InvalidProblem("noise_variance", model.noise_variance, "finite and >= 0")
-    if np.any(model.probabilities <= 0) or abs(model.probabilities.sum() - 1) > 1e-9:
+    if model.probabilities.min() <= 0 or abs(model.probabilities.sum() - 1) > 1e-9:
         raise InvalidProblem("probabilities", model.probabilities, "positive with sum one")
-    if model.spikes.shape != (types, rank) or not np.all(np.isfinite(model.spikes)):
+    if model.spikes.shape != (types, rank) or not np.isfinite(model.spikes).all():
         raise InvalidProblem("spikes", model.spikes, f"finite, of shape ({types}, {rank})")
-    directions = model.teacher.rank
-    if model.cosines.shape != (directions, rank):
+    directions, cosines = model.teacher.rank, model.cosines
+    if cosines.shape != (directions, rank):
         allowed = f"of shape ({directions}, {rank}), a row for each direction of the teacher"
         raise InvalidProblem("overlap", model.overlap, allowed)
-    if _norm(model.cosines) > 1 + 1e-12:
+    if _norm(cosines) > 1 + 1e-12:
         raise InvalidProblem("overlap", model.overlap, "of norm at most one")
     if len(model.bulk.coefficients) != types:
         raise InvalidProblem("bulk", model.bulk.totals, f"variances of {types} types")
-    if not np.all(model.bulk.totals > 0):
+    if not model.bulk.totals.min() > 0:
         raise InvalidProblem("bulk", model.bulk.totals, "positive")
     frame = rank + model.weak_count + directions
     if model.bulk.frame < frame:

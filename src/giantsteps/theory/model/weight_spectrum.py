@@ -23,6 +23,8 @@ from giantsteps.types import Array, FloatArray
 
 _ROUNDS = 200
 _TOLERANCE, _ENOUGH = 1e-13, 1e-11
+#: At complex z.
+_OF_DENSITY = 1e-10
 _WARM_UP = 3
 #: Plain rounds at the first point above the bulk.
 _PLAIN = 3
@@ -105,6 +107,7 @@ class WeightSpectrum:
             known = [np.asarray(part, dtype=z.dtype) for part in start]
             h, dyson = known[0], self._dyson(*known)
         image, gap = self._step(z, h, dyson)
+        tolerance = _OF_DENSITY if np.iscomplexobj(z) else _TOLERANCE
         best, left = [h.copy(), dyson.active.copy(), gap.copy()], np.arange(len(z))
         for count in range(rounds or _ROUNDS):
             warm = start is None and count < _WARM_UP
@@ -125,7 +128,7 @@ class WeightSpectrum:
             better = gap < best[2][left]
             for kept, found in zip(best, (h, dyson.active, gap)):
                 kept[left[better]] = found[better]
-            go = ~(stalled | (gap <= _TOLERANCE))
+            go = ~(stalled | (gap <= tolerance))
             if not go.any():
                 break
             if not go.all():
@@ -164,10 +167,9 @@ class WeightSpectrum:
         moved = np.concatenate([np.zeros((len(step), 1)), moved], axis=1)
         return step, dyson.layout.outer.unpack(dyson.followed(moved))
 
-    def transform(self, z: Array) -> Array:
+    def transform(self, state: tuple[Array, ...], z: Array) -> Array:
         """m(z) of the d eigenvalues of W Wᵀ."""
-        h, active = self._follow(z)
-        return np.asarray(-self._dyson(h, active).traces[:, 0, 0, 0] / z)
+        return np.asarray(-self._dyson(*state).traces[:, 0, 0, 0] / z)
 
     @cached_property
     def _follow(self) -> Continuation:
@@ -188,13 +190,13 @@ class WeightSpectrum:
         if not np.any(one.coefficients[:, :, : one.diagonal.shape[1]]):
             rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        return ImplicitLaw(self.transform, self, self.scale, atoms, may_lose(one))
+        return ImplicitLaw(self, self.scale, atoms, may_lose(one))
 
     # -- outside the bulk -----------------------------------------------------------------------
 
-    def above(self, z: Array) -> tuple[Array, ...]:
-        """(H, 𝔤) at z in the upper half-plane."""
-        return self._follow(z)
+    def above(self, z: Array, start: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
+        """(H, 𝔤) at z in the upper half-plane, from states nearby if they are given."""
+        return self._follow(z, start)
 
     def far(self, x: FloatArray) -> tuple[Array, ...]:
         """(H, 𝔤) at x far above the bulk, where every start leads to the solution."""

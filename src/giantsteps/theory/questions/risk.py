@@ -9,6 +9,7 @@ from typing import Any
 from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.problem import Grid, Problem
+from giantsteps.theory.model.errors import Effort
 from giantsteps.theory.scope.dispatch import answer, answers
 from giantsteps.theory.scope.dispatch import attempts as attempts_of
 from giantsteps.theory.steps import build
@@ -79,16 +80,16 @@ def risks(problems: Sequence[Problem], d: int | None = None) -> list[Risk]:
 def attempts(
     problems: Sequence[Problem],
     d: int | None = None,
-    coarse: bool = False,
+    effort: Effort = "answer",
     initial: bool = True,
     known: build.Models | None = None,
 ) -> list[Risk | NotCovered | NotConverged]:
     """Test and train error of each problem, solved in one batch, or why there are none.
 
-    ``coarse`` stops at the first resolution with an estimate of its error, for scans. Without
+    ``effort`` is less for scans and searches, as in `refine`. Without
     ``initial`` those before the steps may be missing. ``known`` keeps models for the next call.
     """
-    options: Any = {"coarse": coarse, "initial": initial, "known": known}
+    options: Any = {"effort": effort, "initial": initial, "known": known}
     tolerant = {build.risk: functools.partial(build.attempts, **options)}
     return attempts_of("risk", problems, d, tolerant)  # type: ignore[return-value]
 

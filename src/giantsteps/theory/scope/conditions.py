@@ -53,6 +53,10 @@ def _no_initial_output(problem: Problem) -> bool:
     return abs(found.mean * layer.mean) <= 1e-8 * math.sqrt(found.second_moment)
 
 
+def _fresh(problem: Problem) -> bool:
+    return all(step.batch == "fresh" for step in problem.steps)
+
+
 def _no_marginal_spike(problem: Problem) -> bool:
     level, boundary = staircase_level(problem.steps[0].exponent)
     return not boundary or spike_degrees(problem, level)[level] is not None
@@ -177,6 +181,12 @@ CONDITIONS: dict[str, Condition] = {
         'gs.centered(activation), or second_layer="gaussian"',
         _no_initial_output,
     ),
+    "no initial output where reused": Condition(
+        "E σ(z) = 0 or the second layer has mean zero where a batch is used again",
+        "the initial network must not have an output of its own where a batch is used again",
+        'gs.centered(activation), second_layer="gaussian", or batch="fresh"',
+        lambda problem: _fresh(problem) or _no_initial_output(problem),
+    ),
     "batches add up": Condition(
         "there is one step (else covariances of the batches are added up beside spikes and "
         "teacher, and weak directions of the leans count to first order: test errors of "
@@ -247,7 +257,7 @@ CONDITIONS: dict[str, Condition] = {
         "every step has a fresh batch",
         "the equations are those of fresh batches",
         'batch="fresh", or simulation',
-        lambda problem: all(step.batch == "fresh" for step in problem.steps),
+        _fresh,
     ),
     "squared loss": Condition(
         "the loss is the squared one",

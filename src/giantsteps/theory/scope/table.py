@@ -81,7 +81,7 @@ _SEVEN = Rule(
     "derived (theory §7; checked against networks)",
     needs=(
         *_FEW_DIRECTIONS,
-        "no initial output",
+        "no initial output where reused",
         "reuse in two steps",
         "smooth rules",
         "plain where reused",
@@ -189,7 +189,6 @@ _MOVES = replace(
         "known rules",
         "one sign step",
         "fresh batches",
-        "no initial output",
         "seams one at a time",
         "one preconditioner",
         "scaled output",
@@ -322,6 +321,18 @@ RULES |= {
 #: Questions of the fitted readout, whose answer is infinite at its peak.
 for _question in ("risk", "learned_function", "staircase_risk"):
     RULES[_question] = _needing("penalty or n ≠ N", RULES[_question])
+
+
+def check_cells(rules: dict[str, Cells]) -> None:
+    """Every question has a rule, or why there is none, for every kind of steps and size."""
+    for question, cells in rules.items():
+        if lacking := [cell for cell in _everywhere(_ONE) if cell not in cells]:
+            kind, given = lacking[0]
+            size = "at a size" if given else "in the limit"
+            raise ValueError(f"the row of {question} has no cell for {kind.value}, {size}")
+
+
+check_cells(RULES)
 
 #: Before the steps and after a small one, theorems hold where every seam has its usual member; at
 #: a size the model of §5 answers the rest.

@@ -11,6 +11,7 @@ import numpy as np
 from giantsteps.answers import Crossing, Solution
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem
+from giantsteps.theory.model.errors import Effort
 from giantsteps.theory.scope.dispatch import resolve
 from giantsteps.theory.search.domain import axis_of
 from giantsteps.theory.search.quantity import Asked, asked_of, level_of
@@ -85,26 +86,26 @@ def crossing(
     if not isinstance(problem, Problem | Grid):
         raise InvalidProblem("problem", problem, "a Problem or a Grid")
     if along in getattr(problem, "dims", ()):
-        raise InvalidProblem("along", along, "no axis of the grid")
+        raise InvalidProblem("along", along, "another field: the grid varies this one")
     cells = [problem] if isinstance(problem, Problem) else list(problem)
     axes = [axis_of(cell, along, bounds, d) for cell in cells]
     levels = np.array([level_of(cell, level, quantity) for cell in cells])
 
     models: Models = {}
 
-    def ask(owners: list[int], coordinates: FloatArray, coarse: bool = False) -> Asked:
+    def ask(owners: list[int], coordinates: FloatArray, effort: Effort = "answer") -> Asked:
         parts = [axes[i].around(axes[i].value(u), d) for i, u in zip(owners, coordinates.flat)]
         asked = [
             cells[i].replace({along: value}) for i, part in zip(owners, parts) for value, _ in part
         ]
         weights = np.array([weight for part in parts for _, weight in part])
         starts = np.cumsum([0, *(len(part) for part in parts[:-1])])
-        found = asked_of(quantity, asked, d, coarse, models)
+        found = asked_of(quantity, asked, d, effort, models)
         values, doubts = (np.add.reduceat(weights * part, starts) for part in found[:2])
         return Asked(values - levels[owners], doubts, found.refusal)
 
     def evaluate(owners: list[int], coordinates: FloatArray) -> FloatArray:
-        return ask(owners, coordinates).values
+        return ask(owners, coordinates, "search").values
 
     scans = np.array([axis.scan(_SCAN) for axis in axes])
     gaps = _scanned(scans, ask)
@@ -142,7 +143,7 @@ def _scanned(scans: FloatArray, ask: Callable[..., Asked]) -> FloatArray:
         If a cell has no answer anywhere.
     """
     rows = np.repeat(np.arange(len(scans)), scans.shape[1])
-    gaps, doubts, refusal = ask(rows.tolist(), scans, True)
+    gaps, doubts, refusal = ask(rows.tolist(), scans, "scan")
     gaps, doubts = gaps.reshape(scans.shape), doubts.reshape(scans.shape)
     sure = np.zeros(scans.shape, dtype=bool)
     while (wanted := _matters(gaps, doubts) & ~sure).any():
@@ -152,7 +153,7 @@ def _scanned(scans: FloatArray, ask: Callable[..., Asked]) -> FloatArray:
         )
         wanted |= nowhere & np.isfinite(gaps) & ~sure
         owners, columns = np.nonzero(wanted)
-        found = ask(owners.tolist(), scans[owners, columns])
+        found = ask(owners.tolist(), scans[owners, columns], "search")
         gaps[wanted], doubts[wanted] = found.values, 0.0
         refusal, sure = found.refusal or refusal, sure | wanted
     if refusal is not None and not np.isfinite(gaps).any(axis=1).all():

@@ -157,7 +157,8 @@ class Space:
         given = dict(bounds or {})
         for path in given:
             if path not in over:
-                raise InvalidProblem(f"bounds[{path!r}]", given[path], f"for one of {tuple(over)}")
+                allowed = f"for a field that is searched: {', '.join(over)}"
+                raise InvalidProblem(f"bounds[{path!r}]", given[path], allowed)
         if budget is None:
             return cls(problem, tuple(axis_of(problem, p, given.get(p), d) for p in over), None, d)
         free = _free_budget(problem, over, budget)
@@ -268,8 +269,8 @@ def _free_budget(problem: Problem, over: Sequence[str], budget: object) -> float
     problem.require_readout()
     if not _splits(over):
         raise InvalidProblem(
-            "over", tuple(over), 'with the samples of a step, such as "steps.0.samples", to split '
-            "a budget; the readout takes what is left",
+            "over", tuple(over), 'a list with the samples of a step, such as "steps.0.samples", to '
+            "split a budget; the readout takes what is left",
         )  # fmt: skip
     free = float(budget)  # type: ignore[arg-type]
     for index, step in enumerate(problem.steps):

@@ -11,6 +11,7 @@ import numpy as np
 from giantsteps.answers import Optimum, Risk, Solution
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.problem import Grid, Problem
+from giantsteps.theory.model.errors import Effort
 from giantsteps.theory.questions.risk import risks
 from giantsteps.theory.search.box import minimum_in_box
 from giantsteps.theory.search.domain import Space
@@ -137,13 +138,13 @@ def _search(
 
     models: Models = {}
 
-    def ask(owners: list[int], points: FloatArray, coarse: bool = False) -> Asked:
+    def ask(owners: list[int], points: FloatArray, effort: Effort = "answer") -> Asked:
         asked = [posed(spaces[i], spaces[i].changes(p)) for i, p in zip(owners, points)]
-        found = asked_of("test", asked, d, coarse, models)
+        found = asked_of("test", asked, d, effort, models)
         return found._replace(values=np.where(np.isnan(found.values), np.inf, found.values))
 
     def evaluate(owners: list[int], points: FloatArray) -> FloatArray:
-        return ask(owners, points).values
+        return ask(owners, points, "search").values
 
     heights = _scanned(cells, ask)
     if not all(np.any(np.isfinite(values)) for values in heights):
@@ -230,7 +231,7 @@ def _scanned(cells: Sequence[_Cell], ask: Callable[..., Asked]) -> list[FloatArr
     """
     owners = [i for i, cell in enumerate(cells) for _ in cell.scan]
     points = np.concatenate([cell.scan for cell in cells])
-    heights, doubts, refusal = ask(owners, points, True)
+    heights, doubts, refusal = ask(owners, points, "scan")
     ends = np.cumsum([len(cell.scan) for cell in cells])
     parts = [slice(end - len(cell.scan), end) for cell, end in zip(cells, ends)]
     sure = ~np.isfinite(heights)
@@ -243,7 +244,7 @@ def _scanned(cells: Sequence[_Cell], ask: Callable[..., Asked]) -> list[FloatArr
                 wanted[part] |= heights[part] - doubts[part] <= lowest
         if not (wanted := wanted & ~sure).any():
             break
-        found = ask([owners[i] for i in np.flatnonzero(wanted)], points[wanted])
+        found = ask([owners[i] for i in np.flatnonzero(wanted)], points[wanted], "search")
         heights[wanted], sure = found.values, sure | wanted
         refusal = found.refusal or refusal
     if refusal is not None and not np.any(np.isfinite(heights)):
@@ -317,7 +318,7 @@ def _cells(
         raise InvalidProblem("over", over, 'distinct paths, such as ("readout.penalty",)')
     varied = set(getattr(target, "dims", ())) & {*over}
     if varied:
-        raise InvalidProblem("over", sorted(varied)[0], "no axis of the grid")
+        raise InvalidProblem("over", sorted(varied)[0], "another field: the grid varies this one")
     problems = [target] if isinstance(target, Problem) else list(target)
     problems[0].require_readout()
     cells = []

@@ -10,7 +10,8 @@ import numpy as np
 
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
-from giantsteps.problem import Problem
+from giantsteps.problem import Problem, suggest
+from giantsteps.theory.model.errors import Effort
 from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.questions.risk import attempts
 from giantsteps.theory.search.critical_rate import rate_over_critical
@@ -57,7 +58,7 @@ def level_of(problem: Problem, level: object, quantity: str) -> float:
 def check_quantity(quantity: object) -> None:
     """Refuse what is no quantity."""
     if quantity not in QUANTITIES:
-        raise InvalidProblem("quantity", quantity, f"one of {tuple(QUANTITIES)}")
+        raise InvalidProblem("quantity", quantity, suggest(quantity, QUANTITIES))
 
 
 def values_of(quantity: str, problems: Sequence[Problem], d: int | None) -> FloatArray:
@@ -86,15 +87,15 @@ def asked_of(
     quantity: str,
     problems: Sequence[Problem],
     d: int | None,
-    coarse: bool = False,
+    effort: Effort = "answer",
     known: Models | None = None,
 ) -> Asked:
-    """The quantity for each problem, in one batch; ``coarse`` and ``known`` as in `attempts`."""
+    """The quantity for each problem, in one batch; ``effort`` and ``known`` as in `attempts`."""
     check_quantity(quantity)
     found = (
         [_rate_over_critical(problem, d) for problem in problems]
         if quantity == "rate over critical"
-        else attempts(problems, d, coarse, quantity in _OF_INITIAL, known)
+        else attempts(problems, d, effort, quantity in _OF_INITIAL, known)
     )
     values, doubts = np.full((2, len(problems)), np.nan)
     for i, one in enumerate(found):

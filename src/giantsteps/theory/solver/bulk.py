@@ -30,6 +30,8 @@ class Batch:
     φ_c     factors    (B, C, Y)     sums M_c = n₀⁻¹Σ_i φ_c(i) x_ix_iᵀ: their products
                                      M_cM_c' + M_c'M_c (or M_c²), c ≤ c', are operators
     \       crossed                  whether M_c + M_cᵀ are operators too, before the products
+    y       given      (B, Y)        Σ_i y(i) x_i is zero beside the external directions; None:
+                                     samples are independent
     ======  =========  ============  ==================================================
     """
 
@@ -40,6 +42,7 @@ class Batch:
     linear: Array
     factors: Array
     crossed: bool = False
+    given: Array | None = None
 
     @once
     def weighted(self) -> Array:
@@ -152,6 +155,7 @@ class Bulk:
                 batch.linear.shape[1:],
                 batch.factors.shape[1],
                 batch.crossed,
+                batch.given is None,
                 stage.carry.shape[1:],
                 stage.place,
             )
@@ -183,6 +187,8 @@ class Bulk:
             wider = {name: getattr(batch, name)[..., place] for name in names}
             for name in ("weights", "first", "second"):
                 wider[name][..., count:] = 0.0
+            if batch.given is not None:
+                wider["given"] = batch.given[..., place]
             batches.append(replace(batch, **wider))
             stages.append(replace(stage, sums=stage.sums[..., place]))
         return replace(self, batches=tuple(batches), stages=tuple(stages))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -11,12 +9,14 @@ from numpy.typing import NDArray
 
 from giantsteps.errors import NotConverged
 
-#: Arguments of z on the way from −|z|, as shares of π.
-_ANGLES = (0.7, 0.4, 0.2, 0.08, 0.02)
-#: Rounds on the way, at the end and from a neighbour, and the first factor of careful steps.
-_ON_THE_WAY, _ATTEMPT, _NEARBY, _SHRINK = 3, 20, 12, 0.3
+#: Ratio of neighbouring rungs.
+_RUNG = 0.1
+#: What is left of a way from a rung (in log z) after each of a few big steps, and their rounds.
+_BIG, _ON_THE_WAY = (0.4, 0.1), 2
+#: Rounds at the end and from a neighbour; what careful steps leave of a way at first, at best and
+#: at worst; and below what the goal is tried, of which that much is left where it fails.
+_ATTEMPT, _NEARBY, _LEAVES, _BEST, _WORST, _LAST = 20, 12, 0.3, 0.1, 0.99, 0.02
 _ENOUGH = 1e-6
-_SHORTEST = 0.99
 #: Relative distance of a known point that is worth starting from, and how many are kept.
 _CLOSE, _MEMORY = 0.3, 1024
 
@@ -34,12 +34,14 @@ class Solver(Protocol):
 
 
 class Continuation:
-    """States at points z of the upper half-plane, each followed along a circle from −|z|.
+    """States at points z of the upper half-plane, each followed from a point of the imaginary axis.
 
-    At z = −scale every start leads to the solution; from there it is followed to −|z|, and on the
-    way to the positive axis Newton's method follows it. Where a few big steps are too few (close to
-    an edge), careful ones are taken. What was solved before is remembered, and points close to it
-    start there.
+    At z = −scale every start leads to the solution; from there it is followed to i·scale, and up
+    and down a ladder of points of the imaginary axis, where nothing is singular. From the nearest
+    rung Newton's method takes a few big steps to z, along a line in log z: in the half-plane the
+    solution is unique, so that a point which has converged there is right. Where that fails (close
+    to an edge) careful steps are taken. What was solved before is remembered, and points close to
+    it start there.
 
     Parameters
     ----------
@@ -54,121 +56,101 @@ class Continuation:
         self._solver, self._scale, self._what = solver, scale, what
         self._known = np.empty(0, dtype=complex)
         self._states: State = ()
-        self._rungs = np.array([scale])
+        self._ladder: dict[int, State] = {}
 
-    @cached_property
-    def _ladder(self) -> State:
-        """States at minus the rungs, one below the other, as far down as was asked."""
-        return self._solver(-self._rungs[:1], None, None)[0]
-
-    def __call__(self, z: NDArray) -> State:
-        """The states at z (Z,), Im z > 0.
+    def __call__(self, z: NDArray, start: State | None = None) -> State:
+        """The states at z (Z,), Im z > 0; ``start`` is close to them, if it is given.
 
         Raises
         ------
         NotConverged
             Naming the equations and the point.
         """
-        state, missing = self._from_neighbours(z)
+        near = np.arange(len(z))
+        if start is None:
+            near, start = self._neighbours(z)
+        missing = np.arange(len(z))
+        if near.size:
+            found, residual = self._solver(z[near], start, _NEARBY)
+            good = residual <= _ENOUGH
+            state = tuple(np.empty((len(z), *part.shape[1:]), dtype=part.dtype) for part in found)
+            for part, new in zip(state, found):
+                part[near[good]] = new[good]
+            missing = np.setdiff1d(missing, near[good])
         if missing.size:
-            fresh = self._around(z[missing])
+            fresh = self._from_rungs(z[missing])
             if missing.size == len(z):
                 state = fresh
-            else:
-                for part, found in zip(state, fresh):
-                    part[missing] = found
+            for part, new in zip(state, fresh):
+                part[missing] = new
         self._remember(z, state)
         return state
 
-    def _from_neighbours(self, z: NDArray) -> tuple[State, NDArray]:
-        """Solve from the nearest known points, and say which of z have none or failed."""
-        everything = np.arange(len(z))
+    def _neighbours(self, z: NDArray) -> tuple[NDArray, State]:
+        """Which of z have known points nearby, and the states there."""
         if not self._known.size:
-            return (), everything
+            return np.empty(0, dtype=int), ()
         distance = np.abs(z[:, None] - self._known)
         nearest = distance.argmin(axis=1)
-        close = np.flatnonzero(distance[everything, nearest] <= _CLOSE * np.abs(z))
-        if not close.size:
-            return (), everything
-        start = tuple(part[nearest[close]] for part in self._states)
-        found, residual = self._solver(z[close], start, _NEARBY)
-        good = residual <= _ENOUGH
-        state = tuple(np.empty((len(z), *part.shape[1:]), dtype=part.dtype) for part in found)
-        for part, new in zip(state, found):
-            part[close[good]] = new[good]
-        return state, np.setdiff1d(everything, close[good])
+        close = np.flatnonzero(distance[np.arange(len(z)), nearest] <= _CLOSE * np.abs(z))
+        return close, tuple(part[nearest[close]] for part in self._states)
 
-    def _around(self, z: NDArray) -> State:
-        """Solve along the circle, in a few big steps or in careful ones."""
-        size, angle = np.abs(z), np.angle(z)
-        left = state = self._on_the_left(size)
-        for share in _ANGLES:
-            turned = np.maximum(np.pi * share, angle)
-            state, _ = self._solver(size * np.exp(1j * turned), state, _ON_THE_WAY)
-        state, residual = self._solver(z, state, _ATTEMPT)
+    def _from_rungs(self, z: NDArray) -> State:
+        """Solve from the nearest rungs."""
+        numbers = np.rint(np.log(np.abs(z) / self._scale) / np.log(_RUNG)).astype(int)
+        for number in np.unique(numbers):
+            self._climb(int(number))
+        parts = zip(*(self._ladder[number] for number in numbers.tolist()))
+        start = tuple(np.concatenate(part) for part in parts)
+        return self._walk(start, self._rung(numbers), z)
+
+    def _rung(self, numbers: NDArray) -> NDArray:
+        return np.asarray(1j * self._scale * _RUNG ** np.asarray(numbers, dtype=float))
+
+    def _climb(self, number: int) -> None:
+        """Solve at a rung and at all between it and the first one."""
+        if not self._ladder:
+            left = np.array([-self._scale + 0j])
+            state = tuple(part.astype(complex) for part in self._solver(left.real, None, None)[0])
+            self._ladder[0] = self._walk(state, left, self._rung(np.zeros(1)))
+        side = 1 if number > 0 else -1
+        for this in range(side, number + side, side):
+            if this not in self._ladder:
+                here, goal = self._rung(np.array([this - side])), self._rung(np.array([this]))
+                self._ladder[this] = self._walk(self._ladder[this - side], here, goal)
+
+    def _walk(self, start: State, here: NDArray, goal: NDArray) -> State:
+        """Follow states in a few big steps; those that fail in careful ones."""
+        way = np.log(here) - np.log(goal)
+        state = start
+        for left in _BIG:
+            state, _ = self._solver(goal * np.exp(left * way), state, _ON_THE_WAY)
+        state, residual = self._solver(goal, state, _ATTEMPT)
         late = np.flatnonzero(~(residual <= _ENOUGH))
         if late.size:
-
-            def point(turn: NDArray, which: NDArray) -> NDArray:
-                there = late[which]
-                turned = size[there] * np.exp(1j * turn)
-                return np.where(turn == angle[there], z[there], turned)
-
-            start = tuple(part[late].astype(complex) for part in left)
-            some = self._walk(start, np.full(len(late), np.pi), angle[late], point)
-            for part, found in zip(state, some):
+            some = tuple(part[late] for part in start)
+            for part, found in zip(state, self._carefully(some, way[late], goal[late])):
                 part[late] = found
         return state
 
-    def _on_the_left(self, size: NDArray) -> State:
-        """The states at −size: above the scale from any start, below it from the rung above."""
-        while self._rungs[-1] > size.min():
-            lower = self._rungs[-1:] * _SHRINK
-            start = tuple(part[-1:].copy() for part in self._ladder)
-            rung = self._walk(start, self._rungs[-1:], lower, lambda x, which: -x)
-            self._rungs = np.concatenate([self._rungs, lower])
-            self._ladder = tuple(np.concatenate(pair) for pair in zip(self._ladder, rung))
-        above = np.flatnonzero(size >= self._scale)
-        below = np.flatnonzero(size < self._scale)
-        nearest = np.searchsorted(-self._rungs, -size[below], side="right") - 1
-        state = tuple(
-            np.empty((len(size), *part.shape[1:]), dtype=part.dtype) for part in self._ladder
-        )
-        if above.size:
-            found, _ = self._solver(-size[above], None, None)
-            for part, new in zip(state, found):
-                part[above] = new
-        if below.size:
-            start = tuple(part[nearest] for part in self._ladder)
-            found = self._walk(start, self._rungs[nearest], size[below], lambda x, which: -x)
-            for part, new in zip(state, found):
-                part[below] = new
-        return state
-
-    def _walk(
-        self,
-        state: State,
-        here: NDArray,
-        goal: NDArray,
-        point: Callable[[NDArray, NDArray], NDArray],
-    ) -> State:
-        """Follow states along paths whose parameter falls, in steps that shorten where they
-        fail.
-        """
-        here, factor = here.copy(), np.full(len(here), _SHRINK)
-        while np.any(here > goal):
-            todo = np.flatnonzero(here > goal)
-            trial = np.maximum(factor[todo] * here[todo], goal[todo])
-            z = point(trial, todo)
+    def _carefully(self, state: State, way: NDArray, goal: NDArray) -> State:
+        """Follow states in steps that shorten where they fail."""
+        state = tuple(part.copy() for part in state)
+        left, leaves = np.ones(len(goal)), np.full(len(goal), _LEAVES)
+        near = np.full(len(goal), _LAST)  # what is left where the goal itself is tried
+        while (todo := np.flatnonzero(left > 0)).size:
+            trial = leaves[todo] * left[todo]
+            trial = np.where(trial < near[todo], 0.0, trial)
+            z = goal[todo] * np.exp(trial * way[todo])
             found, residual = self._solver(z, tuple(part[todo] for part in state), _ATTEMPT)
             good = residual <= _ENOUGH
-            moved = todo[good]
             for part, new in zip(state, found):
-                part[moved] = new[good]
-            here[moved] = trial[good]
-            factor[todo[~good]] **= 0.5
-            if np.any(factor > _SHORTEST):
-                worst = int(np.argmax(factor[todo]))
+                part[todo[good]] = new[good]
+            left[todo[good]] = trial[good]
+            leaves[todo] = np.where(good, np.maximum(leaves[todo] ** 2, _BEST), leaves[todo] ** 0.5)
+            near[todo] = np.where(good | (trial > 0), near[todo], _LAST * left[todo])
+            if np.any(leaves[todo] > _WORST):
+                worst = int(np.argmax(leaves[todo]))
                 raise NotConverged(
                     f"{self._what} at z = {z[worst]:.6g}",
                     float(residual[worst]),

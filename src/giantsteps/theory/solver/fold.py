@@ -116,11 +116,14 @@ def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArr
 
 
 class Descent(NamedTuple):
-    """Real solutions above the bulk, the largest x first, and the edge (NaN: not found)."""
+    """Real solutions above the bulk, the largest x first, the edge (NaN: not found), and whether it
+    is a pole.
+    """
 
     x: FloatArray
     states: State
     edge: float
+    pole: bool
 
 
 def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
@@ -141,7 +144,7 @@ def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
         A point that the edge cannot be below: the mean.
     """
     here = np.array([float(x)])
-    path, states, edge = [float(x)], [state], np.nan
+    path, states, edge, pole = [float(x)], [state], np.nan, False
     with np.errstate(all="ignore"):
         s = branch.parameter(state)
         slope = 1.0 / branch.parameter(branch.linearised(state, here).tangent())
@@ -157,7 +160,7 @@ def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
             regular = solved and new_x[0] >= lowest and bool(branch.regular(found, new_x)[0])
             if not (fell and regular):
                 if abs(change[0]) <= shortest:
-                    edge = path[-1] if np.isfinite(beyond) else np.nan
+                    pole = bool(np.isfinite(beyond))
                     break
                 if solved and not regular:
                     beyond = min(beyond, down * (s + change)[0])
@@ -174,13 +177,13 @@ def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
                 states.append(state)
                 most = min(_GROWTH * stride, abs(_SHARE * here[0] / slope[0]))
                 most = min(most, 0.5 * (beyond - down * s[0]))
-                if most <= shortest:  # a pole
-                    edge = path[-1]
+                if most <= shortest:
+                    pole = True
                     break
                 ahead = change[0] * down > 0
                 change = np.array([down * (min(abs(change[0]), most) if ahead else most)])
     parts = tuple(np.concatenate(found) for found in zip(*states))
-    return Descent(np.array(path), parts, edge)
+    return Descent(np.array(path), parts, path[-1] if pole else edge, pole)
 
 
 def _correct(

@@ -61,20 +61,39 @@ def span(functions: Array, weights: Array) -> Array:
     return np.asarray(np.where(weights > 0, np.where(kept[:, :, None], exact, 0.0), combined))
 
 
-def fitted(penalised: Array, free: Array, target: Array, root: Array) -> Array:
-    """The fit of the target, weights root², on functions with unit penalty and on free ones."""
-    scaled, wanted = penalised * root[:, None], target * root
-    power = (scaled * scaled).sum(axis=(1, 2)).max()
-    if free.shape[1] == 0 and power < _NORMAL:
-        matrix = product(scaled, transposed(scaled)) + identity(scaled.shape[1])
-        factor = np.linalg.inv(np.linalg.cholesky(matrix))
-        coefficients = np.zeros((*scaled.shape[:2], 1))
-        for _ in range(2):  # the second round removes what the normal equations have lost
-            rest = wanted[:, :, None] - product(transposed(scaled), coefficients)
-            right = product(scaled, rest) - coefficients
-            coefficients = coefficients + product(transposed(factor), product(factor, right))
-        return product(transposed(coefficients), penalised)[:, 0]
-    return _by_rotations(penalised, free, target, root)
+def fitted(short: Array, whole: Array, free: Array, target: Array, root: Array) -> Array:
+    """The fit of the target, weights root², on functions with unit penalty and on free ones.
+
+    Functions have shapes (B, n, K), ``short`` ones only the first of these points: they are zero
+    at the others.
+    """
+    known, size = short.shape[1:]
+    more = size < target.shape[1]
+    first, second, wanted = short * root[:, None, :size], whole * root[:, None], target * root
+    power = (first * first).sum(axis=(1, 2)) + (second * second).sum(axis=(1, 2))
+    if free.shape[1] or not power.max() < _NORMAL:
+        padded = np.zeros((len(short), known, target.shape[1]))
+        padded[:, :, :size] = short
+        return _by_rotations(np.concatenate([padded, whole], axis=1), free, target, root)
+    near = np.concatenate([first, second[:, :, :size]], axis=1)
+    far = np.ascontiguousarray(second[:, :, size:])
+    matrix = product(near, transposed(near)) + identity(near.shape[1])
+    if more:
+        matrix[:, known:, known:] += product(far, transposed(far))
+    factor = np.linalg.inv(np.linalg.cholesky(matrix))
+    coefficients, rest = np.zeros((*near.shape[:2], 1)), wanted
+    for number in range(2):  # the second round removes what the normal equations have lost
+        if number:
+            inside = product(transposed(coefficients), near)
+            beyond = [product(transposed(coefficients[:, known:]), far)] if more else []
+            rest = wanted - np.concatenate([inside, *beyond], axis=2)[:, 0]
+        right = product(near, rest[:, :size, None]) - coefficients
+        if more:
+            right[:, known:] += product(far, rest[:, size:, None])
+        coefficients = coefficients + product(transposed(factor), product(factor, right))
+    found = product(transposed(coefficients[:, known:]), whole)[:, 0]
+    found[:, :size] += product(transposed(coefficients[:, :known]), short)[:, 0]
+    return found
 
 
 def _by_rotations(penalised: Array, free: Array, target: Array, root: Array) -> Array:

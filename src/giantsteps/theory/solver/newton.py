@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from giantsteps.theory.solver.numbers import are_numbers, solve_numbers
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.types import Array
 
 TOLERANCE = 1e-13
+#: At complex λ_s, for densities.
+_OF_DENSITY = 1e-10
 #: The tolerance that rounding leaves to an ill-conditioned cell.
 _ENOUGH = 1e-11
 _WARM_UP = 1
@@ -50,25 +53,26 @@ def solve_state(
     (real λ_s = −x outside the bulk, from a start nearby) every step is Newton's.
     """
     if start is None:
-        current = _first(equations, penalty)
+        current, taken = _first(equations, penalty)
     else:
         v1, tau, inner = (np.asarray(part, np.result_type(part, penalty)) for part in start)
-        current = equations.at(v1, tau, penalty, inner)
+        current, taken = equations.at(v1, tau, penalty, inner), np.zeros(len(penalty), dtype=int)
     dtype = np.result_type(current.v1, current.tau, penalty)
     parts = [np.array(part, dtype=dtype) for part in (current.v1, current.tau, current.active)]
     cells = len(penalty)
-    residual, iterations = np.full(cells, np.inf), np.zeros(cells, dtype=int)
+    residual, iterations = np.full(cells, np.inf), taken.copy()
     active = np.arange(cells)
+    tolerance = _OF_DENSITY if np.iscomplexobj(penalty) else TOLERANCE
     marks, since, last = np.full(cells, np.inf), np.zeros(cells, dtype=int), parts[1].copy()
     for count in range(rounds or _ROUNDS):
         gap = current.gap
         better = gap < residual[active]
         residual[active[better]] = gap[better]
-        iterations[active] = count
+        iterations[active] = taken[active] + count
         for part, new in zip(parts, (current.v1, current.tau, current.active)):
             part[active[better]] = new[better]
         # Converged, or as close as rounding allows: the last step did not help.
-        keep = ~((gap <= TOLERANCE) | (~better & (residual[active] <= _ENOUGH)))
+        keep = ~((gap <= tolerance) | (~better & (residual[active] <= _ENOUGH)))
         halved = residual[active] < 0.5 * marks[active]
         marks[active[halved]] = residual[active[halved]]
         down = np.all((current.tau <= last[active]).real, axis=1)  # on its way from above
@@ -99,19 +103,31 @@ def solve_state(
     return Solved(state, residual, iterations, residual <= _ENOUGH)
 
 
-def _first(equations: Equations, penalty: Array) -> State:
-    """Where to start: above the solution, or for n > N and next to no penalty close to it."""
-    start = equations.start(penalty)
+def _first(equations: Equations, penalty: Array) -> tuple[State, Array]:
+    """Where to start, and rounds taken so far: at the solution where all unknowns are numbers;
+    else above it, or for n > N and next to no penalty close to it.
+    """
+    rounds = np.zeros(len(penalty), dtype=int)
     if np.iscomplexobj(penalty):
-        return start
+        return equations.above(penalty), rounds
+    guess = equations.guess(penalty)
+    if are_numbers(equations):
+        point, rounds = solve_numbers(equations, penalty, *guess)
+        known = np.isfinite(point).all(axis=0)
+        if known.all():
+            v1, tau, active = point[:, :, None]
+            return equations.at(v1, tau, penalty, active[:, :, None]), rounds
+    start = equations.at(*guess, penalty)
     tiny = np.flatnonzero((penalty > 0) & (penalty < _TINY) & (equations.system.ratio > 1))
-    if not tiny.size:
-        return start
-    near = solve_state(equations.take(tiny), np.full(len(tiny), _TINY)).state
     parts = [np.array(part) for part in (start.v1, start.tau, start.active)]
-    for part, found in zip(parts, (near.v1, near.tau, near.active)):
-        part[tiny] = found
-    return equations.at(parts[0], parts[1], penalty, parts[2])
+    if tiny.size:
+        near = solve_state(equations.take(tiny), np.full(len(tiny), _TINY)).state
+        for part, found in zip(parts, (near.v1, near.tau, near.active)):
+            part[tiny] = found
+    if are_numbers(equations):
+        for part, found in zip(parts, point):
+            part[known] = found[known].reshape(-1, *part.shape[1:])
+    return equations.at(parts[0], parts[1], penalty, parts[2]), rounds
 
 
 def _step(current: State, plain: bool) -> State:
@@ -141,7 +157,12 @@ def _step(current: State, plain: bool) -> State:
 
 
 def _helps(current: State, bold: State) -> Array:
-    """Whether a step stays in the cone and comes closer to the solution."""
+    """Whether a step stays in the cone and comes closer to the solution.
+
+    At complex λ_s the residual may rise on the way, and to stay in the half-plane is enough.
+    """
+    if np.iscomplexobj(bold.penalty):
+        return np.asarray(_inside(bold) & np.isfinite(bold.gap))
     closer = bold.gap < current.gap
     if not closer.all():
         closer |= _descends(current, bold)
@@ -150,8 +171,6 @@ def _helps(current: State, bold: State) -> Array:
 
 def _descends(current: State, bold: State) -> Array:
     """Whether the step went down and stays above the solution, on its way from above."""
-    if np.iscomplexobj(bold.penalty):
-        return np.zeros(len(bold.penalty), dtype=bool)
     return np.all((bold.tau <= current.tau) & (bold.image[1] <= bold.tau), axis=1)
 
 

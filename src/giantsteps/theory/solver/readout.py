@@ -62,35 +62,36 @@ def _learn(state: State, prior: Prior) -> _Learned:
     psi_hat = product(measure[:, None] * system.target_linear, transposed(channels))
     psi_hat = psi_hat.reshape(cells, -1, 1)
     offset = product(prior.with_teacher, psi_hat)  # (B, rR + T, 1)
-    own = system.regressors(channels)
-    # Without weak spikes only the first row has regressors.
-    rows = modes if system.weak else 1
-    own = np.ascontiguousarray(own[:, :, :rows]).reshape(cells, -1, rows * nodes)
+    # Only the first modes have regressors.
+    own = system.own_regressors(channels)
+    own = own.reshape(*own.shape[:2], -1)
+    order = system.modes
+    mean, wanted = system.mean, system.target
+    if system.weak:
+        mean, wanted = mean.take(order, axis=2), wanted.take(order, axis=1)
+    flat, wanted = mean.reshape(cells, count, -1), wanted.reshape(cells, -1)
 
     # Columns that are penalised, whitened: what multiplies them has variance one under the penalty.
-    columns = [_padded(product(transposed(square_root(prior.covariance)), own), modes * nodes)]
-    flat = system.mean.reshape(cells, count, modes * nodes)
+    short = product(transposed(square_root(prior.covariance)), own)
     finite = bool(np.all(system.inverse_neurons > 0))
+    whole = free = flat[:, :0]
     if finite:
         inverse_root = inverse(triangular(prior.precision))
-        scale = 1.0 / np.sqrt(system.inverse_neurons)[:, None, None]
-        columns.append(scale * product(inverse_root, flat))
-    penalised = np.concatenate(columns, axis=1)
-    free = (
-        np.zeros((cells, 0, modes * nodes))
-        if finite
-        else span(flat, np.tile(system.weights, (1, modes))[:, None])
-    )
+        whole = product(inverse_root, flat) / np.sqrt(system.inverse_neurons)[:, None, None]
+    else:
+        free = span(flat, np.tile(system.weights, (1, modes))[:, None])
 
     root = np.concatenate([np.sqrt(measure)] * modes, axis=1)
-    known = _padded(product(transposed(offset), own), modes * nodes)[:, 0]
-    target = system.target.reshape(cells, -1) - known
-    fit = fitted(penalised, free, target, root).reshape(cells, modes, nodes)
-    rest = (target.reshape(fit.shape) - fit) * measure[:, None]
-    residual = rest.reshape(cells, -1)
-    force = product(own, residual[:, : rows * nodes, None])
+    known = np.zeros_like(wanted)
+    known[:, : own.shape[2]] = product(transposed(offset), own)[:, 0]
+    target = wanted - known
+    fit = fitted(short, whole, free, target, root)
+    residual = ((target - fit).reshape(cells, modes, nodes) * measure[:, None]).reshape(cells, -1)
+    force = product(own, residual[:, : own.shape[2], None])
     theta = offset + product(prior.covariance, force)
-    fit = fit + known.reshape(fit.shape)
+    fit = (fit + known).reshape(cells, modes, nodes)
+    if system.weak:
+        fit = fit.take(np.argsort(order), axis=1)
     m = np.zeros_like(system.probabilities)
     if finite:
         pulled = product(flat, residual[:, :, None])[:, :, 0]
@@ -106,16 +107,6 @@ def _learn(state: State, prior: Prior) -> _Learned:
     )
 
 
-def _padded(functions: Array, size: int) -> Array:
-    """Functions on all modes: zero on those that they do not have."""
-    cells, count, known = functions.shape
-    if known == size:
-        return functions
-    out = np.zeros((cells, count, size))
-    out[:, :, :known] = functions
-    return out
-
-
 def read_out(state: State) -> Readout:
     """Errors and learned function at a solution of the nonlinear part.
 
@@ -123,6 +114,7 @@ def read_out(state: State) -> Readout:
     in (Ĉ, V̂₂): it solves the linear system of Newton's method with the sources below.
     """
     equations, system = state.equations, state.equations.system
+    matrix, (outer, inner) = state.jacobian  # first: a hessian that is known serves the sources
     prior = Prior(state)
     found = _learn(state, prior)
     psi = found.psi.reshape(system.cells, system.beside, equations.rank)
@@ -132,7 +124,6 @@ def read_out(state: State) -> Readout:
     known = known + (norms * norms - 2 * wanted * norms).sum(axis=1)
     known = known - 2 * (system.target_linear * slope).sum(axis=1)
     channels, types = _sources(state, prior, found)
-    matrix, (outer, inner) = state.jacobian
     hats = product(equations.features, (state.measure * state.omega * known)[:, :, None])
     packed = hats[:, : channels.shape[1]]
     right = np.concatenate(

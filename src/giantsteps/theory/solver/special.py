@@ -12,6 +12,15 @@ and then adds its sums,
 .. math:: v^⊤𝒢v' = (c_v + F^⊤z_v)^⊤𝒮(c_{v'} + F^⊤z_{v'}) + E[a_v^⊤ Ψ a_{v'}]/α,\qquad z_v = E[κ\,T
 a_v] .
 
+Where samples are given together with Σ_i y_ix_i = 0 beside their frame (a batch that is used twice,
+given the direction of its first step), a_v is a_v − yλ_v beside the frame, with the λ_v that makes
+the form least:
+
+.. math:: λ_v = D^{-1}(E[yΨa_v]/α - k^⊤ζ),\qquad D = E[y²Ψ]/α,\qquad k = E[κy(I - T)],
+
+ζ the frame's part of 𝒢v. So E[a_vΨa_{v'}]/α loses E[a_vΨy]D^{-1}E[yΨa_{v'}]/α², and Δ and z_v gain
+kD^{-1}k^⊤ and kD^{-1}E[yΨa_v]/α.
+
 Their derivatives in the parameters of the equation need no more than what a sample of each batch
 sees of the vector ρ = 𝒢f, and the Dyson equation's own response.
 """
@@ -27,6 +36,26 @@ from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import identity, inverse, product, symmetric, transposed
 from giantsteps.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """A batch whose samples have a given sum.
+
+    ======  =========  ============  ================
+    symbol  attribute  shape         meaning
+    ======  =========  ============  ================
+    k       k          (B, En, n)    E[κy(I − T)]
+    D⁻¹     soft       (B, n, n)     (E[y²Ψ]/α)⁻¹
+    yΨ/α    seen       (B, Y, n, n)  at the samples …
+    yT      pulled     (B, Y, n, n)  … and this
+    ======  =========  ============  ================
+    """
+
+    k: Array
+    soft: Array
+    seen: Array
+    pulled: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +149,27 @@ class Forms:
                 for f in range(count):
                     weights = batch.second[:, e, f] - (batch.weights if e == f else 0.0)
                     out[:, e, :, f] = self.dyson.mean(number, s, weights)
-            found.append(out.reshape(self._cells, count * n, count * n))
+            total = out.reshape(self._cells, count * n, count * n)
+            if (held := self._held[number]) is not None:
+                total = total + product(product(held.k, held.soft), transposed(held.k))
+            found.append(total)
+        return found
+
+    @once
+    def _held(self) -> list[_Held | None]:
+        """Of each batch whose samples have a given sum."""
+        found: list[_Held | None] = []
+        for number, batch in enumerate(self.dyson.bulk.batches):
+            if batch.given is None:
+                found.append(None)
+                continue
+            t, _, scaled = self._pencil[number]
+            y, beside = batch.given, identity(self._size) - t
+            k = [self.dyson.mean(number, beside, first * y) for first in batch.first.swapaxes(0, 1)]
+            seen = product(scaled[:, None], t) * y[:, :, None, None]
+            stiff = symmetric(self.dyson.mean(number, seen, batch.weights * y))
+            pulled = t * y[:, :, None, None]
+            found.append(_Held(np.concatenate(k, axis=1), inverse(stiff), seen, pulled))
         return found
 
     @staticmethod
@@ -150,9 +199,9 @@ class Forms:
         cells, n, groups = self._cells, self._size, self._groups(number, last)
         count, m = stage.carry.shape[1:]
         size, directions = len(groups[0][1]), batch.first.shape[1]
-        z = np.zeros((cells, directions, n, count, size), dtype=t.dtype)
+        z: Array = np.zeros((cells, directions, n, count, size), dtype=t.dtype)
         carried = np.zeros((cells, m, n, count, size), dtype=t.dtype)
-        own = np.zeros((cells, count, size, count, size), dtype=t.dtype)
+        own: Array = np.zeros((cells, count, size, count, size), dtype=t.dtype)
         seen_by = batch.first[:, :, None] * stage.sums[:, None]  # (B, E, k, Y)
         weighted = batch.weights[:, None] * stage.sums
         for vectors, rows in groups:
@@ -169,16 +218,26 @@ class Forms:
                 block = seen[:, :, across].reshape(*t.shape[:2], size * size)
                 found = product(flat, block).reshape(cells, len(others), len(vectors), size, size)
                 own[:, others[:, None], :, vectors] = found.transpose(1, 2, 0, 3, 4)
+        z, own = (part.reshape(cells, -1, count * size) for part in (z, own))
+        if (held := self._held[number]) is not None:
+            c: Array = np.zeros((cells, n, count, size), dtype=t.dtype)
+            for vectors, rows in groups:
+                flat = held.seen[..., rows].reshape(*t.shape[:2], n * size)
+                found = product(weighted[:, vectors], flat).reshape(cells, -1, n, size)
+                c[:, :, vectors] = found.swapaxes(1, 2)
+            c = c.reshape(cells, n, count * size)
+            less = product(held.soft, c)
+            z, own = z + product(held.k, less), own - product(transposed(c), less)
         frame, extra = self._framed(number), self._extra[number]
         source = carried.reshape(cells, m * n, count * size)
-        source = source + product(transposed(frame), z.reshape(cells, -1, count * size))
+        source = source + product(transposed(frame), z)
         half = product(frame, before)
         seen = product(half, source)
         opened = self._opening(product(half, transposed(frame)), extra)
         back = product(extra, product(opened, seen))
         total = product(transposed(source), product(before, source))
         total = total - product(transposed(seen), back)
-        return symmetric(total + own.reshape(total.shape))
+        return symmetric(total + own)
 
     @once
     def values(self) -> Array:
@@ -284,6 +343,9 @@ class Forms:
             a = product(transposed(stage.sums), source)  # (B, Y, n)
             pulled[number] = product(t, a[..., None])[..., 0]
             z = product(batch.first, pulled[number])  # (B, E, n)
+            if (held := self._held[number]) is not None:
+                c = product(held.seen, (batch.weights[:, :, None] * a)[..., None]).sum(axis=1)
+                z = z + product(held.k, product(held.soft, c)).reshape(z.shape)
             source = product(transposed(stage.carry), source)
             source = source + self._returned(number, z)
             flat = source.reshape(self._cells, -1, 1)
@@ -293,8 +355,11 @@ class Forms:
             back = product(self._extra[number], reach).reshape(z.shape)
             source = source - self._returned(number, back)
             seen[number] = reach.reshape(z.shape)
-        held = bulk.external.transpose(0, 2, 3, 1)  # (B, I, E, m)
-        given = product(held, source[:, None])  # (B, I, E, n)
+            if held is not None:
+                less = product(held.soft, c - product(transposed(held.k), reach))  # λ
+                pulled[number] = pulled[number] - product(held.pulled, less[:, None])[..., 0]
+        onto = bulk.external.transpose(0, 2, 3, 1)  # (B, I, E, m)
+        given = product(onto, source[:, None])  # (B, I, E, n)
         hat = product(given, self.dyson.resolvent)  # symmetric
         return hat, seen, pulled
 

@@ -65,33 +65,42 @@ class Equations:
         self.mixing_pairs = self.mixing.take(rows, 2) * self.mixing.take(columns, 2)  # (B, T, P)
 
     def start(self, penalty: Array) -> State:
-        """Where to begin: what (V₁, τ) are without data, τ = 1/λ_s, times a number a of its own,
+        """Where to begin: at a `guess`; at complex λ_s without data."""
+        return (
+            self.above(penalty)
+            if np.iscomplexobj(penalty)
+            else self.at(*self.guess(penalty), penalty)
+        )
+
+    def guess(self, penalty: Array) -> tuple[Array, Array]:
+        """What (V₁, τ) are without data, τ = 1/λ_s, times a number a of its own,
         a(1 + ΓE[V]E[1/(1 + aV)]) = 1: the solution if all features were independent.
 
-        At λ_s = 0 (n > N) any point will do; at complex λ_s a is one.
+        At λ_s = 0 (n > N) any point will do.
         """
-        above = self.above(penalty)
-        if np.iscomplexobj(penalty):
-            return above
-        system, v1, tau = self.system, above.v1, above.tau
-        bare = State(self, v1, tau, np.zeros((len(v1), 0, 0)), penalty)
-        share, power = np.ones((len(tau), 1)), (system.weights * bare.variance).sum(axis=1)[:, None]
+        (v1, tau), system = self._without_data(penalty), self.system
+        unknowns = np.concatenate([v1, system.probabilities * tau], axis=1) * self.counted
+        variance = product(unknowns[:, None], self.features)[:, 0]
+        share, gain = np.ones((len(tau), 1)), (system.weights * variance).sum(axis=1)[:, None]
+        gain = system.ratio[:, None] * gain
         for _ in range(_ROUNDS):
-            omega = 1.0 / (1.0 + share * bare.variance)
-            mean = (system.weights * omega).sum(axis=1)[:, None]
-            slope = (system.weights * omega**2).sum(axis=1)[:, None]  # of a E[ω]
-            gain = system.ratio[:, None] * power
-            step = (share * (1.0 + gain * mean) - 1.0) / (1.0 + gain * slope)
-            share = np.maximum(share - step, 0.1 * share)
-        return self.at(share * v1, share * tau, penalty)
+            omega = 1.0 / (1.0 + share * variance)
+            mean = system.weights * omega
+            slope = (mean * omega).sum(axis=1)[:, None]  # of a E[ω]
+            step = share * (1.0 + gain * mean.sum(axis=1)[:, None]) - 1.0
+            share = np.maximum(share - step / (1.0 + gain * slope), 0.1 * share)
+        return share * v1, share * tau
 
     def above(self, penalty: Array) -> State:
         """The point without data, τ = 1/λ_s: above the solution in every order that matters."""
+        return self.at(*self._without_data(penalty), penalty)
+
+    def _without_data(self, penalty: Array) -> tuple[Array, Array]:
         system = self.system
         floor = np.where(penalty == 0, _ANY, penalty)[:, None]
         tau = np.broadcast_to(1.0 / floor, system.probabilities.shape)
         total = (system.probabilities * tau * self.totals)[:, None]
-        return self.at(product(total, self.mixing_pairs)[:, 0], tau, penalty)
+        return product(total, self.mixing_pairs)[:, 0], tau
 
     @once
     def totals(self) -> Array:

@@ -116,18 +116,33 @@ class System:
         """Number of directions E that the spikes leave of the teacher."""
         return int(self.target_linear.shape[1])
 
+    @property
+    def modes(self) -> Array:
+        """The modes, those with regressors first: the function itself, then the weak spikes."""
+        count = self.mean.shape[2]
+        first = (0, *range(count - self.weak, count))
+        return np.array([*first, *range(1, count - self.weak)])
+
     def regressors(self, channels: Array) -> Array:
         """What multiplies χ and the norms, on all modes, (B, (r + J)R + CT, 1 + M, K)."""
+        own = self.own_regressors(channels)
+        found = np.zeros((*own.shape[:2], *self.mean.shape[2:]))
+        found[:, :, self.modes[: own.shape[2]]] = own
+        return found
+
+    def own_regressors(self, channels: Array) -> Array:
+        """The same on the first 1 + J of the `modes`, (B, (r + J)R + CT, 1 + J, K)."""
         cells, rank, nodes = channels.shape
         along = np.ascontiguousarray(np.swapaxes(self.coordinates, 1, 2))
         spikes = (along[:, :, None] * channels[:, None]).reshape(cells, -1, nodes)
-        modes, strong = self.mean.shape[2], spikes.shape[1]
-        found = np.zeros((cells, strong + self.weak * rank + self.norms.shape[1], modes, nodes))
-        found[:, :strong, 0] = spikes
+        if not self.weak:
+            return np.concatenate([spikes, self.norms], axis=1)[:, :, None]
+        strong, count = spikes.shape[1], self.weak * rank
+        found = np.zeros((cells, strong + count + self.norms.shape[1], 1 + self.weak, nodes))
+        found[:, :strong, 0], found[:, strong + count :, 0] = spikes, self.norms
         for j in range(self.weak):
             start = strong + j * rank
-            found[:, start : start + rank, modes - self.weak + j] = channels
-        found[:, strong + self.weak * rank :, 0] = self.norms
+            found[:, start : start + rank, 1 + j] = channels
         return found
 
     @property
@@ -172,7 +187,7 @@ class System:
     def with_readouts(self, ratio: Array, penalty: Array, unit: Array) -> System:
         """The cell of this system with several readouts."""
         self.decomposed  # noqa: B018 - once for all of them
-        wider = self.take(np.zeros(len(ratio), dtype=int))
+        wider = copy(self) if len(ratio) == 1 else self.take(np.zeros(len(ratio), dtype=int))
         wider.__dict__.update(ratio=ratio, penalty=penalty, unit=unit)
         return wider
 
@@ -224,7 +239,9 @@ class System:
             raise ValueError("cells of different rank in one stack")
         # One memory layout whatever the stack, so that every product has one order of sums.
         left = np.ascontiguousarray(left[:, :, : rank[0]])
-        size = np.where(values[:, : rank[0]] > 0, values[:, : rank[0]], 1.0)
+        size = values[:, : rank[0], None]
         types = np.sqrt(self.probabilities)[:, :, None]
-        right = np.ascontiguousarray(np.swapaxes(left * types, 1, 2))
-        return left / types * size[:, None], right @ self.linear / size[:, :, None]
+        right = np.ascontiguousarray(np.swapaxes(left * types, 1, 2)) @ self.linear
+        # A linear part that is exactly none has any function of size one for its channel.
+        unit = np.divide(right, size, out=np.ones_like(right), where=size > 0)
+        return left / types * np.swapaxes(size, 1, 2), unit

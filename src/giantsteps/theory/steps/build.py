@@ -12,7 +12,7 @@ import numpy as np
 from giantsteps.answers import Answer, Risk
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.problem import Problem
-from giantsteps.theory.model.errors import risk_of_models
+from giantsteps.theory.model.errors import Effort, risk_of_models
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps import kernel_small, small
 from giantsteps.theory.steps.kinds import Kind, kind_of
@@ -159,11 +159,11 @@ def attempts(
     problems: Sequence[Problem],
     claims: Sequence[Any],
     d: int | None,
-    coarse: bool = False,
+    effort: Effort = "answer",
     initial: bool = True,
     known: Models | None = None,
 ) -> list[Risk | Exception]:
-    """Test and train error of each problem, or why there are none; ``coarse`` as in `refine`.
+    """Test and train error of each problem, or why there are none; ``effort`` as in `refine`.
 
     ``initial``: whether those before the steps are wanted, too. ``known`` keeps the last models
     for the next call.
@@ -175,7 +175,7 @@ def attempts(
         chosen, failed = list(models), {}
         some, stated = [problems[i] for i in chosen], [claims[i] for i in chosen]
         cells = [(models[i], problems[i].require_readout(d)) for i in chosen]
-        options: Any = {"failed": failed, "coarse": coarse, "parts": False}
+        options: Any = {"failed": failed, "effort": effort, "parts": False}
         before = initial_risk(some, stated, d) if initial else None
         risks = risk_of_models(cells, before, stated, **options)
         found |= {i: failed.get(at, risks[at]) for at, i in enumerate(chosen)}

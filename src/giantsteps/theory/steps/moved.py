@@ -119,7 +119,7 @@ def _gradient(problem: Problem, d: int | None, neurons: float) -> list[_Step]:
     """Steps along the gradient, each on a fresh batch."""
     spectrum, inverse = spectrum_of(problem, d), problem.width / neurons
     states = trained_by(problem, spectrum, neurons, _LEVEL, norms=False)
-    task = Task(problem.activation, problem.teacher, problem.noise_variance)
+    task = Task.of(problem)
     first = states[0]
 
     def stage(trained: Trained) -> _Stage:

@@ -152,10 +152,10 @@ class NeuronLaw:
     def covariance(self) -> NeuronCovariance:
         """Σ_t through I, 2M, M² and 𝐒 (without the two in the middle where κ = 0)."""
         tilt, whole = self.tilt, np.full_like(self.moved, self.kept**2)
-        even, columns = bool(tilt.any()), [whole, self.noise]
-        if even:
+        columns = [whole, self.noise]
+        if self._even:
             columns = [whole, self.kept * tilt, self.noise, tilt**2]
-        operators = _operators(self.labels, self.samples, even)
+        operators = _operators(self.labels, self.samples, self._even)
         return replace(operators, coefficients=np.stack(columns, axis=1))
 
     # -- the norms ------------------------------------------------------------------------------
@@ -171,8 +171,7 @@ class NeuronLaw:
         s, alpha, kappa, slope = self.moved, self.samples, self.tilt, self.slope
         _, _, h2, h3 = slope.hermite
         e, mean = self.labels.moment, self.labels.moment(1)
-        inner = self.kept + kappa * mean
-        even = bool(kappa.any())
+        inner, even = self._inner, self._even
         by_b = 4 * s * h2 * inner
         by_b2 = s**2 / alpha * slope.lean
         own_b2 = 2 * s**2 / alpha * inner * slope.mixed
@@ -196,37 +195,48 @@ class NeuronLaw:
         )
 
     @cached_property
+    def _inner(self) -> FloatArray:
+        """ϱ + κm̄."""
+        return self.kept + self.tilt * self.labels.moment(1)
+
+    @cached_property
+    def _even(self) -> bool:
+        """Whether some κ is not zero."""
+        return bool(self.tilt.any())
+
+    @cached_property
     def _powers(self) -> tuple[FloatArray, FloatArray]:
         """N_j = d⁻¹tr (ϱI + κM)^j, j = 2 and 4, from the free cumulants of M."""
-        e, alpha, kappa = self.labels.moment, self.samples, self.tilt
-        k1 = self.kept + kappa * e(1)
+        e, alpha, kappa, k1 = self.labels.moment, self.samples, self.tilt, self._inner
         k2, k3, k4 = (kappa**j * e(j) / alpha ** (j - 1) for j in (2, 3, 4))
         return k2 + k1**2, k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
 
     def _spread(self) -> FloatArray:
-        """v_t: traceless forms of w₀, products of old and new weights, and the new ones."""
-        s, alpha, slope = self.moved[:, None], self.samples, self.slope
+        """v_t: traceless forms of w₀, products of old and new weights, and the new ones.
+
+        A sample has (ϱI + κM)² at κm̄ + κr/α beyond its trace: κ(r/α)(2(ϱ + κm̄) + κr/α).
+        """
+        s, alpha, slope, e = self.moved, self.samples, self.slope, self.labels.moment
         _, _, h2, h3 = slope.hermite
-        r, weights = self.labels.nodes, self.labels.weights
-        second, fourth = self.labels.moment(2), self.labels.moment(4)
-        kappa, (n2, n4) = self.tilt[:, None], (power[:, None] for power in self._powers)
-        inner = self.kept + kappa * self.labels.moment(1) + kappa * r / alpha
-        own = kappa**2 * second / alpha
-        excess = inner**2 + own - n2
-        pulled = 4 * s * h2 * r * inner + s**2 / alpha * slope.skew * r**2
-
-        def mean(values: FloatArray) -> FloatArray:
-            return (values @ weights)[:, None]
-
-        product = mean(r**2 * inner**2) * slope.spread + own * slope.noise * second
-        total = 2 * (n4 - n2**2) + 24 * s * h3 * mean(r * inner * excess)
-        total = total + 4 * s**2 / alpha * slope.bend * mean(r**2 * excess)
-        total = total + 4 * s**2 / alpha * product
-        total = total + 4 * s**3 / alpha**2 * mean(r**3 * inner) * slope.cubic
-        total = total + s**4 / alpha**3 * fourth * (slope.fourth - slope.noise**2)
-        total = total + 2 * s**4 / alpha**2 * slope.noise**2 * second**2
-        seen = ((pulled @ self.labels.first.T) ** 2).sum(axis=1)
-        return np.asarray(total[:, 0] + seen)
+        seen = (4 * s * h2 * self._inner)[:, None] * self.labels.teacher(1)
+        second = s * s / alpha
+        most = e(4) * (slope.fourth - slope.noise**2) / alpha + 2 * (slope.noise * e(2)) ** 2
+        product, third = self._inner**2 * e(2), self._inner * e(3)
+        total = second * second * most
+        bent = second * slope.skew
+        if self._even:
+            b, inner = self.tilt / alpha, self._inner
+            n2, n4 = self._powers
+            total = total + 2 * (n4 - n2**2)
+            excess = b * (2 * inner**2 * e(2) + 3 * inner * b * e(3) + b * b * e(4))
+            total = total + 24 * h3 * s * excess
+            total = total + 4 * slope.bend * second * b * (2 * inner * e(3) + b * e(4))
+            total = total + 4 * slope.noise * second * alpha * (b * e(2)) ** 2
+            product = product + b * (2 * inner * e(3) + b * e(4))
+            third, bent = third + b * e(4), bent + 4 * h2 * s * b
+        total = total + 4 * second * (product * slope.spread + s / alpha * third * slope.cubic)
+        seen = seen + bent[:, None] * self.labels.teacher(2)
+        return np.asarray(total + (seen * seen).sum(axis=1))
 
 
 @lru_cache(maxsize=64)

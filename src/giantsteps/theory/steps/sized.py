@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -58,7 +59,9 @@ def by_resolution(
     if bounded is not None:
         cut = bounded
         others["bounded"] = lambda more: cut(SPECTRA + more)
-    return replace(finer(level), finer=finer, **others)
+    model = copy(finer(level))
+    model.__dict__.update(finer=finer, **others)  # nothing that is validated
+    return model
 
 
 def stages_by_resolution(

@@ -20,6 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
+from giantsteps.theory.solver.packing import transposed
 from giantsteps.theory.steps.several.trained import Record, Trained
 from giantsteps.types import FloatArray
 
@@ -66,8 +67,7 @@ class Push:
     @cached_property
     def pushed(self) -> FloatArray:
         """G_Af on the samples' frame, for spikes and remainder f after the step, (T, E, F)."""
-        kept, seen = self.slopes.kept, self._seen
-        return np.stack([kept * seen.old + seen.frame(bent) for bent in self.slopes.bent])
+        return self.slopes.kept * self._seen.old + self._seen.frame(self.slopes.bent)
 
     @cached_property
     def _special(self) -> FloatArray:
@@ -81,26 +81,27 @@ class Push:
         the operators have it.
         """
         seen, slopes, trained, kept = self._seen, self.slopes, self.trained, self.slopes.kept
+        pushed, bent, bulk = self.pushed, slopes.bent, self._bulk[:, None, None]
+        square = kept**2 * seen.gram + 2 * kept * seen.form(bent) + seen.square(bent)
+        found = bulk * square + transposed(pushed) @ self._special @ pushed
         stated = trained.onto.T @ trained.represented @ trained.onto
-        found, represented = [], []
-        for t, (bent, pushed) in enumerate(zip(slopes.bent, self.pushed)):
-            square = kept**2 * seen.gram + 2 * kept * seen.form(bent) + seen.square(bent)
-            form = self._bulk[t] * square + pushed.T @ self._special[t] @ pushed
-            found.append(form + seen.form(slopes.noise[t]))
-            stays = seen.old.T @ stated[t] @ seen.old + trained.totals[t] * seen.inner
-            added = seen.form(self.record.added[t]) + slopes.constant[t] * np.eye(len(form))
-            represented.append(slopes.gain[t] ** 2 * stays + added)
-        return np.stack(found), np.stack(represented)
+        stays = seen.old.T @ stated @ seen.old + trained.totals[:, None, None] * seen.inner
+        unit = slopes.constant[:, None, None] * np.eye(found.shape[1])
+        represented = (slopes.gain**2)[:, None, None] * stays + seen.form(self.record.added) + unit
+        for factor in self.record.factors:
+            once, twice = self.record.turned.T[:, :, None, None]
+            represented = represented + once * seen.form(factor[None])
+            represented = represented + twice * seen.square(factor[None])
+        return found + seen.form(slopes.noise), represented
 
-    def loads(self, functions: FloatArray) -> FloatArray:
-        """G_AΣ_Aλ_A on the same vectors, (T, F), for sums λ_A over the batch with functions
-        (T, Y)."""
-        found = []
-        for t, (bent, a) in enumerate(zip(self.slopes.bent, functions)):
-            own = self._seen.between(bent, a) + self.slopes.kept * self._seen.inner_with(a)
-            along = self._special[t] @ (self.record.first @ a)
-            found.append(self._bulk[t] * own + self.pushed[t].T @ along)
-        return np.stack(found)
+    def loads(self, functions: FloatArray, single: FloatArray) -> FloatArray:
+        """G_AΣ_Aλ_A + ψ_A on the same vectors, (T, F), for sums λ_A and ψ_A over the batch with
+        functions (T, Y)."""
+        seen, bent = self._seen, self.slopes.bent
+        own = seen.between(bent, functions) + self.slopes.kept * seen.inner_with(functions)
+        along = self._special @ (functions @ self.record.first.T)[:, :, None]
+        own = self._bulk[:, None] * own + seen.inner_with(single)
+        return np.asarray(own + (transposed(self.pushed) @ along)[:, :, 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,49 +151,52 @@ class _Seen:
         """Inner products of the vectors."""
         return np.asarray(self.old.T @ self.old + self.inner)
 
-    def _mean(self, function: FloatArray) -> float:
-        return float(self.record.weights @ function)
+    @cached_property
+    def _pairs(self) -> FloatArray:
+        """Weights of E[ψκκᵀ], E[ψκa]/α, E[ψaa']/α² and E ψ, (EE + EF + FF + 1, Y)."""
+        record, a = self.record, self.sums / self.record.samples
+        nodes, weighted = a.shape[1], record.weights * a
+        parts = [record.second, record.first[:, None] * a, weighted[:, None] * a, record.weights]
+        return np.concatenate([part.reshape(-1, nodes) for part in parts])
 
-    def _tilted(self, function: FloatArray) -> FloatArray:
-        """E[ψκκᵀ], (E, E)."""
-        return np.asarray(self.record.second @ function)
+    def _moments(self, functions: FloatArray) -> tuple[FloatArray, ...]:
+        """E[ψκκᵀ] (T, E, E), E[ψκa]/α (T, E, F), E[ψaa']/α² (T, F, F), E ψ (T, 1, 1), for functions
+        (T, Y).
+        """
+        e, f = self.old.shape
+        parts = np.split(functions @ self._pairs.T, np.cumsum([e * e, e * f, f * f]), axis=1)
+        shapes = (e, e), (e, f), (f, f), (1, 1)
+        return tuple(part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True))
 
-    def _own(self, function: FloatArray) -> FloatArray:
-        """E[ψκa]/α, (E, F)."""
-        return np.asarray((self.record.first * function) @ self.sums.T / self.record.samples)
+    def form(self, functions: FloatArray) -> FloatArray:
+        """Of n⁻¹Σ_i ψ_i x_ix_iᵀ, (T, F, F)."""
+        tilted, own, both, mean = self._moments(functions)
+        mixed = self.old.T @ own
+        plain = self.old.T @ tilted @ self.old
+        return np.asarray(plain + mixed + transposed(mixed) + both + mean * self.inner)
 
-    def _both(self, function: FloatArray) -> FloatArray:
-        """E[ψaa']/α², (F, F)."""
-        weights = self.record.weights * function
-        return np.asarray((self.sums * weights) @ self.sums.T / self.record.samples**2)
-
-    def form(self, function: FloatArray) -> FloatArray:
-        """Of n⁻¹Σ_i ψ_i x_ix_iᵀ, (F, F)."""
-        mixed = self.old.T @ self._own(function)
-        plain = self.old.T @ self._tilted(function) @ self.old
-        return plain + mixed + mixed.T + self._both(function) + self._mean(function) * self.inner
-
-    def frame(self, function: FloatArray) -> FloatArray:
-        """What the frame sees of the same times the vectors, (E, F)."""
-        return np.asarray(self._tilted(function) @ self.old + self._own(function))
+    def frame(self, functions: FloatArray) -> FloatArray:
+        """What the frame sees of the same times the vectors, (T, E, F)."""
+        tilted, own, _, _ = self._moments(functions)
+        return np.asarray(tilted @ self.old + own)
 
     def inner_with(self, a: FloatArray) -> FloatArray:
-        """Inner products with n⁻¹Σ_i a_ix_i, (F,)."""
-        own = (self.sums * self.record.weights) @ a / self.record.samples
-        return np.asarray(self.old.T @ (self.record.first @ a) + own)
+        """Inner products with n⁻¹Σ_i a_ix_i, (T, F), for functions (T, Y)."""
+        own = (a * self.record.weights) @ self.sums.T / self.record.samples
+        return np.asarray(a @ self.record.first.T @ self.old + own)
 
-    def between(self, function: FloatArray, a: FloatArray) -> FloatArray:
-        """Of n⁻¹Σ_i ψ_i x_ix_iᵀ, between the vectors and n⁻¹Σ_i a_ix_i, (F,)."""
-        record, old = self.record, self.record.first @ a
-        seen = self._tilted(function) @ old + (record.first * function) @ a / record.samples
-        weights = record.weights * (function / record.samples + self._mean(function))
-        own = self._own(function).T @ old + (self.sums * weights) @ a / record.samples
-        return np.asarray(self.old.T @ seen + own)
+    def between(self, functions: FloatArray, a: FloatArray) -> FloatArray:
+        """Of n⁻¹Σ_i ψ_i x_ix_iᵀ, between the vectors and n⁻¹Σ_i a_ix_i, (T, F)."""
+        record, alpha, old = self.record, self.record.samples, (a @ self.record.first.T)[:, :, None]
+        tilted, own, _, mean = self._moments(functions)
+        seen = (tilted @ old)[:, :, 0] + (functions * a) @ record.first.T / alpha
+        beside = (a * record.weights * (functions / alpha + mean[:, 0])) @ self.sums.T / alpha
+        return np.asarray(seen @ self.old + (transposed(own) @ old)[:, :, 0] + beside)
 
-    def square(self, function: FloatArray) -> FloatArray:
-        """Of the square of n⁻¹Σ_i ψ_i x_ix_iᵀ, (F, F)."""
-        mean, seen, alpha = self._mean(function), self.frame(function), self.record.samples
-        # E[ψa(κ·o + a/α)]/α.
-        mixed = self.old.T @ self._own(function) + self._both(function)
-        found = seen.T @ seen + mean**2 * self.inner + mean * (mixed + mixed.T)
-        return found + self.form(function**2) / alpha
+    def square(self, functions: FloatArray) -> FloatArray:
+        """Of the square of n⁻¹Σ_i ψ_i x_ix_iᵀ, (T, F, F)."""
+        tilted, own, both, mean = self._moments(functions)
+        seen = tilted @ self.old + own
+        mixed = self.old.T @ own + both  # E[ψa(κ·o + a/α)]/α
+        found = transposed(seen) @ seen + mean**2 * self.inner + mean * (mixed + transposed(mixed))
+        return np.asarray(found + self.form(functions**2) / self.record.samples)

@@ -26,7 +26,7 @@ from giantsteps.theory.steps.several.conditional import Conditional
 from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
 from giantsteps.theory.steps.several.excess import Push, Slopes
 from giantsteps.theory.steps.several.fresh_norms import (
-    loads_of_norms,
+    NewNorms,
     new_fluctuation,
     with_fluctuations,
 )
@@ -50,6 +50,9 @@ from giantsteps.theory.steps.several.view import (
 )
 from giantsteps.theory.steps.structured import Spectrum
 from giantsteps.types import FloatArray
+
+#: Leans, relative to the norms of the neurons, that are rounding.
+_ROUNDING = 1e-13
 
 
 def take_step(
@@ -84,11 +87,15 @@ def take_step(
     inside = moved.carried[0].size
     teacher[:, :inside] = trained.teacher.reshape(trained.teachers, -1)
     law = (moved.lean, trained.probabilities, teacher)
-    basis, combination = (
-        kept_directions(*law, WEAK)
-        if spectrum.explicit is None
-        else kept_directions(*law, strong=len(spectrum.places) + 1)
-    )
+    # The direction of the step: the spike where no neuron leans (an even activation, no step).
+    own = _sums(view, np.ones((1, len(view.weights))), pace)
+    length, alone = np.linalg.norm(own), 0.0
+    if np.abs(moved.lean).max() <= _ROUNDING * math.sqrt(moved.totals.max()):
+        basis, combination, alone = own.T / length, np.zeros((types, 1)), 1.0 / float(length)
+    elif spectrum.explicit is None:
+        basis, combination = kept_directions(*law, WEAK)
+    else:
+        basis, combination = kept_directions(*law, strong=len(spectrum.places) + 1)
     rank = min(max(DIRECTIONS, len(spectrum.places) + 1), basis.shape[1])
     leans, overlap = moved.lean @ basis, teacher @ basis
     strong = basis[:, :rank]
@@ -104,10 +111,12 @@ def take_step(
         fine = View(task, trained, step, *sample_nodes(trained.rank, FINEST))
         top = fine.largest_residual(tail)
     residuals = remembered.residuals(RESIDUALS[level], top)
-    mixing, loads = loads_of_norms(remembered, residuals, pace, gain, norms)
-    # The direction of the step, and vectors that norms go with.
-    own = _sums(view, np.ones((1, len(view.weights))), pace)
-    found = [basis.T, own / np.linalg.norm(own)]
+    own_norms = NewNorms(remembered, residuals, pace, gain)
+    mixing, loads = np.zeros((types, 0)), np.zeros((0, *residuals.weights.shape))
+    if norms:
+        mixing, loads = own_norms.few()
+    # With the direction of the step, and vectors that norms go with.
+    found = [basis.T, own / length]
     if not spectrum.flat:
         bent = 4 * (pace.moved * gain)[:, None] * view.slope.quadratic
         found.append((mixing / (mixing**2).sum(axis=0)).T @ _sums(view, bent, pace))
@@ -139,19 +148,23 @@ def take_step(
         ),
         multipliers=np.concatenate([trained.multipliers * gain**2, np.ones((1, types))]),
     )
-    record = _record(remembered, residuals, combination, pace, moved, loads)
+    record = _record(remembered, residuals, combination, alone, pace, moved, loads)
     after = replace(after, records=(*trained.records, record))
     # Along spikes and teacher, covariances of one eigenspace are known beyond those of batches.
     push = None
     if spectrum.flat:
-        weak = (trained.weak**2).sum(axis=1)
-        added = dropped[:, 0] - gain * (gain * weak + 2 * trained.totals * (gain - pace.kept))
+        usual = float((record.factors @ record.weights).sum())
+        turn = gain - pace.kept - pace.moved * usual
+        added = dropped[:, 0] - gain**2 * (trained.weak**2).sum(axis=1)
+        added = added - 2 * trained.totals * gain * turn
+        if len(record.factors):
+            added = added - record.turned @ [usual, usual**2]
         push = Push(trained, record, _slopes(remembered, residuals, pace, gain, added))
     if norms:
-        new = new_fluctuation(view, trained, rank, pace, gain, mixing)
+        new = new_fluctuation(own_norms, trained, rank, mixing)
         if push is not None:
-            new = replace(new, along=push.loads(mixing @ loads.reshape(len(loads), -1)))
-        after = with_fluctuations(view, trained, after, strong, pace, gain, push, new)
+            new = replace(new, along=push.loads(own_norms.linear, own_norms.single))
+        after = with_fluctuations(view, trained, after, strong, own_norms, push, new)
     if push is None:
         return after
     forms, represented = push.forms()
@@ -189,7 +202,7 @@ def _view_and_pace(
 ) -> tuple[View, Pace, float]:
     """What a step sees and how far it goes; the rate that multiplies the gradient."""
     state = trained.spikes, trained.totals, trained.overlap[0]
-    averages = trained.probabilities if task.link is None else None
+    averages = trained.probabilities if task.link is None or trained.rank > 1 else None
     rule = spike_rule(level, *state, task.link, averages)
     view = View(task, trained, step, rule.nodes, rule.weights)
     reach = reach_of(view, rate * trained.values, spectrum, inverse)
@@ -236,11 +249,12 @@ def _record(
     view: View,
     law: Conditional,
     combination: FloatArray,
+    alone: float,
     step: Pace,
     moved: MovedNeurons,
     loads: FloatArray,
 ) -> Record:
-    """The batch as the bulk remembers it."""
+    """The batch as the bulk remembers it; its plain sum, of this size, where that is the spike."""
     trained, gain = view.trained, moved.gain
     rank, count, shape = trained.rank, trained.teachers, law.weights.shape
     first, second = coordinates_of(view, law)
@@ -250,17 +264,24 @@ def _record(
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
     r, scale = law.nodes, (trained.totals * gain)[:, None, None]
     factors, turned = np.zeros((0, r.size)), np.zeros((len(gain), 0))
+    linear, crossed = factors, not trained.records
     by_type = trained.probabilities * step.moved**2
     usual = np.tensordot(by_type / (by_type.sum() or 1.0), xi, axes=1)
-    if not trained.records and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
-        # The sum over samples that multiplies the initial weights, by what most neurons see.
+    known = not trained.records or (step.spectrum.flat and view.task.few_values)
+    if known and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
+        # The sum over samples that multiplies the weights, by what most neurons see.
         factors = (r * usual).reshape(1, -1)
-        turned = np.stack([step.kept * step.moved, step.moved**2], axis=1)
+        linear = factors[: 0 if crossed else 1]
+        both = [(1 if crossed else 2) * step.kept * step.moved, step.moved**2]
+        turned = trained.totals[:, None] * np.stack(both, axis=1)
         noise = noise - trained.totals[:, None, None] * usual**2
         xi = xi - usual
+    weights = (view.weights[:, None] * law.weights).ravel()
     added = (2 * scale * s * r * xi + s**2 / step.samples * r**2 * noise).reshape(len(gain), -1)
+    first_moment, second_moment = (float((factors**j @ weights).sum()) for j in (1, 2))
+    taken = 2 * gain * step.moved * first_moment + step.moved**2 / step.samples * second_moment
     directions, others = trained.directions, len(trained.others)
-    sums = [np.tensordot(combination.T, s * r * zeta, axes=1)]
+    sums = [np.tensordot(combination.T, s * r * zeta, axes=1) + alone * r]
     sums += [np.zeros((others, *shape)), loads, np.zeros((count, *shape))]
     stacked = np.concatenate(sums)
     new = combination.shape[1]
@@ -271,12 +292,12 @@ def _record(
     carry[-count:, -count:] = np.eye(count)
     return Record(
         samples=step.samples,
-        weights=(view.weights[:, None] * law.weights).ravel(),
+        weights=weights,
         first=first,
         second=second,
         added=added,
-        mean=moved.mean,
-        linear=factors[:0],
+        mean=moved.mean - trained.totals * taken,
+        linear=linear,
         factors=factors,
         turned=turned,
         frame=trained.frame,
@@ -287,5 +308,5 @@ def _record(
         carried=np.tensordot(combination.T, moved.carried, axes=1),
         before=trained.vectors,
         rank=new,
-        crossed=len(factors) > 0,
+        crossed=crossed and len(factors) > 0,
     )

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.theory.steps.several.conditional import Conditional
 from giantsteps.theory.steps.several.excess import Push
-from giantsteps.theory.steps.several.moves import Pace, moved_neurons, on_frame
+from giantsteps.theory.steps.several.moves import Pace, moved_neurons
 from giantsteps.theory.steps.several.trained import (
     Fluctuation,
     Trained,
     few_functions,
 )
-from giantsteps.theory.steps.several.view import View
+from giantsteps.theory.steps.several.view import REACH, View, coordinates_of, split_normal
 from giantsteps.types import FloatArray
 
 #: Variance of the norms, relative to their squares, that is rounding.
 _NO_SPREAD = 1e-26
 #: Functions of a batch that the norms of its types go with, relative to the largest.
 LOADS = 1e-2
-#: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
+#: Relative step of derivatives in c and S, nodes of moments of σ' beyond the second, and weights of
+#: these that are nothing.
 _STEP, _GAUSSIAN = 1e-3, 40
 
 
@@ -31,8 +34,7 @@ def with_fluctuations(
     trained: Trained,
     after: Trained,
     basis: FloatArray,
-    step: Pace,
-    gain: FloatArray,
+    norms: NewNorms,
     push: Push | None,
     new: Fluctuation,
 ) -> Trained:
@@ -43,7 +45,7 @@ def with_fluctuations(
     without one they are what the vectors have there.
     """
     count = new.loadings.shape[1] - len(trained.others)
-    linear = _along(view, step, gain)  # λ_A, (T, E)
+    linear, step, gain = norms.on_frame, norms.step, norms.gain
     found = []
     for old in trained.fluctuations:
         size = _STEP * float(trained.totals.min())
@@ -78,28 +80,126 @@ def with_fluctuations(
     return replace(after, fluctuations=(*found, new), others=others)
 
 
-def loads_of_norms(
-    view: View, law: Conditional, step: Pace, gain: FloatArray, norms: bool
-) -> tuple[FloatArray, FloatArray]:
-    """λ_A as combinations (T, L) of sums n⁻¹Σ a x over the batch with few functions a."""
-    if not norms:
-        return np.zeros((len(gain), 0)), np.zeros((0, *law.weights.shape))
-    bend = 2 * view.slope.quadratic[:, :, None]
-    functions = 2 * (step.moved * gain)[:, None, None] * law.nodes * bend
-    weights = (view.weights[:, None] * law.weights).ravel()
-    mixing, few = few_functions(functions.reshape(len(functions), -1), weights, LOADS)
-    return mixing, few.reshape(-1, *law.weights.shape)
+@dataclass(frozen=True, eq=False)
+class NewNorms:
+    r"""What a step adds to ‖w‖², with φ = σ' − ζ − ξh: the terms of theory §5b at each (k, r).
+
+    The bulk before the step is isotropic. In units of its norm, p = g + sξr/α, D = s²E[ξ²r²]/α and
+    q = p² + D − n₂; h_j and the moments of φ are functions of k.
+    """
+
+    view: View
+    law: Conditional
+    step: Pace
+    gain: FloatArray
+
+    @cached_property
+    def _weights(self) -> FloatArray:
+        return np.asarray(self.view.weights[:, None] * self.law.weights)
+
+    @cached_property
+    def _phi(self) -> Mapping[str, FloatArray]:
+        """h₃ = E[φHe₃]/6, and E[z^aφ^b] as φ{b}{z…}, (T, K)."""
+        trained, slope, sigma = self.view.trained, self.view.slope, self.view.task.activation
+        scale = np.sqrt(trained.totals)[:, None]
+        mean = trained.spikes @ self.view.points.T
+        reach = float(np.abs(mean).max()) + REACH * float(scale.max())
+        kinks = np.asarray(sigma.derivative.breakpoints(-reach, reach), dtype=float)
+        if kinks.size:
+            z, w = split_normal(
+                ((kinks - mean[:, :, None]) / scale[:, :, None]).reshape(-1, len(kinks))
+            )
+            z, w = (part.reshape(*mean.shape, -1) for part in (z, w))
+        else:
+            rule = coordinate_rule(1, nodes=_GAUSSIAN)
+            z, w = (part[None, None] for part in (rule.nodes[:, 0], rule.weights))
+        phi = np.array(sigma.derivative(mean[:, :, None] + scale[:, :, None] * z), dtype=float)
+        phi -= slope.mean[:, :, None] + slope.linear[:, :, None] * z
+        found = {"third": np.sum(phi * (w * (z**3 - 3 * z)), axis=-1) / 6}
+        square = phi * phi  # powers of large arrays are slow
+        found |= {"2": np.sum(square * w, axis=-1), "2z": np.sum(square * (w * z), axis=-1)}
+        found["2zz"] = np.sum(square * (w * z * z), axis=-1)
+        found["4"] = np.sum(square * square * w, axis=-1)
+        phi *= square
+        return found | {"3": np.sum(phi * w, axis=-1), "3z": np.sum(phi * (w * z), axis=-1)}
+
+    def _powers(self, *functions: FloatArray) -> FloatArray:
+        """Σ_j r^j f_j for functions (T, K) of k, j = 1, 2, …: (T, K, m)."""
+        r = self.law.nodes
+        return np.asarray(sum(f[:, :, None] * r ** (j + 1) for j, f in enumerate(functions)))
+
+    @cached_property
+    def linear(self) -> FloatArray:
+        """λ_A: n⁻¹Σλ x multiplies w in ‖w‖², (T, Y)."""
+        s, root = self.step.moved[:, None], np.sqrt(self.view.trained.totals)[:, None]
+        h1, h2 = self.view.slope.linear, self.view.slope.quadratic
+        square = s**2 / (self.step.samples * root) * (self._phi["2z"] + 4 * h1 * h2)
+        found = self._powers(4 * (s * self.gain[:, None]) * h2, square)
+        return found.reshape(len(s), -1)
+
+    @cached_property
+    def single(self) -> FloatArray:
+        """What single samples add to the covariance of w and ‖w‖², n⁻¹Σψx, (T, Y)."""
+        s, root = self.step.moved[:, None], np.sqrt(self.view.trained.totals)[:, None]
+        alpha, phi = self.step.samples, self._phi
+        h1, h2 = self.view.slope.linear, self.view.slope.quadratic
+        square = 2 * root * s**2 / alpha * self.gain[:, None] * (phi["2z"] + 2 * h1 * h2)
+        cube = s**3 / alpha**2 * (phi["3"] + 2 * h1 * phi["2z"] + 2 * h1**2 * h2)
+        return self._powers(0.0 * square, square, cube).reshape(len(s), -1)
+
+    @cached_property
+    def on_frame(self) -> FloatArray:
+        """λ_A on the spikes and the teacher's remainder, (T, E)."""
+        first, _ = coordinates_of(self.view, self.law)
+        return np.asarray(self.linear @ first.T)
+
+    @cached_property
+    def variance(self) -> FloatArray:
+        """v of the new fluctuation, (T,)."""
+        c, alpha, phi = self.view.trained.totals, self.step.samples, self._phi
+        s = (self.step.moved / np.sqrt(c))[:, None, None]
+        r, weights = self.law.nodes, self._weights
+        tilt = s * self.view.slope.linear[:, :, None]  # sξ
+        bent = tilt * r
+
+        def mean(values: FloatArray) -> FloatArray:
+            return np.asarray((values * weights).sum(axis=(1, 2)))
+
+        def at(name: str) -> FloatArray:
+            return phi[name][:, :, None]
+
+        k1 = self.step.kept + mean(bent)
+        k2, k3, k4 = (mean(bent**j) / alpha ** (j - 1) for j in (2, 3, 4))
+        n2 = k2 + k1**2
+        n4 = k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
+        p = k1[:, None, None] + bent / alpha
+        q = p**2 + (k2 - n2)[:, None, None]
+        new = mean(s**2 * r**2 * at("2"))
+        total = 2 * (n4 - n2**2) + 24 * mean(s * at("third") * r * p * q)
+        total = total + 2 / alpha * mean(s**2 * r**2 * q * (at("2zz") - at("2")))
+        total = total + 4 / alpha * (mean(s**2 * r**2 * p**2 * at("2zz")) + k2 * new)
+        total = total + 4 / alpha**2 * mean(s**3 * r**3 * p * at("3z"))
+        total = total + mean(s**4 * r**4 * (at("4") - at("2") ** 2)) / alpha**3
+        total = total + 2 / alpha**2 * new**2
+        return np.asarray(np.maximum(c**2 * total + c * (self.on_frame**2).sum(axis=1), 0.0))
+
+    def few(self) -> tuple[FloatArray, FloatArray]:
+        """d Cov(w, ‖w‖²)/(c_Ag_A) as combinations (T, L) of few functions of (k, r)."""
+        size = (self.view.trained.totals * self.gain)[:, None]
+        functions = self.linear + self.single / np.where(size == 0, 1.0, size)
+        mixing, few = few_functions(functions, self._weights.ravel(), LOADS)
+        return mixing, few.reshape(-1, *self.law.weights.shape)
 
 
 def new_fluctuation(
-    view: View, trained: Trained, rank: int, step: Pace, gain: FloatArray, mixing: FloatArray
+    norms: NewNorms, trained: Trained, rank: int, mixing: FloatArray
 ) -> Fluctuation:
     """What the step itself adds to the norms."""
     types = len(trained.values)
-    square = _square(step)
-    spread = square * spread_of_norms(view, trained, step, gain)
+    square = _square(norms.step)
+    spread = square * norms.variance
     spread = np.where(spread > _NO_SPREAD * trained.totals**2, spread, 0.0)  # linear activations
-    size = np.where(spread > 0, square * trained.totals * gain, 0.0)
+    size = np.where(spread > 0, square * trained.totals * norms.gain, 0.0)
     loadings = np.pad(size[:, None] * mixing, ((0, 0), (len(trained.others), 0)))
     return Fluctuation(
         spread=spread,
@@ -107,11 +207,6 @@ def new_fluctuation(
         stretch=np.zeros((types, rank)),
         loadings=loadings,
     )
-
-
-def _along(view: View, step: Pace, gain: FloatArray) -> FloatArray:
-    """λ_A, the part of ‖w‖² that is linear in w, on the spikes and the teacher's remainder."""
-    return on_frame(view, 2 * (2 * view.slope.quadratic) * (step.moved * gain)[:, None])
 
 
 def _loaded(one: Fluctuation, trained: Trained, step: Pace) -> FloatArray:
@@ -124,39 +219,3 @@ def _loaded(one: Fluctuation, trained: Trained, step: Pace) -> FloatArray:
 def _square(step: Pace) -> float:
     """d⁻¹tr Σ² without explicit directions."""
     return float(step.spectrum.shares @ step.spectrum.start**2)
-
-
-def spread_of_norms(view: View, trained: Trained, step: Pace, gain: FloatArray) -> FloatArray:
-    r"""v of the norms' new fluctuation: old weights times new ones, the new ones, and (I + sK)².
-
-    With φ = σ' − ζ − ξh, the terms of theory §5b for one step, in an isotropic bulk.
-    """
-    rule = coordinate_rule(1, nodes=_GAUSSIAN)
-    z, mean = rule.nodes[:, 0], rule.weights
-    c, s, alpha, w = trained.totals, step.moved, step.samples, view.weights
-    slope, r2 = view.slope, view.square
-    h = (trained.spikes @ view.points.T)[:, :, None] + np.sqrt(c)[:, None, None] * z
-    phi = np.array(view.task.activation.derivative(h), dtype=float)
-    phi -= slope.mean[:, :, None]
-    phi -= np.multiply(slope.linear[:, :, None], z, out=h)
-    phi *= phi  # powers of large arrays are slow
-    second, product = np.moveaxis(phi @ np.stack([mean, mean * z * z], axis=1), -1, 0)
-    phi *= phi
-    fourth = phi @ mean
-    tilt = slope.linear / np.sqrt(c)[:, None]  # ξ
-    bent = tilt * tilt
-    moments = [np.ones_like(c), s * (tilt @ (w * view.residual))]
-    moments.append(s**2 * (bent @ (w * r2)))
-    # Third and fourth moments of r only matter beside large curvatures: those of a Gaussian.
-    cubes = 3 * r2 * view.residual - 2 * view.residual**3
-    moments.append(s**3 * ((bent * tilt) @ (w * cubes)))
-    moments.append(s**4 * ((bent * bent) @ (w * 3 * r2**2)))
-    k1, k2, k3, k4 = step.kept + moments[1], *(moments[j] / alpha ** (j - 1) for j in (2, 3, 4))
-    n2 = k2 + k1**2
-    n4 = k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
-    new = second @ (w * r2)  # E[r² φ²]
-    seen = _along(view, step, gain)
-    total = 2 * c**2 * (n4 - n2**2) + c * (seen**2).sum(axis=1)
-    total = total + 4 * c * s**2 / alpha * (gain**2 * (product @ (w * r2)) + k2 * new)
-    total = total + s**4 / alpha**3 * ((fourth - second**2) @ (w * 3 * r2**2))
-    return np.asarray(np.maximum(total + 2 * s**4 / alpha**2 * new**2, 0.0))

@@ -141,7 +141,7 @@ def trained_by(
     first = 0 if spectrum.explicit is not None else 1
     opening = after_first if first else before_steps
     trained = opening(problem, spectrum, neurons, level, norms, tails)
-    task = Task(problem.activation, problem.teacher, problem.noise_variance)
+    task = Task.of(problem)
     states = [trained]
     norms = norms and bool(np.any(trained.values))  # a second layer of zeros moves nothing
     for number, step in enumerate(problem.steps[first:], start=first):

@@ -53,18 +53,23 @@ class Pace:
 
 
 def reach_of(view: View, moved: FloatArray, spectrum: Spectrum, inverse: float) -> FloatArray:
-    """λ_ι^{1−p}, and what long inputs make of it: their mean slope differs (d⁻¹ ``inverse``)."""
+    """λ_ι^{1−p}, and what long inputs make of it: their mean slope differs (d⁻¹ ``inverse``).
+
+    As a share of the mean slope that is of first order: where this is smaller than what is added,
+    as in an even activation, no longer.
+    """
     reach = spectrum.values ** (1 - spectrum.power)
     trained, slope, weight = view.trained, view.slope, view.weights * view.square
     by_type = trained.probabilities * moved**2
-    size = float(by_type @ (slope.mean**2 @ weight))
+    more = 2 * inverse * slope.quadratic
+    size = float(by_type @ ((slope.mean**2 + more**2) @ weight))
     if not size or not inverse or spectrum.flat:
         return reach
-    bend = float(by_type @ ((slope.mean * slope.quadratic) @ weight)) / size
+    bent = float(by_type @ ((slope.mean * more) @ weight)) / size
     own = (trained.probabilities / trained.totals) @ trained.along - 1.0
     if spectrum.explicit is not None:
         own = np.where(spectrum.explicit, 0.0, own)
-    return np.asarray(reach * (1 + 2 * bend * inverse * own))
+    return np.asarray(reach * (1 + bent * own))
 
 
 @dataclass(frozen=True, eq=False)

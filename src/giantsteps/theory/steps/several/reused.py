@@ -8,7 +8,7 @@ made: given it they are independent (:mod:`samples`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,18 @@ from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.one import folded, movement
+from giantsteps.theory.steps.several.covariance import operators_on
 from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
 from giantsteps.theory.steps.several.fresh_norms import LOADS
 from giantsteps.theory.steps.several.model import RESOLVED
 from giantsteps.theory.steps.several.response import lengths
-from giantsteps.theory.steps.several.reused_covariance import products, with_factors
+from giantsteps.theory.steps.several.reused_covariance import (
+    parts_of_neurons,
+    products,
+    with_factors,
+)
+from giantsteps.theory.steps.several.reused_forms import Vectors, forms_of_neurons
 from giantsteps.theory.steps.several.reused_norms import ReusedNorms, reused_norms
 from giantsteps.theory.steps.several.sample_law import sample_law
 from giantsteps.theory.steps.several.samples import Samples
@@ -189,15 +195,19 @@ def _covariance(
     zeta = samples.take(response.slope)
     linear = rates[0] * moments(problem.activation).linear
     lean = values[:, None] * (linear * samples.label + rates[1] * samples.residual * zeta)
-    parts = products(problem.activation, samples, response, values, rates)
+    parts = parts_of_neurons(problem.activation, samples, response, values, rates)
     exact = _FACTORS[math.isinf(problem.init.second_layer.distinct_nonzero)]
-    factors, shares, squares, added = with_factors(parts, field.probabilities, samples, exact)
+    factors, shares, squares, added = with_factors(
+        products(parts, samples), field.probabilities, samples, exact
+    )
     mixing, functions = few_functions(added, np.abs(samples.weights), RESOLVED[level])
     vectors, place = [kept.combination.T @ lean], [0] * len(kept.overlap)
     norms, loads = None, []
     if few:
-        norms = reused_norms(problem.activation, samples, values, rates, kept.totals)
-        for c, functions_of_types in enumerate([norms.linear + norms.own, norms.linear]):
+        passed = parts.second @ samples.weights
+        norms = reused_norms(problem.activation, samples, values, rates, kept.totals, passed)
+        old = norms.linear + samples.passed_on(parts.first, norms.moves)
+        for c, functions_of_types in enumerate([old + norms.own, old]):
             load, some = few_functions(functions_of_types, np.abs(samples.weights), LOADS)
             loads.append(load)
             for block in [0] if c == 0 else range(1, 1 + len(factors)):
@@ -214,6 +224,7 @@ def _covariance(
         second=second,
         linear=functions,
         factors=factors,
+        given=samples.label,
     )
     count, rank = len(stacked), len(kept.overlap)
     gram = gram_of_batch(functions, factors, samples.weights, alpha)
@@ -234,6 +245,10 @@ def _covariance(
         batches=(batch,),
         stages=(Stage(frame=np.eye(2), carry=carry, sums=sums, place=(*place, 0)),),
     )
+    spikes = special[: rank + 1]
+    along = Vectors(batch, spikes @ (carry + sums @ first.T), spikes @ sums)
+    excess = forms_of_neurons(along, parts) - operators_on(covariance, rank + 1)
+    covariance = replace(covariance, excess=excess)
     tilt = samples.take(response.tilt) @ (samples.residual * samples.weights)
     slope = (zeta * samples.weights) @ zeta.T, 1.0 + rates[1] * values * tilt
     if norms is None:

@@ -25,37 +25,65 @@ from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Products:
-    """Σ_A = (I + K_w)² + K_v + K_RK_P + K_PK_R: functions of the samples, (T, Y).
+class Parts:
+    """What two steps make of a neuron's weights: functions of the samples, (T, Y).
 
-    Of the last two products without coinciding samples.
-
-    ======  =========  ==========================
+    ======  =========  ===================================================
     symbol  attribute  meaning
-    ======  =========  ==========================
+    ======  =========  ===================================================
+    P       first
+    Q       tilt
+    R       second
+    ψ       own        in front of φ …
+    v_h     noise      … whose variance it is
+    χ       fresh      (s₂r)²E χ²
+    s₁      moved      (T,)
+    ======  =========  ===================================================
+    """
+
+    first: FloatArray
+    tilt: FloatArray
+    second: FloatArray
+    own: FloatArray
+    noise: float
+    fresh: FloatArray
+    moved: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Σ_A = (I + K_w)² + K_v + K_RK_P' + K_P'K_R + pK_R²: functions of the samples, (T, Y).
+
+    Of the two products in the middle without coinciding samples and means.
+
+    ======  =========  ====================================
+    symbol  attribute  meaning
+    ======  =========  ====================================
     w       factor
     v       linear
-    P       first
+    P'      first      (1 + E w)P + P(w − E w)/α₀
     R       second     without its mean
-    ======  =========  ==========================
+    p       square     E P²/α₀, (T,)
+    ======  =========  ====================================
     """
 
     factor: FloatArray
     linear: FloatArray
     first: FloatArray
     second: FloatArray
+    square: FloatArray
 
 
-def products(
+def parts_of_neurons(
     activation: Function,
     samples: Samples,
     response: Response,
     values: FloatArray,
     rates: tuple[float, float],
-) -> Products:
+) -> Parts:
     """What the batch makes of the weights of each type."""
     alpha, sigma = samples.law.samples, moments(activation)
-    y, residual, weights = samples.label, samples.residual, samples.weights
+    y, residual = samples.label, samples.residual
     zeta, tilt, bend = map(samples.take, (response.slope, response.tilt, response.curvature))
     echo, square = samples.take(response.echo), samples.take(response.slope_square)
     s1, s2 = ((rate * values)[:, None] for rate in rates)
@@ -65,21 +93,38 @@ def products(
     share = seen / noise if noise > 1e-12 * sigma.derivative_variance else np.zeros_like(seen)
     grown = lengths(sigma, samples.law, s1[:, 0])[:, None] - 1.0
     fresh = square - zeta**2 - tilt**2 - bend**2 * grown - share * seen
+    p, big = s1 * curved * y, s2 * residual * bend
+    return Parts(
+        first=p,
+        tilt=s2 * residual * tilt - p * big / alpha,
+        second=big,
+        own=s1 * y + s2 * residual * share - s1 * y * big / alpha,
+        noise=noise,
+        fresh=(s2 * residual) ** 2 * fresh,
+        moved=s1[:, 0],
+    )
+
+
+def products(parts: Parts, samples: Samples) -> Products:
+    """Covariances by products of two sums at most."""
+    alpha, y, weights = samples.law.samples, samples.label, samples.weights
+    p, big, own, s1 = parts.first, parts.second, parts.own, parts.moved[:, None]
 
     def mean(values: FloatArray) -> FloatArray:
         return (values @ weights)[:, None]
 
-    p, big = s1 * curved * y, s2 * residual * bend
-    q = s2 * residual * tilt - p * big / alpha
-    own = s1 * y + s2 * residual * share - s1 * y * big / alpha  # ψ
-    factor = q + p * (1.0 + big / alpha + mean(big))
+    loose = big - mean(big)
+    factor = parts.tilt + p * (1.0 + big / alpha + mean(big)) + mean(p) * loose
+    echoed = p * (factor - mean(factor)) / alpha
     crossed, label = y * own, y**2 + 0.0 * s1
     linear = own**2 + 2 * s1 * (crossed * big / alpha + mean(big) * crossed + mean(crossed) * big)
     triple = mean(big) ** 2 * label + 2 * mean(big) * mean(label) * big
     triple = triple + 2 / alpha * (mean(big * label) * big + mean(big) * big * label)
     triple = triple + mean(label) * big**2 / alpha + big**2 * label / alpha**2
-    linear = noise / alpha * (linear + s1**2 * triple) + (s2 * residual) ** 2 * fresh / alpha
-    return Products(factor, linear, p, big - mean(big))
+    linear = (parts.noise * (linear + s1**2 * triple) + parts.fresh) / alpha
+    linear = linear + 2 * mean(echoed) * loose
+    first = (1.0 + mean(factor)) * p + echoed
+    return Products(factor, linear, first, loose, (p**2 @ weights) / alpha)
 
 
 def with_factors(
@@ -103,6 +148,7 @@ def with_factors(
     squares = np.zeros((types, len(pairs)))
     for k, (a, b) in enumerate(pairs):
         squares[:, k] = w[:, a] * w[:, b] + p[:, a] * big[:, b] + p[:, b] * big[:, a]
+        squares[:, k] += parts.square * big[:, a] * big[:, b]
     linear = parts.linear + 2 * parts.factor
     means = basis @ weights
 
@@ -112,7 +158,7 @@ def with_factors(
         once = (f @ weights)[:, None] * f - (known @ means)[:, None] * part
         return (f**2 - part**2) / alpha + 2 * once
 
-    linear = linear + rest(parts.factor, w)
+    linear = linear + rest(parts.factor, w) + parts.square[:, None] * rest(parts.second, big)
     linear = (
         linear - ((p @ means)[:, None] * (big @ basis) + (big @ means)[:, None] * (p @ basis)) * 2
     )

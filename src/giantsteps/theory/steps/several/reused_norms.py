@@ -1,13 +1,19 @@
 r"""How the squared norms of neurons vary after two steps on one batch (theory §7).
 
-A neuron is w₀ + n⁻¹Σ_i θ_i x_i beside its lean, θ = s₁yσ'(g) + s₂rσ'(h) − E θ, and sample i moves
-its squared norm by n⁻¹[2θg + θ²/α₀]. As after one step (§5b), with t = E[gθ] and θ = tg + R(ν − Eν)
-+ n,
+A neuron is w₀ + n⁻¹Σ_i θ_i x_i beside its lean. What the first step adds is passed on by the second
+one, of which a sample sees ν with b = 1 + E R, R = E ∂θ, ∂ the derivative in ν:
+θ = b s₁yσ'(g) + s₂rσ'(h) − E θ. With t = E[gθ] and n = θ − tg − R(ν − Eν), sample i moves the
+squared norm by n⁻¹F,
 
-.. math:: d\,\mathrm{Cov}(w, ‖w‖²) = (I + K_t)λ + n^{-1}Σ_i ζ_ix_i,\qquad λ = n^{-1}Σ_i l_ix_i,
+.. math:: F = 2θ(ag + bν) + θ²/α_0,\qquad a = 1 + E t,
 
-l = 2(1 + E t)E[(g² − 1)θ] + 2ωE[g∂θ] + E[gθ²]/α₀, ∂ the derivative in ν, ω = Var ν, and
-ζ = (2(1 + E t)E[gθn] + E[θ²n]/α₀)/α₀ + ωm with m = 2(1 + E t)E[g∂θ] + 2ωE[∂²θ] + E[∂θ²]/α₀.
+of which f = 2nX + n²/α₀, X = (a + t/α₀)g + (b + R/α₀)ν, is not Gaussian. As after one step (§5b)
+
+.. math:: d\,\mathrm{Cov}(w, ‖w‖²) = (I + K_t)(λ + K_Pμ) + n^{-1}Σ_i ζ_ix_i,\qquad
+          λ = n^{-1}Σ_i l_ix_i,\quad μ = n^{-1}Σ_i m_ix_i,
+
+K_Pμ without coinciding samples, with l = E[gf], m = E[νf]/ω, ζ = E[nF]/α₀ + bω_hm, ω = Var ν and
+ω_h what φ makes of it. The variance is that of the Gaussian parts and of f.
 """
 
 from __future__ import annotations
@@ -29,10 +35,6 @@ _FIELD, _PANEL, _REACH, _ERROR, _PRUNED = 5, 4.0, 6.0, 1e-6, 1e-8
 _CHUNK = 64
 
 
-#: Signs of the means of `_moments` under (θ, g, ν) → −(θ, g, ν), (15, 1).
-_TURNED = np.array([1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, 1, 1.0])[:, None]
-
-
 @dataclass(frozen=True, eq=False)
 class ReusedNorms:
     """The norms of each type; functions of the samples, (T, Y).
@@ -40,7 +42,8 @@ class ReusedNorms:
     ======  ==========  ============================================================
     symbol  attribute   meaning
     ======  ==========  ============================================================
-    l       linear      λ, the part of ‖w‖² that is linear in w₀
+    l       linear      the part of ‖w‖² that is linear in w₀ …
+    m       moves       … and in ν
     ζ       own         what samples have in common with their own part of the norm
     e       stretch     what the initial norm makes of the lean
     f       growth      and of the squared norm, (T,)
@@ -49,6 +52,7 @@ class ReusedNorms:
     """
 
     linear: FloatArray
+    moves: FloatArray
     own: FloatArray
     stretch: FloatArray
     growth: FloatArray
@@ -61,102 +65,93 @@ def reused_norms(
     values: FloatArray,
     rates: tuple[float, float],
     totals: FloatArray,
+    passed: FloatArray,
 ) -> ReusedNorms:
-    """The norms after two steps on one batch, of bulks with the squared norms ``totals``."""
-    sigma = moments(activation)
+    """The norms after two steps on one batch, of bulks with the squared norms ``totals``; E R of
+    each type is ``passed``.
+    """
+    odd = moments(activation).is_odd
     rows, known = [], {}
-    for value, total in zip(values.tolist(), totals.tolist()):
+    for value, total, more in zip(values.tolist(), totals.tolist(), passed.tolist()):
         # For an odd σ, (A, g, ν) → −(A, g, ν) turns θ into −θ: half of a symmetric law is enough.
-        turned = sigma.is_odd and value < 0
-        size = abs(value) if turned else value
-        moved = rates[0] * size, rates[1] * size
-        grown = float(lengths(sigma, samples.law, np.array([moved[0]]))[0]) - 1.0
+        size, sign = (abs(value), -1.0) if odd and value < 0 else (value, 1.0)
         if size not in known:
-            known[size] = _moments(activation, samples, moved, grown)
-        found = known[size] * (_TURNED if turned else 1.0)
-        rows.append(_type(activation, samples, found, rates[0] * value, grown, total))
-    linear, own, stretch, growth, spread = (np.stack(part) for part in zip(*rows))
-    return ReusedNorms(linear, own, stretch, growth, spread)
-
-
-def _moments(
-    activation: Function, samples: Samples, moved: tuple[float, float], grown: float
-) -> FloatArray:
-    """Means over (g, ν) at each sample, (15, Y)."""
-    alpha, (s1, s2), sigma = samples.law.samples, moved, moments(activation)
-    rule = gauss_rule(activation.derivative, width=_PANEL, reach=_REACH, tolerance=_ERROR)
-    rule = rule.pruned(_PRUNED)
-    g, chances = rule.nodes, rule.weights / rule.weights.sum()
-    hidden = coordinate_rule(1, nodes=_FIELD if grown > 0 else 1)
-    z, width = hidden.nodes[:, 0], math.sqrt(grown)
-    slope = np.asarray(activation.derivative(g), dtype=float)[:, None] + 0.0 * z
-    first, field = ((part + 0.0 * slope).ravel() for part in (g[:, None], z))
-    weights, slope = (chances[:, None] * hidden.weights).ravel(), slope.ravel()
-    inverse = 1.0 / width if width > 0 else 0.0
-    he2, he3 = first**2 - 1.0, first**3 - 3 * first
-    both, twice = first * field * inverse, (field**2 - 1.0) * inverse**2
-    tests = np.stack([first, field * inverse, he2, he3, both, twice], axis=1) * weights[:, None]
-    plain = tests[:, :2]
-    found = []
-    for start in range(0, len(samples.label), _CHUNK):
-        some = slice(start, start + _CHUNK)
-        label = samples.label[some, None]
-        h = first + s1 * label * slope / alpha + width * field
-        h = h + s1 * sigma.linear * samples.step[some, None]
-        theta = s2 * samples.residual[some, None] * activation.derivative(h) + s1 * label * slope
-        theta = theta - (theta @ weights)[:, None]
-        known = theta @ tests
-        square = theta**2
-        n = theta - known[:, :1] * first - known[:, 1:2] * (width**2 * inverse) * field
-        crossed, own = theta * n, n**2
-        ends = np.stack(
-            [
-                crossed @ plain[:, 0],
-                (square * n) @ weights,
-                own @ weights,
-                own @ plain[:, 0],
-                own @ (first**2 * weights),
-                (own * n) @ plain[:, 0],
-                own**2 @ weights,
-            ],
-            axis=1,
-        )
-        found.append(np.concatenate([known, square @ plain, ends], axis=1))
-    return np.concatenate(found).T
+            moved = rates[0] * size, rates[1] * size
+            known[size] = _type(activation, samples, moved, 1.0 + more, total)
+        linear, moves, own, stretch, growth, spread = known[size]
+        rows.append((sign * linear, sign * moves, sign * own, sign * stretch, growth, spread))
+    return ReusedNorms(*(np.stack(part) for part in zip(*rows)))
 
 
 def _type(
     activation: Function,
     samples: Samples,
-    found: FloatArray,
-    s1: float,
-    grown: float,
+    moved: tuple[float, float],
+    passed: float,
     total: float,
 ) -> tuple[FloatArray, ...]:
-    alpha = samples.law.samples
-    t, big, bent, cube, mixed, twice, lean, drift, both, third = found[:10]
-    square, skew, wide, cubic, fourth = found[10:]
+    alpha, (s1, s2), sigma = samples.law.samples, moved, moments(activation)
+    grown = float(lengths(sigma, samples.law, np.array([s1]))[0]) - 1.0
+    width = math.sqrt(grown)
+    rule = gauss_rule(activation.derivative, width=_PANEL, reach=_REACH, tolerance=_ERROR)
+    rule = rule.pruned(_PRUNED)
+    hidden = coordinate_rule(1, nodes=_FIELD if grown > 0 else 1)
+    slope = np.repeat(np.asarray(activation.derivative(rule.nodes), dtype=float), len(hidden.nodes))
+    g, z = np.repeat(rule.nodes, len(hidden.nodes)), np.tile(hidden.nodes[:, 0], len(rule.nodes))
+    weights = np.outer(rule.weights / rule.weights.sum(), hidden.weights).ravel()
+    plain = np.stack([g, z, g**2 - 1.0], axis=1) * weights[:, None]
+
+    def thetas(some: slice) -> FloatArray:
+        label, step = samples.label[some, None], samples.step[some, None]
+        h = g + s1 * label * slope / alpha + width * z + s1 * sigma.linear * step
+        theta = s2 * samples.residual[some, None] * activation.derivative(h)
+        theta = theta + passed * s1 * label * slope
+        return np.asarray(theta - (theta @ weights)[:, None])
 
     def mean(values: FloatArray) -> float:
         return float(values @ samples.weights)
 
-    inner = 1.0 + mean(t)
-    linear = 2 * inner * bent + 2 * grown * mixed + lean / alpha
-    moves = 2 * inner * mixed + 2 * grown * twice + drift / alpha  # m
-    own = (2 * inner * both + third / alpha) / alpha + grown * moves
-    h2 = moments(activation.derivative).quadratic
-    shifted = s1 * h2 * samples.step  # what the initial norm adds to the mean of ν
-    stretch = bent / 2 + big * shifted
-    p = inner + t / alpha
-    excess = p**2 - inner**2
-    # E[(g² − 1)(2pgn + n²/α)]/2
-    even = p * cube + (wide - square) / (2 * alpha)
-    plain = total - mean(square) / alpha  # N₂
-    growth = plain + mean(even) + mean(moves * shifted)
-    pulled = samples.frame(2 * p * bent + skew / alpha)
-    spread = -2 * plain**2 + 4 * mean(even * excess)
-    spread += 4 / alpha * mean(p**2 * (wide - square))
-    spread += 4 / alpha**2 * mean(p * cubic)
-    spread += mean(fourth - 3 * square**2) / alpha**3
-    spread += float(pulled @ pulled) + grown * float((samples.frame(moves) ** 2).sum())
-    return linear, own, stretch, np.array(growth), np.array(spread)
+    chunks = [slice(i, i + _CHUNK) for i in range(0, len(samples.label), _CHUNK)]
+    t, big, bent = np.concatenate([thetas(some) @ plain for some in chunks]).T
+    gain, ends = 1.0 + mean(t), []  # a; R ω^½ is ``big``
+    for some in chunks:
+        theta, own_t, own_r = thetas(some), t[some, None], big[some, None]
+        n = theta - own_t * g - own_r * z
+        seen = (gain + own_t / alpha) * g + (passed * width + own_r / alpha) * z  # X
+        f = n * (2.0 * seen + n / alpha)
+        moves = theta * (2.0 * (gain * g + passed * width * z) + theta / alpha)  # F
+        square = n**2
+        ends.append(
+            np.concatenate(
+                [
+                    f @ plain,
+                    np.stack(
+                        [
+                            (n * moves) @ weights,
+                            square @ weights,
+                            f**2 @ weights,
+                            (seen**2 - gain**2 * g**2) * f @ weights,
+                        ],
+                        axis=1,
+                    ),
+                ],
+                axis=1,
+            )
+        )
+    linear, drift, even, own, square, local, mixed = np.concatenate(ends).T
+    inverse = 1.0 / width if width > 0 else 0.0
+    shifted = s1 * moments(activation.derivative).quadratic * samples.step
+    # What the initial norm adds to the mean of ν, and to that of the slopes themselves.
+    first = (passed - 1.0) * s1 * samples.label * moments(activation.derivative).quadratic
+    stretch = bent / 2 - first + big * inverse * shifted
+    plain_norm = total - mean(square) / alpha  # N₂
+    growth = plain_norm + mean(even) / 2 + inverse * mean(drift * shifted)
+    # X² and f have these variances where they are independent and Gaussian.
+    p, q = gain + t / alpha, passed * width + big / alpha
+    usual = 4 * square * (p**2 + q**2) + 3 * (square / alpha) ** 2
+    quadratic = mixed - (p**2 + q**2 - gain**2) * square / alpha
+    spread = -2 * plain_norm**2 + 2 * mean(quadratic) + mean(local - usual) / alpha
+    spread += float((samples.frame(linear) ** 2).sum() + (samples.frame(drift) ** 2).sum())
+    others = 1.0 - (2 * sigma.quadratic) ** 2 / sigma.derivative_variance if grown > 0 else 0.0
+    own = own / alpha + passed * others * width * drift
+    return linear, drift * inverse, own, stretch, np.array(growth), np.array(spread)

@@ -75,6 +75,16 @@ class Samples:
         share = sums @ (self.weights * self.label) / float(self.weights @ self.label**2)
         return np.outer(share, self.law.direction), sums - np.outer(share, self.label)
 
+    def passed_on(self, by: FloatArray, sums: FloatArray) -> FloatArray:
+        """K_a n⁻¹Σ m x without coinciding samples, for a and m of each type, as sums over the
+        batch: functions (T, Y).
+        """
+        first, _ = self.coordinates()
+        carry, beside = self.conditioned(sums)
+        seen = (carry + beside @ first.T) @ (first / self.weights)
+        own = (beside - sums) / self.law.samples
+        return np.asarray(by * (seen + own) + (by @ self.weights)[:, None] * sums)
+
     def frame(self, values: FloatArray) -> FloatArray:
         """E[x f] on the two directions without a sample's own part in b."""
         teacher = float(values @ self.along)

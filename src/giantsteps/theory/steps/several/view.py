@@ -35,7 +35,7 @@ RESIDUALS = (4, 5, 6, 7, 8)
 #: Nodes of z and of the noise behind r.
 _HIDDEN, _NOISE = {1: 24, 2: 16, 3: 10}, 8
 #: Where z ends if its quadrature is split at jumps of the labels, and nodes of a part.
-_REACH, _SPLIT = 7.0, 16
+REACH, _SPLIT = 7.0, 16
 #: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution.
 _ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
 #: Nodes on each side of zero along two spikes, by resolution.
@@ -156,13 +156,19 @@ def _hidden_rule(
     if not jumps.shape[1]:
         rule = coordinate_rule(rank, nodes=_HIDDEN[rank])
         return rule.nodes.T[:, None], rule.weights[None] / rule.weights.sum()
-    ends = np.broadcast_to(np.array([-_REACH, 0.0, _REACH]), (len(along), 3))
-    edges = np.sort(np.clip(np.concatenate([ends, jumps], axis=1), -_REACH, _REACH), axis=1)
+    z, weights = split_normal(jumps)
+    return z[None], weights
+
+
+def split_normal(jumps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """z ~ N(0, 1) by quadratures with parts that end at jumps (P, J), and weights: (P, Q) each."""
+    ends = np.broadcast_to(np.array([-REACH, 0.0, REACH]), (len(jumps), 3))
+    edges = np.sort(np.clip(np.concatenate([ends, jumps], axis=1), -REACH, REACH), axis=1)
     x, w = np.polynomial.legendre.leggauss(_SPLIT)
     half = np.diff(edges, axis=1)[:, :, None] / 2
-    z = (edges[:, :-1, None] + half * (1 + x)).reshape(len(along), -1)
+    z = (edges[:, :-1, None] + half * (1 + x)).reshape(len(jumps), -1)
     weights = (half * w).reshape(z.shape) * np.exp(-z * z / 2)
-    return z[None], weights / weights.sum(axis=1, keepdims=True)
+    return z, weights / weights.sum(axis=1, keepdims=True)
 
 
 def sample_nodes(rank: int, level: int, tail: float = 0.0) -> tuple[FloatArray, FloatArray]:
