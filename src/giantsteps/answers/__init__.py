@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._answer import Source as Source
+from giantsteps.answers._answer import small_size as small_size
 from giantsteps.answers._bias_variance import BiasVariance
 from giantsteps.answers._bibliography import bibliography as bibliography
 from giantsteps.answers._bibliography import bibtex

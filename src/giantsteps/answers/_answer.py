@@ -29,6 +29,17 @@ if TYPE_CHECKING:
 Source: TypeAlias = Literal["limit", "finite width", "simulation"]
 
 
+#: Input dimension below which an answer says that it is far from a limit.
+_SMALL = 30
+
+
+def small_size(d: int | None) -> tuple[str, ...]:
+    """What an answer at a small d says of it, theory and simulation alike."""
+    if d is None or d >= _SMALL:
+        return ()
+    return (f"d of at least about {_SMALL} (here {d}): small networks are far from a limit",)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Answer(Record):
     """Base of all answers: float leaves for a ``Problem``, arrays of its shape over a ``Grid``.

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from giantsteps.answers import small_size
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Problem
 from giantsteps.simulation._engine._arrays import Array
@@ -26,9 +27,6 @@ from giantsteps.simulation._network._samples import DrawnSamples, GivenSamples, 
 from giantsteps.simulation._network._streams import Streams
 from giantsteps.simulation._readout._ridge import EIGEN_FROM, Fit, Gram, RidgeCurve, fit_features
 from giantsteps.simulation._readout._targets import targets
-
-#: Dimensions below which a network is far from the limit of the theory.
-SMALL = 30
 
 
 @dataclass(frozen=True)
@@ -139,13 +137,12 @@ class Networks:
 
     def facts(self) -> dict[str, Any]:
         """What every answer of these networks carries."""
-        small = f"d of at least about {SMALL} (here {self.d}): small networks are far from a limit"
         return {
             "problem": self.problem,
             "d": self.d,
             "source": "simulation",
             "exact": self.data is None,
-            "violated": (small,) if self.d < SMALL else (),
+            "violated": small_size(self.d),
         }
 
     def shortened(self, step: int) -> Self:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from giantsteps.answers import small_size
 from giantsteps.problem import Problem
 from giantsteps.theory.scope.conditions import CONDITIONS
 from giantsteps.theory.scope.heavy import heavy_directions
@@ -44,7 +45,7 @@ class Rule:
             "source": "limit" if d is None else "finite width",
             "exact": not violated,
             "assumptions": self.assumptions,
-            "violated": violated + _small(d),
+            "violated": violated + small_size(d),
             "evidence": self.evidence,
             "references": self.references,
         }
@@ -59,16 +60,6 @@ class Rule:
             elif not condition.holds(problem):
                 found.append(condition.text)
         return tuple(found)
-
-
-#: Input dimension below which an answer says that networks scatter widely about it.
-_SMALL = 30
-
-
-def _small(d: int | None) -> tuple[str, ...]:
-    if d is None or d >= _SMALL:
-        return ()
-    return (f"d of at least about {_SMALL} (here {d}): small networks are far from a limit",)
 
 
 @dataclass(frozen=True)
