@@ -290,6 +290,7 @@ def test_unknowns_that_are_numbers_solve_the_same_equations(
     )
     grid = gs.Grid(base, {"readout.penalty": [1e-4, 0.1, 10.0], "readout.samples": [0.3, 1.4, 6.0]})
     short = theory.risk(grid, d=500)
+    assert short.solution is not None
     assert np.all(np.asarray(short.solution.iterations) > 0)
     monkeypatch.setattr("giantsteps.theory.solver.newton.are_numbers", lambda equations: False)
     whole = theory.risk(grid, d=500)
