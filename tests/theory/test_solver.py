@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import giantsteps as gs
+from giantsteps import theory
 from giantsteps.theory import NeuronCovariance
 from giantsteps.theory.solver import readout as readouts
 from giantsteps.theory.solver.newton import Solved, solve_state
@@ -273,3 +275,26 @@ def test_five_percent_in_the_sources_of_the_error_shows(
 
     monkeypatch.setattr(readouts, "_sources", mutant)
     assert abs(regress(system).error[0] / wanted - 1) > 1e-5
+
+
+def test_unknowns_that_are_numbers_solve_the_same_equations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An odd activation and a constant second layer, with and without the short way."""
+    base = gs.Problem(
+        activation="tanh",
+        teacher="sin",
+        noise_variance=0.05,
+        width=1.5,
+        steps=[gs.Step(samples=2.0, rate=1.0, exponent=0.5)],
+        readout=gs.Ridge(samples=2.0, penalty=0.1),
+        init=gs.Init(second_layer="constant"),
+    )
+    grid = gs.Grid(base, {"readout.penalty": [1e-4, 0.1, 10.0], "readout.samples": [0.3, 1.4, 6.0]})
+    short = theory.risk(grid, d=500)
+    assert short.solution is not None
+    assert np.all(np.asarray(short.solution.iterations) > 0)
+    monkeypatch.setattr("giantsteps.theory.solver.newton.are_numbers", lambda equations: False)
+    whole = theory.risk(grid, d=500)
+    np.testing.assert_allclose(short.test, whole.test, rtol=1e-10)
+    np.testing.assert_allclose(short.train, whole.train, rtol=1e-10)
