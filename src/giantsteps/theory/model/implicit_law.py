@@ -83,6 +83,8 @@ class ImplicitLaw(Law):
     ----------
     branch : OutsideBranch
         The equations of m.
+    inner : OutsideBranch
+        Those that the density is taken from: the same, or close to them and cheaper.
     scale : float
         Mean of the continuous part: where to look for it.
     atoms : tuple of (location, mass)
@@ -93,11 +95,12 @@ class ImplicitLaw(Law):
     def __init__(
         self,
         branch: OutsideBranch,
+        inner: OutsideBranch,
         scale: float,
         atoms: tuple[tuple[float, float], ...] = (),
         lost: float = _LOST,
     ) -> None:
-        self._branch = branch
+        self._branch, self._inner = branch, inner
         self._scale = float(scale)
         self._atoms = atoms
         self._may_lose = lost
@@ -176,7 +179,7 @@ class ImplicitLaw(Law):
         return NotConverged("the support of a law", share, count, "another width or rate")
 
     def _transform(self, z: NDArray) -> NDArray:
-        return self._branch.transform(self._branch.above(z), z)
+        return self._inner.transform(self._inner.above(z), z)
 
     @property
     def _continuous(self) -> float:
@@ -243,9 +246,9 @@ class ImplicitLaw(Law):
     def _inside(self, x: NDArray) -> NDArray:
         z = x * (1 + 1j * _HEIGHT)
         with np.errstate(all="ignore"):
-            state = self._branch.above(z)
-            slope = self._branch.parameter(self._branch.linearised(state, z).tangent())
-            size = np.abs(self._branch.parameter(state).imag)
+            state = self._inner.above(z)
+            slope = self._inner.parameter(self._inner.linearised(state, z).tangent())
+            size = np.abs(self._inner.parameter(state).imag)
             return np.asarray(size > _INSIDE * z.imag * np.abs(slope))
 
     def _edges(self, outside: FloatArray, within: FloatArray) -> FloatArray:
@@ -349,8 +352,8 @@ class ImplicitLaw(Law):
             if not first:
                 rows = between(coarse, count)[new]
                 start = _joined([tuple(_times(rows, part) for part in states[i]) for i in todo])
-            state = self._branch.above(z, start)
-            density = self._branch.transform(state, z).imag / np.pi
+            state = self._inner.above(z, start)
+            density = self._inner.transform(state, z).imag / np.pi
             rest = []
             for place, i in enumerate(todo):
                 here = slice(place * len(new), (place + 1) * len(new))

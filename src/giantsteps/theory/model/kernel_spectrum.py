@@ -21,6 +21,8 @@ from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
+#: Channels of the types that a density shows: it changes by their squares.
+_CHANNELS = 5e-3
 _GRID = 8
 #: Numbers of points whose equations are kept.
 _STACKS = 4
@@ -96,7 +98,8 @@ class KernelSpectrum:
     def __init__(self, system: System, near: Sequence[float] = ()) -> None:
         self.system, self.near = system, near
         merged, self.group = _merge_types(system)
-        self.equations = Equations(merged)
+        # The nonlinear part knows nothing of the means, which are large.
+        self.equations = Equations(replace(merged, mean=merged.mean[:, :, :0]))
         self._stacks: dict[int, Equations] = {}
 
     # -- bulk -----------------------------------------------------------------------------------
@@ -156,7 +159,14 @@ class KernelSpectrum:
         if np.all(system.residual <= _LINEAR * (system.linear**2).max()):
             rank = min(rank, rank / float(system.width[0]))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        return ImplicitLaw(self, self.scale, atoms, may_lose(self.system.bulk))
+        lost = may_lose(self.system.bulk)
+        return ImplicitLaw(self, self._of_density, self.scale, atoms, lost)
+
+    @cached_property
+    def _of_density(self) -> KernelSpectrum:
+        """The same with fewer channels, if there are fewer that a density shows."""
+        fewer = KernelSpectrum(replace(self.system, tolerance=np.array([_CHANNELS])))
+        return fewer if fewer.equations.rank < self.equations.rank else self
 
     # -- outside the bulk -----------------------------------------------------------------------
 
