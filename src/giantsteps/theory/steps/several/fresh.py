@@ -22,8 +22,9 @@ import numpy as np
 
 from giantsteps.problem import Step
 from giantsteps.theory.model.rules import spike_rule
+from giantsteps.theory.steps.neuron import slopes
 from giantsteps.theory.steps.several.conditional import Conditional
-from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
+from giantsteps.theory.steps.several.directions import WEAK, kept_directions
 from giantsteps.theory.steps.several.excess import Push, Slopes
 from giantsteps.theory.steps.several.fresh_norms import (
     loads_of_norms,
@@ -84,12 +85,13 @@ def take_step(
     inside = moved.carried[0].size
     teacher[:, :inside] = trained.teacher.reshape(trained.teachers, -1)
     law = (moved.lean, trained.probabilities, teacher)
-    basis, combination = (
-        kept_directions(*law, WEAK)
-        if spectrum.explicit is None
-        else kept_directions(*law, strong=len(spectrum.places) + 1)
-    )
-    rank = min(max(DIRECTIONS, len(spectrum.places) + 1), basis.shape[1])
+    if spectrum.explicit is None:
+        basis, combination, rank = kept_directions(*law, WEAK)
+    else:
+        # An even part moves neurons by M w: those that lean along an explicit direction do so
+        # along what M makes of it, too, and this goes with the weights that it makes lean there.
+        even = not trained.records and bool(slopes(task.activation).hermite[1])
+        basis, combination, rank = kept_directions(*law, int(even), len(spectrum.places) + 1)
     leans, overlap = moved.lean @ basis, teacher @ basis
     strong = basis[:, :rank]
     dropped = _by_class(moved.lean - leans[:, :rank] @ strong.T, moved, pace)
