@@ -1,6 +1,7 @@
 """What directions with a share of the variance of the inputs do to answers, in sizes seen (§10).
 
-Sizes are those that cover theory − networks of d = 1000 in 90 random settings, one and two steps.
+Sizes are those that cover theory − networks of d = 1000 in 150 random settings, one and two steps,
+and in 60 that were drawn before the last change of the theory.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from giantsteps.gaussian import moments
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import EIGENVALUES
 from giantsteps.theory.steps.one import movement
+from giantsteps.theory.steps.several.model import ALIGNED
 
 #: Share of the variance up to which one step and several are exact, and the largest compared.
 _NOTHING, _COMPARED = (0.02, 0.01), 0.11
@@ -20,14 +22,20 @@ _GAP, _MORE, _TRAINING, _SEVERAL = 0.01, 0.35, 2, 3
 #: The same where a later step overshoots: it moves the output along the direction by more than
 #: twice what is there, so that networks differ from one another.
 _OVERSHOOT, _APART = 2.0, 0.17
+#: The least where most of the teacher lies along the direction, and for activations that rise and
+#: fall, whose neurons then pass several periods.
+_ALONG, _PERIODS = 0.025, 0.12
+#: Where slopes of activations are looked at.
+_SCAN = np.linspace(-4.0, 4.0, 81)
 
 
 def heavy_directions(problem: Problem, d: int) -> tuple[str, ...]:
     """What the problem violates at d, with the size of the error; nothing where all are light."""
     if problem.inputs.isotropic:
         return ()
-    values, shares, _ = problem.inputs.directions(EIGENVALUES, d)
-    largest = float(np.max(values[shares * d < 1.5], initial=0.0))
+    values, shares, teacher = problem.inputs.directions(EIGENVALUES, d)
+    values, teacher = (np.append(one[shares * d < 1.5], 0.0) for one in (values, teacher))
+    largest, along = float(values.max()), float(teacher[np.argmax(values)])
     share, later = largest / d, range(1, len(problem.steps))
     most = _NOTHING[len(later) > 0]
     if share <= most:
@@ -36,6 +44,10 @@ def heavy_directions(problem: Problem, d: int) -> tuple[str, ...]:
     if share > _COMPARED:
         return (f"{text}: networks were compared up to {_COMPARED:.0%})",)
     gap = (_GAP + _MORE * share) * (_SEVERAL if later else 1)
+    if along > ALIGNED:
+        slopes = np.asarray(problem.activation.derivative(_SCAN), dtype=float)
+        gap = max(gap, _PERIODS if slopes.min() < -0.5 * slopes.max() else _ALONG)
+        text += ", along which the teacher lies"
     slope = moments(problem.activation).linear ** 2 * problem.init.second_layer.second_moment
     neurons = float(problem.at(d).neurons)
     pushes = [

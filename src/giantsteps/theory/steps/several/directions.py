@@ -8,7 +8,7 @@ from giantsteps.types import FloatArray
 
 #: Directions kept as spikes, and as weak ones, with their size relative to the largest.
 DIRECTIONS, WEAK, _NOTHING = 2, 4, 3e-3
-#: Leans along a direction, beside the first of the strongest, that are left to the bulk.
+#: Leans along a direction, beside the first of the strongest, that are weak ones.
 _FAINT = 0.05
 
 
@@ -18,14 +18,15 @@ def kept_directions(
     teacher: FloatArray,
     weak: int = 0,
     strong: int | None = None,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, int]:
     """Directions that are kept as spikes, two or fewer and then so many weak ones: (space, r + J),
-    and as combinations of neurons, (T, r + J).
+    as combinations of neurons, (T, r + J), and r.
 
     Beside the strongest it is what the others' leans make of the teacher (R, space), of several
     directions that of which they make most. A second one of no size is worth terms of order 1/d²:
     as much as the model knows nothing about. Weak ones are the strongest of what the two leave.
-    With ``strong`` they are at most so many of the strongest, whatever they make of the teacher.
+    With ``strong`` they are at most so many of the strongest, whatever they make of the teacher,
+    and weak ones are those of a size next to neurons of norm one.
     """
     root = np.sqrt(probabilities)[:, None]
     left, size, right = np.linalg.svd(root * lean, full_matrices=False)
@@ -43,9 +44,10 @@ def kept_directions(
     mixed = np.array(mixing)
     beside = np.eye(len(size)) - mixed.T @ mixed
     values, vectors = np.linalg.eigh((beside * size**2) @ beside)
-    some = values[::-1] > (_NOTHING * size.max(initial=0.0)) ** 2
+    least = size.max(initial=0.0) if strong is None else min(size.max(initial=0.0), 1.0)
+    some, rank = values[::-1] > (_NOTHING * least) ** 2, len(mixed)
     mixed = np.concatenate([mixed, vectors.T[::-1][some][:weak]])
     along = mixed @ (right @ teacher.T)
     largest = along[np.arange(len(along)), np.abs(along).argmax(axis=1)]
     mixed = mixed * np.where(largest < 0, -1.0, 1.0)[:, None]
-    return (mixed @ right).T, root * left @ (mixed / size).T
+    return (mixed @ right).T, root * left @ (mixed / size).T, rank

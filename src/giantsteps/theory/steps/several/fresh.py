@@ -22,8 +22,9 @@ import numpy as np
 
 from giantsteps.problem import Step
 from giantsteps.theory.model.rules import spike_rule
+from giantsteps.theory.steps.neuron import slopes
 from giantsteps.theory.steps.several.conditional import Conditional
-from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
+from giantsteps.theory.steps.several.directions import WEAK, kept_directions
 from giantsteps.theory.steps.several.excess import Push, Slopes
 from giantsteps.theory.steps.several.fresh_norms import (
     NewNorms,
@@ -91,12 +92,15 @@ def take_step(
     own = _sums(view, np.ones((1, len(view.weights))), pace)
     length, alone = np.linalg.norm(own), 0.0
     if np.abs(moved.lean).max() <= _ROUNDING * math.sqrt(moved.totals.max()):
-        basis, combination, alone = own.T / length, np.zeros((types, 1)), 1.0 / float(length)
+        basis, combination, rank = own.T / length, np.zeros((types, 1)), 1
+        alone = 1.0 / float(length)
     elif spectrum.explicit is None:
-        basis, combination = kept_directions(*law, WEAK)
+        basis, combination, rank = kept_directions(*law, WEAK)
     else:
-        basis, combination = kept_directions(*law, strong=len(spectrum.places) + 1)
-    rank = min(max(DIRECTIONS, len(spectrum.places) + 1), basis.shape[1])
+        # An even part moves neurons by M w: those that lean along an explicit direction do so
+        # along what M makes of it, too, and this goes with the weights that it makes lean there.
+        even = not trained.records and bool(slopes(task.activation).hermite[1])
+        basis, combination, rank = kept_directions(*law, int(even), len(spectrum.places) + 1)
     leans, overlap = moved.lean @ basis, teacher @ basis
     strong = basis[:, :rank]
     dropped = _by_class(moved.lean - leans[:, :rank] @ strong.T, moved, pace)

@@ -35,8 +35,12 @@ _CHANNELS = (1e-3, 5e-4, 2e-4, 1e-4, 1e-5, 1e-6)
 #: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second;
 #: the first where the activation has an even part.
 _HEAVY, _HEAVY_EVEN = (0.01, 0.025), 0.03
-#: The same up to which a continuous second layer has explicit directions: more take minutes.
-_TOO_MANY = 0.08
+#: The same up to which a continuous second layer has explicit directions, after one step and after
+#: several: more take minutes.
+_TOO_MANY = (0.08, 0.03)
+#: Share of the teacher from which on a direction is not explicit: all neurons lean along it by more
+#: than their initial weights do, of which the first order is enough.
+ALIGNED = 0.5
 #: Leans of neurons of norm one that no user means.
 _DIVERGED = 1e8
 
@@ -116,14 +120,15 @@ def leading(problem: Problem, d: int) -> FloatArray | None:
     even = bool(slope.hermite[1])
     values = problem.init.second_layer.distinct_nonzero
     heaviest = float(spectrum.values.max()) / d
-    if math.isinf(values) and (even or heaviest > _TOO_MANY):
+    if math.isinf(values) and (even or heaviest > _TOO_MANY[len(problem.steps) > 1]):
         return None
     moved = len(problem.steps) == 1 and problem.steps[0].rate > 0
     two = values == 1 and not even and moved and not spectrum.power
     least = (_HEAVY_EVEN if even else _HEAVY[0], *_HEAVY[1 : 1 + two])
     found = np.zeros(len(order), dtype=bool)
     for place, heavy in zip(order, least):
-        if spectrum.values[place] < heavy * d or spectrum.shares[place] * d > 1.5:
+        light = spectrum.values[place] < heavy * d or spectrum.shares[place] * d > 1.5
+        if light or spectrum.teacher[place] > ALIGNED:
             break
         found[place] = True
     return found if found.any() else None

@@ -111,7 +111,7 @@ def _directions(field: Field) -> _Kept:
         zero, none = np.zeros((len(modes.teacher), 1)), np.zeros((types, 1))
         return _Kept(none, field.variances, _rows(zero), np.zeros(1), none)
     teacher = modes.teacher
-    basis, combination = kept_directions(modes.spikes, field.probabilities, teacher, WEAK)
+    basis, combination, _ = kept_directions(modes.spikes, field.probabilities, teacher, WEAK)
     leans = modes.spikes @ basis
     dropped = (modes.spikes**2).sum(axis=1) - (leans[:, :DIRECTIONS] ** 2).sum(axis=1)
     return _Kept(
