@@ -316,7 +316,7 @@ def test_what_an_even_part_makes_of_a_heavy_direction_is_felt() -> None:
 
 def test_the_limit_of_a_spike_is_that_of_finite_sizes() -> None:
     """A direction without a share keeps its variance in the limit, before steps and after."""
-    for steps in ([], [*PROBLEM.steps] * 2):
-        spiked = PROBLEM.replace(inputs=gs.SpikedCovariance(2.0, 0.3), steps=steps)
-        limit, large = theory.risk(spiked), theory.risk(spiked, 20_000)
+    spiked = PROBLEM.replace(inputs=gs.SpikedCovariance(2.0, 0.3))
+    for problem in (spiked.untrained(), spiked, spiked.replace(steps=[*PROBLEM.steps] * 2)):
+        limit, large = (several_steps(problem, d).risk(PROBLEM.readout) for d in (None, 20_000))
         assert limit.test == pytest.approx(large.test, rel=3e-3)
