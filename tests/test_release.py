@@ -78,6 +78,18 @@ def test_source_distribution_includes_what_exists() -> None:
 
 
 def test_the_package_has_no_stray_files() -> None:
-    kinds = {".py", ".typed", ".bib", ".jinja", ".j2", ".html", ".css", ".js", ".txt", ".woff2"}
+    kinds = {
+        ".py",
+        ".toml",
+        ".typed",
+        ".bib",
+        ".jinja",
+        ".j2",
+        ".html",
+        ".css",
+        ".js",
+        ".txt",
+        ".woff2",
+    }
     files = [path for path in (ROOT / "src").rglob("*") if path.is_file()]
     assert [path for path in files if path.suffix not in kinds | {".pyc"}] == []
