@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import giantsteps as gs
-from giantsteps.explorer._gallery import DEFAULT
+from giantsteps.explorer._states import DEFAULT
 
 MOVES, CLIENTS, POINTS = 200, 10, 11
 

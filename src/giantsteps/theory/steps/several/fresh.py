@@ -91,7 +91,7 @@ def take_step(
     # The direction of the step: the spike where no neuron leans (an even activation, no step).
     own = _sums(view, np.ones((1, len(view.weights))), pace)
     length, alone = np.linalg.norm(own), 0.0
-    if np.abs(moved.lean).max() <= _ROUNDING * math.sqrt(moved.totals.max()):
+    if np.abs(moved.lean).max() <= _ROUNDING * math.sqrt(max(moved.totals.max(), 0.0)):
         basis, combination, rank = own.T / length, np.zeros((types, 1)), 1
         alone = 1.0 / float(length)
     elif spectrum.explicit is None:
