@@ -118,7 +118,7 @@ def effective_penalty(f: GaussianFeatures) -> tuple[Array, Array, Array]:
 
     κ df₁(κ) is concave with slope df₂ and at most E σ²/Γ, so Newton from λ + E σ²/Γ descends to the
     root without ever crossing it. λ = 0 is the limit λ → 0⁺: κ = 0 for n > N, and found for n < N
-    at the penalty 1e-14 E σ², which moves it by no more than rounding.
+    and linear features at the penalty 1e-14 E σ², which moves it by no more than rounding.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def effective_penalty(f: GaussianFeatures) -> tuple[Array, Array, Array]:
             break
         kappa = np.where(active, np.maximum(lower, penalty), kappa)
         iterations += active
-    kappa = np.where((f.penalty == 0) & (gamma > 1), 0.0, kappa)
+    kappa = np.where((f.penalty == 0) & (gamma > 1) & (f.residual > 0), 0.0, kappa)
     penalty = np.where(kappa == 0, 0.0, penalty)
     df1, _ = freedom(f, kappa)
     residual = np.abs(kappa * (1 - df1) - penalty) / np.maximum(np.maximum(kappa, penalty), 1e-300)
