@@ -53,7 +53,7 @@ def test_axes_of_the_answers_own() -> None:
 def test_what_has_no_axis_says_so() -> None:
     with pytest.raises(gs.InvalidProblem, match="ask about a Grid"):
         theory.risk(PROBLEM).plot(quantity="test")
-    with pytest.raises(gs.InvalidProblem, match=r"one of \['readout.samples', 'steps.0.rate'\]"):
+    with pytest.raises(gs.InvalidProblem, match=r'one of "readout\.samples", "steps\.0\.rate"'):
         theory.risk(GRID).plot(x="width")
     with pytest.raises(gs.InvalidProblem, match='did you mean "test"'):
         theory.risk(GRID).plot(quantity="tset")

@@ -236,7 +236,7 @@ def test_an_error_that_is_infinite_everywhere() -> None:
         ({"over": ("noise_variance",)}, "no natural range"),
         ({"bounds": {"readout.penalty": (1.0, 0.1)}}, "lower < upper"),
         ({"bounds": {"readout.penalty": 3}}, "pair"),
-        ({"bounds": {"steps.0.rate": (0.1, 1)}}, "for one of"),
+        ({"bounds": {"steps.0.rate": (0.1, 1)}}, "for a field that is searched"),
         ({"budget": 4.0}, "samples of a step"),
         ({"budget": -1.0, "over": ("steps.0.samples",)}, "positive"),
         (
@@ -252,7 +252,7 @@ def test_refusals(change: dict[str, Any], words: str) -> None:
 
 def test_an_axis_of_the_grid_is_not_searched() -> None:
     grid = gs.Grid(SMALL, {"readout.penalty": [0.1, 0.2]})
-    with pytest.raises(gs.InvalidProblem, match="axis of the grid"):
+    with pytest.raises(gs.InvalidProblem, match="the grid varies this one"):
         theory.optimize(grid)
     with pytest.raises(gs.InvalidProblem, match="Problem or a Grid"):
         theory.optimize("tanh")  # type: ignore[arg-type]

@@ -21,6 +21,8 @@ from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
+#: Sums that are rounding beside the sizes of their terms.
+_NOTHING = 1e-13
 #: Channels of the types that a density shows: it changes by their squares.
 _CHANNELS = 5e-3
 _GRID = 8
@@ -343,7 +345,10 @@ class KernelSpectrum:
             )
             y = y / np.sqrt(abs(slope) / step[i])
             vector = -cores.moved[first] @ y
-            labels = float(vector @ cores.target[first] - y @ cores.shift[first])
+            parts = vector * cores.target[first], y * cores.shift[first]
+            labels = float(parts[0].sum() - parts[1].sum())
+            if abs(labels) <= _NOTHING * max(float(np.abs(part).sum()) for part in parts):
+                labels = 0.0
             pull = points.omega[first] * (vector @ features) * np.sqrt(ratio / value)
             types = vector[: len(self.system.probabilities[0])]
             found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))

@@ -83,8 +83,9 @@ def with_fluctuations(
 class NewNorms:
     r"""What a step adds to ‖w‖², with φ = σ' − ζ − ξh: the terms of theory §5b at each (k, r).
 
-    The bulk before the step is isotropic. In units of its norm, p = g + sξr/α, D = s²E[ξ²r²]/α and
-    q = p² + D − n₂; h_j and the moments of φ are functions of k.
+    The bulk before the step is isotropic; where inputs have a covariance, what curvature and noise
+    have in common is left out of variance and covariances alike. In units of its norm, p = g +
+    sξr/α, D = s²E[ξ²r²]/α and q = p² + D − n₂; h_j and the moments of φ are functions of k.
     """
 
     view: View
@@ -132,9 +133,11 @@ class NewNorms:
         """λ_A: n⁻¹Σλ x multiplies w in ‖w‖², (T, Y)."""
         s, root = self.step.moved[:, None], np.sqrt(self.view.trained.totals)[:, None]
         h1, h2 = self.view.slope.linear, self.view.slope.quadratic
-        square = s**2 / (self.step.samples * root) * (self._phi["2z"] + 4 * h1 * h2)
-        found = self._powers(4 * (s * self.gain[:, None]) * h2, square)
-        return found.reshape(len(s), -1)
+        powers = [4 * (s * self.gain[:, None]) * h2]
+        if self.step.spectrum.flat:
+            square = s**2 / (self.step.samples * root) * (self._phi["2z"] + 4 * h1 * h2)
+            powers.append(square)
+        return self._powers(*powers).reshape(len(s), -1)
 
     @cached_property
     def single(self) -> FloatArray:
@@ -174,18 +177,21 @@ class NewNorms:
         p = k1[:, None, None] + bent / alpha
         q = p**2 + (k2 - n2)[:, None, None]
         new = mean(s**2 * r**2 * at("2"))
-        total = 2 * (n4 - n2**2) + 24 * mean(s * at("third") * r * p * q)
-        total = total + 2 / alpha * mean(s**2 * r**2 * q * (at("2zz") - at("2")))
+        total = 2 * (n4 - n2**2) + 2 / alpha**2 * new**2
         total = total + 4 / alpha * (mean(s**2 * r**2 * p**2 * at("2zz")) + k2 * new)
-        total = total + 4 / alpha**2 * mean(s**3 * r**3 * p * at("3z"))
         total = total + mean(s**4 * r**4 * (at("4") - at("2") ** 2)) / alpha**3
-        total = total + 2 / alpha**2 * new**2
+        if self.step.spectrum.flat:  # what curvature and noise have in common
+            total = total + 24 * mean(s * at("third") * r * p * q)
+            total = total + 2 / alpha * mean(s**2 * r**2 * q * (at("2zz") - at("2")))
+            total = total + 4 / alpha**2 * mean(s**3 * r**3 * p * at("3z"))
         return np.asarray(np.maximum(c**2 * total + c * (self.on_frame**2).sum(axis=1), 0.0))
 
     def few(self) -> tuple[FloatArray, FloatArray]:
         """d Cov(w, ‖w‖²)/(c_Ag_A) as combinations (T, L) of few functions of (k, r)."""
-        size = (self.view.trained.totals * self.gain)[:, None]
-        functions = self.linear + self.single / np.where(size == 0, 1.0, size)
+        functions = self.linear
+        if self.step.spectrum.flat:
+            size = (self.view.trained.totals * self.gain)[:, None]
+            functions = functions + self.single / np.where(size == 0, 1.0, size)
         mixing, few = few_functions(functions, self._weights.ravel(), LOADS)
         return mixing, few.reshape(-1, *self.law.weights.shape)
 
