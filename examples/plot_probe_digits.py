@@ -45,6 +45,8 @@ pool = {"pixels": x[700:], "random": random_features, "trained": trained_feature
 sizes = [60, 120, 240, 480, 960, 1920, 7680]
 with style():
     figure, axes = plt.subplots(1, 2, figsize=(6.75, 2.6), layout="constrained")
+    for letter, ax in zip("ab", axes, strict=True):
+        ax.set_title(f"({letter})", loc="left")
 colors = ("#0072B2", "#D55E00", "#009E73")
 for color, (name, features) in zip(colors, pool.items(), strict=True):
     curve = theory.risk_of_features(features, labels[700:], samples=sizes, penalty=0.01)

@@ -55,7 +55,7 @@ for name, rate in rates.items():
 
 for name, record in records.items():
     display = record.plot("2.weight")
-    display.axes_[0].set_title(f"{name}, 2.weight")
+    display.axes_[0].set_title(f"{name}, 2.weight", loc="right", size=8)
 plt.show()
 
 # %%

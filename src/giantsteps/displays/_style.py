@@ -123,15 +123,16 @@ def panels(
 ) -> list[Axes]:
     """Axes side by side on a new figure of a given size in inches; call it inside `style`.
 
-    One panel is one column of a paper wide, several are two, unless told otherwise.
+    One panel is one column of a paper wide, several are two, unless told otherwise, with letters.
     """
     pyplot = require("matplotlib.pyplot", "a figure", "plot")
     width = (SINGLE if count == 1 else DOUBLE) if width is None else width
     size = (width, 0.74 * width / count if height is None else height)
-    axes = pyplot.subplots(1, count, figsize=size, layout="constrained", squeeze=False, **options)[
-        1
-    ]
-    return list(axes[0])
+    shape = {"figsize": size, "layout": "constrained", "squeeze": False}
+    axes = list(pyplot.subplots(1, count, **shape, **options)[1][0])
+    for letter, ax in zip("abcdef" if count > 1 else "", axes):
+        ax.set_title(f"({letter})", loc="left")
+    return axes
 
 
 def save(figure: Figure, path: str | PathLike[str]) -> None:

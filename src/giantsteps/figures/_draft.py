@@ -105,15 +105,12 @@ class Draft:
         **share: Any,
     ) -> tuple[Drawing, list[Axes]]:
         """A new figure with one panel for each pair of labels, lettered where there are several."""
-        count = len(labels)
-        axes = panels(count, width, height, **share)
+        axes = panels(len(labels), width, height, **share)
         for letter, ax, (x, y) in zip("abcdef", axes, labels):
             ax.set_xlabel(x)
             ax.set_ylabel(y)
             ax.set_label(letter)
             self.panels[letter] = (x, y)
-            if count > 1:
-                ax.set_title(f"({letter})", loc="left")
         return axes[0].get_figure(root=True), axes  # type: ignore[return-value]
 
     def record(

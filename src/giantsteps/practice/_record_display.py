@@ -34,7 +34,7 @@ class RecordDisplay(Display):
             self._draw_alignments(self.axes_[1])
             for ax in self.axes_:
                 ax.set_xlabel("step")
-            self.axes_[0].set_title(self.layer)
+            self.axes_[0].set_title(self.layer, loc="right")
         return self
 
     def _draw_values(self, ax: Axes) -> None:
