@@ -297,10 +297,12 @@ def test_the_gallery_and_the_tour_are_states_of_the_page(page: Page) -> None:
 
 def test_numbers_can_be_taken_as_csv(page: Page) -> None:
     page.open()
-    text = page.js("return GS.csvOf(GS.panels.errors)")
+    page.until(lambda: page.columns("errors"))
+    both = "const shown = GS.panels.errors; return [GS.csvOf(shown), shown.answer.columns.test]"
+    text, points = page.js(both)
     head, *rows = text.strip().splitlines()
     assert head.startswith("readout.samples,d,source,test,train")
-    assert len(rows) == len(page.columns("errors")["test"])
+    assert len(rows) == len(points)
 
 
 def test_every_control_has_a_label_and_every_plot_a_description(page: Page) -> None:
