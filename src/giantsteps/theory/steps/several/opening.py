@@ -227,5 +227,8 @@ def _first_record(
         carried=np.zeros((1, *teacher.shape[1:])),
         before=teacher[:0],
         rank=1,
+        bent=np.multiply.outer(law.tilt, r),
+        noise=np.multiply.outer(law.noise, r**2),
+        kept=law.kept,
         crossed=crossed,
     )
