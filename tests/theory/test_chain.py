@@ -68,7 +68,8 @@ def summed(x: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 def drawn(d: int) -> tuple[list[np.ndarray], np.ndarray]:
     """The operators (identity, noise of each batch, the product) and the vectors."""
-    operators, vectors, product = [], [], np.eye(d)
+    operators: list[np.ndarray] = []
+    vectors, product = [], np.eye(d)
     for number, (size, kept) in enumerate(zip(SIZES, KEPT)):
         node = np.repeat(np.arange(NODES), np.round(WEIGHTS * size * d).astype(int))
         x = RNG.normal(size=(len(node), d))
