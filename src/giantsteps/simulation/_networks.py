@@ -22,7 +22,7 @@ from giantsteps.simulation._network._data import Data, as_dimension
 from giantsteps.simulation._network._gradient import Descent, gradient
 from giantsteps.simulation._network._laws import as_law
 from giantsteps.simulation._network._network import Network
-from giantsteps.simulation._network._rules import COORDINATEWISE, EXTRA, Optimizer
+from giantsteps.simulation._network._rules import RULES, Optimizer
 from giantsteps.simulation._network._samples import DrawnSamples, GivenSamples, as_test_samples
 from giantsteps.simulation._network._streams import Streams
 from giantsteps.simulation._readout._ridge import EIGEN_FROM, Fit, Gram, RidgeCurve, fit_features
@@ -200,7 +200,7 @@ class Networks:
                 weights *= 1 - step.decay
             weights += backend.narrow(update)
             spike = direction
-            if step.rule in COORDINATEWISE:
+            if RULES[step.rule].coordinatewise:
                 spike = backend.wide((update @ self.network.second_layer[..., None])[..., 0])
             elif self.deviations is not None:
                 spike = direction * self.deviations ** (-2 * step.precondition)
@@ -291,7 +291,7 @@ class Networks:
         """Bytes held during a step beside the chunks, for one network: W, the sum, its copy if W
         is narrower, and what the rules hold."""
         copies = 1 if self.backend.itemsize == 8 else 2
-        extra = max((EXTRA[step.rule] for step in self.problem.steps), default=0)
+        extra = max((RULES[step.rule].held for step in self.problem.steps), default=0)
         return copies * self.weight_bytes + (1 + extra) * 8 * self.sizes.d * self.sizes.neurons
 
     def readout_bytes(self, cells: Mapping[int, Sequence[float]], stages: int = 1) -> int:
