@@ -21,8 +21,8 @@ from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
-#: Sums that are rounding beside the sizes of their terms.
-_NOTHING = 1e-13
+#: Cosines with the labels that are rounding.
+_NO_COSINE = 1e-12
 #: Channels of the types that a density shows: it changes by their squares.
 _CHANNELS = 5e-3
 _GRID = 8
@@ -351,6 +351,7 @@ class KernelSpectrum:
         points = self._repeat(len(z)).at(v1, tau, -z, active)
         cores, features = self._cores(points), self._basis[0]
         ratio, found = float(self.system.ratio[0]), []
+        power = float(self.system.target_square[0] @ self.system.weights[0])
         for i, value in enumerate(x.tolist()):
             first = i * len(places)
             values, vectors = np.linalg.eigh(cores.matrix[first])
@@ -361,10 +362,8 @@ class KernelSpectrum:
             )
             y = y / np.sqrt(abs(slope) / step[i])
             vector = -cores.moved[first] @ y
-            parts = vector * cores.target[first], y * cores.shift[first]
-            labels = float(parts[0].sum() - parts[1].sum())
-            if abs(labels) <= _NOTHING * max(float(np.abs(part).sum()) for part in parts):
-                labels = 0.0
+            labels = float(vector @ cores.target[first] - y @ cores.shift[first])
+            labels = labels if abs(labels) > _NO_COSINE * np.sqrt(ratio * value * power) else 0.0
             pull = points.omega[first] * (vector @ features) * np.sqrt(ratio / value)
             types = vector[: len(self.system.probabilities[0])]
             found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))
