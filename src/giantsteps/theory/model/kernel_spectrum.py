@@ -21,8 +21,8 @@ from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
-#: Sums that are rounding beside the sizes of their terms.
-_NOTHING = 1e-13
+#: Cosines with the labels that are rounding.
+_NO_COSINE = 1e-12
 #: Channels of the types that a density shows: it changes by their squares.
 _CHANNELS = 5e-3
 _GRID = 8
@@ -38,7 +38,7 @@ _NEAR = 1e-4
 _NOTHING = 1e-14
 #: μ₂² that is rounding beside μ₁².
 _LINEAR = 1e-13
-#: Differences for derivatives, relative to the distance from the edge.
+#: Differences for derivatives, relative to the distance in which x or the solution double.
 _STEP = 1e-3
 #: Places and weights of a derivative.
 _SLOPE = {-2.0: 1 / 12, -1.0: -2 / 3, 1.0: 2 / 3, 2.0: -1 / 12}
@@ -329,12 +329,29 @@ class KernelSpectrum:
         return whole
 
     def _describe(self, x: FloatArray) -> tuple[Outlier, ...]:
-        """The outliers at x, with a derivative by differences."""
-        step = _STEP * (x - self.bulk.edge)
-        places = np.array([0.0, *_SLOPE])
-        points = self._outside((x[:, None] + places * step[:, None]).ravel())
+        """The outliers at x, with a derivative by differences along the tangent of the solution.
+
+        Next to the edge the solution bends like a root, its tangent does not.
+        """
+        middle = self._outside(x)
+        state = x, middle.v1, middle.tau, middle.active
+        tangent = np.ones_like(x), *(-part for part in middle.tangent())
+        rates = np.zeros_like(x)
+        for part, change in zip(state, tangent, strict=True):
+            size, moved = (
+                np.linalg.norm(one.reshape(len(x), -1), axis=1) for one in (part, change)
+            )
+            rates = np.maximum(rates, moved / np.where(size > 0, size, np.inf))
+        step, places = _STEP / rates, np.array([0.0, *_SLOPE])
+        shifts = np.outer(step, places)
+        z, v1, tau, active = (
+            np.concatenate(part[:, None] + np.einsum("xp,x...->xp...", shifts, change))
+            for part, change in zip(state, tangent, strict=True)
+        )
+        points = self._repeat(len(z)).at(v1, tau, -z, active)
         cores, features = self._cores(points), self._basis[0]
         ratio, found = float(self.system.ratio[0]), []
+        power = float(self.system.target_square[0] @ self.system.weights[0])
         for i, value in enumerate(x.tolist()):
             first = i * len(places)
             values, vectors = np.linalg.eigh(cores.matrix[first])
@@ -345,10 +362,8 @@ class KernelSpectrum:
             )
             y = y / np.sqrt(abs(slope) / step[i])
             vector = -cores.moved[first] @ y
-            parts = vector * cores.target[first], y * cores.shift[first]
-            labels = float(parts[0].sum() - parts[1].sum())
-            if abs(labels) <= _NOTHING * max(float(np.abs(part).sum()) for part in parts):
-                labels = 0.0
+            labels = float(vector @ cores.target[first] - y @ cores.shift[first])
+            labels = labels if abs(labels) > _NO_COSINE * np.sqrt(ratio * value * power) else 0.0
             pull = points.omega[first] * (vector @ features) * np.sqrt(ratio / value)
             types = vector[: len(self.system.probabilities[0])]
             found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))
