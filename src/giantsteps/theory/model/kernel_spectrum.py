@@ -270,8 +270,9 @@ class KernelSpectrum:
 
     @cached_property
     def _basis(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """φ on all modes (E, MK) = U·rows, with orthonormal rows: φ without the modes of the norm of
-        the input (E, 1 + J, K), U and the rows."""
+        """φ on all modes (E, MK) = U·rows, with orthonormal rows: φ itself and on the modes of weak
+        spikes (E, 1 + J, K), U and the rows.
+        """
         system = self.system
         own = system.regressors(self.equations.channels)[0]
         rows = np.concatenate([system.mean[0], own])
@@ -281,7 +282,8 @@ class KernelSpectrum:
         norms = np.where(norms > 0, norms, 1.0)
         left, size, right = np.linalg.svd(flat / norms, full_matrices=False)
         kept = size > _NOTHING * size[0]
-        return rows[:, system.modes[: 1 + system.weak]], norms * left[:, kept] * size[kept], right[kept]
+        own = rows[:, system.modes[: 1 + system.weak]]
+        return own, norms * left[:, kept] * size[kept], right[kept]
 
     def _cores(self, point: State) -> _Cores:
         """I + 𝓛 at points above the bulk, and what belongs to it."""
