@@ -91,7 +91,8 @@ def functions_at(model: SpikedFeatures, points: FloatArray) -> dict[str, FloatAr
         target.append(shares[:, j] @ wanted.linear)
     norms = by_norm[:0]
     if model.norms is not None:
-        norms = model.norms.functions(by_norm, points.T[:, None] * (seen.linear / scale))
+        by_spike = points.T[:, None] * (seen.linear / scale)
+        norms = model.norms.functions(by_norm, by_spike, points)
     return {
         "mean": np.stack(mean, axis=1),
         "linear": seen.linear / scale,

@@ -75,6 +75,7 @@ def with_fluctuations(
                 stretch=(ends[0].lean - ends[1].lean) @ basis / (2 * size),
                 loadings=loadings,
                 along=along,
+                heavy=old.heavy,
             )
         )
     others = (*trained.others, *(0,) * count)
@@ -213,6 +214,7 @@ def new_fluctuation(
         growth=np.ones(types),
         stretch=np.zeros((types, rank)),
         loadings=loadings,
+        heavy=norms.step.spectrum.heavy,
     )
 
 
