@@ -219,7 +219,7 @@ class KernelSpectrum:
         squares = (system.coordinates[0] ** 2).sum(axis=1) * system.weights[0]
         spread = self.equations.totals.max() * float(system.width[0])
         linear = spread * float(system.probabilities[0] @ (system.linear[0] ** 2 @ squares))
-        norms = (system.norms[0] ** 2 @ system.weights[0]) * system.spread[0]
+        norms = ((system.norms[0] ** 2).sum(axis=1) @ system.weights[0]) * system.spread[0]
         more = float(system.width[0]) * float(norms.sum())
         return float(system.ratio[0]) * (
             neurons * float(system.probabilities[0] @ power) + linear + more

@@ -176,6 +176,7 @@ def _weights(model: SpikedFeatures, more: int) -> _Weights:
         spikes=used.leans,
         bulk=used.bulk,
         pull=used.pull,
+        beside=used.teacher.rank,
     )
     return _Weights(used, spectrum)
 

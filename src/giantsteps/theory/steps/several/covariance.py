@@ -16,8 +16,6 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.solver.dyson import Dyson
-from giantsteps.theory.solver.special import Forms
 from giantsteps.theory.steps.several.chain import chain_of, is_chain, loadings_of
 from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.traces import trace_of_product
@@ -211,7 +209,7 @@ def _orthonormal(trained: Trained, found: NeuronCovariance) -> NeuronCovariance:
     directions are explicit, that of few samples before the first step is another one.)
     """
     count = trained.directions + trained.teachers
-    values, vectors = np.linalg.eigh(forms_of(found).values[0, :count, 0, :count, 0])
+    values, vectors = np.linalg.eigh(found.forms().values[0, :count, 0, :count, 0])
     turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
     assert found.special is not None
     special = np.concatenate([turned @ found.special[:count], found.special[count:]])
@@ -323,7 +321,7 @@ def weights_of_state(trained: Trained, spectrum: Spectrum, tolerance: float) -> 
     bulk = covariance_of_state(trained, spectrum, tolerance, whitened=False)
     some, rank = trained.directions, trained.rank
     own = some + trained.teachers
-    gram = forms_of(bulk).values[0, :own, 0, :own, 0]
+    gram = bulk.forms().values[0, :own, 0, :own, 0]
     gram[np.arange(some, own), np.arange(some, own)] *= 1.0 + 1e-12
     turn = np.linalg.cholesky(gram)
     assert bulk.special is not None
@@ -356,7 +354,7 @@ def norms_of_state(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
         loadings[:, :, start:] = loadings_of(trained, loadings[:, :, start:])
     if len(trained.records) > 1 and found[0].along.size:
         # What they are on spikes and remainder, beyond what the vectors have there.
-        gram = forms_of(bulk).values[0, :, 0, :start, 0]
+        gram = bulk.forms().values[0, :, 0, :start, 0]
         loadings[:, :, :start] = np.stack([one.along for one in found]) - loadings @ gram
     return Norms(
         np.stack([one.spread for one in found]),
@@ -369,7 +367,7 @@ def norms_of_state(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
 
 def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
     """Σ_A on the first special vectors, (T, F, F)."""
-    forms, unit = forms_of(covariance), np.eye(count, covariance.frame)
+    forms, unit = covariance.forms(), np.eye(count, covariance.frame)
 
     def along(force: FloatArray) -> FloatArray:
         return covariance.coefficients @ forms.slopes(force[None])[0, 1:, 0, 0]
@@ -381,11 +379,3 @@ def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
             both = single[a] if a == b else (along(unit[a] + unit[b]) - single[a] - single[b]) / 2
             found[:, a, b] = found[:, b, a] = both
     return found
-
-
-def forms_of(covariance: NeuronCovariance) -> Forms:
-    """Inner products of the special vectors, and forms of the operators in their slopes."""
-    bulk = covariance.bulk()
-    unit = np.ones((1, 1, 1))
-    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
-    return Forms(replace(bare, active=bare.alone()))
