@@ -356,17 +356,12 @@ def norms_of_state(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
 
 def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
     """Σ_A on the first special vectors, (T, F, F)."""
-    forms, unit = forms_of(covariance), np.eye(count, covariance.frame)
-
-    def along(force: FloatArray) -> FloatArray:
-        return covariance.coefficients @ forms.slopes(force[None])[0, 1:, 0, 0]
-
-    single = [along(unit[a]) for a in range(count)]
-    found = np.zeros((len(covariance.coefficients), count, count))
-    for a in range(count):
-        for b in range(a + 1):
-            both = single[a] if a == b else (along(unit[a] + unit[b]) - single[a] - single[b]) / 2
-            found[:, a, b] = found[:, b, a] = both
+    unit, (one, other) = np.eye(count, covariance.frame), np.triu_indices(count)
+    forces = np.concatenate([unit, unit[one] + unit[other]])
+    along = forms_of(covariance).slopes(forces)[:, 1:, 0, 0] @ covariance.coefficients.T
+    single, both = along[:count], along[count:]
+    found = np.empty((len(covariance.coefficients), count, count))
+    found[:, one, other] = found[:, other, one] = (both - single[one] - single[other]).T / 2
     return found
 
 
