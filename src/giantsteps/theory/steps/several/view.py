@@ -84,6 +84,7 @@ class View:
     def _bent(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The third derivative of ζ in the mean of h, and the first two of E σ'², (T, K)."""
         step, c = _STEP * np.sqrt(self.trained.totals)[:, None], self.trained.totals[:, None]
+        step = np.where(self.trained.values[:, None] < 0, -step, step)  # equal rows are seen once
         mean, count = self.trained.spikes @ self.points.T, len(self.points)
         found = self._slopes(np.concatenate([mean - step, mean + step], axis=1))  # symmetric nodes
         (low, high), (less, more) = (
