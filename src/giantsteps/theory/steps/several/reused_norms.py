@@ -2,8 +2,8 @@ r"""How the squared norms of neurons vary after two steps on one batch (theory �
 
 A neuron is w₀ + n⁻¹Σ_i θ_i x_i beside its lean. What the first step adds is passed on by the second
 one, of which a sample sees ν with b = 1 + E R, R = E ∂θ, ∂ the derivative in ν:
-θ = b s₁yσ'(g) + s₂rσ'(h) − E θ. With t = E[gθ] and n = θ − tg − R(ν − Eν), sample i moves the
-squared norm by n⁻¹F,
+θ = b s₁yσ'(g) + s₂rσ'(h) − P̄R̄g − E θ, where P̄ = s₁h₁E y is what the other samples pass on of g
+itself. With t = E[gθ] and n = θ − tg − R(ν − Eν), sample i moves the squared norm by n⁻¹F,
 
 .. math:: F = 2θ(ag + bν) + θ²/α_0,\qquad a = 1 + E t,
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import coordinate_rule, gauss_rule, moments
-from giantsteps.theory.steps.several.response import lengths
+from giantsteps.theory.steps.several.response import gains, widths
 from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.types import FloatArray
 
@@ -76,9 +76,9 @@ def reused_norms(
         np.abs(values) if sigma.is_odd else values, return_index=True, return_inverse=True
     )
     b, s1, s2 = 1.0 + passed[some], rates[0] * sizes, rates[1] * sizes
-    grown = lengths(sigma, law, s1) - 1.0
-    width = np.sqrt(grown)
-    seen, one, two, three, four = _moments(activation, samples, (s1, s2), width, b)
+    grown = widths(sigma, law, s1)
+    width, turned = np.sqrt(grown), gains(sigma, law, s1)
+    seen, one, two, three, four = _moments(activation, samples, (s1, s2), width, turned, b)
     own_c, gain = seen[..., 1:3], 1.0 + seen[..., 1] @ samples.weights  # (t, R ω^½); a
     plain = np.stack([gain, b * width], axis=-1)[:, None]
     x = plain + own_c / alpha  # X = x·c, F = θ(2 plain·c + θ/α₀)
@@ -133,6 +133,7 @@ def _moments(
     samples: Samples,
     moved: tuple[FloatArray, FloatArray],
     width: FloatArray,
+    gain: FloatArray,
     passed: FloatArray,
 ) -> list[FloatArray]:
     """E θ before it is centred, E[θc] and E[θ(g² − 1)], c = (g, ν/ω^½); and of n, n², n³ and n⁴
@@ -151,14 +152,14 @@ def _moments(
     table = np.concatenate(tables).T
     first = np.stack([*table[:, :3].T, weights * (c[0] ** 2 - 1.0)], axis=1)
     types: list[list[FloatArray]] = []
-    for s1, s2, spread, b in zip(*moved, width, passed):
-        around, parts = c[0] + spread * c[1], []
+    for s1, s2, spread, turned, b in zip(*moved, width, gain, passed):
+        around, parts = turned * c[0] + spread * c[1], []
         for start in range(0, len(samples.label), _CHUNK):
             some = slice(start, start + _CHUNK)
             kick = np.outer(s1 * samples.label[some], slope)
             h = kick / alpha + around + (s1 * linear) * samples.step[some, None]
             theta = (s2 * samples.residual[some, None]) * np.asarray(activation.derivative(h))
-            theta += b * kick
+            theta += b * kick - (b - 1.0) * (turned - 1.0) * c[0]
             theta -= (theta @ weights)[:, None]
             seen = theta @ first
             n = theta - seen[:, 1:3] @ c
