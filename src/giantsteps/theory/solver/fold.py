@@ -100,7 +100,8 @@ def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArr
         for _ in range(_ROUNDS):
             limit = _STRIDE * np.abs(s)
             change = np.where(done, 0.0, np.clip(change, -limit, limit))
-            found, new_x, new, gap = _correct(branch, state, x, s + change)
+            found, new_x, along, gap = _correct(branch, state, x, s + change)
+            new = 1.0 / branch.parameter(along)
             good = (gap <= _ENOUGH) & ~done
             curve = (new - slope) / np.where(change == 0, 1.0, change)
             state = tuple(np.where(_column(good, u), v, u) for u, v in zip(state, found))
@@ -126,7 +127,9 @@ class Descent(NamedTuple):
     pole: bool
 
 
-def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
+def descend(
+    branch: Branch, state: State, x: float, lowest: float, share: float = _SHARE
+) -> Descent:
     """The branch of real solutions from a point above the bulk down to its largest edge.
 
     Above the bulk there is one branch, on which x is a smooth function of the parameter s up to its
@@ -142,19 +145,26 @@ def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
         A point above the bulk.
     lowest : float
         A point that the edge cannot be below: the mean.
+    share : float
+        Of x that the first round takes.
     """
     here = np.array([float(x)])
     path, states, edge, pole = [float(x)], [state], np.nan, False
     with np.errstate(all="ignore"):
         s = branch.parameter(state)
-        slope = 1.0 / branch.parameter(branch.linearised(state, here).tangent())
-        change = -_SHARE * here / slope
+        tangent = branch.linearised(state, here).tangent()
+        slope = 1.0 / branch.parameter(tangent)
+        first, bent = s**2 * slope, np.array([np.inf])
+        before: State = ()  # s, x and the unknowns at the point before
+        change = -share * here / slope
         down, shortest = np.sign(change[0]), _SHORTEST * abs(change[0])
         beyond = np.inf  # how far s may go, where a pole was met
         for _ in range(_DESCENT):
             near = abs(slope[0] * change[0]) <= _NEAR * here[0]
             tolerance = _TOLERANCE if near else _LOOSE
-            found, new_x, new, gap = _correct(branch, state, here, s + change, tolerance)
+            ahead, guess = _ahead((s, here, *state), before, (slope, *tangent), change)
+            found, new_x, along, gap = _correct(branch, guess, ahead, s + change, tolerance)
+            new = 1.0 / branch.parameter(along)
             fell = _LEAST * path[-1] <= new_x[0] <= path[-1] * (1.0 + _ENOUGH)
             solved = bool(gap[0] <= max(tolerance, _ENOUGH))
             regular = solved and new_x[0] >= lowest and bool(branch.regular(found, new_x)[0])
@@ -166,9 +176,12 @@ def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
                     beyond = min(beyond, down * (s + change)[0])
                 change = 0.5 * change
                 continue
-            curve = (new - slope) / change
-            stride, s, state, here, slope = abs(change[0]), s + change, found, new_x, new
-            change = -slope / curve
+            before = s, here, *state
+            stride, s, state, here = abs(change[0]), s + change, found, new_x
+            tangent, slope, old = along, new, bent
+            # With one pole beyond the fold this is linear in s.
+            bent = 1.0 / np.sqrt(1.0 - s**2 * slope / first)
+            change = change * (1.0 - bent) / (bent - old)
             if near and abs(slope[0] * change[0]) <= _TOLERANCE * here[0]:
                 edge = float(here[0])
                 break
@@ -180,16 +193,34 @@ def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
                 if most <= shortest:
                     pole = True
                     break
-                ahead = change[0] * down > 0
-                change = np.array([down * (min(abs(change[0]), most) if ahead else most)])
+                onwards = change[0] * down > 0
+                change = np.array([down * (min(abs(change[0]), most) if onwards else most)])
     parts = tuple(np.concatenate(found) for found in zip(*states))
     return Descent(np.array(path), parts, path[-1] if pole else edge, pole)
 
 
+def _ahead(
+    here: State, before: State, along: State, change: FloatArray
+) -> tuple[FloatArray, State]:
+    """x and u where s has changed so much: parabolas through the points here and before, each
+    (s, x, u), with the slope dx/ds and the tangent du/dx here.
+    """
+    slope, back = along[0], before[0] - here[0] if before else change
+    found = []
+    for number, (value, rate) in enumerate(zip(here[1:], along), start=1):
+        rate = rate if number == 1 else _column(slope, rate) * rate
+        moved = value + _column(change, rate) * rate
+        if before:
+            bend = before[number] - value - _column(back, rate) * rate
+            moved = moved + _column((change / back) ** 2, rate) * bend
+        found.append(moved)
+    return found[0], tuple(found[1:])
+
+
 def _correct(
     branch: Branch, state: State, x: FloatArray, goal: FloatArray, tolerance: float = _TOLERANCE
-) -> tuple[State, FloatArray, FloatArray, FloatArray]:
-    """Newton's method for (u, x) at given s; also dx/ds and the residual."""
+) -> tuple[State, FloatArray, State, FloatArray]:
+    """Newton's method for (u, x) at given s; also du/dx and the residual."""
     before = np.full(len(x), np.inf)
     for left in range(_CORRECTIONS, -1, -1):
         here = branch.linearised(state, x)
@@ -204,7 +235,7 @@ def _correct(
         move = (missing - branch.parameter(step)) * slope
         state = tuple(u + a + _column(move, b) * b for u, a, b in zip(state, step, tangent))
         x = x + move
-    return state, x, slope, here.gap
+    return state, x, tangent, here.gap
 
 
 def _moved(state: State, step: State, which: Array) -> State:
