@@ -39,8 +39,9 @@ _MEAN = 0.9
 _BELOW = 1e-4
 #: Rounds of the search for an edge, and points of one.
 _SECTIONS, _WITHIN = 14, 7
-#: How well an edge is known, and a residual that is good enough for a real solution.
-_EDGE_TOLERANCE, _SOLVED = 1e-9, 1e-10
+#: How well an edge is known, if it is no fold, and a residual that is good enough for a real
+#: solution.
+_EDGE_TOLERANCE, _NARROW, _SOLVED = 1e-9, 1e-6, 1e-10
 #: Points on an interval: at first, how many times as many where they are too few, when they may be
 #: enough, and at most.
 _SMALLEST, _MORE, _FEW, _LARGEST = 8, 3, 24, 216
@@ -291,7 +292,7 @@ class ImplicitLaw(Law):
                 state, gap = settle(self._branch, self._near(outside[todo]), outside[todo])
                 found = follow_to_fold(self._branch, state, outside[todo], within[todo])
                 edges[todo] = np.where(gap <= _SOLVED, found, np.nan)
-                close = np.abs(outside - within) <= _EDGE_TOLERANCE * outside
+                close = np.abs(outside - within) <= _NARROW * outside
                 edges = np.where(np.isnan(edges) & close, outside, edges)
                 todo = np.flatnonzero(np.isnan(edges))
             if not todo.size:
@@ -321,13 +322,14 @@ class ImplicitLaw(Law):
                 x, inside = self._added(x, inside, wide)
             if _runs(inside) > _MANY or len(x) > _SCANNED:
                 break
-            pieces, (more, flags) = self._resolved(self._intervals(x, inside), not again)
-            for _ in range(_SPLITS):
-                if not more.size or _runs(inside) > _MANY:
-                    break  # else an interval was several
-                where = np.searchsorted(x, more)
-                x, inside = np.insert(x, where, more), np.insert(inside, where, flags)
+            for _ in range(1 + _SPLITS):
                 pieces, (more, flags) = self._resolved(self._intervals(x, inside), not again)
+                if not more.size:
+                    break
+                where = np.searchsorted(x, more)  # an interval was several
+                x, inside = np.insert(x, where, more), np.insert(inside, where, flags)
+                if _runs(inside) > _MANY:
+                    break
             if self._lost(pieces) <= self._may_lose:
                 return self._normalised(pieces)
         return self._normalised([self._averaged(x, inside)])

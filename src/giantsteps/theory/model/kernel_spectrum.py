@@ -188,8 +188,9 @@ class KernelSpectrum:
         point = self._repeat(len(x)).at(v1, tau, -x, active)
         return Linearised(
             point.gap,
-            lambda: tuple(new - old for new, old in zip(point.newton(), state)),
+            lambda by: tuple(new - old for new, old in zip(point.newton(by), state)),
             lambda: tuple(-part for part in point.tangent()),
+            point,
         )
 
     def parameter(self, state: tuple[Array, ...]) -> Array:
