@@ -61,8 +61,9 @@ class Outlier:
     value : float
     types : ndarray of shape (T,)
         m, scaled so that −qᵀ𝓜'q = 1.
-    pull : ndarray of shape (K,)
-        ω(k) qᵀφ(k) √(Γ/x) at the nodes: ⟨u, g⟩²/n = E[pull·g]².
+    pull : ndarray of shape (1 + J, K)
+        ω(k) qᵀφ_e(k) √(Γ/x) at the nodes, e the function itself and the weak spikes:
+        ⟨u, g⟩²/n = E[Σ_e pull_e·g_e]² with g₀ = E[g|k] and g_j = E[w_j g|k], w their coordinates.
     labels : float
         ⟨u, ỹ⟩²/n.
     """
@@ -218,7 +219,7 @@ class KernelSpectrum:
         squares = (system.coordinates[0] ** 2).sum(axis=1) * system.weights[0]
         spread = self.equations.totals.max() * float(system.width[0])
         linear = spread * float(system.probabilities[0] @ (system.linear[0] ** 2 @ squares))
-        norms = (system.norms[0] ** 2 @ system.weights[0]) * system.spread[0]
+        norms = ((system.norms[0] ** 2).sum(axis=1) @ system.weights[0]) * system.spread[0]
         more = float(system.width[0]) * float(norms.sum())
         return float(system.ratio[0]) * (
             neurons * float(system.probabilities[0] @ power) + linear + more
@@ -269,7 +270,9 @@ class KernelSpectrum:
 
     @cached_property
     def _basis(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """φ on all modes (E, MK) = U·rows, with orthonormal rows: φ, U and the rows."""
+        """φ on all modes (E, MK) = U·rows, with orthonormal rows: φ itself and on the modes of weak
+        spikes (E, 1 + J, K), U and the rows.
+        """
         system = self.system
         own = system.regressors(self.equations.channels)[0]
         rows = np.concatenate([system.mean[0], own])
@@ -279,7 +282,8 @@ class KernelSpectrum:
         norms = np.where(norms > 0, norms, 1.0)
         left, size, right = np.linalg.svd(flat / norms, full_matrices=False)
         kept = size > _NOTHING * size[0]
-        return rows[:, 0], norms * left[:, kept] * size[kept], right[kept]
+        own = rows[:, system.modes[: 1 + system.weak]]
+        return own, norms * left[:, kept] * size[kept], right[kept]
 
     def _cores(self, point: State) -> _Cores:
         """I + 𝓛 at points above the bulk, and what belongs to it."""
@@ -364,7 +368,7 @@ class KernelSpectrum:
             vector = -cores.moved[first] @ y
             labels = float(vector @ cores.target[first] - y @ cores.shift[first])
             labels = labels if abs(labels) > _NO_COSINE * np.sqrt(ratio * value * power) else 0.0
-            pull = points.omega[first] * (vector @ features) * np.sqrt(ratio / value)
+            pull = points.omega[first] * np.tensordot(vector, features, 1) * np.sqrt(ratio / value)
             types = vector[: len(self.system.probabilities[0])]
             found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))
         return tuple(found)

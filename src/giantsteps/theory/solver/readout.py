@@ -135,10 +135,14 @@ def read_out(state: State) -> Readout:
     spread = product(unknowns[:, None], equations.features)[:, 0]
     error = known + spread
     kept = system.unit[:, None] * state.omega
-    # The norm of the input contains every z² as one of d squares.
-    share = np.sqrt(0.5 * system.width * system.inverse_neurons)[:, None]
     weak = system.weak
-    bend = share * norms[:, 0] if norms.shape[1] > weak else np.zeros_like(fit)
+    bend, own = np.zeros_like(fit), system.norms.shape[2] - 1
+    if norms.shape[1] > weak + own:
+        # The norm of the input contains every z² as one of d squares.
+        share = np.sqrt(0.5 * system.width * system.inverse_neurons) * (1.0 - system.second)
+        bend = share[:, None] * norms[:, own]
+    if own:
+        bend = bend + np.sqrt(0.5 * system.second)[:, None] * norms[:, 0]
     if weak:  # of the remainder beside the spikes proper
         along = product(system.shares, norms[:, norms.shape[1] - weak :])
         slope = along + product(system.left, slope)
