@@ -33,6 +33,8 @@ GOOD, BAD = (1e-3, 1e-7), (3e-3, 1e-6)
 #: each other.
 _ROUNDING = (1e-13, 3e-10)
 
+#: A change beyond which the resolution before was spoilt by rounding, and the one before it counts.
+_ROUNDED = 100.0
 #: Types up to which nodes without weight cost next to nothing.
 _FEW = 2
 
@@ -51,10 +53,11 @@ class Solved:
     iterations: Array
     failed: dict[int, Exception]
 
-    def kept(self, at: int, level: int, rank: int, error: float) -> Kept:
+    def kept(self, at: int, level: int, rank: int, error: float, before: Readout | None) -> Kept:
         """What is known of a cell."""
         return Kept(
             self.readouts[at],
+            before,
             level,
             rank,
             error,
@@ -217,6 +220,7 @@ class Kept(NamedTuple):
     """A readout at one resolution, and its change from the one before."""
 
     readout: Readout | None
+    before: Readout | None
     level: int
     rank: int
     error: float
@@ -312,8 +316,9 @@ def _begin(
     for part in upper:
         for at in part.members:
             i = fresh[at - count]
-            error = _change(cells[i], both.readouts[at - count], both.readouts[at])
-            known[i] = both.kept(at, first[at - count] + 1, part.rank, error)
+            before = both.readouts[at - count]
+            error = _change(cells[i], before, both.readouts[at])
+            known[i] = both.kept(at, first[at - count] + 1, part.rank, error, before)
 
 
 def _advance(
@@ -334,8 +339,12 @@ def _advance(
     for part in parts:
         for at in part.members:
             i, new = chosen[at], solved.readouts[at]
-            error = _change(cells[i], waiting[i].readout, new)
-            known[i] = solved.kept(at, levels[at], part.rank, error)
+            before = waiting[i].readout
+            error = _change(cells[i], before, new)
+            if error > _ROUNDED:
+                before = waiting[i].before
+                error = _change(cells[i], before, new)
+            known[i] = solved.kept(at, levels[at], part.rank, error, before)
 
 
 def _waits(model: SpikedFeatures, one: Kept, good: tuple[float, float]) -> bool:
