@@ -216,3 +216,9 @@ def test_networks_that_would_take_days_are_refused(run: Run, command: list[str])
     )
     assert f"{needle}5e+11 samples would take about " in error
     assert "at most 12 hours are allowed" in error
+
+
+def test_a_refused_certificate_leaves_no_folder(run: Run, tmp_path: Path) -> None:
+    code, _, _ = run("certify", "--short", "--seed", "-1", "-o", str(tmp_path / "a" / "b"))
+    assert code == 2
+    assert not (tmp_path / "a").exists()

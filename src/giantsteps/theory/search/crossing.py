@@ -153,10 +153,11 @@ def _scanned(scans: FloatArray, ask: Callable[..., Asked]) -> FloatArray:
     while (wanted := _matters(gaps, doubts) & ~sure).any():
         # Where the first has no answer, or many are in doubt, those that look best are asked; if
         # they have none either, no other is likely to.
-        for row in np.flatnonzero(~(sure & np.isfinite(gaps)).any(axis=1)):
+        for row in np.flatnonzero(~(sure & np.isfinite(gaps)).any(axis=1)).tolist():
             rest = np.flatnonzero(np.isfinite(gaps[row]) & ~sure[row])
             if sure[row].any() or wanted[row].sum() > 2 * _TRIED:
-                best = np.argsort(doubts[row, rest] / np.abs(gaps[row, rest]))[:_TRIED]
+                size = np.maximum(np.abs(gaps[row, rest]), 1e-300)
+                best = np.argsort(doubts[row, rest] / size)[:_TRIED]
                 wanted[row] = False
                 wanted[row, rest[best]] = row not in tried
                 gaps[row, rest] = np.nan if row in tried else gaps[row, rest]

@@ -202,9 +202,13 @@ def _over_steps(
             allowed = '"steps.0.…" beside "steps", which stands for all steps together'
             raise InvalidProblem("over", path, allowed)
     given = dict(bounds or {})
-    low, high = given.pop("steps", (1, 5))
-    if not (float(low).is_integer() and float(high).is_integer() and 1 <= low <= high):
-        raise InvalidProblem("bounds['steps']", (low, high), "whole numbers, 1 <= lower <= upper")
+    stated = given.pop("steps", (1, 5))
+    try:
+        low, high = (float(bound) for bound in stated)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (low.is_integer() and high.is_integer() and 1 <= low <= high):
+        raise InvalidProblem("bounds['steps']", stated, "whole numbers, 1 <= lower <= upper")
     counts = range(int(low), int(high) + 1)
     together = problem.split_steps(1)
     found: list[tuple[Risk, Optimum | None]]
