@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,17 +18,18 @@ class Frame:
     The fields are those of `SpikedFeatures`.
     """
 
-    teacher: Teacher
-    width: float
-    neurons: float
-    spikes: FloatArray
-    overlap: FloatArray
-    probabilities: FloatArray
-    second_layer: FloatArray | None
-    values_within: tuple[FloatArray, FloatArray] | None
-    step_directions: FloatArray | None
-    weak: FloatArray | None
-    weak_overlap: FloatArray | None
+    if TYPE_CHECKING:
+        teacher: Teacher
+        width: float
+        neurons: float
+        spikes: FloatArray
+        overlap: FloatArray
+        probabilities: FloatArray
+        second_layer: FloatArray | None
+        values_within: tuple[FloatArray, FloatArray] | None
+        step_directions: FloatArray | None
+        weak: FloatArray | None
+        weak_overlap: FloatArray | None
 
     @property
     def rank(self) -> int:
