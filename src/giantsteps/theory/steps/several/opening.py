@@ -11,7 +11,7 @@ from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import curvature
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import first_movement, movement, neuron_law, types_of
-from giantsteps.theory.steps.several.covariance import covariance_of_state, forms_of, operators_on
+from giantsteps.theory.steps.several.covariance import covariance_of_state, operators_on
 from giantsteps.theory.steps.several.first_norms import first_norms
 from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.trained import Fluctuation, Record, Trained, pulled
@@ -122,7 +122,7 @@ def after_first(
     if not spectrum.flat:
         return trained
     own, bulk = 1 + trained.teachers, covariance_of_state(trained, spectrum, 1.0)
-    forms, gram = operators_on(bulk, own), forms_of(bulk).values[0, own:, 0, :own, 0]
+    forms, gram = operators_on(bulk, own), bulk.forms().values[0, own:, 0, :own, 0]
     found = tuple(replace(part, along=part.loadings @ gram) for part in found)
     return replace(trained, fluctuations=found, forms=forms, represented=forms)
 
@@ -199,5 +199,8 @@ def _first_record(
         carried=np.zeros((1, *teacher.shape[1:])),
         before=teacher[:0],
         rank=1,
+        bent=np.multiply.outer(law.tilt, r),
+        noise=np.multiply.outer(law.noise, r**2),
+        kept=law.kept,
         crossed=crossed,
     )

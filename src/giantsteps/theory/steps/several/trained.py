@@ -99,6 +99,9 @@ class Record:
     \\       carried    (r', I, m)    what the spikes have of the vectors before, by coordinates
     \\       before     (V, I, m)     those of the norms before, by coordinates
     r'      rank                     spikes after the step, with the weak ones
+    sρ      bent       (T, Y)        what multiplies xxᵀ in the step's change of the bulk …
+    \\       noise      (T, Y)        … and in the covariance of its noise
+    ϱ       kept                     what is left of the weights
     ======  =========  ============  ==========================================================
     """
 
@@ -119,6 +122,9 @@ class Record:
     carried: FloatArray
     before: FloatArray
     rank: int
+    bent: FloatArray
+    noise: FloatArray
+    kept: float
     crossed: bool = False
 
 
