@@ -23,16 +23,15 @@ def even(samples: float, rate: float, **changes: object) -> gs.Problem:
 
 
 def test_networks_learn_an_even_teacher_by_what_the_step_multiplies() -> None:
-    """Without the term theory is 9 % above these networks (2.42 at d = 300)."""
+    """Without the term the test error is 9 % above these networks (2.42 at d = 300)."""
     problem = even(4.0, 2.5)
     found = [simulation.risk(problem, 300, seed) for seed in range(9)]
-    for name in ("test", "train"):
+    predicted = theory.risk(problem, 300)
+    for name, most in (("test", 0.02), ("train", 0.05)):
         values = np.array([getattr(one, name) for one in found])
         error = values.std(ddof=1) / 3
-        assert getattr(theory.risk(problem, 300), name) == pytest.approx(
-            values.mean(), abs=3.5 * error
-        )
-        assert error < 0.04 * values.mean()
+        assert error < most * values.mean()
+        assert abs(getattr(predicted, name) - values.mean()) < 3.5 * error
 
 
 def test_the_teacher_leaves_the_bulk_of_the_weights_by_itself() -> None:
