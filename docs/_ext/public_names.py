@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import get_args
 
 from sphinx.application import Sphinx
@@ -21,7 +22,8 @@ logger = logging.getLogger(__name__)
 
 
 def public_names(package: str = "giantsteps") -> Iterator[tuple[str, str]]:
-    """(package, name) for every public package below ``package``, each with its ``__all__``.
+    """(package, name) for every public package below ``package``: its ``__all__``, and the classes
+    that its functions return.
 
     A package without ``__all__`` is a folder of the one around it, which exports what is public.
     """
@@ -32,9 +34,14 @@ def public_names(package: str = "giantsteps") -> Iterator[tuple[str, str]]:
         module = import_module(info.name)
         if not hasattr(module, "__all__"):
             continue
-        yield from ((info.name, name) for name in module.__all__)
+        yield from ((info.name, name) for name in documented(module))
         if info.ispkg:
             yield from public_names(info.name)
+
+
+def documented(module: ModuleType) -> list[str]:
+    """What is called, and the classes of what comes back."""
+    return [*module.__all__, *getattr(module, "RETURNED", ())]
 
 
 def comment(package: str, name: str) -> list[str]:
@@ -73,7 +80,15 @@ def check(app: Sphinx, error: Exception | None) -> None:
             logger.warning("%s.%s is public and has no page", package, name)
 
 
+def list_returned(app: Sphinx) -> None:
+    """Let autosummary, which lists ``__all__``, list the classes of what is returned, too."""
+    for package in {package for package, _ in public_names()}:
+        module = import_module(package)
+        module.__all__ = list(dict.fromkeys(documented(module)))
+
+
 def setup(app: Sphinx) -> dict[str, object]:
+    app.connect("builder-inited", list_returned, priority=1)
     app.connect("autodoc-process-docstring", describe, priority=50)
     app.connect("build-finished", check, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from giantsteps.problem import Grid as Grid
     from giantsteps.problem import Init as Init
     from giantsteps.problem import Isotropic as Isotropic
-    from giantsteps.problem import LearningRate as LearningRate
     from giantsteps.problem import PowerLaw as PowerLaw
     from giantsteps.problem import Problem as Problem
     from giantsteps.problem import Ridge as Ridge
@@ -53,7 +52,7 @@ _NAMES = {
         *("Problem", "Grid", "Step", "Ridge", "Init"),
         *("Constant", "Gaussian", "Vocabulary"),
         *("Covariance", "Isotropic", "PowerLaw", "SpikedCovariance"),
-        *("LearningRate", "learning_rate_of_rate", "rate_of_learning_rate"),
+        *("learning_rate_of_rate", "rate_of_learning_rate"),
     ],
     "simulation": ["Data"],
     "sweeps": ["Sweep"],

@@ -162,7 +162,7 @@ def test_one_problem_at_one_size_cannot_be_drawn() -> None:
 
 def test_the_display_can_be_made_by_hand() -> None:
     display = ComparisonDisplay(series=[], x_label="x", y_label="y")
-    assert display.series == ()
+    assert display.series == []
 
 
 def test_labels_and_colours() -> None:

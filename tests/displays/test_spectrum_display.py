@@ -133,7 +133,7 @@ def test_a_predicted_spike_near_the_edge_is_found() -> None:
     edge = law.support[-1][1]
     near = (Spike(value=np.float64(edge + 0.01)), Spike(value=np.float64(edge + 0.005)))
     run = spectrum(EmpiricalLaw(values), near, source="simulation", d=100)
-    assert SpectrumDisplay.from_spectra(spectrum(law), run).found == ()
+    assert SpectrumDisplay.from_spectra(spectrum(law), run).found == []
     predicted = spectrum(law, (Spike(value=np.float64(edge + 0.02)),))
     (mark,) = SpectrumDisplay.from_spectra(predicted, run).found
     assert mark.value == edge + 0.01

@@ -2,8 +2,8 @@
 
 The rules, by kind of name:
 
-* a function or a class opens with a sentence of its own and has an ``Examples`` section whose
-  doctest uses it;
+* a function or a class, one that is only returned included, opens with a sentence of its own and
+  has an ``Examples`` section whose doctest uses it;
 * what states mathematics (a ``.. math::``, or a name of ``gaussian``, ``laws`` or ``theory``) has
   ``References`` to a section of the theory; displayed mathematics has a table of its symbols;
 * a record names all its fields, and public methods and properties say what they are;
@@ -108,7 +108,7 @@ def public_names() -> list[Public]:
     """Each public object once, in the innermost package that exports it."""
     names: dict[tuple[str, int], Public] = {}
     for package in packages():
-        for name in package.__all__:
+        for name in [*package.__all__, *getattr(package, "RETURNED", ())]:
             value = getattr(package, name)
             names[name, id(value)] = Public(package, name, value)
     return list(names.values())
@@ -270,11 +270,9 @@ def test_constants_and_types_have_a_comment() -> None:
 
 @pytest.mark.parametrize("package", packages()[1:], ids=lambda package: package.__name__)
 def test_constants_are_used_in_an_example(package: ModuleType) -> None:
-    code = "".join(
-        example.source
-        for name in DESCRIBED
-        if name.package is package
-        for example in examples(name)
-    )
+    shown = doctest.DocTestParser().get_examples(package.__doc__ or "")
+    for name in DESCRIBED:
+        shown += examples(name) if name.package is package else []
+    code = "".join(example.source for example in shown)
     names = [name.name for name in CONSTANTS if name.package is package and name.name.isupper()]
     assert not [name for name in names if not re.search(rf"\b{name}\b", code)]

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from giantsteps import theory
 from giantsteps.cli._group import giantsteps
 from giantsteps.errors import InvalidProblem
-from giantsteps.figures import FIGURES, Figure, Made, published
+from giantsteps.figures import FIGURES, Figure, Made
 from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
@@ -90,7 +90,7 @@ SIMULATED = ("ba2022-neurons", "ba2022-covariance")
 def test_smoke(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy_on: Any) -> None:
     spy = spy_on(monkeypatch)
     reports: list[tuple[int, int, int]] = []
-    made = published(name).make(
+    made = FIGURES[name].make(
         "smoke",
         tmp_path,
         device="cpu",
@@ -139,7 +139,7 @@ def _plain(value: object) -> object:
 
 def test_all_formats_and_the_store_of_the_paper_form(tmp_path: Path) -> None:
     small: dict[str, Any] = {"d": 30, "seeds": 2, "rates": (1.0,), "widths": (0.5, 1.0), "fine": 3}
-    made = published("cui2024-5").make("paper", tmp_path, **small)
+    made = FIGURES["cui2024-5"].make("paper", tmp_path, **small)
     assert made.draft.simulations.store == tmp_path / "cui2024-5.sqlite"
     assert made.draft.simulations.store.exists()
     assert all((tmp_path / f"cui2024-5.{kind}").stat().st_size > 1000 for kind in ("pdf", "png"))
@@ -148,7 +148,7 @@ def test_all_formats_and_the_store_of_the_paper_form(tmp_path: Path) -> None:
 def test_simulated_points_are_those_of_the_simulation(tmp_path: Path) -> None:
     from giantsteps import simulation
 
-    made = published("cui2024-5").make(
+    made = FIGURES["cui2024-5"].make(
         "smoke", tmp_path, formats=(), d=30, seeds=2, rates=(1.0,), widths=(0.5, 1.0), fine=2
     )
     rows = [r for r in made.draft.rows if r["source"] == "simulation" and "eta" in r["series"]]
@@ -170,7 +170,7 @@ def test_a_violated_assumption_stands_in_the_caption(tmp_path: Path) -> None:
     draft = Draft(simulations=Simulations(store=tmp_path / "none.sqlite"))
     answer = draft.stated(theory.risk(problem, d=50))
     assert answer.violated
-    figure = published("moniri2026-count")
+    figure = FIGURES["moniri2026-count"]
     settings = figure.settings["smoke"]
     made = Made(figure=figure, size="smoke", settings=settings, draft=draft, folder=tmp_path)
     assert made.violated == answer.violated
@@ -180,11 +180,11 @@ def test_a_violated_assumption_stands_in_the_caption(tmp_path: Path) -> None:
 
 def test_unknown_names_sizes_and_settings(tmp_path: Path) -> None:
     with pytest.raises(InvalidProblem, match="cui2024-1"):
-        published("cui2024-9")
+        FIGURES["cui2024-9"]
     with pytest.raises(InvalidProblem, match="smoke"):
-        published("cui2024-1").make("huge", tmp_path)  # type: ignore[arg-type]
+        FIGURES["cui2024-1"].make("huge", tmp_path)  # type: ignore[arg-type]
     with pytest.raises(InvalidProblem, match="seeds"):
-        published("cui2024-1").make("smoke", tmp_path, seed=3)
+        FIGURES["cui2024-1"].make("smoke", tmp_path, seed=3)
 
 
 def test_adding_a_figure_takes_one_function(
@@ -201,7 +201,7 @@ def test_adding_a_figure_takes_one_function(
         draft.points(ax, [0.0], Measured.of([[1.0, 2.0]]), "points", marker="o")
         return drawing
 
-    made = _figure.published("new-1").make("quick", tmp_path, formats=())
+    made = _figure.FIGURES["new-1"].make("quick", tmp_path, formats=())
     assert made.caption.startswith("A line. To 2.")
     assert made.draft.rows[1] == {
         "panel": "a", "series": "line", "source": "theory", "x": 2.0, "y": 1.0,

@@ -12,7 +12,7 @@ from giantsteps import simulation
 from giantsteps.answers import Spectrum
 from giantsteps.campaign import Store
 from giantsteps.errors import GiantstepsError, InvalidProblem
-from giantsteps.figures import published
+from giantsteps.figures import FIGURES
 from giantsteps.figures._measured import Measured
 from giantsteps.figures._networks import leading_vectors, risk_of_its_weights, spiked_ridge
 from giantsteps.figures._simulations import Simulations
@@ -45,7 +45,7 @@ PROBLEM = Problem(
 def test_a_second_run_in_paper_form_computes_nothing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy_on: Any
 ) -> None:
-    make = published(name).make
+    make = FIGURES[name].make
     make("paper", tmp_path, formats=("svg",), **SMALL[name])
     before = (tmp_path / f"{name}.csv").read_bytes()
     spy = spy_on(monkeypatch, most=0)
@@ -58,7 +58,7 @@ def test_a_second_run_in_paper_form_computes_nothing(
 def test_one_that_was_interrupted_goes_on(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spy_on: Any
 ) -> None:
-    make = published(name).make
+    make = FIGURES[name].make
     monkeypatch.setattr("giantsteps.campaign._jobs.NETWORKS", {"cpu": 1, "gpu": 1})
     with monkeypatch.context() as patch:
         spy = spy_on(patch)
@@ -88,11 +88,11 @@ def test_another_device_finds_what_is_there(
     """Random numbers are those of the host, so that a store serves every device."""
     pytest.importorskip("torch")
     for name, settings in SMALL.items():
-        published(name).make("paper", tmp_path, formats=(), device="torch", **settings)
-        there = published(name).make("smoke", tmp_path, formats=(), **settings)
+        FIGURES[name].make("paper", tmp_path, formats=(), device="torch", **settings)
+        there = FIGURES[name].make("smoke", tmp_path, formats=(), **settings)
         with monkeypatch.context() as patch:
             spy = spy_on(patch, most=0)
-            here = published(name).make("paper", tmp_path, formats=(), **settings)
+            here = FIGURES[name].make("paper", tmp_path, formats=(), **settings)
         assert not spy.devices
         for one, two in zip(here.draft.rows, there.draft.rows, strict=True):
             assert one["y"] == pytest.approx(two["y"], rel=1e-6, abs=1e-9, nan_ok=True)
@@ -101,8 +101,8 @@ def test_another_device_finds_what_is_there(
 def test_workers_give_the_same_numbers(tmp_path: Path) -> None:
     """Other processes find what a figure computes by itself."""
     settings = SMALL["cui2024-4"]
-    published("cui2024-4").make("smoke", tmp_path / "1", formats=(), **settings)
-    published("cui2024-4").make("smoke", tmp_path / "2", formats=(), workers=2, **settings)
+    FIGURES["cui2024-4"].make("smoke", tmp_path / "1", formats=(), **settings)
+    FIGURES["cui2024-4"].make("smoke", tmp_path / "2", formats=(), workers=2, **settings)
     one, two = (tmp_path / number / "cui2024-4.csv" for number in "12")
     assert one.read_bytes() == two.read_bytes()
 

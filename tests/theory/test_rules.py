@@ -10,8 +10,9 @@ from numpy.testing import assert_allclose
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.theory.model.errors import refine, solve_cells
+from giantsteps.theory.model.errors import refine
 from giantsteps.theory.model.rules import graded_rule, mapped_rule, octave
+from giantsteps.theory.model.stacks import solve_cells
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.readout import read_out
 from giantsteps.theory.solver.state import Equations

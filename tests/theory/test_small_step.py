@@ -13,6 +13,7 @@ from giantsteps.functions import SingleIndex
 from giantsteps.gaussian import moments
 from giantsteps.laws import MarchenkoPastur
 from giantsteps.theory.steps import small
+from giantsteps.theory.steps.effective_penalty import GaussianFeatures
 
 OPEN = gs.Problem(
     activation="tanh",
@@ -203,11 +204,11 @@ def test_a_cell_never_depends_on_its_batch() -> None:
 
 @pytest.mark.parametrize(
     ("field", "factor"),
-    [(field.name, 1.05) for field in dataclasses.fields(small.GaussianFeatures)],
+    [(field.name, 1.05) for field in dataclasses.fields(GaussianFeatures)],
 )
 def test_every_scalar_matters(field: str, factor: float) -> None:
     """A 5 % error in any one scalar moves the open value far beyond its printed digits."""
-    features = small.GaussianFeatures.of([OPEN])
+    features = GaussianFeatures.of([OPEN])
     changed = dataclasses.replace(features, **{field: factor * getattr(features, field)})
     exact, wrong = small.ridge_errors(features), small.ridge_errors(changed)
     assert abs(wrong.test[0] - exact.test[0]) > 1e-4

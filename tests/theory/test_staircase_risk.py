@@ -14,14 +14,14 @@ from giantsteps.functions import SingleIndex
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import MarchenkoPastur
 from giantsteps.theory import NeuronCovariance, SpikedFeatures
-from giantsteps.theory.steps.first import first_step, link_of
-from giantsteps.theory.steps.small import (
+from giantsteps.theory.steps.effective_penalty import (
     GaussianFeatures,
     effective_penalty,
     freedom,
-    ridge_errors,
     shrinkage,
 )
+from giantsteps.theory.steps.first import first_step, link_of
+from giantsteps.theory.steps.small import ridge_errors
 from giantsteps.theory.steps.staircase import risk as staircase
 
 ODD = "x + 0.2*(x**3 - 3*x)"

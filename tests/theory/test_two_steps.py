@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.functions import as_function, as_teacher
+from giantsteps.gaussian import moments
 from giantsteps.laws import outlier
 from giantsteps.theory import NeuronCovariance
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
@@ -381,7 +382,6 @@ def test_a_grid_over_batches_is_its_cells() -> None:
             500,
             'batch="fresh" for later steps',
         ),
-        (problem("previous", activation="relu", law="constant"), 500, "gs.centered(activation)"),
     ],
 )
 def test_refusals(asked: gs.Problem, d: int | None, needle: str) -> None:
@@ -395,6 +395,19 @@ def test_an_uncentred_activation_is_covered_where_the_second_layer_has_mean_zero
     raw = theory.weights(problem(activation="relu"), d=500).spikes[0]
     centred = theory.weights(problem(activation=gs.centered("relu")), d=500).spikes[0]
     assert_allclose(raw.value, centred.value, rtol=1e-9)
+
+
+def test_an_output_of_its_own_is_a_shift_of_the_labels() -> None:
+    shift = moments(as_function("softplus")).mean
+    asked = two_step_field(
+        as_function("softplus"), as_teacher("sin"), 0.1, ONE, (3.0, 3.0), (1.2, 0.9), True
+    )
+    moved = two_step_field(
+        gs.centered("softplus"), as_teacher(f"sin(x) - {shift!r}"), 0.1, ONE,
+        (3.0, 3.0), (1.2, 0.9), True,
+    )  # fmt: skip
+    for name in ("kernel", "teacher", "first", "variances"):
+        assert_allclose(getattr(asked, name), getattr(moved, name), rtol=1e-9)
 
 
 def test_heavy_labels_cost_no_accuracy() -> None:

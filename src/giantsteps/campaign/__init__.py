@@ -9,6 +9,7 @@ from __future__ import annotations
 # The machinery is shared by other packages; what is in ``__all__`` is for everyone.
 from giantsteps.campaign._cells import Cell as Cell
 from giantsteps.campaign._cells import Cells as Cells
+from giantsteps.campaign._cells import integers as integers
 from giantsteps.campaign._cells import is_below as is_below
 from giantsteps.campaign._cost import forecast as forecast
 from giantsteps.campaign._cost import in_words as in_words
@@ -24,7 +25,10 @@ from giantsteps.campaign._provenance import provenance as provenance
 from giantsteps.campaign._results import Table as Table
 from giantsteps.campaign._results import read_answers as read_answers
 from giantsteps.campaign._results import read_table as read_table
+from giantsteps.campaign._run import crew as crew
+from giantsteps.campaign._run import executor_for as executor_for
 from giantsteps.campaign._run import run as run
+from giantsteps.campaign._run import simulated as simulated
 from giantsteps.campaign._statistics import LEVEL as LEVEL
 from giantsteps.campaign._statistics import VERDICTS as VERDICTS
 from giantsteps.campaign._statistics import Agreement as Agreement
@@ -42,7 +46,6 @@ from giantsteps.campaign._status import read_status as read_status
 from giantsteps.campaign._store import Store as Store
 from giantsteps.campaign._values import Outcome as Outcome
 from giantsteps.campaign._values import read_answer as read_answer
-from giantsteps.campaign._workers import MOST_SEEDS as MOST_SEEDS
 from giantsteps.campaign._workers import TimeLimit as TimeLimit
 from giantsteps.campaign._workers import WorkerLost as WorkerLost
 from giantsteps.campaign._workers import Workers as Workers

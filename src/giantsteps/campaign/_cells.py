@@ -18,11 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers import Source
-from giantsteps.problem import Grid, Problem, content_hash, to_data
+from giantsteps.errors import InvalidProblem
+from giantsteps.problem import Grid, Problem, content_hash, integer, to_data
 from giantsteps.questions import Question
 
 #: Indices along every axis of a grid, whose product is a block of it.
 Place: TypeAlias = tuple[tuple[int, ...], ...]
+#: Networks of one setting at most.
+MOST_SEEDS = 1_000_000
 #: Options of the simulation that say where and how, not what: results agree to rounding.
 WHERE = ("device", "memory")
 
@@ -186,6 +189,21 @@ class Cells:
             )
             for address, (seed, problem, content) in zip(addresses, places, strict=True)
         ]
+
+
+def integers(given: Any, name: str, lower: int, count: bool = False) -> tuple[int, ...]:
+    """Sizes or seeds: one integer, or several distinct ones; a ``count`` stands for 0, 1, …"""
+    allowed = f"an integer >= {max(lower, 1)}, or a list of distinct integers >= {lower}"
+    if isinstance(given, Iterable) and not isinstance(given, str | Mapping):
+        values = tuple(integer(value, name, allowed, lower=lower) for value in given)
+    else:
+        value = integer(given, name, allowed)
+        values = tuple(range(min(value, MOST_SEEDS + 1))) if count else (value,)
+    if len(values) > MOST_SEEDS:
+        raise InvalidProblem(name, given, f"at most {MOST_SEEDS}")
+    if not values or len(set(values)) < len(values):
+        raise InvalidProblem(name, given, allowed)
+    return values
 
 
 def cell_address(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -13,6 +14,7 @@ from concurrent.futures import (
     Future,
     wait,
 )
+from contextlib import contextmanager
 from typing import Any
 
 from giantsteps.campaign._cells import Cell, Cells
@@ -59,26 +61,66 @@ def run(
     """
     threads = integer(threads, "threads", "an integer >= 1")
     devices = {part.options.get("device") for part in cells if part.source == "simulation"}
-    crew, ours = as_workers(executor, workers, devices.pop() if len(devices) == 1 else None)
-    finished = False
-    try:
-        _check_limit(time_limit, crew)
+    with crew(executor, workers, devices.pop() if len(devices) == 1 else None) as found:
+        _check_limit(time_limit, found)
 
         def before() -> str | None:
-            return announcement(cells, store.status(), crew.count)
+            return announcement(cells, store.status(), found.count)
 
         with Runner(store) as runner, shown(progress, before) as report:
             if retry:
                 store.forget_failures(address for part in cells for address in part.distinct)
-            loop = _Loop(cells, runner, crew, threads, time_limit, report)
+            loop = _Loop(cells, runner, found, threads, time_limit, report)
             while jobs := loop.plan():
                 if not loop.work_off(jobs):
                     time.sleep(LOOK)
-        finished = True
-    finally:
-        if ours:
-            crew.close(now=not finished)
     return read_status(cells, store)
+
+
+@contextmanager
+def simulated(
+    cells: Sequence[Cells],
+    path: str | os.PathLike[str] | None,
+    workers: int | None,
+    time_limit: float | None = None,
+    progress: Progress | bool | None = None,
+) -> Iterator[Store]:
+    """The store, a file or in memory, with all of these cells; one that fails is an error.
+
+    One worker is this process, unless it has to be stopped in time.
+    """
+    with Store(path, write=True) as store:
+        run(
+            cells,
+            store,
+            executor=executor_for(workers, time_limit),
+            workers=workers,
+            time_limit=time_limit,
+            progress=progress,
+            retry=True,
+        ).check()
+        yield store
+
+
+def executor_for(workers: int | None, time_limit: float | None) -> str:
+    """This process for one worker, unless it has to be stopped in time."""
+    return "serial" if workers == 1 and time_limit is None else "processes"
+
+
+@contextmanager
+def crew(
+    executor: str | Executor | Workers, workers: int | None, device: Any = None
+) -> Iterator[Workers]:
+    """The workers that are meant; those that were started here end with the block."""
+    found, ours = as_workers(executor, workers, device)
+    try:
+        yield found
+    except BaseException:
+        if ours:
+            found.close(now=True)
+        raise
+    if ours:
+        found.close()
 
 
 def _check_limit(limit: Any, workers: Workers) -> None:

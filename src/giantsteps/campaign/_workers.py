@@ -352,8 +352,8 @@ def _killed_for_memory() -> int:
 # Choosing -------------------------------------------------------------------------------------
 
 
-#: Processes on one machine, and networks of one setting, at most.
-_MOST, MOST_SEEDS = 1024, 1_000_000
+#: Processes on one machine at most.
+_MOST = 1024
 
 
 def as_workers(

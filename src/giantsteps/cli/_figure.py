@@ -55,13 +55,13 @@ def command(
     """
     exclusive(smoke=smoke, quick=quick, paper=paper)
     from giantsteps.answers import require
-    from giantsteps.figures import FIGURES, published
+    from giantsteps.figures import FIGURES
 
     if name == "list":
         titles = [figure.title for figure in FIGURES.values()]
         table({"name": list(FIGURES), "title": titles}, f"{len(FIGURES)} figures")
         return
-    figure = published(name)
+    figure = FIGURES[name]
     require("matplotlib", "a figure", "plot")
     endings = ("pdf", "svg", "png", "csv", "toml")
     check_folder(output, [f"{name}.{ending}" for ending in endings], overwrite)

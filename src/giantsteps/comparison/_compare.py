@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import index
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -16,11 +16,10 @@ import numpy as np
 from giantsteps import campaign
 from giantsteps.answers import Answer
 from giantsteps.campaign import (
-    MOST_SEEDS,
     Cells,
     Progress,
-    Store,
     decide,
+    integers,
     measure,
     read_answers,
 )
@@ -218,20 +217,12 @@ def _simulate(
     for plan in plans.values():
         plan.check(store)
     device = next(iter(plans.values())).options.get("device")
-    executor, workers = _executor(workers, time_limit, device)
+    if workers is None and len(campaign.gpus(device)) < 2:
+        workers = 1
     parts = {tangent: plan.cells for tangent, plan in plans.items()}
-    with Store(store, write=True) as opened:
-        status = campaign.run(
-            [cells for part in parts.values() for cells in part],
-            opened,
-            executor=executor,
-            workers=workers,
-            time_limit=time_limit,
-            progress=progress,
-            retry=True,
-        )
-        status.check()
-        return {tangent: read_answers(cells[-1], opened) for tangent, cells in parts.items()}
+    cells = list(chain.from_iterable(parts.values()))
+    with campaign.simulated(cells, store, workers, time_limit, progress) as opened:
+        return {tangent: read_answers(part[-1], opened) for tangent, part in parts.items()}
 
 
 @dataclass(frozen=True)
@@ -296,32 +287,19 @@ class _Plan:
             raise InvalidProblem("store", str(store), allowed)
         given = {name: value for name, value in self.options.items() if value is not None}
         call = partial(simulation, self.problem, **given)
-        executor, workers = _executor(workers, time_limit, None)
+        workers = 1 if workers is None else workers
+        executor = campaign.executor_for(workers, time_limit)
         if executor != "serial":
             _check_portable(simulation)
-        crew, _ = campaign.as_workers(executor, workers)
         calls = [(_call, call, d, seed) for d in self.sizes for seed in self.seeds]
-        finished = False
-        try:
-            with campaign.shown(progress) as report:
-                found = campaign.each(crew, calls, report, time_limit)
-            finished = True
-        finally:
-            crew.close(now=not finished)
+        with campaign.crew(executor, workers) as crew, campaign.shown(progress) as report:
+            found = campaign.each(crew, calls, report, time_limit)
         count = len(self.seeds)
         return [found[start : start + count] for start in range(0, len(found), count)]
 
 
 def _call(function: Callable[..., Answer], d: int, seed: int) -> Answer:
     return function(d=d, seed=seed)
-
-
-def _executor(workers: int | None, time_limit: float | None, device: Any) -> tuple[str, int | None]:
-    """This process for one worker, unless it has to be stopped in time or there are many GPUs."""
-    if workers is None and len(campaign.gpus(device)) > 1:
-        return "processes", None
-    alone = workers in (None, 1) and time_limit is None
-    return ("serial", 1) if alone else ("processes", 1 if workers is None else workers)
 
 
 def _check_portable(simulation: Callable[..., Answer]) -> None:
@@ -370,26 +348,11 @@ def _spike(quantity: Quantity) -> int:
 
 
 def _sizes(d: int | Sequence[int]) -> tuple[int, ...]:
-    sizes = _integers(d if isinstance(d, Iterable) else [d])
-    if not sizes or min(sizes) < 1 or len(set(sizes)) < len(sizes):
-        raise InvalidProblem("d", d, "an integer ≥ 1, or several distinct ones")
-    return tuple(sorted(sizes))
+    return tuple(sorted(integers(d, "d", 1)))
 
 
 def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    chosen = _integers(seeds) if isinstance(seeds, Iterable) else _integers([seeds])
-    if chosen and not isinstance(seeds, Iterable):
-        chosen = tuple(range(min(chosen[0], MOST_SEEDS + 1)))
-    if len(chosen) > MOST_SEEDS:
-        raise InvalidProblem("seeds", seeds, f"at most {MOST_SEEDS}")
-    if len(chosen) < 2 or min(chosen) < 0 or len(set(chosen)) < len(chosen):
-        raise InvalidProblem("seeds", seeds, "a number ≥ 2, or a list of distinct integers ≥ 0")
+    chosen = integers(seeds, "seeds", 0, count=True)
+    if len(chosen) < 2:
+        raise InvalidProblem("seeds", seeds, "a number >= 2, or a list of distinct integers >= 0")
     return chosen
-
-
-def _integers(values: Iterable[Any]) -> tuple[int, ...]:
-    """The values as integers; none if one of them is not."""
-    try:
-        return tuple(index(value) for value in values)
-    except TypeError:
-        return ()

@@ -9,7 +9,7 @@ import numpy as np
 
 from giantsteps import campaign
 from giantsteps.answers import Optimum
-from giantsteps.campaign import Cells, Store
+from giantsteps.campaign import Cells
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Problem, integer
 from giantsteps.questions import question
@@ -101,10 +101,7 @@ def against_one_batch(
         Cells.of_networks(problem, question("risk"), [size], range(number), {})[0]
         for problem in (optimum.best, rival)
     ]
-    with Store(store, write=True) as opened:
-        executor = "serial" if workers is None else "processes"
-        status = campaign.run(pair, opened, executor=executor, workers=workers, retry=True)
-        status.check()
+    with campaign.simulated(pair, store, workers or 1) as opened:
         errors = [campaign.read_table(cells, opened)["test"][1].reshape(-1) for cells in pair]
     return OneBatch(
         split=optimum.best,

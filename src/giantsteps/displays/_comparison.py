@@ -62,6 +62,7 @@ class Series:
     before: bool = False
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ComparisonDisplay(AxesDisplay):
     r"""Theory as lines and simulation as markers with error bars (three standard errors).
 
@@ -103,23 +104,15 @@ class ComparisonDisplay(AxesDisplay):
     ('readout samples $\\alpha = n/d$', 2)
     """
 
-    def __init__(
-        self,
-        *,
-        series: Sequence[Series],
-        x_label: str,
-        y_label: str,
-        legend_title: str = "",
-        floor: float | None = None,
-        floor_label: str = "kernel floor",
-        steps: str = "step",
-        title: str = "",
-        nameless: str = "theory and simulation",
-    ) -> None:
-        self.series, self.steps, self.title = tuple(series), steps, title
-        self.nameless = nameless
-        self.x_label, self.y_label, self.legend_title = x_label, y_label, legend_title
-        self.floor, self.floor_label = floor, floor_label
+    series: Sequence[Series]
+    x_label: str
+    y_label: str
+    legend_title: str = ""
+    floor: float | None = None
+    floor_label: str = "kernel floor"
+    steps: str = "step"
+    title: str = ""
+    nameless: str = "theory and simulation"
 
     @classmethod
     def from_comparison(
@@ -188,10 +181,9 @@ class ComparisonDisplay(AxesDisplay):
             self._draw_series(series, look)
         if self.floor is not None:
             draw_floor(self.ax_, self.floor)
-        if _spans_decades([s.curve_x for s in self.series]):
+        self.ax_.set(xlabel=self.x_label, ylabel=self.y_label)
+        if spans_decades(*(s.curve_x for s in self.series)):
             self.ax_.set_xscale("log")
-        self.ax_.set_xlabel(self.x_label)
-        self.ax_.set_ylabel(self.y_label)
         if self.title:
             self.ax_.set_title(self.title)
         self._legend(looks)
@@ -361,6 +353,7 @@ def curve_name(dims: Sequence[str], values: Sequence[Any]) -> str:
     return ", ".join(f"{dim} = {text}" for dim, text in zip(dims, texts))
 
 
-def _spans_decades(axes: Sequence[FloatArray]) -> bool:
+def spans_decades(*axes: FloatArray) -> bool:
+    """Whether points ask for a logarithmic axis."""
     points = np.concatenate(axes)
     return bool(points.min() > 0 and points.max() / points.min() >= 50)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from giantsteps.displays import _style
-from giantsteps.displays._comparison import _spans_decades
+from giantsteps.displays._comparison import spans_decades
 from giantsteps.displays._display import Display
 from giantsteps.types import FloatArray
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class HeatMapDisplay(Display):
     """One panel for each map, all of them in one scale of colours.
 
@@ -31,21 +33,14 @@ class HeatMapDisplay(Display):
         Set by `plot`.
     """
 
-    ax_: Axes | list[Axes]
-
-    def __init__(
-        self,
-        *,
-        x: FloatArray,
-        y: FloatArray,
-        panels: Mapping[str, FloatArray],
-        x_label: str,
-        y_label: str,
-        label: str,
-        title: str = "",
-    ) -> None:
-        self.x, self.y, self.panels, self.title = x, y, dict(panels), title
-        self.x_label, self.y_label, self.label = x_label, y_label, label
+    x: FloatArray
+    y: FloatArray
+    panels: Mapping[str, FloatArray]
+    x_label: str
+    y_label: str
+    label: str
+    title: str = ""
+    ax_: Axes | list[Axes] = field(init=False)
 
     def plot(
         self, *, ax: Axes | None = None, width: float | None = None, height: float | None = None
@@ -69,11 +64,10 @@ class HeatMapDisplay(Display):
                 scale |= {"vmin": finite.min(), "vmax": finite.max()}
             for place, (title, values) in zip(axes, panels.items()):
                 mesh = place.pcolormesh(self.x, self.y, values, **scale)
-                place.set_title(title)
-                place.set_xlabel(self.x_label)
-                if _spans_decades([self.x]):
+                place.set(title=title, xlabel=self.x_label)
+                if spans_decades(self.x):
                     place.set_xscale("log")
-                if _spans_decades([self.y]):
+                if spans_decades(self.y):
                     place.set_yscale("log")
             axes[0].set_ylabel(self.y_label)
             if self.title and ax is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -70,12 +70,8 @@ class LearnedFunctionDisplay(AxesDisplay):
                     "simulations", answer.along, f'answers to one problem along "{theory.along}"'
                 )
         self.along = theory.along
-        self.x, self.mean, self.band, self.target = (
-            theory.x,
-            theory.mean,
-            theory.band,
-            theory.target,
-        )
+        self.x, self.mean, self.band = theory.x, theory.mean, theory.band
+        self.target = theory.target
         self.points: FloatArray | None = None
         self.found: FloatArray | None = None
         self.found_error: FloatArray | None = None
@@ -114,33 +110,19 @@ class LearnedFunctionDisplay(AxesDisplay):
         return cls(theory, runs).plot(**options)  # type: ignore[arg-type]
 
     def _draw(self) -> None:
-        self.ax_.fill_between(
-            self.x,
-            self.mean - self.band,
-            self.mean + self.band,
-            color=_THEORY,
-            alpha=0.18,
-            linewidth=0,
-            label="one standard deviation",
-        )
+        band = (self.mean - self.band, self.mean + self.band)
+        look: dict[str, Any] = {"color": _THEORY, "alpha": 0.18, "linewidth": 0}
+        self.ax_.fill_between(self.x, *band, label="one standard deviation", **look)
         if self.target is not None:
             self.ax_.plot(self.x, self.target, color="black", linestyle="--", label="teacher")
         self.ax_.plot(self.x, self.mean, color=_THEORY, label="theory")
         if self.points is not None and self.found is not None:
             shown = slice(None, None, max(1, round(len(self.points) / _SHOWN)))
             error = np.zeros_like(self.found) if self.found_error is None else self.found_error
-            draw_points(
-                self.ax_,
-                self.points[shown],
-                self.found[shown],
-                error[shown],
-                color=_FOUND,
-                marker="o",
-                label="simulation",
-                clip_on=False,
-            )
+            look = {"color": _FOUND, "marker": "o", "clip_on": False}
+            points = (self.points[shown], self.found[shown], error[shown])
+            draw_points(self.ax_, *points, label="simulation", **look)
         own = rf"$\langle x, \beta_{{{self.along[1:]}}}\rangle$, along a direction of the teacher"
-        self.ax_.set_xlabel(_X_LABELS.get(self.along, own))
-        self.ax_.set_ylabel("learned function")
+        self.ax_.set(xlabel=_X_LABELS.get(self.along, own), ylabel="learned function")
         self.ax_.set_xlim(self.x[0], self.x[-1])
         self.ax_.legend(loc="upper left")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class CriticalLine:
     pieces: tuple[FloatArray, ...]  # each of shape (points, 2)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PhaseDiagramDisplay(AxesDisplay):
     """A map of a quantity over two fields, with critical lines.
 
@@ -78,22 +79,15 @@ class PhaseDiagramDisplay(AxesDisplay):
     ((3, 3), ['spike leaves the bulk'])
     """
 
-    colorbar_: Any
-
-    def __init__(
-        self,
-        *,
-        x: FloatArray,
-        y: FloatArray,
-        values: FloatArray,
-        lines: Sequence[CriticalLine] = (),
-        x_label: str,
-        y_label: str,
-        label: str,
-        signed: bool = False,
-    ) -> None:
-        self.x, self.y, self.values, self.lines = x, y, values, tuple(lines)
-        self.x_label, self.y_label, self.label, self.signed = x_label, y_label, label, signed
+    x: FloatArray
+    y: FloatArray
+    values: FloatArray
+    lines: Sequence[CriticalLine] = ()
+    x_label: str
+    y_label: str
+    label: str
+    signed: bool = False
+    colorbar_: Any = field(init=False)
 
     @classmethod
     def from_grid(
@@ -163,10 +157,8 @@ class PhaseDiagramDisplay(AxesDisplay):
         self.colorbar_.outline.set_linewidth(0.6)
         self._colour_ticks()
         self._draw_lines()
-        self.ax_.set_xlim(self.x[0], self.x[-1])
-        self.ax_.set_ylim(self.y[0], self.y[-1])
-        self.ax_.set_xlabel(self.x_label)
-        self.ax_.set_ylabel(self.y_label)
+        self.ax_.set(xlim=(self.x[0], self.x[-1]), ylim=(self.y[0], self.y[-1]))
+        self.ax_.set(xlabel=self.x_label, ylabel=self.y_label)
 
     def _scales(self) -> None:
         """Logarithmic where the points are spaced so over a decade or more."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ class SpikeMark:
     degree: int | None = None  # of the polynomial it carries, written above a predicted spike
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SpectrumDisplay(AxesDisplay):
     """A spectrum by theory, with simulated values if there are any.
 
@@ -94,27 +95,21 @@ class SpectrumDisplay(AxesDisplay):
     (1, [2.8])
     """
 
-    axes_: tuple[Axes, ...]
+    law: Law
+    predicted: Sequence[SpikeMark] = ()
+    values: FloatArray | None = None
+    found: Sequence[SpikeMark] = ()
+    bins: int | None = None
+    value_label: str = "value"
+    overlap_name: str = ""
+    simulation_label: str = "simulation"
+    axes_: tuple[Axes, ...] = field(init=False)
 
-    def __init__(
-        self,
-        *,
-        law: Law,
-        predicted: Sequence[SpikeMark] = (),
-        values: Sequence[float] | FloatArray | None = None,
-        found: Sequence[SpikeMark] = (),
-        bins: int | None = None,
-        value_label: str = "value",
-        overlap_name: str = "",
-        simulation_label: str = "simulation",
-    ) -> None:
-        if not law.support:
-            raise InvalidProblem("law", law, "a law with a density, such as theory gives")
-        self.law, self.predicted, self.found = law, tuple(predicted), tuple(found)
-        self.values = None if values is None else np.sort(np.asarray(values, dtype=float).ravel())
-        self.bins = bins
-        self.value_label, self.overlap_name = value_label, overlap_name
-        self.simulation_label = simulation_label
+    def __post_init__(self) -> None:
+        if not self.law.support:
+            raise InvalidProblem("law", self.law, "a law with a density, such as theory gives")
+        if self.values is not None:
+            self.values = np.sort(np.asarray(self.values, dtype=float), axis=None)
 
     @classmethod
     def from_spectra(
@@ -180,8 +175,7 @@ class SpectrumDisplay(AxesDisplay):
         self.ax_ = self.axes_[0]
         top = self._bulk(self.ax_)
         for panel, (lower, upper) in zip(self.axes_, windows):
-            panel.set_xlim(lower, upper)
-            panel.set_ylim(0.0, top)
+            panel.set(xlim=(lower, upper), ylim=(0.0, top))
             self._spikes(panel, lower, upper, top)
         self._dress(windows)
 
@@ -264,8 +258,7 @@ class SpectrumDisplay(AxesDisplay):
         from matplotlib.lines import Line2D
         from matplotlib.ticker import MaxNLocator
 
-        self.ax_.set_ylabel("density")
-        self.ax_.set_xlabel(self.value_label)
+        self.ax_.set(xlabel=self.value_label, ylabel="density")
         self.ax_.yaxis.set_major_locator(MaxNLocator(5))
         for panel, (lower, upper) in zip(self.axes_[1:], windows[1:]):
             ticks = [m.value for m in self.predicted if lower <= m.value <= upper]

@@ -77,8 +77,7 @@ def _errors(request: Any, points: Any) -> Any:
             ax.errorbar(at, mean, error, color=colour, fmt="o", ms=3)
     if x[0] > 0 and x[-1] > 30 * x[0]:
         ax.set_xscale("log")
-    ax.set_xlabel(label(path))
-    ax.set_ylabel("error")
+    ax.set(xlabel=label(path), ylabel="error")
     ax.legend()
     return figure
 

@@ -59,7 +59,7 @@ def weights(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
         steps=[Step(samples=4.0, rate=rate)],
     )
     runs = draft.spectra("weights", problem, d=d, seeds=seeds, top=1)
-    first = draft.simulations.computed(leading_direction, problem, d=d, seeds=1)
+    first = draft.computed(leading_direction, problem, d=d, seeds=1)
     drawing, (left, right) = draft.axes(
         (_VALUE, "density"), (r"teacher $\sqrt{d}\,\beta_{*i}$", r"$\sqrt{d}\,u_{1i}$")
     )
@@ -93,7 +93,7 @@ def kernel(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
         readout=Ridge(samples=1.5, penalty=1e-3),
     )
     runs = draft.spectra("kernel", problem, d=d, seeds=seeds, top=1)
-    last = draft.simulations.computed(leading_vectors, problem, d=d, seeds=1, top=1)
+    last = draft.computed(leading_vectors, problem, d=d, seeds=1, top=1)
     drawing, (left, right) = draft.axes(
         ("eigenvalue of $K$", "density"), (r"label $\tilde{y}_i$", r"$\sqrt{n}\,u_{1i}$")
     )
@@ -137,11 +137,8 @@ def _curves(
     """
     grids = [Grid(problem, {path: values}) for problem in problems]
 
-    def measured(quantity: str) -> Measured:
-        return Measured.stack([draft.measure(g, quantity, d=d, seeds=seeds) for g in grids])
-
-    found = measured("risk.test")
-    start = measured("risk.initial.test")[:, 0] if before else None
+    found = draft.measure(grids, "risk.test", d=d, seeds=seeds)
+    start = draft.measure(grids, "risk.initial.test", d=d, seeds=seeds)[:, 0] if before else None
     curve = [draft.stated(theory.risk(Grid(p, {path: values}), d=d)) for p in fine[0]]
     if start is not None:
         line = [np.ravel(answer.initial.test)[0] for answer in curve if answer.initial is not None]
@@ -307,17 +304,15 @@ def steps(
     draft: Draft, d: int, seeds: int, samples: Sequence[float], steps: Sequence[int], rate: float
 ) -> Drawing:
     problems = [_several(count, rate) for count in steps]
-    found = [
-        draft.measure(Grid(p, {"readout.samples": samples}), "risk.test", d=d, seeds=seeds)
-        for p in problems
-    ]
+    grids = [Grid(p, {"readout.samples": samples}) for p in problems]
+    found = draft.measure(grids, "risk.test", d=d, seeds=seeds)
     equivalent = [
-        draft.simulations.computed(risk_of_its_weights, p, d=d, seeds=seeds, samples=list(samples))
+        draft.computed(risk_of_its_weights, p, d=d, seeds=seeds, samples=list(samples))
         for p in problems
     ]
     drawing, (ax,) = draft.axes((r"readout samples $\alpha = n/d$", _RISK))
     for number, count in enumerate(steps):
-        line = np.mean([network["test"] for network in equivalent[number].value], axis=0)
+        line = Measured.of_networks(equivalent[number], "test").mean
         name = "before the steps" if count == 0 else rf"$t = {count}$"
         draft.pair(ax, name, number, (samples, line), (samples, found[number]))
     draft.floor(ax, theory.bounds(problems[0])["linear"], "kernel floor")
@@ -344,14 +339,10 @@ def time(draft: Draft, d: int, seeds: int, longest: int, rates: Sequence[float])
     t = np.arange(longest + 1)
     curves = {rate: [_several(int(count), rate) for count in t] for rate in rates}
 
-    def measured(quantity: str, **options: Any) -> list[Measured]:
-        return [
-            Measured.stack([draft.measure(p, quantity, d=d, seeds=seeds, **options) for p in curve])
-            for curve in curves.values()
-        ]
-
-    risks = measured("risk.test")
-    overlaps = measured("weights.overlap.teacher", top=1, bulk=False)
+    networks = list(curves.values())
+    risks = [draft.measure(curve, "risk.test", d=d, seeds=seeds) for curve in networks]
+    overlap: dict[str, Any] = {"quantity": "weights.overlap.teacher", "top": 1, "bulk": False}
+    overlaps = [draft.measure(curve, d=d, seeds=seeds, **overlap) for curve in networks]
     drawing, (left, right) = draft.axes(
         ("number of steps $t$", _RISK),
         ("number of steps $t$", r"squared overlap $\langle u_1, \beta_*\rangle^2$"),
@@ -361,8 +352,8 @@ def time(draft: Draft, d: int, seeds: int, longest: int, rates: Sequence[float])
         error = [draft.stated(theory.risk(p, d=d)).test for p in problems]
         draft.pair(left, name, number, (t, error), (t, risks[number]))
         spectra = [draft.stated(theory.weights(p, d=d)) for p in problems]
-        overlap = [s.spikes[0].overlap if s.spikes else 0.0 for s in spectra]
-        draft.pair(right, name, number, (t, overlap), (t, overlaps[number][:, 0]))
+        line = [s.spikes[0].overlap if s.spikes else 0.0 for s in spectra]
+        draft.pair(right, name, number, (t, line), (t, overlaps[number][:, 0]))
     draft.floor(left, theory.bounds(problems[0])["linear"], "kernel floor")
     left.set_ylim(bottom=0.0)
     left.legend(loc="lower left", bbox_to_anchor=(0.0, 0.08), ncols=2)

@@ -42,8 +42,7 @@ def aligned(draft: Draft, d: int, steps: int) -> Drawing:
         width=2.0,
         steps=[Step(**step), *[Step(**step, batch="previous")] * (steps - 1)],
     )
-    draft.noted(problem)
-    (network,) = draft.simulations.computed(neurons, problem, d=d, seeds=1).value
+    (network,) = draft.computed(neurons, problem, d=d, seeds=1).value
     label = (r"along the teacher $\langle w, \beta_*\rangle$", "orthogonal to it")
     drawing, (left, middle, right) = draft.axes(
         label, (label[0], ""), ("number of steps $t$", "loss on the batch"), height=2.2
@@ -53,10 +52,7 @@ def aligned(draft: Draft, d: int, steps: int) -> Drawing:
     for ax, (name, title) in zip((left, middle), titles.items()):
         along, across = network[name]
         draft.cloud(ax, along, across, f"neurons {name}", s=4.0)
-        ax.set_xlim(-reach, reach)
-        ax.set_ylim(-reach, reach)
-        ax.set_aspect("equal")
-        ax.set_title(title)
+        ax.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal", title=title)
     points = Measured.of(np.asarray(network["loss"])[:, None])
     draft.pair(right, "loss", 0, None, (np.arange(steps + 1), points), markersize=2.0)
     logarithmic(right, "y")
@@ -90,9 +86,7 @@ def kernels(draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: in
     grid = Grid(problem, {"readout.samples": samples})
     after = draft.measure(grid, "risk.test", d=d, seeds=seeds)
     before = draft.measure(grid, "risk.initial.test", d=d, seeds=seeds)
-    found = draft.simulations.computed(
-        kernel_errors, problem, d=d, seeds=seeds, samples=list(samples)
-    )
+    found = draft.computed(kernel_errors, problem, d=d, seeds=seeds, samples=list(samples))
     drawing, (ax,) = draft.axes(
         (r"samples $\alpha = n/d$", r"test error $R$"), width=4.5, height=2.6
     )
@@ -102,8 +96,7 @@ def kernels(draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: in
     names = {"gaussian": "Gaussian kernel", "exponential": "exponential kernel",
              "tangent": "tangent kernel"}  # fmt: skip
     for number, (key, name) in enumerate(names.items(), 1):
-        points = Measured.of(np.stack([one[key] for one in found.value], axis=-1))
-        draft.pair(ax, name, number, None, (samples, points))
+        draft.pair(ax, name, number, None, (samples, Measured.of_networks(found, key)))
     draft.pair(ax, "conjugate kernel", 5, (x, answer.initial.test), (samples, before), color=GREY)
     draft.pair(ax, "after a large step", 0, (x, answer.test), (samples, after))
     draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
@@ -188,19 +181,17 @@ def covariance(
         f"$e = {e:g}$": base.replace({"steps.0.exponent": e}) for e in exponents
     }
     found = {
-        (name, d): draft.simulations.computed(covariance_gap, problem, d=d, seeds=seeds)
+        (name, d): draft.computed(covariance_gap, problem, d=d, seeds=seeds)
         for name, problem in cells.items()
         for d in sizes
     }
-    for problem in cells.values():
-        draft.noted(problem)
     drawing, (ax,) = draft.axes(
         ("input dimension $d$", r"$\Vert\Sigma_\Phi - \bar\Sigma_\Phi\Vert$"), width=4.2
     )
     for number, name in enumerate(cells):
-        gaps = np.array([[float(one["gap"][0]) for one in found[name, d].value] for d in sizes])
+        gaps = Measured.stack([Measured.of_networks(found[name, d], "gap")[0] for d in sizes])
         look: dict[str, Any] = {"color": GREY} if name == "no step" else {}
-        draft.pair(ax, name, (number + 5) % 6, None, (sizes, Measured.of(gaps)), **look)
+        draft.pair(ax, name, (number + 5) % 6, None, (sizes, gaps), **look)
     logarithmic(ax, "y")
     ax.set_xscale("log")
     ax.set_xticks(list(sizes), [str(size) for size in sizes])

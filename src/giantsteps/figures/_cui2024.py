@@ -218,10 +218,10 @@ def spiked(
     def drawn(functions: tuple[str, str], spike: float) -> Measured:
         features = Problem(activation=functions[0], teacher=functions[1], width=1.0)
         readouts = [(r.samples, r.penalty) for r in (_sum_loss(a, 0.1) for a in samples)]
-        networks = draft.simulations.computed(
+        networks = draft.computed(
             spiked_ridge, features, d=d, seeds=seeds, spike=spike, readouts=readouts
         )
-        return Measured(lambda: np.stack([one["test"] for one in networks.value], axis=-1))
+        return Measured.of_networks(networks, "test")
 
     found = {(f, spike): drawn(f, spike) for f in panels for spike in spikes}
     drawing, axes = draft.axes((_SAMPLES, _RISK), (_SAMPLES, _RISK))
@@ -264,12 +264,8 @@ def width(
             for beta in at
         ]  # fmt: skip
 
-    def measured(rate: float, quantity: str) -> Measured:
-        networks = problems(rate, widths)
-        return Measured.stack([draft.measure(p, quantity, d=d, seeds=seeds) for p in networks])
-
-    found = [measured(rate, "risk.test") for rate in rates]
-    start = measured(rates[0], "risk.initial.test")
+    found = [draft.measure(problems(r, widths), "risk.test", d=d, seeds=seeds) for r in rates]
+    start = draft.measure(problems(rates[0], widths), "risk.initial.test", d=d, seeds=seeds)
     drawing, (ax,) = draft.axes((r"width $\beta = N/d$", _RISK))
     for number, rate in enumerate(rates):
         answers = [draft.stated(theory.risk(p, d=d)) for p in problems(rate, x)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -20,8 +21,9 @@ from giantsteps.displays import (
     panels,
 )
 from giantsteps.figures._measured import Measured
-from giantsteps.figures._simulations import Pending, Simulations
+from giantsteps.figures._simulations import Compute, Pending, Simulations
 from giantsteps.problem import Grid, Problem
+from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,13 +70,23 @@ class Draft:
         self.problems.setdefault(problem.content_hash, problem)
 
     def measure(
-        self, problem: Problem | Grid, quantity: str, *, d: int, seeds: int, **options: Any
+        self,
+        problem: Problem | Grid | Sequence[Problem | Grid],
+        quantity: str,
+        *,
+        d: int,
+        seeds: int,
+        **options: Any,
     ) -> Measured:
         """A simulated number such as ``"risk.test"`` or ``"weights.overlap.teacher"``.
 
+        * ``problem``: a list of them is a first axis.
         * ``quantity``: question and path, as `Sweep.to_xarray` names it.
         * ``options``: of the question, such as ``top``.
         """
+        if not isinstance(problem, Problem | Grid):
+            each = [self.measure(p, quantity, d=d, seeds=seeds, **options) for p in problem]
+            return Measured.stack(each)
         self.noted(problem)
         found = self.simulations.samples(problem, quantity, d=d, seeds=seeds, **options)
         return Measured(lambda: found.value)
@@ -95,6 +107,13 @@ class Draft:
             LearnedFunction, "learned_function", problem, d=d, seeds=seeds, **options
         )
 
+    def computed(
+        self, compute: Compute, problem: Problem, *, d: int, seeds: int, **options: Any
+    ) -> Pending[list[dict[str, FloatArray]]]:
+        """What the figure computes of its networks by itself, one mapping per seed."""
+        self.noted(problem)
+        return self.simulations.computed(compute, problem, d=d, seeds=seeds, **options)
+
     # Drawing ----------------------------------------------------------------------------------
 
     def axes(
@@ -107,9 +126,7 @@ class Draft:
         """A new figure with one panel for each pair of labels, lettered where there are several."""
         axes = panels(len(labels), width, height, **share)
         for letter, ax, (x, y) in zip("abcdef", axes, labels):
-            ax.set_xlabel(x)
-            ax.set_ylabel(y)
-            ax.set_label(letter)
+            ax.set(xlabel=x, ylabel=y, label=letter)
             self.panels[letter] = (x, y)
         return axes[0].get_figure(root=True), axes  # type: ignore[return-value]
 
@@ -174,13 +191,10 @@ class Draft:
     ) -> SpectrumDisplay:
         """A spectrum by theory over the histogram of the simulated one."""
         self.stated(answer)
-        letter, labels = ax.get_label(), (ax.get_xlabel(), ax.get_ylabel())
-        ax.set_xlabel("")
-        ax.set_ylabel("")
+        labels = {"xlabel": ax.get_xlabel(), "ylabel": ax.get_ylabel()}
+        ax.set(xlabel="", ylabel="")  # panels for far spikes may cover these axes
         display = SpectrumDisplay.from_spectra(answer, runs.value, ax=ax, **options)
-        display.ax_.set_xlabel(labels[0])
-        display.ax_.set_ylabel(labels[1])
-        ax.set_label(letter)
+        display.ax_.set(**labels)
         law = display.law
         for lower, upper in law.support:
             x = np.linspace(lower, upper, 201)[1:-1]
@@ -198,11 +212,9 @@ class Draft:
     ) -> LearnedFunctionDisplay:
         """A learned function by theory with its band, over the mean of the simulated ones."""
         self.stated(answer)
-        letter, labels = ax.get_label(), (ax.get_xlabel(), ax.get_ylabel())
+        labels = {"xlabel": ax.get_xlabel(), "ylabel": ax.get_ylabel()}
         display = LearnedFunctionDisplay.from_answers(answer, runs.value, ax=ax)
-        ax.set_xlabel(labels[0])
-        ax.set_ylabel(labels[1])
-        ax.set_label(letter)
+        ax.set(**labels)
         curves = {"mean": display.mean, "mean - band": display.mean - display.band,
                   "mean + band": display.mean + display.band}  # fmt: skip
         if display.target is not None:

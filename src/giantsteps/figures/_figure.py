@@ -25,8 +25,15 @@ if TYPE_CHECKING:
 Size: TypeAlias = Literal["smoke", "quick", "paper"]
 FORMATS = ("pdf", "svg", "png")
 
-#: Every figure by name, in the order of the papers.
-FIGURES: dict[str, Figure] = {}
+
+class _Figures(dict[str, "Figure"]):
+    def __missing__(self, name: str) -> Figure:
+        raise InvalidProblem("figure", name, suggest(name, self))
+
+
+#: Every figure by name, in the order of the papers; `InvalidProblem` with similar names for one
+#: that there is not.
+FIGURES = _Figures()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,27 +213,3 @@ def figure(
         return draw
 
     return register
-
-
-def published(name: str) -> Figure:
-    """The figure of that name.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``"cui2024-2"``; ``giantsteps figure list`` names them.
-
-    Raises
-    ------
-    InvalidProblem
-        If there is none, with those of a similar name.
-
-    Examples
-    --------
-    >>> from giantsteps.figures import FIGURES
-    >>> published("cui2024-2") is FIGURES["cui2024-2"]
-    True
-    """
-    if name not in FIGURES:
-        raise InvalidProblem("figure", name, suggest(name, FIGURES))
-    return FIGURES[name]

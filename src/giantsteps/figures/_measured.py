@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from giantsteps.campaign import mean_and_error
+from giantsteps.figures._simulations import Pending
 from giantsteps.types import FloatArray
 
 
@@ -25,6 +26,11 @@ class Measured:
     def of(cls, samples: Any) -> Measured:
         """From samples whose last axis is the seed."""
         return cls(lambda: samples)
+
+    @classmethod
+    def of_networks(cls, networks: Pending[list[dict[str, FloatArray]]], name: str) -> Measured:
+        """From one of the numbers that a figure computes of each network."""
+        return cls(lambda: np.stack([network[name] for network in networks.value], axis=-1))
 
     @classmethod
     def stack(cls, parts: Sequence[Measured]) -> Measured:

@@ -77,7 +77,7 @@ def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[f
 def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
     problem = _problem("sin", rate, exponent)
     answer = draft.stated(theory.features(problem, d=d))
-    (network,) = draft.simulations.computed(leading_vectors, problem, d=d, seeds=1, top=2).value
+    (network,) = draft.computed(leading_vectors, problem, d=d, seeds=1, top=2).value
     z, left = network["projection"], network["vectors"]
     monomials = (lambda k: k, lambda k: k**2 / np.sqrt(3))
     x = np.linspace(-3.2, 3.2, 101)

@@ -127,8 +127,7 @@ def _outlier_map(ax: Any, answer: OutlierCount) -> None:
         k = int(name.partition("^")[2] or 1) - 1
         ends = np.array([max(0.5 - second.max() / k, 0.0), first.max()])
         ax.plot(ends, k * (0.5 - ends), color="black", linewidth=0.7)
-    ax.set_xlim(first.min(), first.max())
-    ax.set_ylim(second.min(), second.max())
+    ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
     bar = ax.figure.colorbar(mesh, ax=ax, ticks=np.arange(low, high + 1), label="outliers")
     bar.ax.set_ylim(low - 0.5, high + 0.5)
     names = [f"{k}" if k < _MANY else rf"$\geq {k}$" for k in range(low, high + 1)]
@@ -178,8 +177,8 @@ def _leading(draft: Draft, problem: Problem, d: int) -> float:
 def _found(draft: Draft, problems: Sequence[Problem], d: int, seeds: int) -> Measured:
     """The same by simulation, for each problem."""
     name, options = "weights.overlap.teacher", {"top": _LEADING, "bulk": False}
-    parts = [draft.measure(p, name, d=d, seeds=seeds, **options) for p in problems]
-    return Measured.stack(parts).map(lambda samples: samples.sum(axis=1))
+    found = draft.measure(problems, name, d=d, seeds=seeds, **options)
+    return found.map(lambda samples: samples.sum(axis=1))
 
 
 @figure(
@@ -222,7 +221,6 @@ def exponents(
             curve = [_leading(draft, p, d) for p in problems(teacher, batch, x.tolist())]
             points = (exponents, found[batch, teacher])
             draft.pair(ax, f"{number + 1}", number, (x, curve), points)
-        ax.set_title(title)
-        ax.set_ylim(-0.03, 1.0)
+        ax.set(title=title, ylim=(-0.03, 1.0))
     axes[1].legend(title="information\nexponent", loc="upper left", bbox_to_anchor=(1.0, 1.0))
     return drawing

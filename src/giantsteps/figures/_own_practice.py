@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from giantsteps import theory
 from giantsteps.errors import NotCovered
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
-from giantsteps.figures._measured import Measured
 from giantsteps.problem import Grid, PowerLaw, Problem, Ridge, Step
 
 if TYPE_CHECKING:
@@ -54,18 +54,13 @@ def rules(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int) -
     errors = {
         rule: draft.measure(grid, "risk.test", d=d, seeds=seeds) for rule, grid in grids.items()
     }
+    overlap: dict[str, Any] = {"quantity": "weights.overlap.teacher", "top": 1, "bulk": False}
     overlaps = {
-        rule: Measured.stack(
-            [
-                draft.measure(
-                    _problem(rule=rule, rate=float(rate)), "weights.overlap.teacher",
-                    d=d, seeds=seeds, top=1, bulk=False,
-                )
-                for rate in rates
-            ]
+        rule: draft.measure(
+            [_problem(rule=rule, rate=float(rate)) for rate in rates], d=d, seeds=seeds, **overlap
         )
         for rule in names
-    }  # fmt: skip
+    }
     label = r"movement of a neuron $\tilde\eta$"
     drawing, (left, right) = draft.axes(
         (label, _RISK), (label, r"squared overlap $\langle u_1, \beta_*\rangle^2$")
@@ -122,22 +117,9 @@ def inputs(
         return [PowerLaw(0.5, float(b)) for b in at]
 
     panels = ((exponents, decays), (teachers, aligned))
+    ask = partial(draft.measure, quantity="risk.test", d=d, seeds=seeds, test_samples=10_000)
     found = [
-        [
-            Measured.stack(
-                [
-                    draft.measure(
-                        _problem(law, precondition=p),
-                        "risk.test",
-                        d=d,
-                        seeds=seeds,
-                        test_samples=10_000,
-                    )
-                    for law in laws(at)
-                ]
-            )
-            for p in powers
-        ]
+        [ask([_problem(law, precondition=p) for law in laws(at)]) for p in powers]
         for at, laws in panels
     ]
     drawing, axes = draft.axes(

@@ -117,16 +117,16 @@ def directions(
         )
 
     t = np.arange(longest + 1)
-    networks = draft.simulations.computed(direction_overlaps, problem(longest), d=d, seeds=seeds)
+    networks = draft.computed(direction_overlaps, problem(longest), d=d, seeds=seeds)
     errors = draft.measure(problem(longest), "trajectory.test", d=d, seeds=seeds, top=1)
     drawing, (left, right) = draft.axes(
         (_TIME, "squared overlap with the weights"), (_TIME, r"test error $R$")
     )
-    overlaps = np.stack([one["overlap"] for one in networks.value], axis=-1)
+    overlaps = Measured.of_networks(networks, "overlap")
     first = range(followed + 1)
     spikes = [draft.stated(theory.weights(problem(count), d=d)).spikes[:2] for count in first]
     for number in range(2):
-        points = (t, Measured.of(overlaps[:, number]))
+        points = (t, overlaps[:, number])
         known = [sum(float(spike.overlaps[f"x{number}"]) for spike in some) for some in spikes]
         draft.pair(left, rf"direction $x_{number}$", number, (first, known), points)
     risks = [draft.stated(theory.risk(problem(count), d=d)).test for count in first]

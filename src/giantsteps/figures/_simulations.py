@@ -10,9 +10,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from giantsteps import campaign
 from giantsteps.answers import Answer, Spectrum
-from giantsteps.campaign import Cells, Progress, Store, read_answers, read_table
+from giantsteps.campaign import Cells, Progress, Store, read_answers, read_table, simulated
 from giantsteps.problem import Grid, Problem
 from giantsteps.questions import QUESTIONS, Question
 from giantsteps.types import FloatArray
@@ -130,16 +129,5 @@ class Simulations:
         """Simulate all that was asked and is not in the store."""
         if self._done == len(self._cells):
             return
-        alone = self.workers == 1 and self.time_limit is None
-        with Store(self.store, write=True) as store:
-            status = campaign.run(
-                self._cells,
-                store,
-                executor="serial" if alone else "processes",
-                workers=self.workers,
-                time_limit=self.time_limit,
-                progress=self.progress,
-                retry=True,
-            )
-        status.check()
-        self._done = len(self._cells)
+        with simulated(self._cells, self.store, self.workers, self.time_limit, self.progress):
+            self._done = len(self._cells)

@@ -43,9 +43,8 @@ class LayerDisplay(AxesDisplay):
         spikes = [spike.value for spike in layer.spikes]
         if spikes:
             ax.plot(spikes, np.zeros(len(spikes)), "v", color=_FOUND, clip_on=False, label="spikes")
-        ax.set_xlabel("singular value")
-        ax.set_ylabel("density")
-        ax.set_title(f"{layer.name}: {layer.verdict}")
+        title = f"{layer.name}: {layer.verdict}"
+        ax.set(xlabel="singular value", ylabel="density", title=title)
         ax.legend()
 
 
@@ -105,11 +104,10 @@ class ProbeCurveDisplay(AxesDisplay):
                 color=color,
                 label=None if label else "measured",
             )
-        ax.set_xscale("log")
+        name = "test error" if self.quantity == "test" else "wrong classes"
+        ax.set(xscale="log", xlabel="labelled samples $n$", ylabel=name)
         ax.set_xticks(np.unique(n), [f"{size:.0f}" for size in np.unique(n)])
         ax.minorticks_off()
-        ax.set_xlabel("labelled samples $n$")
-        ax.set_ylabel("test error" if self.quantity == "test" else "wrong classes")
         ax.legend()
 
 
@@ -154,9 +152,8 @@ class InspectionDisplay(Display):
             ax.plot(spikes, [place] * len(spikes), "o", color=_FOUND)
         ax.axvline(1.0, color=_THEORY, linewidth=0.8)
         ax.set_yticks(range(len(layers)), [layer.name for layer in layers])
+        ax.set(xlabel="singular value / edge of the bulk", title=title)
         ax.set_ylim(len(layers) - 0.5, -0.5)
-        ax.set_xlabel("singular value / edge of the bulk")
-        ax.set_title(title)
 
     @staticmethod
     def _draw_curves(ax: Axes, curves: dict[str, Any]) -> None:

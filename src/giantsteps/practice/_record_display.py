@@ -64,7 +64,6 @@ class RecordDisplay(Display):
             if name in known:
                 steps, values = self.record.get(self.layer, name)
                 ax.plot(steps, values, color=PALETTE[place], label=label)
-        ax.set_ylabel("cosine")
-        ax.set_ylim(-0.05, 1.05)
+        ax.set(ylabel="cosine", ylim=(-0.05, 1.05))
         if known & set(labels):
             ax.legend()

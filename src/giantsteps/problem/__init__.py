@@ -15,7 +15,9 @@ from giantsteps.problem._input_laws import INPUTS as INPUTS
 from giantsteps.problem._inputs import Inputs as Inputs
 from giantsteps.problem._inputs import Isotropic
 from giantsteps.problem._learning_rate import (
-    LearningRate,
+    LearningRate as LearningRate,
+)
+from giantsteps.problem._learning_rate import (
     learning_rate_of_rate,
     rate_of_learning_rate,
 )
@@ -45,7 +47,6 @@ __all__ = [
     "Grid",
     "Init",
     "Isotropic",
-    "LearningRate",
     "PowerLaw",
     "Problem",
     "Ridge",
@@ -55,3 +56,6 @@ __all__ = [
     "learning_rate_of_rate",
     "rate_of_learning_rate",
 ]
+
+#: Classes that functions return: documented, and never made by hand.
+RETURNED = ["LearningRate"]

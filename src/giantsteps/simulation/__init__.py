@@ -14,13 +14,12 @@ from giantsteps.simulation._questions import (
     risk,
     run,
 )
-from giantsteps.simulation._run import Run
+from giantsteps.simulation._run import Run as Run
 from giantsteps.simulation._spectral_questions import features, kernel, weights
 from giantsteps.simulation._step_questions import movement, trajectory
 
 __all__ = [
     "Data",
-    "Run",
     "batch",
     "bias_variance",
     "degrees_of_freedom",
@@ -34,3 +33,6 @@ __all__ = [
     "trajectory",
     "weights",
 ]
+
+#: Classes that functions return: documented, and never made by hand.
+RETURNED = ["Run"]

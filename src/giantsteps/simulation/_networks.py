@@ -23,7 +23,7 @@ from giantsteps.simulation._network._data import Data, as_dimension
 from giantsteps.simulation._network._gradient import Descent, gradient
 from giantsteps.simulation._network._laws import as_law
 from giantsteps.simulation._network._network import Network
-from giantsteps.simulation._network._rules import COORDINATEWISE, EXTRA, Optimizer
+from giantsteps.simulation._network._rules import RULES, Optimizer
 from giantsteps.simulation._network._samples import DrawnSamples, GivenSamples, as_test_samples
 from giantsteps.simulation._network._streams import Streams
 from giantsteps.simulation._readout._ridge import EIGEN_FROM, Fit, Gram, RidgeCurve, fit_features
@@ -36,7 +36,8 @@ class Trained:
 
     weights: Array  # (…, d, N): W
     direction: Array | None  # (…, d): b of the first step, float64; None without steps
-    spike: Array | None  # (…, d): along what that step added; b unless its rule bends it
+    expected: Array | None  # (…, d): b without the random part of the initial output
+    spike: Array | None  # (…, d): along what that step added; ``expected`` unless its rule bends it
 
 
 class Networks:
@@ -179,7 +180,7 @@ class Networks:
     @cached_property
     def trained(self) -> Trained:
         """The first layer after all steps."""
-        weights, first = self.start(), (None, None)
+        weights, first = self.start(), (None, None, None)
         for found in self.steps(weights):
             first = found if first[0] is None else first
         return Trained(weights, *first)
@@ -190,25 +191,25 @@ class Networks:
         self.budget.rows(self.sizes.d, self.sizes.neurons, held, "the weights")
         return self.network.weights()
 
-    def steps(self, weights: Array) -> Iterator[tuple[Array, Array]]:
-        """Take the steps on ``weights``, in place; after each, yield its direction b and that of
-        what it added."""
+    def steps(self, weights: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """Take the steps on ``weights``, in place; after each, yield its direction b, the same as
+        it is expected, and that of what it added."""
         backend = self.backend
         optimizer = Optimizer(backend, None if self.deviations is None else self.deviations**2)
         for number, step in enumerate(self.problem.steps):
             descent = self.descent(weights, number)
-            direction = descent.direction
+            direction, expected = descent.direction, descent.expected
             update = optimizer.update(step, descent.update)
             if step.decay:
                 weights *= 1 - step.decay
             weights += backend.narrow(update)
-            spike = direction
-            if step.rule in COORDINATEWISE:
+            spike = expected
+            if RULES[step.rule].coordinatewise:
                 spike = backend.wide((update @ self.network.second_layer[..., None])[..., 0])
             elif self.deviations is not None:
-                spike = direction * self.deviations ** (-2 * step.precondition)
+                spike = expected * self.deviations ** (-2 * step.precondition)
             del descent, update  # the next step makes its own
-            yield direction, spike
+            yield direction, expected, spike
 
     def descent(self, weights: Array, step: int) -> Descent:
         """The gradient of a step at the given weights."""
@@ -294,7 +295,7 @@ class Networks:
         """Bytes held during a step beside the chunks, for one network: W, the sum, its copy if W
         is narrower, and what the rules hold."""
         copies = 1 if self.backend.itemsize == 8 else 2
-        extra = max((EXTRA[step.rule] for step in self.problem.steps), default=0)
+        extra = max((RULES[step.rule].held for step in self.problem.steps), default=0)
         return copies * self.weight_bytes + (1 + extra) * 8 * self.sizes.d * self.sizes.neurons
 
     def readout_bytes(self, cells: Mapping[int, Sequence[float]], stages: int = 1) -> int:

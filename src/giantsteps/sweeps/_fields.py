@@ -11,24 +11,9 @@ from typing import Any, get_args
 import numpy as np
 
 from giantsteps.answers import Source
-from giantsteps.campaign import MOST_SEEDS
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, choice, integer, suggest
 from giantsteps.questions import QUESTIONS, RUN_OPTIONS
-
-
-def as_integers(given: Any, name: str, lower: int, count: bool = False) -> tuple[int, ...]:
-    allowed = f"an integer >= {max(lower, 1)}, or a list of distinct integers >= {lower}"
-    if isinstance(given, Iterable) and not isinstance(given, str | Mapping):
-        values = tuple(integer(value, name, allowed, lower=lower) for value in given)
-    else:
-        value = integer(given, name, allowed)
-        if count and value > MOST_SEEDS:
-            raise InvalidProblem(name, given, f"at most {MOST_SEEDS}")
-        values = tuple(range(value)) if count else (value,)
-    if not values or len(set(values)) < len(values):
-        raise InvalidProblem(name, given, allowed)
-    return values
 
 
 def as_sources(given: Any) -> tuple[Source, ...]:

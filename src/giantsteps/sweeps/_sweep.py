@@ -14,14 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from giantsteps import campaign
 from giantsteps.answers import Source
-from giantsteps.campaign import Cells, Progress, Status, Store, Workers, html_table, read_status
+from giantsteps.campaign import (
+    Cells,
+    Progress,
+    Status,
+    Store,
+    Workers,
+    html_table,
+    integers,
+    read_status,
+)
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, Problem, choice, content_hash, to_toml
 from giantsteps.simulation import Cost
 from giantsteps.sweeps import _export, _file
 from giantsteps.sweeps._cells import cells_of
 from giantsteps.sweeps._fields import (
-    as_integers,
     as_options,
     as_path,
     as_questions,
@@ -119,8 +127,8 @@ class Sweep:
             raise InvalidProblem("grid", given, "a Grid or a Problem")
         values: dict[str, Any] = {
             "grid": grid,
-            "d": as_integers(self.d, "d", 1),
-            "seeds": as_integers(self.seeds, "seeds", 0, count=True),
+            "d": integers(self.d, "d", 1),
+            "seeds": integers(self.seeds, "seeds", 0, count=True),
             "questions": as_questions(self.questions),
             "sources": as_sources(self.sources),
             "store": as_path(self.store),

@@ -238,26 +238,20 @@ def _findings(
     device: str | None = None,
 ) -> tuple[Finding, ...]:
     """Theory for every setting, then the networks that are not known, and both side by side."""
-    alone = workers == 1 and time_limit is None
-    crew, _ = campaign.as_workers("serial" if alone else "processes", workers)
-    finished = False
-    try:
-        with campaign.shown(progress) as report:
-            examined = campaign.each(crew, [(_examine, one) for one in settings], report)
-            for where, cells in _unknown(examined, device).items():
-                cards = () if alone else campaign.gpus(where)
-                campaign.run(
-                    cells,
-                    store,
-                    executor="processes" if cards else crew,
-                    workers=_PER_GPU * len(cards) or None,
-                    time_limit=time_limit,
-                    progress=report,
-                    retry=True,
-                ).check()
-        finished = True
-    finally:
-        crew.close(now=not finished)
+    executor = campaign.executor_for(workers, time_limit)
+    with campaign.crew(executor, workers) as crew, campaign.shown(progress) as report:
+        examined = campaign.each(crew, [(_examine, one) for one in settings], report)
+        for where, cells in _unknown(examined, device).items():
+            cards = () if executor == "serial" else campaign.gpus(where)
+            campaign.run(
+                cells,
+                store,
+                executor="processes" if cards else crew,
+                workers=_PER_GPU * len(cards) or None,
+                time_limit=time_limit,
+                progress=report,
+                retry=True,
+            ).check()
     return tuple(
         found(
             one.setting, one.plan, one.prediction, store if one.simulated is None else one.simulated

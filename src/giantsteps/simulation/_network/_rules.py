@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,11 +14,6 @@ from giantsteps.simulation._engine._arrays import Array, Arrays
 
 _BETA = (0.9, 0.999)  # Adam's: of the first and of the second moment
 _EPSILON = 1e-8  # Adam's, relative to the root mean square of the gradient
-
-#: Matrices (d, N) in float64 that a rule holds beside the weights and the gradient.
-EXTRA = {"gradient": 0, "normalized": 0, "sign": 1, "muon": 6, "adam": 4}
-#: Rules that act on coordinates, and so bend the direction of a step.
-COORDINATEWISE = ("sign", "adam")
 
 
 @dataclass
@@ -34,20 +30,15 @@ class Optimizer:
         """ΔW of a step from √N G, (…, d, N) in float64, which may be overwritten."""
         if step.precondition and self.variances is not None:
             gradient *= self.variances[:, None] ** -step.precondition
-        eta = step.learning_rate(gradient.shape[-1])
-        rules: dict[str, Callable[[Array], Array]] = {
-            "gradient": lambda given: given,
-            "normalized": self._normalized,
-            "sign": self._sign,
-            "muon": self._muon,
-            "adam": self._adam,
-        }
-        found = rules[step.rule](gradient)
-        found *= eta
+        found = RULES[step.rule].made(self, gradient)
+        found *= step.learning_rate(gradient.shape[-1])
         return found
 
-    # Each returns a matrix of Frobenius norm one (Adam's about one), or zero for a gradient that
-    # is zero.
+    # Each but the gradient's own returns a matrix of Frobenius norm one (Adam's about one), or
+    # zero for a gradient that is zero.
+
+    def _gradient(self, gradient: Array) -> Array:
+        return gradient
 
     def _normalized(self, gradient: Array) -> Array:
         gradient /= _norm(self.arrays, gradient)
@@ -79,6 +70,24 @@ class Optimizer:
         root = xp.sqrt(second / corrected[1])
         root += epsilon
         return first / (corrected[0] * math.sqrt(entries)) / root
+
+
+class Rule(NamedTuple):
+    """What `Optimizer` makes of a gradient by one rule."""
+
+    made: Callable[[Optimizer, Array], Array]
+    held: int = 0  # matrices (d, N) in float64 that it holds beside the weights and the gradient
+    coordinatewise: bool = False  # whether it acts on coordinates, and so bends the direction
+
+
+#: Every rule of `Step`, by name.
+RULES = {
+    "gradient": Rule(Optimizer._gradient),
+    "normalized": Rule(Optimizer._normalized),
+    "sign": Rule(Optimizer._sign, held=1, coordinatewise=True),
+    "muon": Rule(Optimizer._muon, held=6),
+    "adam": Rule(Optimizer._adam, held=4, coordinatewise=True),
+}
 
 
 def _entries(matrix: Array) -> int:

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from giantsteps.theory.solver.bulk import Batch, Bulk, Stage
+from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.special import Forms
 from giantsteps.types import FloatArray
 
 
@@ -93,6 +95,21 @@ class NeuronCovariance:
         # By what they are to the neurons: batches of equal size have equal eigenvalues.
         left, size, _ = np.linalg.svd(rest, full_matrices=False)
         return np.concatenate([self.totals[:, None], left * size], axis=1)
+
+    def forms(self) -> Forms:
+        """Inner products of the special vectors, and forms of the operators in their slopes."""
+        bulk, unit = self.bulk(), np.ones((1, 1, 1))
+        nothing = np.zeros((1, bulk.coefficients.shape[2], 1, 1))
+        bare = Dyson(bulk, unit, nothing, np.zeros((1, 0, 0)))
+        return Forms(replace(bare, active=bare.alone()))
+
+    def on(self, vector: FloatArray) -> FloatArray:
+        """fᵀΣ_tf of a combination f of the special vectors, shape (T,)."""
+        found = self.coefficients @ self.forms().slopes(vector[None])[0, 1:, 0, 0]
+        if self.excess is None:
+            return np.asarray(found)
+        first = vector[: self.excess.shape[1]]
+        return np.asarray(found + first @ self.excess @ first)
 
     @property
     def frame(self) -> int:

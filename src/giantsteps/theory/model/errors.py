@@ -3,206 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from giantsteps.answers import Risk
-from giantsteps.errors import NotConverged, NotCovered
-from giantsteps.problem import Ridge
+from giantsteps.errors import NotConverged
 from giantsteps.theory.model.parts_of_errors import parts_by_degree, wrong_sign_of_model
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.model.rules import LEVELS
 from giantsteps.theory.model.spiked_features import SpikedFeatures
-from giantsteps.theory.solver.newton import solve_state
-from giantsteps.theory.solver.readout import Readout, read_out
-from giantsteps.theory.solver.state import Equations
-from giantsteps.theory.solver.system import System
+from giantsteps.theory.model.stacks import Cell, Kept, parts_of, solve
+from giantsteps.theory.solver.readout import Readout
 from giantsteps.types import Array, FloatArray
 
-#: Share of E_k[ω] from |k| > 6 (1e-9 without features) beyond which there is no answer.
-_FAR_SHARE = 1e-4
-#: Numbers that a stack of cells may hold at once.
-_MEMORY = 6_000_000
 #: Changes to the next resolution below which an answer is good, and above which it is none: of
 #: models of several steps, whose equations are approximate, and of one.
 GOOD, BAD = (1e-3, 1e-7), (3e-3, 1e-6)
 #: What rounding may do with one type of neurons, and with several, whose functions nearly depend on
 #: each other.
 _ROUNDING = (1e-13, 3e-10)
-
 #: A change beyond which the resolution before was spoilt by rounding, and the one before it counts.
 _ROUNDED = 100.0
-#: Types up to which nodes without weight cost next to nothing.
-_FEW = 2
-
-#: A model and a readout of it.
-Cell = tuple[SpikedFeatures, Ridge]
 #: What an answer is for.
 Effort = Literal["answer", "search", "scan"]
-
-
-@dataclass(frozen=True, eq=False)
-class Solved:
-    """The readouts of some cells at one resolution, and why others have none."""
-
-    readouts: list[Readout | None]
-    residual: FloatArray
-    iterations: Array
-    failed: dict[int, Exception]
-
-    def kept(self, at: int, level: int, rank: int, error: float, before: Readout | None) -> Kept:
-        """What is known of a cell."""
-        return Kept(
-            self.readouts[at],
-            before,
-            level,
-            rank,
-            error,
-            float(self.residual[at]),
-            int(self.iterations[at]),
-        )
-
-    def every(self) -> list[Readout]:
-        """All readouts; the first failure is raised."""
-        for error in self.failed.values():
-            raise error
-        return [found for found in self.readouts if found is not None]
-
-
-def solve_cells(
-    cells: Sequence[Cell], level: int, points: Sequence[FloatArray | None] | None = None
-) -> list[Readout]:
-    """Solve every cell at one resolution; stacks are by shape and rank, and leave no trace."""
-    if points is None:
-        return _solve(cells, _parts(cells, [level] * len(cells))).every()
-    parts = [
-        _Part([i], model.at_level(level).system([readout], level, points[i]))
-        for i, (model, readout) in enumerate(cells)
-    ]
-    return _solve(cells, parts).every()
-
-
-class _Part(NamedTuple):
-    """Cells of one model at one resolution, by their numbers, and their system."""
-
-    members: list[int]
-    system: System
-
-    @property
-    def rank(self) -> int:
-        """How many channels the model has."""
-        return int(self.system.decomposed[2][0])
-
-    def with_rank(self, rank: int) -> _Part:
-        """The same cells with so many channels, if there are."""
-        return self if rank == self.rank else _Part(self.members, self.system.with_rank(rank))
-
-    def beside(self, finer: _Part) -> _Part:
-        """The same cells in the shape of a finer resolution, unless that costs much."""
-        shapes = self.system.probabilities.shape[1:], finer.system.probabilities.shape[1:]
-        few = shapes[0] == shapes[1] and shapes[0][0] <= _FEW and self.rank == finer.rank
-        return _Part(self.members, self.system.padded(finer.system)) if few else self
-
-    def split(self, count: int) -> Iterator[_Part]:
-        """Parts of at most so many cells."""
-        if len(self.members) <= count:
-            yield self
-            return
-        for start in range(0, len(self.members), count):
-            some = np.arange(start, min(start + count, len(self.members)))
-            yield _Part(self.members[start : start + count], self.system.take(some))
-
-
-def _parts(cells: Sequence[Cell], levels: Sequence[int], first: int = 0) -> list[_Part]:
-    """The cells by models and resolutions, numbered from ``first``."""
-    groups: dict[tuple[int, int], list[int]] = {}
-    for i, (model, _) in enumerate(cells):
-        groups.setdefault((id(model), levels[i]), []).append(i)
-    return [
-        _Part(
-            [first + i for i in members],
-            cells[members[0]][0].at_level(level).system([cells[i][1] for i in members], level),
-        )
-        for (_, level), members in groups.items()
-    ]
-
-
-def _solve(cells: Sequence[Cell], parts: Sequence[_Part]) -> Solved:
-    """The readouts of all cells that have one."""
-    readouts: list[Readout | None] = [None] * len(cells)
-    solved = Solved(readouts, np.zeros(len(cells)), np.zeros(len(cells), dtype=int), {})
-    for members, stack in _stacks(parts):
-        try:
-            _solve_stack(cells, members, stack, solved)
-        except (FloatingPointError, np.linalg.LinAlgError):  # of one of them, which leaves no trace
-            for position, i in enumerate(members):
-                try:
-                    _solve_stack(cells, [i], stack.take(np.array([position])), solved)
-                except (FloatingPointError, np.linalg.LinAlgError) as error:
-                    solved.failed[i] = error
-    return solved
-
-
-def _solve_stack(
-    cells: Sequence[Cell], members: Sequence[int], stack: System, into: Solved
-) -> None:
-    solved = solve_state(Equations(stack), stack.penalty)
-    into.residual[members], into.iterations[members] = solved.residual, solved.iterations
-    for i in np.array(members)[~solved.converged].tolist():
-        model, readout = cells[i]
-        rounds = int(into.iterations[i])
-        into.failed[i] = _not_converged(model, readout, into.residual[i], rounds)
-    some = np.flatnonzero(solved.converged)
-    if not some.size:
-        return
-    found = read_out(solved.state if len(some) == len(members) else solved.state.take(some))
-    for position, i in enumerate(np.array(members)[some].tolist()):
-        if found.far[position] > _FAR_SHARE:
-            into.failed[i] = NotCovered(
-                f"{cells[i][1]} on {cells[i][0].describe()}",
-                "σ saturates, so samples far along the spike have no feature variance and λ → 0 "
-                "has no limit",
-                "a larger penalty",
-            )
-        else:
-            into.readouts[i] = found.take(slice(position, position + 1))
-
-
-def _stacks(parts: Sequence[_Part]) -> Iterator[tuple[list[int], System]]:
-    """Cells solved together: of one shape and rank, and as many as the memory holds."""
-    groups: dict[object, list[_Part]] = {}
-    for part in parts:
-        groups.setdefault((part.system.shape, part.rank), []).append(part)
-    for group in groups.values():
-        count = max(1, _MEMORY // group[0].system.size)
-        waiting: list[_Part] = []
-        for part in (piece for whole in group for piece in whole.split(count)):
-            if waiting and sum(len(p.members) for p in waiting) + len(part.members) > count:
-                yield _joined(waiting)
-                waiting = []
-            waiting.append(part)
-        yield _joined(waiting)
-
-
-def _joined(parts: Sequence[_Part]) -> tuple[list[int], System]:
-    members = [i for part in parts for i in part.members]
-    systems = [part.system for part in parts]
-    return members, systems[0] if len(systems) == 1 else System.stack(systems)
-
-
-def _not_converged(
-    model: SpikedFeatures, readout: Ridge, residual: float, rounds: int
-) -> Exception:
-    return NotConverged(
-        f"the equivalent model of {model.describe()} with {readout}",
-        float(residual),
-        int(rounds),
-        "a larger penalty, a smaller rate, or samples further from the width (without penalty the "
-        "error diverges at n = N)",
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,18 +40,6 @@ class Refined:
     error: FloatArray  # (B,): estimate of the relative error: the change from the resolution before
     residual: FloatArray  # (B,)
     iterations: Array
-
-
-class Kept(NamedTuple):
-    """A readout at one resolution, and its change from the one before."""
-
-    readout: Readout | None
-    before: Readout | None
-    level: int
-    rank: int
-    error: float
-    residual: float
-    iterations: int
 
 
 def refine(
@@ -307,10 +121,10 @@ def _begin(
     """
     some, count = [cells[i] for i in fresh], len(fresh)
     first = [max(model.levels[0] - (effort == "scan"), 0) for model, _ in some]
-    lower, upper = _parts(some, first), _parts(some, [level + 1 for level in first], count)
+    lower, upper = parts_of(some, first), parts_of(some, [level + 1 for level in first], count)
     upper = [high.with_rank(max(high.rank, low.rank + 1)) for low, high in zip(lower, upper)]
     lower = [low.beside(high) for low, high in zip(lower, upper)]
-    both = _solve([*some, *some], [*lower, *upper])
+    both = solve([*some, *some], [*lower, *upper])
     for i, failure in sorted(both.failed.items()):
         failures.setdefault(fresh[i % count], failure)
     for part in upper:
@@ -332,9 +146,9 @@ def _advance(
     levels = [one.level + 1 for one in waiting.values()]
     parts = [
         part.with_rank(max(part.rank, waiting[chosen[part.members[0]]].rank + 1))
-        for part in _parts(some, levels)
+        for part in parts_of(some, levels)
     ]
-    solved = _solve(some, parts)
+    solved = solve(some, parts)
     failures.update({chosen[at]: failure for at, failure in solved.failed.items()})
     for part in parts:
         for at in part.members:

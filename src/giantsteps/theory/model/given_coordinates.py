@@ -73,25 +73,35 @@ def functions_at(model: SpikedFeatures, points: FloatArray) -> dict[str, FloatAr
     mean, target = [seen.mean], [wanted.mean]
     if model.regressors is not None:
         mean = [model.regressors(points)]
+    norms = np.zeros((0, 1, len(points)))
+    if model.norms is not None:
+        by_spike = points.T[:, None] * (seen.linear / scale)
+        norms = model.norms.functions(by_norm, by_spike, points)[:, None]
     if math.isfinite(model.neurons):
         # The norm of the input: its own coordinates along the spikes, and further modes.
         inverse = 1.0 / model.dimension
         own = np.ones(model.rank + 1) if model.own_variances is None else model.own_variances
         excess = (points**2 - 1.0) @ own[: model.rank] * inverse
         mean[0] = seen.mean + seen.quadratic * excess
-        size = math.sqrt(2.0 * inverse)
+        aside, size = own[-1] * wanted.quadratic, math.sqrt(2.0 * inverse)
+        second = model.second_degree
+        if second is not None:
+            # z² of the teacher's remainder, to which neurons respond by their own components.
+            aside, root = (1.0 - second.weight) * aside, math.sqrt(2.0 * second.weight)
+            beyond = second.weight * (second.square - totals * inverse)
+            mean[0] = mean[0] + by_norm * beyond[:, None]
+            mean.append(root * second.square[:, None] * by_norm)
+            target.append(root * wanted.quadratic)
+            both = np.stack([math.sqrt(second.weight) * by_norm, root * by_norm], axis=1)
+            norms = np.concatenate([np.pad(norms, ((0, 0), (0, 1), (0, 0))), both])
         for number, mode in enumerate(model.bulk.modes.T[:_MODES]):
             mean.append(size * mode[:, None] * by_norm)
-            aside = size * own[-1] * wanted.quadratic
-            target.append(aside if number == 0 else np.zeros(len(points)))
+            target.append(size * aside if number == 0 else np.zeros(len(points)))
     shares, left = model.shares
     for j in range(model.weak_count):
         assert model.weak is not None
         mean.append(model.weak[:, j, None] * (seen.linear / scale))
         target.append(shares[:, j] @ wanted.linear)
-    norms = by_norm[:0]
-    if model.norms is not None:
-        norms = model.norms.functions(by_norm, points.T[:, None] * (seen.linear / scale))
     return {
         "mean": np.stack(mean, axis=1),
         "linear": seen.linear / scale,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from giantsteps.laws import Law
 from giantsteps.theory.model.piece import Piece, between, nodes
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.fold import Branch, Descent, State, descend, follow_to_fold, settle
+from giantsteps.threads import capped
 from giantsteps.types import Array, FloatArray
 
 #: Least number of points of the first scan for intervals and the largest ratio of neighbours in it;
@@ -42,12 +43,14 @@ _EDGE_TOLERANCE, _SOLVED = 1e-9, 1e-10
 #: enough, and at most.
 _SMALLEST, _MORE, _FEW, _LARGEST = 8, 3, 24, 216
 #: Im z over x for a density.
-_AT_THE_AXIS = 1e-12
+_AT_THE_AXIS = 1e-9
 _SERIES_TOLERANCE = 1e-4
-#: Mass per log x, relative to the largest, that may be none.
-_EMPTY = 1e-6
-#: An interval with less mass is noise.
-_NO_MASS = 1e-9
+#: An imaginary part, relative to that of a start, that may be one of a solution on another sheet.
+_GONE = 1e-3
+#: Mass per log x, relative to the largest, that may be none: solutions are known that well.
+_EMPTY, _AT_AN_END = 1e-4, 1.01
+#: An interval with less mass is noise; with less of all, intervals are missing.
+_NO_MASS, _FOUND = 1e-9, 0.5
 #: Intervals that are many, heights over which their density is averaged, and the mass that this may
 #: move out of the support.
 _MANY, _HEIGHTS, _AVERAGED = 6, (0.02, 0.3), 0.15
@@ -62,7 +65,9 @@ class OutsideBranch(Branch, Protocol):
     """The equations of the transform, in the half-plane and at real points outside the support."""
 
     def above(self, z: Array, start: State | None = None) -> State:
-        """The solution at z (E,) in the upper half-plane, from a start nearby if there is one."""
+        """The solution at z (E,) in the upper half-plane: from a start nearby, else from what is
+        known; with an empty start from the imaginary axis.
+        """
 
     def transform(self, state: State, z: Array) -> Array:
         """m(z) from the solution."""
@@ -104,6 +109,9 @@ class ImplicitLaw(Law):
         self._scale = float(scale)
         self._atoms = atoms
         self._may_lose = lost
+        #: Edges, and whether the outside is above; intervals whose density is known.
+        self._found: list[tuple[float, bool]] = []
+        self._kept: dict[tuple[float, float], tuple[Piece, FloatArray]] = {}
 
     def __repr__(self) -> str:
         shown = " ∪ ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.support)
@@ -118,6 +126,7 @@ class ImplicitLaw(Law):
         return tuple((piece.lower, piece.upper) for piece in self._pieces)
 
     @cached_property
+    @capped(1)
     def edge(self) -> float:
         """Largest point of the support, found from above without the rest of it."""
         if np.isfinite(self._descent.edge):
@@ -253,19 +262,23 @@ class ImplicitLaw(Law):
 
     def _edges(self, outside: FloatArray, within: FloatArray) -> FloatArray:
         """Folds between points outside and inside; brackets are narrowed where a search fails."""
+        above = outside > within
         edges = np.full(len(outside), np.nan)
+        for edge, side in self._found:
+            known = (above == side) & ((outside - edge) * (within - edge) <= 0)
+            edges[known] = edge
         outside, within = outside.copy(), within.copy()
         for _ in range(_SECTIONS):
             todo = np.flatnonzero(np.isnan(edges))
+            if todo.size:
+                state, gap = settle(self._branch, self._near(outside[todo]), outside[todo])
+                found = follow_to_fold(self._branch, state, outside[todo], within[todo])
+                edges[todo] = np.where(gap <= _SOLVED, found, np.nan)
+                close = np.abs(outside - within) <= _EDGE_TOLERANCE * outside
+                edges = np.where(np.isnan(edges) & close, outside, edges)
+                todo = np.flatnonzero(np.isnan(edges))
             if not todo.size:
-                return edges
-            state, gap = settle(self._branch, self._near(outside[todo]), outside[todo])
-            found = follow_to_fold(self._branch, state, outside[todo], within[todo])
-            edges[todo] = np.where(gap <= _SOLVED, found, np.nan)
-            close = np.abs(outside - within) <= _EDGE_TOLERANCE * outside
-            edges = np.where(np.isnan(edges) & close, outside, edges)
-            todo = np.flatnonzero(np.isnan(edges))
-            if not todo.size:
+                self._found += zip(edges.tolist(), above.tolist())
                 return edges
             share = np.arange(1, _WITHIN + 1) / (_WITHIN + 1)
             ratio = (within[todo] / outside[todo])[:, None]
@@ -282,6 +295,7 @@ class ImplicitLaw(Law):
         )
 
     @cached_property
+    @capped(1)
     def _pieces(self) -> tuple[Piece, ...]:
         x, inside = self._scan(self._lowest, self.edge * (1 - _BELOW), _RATIOS[0])
         inside[-1] |= self._descent.pole  # below one there may be two solutions
@@ -290,13 +304,13 @@ class ImplicitLaw(Law):
                 x, inside = self._added(x, inside, wide)
             if _runs(inside) > _MANY or len(x) > _SCANNED:
                 break
-            pieces, empty = self._resolved(self._intervals(x, inside))
+            pieces, (more, flags) = self._resolved(self._intervals(x, inside), not again)
             for _ in range(_SPLITS):
-                if not empty.size or _runs(inside) > _MANY:
+                if not more.size or _runs(inside) > _MANY:
                     break  # else an interval was several
-                where = np.searchsorted(x, empty)
-                x, inside = np.insert(x, where, empty), np.insert(inside, where, False)
-                pieces, empty = self._resolved(self._intervals(x, inside))
+                where = np.searchsorted(x, more)
+                x, inside = np.insert(x, where, more), np.insert(inside, where, flags)
+                pieces, (more, flags) = self._resolved(self._intervals(x, inside), not again)
             if self._lost(pieces) <= self._may_lose:
                 return self._normalised(pieces)
         return self._normalised([self._averaged(x, inside)])
@@ -331,28 +345,32 @@ class ImplicitLaw(Law):
     def _lost(self, pieces: list[Piece]) -> float:
         return abs(sum(piece.mass for piece in pieces) / self._continuous - 1)
 
-    def _resolved(self, intervals: list[tuple[float, float]]) -> tuple[list[Piece], FloatArray]:
+    def _resolved(
+        self, intervals: list[tuple[float, float]], first: bool
+    ) -> tuple[list[Piece], tuple[FloatArray, Array]]:
         """The densities on intervals, on more points where a series has not converged.
 
-        Also points that show that an interval is several: those without density in wide gaps, or
-        in all of them where mass is missing.
+        Also points that show that an interval is several, and which of them are inside: those
+        without density in wide gaps, or in all of them where mass is missing, and their neighbours.
+        At ``first`` no more points are spent where most of the mass is elsewhere.
         """
-        pieces = [Piece(lower, upper) for lower, upper in intervals]
-        known = [np.zeros(0)] * len(pieces)
+        kept = [self._kept.get(ends) for ends in intervals]
+        pieces = [Piece(*ends) if old is None else old[0] for ends, old in zip(intervals, kept)]
+        known = [np.zeros(0) if old is None else old[1] for old in kept]
         states: list[State] = [()] * len(pieces)
-        count, todo = _SMALLEST, list(range(len(pieces)))
+        count, todo = _SMALLEST, [i for i, old in enumerate(kept) if old is None]
+        gaps = [self._gaps(piece, density) for piece, density in zip(pieces, known)]
         while todo and count <= _LARGEST:
             angle, coarse = nodes(count), count // _MORE
-            first = not known[todo[0]].size
-            new = np.flatnonzero(first | (np.arange(count) % _MORE != 1))
+            new = np.flatnonzero((count == _SMALLEST) | (np.arange(count) % _MORE != 1))
             z = np.concatenate([pieces[i].point(angle[new]) for i in todo]) * (
                 1 + 1j * _AT_THE_AXIS
             )
             start = None
-            if not first:
+            if count > _SMALLEST:
                 rows = between(coarse, count)[new]
                 start = _joined([tuple(_times(rows, part) for part in states[i]) for i in todo])
-            state = self._inner.above(z, start)
+            state = self._above(z, start)
             density = self._inner.transform(state, z).imag / np.pi
             rest = []
             for place, i in enumerate(todo):
@@ -364,30 +382,50 @@ class ImplicitLaw(Law):
                 tail = np.abs(pieces[i].series[-count // 8 :]).max()
                 if count < _FEW or tail > _SERIES_TOLERANCE * np.abs(pieces[i].series).max():
                     rest.append(i)
+                else:
+                    self._kept[intervals[i]] = pieces[i], known[i]
             count, todo = count * _MORE, rest
             if count == _FEW:
                 continue
             gaps = [self._gaps(piece, density) for piece, density in zip(pieces, known)]
-            if any(wide for _, wide in itertools.chain(*gaps)):
+            missing = sum(piece.mass for piece in pieces) < _FOUND * self._continuous
+            if (first and missing) or any(gap.wide for gap in itertools.chain(*gaps)):
                 break
         lost = self._lost(pieces) > self._may_lose
-        empty = [points for points, wide in itertools.chain(*gaps) if wide or lost]
-        kept = [piece for piece in pieces if piece.mass > _NO_MASS]
-        return kept, np.concatenate([np.zeros(0), *empty])
+        shown = [gap for gap in itertools.chain(*gaps) if gap.wide or lost]
+        points = np.concatenate([np.zeros(0), *(gap.x for gap in shown)])
+        flags = np.concatenate([np.zeros(0, dtype=bool), *(gap.inside for gap in shown)])
+        return [piece for piece in pieces if piece.mass > _NO_MASS], (points, flags)
 
-    def _gaps(self, piece: Piece, density: FloatArray) -> list[tuple[FloatArray, bool]]:
-        """Runs of points without density on an interval, and whether they span a wide gap."""
+    def _above(self, z: Array, start: State | None) -> State:
+        """The solution at z from a start; on a way of its own where its imaginary part is gone."""
+        state = self._inner.above(z, start)
+        if start is not None:
+            share = self._inner.parameter(state).imag / self._inner.parameter(start).imag
+            gone = np.flatnonzero(~(share > _GONE))
+            if gone.size:
+                for part, found in zip(state, self._inner.above(z[gone], ())):
+                    part[gone] = found
+        return state
+
+    def _gaps(self, piece: Piece, density: FloatArray) -> list[_Gap]:
+        """Gaps on an interval."""
         x = piece.point(nodes(len(density)))
-        empty = x * density <= _EMPTY * (x * density).max()
+        empty = x * density <= _EMPTY * (x * density).max(initial=0.0)
         if not empty.any() or empty.all():
             return []
         empty[empty] = ~self._inside(x[empty])
         ends = np.flatnonzero(np.diff(np.concatenate([[False], empty, [False]]).astype(int)))
         beside = np.concatenate([[piece.lower], x, [piece.upper]])
-        return [
-            (x[first:last], bool(beside[last + 1] > _RATIOS[0] * beside[first]))
-            for first, last in ends.reshape(-1, 2).tolist()
-        ]
+        found = []
+        for first, last in ends.reshape(-1, 2).tolist():
+            run = slice(max(first - 1, 0), last + 1)
+            wide = bool(beside[last + 1] > _RATIOS[0] * beside[first])
+            # At an end of the interval that may be the error of an edge.
+            inner = first > 0 and last < len(x)
+            if inner or beside[last + 1] > _AT_AN_END * beside[first]:
+                found.append(_Gap(x[run], ~empty[run], wide))
+        return found
 
     def density(self, x: ArrayLike) -> NDArray:
         x = np.asarray(x, dtype=float)
@@ -399,6 +437,7 @@ class ImplicitLaw(Law):
             out[here] = piece.density(x[here])
         return out
 
+    @capped(1)
     def stieltjes(self, z: ArrayLike) -> NDArray:
         z = np.asarray(z, dtype=complex)
         flat = z.ravel()
@@ -408,6 +447,14 @@ class ImplicitLaw(Law):
         raised = np.where(raised.imag > tiny, raised, raised.real + 1j * tiny)
         values = self._transform(raised)
         return np.where(lower, values.conj(), values).reshape(z.shape)
+
+
+class _Gap(NamedTuple):
+    """A run of points without density, with its neighbours, and whether it is wide."""
+
+    x: FloatArray
+    inside: Array
+    wide: bool
 
 
 def may_lose(bulk: Bulk) -> float:

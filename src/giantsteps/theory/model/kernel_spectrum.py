@@ -21,8 +21,8 @@ from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
-#: Sums that are rounding beside the sizes of their terms.
-_NOTHING = 1e-13
+#: Cosines with the labels that are rounding.
+_NO_COSINE = 1e-12
 #: Channels of the types that a density shows: it changes by their squares.
 _CHANNELS = 5e-3
 _GRID = 8
@@ -38,7 +38,7 @@ _NEAR = 1e-4
 _NOTHING = 1e-14
 #: μ₂² that is rounding beside μ₁².
 _LINEAR = 1e-13
-#: Differences for derivatives, relative to the distance from the edge.
+#: Differences for derivatives, relative to the distance in which x or the solution double.
 _STEP = 1e-3
 #: Places and weights of a derivative.
 _SLOPE = {-2.0: 1 / 12, -1.0: -2 / 3, 1.0: 2 / 3, 2.0: -1 / 12}
@@ -61,8 +61,9 @@ class Outlier:
     value : float
     types : ndarray of shape (T,)
         m, scaled so that −qᵀ𝓜'q = 1.
-    pull : ndarray of shape (K,)
-        ω(k) qᵀφ(k) √(Γ/x) at the nodes: ⟨u, g⟩²/n = E[pull·g]².
+    pull : ndarray of shape (1 + J, K)
+        ω(k) qᵀφ_e(k) √(Γ/x) at the nodes, e the function itself and the weak spikes:
+        ⟨u, g⟩²/n = E[Σ_e pull_e·g_e]² with g₀ = E[g|k] and g_j = E[w_j g|k], w their coordinates.
     labels : float
         ⟨u, ỹ⟩²/n.
     """
@@ -218,7 +219,7 @@ class KernelSpectrum:
         squares = (system.coordinates[0] ** 2).sum(axis=1) * system.weights[0]
         spread = self.equations.totals.max() * float(system.width[0])
         linear = spread * float(system.probabilities[0] @ (system.linear[0] ** 2 @ squares))
-        norms = (system.norms[0] ** 2 @ system.weights[0]) * system.spread[0]
+        norms = ((system.norms[0] ** 2).sum(axis=1) @ system.weights[0]) * system.spread[0]
         more = float(system.width[0]) * float(norms.sum())
         return float(system.ratio[0]) * (
             neurons * float(system.probabilities[0] @ power) + linear + more
@@ -269,7 +270,9 @@ class KernelSpectrum:
 
     @cached_property
     def _basis(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """φ on all modes (E, MK) = U·rows, with orthonormal rows: φ, U and the rows."""
+        """φ on all modes (E, MK) = U·rows, with orthonormal rows: φ itself and on the modes of weak
+        spikes (E, 1 + J, K), U and the rows.
+        """
         system = self.system
         own = system.regressors(self.equations.channels)[0]
         rows = np.concatenate([system.mean[0], own])
@@ -279,7 +282,8 @@ class KernelSpectrum:
         norms = np.where(norms > 0, norms, 1.0)
         left, size, right = np.linalg.svd(flat / norms, full_matrices=False)
         kept = size > _NOTHING * size[0]
-        return rows[:, 0], norms * left[:, kept] * size[kept], right[kept]
+        own = rows[:, system.modes[: 1 + system.weak]]
+        return own, norms * left[:, kept] * size[kept], right[kept]
 
     def _cores(self, point: State) -> _Cores:
         """I + 𝓛 at points above the bulk, and what belongs to it."""
@@ -329,12 +333,29 @@ class KernelSpectrum:
         return whole
 
     def _describe(self, x: FloatArray) -> tuple[Outlier, ...]:
-        """The outliers at x, with a derivative by differences."""
-        step = _STEP * (x - self.bulk.edge)
-        places = np.array([0.0, *_SLOPE])
-        points = self._outside((x[:, None] + places * step[:, None]).ravel())
+        """The outliers at x, with a derivative by differences along the tangent of the solution.
+
+        Next to the edge the solution bends like a root, its tangent does not.
+        """
+        middle = self._outside(x)
+        state = x, middle.v1, middle.tau, middle.active
+        tangent = np.ones_like(x), *(-part for part in middle.tangent())
+        rates = np.zeros_like(x)
+        for part, change in zip(state, tangent, strict=True):
+            size, moved = (
+                np.linalg.norm(one.reshape(len(x), -1), axis=1) for one in (part, change)
+            )
+            rates = np.maximum(rates, moved / np.where(size > 0, size, np.inf))
+        step, places = _STEP / rates, np.array([0.0, *_SLOPE])
+        shifts = np.outer(step, places)
+        z, v1, tau, active = (
+            np.concatenate(part[:, None] + np.einsum("xp,x...->xp...", shifts, change))
+            for part, change in zip(state, tangent, strict=True)
+        )
+        points = self._repeat(len(z)).at(v1, tau, -z, active)
         cores, features = self._cores(points), self._basis[0]
         ratio, found = float(self.system.ratio[0]), []
+        power = float(self.system.target_square[0] @ self.system.weights[0])
         for i, value in enumerate(x.tolist()):
             first = i * len(places)
             values, vectors = np.linalg.eigh(cores.matrix[first])
@@ -345,11 +366,9 @@ class KernelSpectrum:
             )
             y = y / np.sqrt(abs(slope) / step[i])
             vector = -cores.moved[first] @ y
-            parts = vector * cores.target[first], y * cores.shift[first]
-            labels = float(parts[0].sum() - parts[1].sum())
-            if abs(labels) <= _NOTHING * max(float(np.abs(part).sum()) for part in parts):
-                labels = 0.0
-            pull = points.omega[first] * (vector @ features) * np.sqrt(ratio / value)
+            labels = float(vector @ cores.target[first] - y @ cores.shift[first])
+            labels = labels if abs(labels) > _NO_COSINE * np.sqrt(ratio * value * power) else 0.0
+            pull = points.omega[first] * np.tensordot(vector, features, 1) * np.sqrt(ratio / value)
             types = vector[: len(self.system.probabilities[0])]
             found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))
         return tuple(found)

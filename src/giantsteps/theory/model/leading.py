@@ -28,8 +28,6 @@ _PLAIN, _CLOSE = 3, 1e-13
 _ABSENT, _MOST = 1e-5, 1e9
 #: Covariance of the neurons, relative to their leans, that is none.
 _NO_BULK = 1e-24
-#: Logarithm that stands for a strength of zero.
-_HIDDEN = -50.0
 #: Outliers are looked for above so many times the edge of an isotropic bulk.
 _ABOVE = 1.5
 
@@ -88,17 +86,16 @@ class _Outliers(WeightSpectrum):
             return []
         grid, states = grid[:count], tuple(part[:count] for part in states)
         self._solved.append((grid, states))
-        values = self._strengths(grid, states)
-        passed = np.argwhere((values[:-1] <= 1) & (values[1:] > 1))[:top]
+        values = self._eigenvalues(grid, states)
+        passed = np.argwhere((values[:-1] >= 0) & (values[1:] < 0))[:top]
         found = (self._between(float(grid[i + 1]), float(grid[i]), r) for i, r in passed)
         return sorted(found, reverse=True)
 
     def _between(self, lower: float, upper: float, rank: int) -> float:
-        """The outlier between two points, by logarithms, in which strengths are nearly linear."""
+        """The outlier between two points."""
 
         def goal(place: float) -> float:
-            value = float(self._strengths(np.exp([place]))[0, rank])
-            return math.log(value) if value > 0 else _HIDDEN
+            return self._eigenvalue(math.exp(place), rank)
 
         return math.exp(brentq(goal, math.log(lower), math.log(upper), xtol=_CLOSE))
 

@@ -9,10 +9,11 @@ from giantsteps.answers import LearnedFunction, Solution, direction_of
 from giantsteps.errors import InvalidProblem
 from giantsteps.functions import Teacher
 from giantsteps.problem import Ridge
-from giantsteps.theory.model.errors import refine, solve_cells
+from giantsteps.theory.model.errors import refine
 from giantsteps.theory.model.functions_of_spike import left_of, teacher_given
 from giantsteps.theory.model.rules import axes_rule, graded_rule, width_of
 from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory.model.stacks import solve_cells
 from giantsteps.types import FloatArray
 
 #: Resolution of one spike coordinate given that of the teacher.

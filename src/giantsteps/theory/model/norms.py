@@ -15,7 +15,8 @@ from giantsteps.types import FloatArray
 class Norms:
     r"""Fluctuations of the norms of neurons within a type, one or several independent ones.
 
-    .. math:: ‖w_j‖² = c_t + Σ_c f_{ct}\,ϖ_{cj},\qquad S_j = S_t + Σ_c e_{ct}\,ϖ_{cj},\qquad
+    .. math:: ‖w_j‖² = c_t + Σ_c (f_{ct} + f'_{ct}·(k² - 1))\,ϖ_{cj},\qquad
+              S_j = S_t + Σ_c e_{ct}\,ϖ_{cj},\qquad
               d\,\mathrm{Var}(ϖ_{cj}) = v_{ct},\qquad d\,\mathrm{Cov}(w_j, ϖ_{cj}) = Σ_a ℓ_{cta} f_a
 
     apart from the spikes, with the special vectors f_a of the bulk. All of this is of order
@@ -27,7 +28,9 @@ class Norms:
     ======  ============  ===============  ================================================
     v       ``spread``    (C, T)           variance of the fluctuation
     ℓ       ``loadings``  (C, T, F)        covariance with the weights, on the special vectors
-    f       ``growth``    (C, T)           what it makes of the squared norm
+    f       ``growth``    (C, T)           what it makes of the squared norm …
+    f'      ``own``       (C, T, r)        … and beside it k_j² − 1: the share of a weight that lies
+                                           along a spike is not felt where k is zero
     e       ``stretch``   (C, T, r)        and of the spike
     ======  ============  ===============  ================================================
 
@@ -38,6 +41,7 @@ class Norms:
     loadings: FloatArray
     growth: FloatArray
     stretch: FloatArray
+    own: FloatArray
 
     def __init__(
         self,
@@ -46,6 +50,7 @@ class Norms:
         *,
         growth: ArrayLike = 1.0,
         stretch: ArrayLike = 0.0,
+        own: ArrayLike = 0.0,
     ) -> None:
         base = np.atleast_2d(np.array(spread, dtype=float))
         for name, value, more in (
@@ -53,6 +58,7 @@ class Norms:
             ("loadings", loadings, 1),
             ("growth", growth, 0),
             ("stretch", stretch, 1),
+            ("own", own, 1),
         ):
             array = np.array(value, dtype=float)
             while more and 0 < array.ndim < 3:
@@ -87,9 +93,16 @@ class Norms:
         padded[:, :count] = self.loadings[..., :count].reshape(len(padded), count)
         return padded
 
-    def functions(self, by_norm: FloatArray, by_spike: FloatArray) -> FloatArray:
-        """What the fluctuations add to μ₀, from ∂μ₀/∂c (T, K) and ∂μ₀/∂S (r, T, K): (CT, K)."""
-        found = self.growth[:, :, None] * by_norm
+    def functions(
+        self, by_norm: FloatArray, by_spike: FloatArray, points: FloatArray
+    ) -> FloatArray:
+        """What the fluctuations add to μ₀ at points k (K, r), from ∂μ₀/∂c (T, K) and ∂μ₀/∂S
+        (r, T, K): (CT, K).
+        """
+        grown = self.growth[:, :, None]
+        for j in range(self.own.shape[2]):
+            grown = grown + self.own[:, :, j, None] * (points[:, j] ** 2 - 1.0)
+        found = grown * by_norm
         for j in range(self.stretch.shape[2]):
             found = found + self.stretch[:, :, j, None] * by_spike[j]
         return found.reshape(-1, by_norm.shape[1])

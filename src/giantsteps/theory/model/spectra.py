@@ -34,6 +34,8 @@ _LEVEL = 0
 #: In the limit every direction is infinitely strong: those weaker than this, relative to the
 #: strongest, are not listed.
 _LISTED = 1e-6
+#: A direction of which less is left is one of the spikes.
+_WHOLE = 1e-6
 
 
 def kernel_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
@@ -54,8 +56,10 @@ def kernel_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
 
 
 def features_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
-    """Singular values of Φ; overlaps with monomials of the spike and powers of the second layer.
+    """Singular values of Φ; overlaps with monomials of ⟨x, b⟩ and powers of the second layer.
 
+    b is what the first step added to W (the direction of its gradient, whose overlaps
+    `weights_of_model` calls ``gradient``), whatever the steps after it add.
     The degree of a spike is that of the orthogonalised monomial closest to its left vector.
     """
     used, seen, solution = _of_features(model, samples, _feature_spike, math.sqrt)
@@ -172,6 +176,7 @@ def _weights(model: SpikedFeatures, more: int) -> _Weights:
         spikes=used.leans,
         bulk=used.bulk,
         pull=used.pull,
+        beside=used.teacher.rank,
     )
     return _Weights(used, spectrum)
 
@@ -270,8 +275,7 @@ def _feature_spike(used: _Used, found: Outlier) -> Spike:
         present = present[present == 0]
     if not len(present):
         return Spike(value=value)
-    along, weights = spectrum.system.coordinates[0, :, 0], spectrum.system.weights[0]
-    left = _components(along, weights, weights * found.pull, present)
+    left = _components(*_along_first(model, spectrum, found.pull), present)
     best = int(np.argmax(left))
     overlaps = {"monomial": float(left[best])}
     if model.second_layer is not None:
@@ -280,6 +284,31 @@ def _feature_spike(used: _Used, found: Outlier) -> Spike:
         right = _components(values, joint.sum(axis=0), pull / model.probabilities @ joint, present)
         overlaps["second_layer_power"] = float(right[best])
     return Spike(value=value, overlaps=overlaps, degree=int(present[best]))
+
+
+def _along_first(
+    model: SpikedFeatures, spectrum: KernelSpectrum, pull: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The coordinate along what the first step added to W at nodes, their weights, and these times
+    the pull there.
+
+    With the cosines ρ_j it is Σ ρ_j k_j + s z. What weak spikes w have of z counts to first order,
+    E[w_j|z] = z ρ_j/s; z is averaged over otherwise.
+    """
+    along, weights = spectrum.system.coordinates[0], spectrum.system.weights[0]
+    count = model.rank + model.weak_count
+    several = model.step_directions is not None and _steps(model) > 1
+    cosines = model.step_directions[0, :count] if several else np.eye(1, count)[0]
+    strong, weak = cosines[: model.rank], cosines[model.rank :]
+    left = math.sqrt(max(1.0 - float(strong @ strong), 0.0))
+    if left < _WHOLE:
+        return along @ strong, weights, weights * pull[0]
+    nodes, shares = np.polynomial.hermite_e.hermegauss(_MONOMIALS + 2)
+    z = nodes[:, None]
+    x = along @ strong + left * z
+    weights = weights * (shares / shares.sum())[:, None]
+    pull = pull[0] + z * (weak @ pull[1:]) / left
+    return x.ravel(), weights.ravel(), (weights * pull).ravel()
 
 
 def _components(x: FloatArray, weights: FloatArray, pull: FloatArray, degrees: Array) -> FloatArray:

@@ -19,6 +19,7 @@ from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.theory.model.given_coordinates import wanted_at
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.rules import CHANNELS, LEVELS
+from giantsteps.theory.model.second_degree import SecondDegree, second_degree
 from giantsteps.theory.model.system_of_model import system_of_model
 from giantsteps.theory.model.valid import settle
 from giantsteps.theory.solver.system import System
@@ -243,6 +244,11 @@ class SpikedFeatures:
             return np.zeros((self.teacher.rank, 0)), np.eye(self.teacher.rank)
         along = left_of(self.cosines)[1] @ np.atleast_2d(self.weak_overlap)
         return along, left_of(along)[0]
+
+    @cached_property
+    def second_degree(self) -> SecondDegree | None:
+        """What neurons have along the teacher; None where it is like along any direction."""
+        return second_degree(self)
 
     @cached_property
     def systems(self) -> dict[Any, System]:

@@ -65,12 +65,17 @@ def _without_readout(
             name: np.concatenate([array, more[name]], axis=-1) for name, array in arrays.items()
         }
     types = len(model.probabilities)
-    norms = model.norms
+    norms, frame = model.norms, model.bulk.frame
+    loadings = np.zeros((0, frame)) if norms is None else norms.on(frame)
+    spread = np.zeros(0) if norms is None else norms.variances
+    second = model.second_degree
+    if second is not None:
+        loadings = np.concatenate([loadings, np.zeros((types, frame))])
+        spread = np.concatenate([spread, second.spread])
     arrays |= {
-        "loadings": np.zeros((0, model.bulk.frame))
-        if norms is None
-        else norms.on(model.bulk.frame),
-        "spread": np.zeros(0) if norms is None else norms.variances,
+        "loadings": loadings,
+        "spread": spread,
+        "second": np.asarray(0.0 if second is None else second.weight),
         "probabilities": model.probabilities,
         "shares": model.shares[0],
         "left": model.shares[1],

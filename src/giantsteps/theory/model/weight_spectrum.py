@@ -55,6 +55,7 @@ class WeightSpectrum:
             spikes
     Σₜ      bulk               with spikes as its first r special vectors
     Q       pull               of the initial output, (c, T, T), as in the penalty of mₜ
+    \       beside             directions that the spikes leave of the teacher, the next of them
     ======  =================  ==================================
     """
 
@@ -64,6 +65,7 @@ class WeightSpectrum:
     spikes: FloatArray
     bulk: NeuronCovariance
     pull: FloatArray | None = None
+    beside: int = 1
 
     # -- the bulk -------------------------------------------------------------------------------
 
@@ -256,14 +258,29 @@ class WeightSpectrum:
         neurons = np.sqrt(self.neurons)
         return -forms / x[:, None, None], self.neurons * left.T @ seen, neurons * seen
 
-    def _strengths(self, x: FloatArray, state: tuple[Array, ...] | None = None) -> FloatArray:
-        """Eigenvalues of x𝔊ℌ, descending, (X, r); an outlier where one of them is one."""
-        left, right, _ = self._forms(x, state)
-        core = x[:, None, None] * left[:, : self._rank, : self._rank] @ right
-        if not np.isfinite(core).all():
+    def _whole(
+        self, x: FloatArray, state: tuple[Array, ...] | None = None
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The same on spikes and teacher's remainder, (X, F, F) and (X, T, F): ℌ and what H makes
+        of the spikes are zero on the remainder.
+        """
+        g, h, seen = self._forms(x, state)
+        size = min(self._rank + self.beside, g.shape[1])
+        more = size - self._rank
+        return (
+            g[:, :size, :size],
+            np.pad(h, ((0, 0), (0, more), (0, more))),
+            np.pad(seen, ((0, 0), (0, 0), (0, more))),
+        )
+
+    def _eigenvalues(self, x: FloatArray, state: tuple[Array, ...] | None = None) -> FloatArray:
+        """Of −(x𝔊)⁻¹ + ℌ, ascending, (X, F); an outlier where one of them is zero."""
+        left, right, _ = self._whole(x, state)
+        if not (np.isfinite(left).all() and np.isfinite(right).all()):
             what = "the outliers of W, whose numbers leave the range of floating point"
             raise NotConverged(what, math.inf, 0, "smaller rates")
-        return np.asarray(np.sort(np.linalg.eigvals(core).real, axis=1)[:, ::-1])
+        core = right - np.linalg.inv(x[:, None, None] * left)
+        return np.asarray(np.linalg.eigvalsh(0.5 * (core + np.swapaxes(core, 1, 2))))
 
     @cached_property
     def _highest(self) -> float:
@@ -272,49 +289,26 @@ class WeightSpectrum:
         return 4.0 * (2.0 * self.law.edge + total)
 
     @cached_property
-    def poles(self) -> tuple[float, ...]:
-        """Eigenvalues of W Wᵀ above the bulk that belong to a special direction by itself.
-
-        The batch of a step is not generic along the teacher: the form of the teacher's remainder
-        has a pole where that direction leaves the bulk.
-        """
-        if not self._one.batches:
-            return ()
-        low, high = self.law.edge * (1 + 1e-6), 16.0 * self.law.edge
-
-        def inverse(x: float) -> float:
-            try:
-                forms = self._forms(np.array([x]))[0][0]
-            except np.linalg.LinAlgError:  # at the pole itself, to the last bit
-                return 0.0
-            return -1.0 / float(forms[self._rank, self._rank] * x)
-
-        ends = inverse(low), inverse(high)
-        if not ends[0] < 0 < ends[1]:
-            return ()
-        return (float(brentq(inverse, low, high, xtol=1e-12 * high)),)
-
-    @cached_property
     def outliers(self) -> tuple[float, ...]:
         """Eigenvalues of W Wᵀ above the bulk, largest first.
 
-        Above the bulk every eigenvalue of x𝔊ℌ falls continuously from its value at the edge to
-        zero, so that it passes one at most once, unless a special direction leaves the bulk by
-        itself: a pole of 𝔊, beside which a scan finds the outliers.
+        Far above the bulk −(x𝔊)⁻¹ + ℌ is positive, and towards it eigenvalues fall. Those of the
+        spikes pass zero for a lean that leaves the bulk, that of the remainder where the teacher
+        does by itself: the batch of a step is not generic along it.
         """
         low, high = self.law.edge * (1 + 1e-7), self._highest
         grid = low * (high / low) ** (np.linspace(0.0, 1.0, _GRID) ** 2)
-        values = self._strengths(grid) - 1.0
+        values = self._eigenvalues(grid)
         found = []
-        for rank in range(self._rank):
-            for i in np.flatnonzero((values[:-1, rank] > 0) & (values[1:, rank] <= 0)):
+        for rank in range(values.shape[1]):
+            for i in np.flatnonzero((values[:-1, rank] < 0) & (values[1:, rank] >= 0)):
                 ends = float(grid[i]), float(grid[i + 1])
-                x = float(brentq(self._excess, *ends, args=(rank,), xtol=1e-13 * ends[1]))
+                x = float(brentq(self._eigenvalue, *ends, args=(rank,), xtol=1e-13 * ends[1]))
                 found.append(x)
         return tuple(sorted(found, reverse=True))
 
-    def _excess(self, x: float, rank: int) -> float:
-        return float(self._strengths(np.array([x]))[0, rank]) - 1.0
+    def _eigenvalue(self, x: float, rank: int) -> float:
+        return float(self._eigenvalues(np.array([x]))[0, rank])
 
     def overlaps(
         self, value: float, left: Mapping[str, FloatArray], right: Mapping[str, FloatArray]
@@ -331,23 +325,21 @@ class WeightSpectrum:
         right : mapping
             Functions of the type, of shape (T,), for the right vector.
         """
-        rank = self._rank
         step = 1e-5 * (value - self.law.edge)
         found = dict.fromkeys([*left, *right], 0.0)
         signs = np.array([1.0, -1.0])
-        for sign, *both in zip(signs, *self._forms(value + signs * step)):
+        for sign, *both in zip(signs, *self._whole(value + signs * step)):
             x, (g, h, types) = value + sign * step, both
-            core = np.linalg.inv(np.eye(rank) - x * g[:rank, :rank] @ h)
+            core = np.linalg.inv(np.linalg.inv(g) - x * h)
             for name, given in left.items():
                 for direction in np.atleast_2d(given):
-                    cross = (g[: len(direction), : len(direction)] @ direction)[:rank]
-                    form = x * cross @ h @ core @ cross
+                    size = min(len(direction), len(core))
+                    form = direction[:size] @ core[:size, :size] @ direction[:size]
                     found[name] -= sign * step * float(form) / 2
             for name, values in right.items():
                 weighted = np.sqrt(self.probabilities) * values
                 cross = types.T @ weighted / np.linalg.norm(weighted)
-                form = x * cross @ core @ g[:rank, :rank] @ cross
-                found[name] -= sign * step * float(form) / 2
+                found[name] -= sign * step * float(x * cross @ core @ cross) / 2
         return found
 
 

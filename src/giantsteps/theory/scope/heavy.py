@@ -22,9 +22,9 @@ _GAP, _MORE, _TRAINING, _SEVERAL = 0.01, 0.35, 2, 3
 #: The same where a later step overshoots: it moves the output along the direction by more than
 #: twice what is there, so that networks differ from one another.
 _OVERSHOOT, _APART = 2.0, 0.17
-#: The least where most of the teacher lies along the direction, and for activations that rise and
-#: fall, whose neurons then pass several periods.
-_ALONG, _PERIODS = 0.025, 0.12
+#: The least where most of the teacher lies along the direction, for activations that rise and fall,
+#: whose neurons then pass several periods.
+_PERIODS = 0.12
 #: Where slopes of activations are looked at.
 _SCAN = np.linspace(-4.0, 4.0, 81)
 
@@ -46,8 +46,9 @@ def heavy_directions(problem: Problem, d: int) -> tuple[str, ...]:
     gap = (_GAP + _MORE * share) * (_SEVERAL if later else 1)
     if along > ALIGNED:
         slopes = np.asarray(problem.activation.derivative(_SCAN), dtype=float)
-        gap = max(gap, _PERIODS if slopes.min() < -0.5 * slopes.max() else _ALONG)
-        text += ", along which the teacher lies"
+        if slopes.min() < -0.5 * slopes.max():
+            gap = max(gap, _PERIODS)
+            text += ", along which the teacher lies"
     slope = moments(problem.activation).linear ** 2 * problem.init.second_layer.second_moment
     neurons = float(problem.at(d).neurons)
     pushes = [

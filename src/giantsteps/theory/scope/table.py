@@ -81,7 +81,6 @@ _SEVEN = Rule(
     "derived (theory §7; checked against networks)",
     needs=(
         *_FEW_DIRECTIONS,
-        "no initial output where reused",
         "reuse in two steps",
         "smooth rules",
         "plain where reused",

@@ -30,6 +30,9 @@ class Batch:
     φ_c     factors    (B, C, Y)     sums M_c = n₀⁻¹Σ_i φ_c(i) x_ix_iᵀ: their products
                                      M_cM_c' + M_c'M_c (or M_c²), c ≤ c', are operators
     \       crossed                  whether M_c + M_cᵀ are operators too, before the products
+    ϱ       kept       (B,)          operators of this batch and of those before it are multiplied
+                                     by G = ϱ + M of later ones, GΩG, and the identity by all G;
+                                     None: batches add up, and products are operators
     y       given      (B, Y)        Σ_i y(i) x_i is zero beside the external directions; None:
                                      samples are independent
     ======  =========  ============  ==================================================
@@ -43,6 +46,7 @@ class Batch:
     factors: Array
     crossed: bool = False
     given: Array | None = None
+    kept: Array | None = None
 
     @once
     def weighted(self) -> Array:
@@ -156,6 +160,7 @@ class Bulk:
                 batch.factors.shape[1],
                 batch.crossed,
                 batch.given is None,
+                batch.kept is None,
                 stage.carry.shape[1:],
                 stage.place,
             )

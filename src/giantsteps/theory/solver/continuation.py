@@ -59,14 +59,15 @@ class Continuation:
         self._ladder: dict[int, State] = {}
 
     def __call__(self, z: NDArray, start: State | None = None) -> State:
-        """The states at z (Z,), Im z > 0; ``start`` is close to them, if it is given.
+        """The states at z (Z,), Im z > 0; ``start`` is close to them, if it is given; if it is
+        empty, nothing that was solved before is.
 
         Raises
         ------
         NotConverged
             Naming the equations and the point.
         """
-        near = np.arange(len(z))
+        near = np.arange(len(z) if start else 0)
         if start is None:
             near, start = self._neighbours(z)
         missing = np.arange(len(z))
@@ -163,7 +164,7 @@ class Continuation:
         if not self._states:
             self._known, self._states = z, state
             return
-        self._known = np.concatenate([self._known, z])[-_MEMORY:]
+        self._known = np.concatenate([z, self._known])[:_MEMORY]
         self._states = tuple(
-            np.concatenate([old, new])[-_MEMORY:] for old, new in zip(self._states, state)
+            np.concatenate([new, old])[:_MEMORY] for old, new in zip(self._states, state)
         )

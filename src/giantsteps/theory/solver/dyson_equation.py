@@ -93,7 +93,7 @@ class DysonEquation:
         corner = self.x[:, None] * bulk.inverse[:, :, None, None]
         for d in range(layout.diagonal):
             corner = corner + bulk.diagonal[:, d, :, None, None] * self.strengths[:, d, None]
-        if layout.all_active:
+        if layout.size == rank:
             return corner
         shape = (*bulk.shares.shape, layout.size, layout.size)
         z = np.zeros(shape, dtype=corner.dtype)
@@ -106,19 +106,26 @@ class DysonEquation:
         for a in range(1, layout.blocks, 2):
             here, there = slice(a * rank, (a + 1) * rank), slice((a + 1) * rank, (a + 2) * rank)
             z[:, :, here, there] = z[:, :, there, here] = -identity(rank)
+        for batch, own in zip(bulk.batches, layout.own):
+            if batch.kept is not None and batch.factors.shape[1]:
+                source, made = layout.active[own].reshape(2, rank)
+                z[:, :, source, made] = z[:, :, made, source] = batch.kept[:, None, None]
         return z
 
     @once
     def q(self) -> list[Array]:
         """Q of each batch on its own rows, shape (B, Y, q, q)."""
-        rank, found, first = self.rank, [], self.layout.diagonal
+        rank, found = self.rank, []
+        first, chained = self.layout.diagonal, self.layout.chained
         for batch, count, more in zip(self.bulk.batches, self.layout.factors, self.layout.linear):
             corner = batch.linear[:, 0, :, None, None] * self.strengths[:, first, None]
             for a in range(1, more):
                 corner = corner + (
                     batch.linear[:, a, :, None, None] * self.strengths[:, first + a, None]
                 )
-            first += more + count * (count + 1) // 2 + (count if batch.crossed else 0)
+            first += more
+            if not chained:
+                first += count * (count + 1) // 2 + (count if batch.crossed else 0)
             if not count:
                 found.append(corner)
                 continue

@@ -38,7 +38,9 @@ class Operator(NamedTuple):
 class Layout:
     """Blocks in the order x, then a and c of each factor of each batch (a = M_c x).
 
-    A batch acts on x and on its own c: the *active* blocks, on which 𝔤 is an unknown.
+    A batch acts on x and on its own c: the *active* blocks, on which 𝔤 is an unknown. Where batches
+    are multiplied, the last acts on x and makes a = Gx of it, the one before acts on this a, and
+    the identity is an operator on what the first of them makes.
     """
 
     rank: int
@@ -46,6 +48,7 @@ class Layout:
     linear: tuple[int, ...]
     factors: tuple[int, ...]
     crossed: tuple[bool, ...]
+    chained: bool = False
 
     def rows(self, *blocks: int) -> Array:
         """Rows of some blocks."""
@@ -67,9 +70,24 @@ class Layout:
         return len(self.operators) * len(self.inner)
 
     @cached_property
+    def sources(self) -> tuple[int, ...]:
+        """The block that each batch acts on, and last the one that the first of a chain makes."""
+        if not self.chained:
+            return (0,) * (len(self.factors) + 1)
+        ends = 2 * np.cumsum(self.factors) - 1
+        found = [0]
+        for count, end in zip(self.factors[::-1], ends[::-1]):
+            found.append(int(end) if count else found[-1])
+        return (*found[-2::-1], found[-1])
+
+    @cached_property
+    def _active_blocks(self) -> list[int]:
+        return sorted({*self.sources[:-1], 0, *range(2, self.blocks, 2)})
+
+    @cached_property
     def active(self) -> Array:
-        """Rows of x and of every c."""
-        return self.rows(0, *range(2, self.blocks, 2))
+        """Rows of x, of every c, and of what batches act on."""
+        return self.rows(*self._active_blocks)
 
     @cached_property
     def left(self) -> Array:
@@ -85,10 +103,11 @@ class Layout:
     @cached_property
     def own(self) -> list[Array]:
         """Of each batch: its rows among the active ones."""
-        owned, start = [], 1
-        for count in self.factors:
-            owned.append(self.rows(0, *range(start, start + count)))
-            start += count
+        owned, start = [], 2
+        for count, source in zip(self.factors, self.sources):
+            blocks = [source, *range(start, start + 2 * count, 2)]
+            owned.append(self.rows(*map(self._active_blocks.index, blocks)))
+            start += 2 * count
         return owned
 
     @cached_property
@@ -117,7 +136,10 @@ class Layout:
         found = [Operator("corner", (d, 0), x, x) for d in range(-1, self.diagonal)]
         start = 1
         for number, (linear, factors) in enumerate(zip(self.linear, self.factors, strict=True)):
-            found += [Operator("linear", (number, a), x, x) for a in range(linear)]
+            source = self.rows(self.sources[number])
+            found += [Operator("linear", (number, a), source, source) for a in range(linear)]
+            if self.chained:
+                continue
             crosses = range(start, start + 2 * factors, 2) if self.crossed[number] else ()
             found += [Operator("product", (0, a), x, self.rows(a)) for a in crosses]
             for a in range(factors):
@@ -127,6 +149,9 @@ class Layout:
                         Operator("product", blocks, self.rows(blocks[0]), self.rows(blocks[1]))
                     )
             start += 2 * factors
+        if self.chained:
+            last = self.sources[-1]
+            found.append(Operator("product", (last, last), self.rows(last), self.rows(last)))
         return tuple(found)
 
 
@@ -137,8 +162,9 @@ def _layout(
     linear: tuple[int, ...],
     factors: tuple[int, ...],
     crossed: tuple[bool, ...],
+    chained: bool,
 ) -> Layout:
-    return Layout(rank, diagonal, linear, factors, crossed)
+    return Layout(rank, diagonal, linear, factors, crossed, chained)
 
 
 def layout_of(bulk: Bulk, rank: int) -> Layout:
@@ -150,6 +176,7 @@ def layout_of(bulk: Bulk, rank: int) -> Layout:
             tuple(batch.linear.shape[1] for batch in bulk.batches),
             tuple(batch.factors.shape[1] for batch in bulk.batches),
             tuple(batch.crossed for batch in bulk.batches),
+            any(batch.kept is not None for batch in bulk.batches),
         )
     found: Layout = bulk.layouts[rank]
     return found

@@ -8,9 +8,10 @@ from giantsteps.errors import NotConverged
 from giantsteps.theory.solver.packing import identity, product, solve, transposed
 from giantsteps.types import Array
 
-#: Functions of the spike below this, relative to the largest, are rounding: without penalty (N = ∞)
-#: a fit would use their noise. Weaker regressors are felt from N > 1e18 on.
-_RESOLVED = 1e-9
+#: Functions of the spike weaker than the first of these, relative to the largest, are rounding;
+#: and so are those weaker than the second times the share of the target that no function has,
+#: which is what rounding makes them fit. They are felt from N > 1e14 on.
+_RESOLVED, _PER_MISFIT = 1e-9, 3e-7
 #: Power of the penalised functions up to which normal equations keep all digits.
 _NORMAL = 1e7
 
@@ -47,22 +48,33 @@ def square_root(covariance: Array) -> Array:
     return np.asarray(scale[:, :, None] * vectors * np.sqrt(np.maximum(values, 0.0))[:, None])
 
 
-def span(functions: Array, weights: Array) -> Array:
-    """Orthonormal functions that span those given, without what is rounding."""
-    root = np.sqrt(weights)
-    size = np.sqrt(((functions * root) ** 2).sum(axis=-1, keepdims=True))
+def fitted_freely(short: Array, functions: Array, target: Array, root: Array) -> Array:
+    """As `fitted`, without a penalty (N = ∞) on ``functions`` (B, n, K), but for rounding.
+
+    What is rounding is penalised, σ⁴/(σ⁴ + resolved⁴) of it being kept: nothing is left out, and no
+    function comes or goes with a jump.
+    """
+    size = np.sqrt(((functions * root[:, None]) ** 2).sum(axis=-1, keepdims=True))
     scaled = functions / np.where(size > 0, size, 1.0)
-    left, values, right = np.linalg.svd(scaled * root, full_matrices=False)
-    kept = values > _RESOLVED * values[:, :1]
+    left, values, right = np.linalg.svd(scaled * root[:, None], full_matrices=False)
+    strength = (values / values[:, :1])[:, :, None]
     # At points without weight by the combination that makes them, elsewhere to the last digits.
-    inverse = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
-    combined = product(transposed(left * inverse[:, None]), scaled)
-    exact = right / np.where(weights > 0, root, 1.0)
-    return np.asarray(np.where(weights > 0, np.where(kept[:, :, None], exact, 0.0), combined))
+    seen = root[:, None] > 0
+    exact = strength * right / np.where(seen, root[:, None], 1.0)
+    combined = product(transposed(left), scaled) / values[:, :1, None]
+    basis = strength * np.where(seen, exact, combined)
+    resolved = np.full((len(target), 1, 1), _RESOLVED)
+    fit, power = target, ((target * root) ** 2).sum(axis=1)
+    for _ in range(2):
+        fit = fitted(short, basis / resolved**2, target, root)
+        misfit = ((target - fit) * root) ** 2
+        share = np.sqrt(misfit.sum(axis=1) / np.where(power > 0, power, 1.0))
+        resolved = np.hypot(_RESOLVED, _PER_MISFIT * share)[:, None, None]
+    return fit
 
 
-def fitted(short: Array, whole: Array, free: Array, target: Array, root: Array) -> Array:
-    """The fit of the target, weights root², on functions with unit penalty and on free ones.
+def fitted(short: Array, whole: Array, target: Array, root: Array) -> Array:
+    """The fit of the target, weights root², on functions with unit penalty.
 
     Functions have shapes (B, n, K), ``short`` ones only the first of these points: they are zero
     at the others.
@@ -71,10 +83,10 @@ def fitted(short: Array, whole: Array, free: Array, target: Array, root: Array) 
     more = size < target.shape[1]
     first, second, wanted = short * root[:, None, :size], whole * root[:, None], target * root
     power = (first * first).sum(axis=(1, 2)) + (second * second).sum(axis=(1, 2))
-    if free.shape[1] or not power.max() < _NORMAL:
+    if not power.max() < _NORMAL:
         padded = np.zeros((len(short), known, target.shape[1]))
         padded[:, :, :size] = short
-        return _by_rotations(np.concatenate([padded, whole], axis=1), free, target, root)
+        return _by_rotations(np.concatenate([padded, whole], axis=1), target, root)
     near = np.concatenate([first, second[:, :, :size]], axis=1)
     far = np.ascontiguousarray(second[:, :, size:])
     matrix = product(near, transposed(near)) + identity(near.shape[1])
@@ -96,21 +108,15 @@ def fitted(short: Array, whole: Array, free: Array, target: Array, root: Array) 
     return found
 
 
-def _by_rotations(penalised: Array, free: Array, target: Array, root: Array) -> Array:
+def _by_rotations(functions: Array, target: Array, root: Array) -> Array:
     """The same without forming products of functions, which lose half of the digits."""
-    cells, count, nodes = penalised.shape
-    functions = np.concatenate([penalised, free], axis=1)
-    rows = np.zeros((cells, nodes + count, functions.shape[1] + 1))
+    cells, count, nodes = functions.shape
+    rows = np.zeros((cells, nodes + count, count + 1))
     rows[:, :nodes, :-1] = transposed(functions * root[:, None])
     rows[:, :nodes, -1] = target * root
-    rows[:, nodes:, :count] = identity(count)
-    # A column of zeros stands for a function that is not there.
+    rows[:, nodes:, :-1] = identity(count)
     scale = np.sqrt((rows[:, :, :-1] ** 2).sum(axis=1))
-    empty = scale == 0
-    scale = np.where(empty, 1.0, scale)
     rows[:, :, :-1] /= scale[:, None]
     triangle = np.asarray(np.linalg.qr(rows, mode="r"))
-    square, right = triangle[:, : functions.shape[1], :-1], triangle[:, : functions.shape[1], -1]
-    square = square + empty[:, :, None] * identity(square.shape[1])
-    coefficients = solve(square, np.where(empty, 0.0, right)) / scale
+    coefficients = solve(triangle[:, :count, :-1], triangle[:, :count, -1]) / scale
     return product(coefficients[:, None], functions)[:, 0]

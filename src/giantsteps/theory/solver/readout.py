@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from giantsteps.theory.solver.least_squares import fitted, span, square_root, triangular
+from giantsteps.theory.solver.least_squares import fitted, fitted_freely, square_root, triangular
 from giantsteps.theory.solver.packing import inverse, product, solve, symmetric, transposed
 from giantsteps.theory.solver.prior import Prior
 from giantsteps.theory.solver.state import State
@@ -74,18 +74,16 @@ def _learn(state: State, prior: Prior) -> _Learned:
     # Columns that are penalised, whitened: what multiplies them has variance one under the penalty.
     short = product(transposed(square_root(prior.covariance)), own)
     finite = bool(np.all(system.inverse_neurons > 0))
-    whole = free = flat[:, :0]
-    if finite:
-        inverse_root = inverse(triangular(prior.precision))
-        whole = product(inverse_root, flat) / np.sqrt(system.inverse_neurons)[:, None, None]
-    else:
-        free = span(flat, np.tile(system.weights, (1, modes))[:, None])
-
     root = np.concatenate([np.sqrt(measure)] * modes, axis=1)
     known = np.zeros_like(wanted)
     known[:, : own.shape[2]] = product(transposed(offset), own)[:, 0]
     target = wanted - known
-    fit = fitted(short, whole, free, target, root)
+    if finite:
+        inverse_root = inverse(triangular(prior.precision))
+        whole = product(inverse_root, flat) / np.sqrt(system.inverse_neurons)[:, None, None]
+        fit = fitted(short, whole, target, root)
+    else:
+        fit = fitted_freely(short, flat, target, root)
     residual = ((target - fit).reshape(cells, modes, nodes) * measure[:, None]).reshape(cells, -1)
     force = product(own, residual[:, : own.shape[2], None])
     theta = offset + product(prior.covariance, force)
@@ -137,10 +135,14 @@ def read_out(state: State) -> Readout:
     spread = product(unknowns[:, None], equations.features)[:, 0]
     error = known + spread
     kept = system.unit[:, None] * state.omega
-    # The norm of the input contains every z² as one of d squares.
-    share = np.sqrt(0.5 * system.width * system.inverse_neurons)[:, None]
     weak = system.weak
-    bend = share * norms[:, 0] if norms.shape[1] > weak else np.zeros_like(fit)
+    bend, own = np.zeros_like(fit), system.norms.shape[2] - 1
+    if norms.shape[1] > weak + own:
+        # The norm of the input contains every z² as one of d squares.
+        share = np.sqrt(0.5 * system.width * system.inverse_neurons) * (1.0 - system.second)
+        bend = share[:, None] * norms[:, own]
+    if own:
+        bend = bend + np.sqrt(0.5 * system.second)[:, None] * norms[:, 0]
     if weak:  # of the remainder beside the spikes proper
         along = product(system.shares, norms[:, norms.shape[1] - weak :])
         slope = along + product(system.left, slope)

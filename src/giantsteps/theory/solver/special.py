@@ -89,7 +89,7 @@ class Forms:
         dyson, found = self.dyson, []
         for number, batch in enumerate(dyson.bulk.batches):
             scaled = self._averaged / batch.samples[:, None, None]
-            if dyson.layout.all_active:
+            if self._size == dyson.rank:
                 found.append((dyson.t[number], dyson.s[number], scaled))
                 continue
             rows = dyson.layout.active[dyson.layout.own[number]]
@@ -271,7 +271,7 @@ class Forms:
         -------
         ndarray of shape (B, 1 + m, R, R)
         """
-        dyson, bulk, rank = self.dyson, self.dyson.bulk, self.dyson.rank
+        dyson, bulk = self.dyson, self.dyson.bulk
         hat, seen, pulled = self._traced(force)
         outer = (hat[..., :, None] * hat[..., None, :]).sum(axis=2)  # (B, I, n, n)
         over = (dyson.scales * outer).sum(axis=1)
@@ -293,10 +293,10 @@ class Forms:
         for place, operator in enumerate(dyson.layout.operators):
             if operator.kind == "linear":
                 number, which = operator.where
-                batch, t = bulk.batches[number], self._pencil[number][0][..., :rank]
-                own, back = samples[number]
+                batch, rows = bulk.batches[number], operator.rows
+                t, (own, back) = self._pencil[number][0][..., rows], samples[number]
                 function = batch.linear[:, which]
-                part = _second(own[..., :rank], back[..., :rank], batch, function)
+                part = _second(own[..., rows], back[..., rows], batch, function)
                 whole = product(product(transposed(t), (rests[number] + energy)[:, None]), t)
                 found.append(part + dyson.mean(number, whole, batch.weights * function))
             else:

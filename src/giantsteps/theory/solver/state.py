@@ -108,7 +108,16 @@ class Equations:
         bulk = self.system.bulk
         weights = bulk.shares / bulk.inverse  # of the trace with the covariance of the inputs
         means = [(weights[:, None] * bulk.diagonal).sum(axis=-1)]
+        identity = np.ones((len(weights), 1))  # under all G
         for batch in bulk.batches:
+            if batch.kept is not None:
+                factor = batch.factors.sum(axis=1)
+                mean = batch.kept + (batch.weights * factor).sum(axis=-1)
+                square = (batch.weights * factor**2).sum(axis=-1)
+                grown = (mean**2 + square / batch.samples)[:, None]
+                means[1:], identity = [grown * one for one in means[1:]], grown * identity
+                means.append((batch.weights[:, None] * batch.linear).sum(axis=-1))
+                continue
             scale = (weights * bulk.scales).sum(axis=1)[:, None]
             square = (weights * bulk.scales**2).sum(axis=1)
             means.append((batch.weights[:, None] * batch.linear).sum(axis=-1) * scale)
@@ -121,6 +130,8 @@ class Equations:
                 first, second = ((batch.weights * f).sum(axis=-1) for f in pair)
                 both = (batch.weights * pair[0] * pair[1]).sum(axis=-1)
                 means.append((twice * (first * second + both / batch.samples))[:, None])
+        if bulk.batches and bulk.batches[0].kept is not None:
+            means.append(identity)
         return product(bulk.coefficients, np.concatenate(means, axis=1)[:, :, None])[:, :, 0]
 
     @once

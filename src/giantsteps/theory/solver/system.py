@@ -54,7 +54,9 @@ class System:
     μ₁ₜ, μ₂ₜ²                   linear, residual          (B, T, K)
     h₁, hh                      target_linear,            (B, E, K), (B, K)
                                 target_square
-    what norms add to μ₀ₜ       norms                     (B, CT, K)
+    what norms add to μ₀ₜ and   norms                     (B, CT, Q, K)
+    to the teacher's second
+    degree (Q = 2), its weight  second                    (B,)
     ℓ on the special vectors    loadings                  (B, CT, F)
     v                           spread                    (B, CT)
     πₜ                          probabilities             (B, T)
@@ -83,6 +85,7 @@ class System:
     shares: Array
     left: Array
     norms: Array
+    second: Array
     loadings: Array
     spread: Array
     probabilities: Array
@@ -135,10 +138,12 @@ class System:
 
     @property
     def modes(self) -> Array:
-        """The modes, those with regressors first: the function itself, then the weak spikes."""
-        count = self.mean.shape[2]
-        first = (0, *range(count - self.weak, count))
-        return np.array([*first, *range(1, count - self.weak)])
+        """The modes, those with regressors first: the function itself, the teacher's second degree,
+        then the weak spikes.
+        """
+        count, bent = self.mean.shape[2], self.norms.shape[2]
+        first = (*range(bent), *range(count - self.weak, count))
+        return np.array([*first, *range(bent, count - self.weak)])
 
     def regressors(self, channels: Array) -> Array:
         """What multiplies χ and the norms, on all modes, (B, (r + J)R + CT, 1 + M, K)."""
@@ -148,18 +153,16 @@ class System:
         return found
 
     def own_regressors(self, channels: Array) -> Array:
-        """The same on the first 1 + J of the `modes`, (B, (r + J)R + CT, 1 + J, K)."""
+        """The same on the first Q + J of the `modes`, (B, (r + J)R + CT, Q + J, K)."""
         cells, rank, nodes = channels.shape
         along = np.ascontiguousarray(np.swapaxes(self.coordinates, 1, 2))
         spikes = (along[:, :, None] * channels[:, None]).reshape(cells, -1, nodes)
-        if not self.weak:
-            return np.concatenate([spikes, self.norms], axis=1)[:, :, None]
-        strong, count = spikes.shape[1], self.weak * rank
-        found = np.zeros((cells, strong + count + self.norms.shape[1], 1 + self.weak, nodes))
-        found[:, :strong, 0], found[:, strong + count :, 0] = spikes, self.norms
+        (norms, bent), strong, count = self.norms.shape[1:3], spikes.shape[1], self.weak * rank
+        found = np.zeros((cells, strong + count + norms, bent + self.weak, nodes))
+        found[:, :strong, 0], found[:, strong + count :, :bent] = spikes, self.norms
         for j in range(self.weak):
             start = strong + j * rank
-            found[:, start : start + rank, 1 + j] = channels
+            found[:, start : start + rank, bent + j] = channels
         return found
 
     @property
@@ -170,7 +173,7 @@ class System:
             self.rank,
             self.weak,
             self.beside,
-            self.norms.shape[1],
+            self.norms.shape[1:3],
             self.excess.shape[2],
             self.bulk.shape,
         )

@@ -52,12 +52,11 @@ def _norm(problem: Problem, neurons: int, d: int) -> tuple[float, float]:
     spectrum = _residual(problem, neurons, d, 0)
     if spectrum is None:
         return 0.0, _CLOSED
-    edge, spiked = spectrum.law.edge, bool(spectrum.spikes.any())
-    poles, outliers = spectrum.poles, spectrum.outliers if spiked else ()
-    top = max((edge, *poles, *outliers))
+    edge, outliers = spectrum.law.edge, spectrum.outliers
+    top = max((edge, *outliers))
     finer = _residual(problem, neurons, d, 1)
     assert finer is not None
-    same = finer.poles if top in poles else finer.outliers if top in outliers else ()
+    same = finer.outliers if top in outliers else ()
     again = min(same, key=lambda one: abs(one - top), default=finer.law.edge)
     error = relative(top, again) / 2
     return math.sqrt(top / neurons), max(error, ROUNDING)

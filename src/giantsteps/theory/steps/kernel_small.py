@@ -138,11 +138,12 @@ def _outliers(problem: Problem, bulk: KernelBulk, d: int | None) -> list[_Outlie
     centered, gaussian = activation.is_centered, problem.init.weights == "gaussian"
     norms = 2.0 * bulk.width * activation.quadratic**2
     mean = 0.0 if centered else math.inf if d is None else _squared_mean(problem, bulk, d)
+    # A mean takes the norms of the neurons along: c₀𝟙 + c₂v is one vector, the same in all samples.
+    mean += 0.0 if centered or not gaussian else norms
     population = SpikedPopulation(
         bulk=bulk,
         strength=first_step(problem).strength if problem.steps else 0.0,
-        # A mean takes the norms of the neurons along: c₀𝟙 + c₂v is one vector.
-        common=norms + mean + (0.0 if centered or not gaussian else norms),
+        common=norms + mean,
         shared=law.mean / math.sqrt(law.second_moment) if law.second_moment else 0.0,
     )
     found = [_image(problem, population, spike, mean) for spike in population.spikes()]

@@ -16,8 +16,7 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.solver.dyson import Dyson
-from giantsteps.theory.solver.special import Forms
+from giantsteps.theory.steps.several.chain import chain_of, is_chain, loadings_of
 from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.traces import trace_of_product
 from giantsteps.theory.steps.several.trained import Record, Trained, few_functions
@@ -132,6 +131,10 @@ def covariance_of_state(
     Special vectors are orthonormal where ``whitened``, for Σ^{1/2}w; otherwise they are the spikes,
     the weak ones and the teacher's directions themselves.
     """
+    if is_chain(trained):
+        external, stages = _stages(trained, spectrum)
+        special = _special(trained, len(stages[-1].carry), whitened)
+        return _orthonormal(trained, replace(chain_of(trained, external, stages), special=special))
     explicit = spectrum.explicit is not None
     tolerance = tolerance * (_COARSER if explicit else 1.0)
     operators = [
@@ -197,15 +200,20 @@ def covariance_of_state(
     )
     if len(operators) < 2 or explicit or not whitened:
         return found
-    # Spikes and remainder are orthonormal but for the error of the batches' quadratures. (Where
-    # directions are explicit, that of few samples before the first step is another one.)
+    excess = trained.forms - trained.represented if trained.forms.size else None
+    return replace(_orthonormal(trained, found), excess=excess)
+
+
+def _orthonormal(trained: Trained, found: NeuronCovariance) -> NeuronCovariance:
+    """Spikes and remainder are orthonormal but for the error of the batches' quadratures. (Where
+    directions are explicit, that of few samples before the first step is another one.)
+    """
     count = trained.directions + trained.teachers
-    values, vectors = np.linalg.eigh(forms_of(found).values[0, :count, 0, :count, 0])
+    values, vectors = np.linalg.eigh(found.forms().values[0, :count, 0, :count, 0])
     turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
     assert found.special is not None
     special = np.concatenate([turned @ found.special[:count], found.special[count:]])
-    excess = trained.forms - trained.represented if trained.forms.size else None
-    return replace(found, special=special, excess=excess)
+    return replace(found, special=special)
 
 
 def _scales(trained: Trained, spectrum: Spectrum) -> FloatArray:
@@ -313,7 +321,7 @@ def weights_of_state(trained: Trained, spectrum: Spectrum, tolerance: float) -> 
     bulk = covariance_of_state(trained, spectrum, tolerance, whitened=False)
     some, rank = trained.directions, trained.rank
     own = some + trained.teachers
-    gram = forms_of(bulk).values[0, :own, 0, :own, 0]
+    gram = bulk.forms().values[0, :own, 0, :own, 0]
     gram[np.arange(some, own), np.arange(some, own)] *= 1.0 + 1e-12
     turn = np.linalg.cholesky(gram)
     assert bulk.special is not None
@@ -342,21 +350,24 @@ def norms_of_state(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
     loadings = np.zeros((len(found), len(trained.values), bulk.frame))
     for c, one in enumerate(found):
         loadings[c, :, start : start + one.loadings.shape[1]] = one.loadings
+    if is_chain(trained) and len(trained.records[0].factors):
+        loadings[:, :, start:] = loadings_of(trained, loadings[:, :, start:])
     if len(trained.records) > 1 and found[0].along.size:
         # What they are on spikes and remainder, beyond what the vectors have there.
-        gram = forms_of(bulk).values[0, :, 0, :start, 0]
+        gram = bulk.forms().values[0, :, 0, :start, 0]
         loadings[:, :, :start] = np.stack([one.along for one in found]) - loadings @ gram
     return Norms(
         np.stack([one.spread for one in found]),
         loadings,
         growth=np.stack([one.growth for one in found]),
         stretch=np.stack([one.stretch for one in found]),
+        own=np.stack([one.own(trained.axes[: trained.rank]) for one in found]),
     )
 
 
 def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
     """Σ_A on the first special vectors, (T, F, F)."""
-    forms, unit = forms_of(covariance), np.eye(count, covariance.frame)
+    forms, unit = covariance.forms(), np.eye(count, covariance.frame)
 
     def along(force: FloatArray) -> FloatArray:
         return covariance.coefficients @ forms.slopes(force[None])[0, 1:, 0, 0]
@@ -368,11 +379,3 @@ def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
             both = single[a] if a == b else (along(unit[a] + unit[b]) - single[a] - single[b]) / 2
             found[:, a, b] = found[:, b, a] = both
     return found
-
-
-def forms_of(covariance: NeuronCovariance) -> Forms:
-    """Inner products of the special vectors, and forms of the operators in their slopes."""
-    bulk = covariance.bulk()
-    unit = np.ones((1, 1, 1))
-    bare = Dyson(bulk, unit, np.zeros((1, bulk.coefficients.shape[2], 1, 1)), np.zeros((1, 0, 0)))
-    return Forms(replace(bare, active=bare.alone()))

@@ -26,34 +26,16 @@ from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class Slopes:
-    """Functions of the samples of a step, (T, Y), and numbers of the types, (T,).
-
-    ======  ==========  ============================================================
-    symbol  attribute   meaning
-    ======  ==========  ============================================================
-    sρ      bent        what multiplies xxᵀ in sK_A
-    \\       noise       the same in the covariance of the noise
-    ϱ       kept        what is left of the weights
-    g_A     gain        ϱ + sE ρ
-    \\       constant    what the operators add along all directions
-    ======  ==========  ============================================================
-    """
-
-    bent: FloatArray
-    noise: FloatArray
-    kept: float
-    gain: FloatArray
-    constant: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class Push:
-    """What a step does to covariances along spikes and teacher."""
+    """What a step does to covariances along spikes and teacher.
+
+    ``gain`` is g_A = ϱ + sE ρ, ``constant`` what the operators add along all directions, (T,).
+    """
 
     trained: Trained
     record: Record
-    slopes: Slopes
+    gain: FloatArray
+    constant: FloatArray
 
     @cached_property
     def _seen(self) -> _Seen:
@@ -67,7 +49,7 @@ class Push:
     @cached_property
     def pushed(self) -> FloatArray:
         """G_Af on the samples' frame, for spikes and remainder f after the step, (T, E, F)."""
-        return self.slopes.kept * self._seen.old + self._seen.frame(self.slopes.bent)
+        return self.record.kept * self._seen.old + self._seen.frame(self.record.bent)
 
     @cached_property
     def _special(self) -> FloatArray:
@@ -80,25 +62,25 @@ class Push:
         """Σ_A on the spikes and the teacher's remainder after the step, (T, F, F): as it is, and as
         the operators have it.
         """
-        seen, slopes, trained, kept = self._seen, self.slopes, self.trained, self.slopes.kept
-        pushed, bent, bulk = self.pushed, slopes.bent, self._bulk[:, None, None]
+        seen, record, trained, kept = self._seen, self.record, self.trained, self.record.kept
+        pushed, bent, bulk = self.pushed, record.bent, self._bulk[:, None, None]
         square = kept**2 * seen.gram + 2 * kept * seen.form(bent) + seen.square(bent)
         found = bulk * square + transposed(pushed) @ self._special @ pushed
         stated = trained.onto.T @ trained.represented @ trained.onto
         stays = seen.old.T @ stated @ seen.old + trained.totals[:, None, None] * seen.inner
-        unit = slopes.constant[:, None, None] * np.eye(found.shape[1])
-        represented = (slopes.gain**2)[:, None, None] * stays + seen.form(self.record.added) + unit
-        for factor in self.record.factors:
-            once, twice = self.record.turned.T[:, :, None, None]
+        unit = self.constant[:, None, None] * np.eye(found.shape[1])
+        represented = (self.gain**2)[:, None, None] * stays + seen.form(record.added) + unit
+        for factor in record.factors:
+            once, twice = record.turned.T[:, :, None, None]
             represented = represented + once * seen.form(factor[None])
             represented = represented + twice * seen.square(factor[None])
-        return found + seen.form(slopes.noise), represented
+        return found + seen.form(record.noise), represented
 
     def loads(self, functions: FloatArray, single: FloatArray) -> FloatArray:
         """G_AΣ_Aλ_A + ψ_A on the same vectors, (T, F), for sums λ_A and ψ_A over the batch with
         functions (T, Y)."""
-        seen, bent = self._seen, self.slopes.bent
-        own = seen.between(bent, functions) + self.slopes.kept * seen.inner_with(functions)
+        seen, bent = self._seen, self.record.bent
+        own = seen.between(bent, functions) + self.record.kept * seen.inner_with(functions)
         along = self._special @ (functions @ self.record.first.T)[:, :, None]
         own = self._bulk[:, None] * own + seen.inner_with(single)
         return np.asarray(own + (transposed(self.pushed) @ along)[:, :, 0])

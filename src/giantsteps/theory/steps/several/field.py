@@ -24,8 +24,10 @@ from giantsteps.theory.steps.one import types_of
 from giantsteps.theory.steps.several.response import (
     Response,
     fresh_response,
+    gains,
     lengths,
     reused_response,
+    widths,
 )
 from giantsteps.theory.steps.several.sample_law import SampleLaw, sample_law
 
@@ -134,7 +136,7 @@ def two_step_field(
     ===========  ==================  =====================================================
     symbol       argument            meaning
     ===========  ==================  =====================================================
-    σ            activation          with E σ = 0 or E A = 0: the first gradient sees y
+    σ            activation          the first gradient sees y − E σ E A
     α₀, α₂       samples             n/d of the two steps; equal if ``reused``
     η̃₁, η̃₂       rates               η_i/√N
     \\            tail                share of the largest |A| that is cut (`types_of`)
@@ -142,7 +144,8 @@ def two_step_field(
 
     References: theory §7; moniri2026.
     """
-    law = sample_law(teacher, noise_variance, samples[0])
+    shift = moments(activation).mean * second_layer.mean
+    law = sample_law(teacher, noise_variance, samples[0], shift=shift)
     linear = moments(activation).linear
     steepness = abs(linear) * math.sqrt(law.norm_squared) * (abs(rates[0]) + abs(rates[1]))
     values, probabilities = types_of(second_layer, 1 if tail else _TYPES, steepness, tail)
@@ -187,7 +190,8 @@ def respond(
     answer = reused_response if reused else fresh_response
     response = answer(activation, law, rate * values)
     output = np.tensordot(probabilities * values, response.output, axes=1)
-    return response, law.label - output
+    initial = moments(activation).mean * float(probabilities @ values)
+    return response, law.label + initial - output
 
 
 def _variances(
@@ -212,10 +216,10 @@ def _variances(
     tilt = law.mean(residual * response.tilt)  # L = E[r g σ'(h)]
     echo = response.echo - sigma.linear * response.slope
     echo = law.mean(law.label * residual * echo) / samples  # X
-    own = before - 1.0
+    own = widths(sigma, law, first)
     return (
         before
-        + 2.0 * second * (tilt + own * stretch)
+        + 2.0 * second * (gains(sigma, law, first) * tilt + own * stretch)
         + 2.0 * first * second * echo
         + second**2 * (noise + tilt**2 + own * stretch**2 + 2.0 * first * stretch * echo)
     )

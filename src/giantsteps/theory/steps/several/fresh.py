@@ -25,7 +25,7 @@ from giantsteps.theory.model.rules import spike_rule
 from giantsteps.theory.steps.neuron import slopes
 from giantsteps.theory.steps.several.conditional import Conditional
 from giantsteps.theory.steps.several.directions import WEAK, kept_directions
-from giantsteps.theory.steps.several.excess import Push, Slopes
+from giantsteps.theory.steps.several.excess import Push
 from giantsteps.theory.steps.several.fresh_norms import (
     NewNorms,
     new_fluctuation,
@@ -163,7 +163,7 @@ def take_step(
         added = added - 2 * trained.totals * gain * turn
         if len(record.factors):
             added = added - record.turned @ [usual, usual**2]
-        push = Push(trained, record, _slopes(remembered, residuals, pace, gain, added))
+        push = Push(trained, record, gain, added)
     if norms:
         new = new_fluctuation(own_norms, trained, rank, mixing)
         if push is not None:
@@ -237,18 +237,6 @@ def _by_class(dropped: FloatArray, moved: MovedNeurons, pace: Pace) -> FloatArra
     return np.asarray(np.where(some, found / np.where(some, shares, 1.0), 0.0) + spread)
 
 
-def _slopes(
-    view: View, law: Conditional, step: Pace, gain: FloatArray, constant: FloatArray
-) -> Slopes:
-    """What the samples of a step do to the bulk, as functions of their nodes."""
-    slope, s, r = view.slope, step.moved[:, None, None], law.nodes
-    xi = slope.linear / np.sqrt(view.trained.totals)[:, None]
-    rest = slope.second_moment - slope.mean**2 - slope.linear**2
-    bent, noise = s * r * xi[:, :, None], s**2 / step.samples * r**2 * rest[:, :, None]
-    types = len(gain)
-    return Slopes(bent.reshape(types, -1), noise.reshape(types, -1), step.kept, gain, constant)
-
-
 def _record(
     view: View,
     law: Conditional,
@@ -266,7 +254,9 @@ def _record(
     zeta = slope.mean[:, :, None]
     xi = (slope.linear / np.sqrt(trained.totals)[:, None])[:, :, None]
     noise = (slope.second_moment - slope.mean**2)[:, :, None]
+    curved = trained.totals[:, None, None] * xi**2
     r, scale = law.nodes, (trained.totals * gain)[:, None, None]
+    bent, own_noise = s * r * xi, s**2 / step.samples * r**2 * (noise - curved)
     factors, turned = np.zeros((0, r.size)), np.zeros((len(gain), 0))
     linear, crossed = factors, not trained.records
     by_type = trained.probabilities * step.moved**2
@@ -312,5 +302,8 @@ def _record(
         carried=np.tensordot(combination.T, moved.carried, axes=1),
         before=trained.vectors,
         rank=new,
+        bent=bent.reshape(len(gain), -1),
+        noise=own_noise.reshape(len(gain), -1),
+        kept=step.kept,
         crossed=crossed and len(factors) > 0,
     )

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from giantsteps.gaussian import coordinate_rule
+from giantsteps.theory.steps.several.chain import is_chain
 from giantsteps.theory.steps.several.conditional import Conditional
 from giantsteps.theory.steps.several.excess import Push
 from giantsteps.theory.steps.several.moves import Pace, moved_neurons
@@ -45,7 +46,7 @@ def with_fluctuations(
     """
     count = new.loadings.shape[1] - len(trained.others)
     linear, step, gain = norms.on_frame, norms.step, norms.gain
-    found = []
+    chain, found = is_chain(after), []
     for old in trained.fluctuations:
         size = _STEP * float(trained.totals.min())
         size /= max(float(np.abs(old.growth).max()), float(np.abs(old.stretch).max()), 1e-12)
@@ -58,7 +59,8 @@ def with_fluctuations(
         both = (before * linear).sum(axis=1)
         share = np.where(old.spread > 0, both / np.where(old.spread > 0, old.spread, 1.0), 0.0)
         loadings = np.zeros_like(new.loadings)
-        loadings[:, : old.loadings.shape[1]] = gain[:, None] * old.loadings
+        # Vectors of a chain are multiplied by G itself.
+        loadings[:, : old.loadings.shape[1]] = (1.0 if chain else gain[:, None]) * old.loadings
         along = (before[:, :, None] * push.pushed).sum(axis=1) if push else new.along
         new = replace(
             new,
@@ -73,6 +75,7 @@ def with_fluctuations(
                 stretch=(ends[0].lean - ends[1].lean) @ basis / (2 * size),
                 loadings=loadings,
                 along=along,
+                heavy=old.heavy,
             )
         )
     others = (*trained.others, *(0,) * count)
@@ -211,6 +214,7 @@ def new_fluctuation(
         growth=np.ones(types),
         stretch=np.zeros((types, rank)),
         loadings=loadings,
+        heavy=norms.step.spectrum.heavy,
     )
 
 

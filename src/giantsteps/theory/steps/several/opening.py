@@ -11,7 +11,8 @@ from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import curvature
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import first_movement, movement, neuron_law, types_of
-from giantsteps.theory.steps.several.covariance import covariance_of_state, forms_of, operators_on
+from giantsteps.theory.steps.several.covariance import covariance_of_state, operators_on
+from giantsteps.theory.steps.several.first_norms import first_norms
 from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.trained import Fluctuation, Record, Trained, pulled
 from giantsteps.types import FloatArray
@@ -110,7 +111,7 @@ def after_first(
     )
     found: tuple[Fluctuation, ...] = ()
     if norms and (np.any(s) or not spectrum.flat):
-        found = _norms(law, spectrum, length, problem.init.weights == "gaussian")
+        found = first_norms(problem, law, spectrum, direction, reach)
         count = found[0].loadings.shape[1]
         trained = replace(trained, fluctuations=found, others=(0, 0, 0, 1, 1)[:count])
         if not spectrum.flat:
@@ -119,7 +120,7 @@ def after_first(
     if not spectrum.flat:
         return trained
     own, bulk = 1 + trained.teachers, covariance_of_state(trained, spectrum, 1.0)
-    forms, gram = operators_on(bulk, own), forms_of(bulk).values[0, own:, 0, :own, 0]
+    forms, gram = operators_on(bulk, own), bulk.forms().values[0, own:, 0, :own, 0]
     found = tuple(replace(part, along=part.loadings @ gram) for part in found)
     return replace(trained, fluctuations=found, forms=forms, represented=forms)
 
@@ -165,37 +166,6 @@ def _with_axes(
     )
 
 
-def _norms(
-    law: NeuronLaw, spectrum: Spectrum, length: float, gaussian: bool
-) -> tuple[Fluctuation, ...]:
-    """Fluctuations of the norms: on b̂, b₂, b₃ and, with an even part, M b and M b₂.
-
-    Where Σ ≠ I they are on b̂, and their initial spread is there for weights on the sphere, too.
-    """
-    if spectrum.flat:
-        found = law.norms(gaussian)
-        # The teacher's remainder has none.
-        loadings = np.delete(found.loadings, np.arange(1, 1 + len(law.overlaps)), axis=2)
-        stretch = found.stretch if found.stretch.shape[2] else np.zeros((*found.spread.shape, 1))
-        return tuple(map(Fluctuation, found.spread, found.growth, stretch, loadings))
-    plain, square, power = law.norms(True), spectrum.mean(2), 1 - 2 * spectrum.power
-    bend = law.moved * law.slope.hermite[2]
-    bent = 4 * bend * law.kept  # of b in the part of ‖w‖² linear in w₀
-    seen, noise = law.labels.teacher(1), law.labels.moment(2) / law.samples
-    along = float(spectrum.teacher @ spectrum.values**power)
-    own = float(seen @ seen) * along + noise * spectrum.mean(power)  # ‖b‖²
-    rest = np.maximum(plain.spread[0] - (bent * law.length) ** 2, 0.0)
-    spread = square * rest + (square * bent) ** 2 * own
-    loadings = (square * law.kept * length * bent)[:, None]
-    start, none = 2 * (square - (0.0 if gaussian else 1.0)), np.zeros_like(loadings)
-    return (
-        Fluctuation(spread, plain.growth[0], none, loadings),
-        Fluctuation(
-            np.full_like(spread, max(start, 0.0)), plain.growth[1], bend[:, None] * length, none
-        ),
-    )
-
-
 def _first_record(
     law: NeuronLaw, trained: Trained, spectrum: Spectrum, reach: FloatArray, length: float
 ) -> Record:
@@ -227,5 +197,8 @@ def _first_record(
         carried=np.zeros((1, *teacher.shape[1:])),
         before=teacher[:0],
         rank=1,
+        bent=np.multiply.outer(law.tilt, r),
+        noise=np.multiply.outer(law.noise, r**2),
+        kept=law.kept,
         crossed=crossed,
     )

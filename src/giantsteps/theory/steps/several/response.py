@@ -5,9 +5,10 @@ batch is (theory §7)
 
 .. math::
     \text{fresh:}\quad h &= \sqrt{c_1}\,g + s\,μ_1 v,\\
-    \text{reused:}\quad h &= g + s\,(y\,σ'(g)/α_0 + μ_1 v) + \sqrt{c_1 - 1}\,ξ,
+    \text{reused:}\quad h &= ag + s\,(y\,σ'(g)/α_0 + μ_1 v) + \sqrt ω\,ξ,
 
-with g, ξ ~ N(0, 1) and c₁ = 1 + s² Ey² Var σ'/α₀: a reused sample finds a neuron that has seen it.
+with g, ξ ~ N(0, 1), a = 1 + sh₁E y, ω = s² Ey² Var σ'/α₀ and c₁ = a² + ω: a reused sample finds a
+neuron that has seen it.
 """
 
 from __future__ import annotations
@@ -66,8 +67,18 @@ class Response:
 
 
 def lengths(sigma: Moments, law: SampleLaw, moved: NDArray) -> NDArray:
-    """c₁ = 1 + s² Ey² Var σ'/α₀, the squared length of a neuron's bulk after the first step."""
-    return 1.0 + moved**2 * (law.label_moment * sigma.derivative_variance / law.samples)
+    """c₁ = a² + ω, the squared length of a neuron's bulk after the first step."""
+    return gains(sigma, law, moved) ** 2 + widths(sigma, law, moved)
+
+
+def gains(sigma: Moments, law: SampleLaw, moved: NDArray) -> NDArray:
+    """a = 1 + sh₁E y, what the first step makes of the initial weights."""
+    return 1.0 + 2 * sigma.quadratic * law.label_mean * moved
+
+
+def widths(sigma: Moments, law: SampleLaw, moved: NDArray) -> NDArray:
+    """ω = s² Ey² Var σ'/α₀, the variance of what the other samples add in the first step."""
+    return moved**2 * (law.label_moment * sigma.derivative_variance / law.samples)
 
 
 def fresh_response(activation: Function, law: SampleLaw, moved: NDArray) -> Response:
@@ -112,10 +123,10 @@ def reused_response(activation: Function, law: SampleLaw, moved: NDArray) -> Res
     sigma = moments(activation)
     # For an odd σ, (s, g, ξ) → −(s, g, ξ) turns h into −h: half of a symmetric law is enough.
     distinct, where = np.unique(np.abs(moved) if sigma.is_odd else moved, return_inverse=True)
-    spread = np.sqrt(lengths(sigma, law, distinct) - 1.0)
+    spread, gain = np.sqrt(widths(sigma, law, distinct)), gains(sigma, law, distinct)
     laws = [
-        _law_of_neuron(activation, sigma.linear, law, float(s), float(width)) if width > 0 else None
-        for s, width in zip(distinct, spread)
+        _law_of_neuron(activation, sigma.linear, law, *one) if one[1] > 0 else None
+        for one in zip(distinct.tolist(), spread.tolist(), gain.tolist())
     ]
     tables = _tables(activation, [one for one in laws if one is not None])
     rows = [_at_rest(activation, law) if one is None else one.means(next(tables)) for one in laws]
@@ -168,15 +179,15 @@ class _NeuronLaw:
 
 
 def _law_of_neuron(
-    activation: Function, linear: float, law: SampleLaw, moved: float, spread: float
+    activation: Function, linear: float, law: SampleLaw, moved: float, spread: float, gain: float
 ) -> _NeuronLaw:
     shift = moved * linear * law.step
     kick = moved / law.samples * law.label
     crossed = float(np.abs(shift).max() + np.abs(kick).max())
-    rule = _neuron_rule(activation, spread, crossed)
+    rule = _neuron_rule(activation, spread, crossed, gain)
     _affordable(law.label.size * len(rule.weights), kick)
     slope = np.asarray(activation.derivative(rule.nodes), dtype=float)
-    rest = rule.nodes + kick * slope  # h without shift and ξ, (Y, G)
+    rest = gain * rule.nodes + kick * slope  # h without shift and ξ, (Y, G)
     reach = float(np.ptp(rest)) + float(np.ptp(shift))
     _affordable(reach / min(_SPACING, _WIDTH / _ORDER), kick)
     # For each label the law of `rest` on nodes, then one product for all shifts.
@@ -186,7 +197,7 @@ def _law_of_neuron(
     weights = rule.weights
     plain, tilted, echoed = grid.spread(rest, weights, weights * rule.nodes, weights * slope)
     far = abs(moved) * (law.ends[0] / law.samples * np.abs(slope).max() + abs(linear) * law.ends[1])
-    end = math.ceil(float(np.abs(rule.nodes).max() + far))
+    end = math.ceil(float(max(abs(gain), 1.0) * np.abs(rule.nodes).max() + far))
     return _NeuronLaw(plain, tilted, echoed, grid.nodes[:, None] + shift, end, spread)
 
 
@@ -223,11 +234,12 @@ def _graded(spread: float, crossed: float, widest: float) -> NDArray:
     return np.concatenate([-distance[::-1], [0.0], distance])
 
 
-def _neuron_rule(activation: Function, spread: float, crossed: float) -> Rule:
+def _neuron_rule(activation: Function, spread: float, crossed: float, gain: float) -> Rule:
     """A quadrature of g: panels of the scale of ξ where a kink of σ' may be crossed."""
-    slope = activation.derivative
+    slope, size = activation.derivative, max(abs(gain), 0.1)
     kinks = slope.breakpoints(-_REACH, _REACH)
-    points = np.add.outer(kinks, _graded(spread, crossed, _PANEL)).ravel()
+    points = np.add.outer(kinks, _graded(spread, crossed, _PANEL)).ravel() / size
+    points = np.concatenate([points, kinks])
     points = points[np.abs(points) < _REACH]
     rule = gauss_rule(slope, breakpoints=points, width=_PANEL, reach=_REACH, tolerance=1e-9)
     return rule.pruned(1e-17)

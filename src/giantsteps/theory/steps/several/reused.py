@@ -26,7 +26,7 @@ from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_di
 from giantsteps.theory.steps.several.field import Field, respond, two_step_field
 from giantsteps.theory.steps.several.fresh_norms import LOADS
 from giantsteps.theory.steps.several.model import RESOLVED
-from giantsteps.theory.steps.several.response import lengths
+from giantsteps.theory.steps.several.response import gains, lengths
 from giantsteps.theory.steps.several.reused_covariance import (
     parts_of_neurons,
     products,
@@ -164,6 +164,11 @@ def _at_level(
     )
 
 
+def _initial(problem: Problem) -> float:
+    """Mean output of the initial network."""
+    return moments(problem.activation).mean * problem.init.second_layer.mean
+
+
 def _pull(
     problem: Problem,
     field: Field,
@@ -176,9 +181,10 @@ def _pull(
     root = np.sqrt(field.probabilities) * field.values
     sigma, alpha, one = moments(problem.activation), problem.steps[0].samples, np.ones(len(root))
     first = rates[0] * sigma.linear**2 * np.outer(root, root)
-    change = pulled(np.zeros_like(first), one, one, first, one / alpha)
-    law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[0])
+    law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[0], _initial(problem))
     grown = lengths(sigma, law, rates[0] * field.values)
+    turned = gains(sigma, law, rates[0] * field.values)
+    change = pulled(np.zeros_like(first), one, turned, first, one / alpha)
     second, gain = (sigma.linear**2, one) if slope is None else slope
     pull = rates[1] * np.outer(root, root) * second
     change = pulled(change, grown, gain, pull, grown / alpha)
@@ -204,12 +210,15 @@ def _covariance(
         problem.noise_variance,
         alpha,
         _ORDERS[min(level + 2, 4) if tail else level],
+        _initial(problem),
     )
     response, r = respond(problem.activation, law, values, field.probabilities, rates[0], True)
     samples = Samples.of(law, r, _PRUNED)
     if tail:
         assert isinstance(problem.teacher, SingleIndex)
-        samples = Samples.bounded(law, r, problem.teacher, problem.noise_variance, tail, level)
+        samples = Samples.bounded(
+            law, r, problem.teacher, problem.noise_variance, tail, level, _initial(problem)
+        )
     zeta = samples.take(response.slope)
     linear = rates[0] * moments(problem.activation).linear
     lean = values[:, None] * (linear * samples.label + rates[1] * samples.residual * zeta)
@@ -225,6 +234,7 @@ def _covariance(
         passed = parts.second @ samples.weights
         norms = reused_norms(problem.activation, samples, values, rates, kept.totals, passed)
         old = norms.linear + samples.passed_on(parts.first, norms.moves)
+        old = old - (parts.first @ samples.weights)[:, None] * norms.moves  # ν is beside a₁g
         for c, functions_of_types in enumerate([old + norms.own, old]):
             load, some = few_functions(functions_of_types, np.abs(samples.weights), LOADS)
             loads.append(load)
@@ -268,7 +278,8 @@ def _covariance(
     excess = forms_of_neurons(along, parts) - operators_on(covariance, rank + 1)
     covariance = replace(covariance, excess=excess)
     tilt = samples.take(response.tilt) @ (samples.residual * samples.weights)
-    slope = (zeta * samples.weights) @ zeta.T, 1.0 + rates[1] * values * tilt
+    turned = 1.0 + parts.first @ samples.weights
+    slope = (zeta * samples.weights) @ zeta.T, 1.0 + rates[1] * values * tilt / turned
     if norms is None:
         return covariance, slope, None
     stretch = samples.inner(norms.stretch, lean) @ kept.combination[:, :DIRECTIONS]

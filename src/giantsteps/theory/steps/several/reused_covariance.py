@@ -6,9 +6,9 @@ in the first step, a neuron is beside its lean
 .. math:: w = [I + K_P + K_Q + K_RK_P]\,w_0 + n^{-1}Σ_i(ψφ_i + s_2rχ_i)x_i
               + s_1K_R\,n^{-1}Σ_i yφ_ix_i ,\qquad K_a = n^{-1}Σ_i a(i)\,x_ix_i^⊤,
 
-P = s₁h₁y, R = s₂rC, Q = s₂rT − PR/α₀ and ψ = s₁y + s₂re − s₁yR/α₀. A product K_aK_b is K_{ab}/α₀
-where its two samples are the same, and beside āK_b + b̄K_a − āb̄, but for what is of second order in
-both a − ā and b − b̄. That is kept in the products of the first bracket.
+P = s₁h₁y, R = s₂rC, Q = s₂rT − P̄R − PR/α₀ and ψ = s₁y + s₂re − s₁yR/α₀. A product K_aK_b is
+K_{ab}/α₀ where its two samples are the same, and beside āK_b + b̄K_a − āb̄, but for what is of second
+order in both a − ā and b − b̄. That is kept in the products of the first bracket.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import moments
-from giantsteps.theory.steps.several.response import Response, lengths
+from giantsteps.theory.steps.several.response import Response, widths
 from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.types import FloatArray
 
@@ -91,12 +91,12 @@ def parts_of_neurons(
     noise = sigma.derivative_variance - curved**2  # v_h
     seen = echo - sigma.linear * zeta - curved * tilt  # E[φσ'(h)]
     share = seen / noise if noise > 1e-12 * sigma.derivative_variance else np.zeros_like(seen)
-    grown = lengths(sigma, samples.law, s1[:, 0])[:, None] - 1.0
+    grown = widths(sigma, samples.law, s1[:, 0])[:, None]
     fresh = square - zeta**2 - tilt**2 - bend**2 * grown - share * seen
     p, big = s1 * curved * y, s2 * residual * bend
     return Parts(
         first=p,
-        tilt=s2 * residual * tilt - p * big / alpha,
+        tilt=s2 * residual * tilt - big * (p @ samples.weights)[:, None] - p * big / alpha,
         second=big,
         own=s1 * y + s2 * residual * share - s1 * y * big / alpha,
         noise=noise,

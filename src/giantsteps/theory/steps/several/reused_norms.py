@@ -2,8 +2,8 @@ r"""How the squared norms of neurons vary after two steps on one batch (theory �
 
 A neuron is w₀ + n⁻¹Σ_i θ_i x_i beside its lean. What the first step adds is passed on by the second
 one, of which a sample sees ν with b = 1 + E R, R = E ∂θ, ∂ the derivative in ν:
-θ = b s₁yσ'(g) + s₂rσ'(h) − E θ. With t = E[gθ] and n = θ − tg − R(ν − Eν), sample i moves the
-squared norm by n⁻¹F,
+θ = b s₁yσ'(g) + s₂rσ'(h) − P̄R̄g − E θ, where P̄ = s₁h₁E y is what the other samples pass on of g
+itself. With t = E[gθ] and n = θ − tg − R(ν − Eν), sample i moves the squared norm by n⁻¹F,
 
 .. math:: F = 2θ(ag + bν) + θ²/α_0,\qquad a = 1 + E t,
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import coordinate_rule, gauss_rule, moments
-from giantsteps.theory.steps.several.response import lengths
+from giantsteps.theory.steps.several.response import gains, widths
 from giantsteps.theory.steps.several.samples import Samples
 from giantsteps.types import FloatArray
 
@@ -91,7 +91,7 @@ def _type(
     total: float,
 ) -> tuple[FloatArray, ...]:
     alpha, (s1, s2), sigma = samples.law.samples, moved, moments(activation)
-    grown = float(lengths(sigma, samples.law, np.array([s1]))[0]) - 1.0
+    grown, turned = (float(f(sigma, samples.law, np.array([s1]))[0]) for f in (widths, gains))
     width = math.sqrt(grown)
     rule = gauss_rule(activation.derivative, width=_PANEL, reach=_REACH, tolerance=_ERROR)
     rule = rule.pruned(_PRUNED)
@@ -103,9 +103,9 @@ def _type(
 
     def thetas(some: slice) -> FloatArray:
         label, step = samples.label[some, None], samples.step[some, None]
-        h = g + s1 * label * slope / alpha + width * z + s1 * sigma.linear * step
+        h = turned * g + s1 * label * slope / alpha + width * z + s1 * sigma.linear * step
         theta = s2 * samples.residual[some, None] * activation.derivative(h)
-        theta = theta + passed * s1 * label * slope
+        theta = theta + passed * s1 * label * slope - (passed - 1.0) * (turned - 1.0) * g
         return np.asarray(theta - (theta @ weights)[:, None])
 
     def mean(values: FloatArray) -> float:

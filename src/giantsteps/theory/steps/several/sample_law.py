@@ -1,7 +1,8 @@
 r"""The law of one sample, its label and teacher, as the second step sees it (theory §7).
 
-A sample has the teacher coordinates u ~ N(0, I_R), the label y = g*(u) + ε, and the projection
-v = ⟨x, b⟩ on the direction of the first step, computed without this sample:
+A sample has the teacher coordinates u ~ N(0, I_R), the residual y = g*(u) + ε − f₀ of the first
+step, with f₀ the mean output of the initial network (its label, where there is none), and the
+projection v = ⟨x, b⟩ on the direction of that step, computed without this sample:
 
 .. math:: v = ⟨κ, u⟩ + w,\qquad κ = E[y u],\qquad w ∼ N(0, E y^2/α_0).
 
@@ -66,6 +67,11 @@ class SampleLaw:
         return label, step
 
     @property
+    def label_mean(self) -> float:
+        """E y."""
+        return float(self.mean(self.label))
+
+    @property
     def spread(self) -> float:
         """√(E y²/α₀), the length of the part of b that is orthogonal to the teacher."""
         return float(np.sqrt(self.label_moment / self.samples))
@@ -92,16 +98,20 @@ class SampleLaw:
 
 
 def sample_law(
-    teacher: Teacher, noise_variance: float, samples: float, order: int = _ORDER
+    teacher: Teacher,
+    noise_variance: float,
+    samples: float,
+    order: int = _ORDER,
+    shift: float = 0.0,
 ) -> SampleLaw:
     """The law of (u, y, v) for a teacher, a noise variance Δ and a first step with α₀ samples.
 
-    ``order`` nodes on each panel of y and v.
+    ``order`` nodes on each panel of y and v; ``shift`` is f₀.
 
     References: theory §7; moniri2026.
     """
     rule = teacher_rule(teacher)
-    clean = np.asarray(teacher(rule.nodes), dtype=float)
+    clean = np.asarray(teacher(rule.nodes), dtype=float) - shift
     label_moment = float(rule.mean(clean**2)) + noise_variance
     linear = rule.mean(rule.nodes.T * clean)
     spread = np.sqrt(label_moment / samples)

@@ -77,6 +77,7 @@ class Samples:
         noise_variance: float,
         tail: float,
         level: int,
+        shift: float,
     ) -> Samples:
         """Nodes with positive weights: a bulk of them has edges.
 
@@ -98,8 +99,9 @@ class Samples:
         # No sample is among the largest in all of them.
         far = math.sqrt(chdtri(3 if noise_variance else 2, tail)) / np.linalg.norm(drawn, axis=0)
         u, noise, z = drawn * np.minimum(far, 1.0)
-        top = largest_label(teacher, noise_variance, 0.0, tail)
-        label = np.asarray(teacher(u[:, None]), dtype=float) + math.sqrt(noise_variance) * noise
+        top = largest_label(teacher, noise_variance, shift, tail)
+        label = np.asarray(teacher(u[:, None]), dtype=float) - shift
+        label = label + math.sqrt(noise_variance) * noise
         label = np.clip(label, -top, top)
         label = label * math.sqrt(law.label_moment / float(weights @ label**2))
         linear, most = float(law.linear[0]), float(-ndtri(tail / 2)) * math.sqrt(law.norm_squared)

@@ -7,6 +7,7 @@ weights whose covariance has the eigenvalues λ_ι of Σ.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ class Spectrum:
     power: float
     #: Eigenspaces whose coordinates of the initial weights are types of neurons.
     explicit: FloatArray | None = None
+    #: 1/d, zero in the limit.
+    inverse: float = 0.0
 
     @property
     def flat(self) -> bool:
@@ -50,6 +53,14 @@ class Spectrum:
             return self.values
         return np.where(self.explicit, 0.0, self.values)
 
+    @cached_property
+    def heavy(self) -> FloatArray:
+        """Which share of d⁻¹tr Σ² the largest single direction has, (I,); explicit ones aside."""
+        parts = self.shares * self.start**2
+        single = (self.shares > 0) & (self.shares < 1.5 * self.inverse)
+        largest = np.arange(len(parts)) == np.argmax(np.where(single, parts, -1.0))
+        return np.asarray(np.where(single & largest, parts / parts.sum(), 0.0))
+
     def mean(self, exponent: float) -> float:
         """d⁻¹tr Σ^exponent."""
         return float(self.shares @ self.values**exponent)
@@ -58,4 +69,5 @@ class Spectrum:
 def spectrum_of(problem: Problem, d: int | None) -> Spectrum:
     """The eigenvalues of Σ, and the preconditioner that all steps share."""
     power = problem.steps[0].precondition if problem.steps else 0.0
-    return Spectrum(*problem.inputs.directions(EIGENVALUES, d), power)
+    values, shares, teacher = problem.inputs.directions(EIGENVALUES, d)
+    return Spectrum(values, shares, teacher, power, inverse=0.0 if d is None else 1.0 / d)

@@ -52,6 +52,8 @@ class Fluctuation:
                                    are carried along
     \\       along      (T, F)      the same as it is on spikes, weak ones and the teacher's
                                    remainder; empty: as the vectors have it
+    \\       heavy      (I,)        which share of f lies along single eigenvectors of the inputs;
+                                   empty: nothing
     ======  =========  ==========  ===========================================================
     """
 
@@ -60,6 +62,15 @@ class Fluctuation:
     stretch: FloatArray
     loadings: FloatArray
     along: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    heavy: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def own(self, axes: FloatArray) -> FloatArray:
+        """What it makes of the squared norm beside k_j² − 1, k along these axes (r, I, m): (T, r).
+
+        Along an eigenvector of its own a vector has one coordinate, the teacher's.
+        """
+        shares = axes[:, : len(self.heavy), 0] ** 2 @ self.heavy
+        return np.multiply.outer(self.growth, shares)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +99,9 @@ class Record:
     \\       carried    (r', I, m)    what the spikes have of the vectors before, by coordinates
     \\       before     (V, I, m)     those of the norms before, by coordinates
     r'      rank                     spikes after the step, with the weak ones
+    sρ      bent       (T, Y)        what multiplies xxᵀ in the step's change of the bulk …
+    \\       noise      (T, Y)        … and in the covariance of its noise
+    ϱ       kept                     what is left of the weights
     ======  =========  ============  ==========================================================
     """
 
@@ -108,6 +122,9 @@ class Record:
     carried: FloatArray
     before: FloatArray
     rank: int
+    bent: FloatArray
+    noise: FloatArray
+    kept: float
     crossed: bool = False
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from giantsteps.answers import Solution, TrainingLoss
 from giantsteps.problem import Problem
-from giantsteps.theory.steps.small import (
+from giantsteps.theory.steps.effective_penalty import (
     GaussianFeatures,
     effective_penalty,
-    ridge_errors,
     shrinkage,
 )
+from giantsteps.theory.steps.small import ridge_errors
 from giantsteps.theory.steps.staircase.risk import loss_staircase
 from giantsteps.types import FloatArray
 

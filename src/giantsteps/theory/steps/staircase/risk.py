@@ -25,15 +25,15 @@ from giantsteps.problem import Problem
 from giantsteps.theory.model.classification import Predicted, jumps_of_link, wrong_sign
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.model.rules import graded_rule
-from giantsteps.theory.steps.first import first_step, link_of
-from giantsteps.theory.steps.kinds import staircase_level
-from giantsteps.theory.steps.small import (
+from giantsteps.theory.steps.effective_penalty import (
     GaussianFeatures,
     effective_penalty,
     freedom,
     shrinkage,
-    untrained_risk,
 )
+from giantsteps.theory.steps.first import first_step, link_of
+from giantsteps.theory.steps.kinds import staircase_level
+from giantsteps.theory.steps.small import untrained_risk
 from giantsteps.theory.steps.staircase.degrees import spike_degrees
 from giantsteps.types import FloatArray as Array
 

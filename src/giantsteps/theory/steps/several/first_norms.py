@@ -1,0 +1,119 @@
+r"""How the norms of neurons vary after the first step (theory §5b, §10).
+
+Where one eigenvector of the inputs has a share of d⁻¹tr Σ², it has a share of the norms as well:
+w₁², which a sample feels as w₁²k₁². So the slope of a neuron on it is μ₁ + h₂(w₁²k₁² − λ₁/d), and
+the step moves the neuron by more than its direction b,
+
+.. math:: δS = s h_2 (w_1² - λ_1/d)\,⟨\hat b, Σ^{1-p}n_0^{-1}Σ_ir_ik_{1i}²x_i⟩,\qquad
+          E[r k_1²z] = (f_1 + τ_1f_3)\,β + 2f_1\sqrt{τ_1}\,e_1,\qquad f_j = E[r He_j(u)] ;
+
+the readout feels it beside k₁², of which the spike knows 1 + ⟨e₁, b̂⟩²(k² − 1).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from giantsteps.gaussian import coordinate_rule, moments
+from giantsteps.problem import Problem
+from giantsteps.theory.model.teacher import teacher_rule
+from giantsteps.theory.steps.neuron import NeuronLaw
+from giantsteps.theory.steps.several.spectrum import Spectrum
+from giantsteps.theory.steps.several.trained import Fluctuation
+from giantsteps.types import FloatArray
+
+#: Share of d⁻¹tr Σ² along the spike from which on the eigenvector has fluctuations of its own.
+_HEAVY = 0.01
+#: Nodes of the noise of the labels.
+_NOISE = 24
+
+
+def first_norms(
+    problem: Problem,
+    law: NeuronLaw,
+    spectrum: Spectrum,
+    direction: FloatArray,
+    reach: FloatArray,
+) -> tuple[Fluctuation, ...]:
+    """Fluctuations of the norms: on b̂, b₂, b₃ and, with an even part, M b and M b₂.
+
+    Where Σ ≠ I they are on b̂, and their initial spread is there for weights on the sphere, too.
+
+    * ``direction``: Σ^{1/2}b by coordinates, (I, R + 1).
+    * ``reach``: λ^{1−p} as the step has it, (I,).
+    """
+    gaussian = problem.init.weights == "gaussian"
+    if spectrum.flat:
+        found = law.norms(gaussian)
+        # The teacher's remainder has none.
+        loadings = np.delete(found.loadings, np.arange(1, 1 + len(law.overlaps)), axis=2)
+        stretch = found.stretch if found.stretch.shape[2] else np.zeros((*found.spread.shape, 1))
+        return tuple(map(Fluctuation, found.spread, found.growth, stretch, loadings))
+    length = float(np.linalg.norm(direction))
+    plain, power, square = law.norms(True), 1 - 2 * spectrum.power, spectrum.mean(2)
+    bend, start = law.moved * law.slope.hermite[2], plain.growth[1]
+    bent = 4 * bend * law.kept  # of b in the part of ‖w‖² linear in w₀
+    seen, noise = law.labels.teacher(1), law.labels.moment(2) / law.samples
+    along = float(spectrum.teacher @ spectrum.values**power)
+    own = float(seen @ seen) * along + noise * spectrum.mean(power)  # ‖b‖²
+    rest = np.maximum(plain.spread[0] - (bent * law.length) ** 2, 0.0)
+    loadings, one = (law.kept * length * bent)[:, None], np.ones_like(bend)
+    none, stretch = np.zeros_like(loadings), bend[:, None]
+    place, spike = int(np.argmax(spectrum.heavy)), direction / (length or 1.0)
+    share = float(spectrum.heavy[place])
+    if len(seen) > 1 or share * float(spike[place, 0]) ** 2 < _HEAVY:
+        spread = square * rest + (square * bent) ** 2 * own
+        initial = max(2 * (square - (0.0 if gaussian else 1.0)), 0.0)
+        return (
+            Fluctuation(spread, plain.growth[0], none, square * loadings),
+            Fluctuation(initial * one, start, stretch * length, none),
+        )
+    light, heavy = square * (1 - share), np.arange(len(spectrum.values)) == place
+    initial = max(2 * (light - (0.0 if gaussian else 1.0)), 0.0)
+    # Variances of w₁ before the step, and of what it adds there.
+    before = float(spectrum.shares[place] * spectrum.values[place])
+    own_noise = law.slope.noise + law.slope.hermite[1] ** 2
+    added = spectrum.shares[place] * (law.moved * reach[place]) ** 2 * own_noise * noise
+    more = _lean_beside_square(problem, law, spectrum, direction, reach, place)
+    steeper = stretch * float((more * spike).sum())
+    new = (4 * before * added + 2 * added**2) / spectrum.inverse
+    return (
+        Fluctuation(bent**2 * own, square * one, none, loadings, heavy=share * heavy),
+        Fluctuation(light * rest, one, none, none),
+        Fluctuation(initial * one, start, stretch * length, none),
+        Fluctuation(2 * share * square * one, start, steeper, none, heavy=heavy),
+        Fluctuation(new, one, none, none, heavy=heavy),
+    )
+
+
+def _lean_beside_square(
+    problem: Problem,
+    law: NeuronLaw,
+    spectrum: Spectrum,
+    direction: FloatArray,
+    reach: FloatArray,
+    place: int,
+) -> FloatArray:
+    """Σ^{1−p}n⁻¹Σ rk₁²x along the teacher and along the noise of Σ^{1−p}n⁻¹Σ rx, (I, 2)."""
+    labels, share = law.labels, float(spectrum.teacher[place])
+    linear, square = labels.signal, labels.moment(2)
+    third, bent = _third(problem), float(labels.second[0, 0] @ labels.nodes**2) - square
+    found = direction.copy()
+    found[:, 0] *= 1 + share * third / linear if linear else 1.0
+    found[place, 0] += 2 * linear * math.sqrt(share) * reach[place]
+    found[:, 1] *= 1 + share * bent / square if square else 1.0
+    return found
+
+
+def _third(problem: Problem) -> float:
+    """f₃ = E[r He₃(u)] of the residuals of the first step."""
+    rule = teacher_rule(problem.teacher)
+    noise = coordinate_rule(1, nodes=_NOISE if problem.noise_variance else 1)
+    labels = np.asarray(problem.teacher(rule.nodes), dtype=float)[:, None]
+    labels = labels + math.sqrt(problem.noise_variance) * noise.nodes[:, 0]
+    output = moments(problem.activation).mean * problem.init.second_layer.mean
+    r = problem.steps[0].residual(np.full_like(labels, output), labels) @ noise.weights
+    u = rule.nodes[:, 0]
+    return float(rule.mean((u**3 - 3 * u) * r))
