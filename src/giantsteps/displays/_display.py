@@ -24,7 +24,7 @@ class Display:
 
 
 class AxesDisplay(Display, ABC):
-    """A display on one pair of axes, the caller's or new ones; a subclass says how in ``_draw``."""
+    """A display on one pair of axes, ``ax_``, the caller's or new ones; ``_draw`` says how."""
 
     ax_: Axes
 
