@@ -89,14 +89,16 @@ def functions_at(model: SpikedFeatures, points: FloatArray) -> dict[str, FloatAr
         aside, size = own[-1] * wanted.quadratic, math.sqrt(2.0 * inverse)
         second = model.second_degree
         if second is not None:
-            # z² of the teacher's remainder, to which neurons respond by their own components.
-            aside, root = (1.0 - second.weight) * aside, math.sqrt(2.0 * second.weight)
-            beyond = second.weight * (second.square - totals * inverse)
-            mean[0] = mean[0] + by_norm * beyond[:, None]
-            mean.append(root * second.square[:, None] * by_norm)
-            target.append(root * wanted.quadratic)
-            both = np.stack([math.sqrt(second.weight) * by_norm, root * by_norm], axis=1)
-            norms = np.concatenate([np.pad(norms, ((0, 0), (0, 1), (0, 0))), both])
+            # Forms of second degree, to which neurons respond by their own components.
+            aside, root = second.shares[0] * aside, math.sqrt(2.0)
+            mean[0] = mean[0] + by_norm * second.excess[:, None]
+            mean += [root * square[:, None] * by_norm for square in second.square]
+            target += [root * share * wanted.quadratic for share in second.shares[1:]]
+            norms = np.pad(norms, ((0, 0), (0, 3), (0, 0)))
+            for number, growth in enumerate(second.growth):
+                parts = np.zeros((len(by_norm), 4, len(points)))
+                parts[:, 0], parts[:, 1 + number] = growth * by_norm, root * by_norm
+                norms = np.concatenate([norms, parts])
         for number, mode in enumerate(model.bulk.modes.T[:_MODES]):
             mean.append(size * mode[:, None] * by_norm)
             target.append(size * aside if number == 0 else np.zeros(len(points)))
