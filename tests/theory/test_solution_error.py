@@ -90,7 +90,8 @@ def judge_several(
     numbers: range, layers: tuple[object, ...], batches: tuple[str, ...] = ("fresh", "previous")
 ) -> tuple[list[float], list[str]]:
     """Estimates after two steps, and those that are below a tenth of the change to the finest."""
-    said, wrong = [], []
+    said: list[float] = []
+    wrong: list[str] = []
     for number in numbers:
         given, d = draw(number, layers[number % len(layers)])
         (first,) = given.steps
@@ -103,10 +104,11 @@ def judge_several(
         assert found.solution is not None
         (truth,) = solve_cells([(model, model.readout_of(None))], LEVELS - 2)
         test = float(truth.error[0]) - given.noise_variance
-        off = max(abs(found.test / test - 1), abs(found.train / float(truth.train[0]) - 1))
-        said.append(found.solution.error)
-        if off > 10 * found.solution.error:
-            wrong.append(f"{number}: {off:.1e}, said {found.solution.error:.1e}")
+        off = abs(float(found.test) / test - 1)
+        off = max(off, abs(float(found.train) / float(truth.train[0]) - 1))
+        said.append(float(found.solution.error))
+        if off > 10 * said[-1]:
+            wrong.append(f"{number}: {off:.1e}, said {said[-1]:.1e}")
     return said, wrong
 
 
