@@ -159,8 +159,9 @@ def _waits(model: SpikedFeatures, one: Kept, good: tuple[float, float]) -> bool:
     (first, last), single = model.levels, model.levels[0] > 0
     if one.level <= first or (one.error > good[single] and one.level < last):
         return True
-    # One more where there would be no answer at all.
-    return one.error > BAD[single] and one.level == last < LEVELS - 1
+    # One more where there would be no answer at all, two after the first: it is a coarse one.
+    more = min(last + (2 if last == 1 else 1), LEVELS - 1)
+    return one.error > BAD[single] and last <= one.level < more
 
 
 def _change(cell: Cell, old: Readout | None, new: Readout | None) -> float:
