@@ -213,14 +213,14 @@ class WeightSpectrum:
         """The equations around real x."""
         h, dyson = state[0], self._dyson(*state)
 
-        def step() -> tuple[Array, ...]:
+        def step(_: None) -> tuple[Array, ...]:
             return tuple(new - old for new, old in zip(self._newton(x, h, dyson), state))
 
         def tangent() -> tuple[Array, ...]:
             image = self._image(x, dyson, dyson.corrected())
             return self._moved(image, dyson, image * image)
 
-        return Linearised(self._step(x, h, dyson)[1], step, tangent)
+        return Linearised(self._step(x, h, dyson)[1], step, tangent, None)
 
     def parameter(self, state: tuple[Array, ...]) -> Array:
         """Σ π_tH_t, which grows with x outside the bulk."""

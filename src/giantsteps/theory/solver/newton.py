@@ -22,6 +22,8 @@ _PATIENCE = 50
 _ROUNDING = 1e-12
 #: With n > N the solution hardly changes below this penalty.
 _TINY = 1e-9
+#: A residual that falls so much in a round goes on with the same derivatives.
+_QUICK = 0.1
 #: Shares of a Newton step that are tried before a plain one.
 _SHARES = (1.0, 0.5, 0.2)
 
@@ -42,15 +44,14 @@ def solve_state(
     penalty: Array,
     start: tuple[Array, Array, Array] | None = None,
     rounds: int | None = None,
-    guarded: bool = True,
 ) -> Solved:
     """Solve for (V₁, τ, 𝔤) at the penalties λ_s (B,), real and positive or complex.
 
     For λ_s > 0 the map is monotone and subhomogeneous: its plain iteration converges from
     everywhere, and Newton's method from above. A Newton step that leaves the cone (V > 0, τ > 0;
     for complex λ_s = −z the upper half-plane) or makes the residual worse is replaced by a plain
-    one. Each cell is frozen when it has converged, so no cell sees its neighbours. Without guard
-    (real λ_s = −x outside the bulk, from a start nearby) every step is Newton's.
+    one. Each cell is frozen when it has converged, so no cell sees its neighbours; with a start at
+    complex λ_s they decide together when derivatives are taken anew.
     """
     if start is None:
         current, taken = _first(equations, penalty)
@@ -64,9 +65,12 @@ def solve_state(
     active = np.arange(cells)
     tolerance = _OF_DENSITY if np.iscomplexobj(penalty) else TOLERANCE
     marks, since, last = np.full(cells, np.inf), np.zeros(cells, dtype=int), parts[1].copy()
+    # Near a start at complex λ_s cells go on with derivatives of an earlier round, if all gain.
+    nearby = start is not None and np.iscomplexobj(penalty)
+    by, before, going = None, np.full(cells, np.inf), np.ones(cells, dtype=bool)
     for count in range(rounds or _ROUNDS):
         gap = current.gap
-        better = gap < residual[active]
+        better = (gap < residual[active]) & going
         residual[active[better]] = gap[better]
         iterations[active] = taken[active] + count
         for part, new in zip(parts, (current.v1, current.tau, current.active)):
@@ -78,20 +82,20 @@ def solve_state(
         down = np.all((current.tau <= last[active]).real, axis=1)  # on its way from above
         since[active[halved | down]] = count
         last[active] = current.tau
-        keep &= (count - since[active] <= _PATIENCE) & (np.isfinite(gap) | (count == 0))
+        keep &= (count - since[active] <= _PATIENCE) & (np.isfinite(gap) | (count == 0)) & going
         if not keep.any():
             if len(active) == cells and better.all() and np.all(residual <= _ENOUGH):
                 return Solved(current, residual, iterations, residual <= _ENOUGH)
             break
-        if not keep.all():
-            active = active[keep]
-            current = current.take(keep)
-        if guarded:
-            current = _step(current, plain=start is None and count < _WARM_UP)
-        else:
-            current = current.move(*current.newton())
+        if by is None or not np.all(gap[keep] <= _QUICK * before[keep]):
+            if not keep.all():
+                active, gap = active[keep], gap[keep]
+                current, keep = current.take(keep), keep[keep]
+            by = current if nearby else None
+        before, going = gap, keep
+        current = _step(current, start is None and count < _WARM_UP, by)
     left = np.flatnonzero(residual > _ENOUGH)
-    if start is None and guarded and left.size and not np.iscomplexobj(penalty):
+    if start is None and left.size and not np.iscomplexobj(penalty):
         # A first guess may lie below the solution, from where an ill-conditioned cell creeps.
         rest = equations.take(left)
         point = rest.above(penalty[left])
@@ -130,12 +134,14 @@ def _first(equations: Equations, penalty: Array) -> tuple[State, Array]:
     return equations.at(parts[0], parts[1], penalty, parts[2]), rounds
 
 
-def _step(current: State, plain: bool) -> State:
-    """A Newton step where it helps, shortened if need be, and a plain step elsewhere."""
+def _step(current: State, plain: bool, by: State | None) -> State:
+    """A Newton step where it helps, shortened if need be, and a plain step elsewhere; with the
+    derivatives of an earlier point, if there is one.
+    """
     image = (*current.image, 0.5 * (current.active + current.dyson.image))
     if plain:
         return current.move(*image)
-    goal = current.newton()
+    goal = current.newton(by)
     bold = current.move(*goal)
     good = _helps(current, bold)
     if good.all():

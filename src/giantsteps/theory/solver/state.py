@@ -380,14 +380,16 @@ class State:
         matrix[:, packed:] -= product(weighted, curvature[:, :packed]) + curvature[:, packed:]
         return matrix, (k, weighted)
 
-    def newton(self) -> tuple[Array, Array, Array]:
-        """(V₁, τ, 𝔤) that solve the linearised equations."""
-        system = self.equations.system
-        v1, tau = self._image(self.dyson.corrected())
+    def newton(self, by: State | None = None) -> tuple[Array, Array, Array]:
+        """(V₁, τ, 𝔤) that solve the linearised equations; with the derivatives of a point nearby,
+        which cost much more than the equations themselves, if there is one.
+        """
+        system, by = self.equations.system, by or self
+        v1, tau = self._image(self.dyson.corrected(by.dyson))
         missing = np.concatenate([v1 - self.v1, (tau - self.tau) / (self.image[1] * tau)], axis=1)
-        v1, tau, active = self._moved(solve(self.jacobian[0], missing))
+        v1, tau, active = by._moved(solve(by.jacobian[0], missing))
         if system.bulk.batches:
-            active = active + self.dyson.layout.outer.unpack(self.dyson.settled())
+            active = active + self.dyson.layout.outer.unpack(self.dyson.settled(by.dyson))
         return self.v1 + v1, self.tau + tau, self.active + active
 
     def tangent(self) -> tuple[Array, Array, Array]:

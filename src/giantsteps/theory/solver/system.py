@@ -55,8 +55,9 @@ class System:
     h₁, hh                      target_linear,            (B, E, K), (B, K)
                                 target_square
     what norms add to μ₀ₜ and   norms                     (B, CT, Q, K)
-    to the teacher's second
-    degree (Q = 2), its weight  second                    (B,)
+    to Q − 1 modes of second
+    degree; shares of z² in     second                    (B, Q)
+    norm of the input and these
     ℓ on the special vectors    loadings                  (B, CT, F)
     v                           spread                    (B, CT)
     πₜ                          probabilities             (B, T)

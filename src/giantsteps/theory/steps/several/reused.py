@@ -55,7 +55,8 @@ def reused_steps(
     For a teacher of several directions the bulk is isotropic.
     """
     simplify = simplify if problem.teacher.rank == 1 else ("isotropic bulk",)
-    sized, neurons, shared = at_size(problem, d, levels=(0, 2), **others)
+    few = math.isfinite(problem.init.second_layer.distinct_nonzero)
+    sized, neurons, shared = at_size(problem, d, levels=(0, 4 if few else 2), **others)
     rates = movement(sized, 0, neurons), movement(sized, 1, neurons)
     first, second = sized.steps
 
