@@ -30,6 +30,8 @@ _TRUSTED = 2
 #: What rounding may do with one type of neurons, and with several, whose functions nearly depend on
 #: each other.
 _ROUNDING = (1e-13, 3e-10)
+#: A change beyond which the resolution before was spoilt by rounding, and the one before it counts.
+_ROUNDED = 100.0
 #: What an answer is for.
 Effort = Literal["answer", "search", "scan"]
 
@@ -133,8 +135,9 @@ def _begin(
     for part in upper:
         for at in part.members:
             i = fresh[at - count]
-            error = _change(cells[i], both.readouts[at - count], both.readouts[at])
-            known[i] = both.kept(at, first[at - count] + 1, part.rank, error)
+            before = both.readouts[at - count]
+            error = _change(cells[i], before, both.readouts[at])
+            known[i] = both.kept(at, first[at - count] + 1, part.rank, error, before)
 
 
 def _advance(
@@ -155,8 +158,14 @@ def _advance(
     for part in parts:
         for at in part.members:
             i, new = chosen[at], solved.readouts[at]
-            error = max(_change(cells[i], waiting[i].readout, new), _SLOW * waiting[i].error)
-            known[i] = solved.kept(at, levels[at], part.rank, error)
+            before = waiting[i].readout
+            error = _change(cells[i], before, new)
+            if error > _ROUNDED:
+                before = waiting[i].before
+                error = _change(cells[i], before, new)
+            else:
+                error = max(error, _SLOW * waiting[i].error)
+            known[i] = solved.kept(at, levels[at], part.rank, error, before)
 
 
 def kind_of(model: SpikedFeatures) -> int:

@@ -150,7 +150,7 @@ class KernelSpectrum:
     def scale(self) -> float:
         """Mean of the bulk's eigenvalues."""
         system = self.equations.system
-        power = system.residual[0] + self.equations.totals[0][:, None] * system.linear[0] ** 2
+        power = system.residual[0] + system.bulk.totals[0][:, None] * system.linear[0] ** 2
         return float(system.probabilities[0] @ power @ system.weights[0])
 
     @cached_property
@@ -221,7 +221,7 @@ class KernelSpectrum:
         power = (system.mean[0] ** 2).sum(axis=1) @ system.weights[0]
         neurons = 1.0 / float(system.inverse_neurons[0])
         squares = (system.coordinates[0] ** 2).sum(axis=1) * system.weights[0]
-        spread = self.equations.totals.max() * float(system.width[0])
+        spread = system.bulk.totals.max() * float(system.width[0])
         linear = spread * float(system.probabilities[0] @ (system.linear[0] ** 2 @ squares))
         norms = ((system.norms[0] ** 2).sum(axis=1) @ system.weights[0]) * system.spread[0]
         more = float(system.width[0]) * float(norms.sum())

@@ -37,7 +37,9 @@ def before_steps(
     steepness = abs(rate * unit.slope.hermite[0]) * float(
         np.linalg.norm(_sum(unit, spectrum, reach))
     )
-    values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
+    values, probabilities = np.ones(1), np.ones(1)  # where nothing moves, all neurons are alike
+    if rate:
+        values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
     places = spectrum.places
     spikes = np.zeros((len(values), 0))
     many = 3 if math.isinf(problem.init.second_layer.distinct_nonzero) else 0
