@@ -38,7 +38,7 @@ def test_the_teacher_leaves_the_bulk_of_the_weights_by_itself() -> None:
     """γ = 0: no lean points at the teacher, but the batch is not generic along it."""
     problem = even(6.0, 2.5)
     first, second = theory.weights(problem, 600).spikes
-    assert first.overlap == 0
+    assert first.overlap < 0.02
     measured = [simulation.weights(problem, 600, seed, top=2).spikes[1] for seed in range(4)]
     assert second.value == pytest.approx(np.mean([one.value for one in measured]), rel=0.04)
     assert second.overlap == pytest.approx(np.mean([one.overlap for one in measured]), abs=0.08)
