@@ -85,7 +85,7 @@ MISTAKES = {
     "a script": (["predict", "script.py"], "is not valid TOML"),
     "a word as seed": (["simulate", *FLAGS, "-d", "50", "--seed", "x"], "--seed"),
     "gpu": (["simulate", *FLAGS, "-d", "50", "--device", "gpu"], '"cuda:0" (PyTorch on a GPU)'),
-    "too large": (["simulate", *FLAGS, "-d", "10000000"], "a smaller d or fewer samples"),
+    "too large": (["simulate", *FLAGS, "-d", "10000000"], "a smaller d or width or fewer samples"),
     "too narrow": (["simulate", *FLAGS, "-d", "50", "--width", "0.001"], "larger at d = 50"),
     "sizes twice": (["compare", *FLAGS, "-d", "50,50", "--seeds", "3"], "distinct"),
     "a script as store": (["compare", *FLAGS, "-d", "50", "--store", "script.py"], "not a store"),
@@ -205,3 +205,20 @@ def test_short_names_are_axes(run: Run) -> None:
     code, short, _ = run(*PREDICT, *STEP, "--vary", "samples=1,2", "--vary", "rate=1,2")
     assert code == 0
     assert short == long
+
+
+@pytest.mark.parametrize("command", [["simulate"], ["compare", "--seeds", "3"]])
+def test_networks_that_would_take_days_are_refused(run: Run, command: list[str]) -> None:
+    code, out, error = run(*command, *FLAGS, "-d", "500", "--samples", "1e9")
+    assert (code, out) == (2, "")
+    needle = (
+        "readout.samples = 1000000000.0: must be smaller: one network with d = 500, N = 750 and "
+    )
+    assert f"{needle}5e+11 samples would take about " in error
+    assert "at most 12 hours are allowed" in error
+
+
+def test_a_refused_certificate_leaves_no_folder(run: Run, tmp_path: Path) -> None:
+    code, _, _ = run("certify", "--short", "--seed", "-1", "-o", str(tmp_path / "a" / "b"))
+    assert code == 2
+    assert not (tmp_path / "a").exists()

@@ -31,14 +31,17 @@ _HARD_BELOW, _HARD, _SLOW = 4, 0.33, 0.8
 _HEIGHT, _INSIDE = 1e-5, 3.0
 #: The first point above the bulk, over the mean; how often it is put further up, by how much.
 _FAR, _UP, _FURTHER = 30.0, 12, 10.0
+#: The first point above a likely edge, over it, and how far from it the edge may be.
+_ABOVE, _LIKELY = 1.2, 0.05
 #: No edge of a bulk is below its mean (but for rounding and weights of both signs).
 _MEAN = 0.9
 #: The last point of a scan below the largest edge.
 _BELOW = 1e-4
 #: Rounds of the search for an edge, and points of one.
 _SECTIONS, _WITHIN = 14, 7
-#: How well an edge is known, and a residual that is good enough for a real solution.
-_EDGE_TOLERANCE, _SOLVED = 1e-9, 1e-10
+#: How well an edge is known, if it is no fold, and a residual that is good enough for a real
+#: solution.
+_EDGE_TOLERANCE, _NARROW, _SOLVED = 1e-9, 1e-6, 1e-10
 #: Points on an interval: at first, how many times as many where they are too few, when they may be
 #: enough, and at most.
 _SMALLEST, _MORE, _FEW, _LARGEST = 8, 3, 24, 216
@@ -95,6 +98,8 @@ class ImplicitLaw(Law):
     atoms : tuple of (location, mass)
     lost : float
         Missing mass, relative, that calls for another scan, or is no answer.
+    likely : float, optional
+        Where the largest edge is likely to be: that of a coarser resolution.
     """
 
     def __init__(
@@ -104,11 +109,12 @@ class ImplicitLaw(Law):
         scale: float,
         atoms: tuple[tuple[float, float], ...] = (),
         lost: float = _LOST,
+        likely: float | None = None,
     ) -> None:
         self._branch, self._inner = branch, inner
         self._scale = float(scale)
         self._atoms = atoms
-        self._may_lose = lost
+        self._may_lose, self._likely = lost, likely
         #: Edges, and whether the outside is above; intervals whose density is known.
         self._found: list[tuple[float, bool]] = []
         self._kept: dict[tuple[float, float], tuple[Piece, FloatArray]] = {}
@@ -139,17 +145,24 @@ class ImplicitLaw(Law):
 
     @cached_property
     def _descent(self) -> Descent:
-        """Real solutions from far above the bulk down to its edge."""
-        x = np.array([self._scale * _FAR])
-        for _ in range(_UP):
+        """Real solutions from far above the bulk, or from above a likely edge, down to its edge."""
+        starts = [self._scale * _FAR * _FURTHER**power for power in range(_UP)]
+        if self._likely is not None:
+            starts.insert(0, self._likely * _ABOVE)
+        for start in starts:
+            x = np.array([start])
             with np.errstate(all="ignore"):
                 state, gap = settle(self._branch, self._branch.far(x), x)
                 slope = self._branch.parameter(self._branch.linearised(state, x).tangent())
                 # Far above, the parameter is a multiple of 1/x.
                 good = (gap <= _SOLVED) & (slope * self._branch.parameter(state) < 0)
-                if good[0] and self._branch.regular(state, x)[0]:
-                    return descend(self._branch, state, float(x[0]), _MEAN * self._scale)
-            x = x * _FURTHER
+                if not (good[0] and self._branch.regular(state, x)[0]):
+                    continue
+                near = self._likely is not None and start == starts[0]
+                share = {"share": 0.5 * (1.0 - 1.0 / _ABOVE)} if near else {}
+                found = descend(self._branch, state, start, _MEAN * self._scale, **share)
+            if not near or abs(found.edge * _ABOVE / start - 1.0) <= _LIKELY:
+                return found
         raise self._no_support(1.0, _UP)
 
     def _near(self, x: FloatArray) -> State:
@@ -160,10 +173,15 @@ class ImplicitLaw(Law):
     def outside(self, x: FloatArray) -> State:
         """The real solutions of the equations at points x (X,) above the bulk."""
         known, states = self._known
-        # The nearest known one above x, or the first.
+        # From the nearest known one above x, if there is one.
         order = np.argsort(-known)
-        nearest = order[np.maximum(np.searchsorted(-known[order], -x, side="right") - 1, 0)]
-        state, gap = settle(self._branch, tuple(part[nearest] for part in states), x)
+        place = np.searchsorted(-known[order], -x, side="right") - 1
+        start = tuple(part[order[np.maximum(place, 0)]] for part in states)
+        first = np.flatnonzero(place < 0)
+        if first.size:
+            for part, found in zip(start, self._branch.far(x[first])):
+                part[first] = found
+        state, gap = settle(self._branch, start, x)
         bad = np.flatnonzero(~(gap <= _SOLVED))
         if bad.size:
             again, left = settle(self._branch, self._near(x[bad]), x[bad])
@@ -274,7 +292,7 @@ class ImplicitLaw(Law):
                 state, gap = settle(self._branch, self._near(outside[todo]), outside[todo])
                 found = follow_to_fold(self._branch, state, outside[todo], within[todo])
                 edges[todo] = np.where(gap <= _SOLVED, found, np.nan)
-                close = np.abs(outside - within) <= _EDGE_TOLERANCE * outside
+                close = np.abs(outside - within) <= _NARROW * outside
                 edges = np.where(np.isnan(edges) & close, outside, edges)
                 todo = np.flatnonzero(np.isnan(edges))
             if not todo.size:
@@ -304,13 +322,14 @@ class ImplicitLaw(Law):
                 x, inside = self._added(x, inside, wide)
             if _runs(inside) > _MANY or len(x) > _SCANNED:
                 break
-            pieces, (more, flags) = self._resolved(self._intervals(x, inside), not again)
-            for _ in range(_SPLITS):
-                if not more.size or _runs(inside) > _MANY:
-                    break  # else an interval was several
-                where = np.searchsorted(x, more)
-                x, inside = np.insert(x, where, more), np.insert(inside, where, flags)
+            for _ in range(1 + _SPLITS):
                 pieces, (more, flags) = self._resolved(self._intervals(x, inside), not again)
+                if not more.size:
+                    break
+                where = np.searchsorted(x, more)  # an interval was several
+                x, inside = np.insert(x, where, more), np.insert(inside, where, flags)
+                if _runs(inside) > _MANY:
+                    break
             if self._lost(pieces) <= self._may_lose:
                 return self._normalised(pieces)
         return self._normalised([self._averaged(x, inside)])

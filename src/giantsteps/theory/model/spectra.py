@@ -105,8 +105,7 @@ def _of_features(
     def at(more: int, coarser: _Used | None) -> _Used:
         used = _resolution(model, more)
         system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL + more, draws=draws)
-        near = [found.value for found in coarser.spectrum.outliers] if coarser else []
-        return _Used(used, KernelSpectrum(system, near))
+        return _Used(used, KernelSpectrum(system, coarser and coarser.spectrum))
 
     def seen(used: _Used) -> Resolved:
         bulk, outliers = used.spectrum.bulk, used.spectrum.outliers
