@@ -207,6 +207,8 @@ class Bulk:
 
     def repeated(self, cells: int) -> Bulk:
         """One cell so many times, without copies."""
+        if cells == 1:
+            return self
         return _each([self], lambda parts: np.broadcast_to(parts[0], (cells, *parts[0].shape[1:])))
 
     def padded(self, other: Bulk) -> Bulk:
