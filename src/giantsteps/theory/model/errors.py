@@ -163,7 +163,7 @@ def _advance(
             if error > _ROUNDED:
                 before = waiting[i].before
                 error = _change(cells[i], before, new)
-            else:
+            elif waiting[i].error <= _ROUNDED:
                 error = max(error, _SLOW * waiting[i].error)
             known[i] = solved.kept(at, levels[at], part.rank, error, before)
 
