@@ -296,8 +296,9 @@ def _along_first(
     """
     along, weights = spectrum.system.coordinates[0], spectrum.system.weights[0]
     count = model.rank + model.weak_count
-    several = model.step_directions is not None and _steps(model) > 1
-    cosines = model.step_directions[0, :count] if several else np.eye(1, count)[0]
+    cosines = np.eye(1, count)[0]
+    if model.step_directions is not None and _steps(model) > 1:
+        cosines = model.step_directions[0, :count]
     strong, weak = cosines[: model.rank], cosines[model.rank :]
     left = math.sqrt(max(1.0 - float(strong @ strong), 0.0))
     if left < _WHOLE:
