@@ -99,25 +99,28 @@ class NeuronCovariance:
         left, size, _ = np.linalg.svd(rest, full_matrices=False)
         return np.concatenate([self.totals[:, None], left * size], axis=1)
 
-    def forms(self, strengths: FloatArray | None = None) -> Forms:
-        """Forms of the special vectors under (1 + Σ_c p_cΩ_c)⁻¹, p (P, m), and in their slopes
-        those of the operators; without strengths their inner products.
-        """
-        given = np.zeros((1, self.coefficients.shape[1])) if strengths is None else strengths
-        bulk, unit = self.bulk().repeated(len(given)), np.ones((len(given), 1, 1))
-        found = Dyson(bulk, unit, 0.0 * given[:, :, None, None], np.zeros((len(given), 0, 0)))
+    @cached_property
+    def forms(self) -> Forms:
+        """Inner products of the special vectors, and forms of the operators in their slopes."""
+        return self.forms_at(np.zeros((1, self.coefficients.shape[1])))
+
+    def forms_at(self, strengths: FloatArray) -> Forms:
+        """Forms of the special vectors under (1 + Σ_c p_cΩ_c)⁻¹, p (P, m)."""
+        bulk, unit = self.bulk().repeated(len(strengths)), np.ones((len(strengths), 1, 1))
+        given = strengths[:, :, None, None]
+        found = Dyson(bulk, unit, 0.0 * given, np.zeros((len(strengths), 0, 0)))
         found = replace(found, active=found.alone())
-        if strengths is None or not self.batches:
-            return Forms(replace(found, strengths=given[:, :, None, None]))
+        if not self.batches or not strengths.any():
+            return Forms(replace(found, strengths=given))
         for part in (*_PARTS, *(1.0,) * _ROUNDS):
-            found = replace(found, strengths=part * given[:, :, None, None])
+            found = replace(found, strengths=part * given)
             step = found.layout.outer.unpack(found.settled())
             found = replace(found, active=found.active + step)
         return Forms(found)
 
     def seen(self, vector: FloatArray, weights: FloatArray, p: FloatArray) -> FloatArray:
         """fᵀ(1 + pΣ)⁻¹f of a combination f of the special vectors, Σ = Σ_t weight_t Σ_t, (P,)."""
-        forms = self.forms(p[:, None] * (weights @ self.coefficients)).values[:, :, 0, :, 0]
+        forms = self.forms_at(p[:, None] * (weights @ self.coefficients)).values[:, :, 0, :, 0]
         if self.excess is not None:
             count = self.excess.shape[1]
             more = np.zeros_like(forms)
@@ -128,7 +131,7 @@ class NeuronCovariance:
 
     def on(self, vector: FloatArray) -> FloatArray:
         """fᵀΣ_tf of a combination f of the special vectors, shape (T,)."""
-        found = self.coefficients @ self.forms().slopes(vector[None])[0, 1:, 0, 0]
+        found = self.coefficients @ self.forms.slopes(vector[None])[0, 1:, 0, 0]
         if self.excess is None:
             return np.asarray(found)
         first = vector[: self.excess.shape[1]]

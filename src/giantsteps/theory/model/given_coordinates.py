@@ -70,7 +70,10 @@ def functions_at(model: SpikedFeatures, points: FloatArray) -> dict[str, FloatAr
     seen = smoothed_by_symmetry(model.activation, model.spikes @ points.T, scale)
     wanted = wanted_at(model, points)
     by_norm = seen.quadratic / totals[:, None]
-    mean, target = [seen.mean], [wanted.mean]
+    target = [wanted.mean]
+    # At N = ∞ functions without penalty, which rounding knows by their size: that of rare neurons.
+    share = np.ones(len(totals)) if math.isfinite(model.neurons) else np.sqrt(model.probabilities)
+    mean = [share[:, None] * seen.mean]
     if model.regressors is not None:
         mean = [model.regressors(points)]
     norms = np.zeros((0, 1, len(points)))
@@ -102,7 +105,7 @@ def functions_at(model: SpikedFeatures, points: FloatArray) -> dict[str, FloatAr
     shares, left = model.shares
     for j in range(model.weak_count):
         assert model.weak is not None
-        mean.append(model.weak[:, j, None] * (seen.linear / scale))
+        mean.append((share * model.weak[:, j])[:, None] * (seen.linear / scale))
         target.append(shares[:, j] @ wanted.linear)
     return {
         "mean": np.stack(mean, axis=1),

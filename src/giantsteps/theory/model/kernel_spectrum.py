@@ -20,8 +20,6 @@ from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
-#: Cosines with the labels that are rounding.
-_NO_COSINE = 1e-12
 #: Channels of the types that a density shows: it changes by their squares.
 _CHANNELS = 5e-3
 _GRID = 8
@@ -151,7 +149,7 @@ class KernelSpectrum:
     def scale(self) -> float:
         """Mean of the bulk's eigenvalues."""
         system = self.equations.system
-        power = system.residual[0] + self.equations.totals[0][:, None] * system.linear[0] ** 2
+        power = system.residual[0] + system.bulk.totals[0][:, None] * system.linear[0] ** 2
         return float(system.probabilities[0] @ power @ system.weights[0])
 
     @cached_property
@@ -222,7 +220,7 @@ class KernelSpectrum:
         power = (system.mean[0] ** 2).sum(axis=1) @ system.weights[0]
         neurons = 1.0 / float(system.inverse_neurons[0])
         squares = (system.coordinates[0] ** 2).sum(axis=1) * system.weights[0]
-        spread = self.equations.totals.max() * float(system.width[0])
+        spread = system.bulk.totals.max() * float(system.width[0])
         linear = spread * float(system.probabilities[0] @ (system.linear[0] ** 2 @ squares))
         norms = ((system.norms[0] ** 2).sum(axis=1) @ system.weights[0]) * system.spread[0]
         more = float(system.width[0]) * float(norms.sum())
@@ -360,7 +358,6 @@ class KernelSpectrum:
         points = self._repeat(len(z)).at(v1, tau, -z, active)
         cores, features = self._cores(points), self._basis[0]
         ratio, found = float(self.system.ratio[0]), []
-        power = float(self.system.target_square[0] @ self.system.weights[0])
         for i, value in enumerate(x.tolist()):
             first = i * len(places)
             values, vectors = np.linalg.eigh(cores.matrix[first])
@@ -372,7 +369,6 @@ class KernelSpectrum:
             y = y / np.sqrt(abs(slope) / step[i])
             vector = -cores.moved[first] @ y
             labels = float(vector @ cores.target[first] - y @ cores.shift[first])
-            labels = labels if abs(labels) > _NO_COSINE * np.sqrt(ratio * value * power) else 0.0
             pull = points.omega[first] * np.tensordot(vector, features, 1) * np.sqrt(ratio / value)
             types = vector[: len(self.system.probabilities[0])]
             found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))

@@ -16,9 +16,12 @@ _OF_DENSITY = 1e-10
 #: The tolerance that rounding leaves to an ill-conditioned cell.
 _ENOUGH = 1e-11
 _WARM_UP = 1
-_ROUNDS = 120
+#: Rounds of a cell, within so many operations, a few seconds; and operations of a round beyond
+#: which there is none.
+_ROUNDS, _FEWEST = 120, 10
+_WORK, _LARGEST = 2_000_000_000, 300_000_000
 #: Rounds in which the residual of a cell that goes on has halved, or its point has come down.
-_PATIENCE = 50
+_PATIENCE = 25
 _ROUNDING = 1e-12
 #: With n > N the solution hardly changes below this penalty.
 _TINY = 1e-9
@@ -70,7 +73,9 @@ def solve_state(
     # Near a start at complex λ_s cells go on with derivatives of an earlier round, if all gain.
     nearby = start is not None and np.iscomplexobj(penalty)
     by, before, going = None, np.full(cells, np.inf), np.ones(cells, dtype=bool)
-    for count in range(rounds or _ROUNDS):
+    rounds = rounds or _allowed(equations, penalty)
+    count = 0
+    for count in range(rounds):
         gap = current.gap
         better = (gap < residual[active]) & going
         residual[active[better]] = gap[better]
@@ -97,16 +102,25 @@ def solve_state(
         before, going = gap, keep
         current = _step(current, start is None and count < _WARM_UP, by)
     left = np.flatnonzero(residual > _ENOUGH)
-    if start is None and left.size and not np.iscomplexobj(penalty):
+    again_for = rounds - count - 1 if rounds < _ROUNDS else rounds
+    if start is None and left.size and again_for and not np.iscomplexobj(penalty):
         # A first guess may lie below the solution, from where an ill-conditioned cell creeps.
         rest = equations.take(left)
         point = rest.above(penalty[left])
-        again = solve_state(rest, penalty[left], (point.v1, point.tau, point.active), rounds)
+        again = solve_state(rest, penalty[left], (point.v1, point.tau, point.active), again_for)
         residual[left], iterations[left] = again.residual, iterations[left] + again.iterations
         for part, new in zip(parts, (again.state.v1, again.state.tau, again.state.active)):
             part[left] = new
     state = equations.at(parts[0], parts[1], penalty, parts[2])
     return Solved(state, residual, iterations, residual <= _ENOUGH)
+
+
+def _allowed(equations: Equations, penalty: Array) -> int:
+    """Rounds, fewer where each takes long; one where it takes too long to go on."""
+    work = equations.system.work
+    if np.iscomplexobj(penalty):
+        return _ROUNDS
+    return 1 if work > _LARGEST else min(max(_WORK // work, _FEWEST), _ROUNDS)
 
 
 def _first(equations: Equations, penalty: Array) -> tuple[State, Array]:

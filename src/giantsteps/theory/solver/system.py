@@ -111,6 +111,23 @@ class System:
         return int(self.coordinates.shape[2]) + self.weak
 
     @property
+    def size(self) -> int:
+        """Numbers that one cell holds."""
+        rank = int(self.decomposed[2][0])
+        types, modes, nodes = self.mean.shape[1:]
+        packed = rank * (rank + 1) // 2
+        size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes
+        for batch, stage in zip(self.bulk.batches, self.bulk.stages, strict=True):
+            blocks = (1 + 2 * batch.factors.shape[1]) * rank
+            size += batch.weights.shape[1] * (6 * blocks**2 + 3 * blocks * len(stage.place) * rank)
+        return int(size)
+
+    @property
+    def work(self) -> int:
+        """Operations of a round of the solver for one cell, about."""
+        return self.size * int(self.decomposed[2][0])
+
+    @property
     def weak(self) -> int:
         """Number of weak spikes J, whose modes are the last."""
         return int(self.shares.shape[2])

@@ -28,6 +28,8 @@ _DIAGONAL = (1e-6, 3e-3)
 _LEAST = 1e-6
 #: How much coarser the functions of a batch are where directions are explicit.
 _COARSER = 5.0
+#: Functions of the eigenvalues in the output's pull that are nothing, for each type.
+_PULL = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,25 +104,25 @@ class _Operators:
         )
 
 
-def powers_of(spectrum: Spectrum) -> FloatArray:
-    """Operators 1, λ^{1−p}, λ^{2−2p}, λ^{1−2p} that the output's pull acts through, (D, I).
+def pull_of(trained: Trained, spectrum: Spectrum) -> tuple[FloatArray, FloatArray]:
+    """What the output's pull did to the weights' Gram matrix along the types' right vectors, over
+    λ_ι: few functions of ι (D, I), the first of them one, and their coefficients (D, T, T).
 
     Explicit directions have no bulk to pull on.
     """
-    p = spectrum.power
-    exponents = dict.fromkeys((0.0, 1 - p, 2 - 2 * p, 1 - 2 * p))
-    found = np.stack([spectrum.values**power for power in exponents])
-    found[1:, spectrum.places] = 0.0
-    return found[: len(np.unique(spectrum.values))]
-
-
-def fitted(spectrum: Spectrum, functions: FloatArray) -> FloatArray:
-    """Functions of ι (…, I) as combinations of these powers, (…, D)."""
-    weight = np.sqrt(np.maximum(spectrum.generic, _LEAST) * spectrum.values)
-    weight[spectrum.places] = 0.0
-    flat = (functions * weight).reshape(-1, len(weight))
-    found = np.linalg.lstsq((powers_of(spectrum) * weight).T, flat.T, rcond=None)[0]
-    return np.asarray(found.T.reshape(*functions.shape[:-1], -1))
+    types, root = len(trained.values), np.sqrt(trained.probabilities)
+    change = trained.memory / np.multiply.outer(spectrum.values, np.outer(root, root))
+    one, flat = np.ones((1, len(change))), change.reshape(len(change), -1).T
+    if spectrum.flat:
+        return one, change
+    flat[:, spectrum.places] = 0.0
+    weight = spectrum.generic * spectrum.values
+    left, size, _ = np.linalg.svd(flat * np.sqrt(weight), full_matrices=False)
+    count = int((size > _PULL * types).sum())
+    functions = np.concatenate([one, left[:, :count].T @ flat])
+    functions[1:, spectrum.places] = 0.0
+    found = np.concatenate([np.zeros((1, len(left))), left[:, :count].T])
+    return functions, found.reshape(-1, types, types)
 
 
 def covariance_of_state(
@@ -153,10 +155,13 @@ def covariance_of_state(
         rest = rest - one.coefficients @ profile
         if spectrum.flat:  # what few functions leave out stays out: there are many resolutions
             rest = rest - one.rest[:, None]
-    powers, known = powers_of(spectrum), fitted(spectrum, rest)
-    left, size, places = rest - known @ powers, np.sqrt(shares + _LEAST), spectrum.places
+    pulled, _ = pull_of(trained, spectrum)
+    size, places = np.sqrt(shares + _LEAST), spectrum.places
+    known = np.zeros((len(rest), len(pulled)))
+    known[:, 0] = rest @ (spectrum.generic * spectrum.values)
+    left = rest - known[:, :1]
     # Explicit directions have an operator each: a small error there is one with a large eigenvalue.
-    apart = np.maximum(rest[:, places], 0.0) - (known @ powers)[:, places]
+    apart = np.maximum(rest[:, places], 0.0) - known[:, :1]
     left[:, places] = 0.0
     some = _DIAGONAL[explicit] * np.linalg.norm(rest * size)
     mixed, functions = np.zeros((len(rest), 0)), np.zeros((0, len(shares)))
@@ -165,7 +170,7 @@ def covariance_of_state(
             left, size**2, float(some / np.linalg.norm(left * size, 2))
         )
     functions[:, places] = 0.0
-    diagonal = np.concatenate([powers, functions, np.eye(len(shares))[places]])
+    diagonal = np.concatenate([pulled, functions, np.eye(len(shares))[places]])
     external, stages = _stages(trained, spectrum)
     count = stages[-1].carry.shape[0] if stages else len(external)
     stacked = np.concatenate([diagonal, *profiles]) * (spectrum.values if whitened else 1.0)
@@ -209,7 +214,7 @@ def _orthonormal(trained: Trained, found: NeuronCovariance) -> NeuronCovariance:
     directions are explicit, that of few samples before the first step is another one.)
     """
     count = trained.directions + trained.teachers
-    values, vectors = np.linalg.eigh(found.forms().values[0, :count, 0, :count, 0])
+    values, vectors = np.linalg.eigh(found.forms.values[0, :count, 0, :count, 0])
     turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
     assert found.special is not None
     special = np.concatenate([turned @ found.special[:count], found.special[count:]])
@@ -321,7 +326,7 @@ def weights_of_state(trained: Trained, spectrum: Spectrum, tolerance: float) -> 
     bulk = covariance_of_state(trained, spectrum, tolerance, whitened=False)
     some, rank = trained.directions, trained.rank
     own = some + trained.teachers
-    gram = bulk.forms().values[0, :own, 0, :own, 0]
+    gram = bulk.forms.values[0, :own, 0, :own, 0]
     gram[np.arange(some, own), np.arange(some, own)] *= 1.0 + 1e-12
     turn = np.linalg.cholesky(gram)
     assert bulk.special is not None
@@ -354,7 +359,7 @@ def norms_of_state(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
         loadings[:, :, start:] = loadings_of(trained, loadings[:, :, start:])
     if len(trained.records) > 1 and found[0].along.size:
         # What they are on spikes and remainder, beyond what the vectors have there.
-        gram = bulk.forms().values[0, :, 0, :start, 0]
+        gram = bulk.forms.values[0, :, 0, :start, 0]
         loadings[:, :, :start] = np.stack([one.along for one in found]) - loadings @ gram
     return Norms(
         np.stack([one.spread for one in found]),
@@ -367,15 +372,10 @@ def norms_of_state(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
 
 def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
     """Σ_A on the first special vectors, (T, F, F)."""
-    forms, unit = covariance.forms(), np.eye(count, covariance.frame)
-
-    def along(force: FloatArray) -> FloatArray:
-        return covariance.coefficients @ forms.slopes(force[None])[0, 1:, 0, 0]
-
-    single = [along(unit[a]) for a in range(count)]
-    found = np.zeros((len(covariance.coefficients), count, count))
-    for a in range(count):
-        for b in range(a + 1):
-            both = single[a] if a == b else (along(unit[a] + unit[b]) - single[a] - single[b]) / 2
-            found[:, a, b] = found[:, b, a] = both
+    unit, (one, other) = np.eye(count, covariance.frame), np.triu_indices(count)
+    forces = np.concatenate([unit, unit[one] + unit[other]])
+    along = covariance.forms.slopes(forces)[:, 1:, 0, 0] @ covariance.coefficients.T
+    single, both = along[:count], along[count:]
+    found = np.empty((len(covariance.coefficients), count, count))
+    found[:, one, other] = found[:, other, one] = (both - single[one] - single[other]).T / 2
     return found

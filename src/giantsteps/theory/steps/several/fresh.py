@@ -54,6 +54,8 @@ from giantsteps.types import FloatArray
 
 #: Leans, relative to the norms of the neurons, that are rounding.
 _ROUNDING = 1e-13
+#: Share of the teacher along explicit directions from which on their samples need many nodes.
+_SEEN = 0.1
 
 
 def take_step(
@@ -104,11 +106,8 @@ def take_step(
     leans, overlap = moved.lean @ basis, teacher @ basis
     strong = basis[:, :rank]
     dropped = _by_class(moved.lean - leans[:, :rank] @ strong.T, moved, pace)
-    nodes = (
-        remembered_nodes(trained, level, tail)
-        if trained.records
-        else few_nodes(trained.rank, level)
-    )
+    few = not trained.records and float((trained.overlap**2).sum()) < _SEEN
+    nodes = few_nodes(trained.rank, level) if few else remembered_nodes(trained, level, tail)
     remembered = View(task, trained, step, *nodes)
     top = math.inf
     if tail:
@@ -261,7 +260,7 @@ def _record(
     linear, crossed = factors, not trained.records
     by_type = trained.probabilities * step.moved**2
     usual = np.tensordot(by_type / (by_type.sum() or 1.0), xi, axes=1)
-    known = not trained.records or (step.spectrum.flat and view.task.few_values)
+    known = not trained.records or (step.spectrum.explicit is None and view.task.few_values)
     if known and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
         # The sum over samples that multiplies the weights, by what most neurons see.
         factors = (r * usual).reshape(1, -1)

@@ -18,8 +18,8 @@ from giantsteps.theory.steps.neuron import slopes
 from giantsteps.theory.steps.one import movement, tails_of
 from giantsteps.theory.steps.several.covariance import (
     covariance_of_state,
-    fitted,
     norms_of_state,
+    pull_of,
     weights_of_state,
 )
 from giantsteps.theory.steps.several.fresh import take_step
@@ -39,8 +39,8 @@ _HEAVY, _HEAVY_EVEN = (0.01, 0.025), 0.03
 #: The same up to which a continuous second layer has explicit directions, after one step and after
 #: several: more take minutes.
 _TOO_MANY = (0.08, 0.03)
-#: Share of the teacher from which on a direction is not explicit: all neurons lean along it by more
-#: than their initial weights do, of which the first order is enough.
+#: Share of the teacher from which on a step makes a direction not explicit: all neurons lean along
+#: it by more than their initial weights do, of which the first order is enough.
 ALIGNED = 0.5
 #: Leans of neurons of norm one that no user means.
 _DIVERGED = 1e8
@@ -84,7 +84,7 @@ def stages_of_steps(
     if d is not None and explicit and not simplify:
         spectrum = replace(spectrum, explicit=leading(sized, d))
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
-    shared["levels"] = (0, 2) if continuous else (0, 3)
+    shared["levels"] = (0, 2) if continuous else (0, 4)
     if spectrum.explicit is not None:
         shared |= {"levels": (0, 1), "channels": _CHANNELS}
     # Without a penalty a continuous second layer fits every function that norms could add.
@@ -117,22 +117,22 @@ def stages_of_steps(
 def leading(problem: Problem, d: int) -> FloatArray | None:
     """Which eigenspaces are explicit at d: single directions whose eigenvalue is a share of d."""
     slope = slopes(problem.activation)
-    if problem.inputs.isotropic or not problem.steps or not slope.hermite[0]:
+    if problem.inputs.isotropic or not slope.hermite[0]:
         return None
     spectrum = spectrum_of(problem, d)
     order = np.argsort(-spectrum.values)
-    even = bool(slope.hermite[1])
-    values = problem.init.second_layer.distinct_nonzero
+    moved = any(step.rate > 0 for step in problem.steps)
+    even = moved and bool(slope.hermite[1])
+    values = problem.init.second_layer.distinct_nonzero if moved else 1
     heaviest = float(spectrum.values.max()) / d
     if math.isinf(values) and (even or heaviest > _TOO_MANY[len(problem.steps) > 1]):
         return None
-    moved = len(problem.steps) == 1 and problem.steps[0].rate > 0
-    two = values == 1 and not even and moved and not spectrum.power
+    two = values == 1 and not even and moved and len(problem.steps) == 1 and not spectrum.power
     least = (_HEAVY_EVEN if even else _HEAVY[0], *_HEAVY[1 : 1 + two])
     found = np.zeros(len(order), dtype=bool)
     for place, heavy in zip(order, least):
         light = spectrum.values[place] < heavy * d or spectrum.shares[place] * d > 1.5
-        if light or spectrum.teacher[place] > ALIGNED:
+        if light or (moved and spectrum.teacher[place] > ALIGNED):
             break
         found[place] = True
     return found if found.any() else None
@@ -251,6 +251,4 @@ def _pull(trained: Trained, spectrum: Spectrum, neurons: float) -> FloatArray | 
     """What multiplies traces with powers of Σ in the penalty of m."""
     if math.isinf(neurons):
         return None
-    root = np.sqrt(trained.probabilities)
-    change = np.moveaxis(trained.memory, 0, -1) / spectrum.values
-    return np.moveaxis(fitted(spectrum, change / np.outer(root, root)[..., None]), -1, 0)
+    return pull_of(trained, spectrum)[1]

@@ -37,7 +37,9 @@ def before_steps(
     steepness = abs(rate * unit.slope.hermite[0]) * float(
         np.linalg.norm(_sum(unit, spectrum, reach))
     )
-    values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
+    values, probabilities = np.ones(1), np.ones(1)  # where nothing moves, all neurons are alike
+    if rate:
+        values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
     places = spectrum.places
     spikes = np.zeros((len(values), 0))
     many = 3 if math.isinf(problem.init.second_layer.distinct_nonzero) else 0
@@ -120,7 +122,7 @@ def after_first(
     if not spectrum.flat:
         return trained
     own, bulk = 1 + trained.teachers, covariance_of_state(trained, spectrum, 1.0)
-    forms, gram = operators_on(bulk, own), bulk.forms().values[0, own:, 0, :own, 0]
+    forms, gram = operators_on(bulk, own), bulk.forms.values[0, own:, 0, :own, 0]
     found = tuple(replace(part, along=part.loadings @ gram) for part in found)
     return replace(trained, fluctuations=found, forms=forms, represented=forms)
 
