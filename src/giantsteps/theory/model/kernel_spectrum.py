@@ -35,6 +35,8 @@ _NEAR = 1e-4
 _NOTHING = 1e-14
 #: μ₂² that is rounding beside μ₁².
 _LINEAR = 1e-13
+#: Share of V by the linear part that counts as none.
+_NO_PART = 1e-8
 #: Differences for derivatives, relative to the distance in which x or the solution double.
 _STEP = 1e-3
 #: Places and weights of a derivative.
@@ -344,10 +346,13 @@ class KernelSpectrum:
         state = x, middle.v1, middle.tau, middle.active
         tangent = np.ones_like(x), *(-part for part in middle.tangent())
         rates = np.zeros_like(x)
+        # A linear part that is rounding (an even activation) sets no scale.
+        least = _NO_PART * np.abs(middle.variance).max(axis=1)
         for part, change in zip(state, tangent, strict=True):
             size, moved = (
                 np.linalg.norm(one.reshape(len(x), -1), axis=1) for one in (part, change)
             )
+            size = np.maximum(size, least) if part is middle.v1 else size
             rates = np.maximum(rates, moved / np.where(size > 0, size, np.inf))
         step, places = _STEP / rates, np.array([0.0, *_SLOPE])
         shifts = np.outer(step, places)
