@@ -23,23 +23,22 @@ def even(samples: float, rate: float, **changes: object) -> gs.Problem:
 
 
 def test_networks_learn_an_even_teacher_by_what_the_step_multiplies() -> None:
-    """Without the term theory is 9 % above these networks (2.42 at d = 300)."""
+    """Without the term the test error is 9 % above these networks (2.42 at d = 300)."""
     problem = even(4.0, 2.5)
     found = [simulation.risk(problem, 300, seed) for seed in range(9)]
-    for name in ("test", "train"):
+    predicted = theory.risk(problem, 300)
+    for name, most in (("test", 0.02), ("train", 0.05)):
         values = np.array([getattr(one, name) for one in found])
         error = values.std(ddof=1) / 3
-        assert getattr(theory.risk(problem, 300), name) == pytest.approx(
-            values.mean(), abs=3.5 * error
-        )
-        assert error < 0.04 * values.mean()
+        assert error < most * values.mean()
+        assert abs(getattr(predicted, name) - values.mean()) < 3.5 * error
 
 
 def test_the_teacher_leaves_the_bulk_of_the_weights_by_itself() -> None:
     """γ = 0: no lean points at the teacher, but the batch is not generic along it."""
     problem = even(6.0, 2.5)
     first, second = theory.weights(problem, 600).spikes
-    assert first.overlap == 0
+    assert first.overlap < 0.02
     measured = [simulation.weights(problem, 600, seed, top=2).spikes[1] for seed in range(4)]
     assert second.value == pytest.approx(np.mean([one.value for one in measured]), rel=0.04)
     assert second.overlap == pytest.approx(np.mean([one.overlap for one in measured]), abs=0.08)

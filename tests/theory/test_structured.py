@@ -254,10 +254,17 @@ def test_heavy_directions_are_stated_with_a_size() -> None:
     assert "within 2.5%" in stated
     assert not heavy_directions(problem.replace(inputs=gs.PowerLaw(0.5)), 1000)
     assert not heavy_directions(problem.replace(inputs=gs.SpikedCovariance(3.0, 0.5)), 1000)
-    spiked = PROBLEM.replace(inputs=gs.SpikedCovariance(30.0, 0.5), activation=gs.centered("relu"))
-    answer = theory.risk(spiked, 1000)
+    # Most of a teacher along it makes all neurons lean there alike: no more than 1 % is left.
+    along = PROBLEM.replace(inputs=gs.SpikedCovariance(30.0, 0.5), activation=gs.centered("relu"))
+    assert not heavy_directions(along, 1000)
+    periods = along.replace({"activation": "sin", "steps.0.rate": 0.2})
+    assert "within 12.0%" in heavy_directions(periods, 1000)[0]
+    assert "within 20.0%" in heavy_directions(along.replace(activation="sin"), 1000)[0]
+    assert "within 60.0%" in heavy_directions(along.replace(activation="he3(x) + 0.3*x"), 1000)[0]
+    beside = along.replace(inputs=gs.SpikedCovariance(30.0, 0.01))
+    answer = theory.risk(beside, 1000)
     assert not answer.exact
-    assert answer.violated == heavy_directions(spiked, 1000)
+    assert answer.violated == heavy_directions(beside, 1000)
     twice = problem.replace(inputs=gs.PowerLaw(0.5), steps=[*problem.steps] * 2)
     assert "overshoots" in heavy_directions(twice, 1000)[0]
     assert "compared up to 11%" in heavy_directions(problem, 50)[0]

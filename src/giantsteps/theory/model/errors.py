@@ -163,7 +163,7 @@ def _advance(
             if error > _ROUNDED:
                 before = waiting[i].before
                 error = _change(cells[i], before, new)
-            else:
+            elif waiting[i].error <= _ROUNDED:
                 error = max(error, _SLOW * waiting[i].error)
             known[i] = solved.kept(at, levels[at], part.rank, error, before)
 
@@ -180,8 +180,9 @@ def _waits(model: SpikedFeatures, one: Kept, good: tuple[float, ...]) -> bool:
     least = _TRUSTED if kind == 1 else first + 1
     if one.level < least or (one.error > good[kind] and one.level < last):
         return True
-    # One more where there would be no answer at all.
-    return one.error > BAD[kind] and one.level == last < LEVELS - 1 - (kind < 2)
+    # One more where there would be no answer at all, two after the first: it is a coarse one.
+    more = min(last + (2 if last == 1 else 1), LEVELS - 1 - (kind < 2))
+    return one.error > BAD[kind] and last <= one.level < more
 
 
 def _change(cell: Cell, old: Readout | None, new: Readout | None) -> float:

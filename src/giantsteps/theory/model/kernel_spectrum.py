@@ -20,8 +20,6 @@ from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
-#: Cosines with the labels that are rounding.
-_NO_COSINE = 1e-12
 #: Channels of the types that a density shows: it changes by their squares.
 _CHANNELS = 5e-3
 _GRID = 8
@@ -359,7 +357,6 @@ class KernelSpectrum:
         points = self._repeat(len(z)).at(v1, tau, -z, active)
         cores, features = self._cores(points), self._basis[0]
         ratio, found = float(self.system.ratio[0]), []
-        power = float(self.system.target_square[0] @ self.system.weights[0])
         for i, value in enumerate(x.tolist()):
             first = i * len(places)
             values, vectors = np.linalg.eigh(cores.matrix[first])
@@ -371,7 +368,6 @@ class KernelSpectrum:
             y = y / np.sqrt(abs(slope) / step[i])
             vector = -cores.moved[first] @ y
             labels = float(vector @ cores.target[first] - y @ cores.shift[first])
-            labels = labels if abs(labels) > _NO_COSINE * np.sqrt(ratio * value * power) else 0.0
             pull = points.omega[first] * np.tensordot(vector, features, 1) * np.sqrt(ratio / value)
             types = vector[: len(self.system.probabilities[0])]
             found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))

@@ -71,6 +71,8 @@ class SpikedFeatures(Frame):
                                 (V,), and their joint probabilities with the types (T, V)
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r),
                                 or with them and the teacher's remainder, (steps, r + R)
+    \       by_chance           what the squared cosine of one step's direction with the teacher has
+                                at finite d beyond |γ|²
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
     \       weak                spikes along further directions, so weak that their coordinates
@@ -126,6 +128,7 @@ class SpikedFeatures(Frame):
     second_layer: FloatArray | None = None
     values_within: tuple[FloatArray, FloatArray] | None = None
     step_directions: FloatArray | None = None
+    by_chance: Callable[[], float] | None = None
     norms: Norms | None = None
     pull: FloatArray | None = None
     weak: FloatArray | None = None
