@@ -40,6 +40,11 @@ GOALS = {
     "tanh, gaussian, five fresh steps": 1000.0,
     "tanh, constant, weights": 50.0,
 }
+#: A case, another that it is measured by, and how many times as long it may take.
+RATIOS = (
+    ("tanh, gaussian, trajectory of five steps", "tanh, gaussian, its last point", 1.2),
+    ("tanh, gaussian, trajectory of five steps", "tanh, gaussian, five fresh steps", 1.2),
+)
 
 
 def problem(activation: str, law: str, steps: int = 1, batch: str = "fresh") -> gs.Problem:
@@ -77,8 +82,8 @@ def cases() -> dict[str, tuple[Callable[[float], Any], bool]]:
     def cells(activation: str, law: str) -> Callable[[float], Any]:
         return lambda rate: theory.risk(grid(activation, law, rate), d=D).test
 
-    def weights(activation: str, law: str) -> Callable[[float], Any]:
-        given = problem(activation, law)
+    def weights(activation: str, law: str, steps: int = 1) -> Callable[[float], Any]:
+        given = problem(activation, law, steps)
         return lambda rate: theory.weights(given.replace({"steps.0.rate": rate}), d=D)
 
     five = problem("tanh", "gaussian", 5)
@@ -89,6 +94,7 @@ def cases() -> dict[str, tuple[Callable[[float], Any], bool]]:
         "ReLU, constant, one point": (point(problem("relu", "constant")), False),
         "ReLU, gaussian, one point": (point(problem("relu", "gaussian")), False),
         "tanh, two fresh steps": (point(problem("tanh", "gaussian", 2)), False),
+        "tanh, constant, two fresh steps": (point(problem("tanh", "constant", 2)), False),
         "tanh, two steps on one batch": (
             point(problem("tanh", "gaussian", 2, "previous")),
             False,
@@ -105,6 +111,8 @@ def cases() -> dict[str, tuple[Callable[[float], Any], bool]]:
             lambda rate: ask(five.replace({"steps.0.rate": rate}), d=D),
             False,
         )
+        error, matrix = point(five), weights("tanh", "gaussian", 5)
+        found["tanh, gaussian, its last point"] = (lambda rate: (error(rate), matrix(rate)), False)
     return found
 
 
@@ -161,6 +169,13 @@ def main() -> None:
     ]
     header = ("", "processor ms", "goal ms", "ratio to the first", "other version / this one")
     print_table(f"Test error by theory at d = {D}", header, rows)
+    ratios = [
+        [f"{name} / {by}", ours[name] / ours[by], goal]
+        for name, by, goal in RATIOS
+        if name in ours and by in ours
+    ]
+    if ratios:
+        print_table("Ratios", ("", "ratio", "goal"), ratios)
 
 
 if __name__ == "__main__":

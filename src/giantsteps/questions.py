@@ -257,25 +257,26 @@ _ROWS = (
     ),
     _question(
         "weights", "Spectrum", "singular values of the weights", "ts",
-        theory_version=5, options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
+        theory_version=6, simulation_version=4,
+        options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
     ),
     _question(
         "kernel", "Spectrum", "eigenvalues of the kernel of the readout's samples", "ts",
-        theory_version=5, options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
+        theory_version=6, options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
         **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
         "features", "Spectrum", "singular values of the features", "ts",
-        theory_version=5, simulation_version=4,
+        theory_version=6, simulation_version=5,
         options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
         "gradient", "Gradient", "the first gradient: its spike and what is left", "ts",
-        needs_step=True, theory_version=4, quantities=_gradient_quantities, **_NO_READOUT,
+        needs_step=True, theory_version=5, quantities=_gradient_quantities, **_NO_READOUT,
     ),
     _question(
         "learned_function", "LearnedFunction", "the learned function along one direction", "ts",
-        needs_readout=True, theory_version=5, simulation_version=4,
+        needs_readout=True, theory_version=5, simulation_version=5,
         options={"along": _ALONG, "x": _POINTS},
         quantities=_function_quantities,
     ),

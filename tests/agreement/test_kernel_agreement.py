@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.polynomial import Chebyshev
+from numpy.polynomial.chebyshev import chebpts1
 
 import giantsteps as gs
 from giantsteps import simulation
@@ -108,7 +109,8 @@ def compare(drawn: Drawn, width: float) -> tuple[np.ndarray, np.ndarray]:
     at_size = []
     for d in SIZES:
         strength, quantities, controls = drawn[width, d]
-        rates = Chebyshev.basis(9, domain=(strength.min(), strength.max())).roots()
+        middle, half = (strength.max() + strength.min()) / 2, np.ptp(strength) / 2
+        rates = middle + half * chebpts1(9)
         table = [predict(p.replace({"steps.0.rate": p.steps[0].rate * float(r)}), d) for r in rates]
         theory = [Chebyshev.fit(rates, np.log(column), 8)(strength) for column in zip(*table)]
         design = np.column_stack([np.ones(len(strength)), controls])

@@ -37,6 +37,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "script.py").write_text("import giantsteps\n")
     (tmp_path / "false.sqlite").write_text("hello\n")
     (tmp_path / "empty.toml").write_text("")
+    (tmp_path / "problem.yaml").write_text("activation: tanh\nteacher: sin\n")
+    (tmp_path / "deep.toml").write_text("x = " + "[" * 9999)
     (tmp_path / "problem.toml").write_text(TOML)
     (tmp_path / "sweep.toml").write_text(SWEEP)
     (tmp_path / "half.toml").write_text(SWEEP.replace("[1.0, 2.0]", "{from = 1, to = 2}"))
@@ -85,7 +87,7 @@ MISTAKES = {
     "a script": (["predict", "script.py"], "is not valid TOML"),
     "a word as seed": (["simulate", *FLAGS, "-d", "50", "--seed", "x"], "--seed"),
     "gpu": (["simulate", *FLAGS, "-d", "50", "--device", "gpu"], '"cuda:0" (PyTorch on a GPU)'),
-    "too large": (["simulate", *FLAGS, "-d", "10000000"], "a smaller d or fewer samples"),
+    "too large": (["simulate", *FLAGS, "-d", "10000000"], "a smaller d or width or fewer samples"),
     "too narrow": (["simulate", *FLAGS, "-d", "50", "--width", "0.001"], "larger at d = 50"),
     "sizes twice": (["compare", *FLAGS, "-d", "50,50", "--seeds", "3"], "distinct"),
     "a script as store": (["compare", *FLAGS, "-d", "50", "--store", "script.py"], "not a store"),
@@ -97,6 +99,8 @@ MISTAKES = {
     "a script as weights": (["inspect", "script.py"], "must be a file that ends in .safetensors"),
     "a script as certificate": (["certify", "--again", "script.py"], "it is no JSON"),
     "no networks": (["demo", "--seeds", "0"], "seeds = 0"),
+    "a file in YAML": (["predict", "problem.yaml"], "write it as TOML, such as activation ="),
+    "a file without end": (["predict", "deep.toml"], "deep.toml is not valid TOML"),
     "an empty file": (["predict", "empty.toml"], "'empty.toml' is empty"),
     "a sweep as problem": (["predict", "sweep.toml"], "giantsteps sweep run sweep.toml"),
     "a problem as sweep": (["sweep", "run", "problem.toml"], "in a table [problem]"),
@@ -205,3 +209,20 @@ def test_short_names_are_axes(run: Run) -> None:
     code, short, _ = run(*PREDICT, *STEP, "--vary", "samples=1,2", "--vary", "rate=1,2")
     assert code == 0
     assert short == long
+
+
+@pytest.mark.parametrize("command", [["simulate"], ["compare", "--seeds", "3"]])
+def test_networks_that_would_take_days_are_refused(run: Run, command: list[str]) -> None:
+    code, out, error = run(*command, *FLAGS, "-d", "500", "--samples", "1e9")
+    assert (code, out) == (2, "")
+    needle = (
+        "readout.samples = 1000000000.0: must be smaller: one network with d = 500, N = 750 and "
+    )
+    assert f"{needle}5e+11 samples would take about " in error
+    assert "at most 12 hours are allowed" in error
+
+
+def test_a_refused_certificate_leaves_no_folder(run: Run, tmp_path: Path) -> None:
+    code, _, _ = run("certify", "--short", "--seed", "-1", "-o", str(tmp_path / "a" / "b"))
+    assert code == 2
+    assert not (tmp_path / "a").exists()

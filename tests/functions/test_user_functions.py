@@ -47,7 +47,8 @@ def test_kinks_are_found_and_slopes_are_good(
     callable: Callable[..., Any], slope: Callable[..., Any], points: list[float]
 ) -> None:
     function = Function(callable)
-    np.testing.assert_allclose(function.breakpoints(-16, 16), points, rtol=0, atol=1e-14)
+    # By intersecting two fits: rounding on some machines is ten times that of a number.
+    np.testing.assert_allclose(function.breakpoints(-16, 16), points, rtol=0, atol=1e-12)
     assert not function.has_jumps
     expected = slope(X)
     size = max(1, np.abs(expected).max())

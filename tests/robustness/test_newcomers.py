@@ -131,6 +131,46 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: theory.risk(PROBLEM, d=100.0),  # type: ignore[arg-type]
         "a positive whole number",
     ),
+    "a number as axes": (
+        lambda: theory.risk(gs.Grid(PROBLEM, {"readout.samples": [1, 2]})).plot(ax=3),
+        "ax = 3: must be axes of Matplotlib",
+    ),
+    "a word as width": (
+        lambda: theory.risk(gs.Grid(PROBLEM, {"readout.samples": [1, 2]})).plot(width="wide"),
+        "width = 'wide': must be a number of inches",
+    ),
+    "no format": (
+        lambda: theory.risk(gs.Grid(PROBLEM, {"readout.samples": [1, 2]})).plot().save("x.foo"),
+        "path = 'x.foo': must be a file that ends in one of",
+    ),
+    "an endless grid": (
+        lambda: gs.Grid(PROBLEM, {"readout.samples": [1.0] * 2000, "width": [1.0] * 2000}),
+        "the grid has 4000000 cells, and may have 1000000",
+    ),
+    "rows of two lengths": (
+        lambda: gs.Data([[1, 2], [3]], [1, 2]),  # type: ignore[arg-type]
+        "data.X = [[1, 2], [3]]: must be an array of real numbers",
+    ),
+    "labels as a column": (
+        lambda: gs.Data(np.ones((9, 5)), np.ones((9, 1))), "shape (rows,) (give y.ravel())"
+    ),
+    "no points": (lambda: theory.learned_function(PROBLEM, x=[]), "of finite numbers"),
+    "dates": (
+        lambda: theory.learned_function(PROBLEM, x=np.array(["2020-01-01"], "datetime64[D]")),
+        "of finite numbers",
+    ),
+    "one number of steps": (
+        lambda: theory.optimize(PROBLEM, "steps", {"steps": 3}),  # type: ignore[dict-item]
+        "bounds['steps'] = 3: must be whole numbers",
+    ),
+    "bytes": (
+        lambda: gs.Problem.from_toml(b"width = 1"),  # type: ignore[arg-type]
+        "must be a text, or a pathlib.Path to a file",
+    ),
+    "tests that take years": (
+        lambda: simulation.risk(PROBLEM, d=50, test_samples=10**15),
+        "test_samples = 1000000000000000: must be smaller",
+    ),
     "probabilities": (
         lambda: gs.Vocabulary(values=(1, -1), probabilities=(1,)), "2 numbers, one per value"
     ),

@@ -125,9 +125,8 @@ def test_too_small_a_budget_is_an_early_error(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_more_than_the_machine_has() -> None:
-    run = simulation.run(make(3.0), 3_000_000, seed=0)
     with pytest.raises(gs.InvalidProblem, match="the device has"):
-        run.cost()
+        simulation.run(make(3.0), 3_000_000, seed=0).cost()
 
 
 def test_cost() -> None:

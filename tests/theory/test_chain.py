@@ -1,8 +1,10 @@
 """Batches that are multiplied: several steps of neurons of one type (theory §7)."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 import giantsteps as gs
@@ -131,11 +133,24 @@ PROBLEM = gs.Problem(
 SPECTRUM = spectrum_of(PROBLEM, None)
 
 
-def test_products_have_the_forms_that_were_derived_step_by_step() -> None:
-    for state in trained_by(PROBLEM, SPECTRUM, np.inf, 2)[1:]:
-        found = operators_on(covariance_of_state(state, SPECTRUM, 1e-3), 2)
-        assert_allclose(found, state.forms, rtol=1e-6)
-        assert np.abs(state.forms - state.represented).max() > 0.01  # sums do not
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"activation": "tanh", "teacher": "sin"},
+        {"activation": gs.centered("relu"), "teacher": gs.MultiIndex("tanh(x0) + 0.5*x0*x1", 2)},
+        {"steps": [gs.Step(samples=2.0, rate=0.5, decay=0.1)] * 2},
+    ],
+)
+def test_products_have_the_forms_that_were_derived_step_by_step(changes: dict[str, Any]) -> None:
+    problem = PROBLEM.replace(changes)
+    for state in trained_by(problem, SPECTRUM, np.inf, 2)[1:]:
+        bulk = covariance_of_state(state, SPECTRUM, 1e-3)
+        found = operators_on(bulk, state.directions + state.teachers)
+        assert_allclose(found, state.forms, rtol=1e-6, atol=1e-7)
+        assert abs(bulk.coefficients[0, 0]) < 1e-7  # no other part of the trace is left
+        if not changes:
+            assert np.abs(state.forms - state.represented).max() > 0.01  # sums do not
 
 
 def test_second_moments_are_those_of_matrices() -> None:

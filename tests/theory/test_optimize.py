@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 import time
 from typing import Any
@@ -258,3 +259,22 @@ def test_an_axis_of_the_grid_is_not_searched() -> None:
         theory.optimize("tanh")  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidProblem, match="readout"):
         theory.optimize(SMALL.replace({"readout": None}), over=("steps.0.rate",))
+
+
+def test_no_point_that_was_seen_is_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that ends somewhere else than in its lowest point answers with that point."""
+    from giantsteps.theory.search.walk import minima
+
+    true = theory.optimize(SMALL)
+
+    def astray(brackets: Any, evaluate: Any, tolerance: float) -> Any:
+        found = minima(brackets, evaluate, tolerance)
+        ends = [(b.points[-1], b.values[-1]) for b in brackets]
+        return [
+            dataclasses.replace(f, point=np.array([x]), value=value)
+            for f, (x, value) in zip(found, ends)
+        ]
+
+    monkeypatch.setattr("giantsteps.theory.search.optimize.minima", astray)
+    again = theory.optimize(SMALL)
+    assert again.value.test == pytest.approx(true.value.test, rel=1e-9)

@@ -15,6 +15,7 @@ from giantsteps import theory
 from giantsteps.theory.model import errors
 from giantsteps.theory.model.errors import ridge_batch
 from giantsteps.theory.model.rules import LEVELS
+from giantsteps.theory.model.stacks import solve_cells
 
 ACTIVATIONS = ("tanh", "erf", "relu", gs.centered("relu"), "sin", gs.centered("softplus"),
                "x + 0.3*(x**3 - 3*x)", "clip(x, -1, 1)")  # fmt: skip
@@ -85,9 +86,50 @@ def test_errors_of_many_problems(first: int) -> None:
     assert not wrong
 
 
+def judge_several(
+    numbers: range, layers: tuple[object, ...], batches: tuple[str, ...] = ("fresh", "previous")
+) -> tuple[list[float], list[str]]:
+    """Estimates after two steps, and those that are below a tenth of the change to the finest."""
+    said: list[float] = []
+    wrong: list[str] = []
+    for number in numbers:
+        given, d = draw(number, layers[number % len(layers)])
+        (first,) = given.steps
+        step = replace(first, rate=0.5, batch=batches[number % len(batches)])
+        try:
+            model = theory.equivalent(given.replace({"steps": [first, step]}), d)
+            found = model.risk()
+        except (gs.NotCovered, gs.NotConverged):
+            continue
+        assert found.solution is not None
+        (truth,) = solve_cells([(model, model.readout_of(None))], LEVELS - 2)
+        test = float(truth.error[0]) - given.noise_variance
+        off = abs(float(found.test) / test - 1)
+        off = max(off, abs(float(found.train) / float(truth.train[0]) - 1))
+        said.append(float(found.solution.error))
+        if off > 10 * said[-1]:
+            wrong.append(f"{number}: {off:.1e}, said {said[-1]:.1e}")
+    return said, wrong
+
+
+def test_errors_of_several_steps() -> None:
+    said, wrong = judge_several(range(12), FEW)
+    assert len(said) >= 9
+    assert not wrong
+    assert np.median(said) <= 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(400, 700, 100))
+def test_errors_of_many_several_steps(first: int) -> None:
+    said, wrong = judge_several(range(first, first + 100), (*FEW, "gaussian"))
+    assert len(said) >= 70
+    assert not wrong
+
+
 def test_what_is_not_resolved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """NotConverged where the estimate is above 1e-6; here the border is below every estimate."""
-    assert errors.BAD[1] == 1e-6
-    monkeypatch.setattr(errors, "BAD", (1e-14, 1e-14))
+    assert errors.BAD[2] == 1e-6
+    monkeypatch.setattr(errors, "BAD", (1e-14, 1e-14, 1e-14))
     with pytest.raises(gs.NotConverged, match="quadratures"):
         theory.risk(draw(0, "constant")[0])

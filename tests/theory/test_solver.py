@@ -50,7 +50,7 @@ def random_system(types: int, rank: int, inverse_neurons: float, seed: int = 0) 
         "linear": linear,
         "residual": residual,
         "norms": np.zeros((0, 1, nodes)),
-        "second": np.zeros(()),
+        "second": np.ones(1),
         "target": np.stack([target, np.zeros(nodes)]),
         "target_linear": target_linear[None],
         "target_square": target**2 + target_linear**2 + 0.2,

@@ -15,6 +15,8 @@ from giantsteps.types import FloatArray
 #: A number for one problem, an array of the grid's shape over a grid.
 Leaf: TypeAlias = float | FloatArray
 Index: TypeAlias = Any
+#: Squared cosines below this are rounding.
+_ROUNDING = 1e-20
 
 
 def frozen(values: ArrayLike) -> FloatArray:
@@ -41,7 +43,12 @@ def as_leaf(
 
 
 def as_mapping(values: Mapping[str, Any], shape: tuple[int, ...], name: str) -> Mapping[str, Leaf]:
-    """A read-only mapping whose values are leaves of ``shape``."""
+    """A read-only mapping whose values are leaves of ``shape``.
+
+    ``overlaps`` are squared cosines, of which those of rounding are none.
+    """
+    if name == "overlaps":
+        values = {k: np.where(np.abs(v) < _ROUNDING, 0.0, v) for k, v in values.items()}
     return MappingProxyType(
         {key: as_leaf(value, shape, f"{name}[{key!r}]") for key, value in values.items()}
     )

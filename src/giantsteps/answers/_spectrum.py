@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from giantsteps.answers import _export
 from giantsteps.answers._answer import Answer
-from giantsteps.answers._leaves import Leaf, Record, as_leaf, frozen
+from giantsteps.answers._leaves import Leaf, Record, as_leaf, as_mapping, frozen
 from giantsteps.errors import InvalidProblem
 from giantsteps.types import FloatArray
 
@@ -50,11 +49,8 @@ class Spike(Record):
     def __post_init__(self) -> None:
         value = frozen(self.value)
         object.__setattr__(self, "value", as_leaf(value, value.shape, "value"))
-        overlaps = {
-            name: as_leaf(np.broadcast_to(overlap, value.shape), value.shape, f"overlaps[{name!r}]")
-            for name, overlap in self.overlaps.items()
-        }
-        object.__setattr__(self, "overlaps", MappingProxyType(overlaps))
+        overlaps = {k: np.broadcast_to(v, value.shape) for k, v in self.overlaps.items()}
+        object.__setattr__(self, "overlaps", as_mapping(overlaps, value.shape, "overlaps"))
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -171,6 +171,9 @@ class Agreement(Record):
     p_value : float or ndarray
         Of the hypothesis that theory is right: at the largest size, and with several sizes also
         at d = ∞, whichever favours it more.
+    uncertain : float or ndarray
+        How far from theory the number may be at the largest size by terms of order 1/d that theory
+        leaves out.
     verdict : str or ndarray of str
         ``"agree"``, ``"finite size"``, ``"unresolved"`` or ``"disagree"``; ``""`` where theory
         has no finite value.
@@ -181,6 +184,7 @@ class Agreement(Record):
     slope_t: Leaf | None
     limit: float
     p_value: Leaf
+    uncertain: Any = 0.0
     verdict: Any = ""
 
     @property
@@ -240,20 +244,23 @@ def decide(agreements: Mapping[str, Agreement]) -> dict[str, Agreement]:
     A number that does not disagree *agrees* if it is resolved (or zero), else it is *unresolved*.
     With several sizes a number disagrees only if it does so at the largest size and at d = ∞; a gap
     that is seen at the largest size alone is an effect of the *finite size* if it shrinks and what
-    the trend leaves is resolved.
+    the trend leaves is resolved. So is a gap that would disagree but is no larger than what is
+    ``uncertain`` of the number, and what is known better than that is resolved.
     """
     disagree = _below_level([a.p_value for a in agreements.values()])
     seen = _below_level([a.largest.p_value for a in agreements.values()])
     found = {}
     for (name, agreement), wrong, gap in zip(agreements.items(), disagree, seen):
         last, beyond = agreement.largest, agreement.extrapolated
-        resolved = ~(np.asarray(last.resolution) > agreement.limit)
+        known = _reach(last.seeds) * np.asarray(last.standard_error) <= agreement.uncertain
+        resolved = ~(np.asarray(last.resolution) > agreement.limit) | known
         verdict = np.where(resolved, "agree", "unresolved")
         if beyond is not None:
             clear = ~(np.asarray(beyond.resolution) > agreement.limit)
             closes = clear & (np.asarray(agreement.slope_t) >= SHRINKS)
             verdict = np.where(gap, np.where(closes, "finite size", "unresolved"), verdict)
-        verdict = np.where(wrong, "disagree", verdict)
+        small = np.abs(np.asarray(last.mean) - last.theory) <= agreement.uncertain
+        verdict = np.where(wrong, np.where(small, "finite size", "disagree"), verdict)
         verdict = np.where(np.isnan(last.t), "", verdict)
         found[name] = replace(agreement, verdict=verdict if verdict.ndim else verdict.item())
     return found

@@ -322,24 +322,12 @@ def _row(db: sqlite3.Connection, cell: Cell, outcome: Outcome) -> dict[str, Any]
     origin = (outcome.provenance,)
     db.execute("INSERT OR IGNORE INTO provenance (content) VALUES (?)", origin)
     (number,) = db.execute("SELECT id FROM provenance WHERE content = ?", origin).fetchone()
-    return {
-        "address": cell.address,
-        "source": cell.source,
-        "question": cell.question,
-        "version": cell.version,
-        "problem": cell.problem,
-        "d": cell.d,
-        "seed": cell.seed,
-        "options": cell.options,
+    found = {
         "status": "done" if outcome.error is None else "failed",
         "numbers": to_json(outcome.numbers) if outcome.error is None else None,
-        "error": outcome.error,
-        "traceback": outcome.traceback,
-        "notes": outcome.notes,
-        "seconds": outcome.seconds,
-        "finished": outcome.finished,
         "provenance": number,
     }
+    return vars(cell) | vars(outcome) | found
 
 
 def _array(axes: str, content: bytes) -> Named:

@@ -70,13 +70,18 @@ def check_file(path: Path | None, overwrite: bool, *endings: str) -> None:
 
 
 def check_folder(folder: Path, names: list[str], overwrite: bool) -> None:
-    """The same for files of a folder, which is made if it is not there."""
+    """The same for files of a folder, which is made by the one who writes there."""
+    missing = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            check_file(folder / name, overwrite)
     except OSError as error:
         raise click.UsageError(f"cannot create the folder '{folder}': {error.strerror}") from None
-    for name in names:
-        check_file(folder / name, overwrite)
+    finally:
+        for place in missing:
+            if place.is_dir():
+                place.rmdir()
 
 
 def exclusive(**flags: object) -> None:

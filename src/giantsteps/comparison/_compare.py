@@ -6,7 +6,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any, Literal
@@ -145,7 +145,8 @@ def compare(
     measured = _quantities(quantities, asked, predicted[-1])
     plans = _plans(problem, asked, sizes, chosen, measured, {"device": device, **options})
     expected = {
-        q.path: [(q.read(answer), q.scale(answer)) for answer in predicted] for q in measured
+        q.path: [(q.read(answer), q.scale(answer), q.uncertain(answer)) for answer in predicted]
+        for q in measured
     }
     if simulation is None:
         answers = _simulate(plans, store, workers, time_limit, progress)
@@ -156,10 +157,11 @@ def compare(
         raise InvalidProblem("quantities", quantities, allowed)
     agreements = {}
     for q in measured:
-        values, scales = map(np.stack, zip(*expected[q.path]))
+        values, scales, uncertain = map(np.stack, zip(*expected[q.path]))
         samples = np.array([[q.read(answer) for answer in row] for row in answers[q.tangent]])
         limit = resolution_limit(q.path)
-        agreements[q.path] = measure(samples, values, sizes, limit=limit, scale=scales)
+        found = measure(samples, values, sizes, limit=limit, scale=scales)
+        agreements[q.path] = replace(found, uncertain=uncertain[-1])
     return Comparison(
         problem=problem,
         question=question,

@@ -24,7 +24,7 @@ class Display:
 
 
 class AxesDisplay(Display, ABC):
-    """A display on one pair of axes, the caller's or new ones; a subclass says how in ``_draw``."""
+    """A display on one pair of axes, ``ax_``, the caller's or new ones; ``_draw`` says how."""
 
     ax_: Axes
 
@@ -37,7 +37,7 @@ class AxesDisplay(Display, ABC):
     ) -> Self:
         """Draw on ``ax``, or on a new figure of the given width in inches."""
         with _style.style():
-            self.ax_ = _style.panels(1, width, height)[0] if ax is None else ax
+            self.ax_ = _style.panels(1, width, height)[0] if ax is None else _style.given_axes(ax)
             self.figure_ = self.ax_.get_figure(root=True)  # type: ignore[assignment]
             self._draw()
         return self

@@ -53,7 +53,7 @@ class HeatMapDisplay(Display):
             panels = self.panels
             if ax is not None:
                 panels = dict(list(panels.items())[-1:])
-                axes = [ax]
+                axes = [_style.given_axes(ax)]
             else:
                 axes = _style.panels(len(panels), width, height, sharey=True)
             self.figure_ = axes[0].get_figure(root=True)  # type: ignore[assignment]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numbers
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.answers import require
+from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,6 +130,10 @@ def panels(
     """
     pyplot = require("matplotlib.pyplot", "a figure", "plot")
     width = (SINGLE if count == 1 else DOUBLE) if width is None else width
+    for name, inches in {"width": width, "height": height}.items():
+        number = isinstance(inches, numbers.Real) and not isinstance(inches, bool)
+        if inches is not None and not (number and 0.1 <= inches <= 200):
+            raise InvalidProblem(name, inches, "a number of inches from 0.1 to 200")
     size = (width, 0.74 * width / count if height is None else height)
     shape = {"figsize": size, "layout": "constrained", "squeeze": False}
     axes = list(pyplot.subplots(1, count, **shape, **options)[1][0])
@@ -135,12 +142,23 @@ def panels(
     return axes
 
 
+def given_axes(ax: object) -> Axes:
+    """The caller's axes, if that is what they are."""
+    if not callable(getattr(ax, "get_figure", None)) or not hasattr(ax, "set_xscale"):
+        raise InvalidProblem("ax", ax, "axes of Matplotlib, such as plt.gca() or plt.subplots()[1]")
+    return ax  # type: ignore[return-value]
+
+
 def save(figure: Figure, path: str | PathLike[str]) -> None:
     """Save a figure at its exact width, with embedded fonts.
 
     * ``figure``: of matplotlib.
     * ``path``: the file; its ending says the format.
     """
+    known = figure.canvas.get_supported_filetypes()
+    ending = Path(path).suffix.lower()[1:]
+    if ending and ending not in known:
+        raise InvalidProblem("path", str(path), f"a file that ends in one of {', '.join(known)}")
     with style():
         figure.savefig(path)
 

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from giantsteps.explorer._launch import Explorer as Explorer
-from giantsteps.explorer._launch import explore
-from giantsteps.explorer._launch import serve as serve
+from giantsteps.explorer._launch import Explorer, explore, serve
 
 __all__ = ["explore"]

@@ -29,6 +29,13 @@ DENSITY_POINTS = 160
 COEFFICIENTS = 7
 
 
+#: What an answer says of itself.
+_FACTS = (
+    *("source", "d", "exact", "evidence", "assumptions", "violated"),
+    *("references", "citation"),
+)
+
+
 def compute(operation: str, body: Any) -> dict[str, Any]:
     """Answer a request: ``{"ok": ...}``, or ``{"error": ...}`` for what the library refuses."""
     try:
@@ -133,24 +140,11 @@ def _cell_by_cell(asked: Ask, refusal: GiantstepsError) -> dict[str, Any]:
 
 
 def _facts(answer: Answer) -> dict[str, Any]:
-    solution = answer.solution
-    return {
-        "source": answer.source,
-        "d": answer.d,
-        "exact": answer.exact,
-        "evidence": answer.evidence,
-        "assumptions": answer.assumptions,
-        "violated": answer.violated,
-        "references": answer.references,
-        "citation": answer.citation,
-        "solution": None
-        if solution is None
-        else {
-            "status": solution.status,
-            "residual": np.max(solution.residual),
-            "error": np.max(solution.error),
-        },
-    }
+    found = {name: getattr(answer, name) for name in _FACTS} | {"solution": None}
+    if (solution := answer.solution) is not None:
+        worst = {name: np.max(getattr(solution, name)) for name in ("residual", "error")}
+        found["solution"] = {"status": solution.status, **worst}
+    return found
 
 
 def _bulk(law: Any) -> dict[str, Any] | None:

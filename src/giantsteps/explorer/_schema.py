@@ -64,24 +64,13 @@ def schema(time_limit: float) -> dict[str, Any]:
 
 
 def _question(row: Question) -> dict[str, Any]:
-    return {
-        "summary": row.summary,
-        "answer": row.answer,
-        "sides": list(row.sides),
-        "needs_readout": row.needs_readout,
-        "needs_step": row.needs_step,
-        "finite": row.finite,
-        "options": {name: _option(option) for name, option in row.options.items()},
-    }
+    names = ("summary", "answer", "sides", "needs_readout", "needs_step", "finite")
+    options = {name: _option(option) for name, option in row.options.items()}
+    return {name: getattr(row, name) for name in names} | {"options": options}
 
 
 def _option(option: Any) -> dict[str, Any]:
-    return {
-        "default": option.default,
-        "allowed": option.allowed,
-        "help": option.help,
-        "sides": list(option.sides),
-    }
+    return {name: getattr(option, name) for name in ("default", "allowed", "help", "sides")}
 
 
 def _problem() -> dict[str, Any]:

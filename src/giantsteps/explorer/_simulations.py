@@ -84,17 +84,9 @@ class Job:
 
     def to_data(self) -> dict[str, Any]:
         """The job as the page sees it."""
-        return {
-            "id": self.id,
-            "state": self.state,
-            "message": self.message,
-            "done": self.done,
-            "failed": self.failed,
-            "total": self.total,
-            "d": self.asked.d,
-            "seeds": self.asked.seeds,
-            "results": self.results,
-        }
+        names = ("id", "state", "message", "done", "failed", "total", "results")
+        found = {name: getattr(self, name) for name in names}
+        return found | {"d": self.asked.d, "seeds": self.asked.seeds}
 
     def _run(self) -> None:
         try:

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from giantsteps.figures._figure import FIGURES
-from giantsteps.figures._figure import Figure as Figure
-from giantsteps.figures._figure import Made as Made
-from giantsteps.figures._figure import Size as Size
+from giantsteps.figures._figure import FIGURES, Figure, Made, Size
 
 __all__ = ["FIGURES"]
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from giantsteps.gaussian._even import smoothed_around as smoothed_around
-from giantsteps.gaussian._even import table_nodes as table_nodes
-from giantsteps.gaussian._hermite import Moments as Moments
+from giantsteps.gaussian._even import smoothed_around, table_nodes
 from giantsteps.gaussian._hermite import (
+    Moments,
     hermite_coefficients,
+    hermite_functions,
     information_exponent,
     moments,
 )
-from giantsteps.gaussian._hermite import hermite_functions as hermite_functions
-from giantsteps.gaussian._multivariate import coordinate_rule as coordinate_rule
-from giantsteps.gaussian._multivariate import split_rule as split_rule
-from giantsteps.gaussian._quadrature import Rule as Rule
-from giantsteps.gaussian._quadrature import check_function as check_function
-from giantsteps.gaussian._quadrature import expectation
-from giantsteps.gaussian._quadrature import gauss_rule as gauss_rule
-from giantsteps.gaussian._scales import hermite_at_scales as hermite_at_scales
-from giantsteps.gaussian._smoothed import Smoothed as Smoothed
-from giantsteps.gaussian._smoothed import smoothed as smoothed
+from giantsteps.gaussian._multivariate import coordinate_rule, split_rule
+from giantsteps.gaussian._quadrature import Rule, check_function, expectation, gauss_rule
+from giantsteps.gaussian._scales import hermite_at_scales
+from giantsteps.gaussian._smoothed import Smoothed, smoothed
 
 __all__ = [
     "expectation",

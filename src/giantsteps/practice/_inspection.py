@@ -139,6 +139,7 @@ class Inspection:
     def _spike_rows(self) -> list[dict[str, Any]]:
         matrices = [("weights", layer) for layer in self.layers]
         matrices += [("change", change.layer) for change in self.changes]
+        names = ("significance", "strength", "left_overlap", "right_overlap")
         return [
             {
                 "layer": layer.name,
@@ -147,10 +148,7 @@ class Inspection:
                 "kind": spike.kind if spike.place is None else f"{spike.kind} {spike.place}",
                 "value": spike.value,
                 "edge": layer.edge,
-                "significance": spike.significance,
-                "strength": spike.strength,
-                "left_overlap": spike.left_overlap,
-                "right_overlap": spike.right_overlap,
+                **{name: getattr(spike, name) for name in names},
             }
             for matrix, layer in matrices
             for place, spike in enumerate(layer.spikes)

@@ -22,6 +22,8 @@ from giantsteps.types import FloatArray
 
 #: Singular values that are kept per layer and step.
 _VALUES = 256
+#: Numbers of a layer that are kept.
+_NUMBERS = ("scale", "edge", "margin", "distance", "stable_rank")
 #: Largest number of weights of a layer whose start is kept, so that a run can be resumed.
 _START = 2**26
 
@@ -238,12 +240,8 @@ class Recorder:
         size = float(np.linalg.norm(start.weights))
         kept: dict[str, Any] = {
             "values": layer.values[:_VALUES],
-            "scale": layer.scale,
-            "edge": layer.edge,
-            "margin": layer.margin,
-            "distance": layer.distance,
             "spikes": len(layer.spikes),
-            "stable_rank": layer.stable_rank,
+            **{name: getattr(layer, name) for name in _NUMBERS},
             "shape": [layer.rows, layer.columns],
             "movement": float(np.linalg.norm(moved)) / size if size > 0 else np.nan,
         }

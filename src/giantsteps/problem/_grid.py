@@ -15,6 +15,9 @@ from giantsteps.problem._checks import suggest
 from giantsteps.problem._problem import COUPLED, Problem
 from giantsteps.problem._serialize import Saved
 
+#: Cells of a grid.
+MOST = 1_000_000
+
 
 class Grid(Saved):
     """The problems {problem with path_i = value_i[j_i]}, an array with one axis a path.
@@ -217,6 +220,11 @@ def _entry(path: str, values: tuple[Any, ...], key: Any) -> Any:
 
 def _normalise(problem: Problem, axes: Mapping[str, list[Any]]) -> dict[str, tuple[Any, ...]]:
     """Validate every value, and every combination of coupled ones; return them as problems do."""
+    cells = math.prod(map(len, axes.values()))
+    if cells > MOST:
+        longest = max(axes, key=lambda path: len(axes[path]))
+        allowed = f"fewer values: the grid has {cells} cells, and may have {MOST}"
+        raise InvalidProblem(longest, [*axes[longest][:4], "..."], allowed)
     first = {path: values[0] for path, values in axes.items()}
     found = {
         path: tuple(problem.replace({**first, path: value}).get(path) for value in values)

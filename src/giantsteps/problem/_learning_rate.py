@@ -99,7 +99,7 @@ class LearningRate:
     --------
     >>> import giantsteps as gs
     >>> found = gs.rate_of_learning_rate(0.1, neurons=4096, d=1024, parametrization="mup")
-    >>> isinstance(found, gs.LearningRate), found.exponent, found.step(samples=4).rate
+    >>> isinstance(found, LearningRate), found.exponent, found.step(samples=4).rate
     (True, 0.5, 0.2)
     """
 

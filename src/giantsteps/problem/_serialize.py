@@ -116,4 +116,8 @@ def read_json(source: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _text(source: str | os.PathLike[str]) -> str:
-    return source if isinstance(source, str) else Path(source).read_text(encoding="utf-8-sig")
+    if isinstance(source, str):
+        return source
+    if not isinstance(source, os.PathLike):
+        raise InvalidProblem("source", source, "a text, or a pathlib.Path to a file")
+    return Path(source).read_text(encoding="utf-8-sig")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from giantsteps.simulation._batch import batch
 from giantsteps.simulation._bias_variance import bias_variance
-from giantsteps.simulation._cost import Cost as Cost
-from giantsteps.simulation._engine._devices import resolve as resolve
+from giantsteps.simulation._cost import Cost
+from giantsteps.simulation._engine._devices import resolve
 from giantsteps.simulation._network._data import Data
 from giantsteps.simulation._questions import (
     degrees_of_freedom,

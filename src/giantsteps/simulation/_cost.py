@@ -8,17 +8,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._engine._arrays import Array, Arrays
 from giantsteps.simulation._engine._memory import BLOCK, OVERHEAD, in_words
 from giantsteps.simulation._network._streams import Role, Streams
-from giantsteps.simulation._networks import Networks
 
 if TYPE_CHECKING:
     from giantsteps.functions import Function
+    from giantsteps.simulation._networks import Networks
     from giantsteps.simulation._risk import Cells
 
 _TRIAL, _TRIAL_ON_GPU = 1024, 4096  # size of the matrices that speed is measured on
 _REPEATS = 3  # the best counts
+_SHORT = 1e13  # operations that no device takes long for
+_HOURS = 12  # that one network may take
+_USUAL = 50  # ratios to d up to which d is what is large
 _ENTRIES = 2**27  # of the features of a chunk of all networks: more does not make a GPU faster
 
 
@@ -130,22 +134,71 @@ def check_memory(run: Networks, cells: Cells, stages: int = 1) -> int:
 
 def cost(run: Networks, cells: Cells) -> Cost:
     """Memory, operations and time of a `risk` with penalties for each sample size."""
-    memory = check_memory(run, cells)
-    d, neurons, last = run.sizes.d, run.sizes.neurons, max(cells)
-    steps = sum(run.sizes.step_samples)
-    points = neurons if run.test_samples is None else run.test_samples
+    return Cost(check_memory(run, cells), _operations(run, cells), _seconds(run, cells))
+
+
+def check_time(run: Networks) -> None:
+    """Refuse a network that takes days, before anything is drawn.
+
+    Raises
+    ------
+    InvalidProblem
+        It names the number that costs most.
+    """
+    sizes, readout = run.sizes, run.problem.readout
+    cells = {} if readout is None or sizes.samples is None else {sizes.samples: (readout.penalty,)}
+    if _operations(run, cells) + 100 * _entries(run, cells) < _SHORT:
+        return
+    run.budget.rows(sizes.d, sizes.neurons, run.weight_bytes, "the weights")
+    hours = _seconds(run, cells) / 3600
+    if hours <= _HOURS:
+        return
+    ratios = {path: run.problem.get(path) for path in run.problem.paths() if "samples" in path}
+    ratios |= {"width": run.problem.width, "test_samples": (run.test_samples or 0) / sizes.d}
+    field = max(ratios, key=lambda path: ratios[path])
+    if ratios[field] <= _USUAL:  # none of them is large: d is
+        field, ratios = "d", {"d": sizes.d}
+    rows = max(_rows(run, cells))
+    times = f"{hours / 8766:.2g} years" if hours > 20000 else f"{hours:.3g} hours"
+    raise InvalidProblem(
+        field,
+        run.test_samples if field == "test_samples" else ratios[field],
+        f"smaller: one network with d = {sizes.d}, N = {sizes.neurons:.3g} and {rows:.3g} samples "
+        f"would take about {times} on this device, and at most {_HOURS} hours are allowed",
+    )
+
+
+def _rows(run: Networks, cells: Cells) -> tuple[int, int, int]:
+    """Samples of the steps and of the readout, and test points or what they cost otherwise."""
+    points = run.sizes.neurons if run.test_samples is None else run.test_samples
+    return sum(run.sizes.step_samples), max(cells, default=0), points
+
+
+def _entries(run: Networks, cells: Cells) -> float:
+    """Numbers that are drawn, and pre-activations."""
+    return float(sum(_rows(run, cells))) * (run.sizes.d + run.sizes.neurons)
+
+
+def _operations(run: Networks, cells: Cells) -> float:
+    """Of the matrix products and factorisations."""
+    (steps, last, points), (d, neurons) = _rows(run, cells), (run.sizes.d, run.sizes.neurons)
     flops = 4.0 * steps * d * neurons + 2.0 * (last + points) * d * neurons
-    flops += last * neurons**2 if last > neurons else last**2 * neurons
+    flops += float(max(last, neurons)) * min(last, neurons) ** 2
     # A full decomposition of d × N, at about this many operations.
     polar = sum(step.rule == "muon" for step in run.problem.steps)
     flops += 22.0 * polar * min(d, neurons) ** 2 * max(d, neurons)
     for n, penalties in cells.items():
-        flops += len(penalties) * min(n, neurons) ** 3 / 3
+        flops += len(penalties) * float(min(n, neurons)) ** 3 / 3
+    return flops
+
+
+def _seconds(run: Networks, cells: Cells) -> float:
+    """Time on this device."""
+    (steps, last, points), (d, neurons) = _rows(run, cells), (run.sizes.d, run.sizes.neurons)
     speed = measure_speed(run.backend, run.problem.activation, steps > 0)
-    seconds = (
-        flops * speed.product
+    return (
+        _operations(run, cells) * speed.product
         + (neurons + steps + last + points) * d * speed.draw
         + (steps + last + points) * neurons * speed.activation
         + steps * neurons * speed.derivative
     )
-    return Cost(memory, flops, seconds)

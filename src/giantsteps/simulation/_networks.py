@@ -15,6 +15,7 @@ import numpy as np
 from giantsteps.answers import small_size
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Problem
+from giantsteps.simulation._cost import check_time
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._engine._devices import resolve
 from giantsteps.simulation._engine._memory import Budget, as_bytes
@@ -94,6 +95,8 @@ class Networks:
             self.network.require(self.sizes.samples)
         self.budget = Budget(as_bytes(memory), self.backend, math.prod(streams.lead))
         self._gram: Gram | None = None
+        if data is None:
+            check_time(self)
 
     @property
     def lead(self) -> tuple[int, ...]:

@@ -90,9 +90,9 @@ class Budget:
             raise InvalidProblem(
                 "memory",
                 has if self.limit is None else self.limit,
-                f"at least {needed} for {question} at d = {d}, N = {neurons} "
+                f"at least {needed} for {question} at d = {d}, N = {neurons:.7g} "
                 f"({'the device has' if self.limit is None else 'the budget is'} {has}); "
-                "try a smaller d, fewer samples"
+                "try a smaller d or width, fewer samples"
                 + (' or dtype="float32"' if self.arrays.itemsize == 8 else ""),
             )
         return int(min(most, blocks * BLOCK))

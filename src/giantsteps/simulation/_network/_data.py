@@ -138,12 +138,16 @@ def _as_array(given: Any, field: str, ndim: int) -> np.ndarray:
     """A read-only view of finite real numbers; float64 unless they are floats already."""
     if hasattr(given, "detach"):  # a tensor of PyTorch, which may be part of a graph or on a GPU
         given = given.detach().cpu()
-    found = np.asarray(given)
+    try:
+        found = np.asarray(given)
+    except (TypeError, ValueError):  # rows of different lengths, or an object of another kind
+        raise InvalidProblem(field, given, "an array of real numbers") from None
     if found.dtype.kind not in "fiub":
         raise InvalidProblem(field, found.dtype, "an array of real numbers")
     if found.ndim != ndim or 0 in found.shape:
         shape = "(rows, d)" if ndim == 2 else "(rows,)"
-        raise InvalidProblem(field, found.shape, f"an array of shape {shape}")
+        column = " (give y.ravel())" if ndim == 1 and found.shape == (found.size, 1) else ""
+        raise InvalidProblem(field, found.shape, f"an array of shape {shape}{column}")
     if not np.isfinite(found).all():
         raise InvalidProblem(field, "NaN or infinity", "finite numbers")
     largest = float(np.max(np.abs(found)))

@@ -15,6 +15,9 @@ from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.special import Forms
 from giantsteps.types import FloatArray
 
+#: Strengths on the way to those of a resolvent, and rounds of Newton's method there.
+_PARTS, _ROUNDS = (0.1, 0.3, 0.6), 6
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NeuronCovariance:
@@ -96,16 +99,39 @@ class NeuronCovariance:
         left, size, _ = np.linalg.svd(rest, full_matrices=False)
         return np.concatenate([self.totals[:, None], left * size], axis=1)
 
+    @cached_property
     def forms(self) -> Forms:
         """Inner products of the special vectors, and forms of the operators in their slopes."""
-        bulk, unit = self.bulk(), np.ones((1, 1, 1))
-        nothing = np.zeros((1, bulk.coefficients.shape[2], 1, 1))
-        bare = Dyson(bulk, unit, nothing, np.zeros((1, 0, 0)))
-        return Forms(replace(bare, active=bare.alone()))
+        return self.forms_at(np.zeros((1, self.coefficients.shape[1])))
+
+    def forms_at(self, strengths: FloatArray) -> Forms:
+        """Forms of the special vectors under (1 + Σ_c p_cΩ_c)⁻¹, p (P, m)."""
+        bulk, unit = self.bulk().repeated(len(strengths)), np.ones((len(strengths), 1, 1))
+        given = strengths[:, :, None, None]
+        found = Dyson(bulk, unit, 0.0 * given, np.zeros((len(strengths), 0, 0)))
+        found = replace(found, active=found.alone())
+        if not self.batches or not strengths.any():
+            return Forms(replace(found, strengths=given))
+        for part in (*_PARTS, *(1.0,) * _ROUNDS):
+            found = replace(found, strengths=part * given)
+            step = found.layout.outer.unpack(found.settled())
+            found = replace(found, active=found.active + step)
+        return Forms(found)
+
+    def seen(self, vector: FloatArray, weights: FloatArray, p: FloatArray) -> FloatArray:
+        """fᵀ(1 + pΣ)⁻¹f of a combination f of the special vectors, Σ = Σ_t weight_t Σ_t, (P,)."""
+        forms = self.forms_at(p[:, None] * (weights @ self.coefficients)).values[:, :, 0, :, 0]
+        if self.excess is not None:
+            count = self.excess.shape[1]
+            more = np.zeros_like(forms)
+            mean = np.tensordot(weights, self.excess, 1)
+            more[:, :count] = p[:, None, None] * mean @ forms[:, :count]
+            forms = forms @ np.linalg.inv(np.eye(forms.shape[1]) + more)
+        return np.asarray(np.einsum("a,pab,b->p", vector, forms, vector))
 
     def on(self, vector: FloatArray) -> FloatArray:
         """fᵀΣ_tf of a combination f of the special vectors, shape (T,)."""
-        found = self.coefficients @ self.forms().slopes(vector[None])[0, 1:, 0, 0]
+        found = self.coefficients @ self.forms.slopes(vector[None])[0, 1:, 0, 0]
         if self.excess is None:
             return np.asarray(found)
         first = vector[: self.excess.shape[1]]

@@ -7,7 +7,7 @@ import numpy as np
 from giantsteps.answers import DegreesOfFreedom, Solution
 from giantsteps.errors import NotConverged
 from giantsteps.problem import Ridge
-from giantsteps.theory.model.errors import BAD, GOOD
+from giantsteps.theory.model.errors import BAD, GOOD, kind_of
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.packing import product, solve
@@ -23,13 +23,13 @@ def degrees_of_freedom_of_model(model: SpikedFeatures, readout: Ridge) -> Degree
     .. math:: df_1 = E_k[ωV],\qquad κ = \frac{λ}{E_k[ω]},\qquad
               df_2 = 1 - \frac{dλ}{dκ} = \frac{\mathrm{Var}_k[ω] + E_k[ω²s]}{E_k[ω²(1 + s)]} .
     """
-    several = model.levels[0] == 0
+    kind = kind_of(model)
     level, found = USUAL, _at(model, readout, USUAL)
     change = _change(_at(model, readout, USUAL - 1), found)
-    while not change <= GOOD[not several] and level < model.levels[1]:
+    while not change <= GOOD[kind] and level < model.levels[1]:
         level, before, found = level + 1, found, _at(model, readout, level + 1)
         change = _change(before, found)
-    if not change <= BAD[not several]:
+    if not change <= BAD[kind]:
         raise NotConverged(
             f"the degrees of freedom of {model.describe()} with {readout}",
             change,

@@ -20,11 +20,18 @@ from giantsteps.theory.solver.readout import Readout
 from giantsteps.types import Array, FloatArray
 
 #: Changes to the next resolution below which an answer is good, and above which it is none: of
-#: models of several steps, whose equations are approximate, and of one.
-GOOD, BAD = (1e-3, 1e-7), (3e-3, 1e-6)
+#: models of several steps, of those of few types, whose finest resolutions cost little, and of one
+#: step.
+GOOD, BAD = (1e-3, 1e-6, 1e-7), (3e-3, 3e-3, 1e-6)
+#: Share of a change that the next one is at least: two resolutions may agree by accident.
+_SLOW = 0.03
+#: The first resolution whose change says something of few types.
+_TRUSTED = 2
 #: What rounding may do with one type of neurons, and with several, whose functions nearly depend on
 #: each other.
 _ROUNDING = (1e-13, 3e-10)
+#: A change beyond which the resolution before was spoilt by rounding, and the one before it counts.
+_ROUNDED = 100.0
 #: What an answer is for.
 Effort = Literal["answer", "search", "scan"]
 
@@ -42,7 +49,7 @@ class Refined:
 
 def refine(
     cells: Sequence[Cell],
-    good: tuple[float, float] = GOOD,
+    good: tuple[float, ...] = GOOD,
     failed: dict[int, Exception] | None = None,
     effort: Effort = "answer",
 ) -> Refined:
@@ -52,7 +59,7 @@ def refine(
     ----------
     cells : sequence of Cell
     good : tuple of float
-        Changes that are small enough, of models of several steps and of one.
+        Changes that are small enough, by `kind_of` a model.
     failed : dict, optional
         Takes the failures by the numbers of the cells, instead of the first one being raised.
     effort : str
@@ -87,7 +94,7 @@ def refine(
     for i, (model, readout) in enumerate(cells):
         if effort != "answer" and i not in failures:
             model.answered[readout] = found[i]
-        if effort != "scan" and i not in failures and not error[i] <= BAD[model.levels[0] > 0]:
+        if effort != "scan" and i not in failures and not error[i] <= BAD[kind_of(model)]:
             failures[i] = NotConverged(
                 f"the quadratures of {model.describe()} with {readout}",
                 float(error[i]),
@@ -128,8 +135,9 @@ def _begin(
     for part in upper:
         for at in part.members:
             i = fresh[at - count]
-            error = _change(cells[i], both.readouts[at - count], both.readouts[at])
-            known[i] = both.kept(at, first[at - count] + 1, part.rank, error)
+            before = both.readouts[at - count]
+            error = _change(cells[i], before, both.readouts[at])
+            known[i] = both.kept(at, first[at - count] + 1, part.rank, error, before)
 
 
 def _advance(
@@ -150,18 +158,31 @@ def _advance(
     for part in parts:
         for at in part.members:
             i, new = chosen[at], solved.readouts[at]
-            error = _change(cells[i], waiting[i].readout, new)
-            known[i] = solved.kept(at, levels[at], part.rank, error)
+            before = waiting[i].readout
+            error = _change(cells[i], before, new)
+            if error > _ROUNDED:
+                before = waiting[i].before
+                error = _change(cells[i], before, new)
+            elif waiting[i].error <= _ROUNDED:
+                error = max(error, _SLOW * waiting[i].error)
+            known[i] = solved.kept(at, levels[at], part.rank, error, before)
 
 
-def _waits(model: SpikedFeatures, one: Kept, good: tuple[float, float]) -> bool:
+def kind_of(model: SpikedFeatures) -> int:
+    """Which of the three kinds of `GOOD` and `BAD` a model is."""
+    first, last = model.levels
+    return 2 if first > 0 else int(last == LEVELS - 2)
+
+
+def _waits(model: SpikedFeatures, one: Kept, good: tuple[float, ...]) -> bool:
     """Whether a finer resolution is wanted."""
-    (first, last), single = model.levels, model.levels[0] > 0
-    if one.level <= first or (one.error > good[single] and one.level < last):
+    (first, last), kind = model.levels, kind_of(model)
+    least = _TRUSTED if kind == 1 else first + 1
+    if one.level < least or (one.error > good[kind] and one.level < last):
         return True
     # One more where there would be no answer at all, two after the first: it is a coarse one.
-    more = min(last + (2 if last == 1 else 1), LEVELS - 1)
-    return one.error > BAD[single] and last <= one.level < more
+    more = min(last + (2 if last == 1 else 1), LEVELS - 1 - (kind < 2))
+    return one.error > BAD[kind] and last <= one.level < more
 
 
 def _change(cell: Cell, old: Readout | None, new: Readout | None) -> float:

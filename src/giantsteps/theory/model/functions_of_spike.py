@@ -36,6 +36,8 @@ class Wanted:
 _PANELS = 10_000
 #: Points up to which none is.
 _FEW = 48
+#: Rounding of symmetric nodes, relative to the largest.
+_SAME = 1e-14
 #: Nodes on each axis of z by how many there are, and values of the teacher at a time.
 _HIDDEN = {2: 32, 3: 16}
 _AT_ONCE = 1 << 20
@@ -88,8 +90,10 @@ def smoothed_by_symmetry(function: Function, mean: FloatArray, std: FloatArray) 
     parity = moments(function)
     folded = parity.is_odd or parity.is_even
     # Where nodes are symmetric, half of them have all values.
-    half = -(-mean.shape[1] // 2)
-    mirrored = folded and bool((mean[:, :half] == -mean[:, : -half - 1 : -1]).all())
+    half, mirrored = -(-mean.shape[1] // 2), False
+    if folded:
+        apart = np.abs(mean[:, :half] + mean[:, : -half - 1 : -1]).max(initial=0.0)
+        mirrored = bool(apart <= _SAME * np.abs(mean).max(initial=0.0))
     seen = mean[:, :half] if mirrored else mean
     rows = np.concatenate([np.abs(seen) if folded else seen, std], axis=1)
     place: dict[bytes, int] = {}

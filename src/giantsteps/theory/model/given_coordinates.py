@@ -70,7 +70,10 @@ def functions_at(model: SpikedFeatures, points: FloatArray) -> dict[str, FloatAr
     seen = smoothed_by_symmetry(model.activation, model.spikes @ points.T, scale)
     wanted = wanted_at(model, points)
     by_norm = seen.quadratic / totals[:, None]
-    mean, target = [seen.mean], [wanted.mean]
+    target = [wanted.mean]
+    # At N = ∞ functions without penalty, which rounding knows by their size: that of rare neurons.
+    share = np.ones(len(totals)) if math.isfinite(model.neurons) else np.sqrt(model.probabilities)
+    mean = [share[:, None] * seen.mean]
     if model.regressors is not None:
         mean = [model.regressors(points)]
     norms = np.zeros((0, 1, len(points)))
@@ -86,21 +89,23 @@ def functions_at(model: SpikedFeatures, points: FloatArray) -> dict[str, FloatAr
         aside, size = own[-1] * wanted.quadratic, math.sqrt(2.0 * inverse)
         second = model.second_degree
         if second is not None:
-            # z² of the teacher's remainder, to which neurons respond by their own components.
-            aside, root = (1.0 - second.weight) * aside, math.sqrt(2.0 * second.weight)
-            beyond = second.weight * (second.square - totals * inverse)
-            mean[0] = mean[0] + by_norm * beyond[:, None]
-            mean.append(root * second.square[:, None] * by_norm)
-            target.append(root * wanted.quadratic)
-            both = np.stack([math.sqrt(second.weight) * by_norm, root * by_norm], axis=1)
-            norms = np.concatenate([np.pad(norms, ((0, 0), (0, 1), (0, 0))), both])
+            # Forms of second degree, to which neurons respond by their own components.
+            aside, root = second.shares[0] * aside, math.sqrt(2.0)
+            mean[0] = mean[0] + by_norm * second.excess[:, None]
+            mean += [root * square[:, None] * by_norm for square in second.square]
+            target += [root * share * wanted.quadratic for share in second.shares[1:]]
+            norms = np.pad(norms, ((0, 0), (0, 3), (0, 0)))
+            for number, growth in enumerate(second.growth):
+                parts = np.zeros((len(by_norm), 4, len(points)))
+                parts[:, 0], parts[:, 1 + number] = growth * by_norm, root * by_norm
+                norms = np.concatenate([norms, parts])
         for number, mode in enumerate(model.bulk.modes.T[:_MODES]):
             mean.append(size * mode[:, None] * by_norm)
             target.append(size * aside if number == 0 else np.zeros(len(points)))
     shares, left = model.shares
     for j in range(model.weak_count):
         assert model.weak is not None
-        mean.append(model.weak[:, j, None] * (seen.linear / scale))
+        mean.append((share * model.weak[:, j])[:, None] * (seen.linear / scale))
         target.append(shares[:, j] @ wanted.linear)
     return {
         "mean": np.stack(mean, axis=1),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -21,15 +20,13 @@ from giantsteps.theory.solver.system import System
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
-#: Cosines with the labels that are rounding.
-_NO_COSINE = 1e-12
 #: Channels of the types that a density shows: it changes by their squares.
 _CHANNELS = 5e-3
 _GRID = 8
 #: Numbers of points whose equations are kept.
 _STACKS = 4
-#: Plain rounds at the first point above the bulk.
-_PLAIN = 3
+#: Plain rounds at most at the first point above the bulk, and a residual that ends them.
+_PLAIN, _SETTLED = 12, 0.01
 #: An eigenvalue that vanishes (it does not jump), and how well it is found.
 _ZERO, _CLOSE = 1e-3, 1e-12
 #: How far around a likely place an outlier is looked for first.
@@ -94,12 +91,14 @@ class KernelSpectrum:
     ----------
     system : System
         One cell; its penalty is not used.
-    near : sequence of float
-        Where outliers are likely to be: those of a coarser resolution.
+    coarser : KernelSpectrum, optional
+        At another resolution: where edge and outliers are likely to be.
     """
 
-    def __init__(self, system: System, near: Sequence[float] = ()) -> None:
-        self.system, self.near = system, near
+    def __init__(self, system: System, coarser: KernelSpectrum | None = None) -> None:
+        self.system = system
+        self.near = [found.value for found in coarser.outliers] if coarser else []
+        self._likely = coarser.bulk.edge if coarser else None
         merged, self.group = _merge_types(system)
         # The nonlinear part knows nothing of the means, which are large.
         self.equations = Equations(replace(merged, mean=merged.mean[:, :, :0]))
@@ -149,7 +148,7 @@ class KernelSpectrum:
     def scale(self) -> float:
         """Mean of the bulk's eigenvalues."""
         system = self.equations.system
-        power = system.residual[0] + self.equations.totals[0][:, None] * system.linear[0] ** 2
+        power = system.residual[0] + system.bulk.totals[0][:, None] * system.linear[0] ** 2
         return float(system.probabilities[0] @ power @ system.weights[0])
 
     @cached_property
@@ -163,7 +162,7 @@ class KernelSpectrum:
             rank = min(rank, rank / float(system.width[0]))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
         lost = may_lose(self.system.bulk)
-        return ImplicitLaw(self, self._of_density, self.scale, atoms, lost)
+        return ImplicitLaw(self, self._of_density, self.scale, atoms, lost, self._likely)
 
     @cached_property
     def _of_density(self) -> KernelSpectrum:
@@ -178,6 +177,8 @@ class KernelSpectrum:
         point = self._repeat(len(x)).start(-x)
         for _ in range(_PLAIN):
             point = point.move(*point.image, point.dyson.image)
+            if np.all(point.gap <= _SETTLED):
+                break
         return point.v1, point.tau, point.active
 
     def linearised(self, state: tuple[Array, ...], x: Array) -> Linearised:
@@ -186,8 +187,9 @@ class KernelSpectrum:
         point = self._repeat(len(x)).at(v1, tau, -x, active)
         return Linearised(
             point.gap,
-            lambda: tuple(new - old for new, old in zip(point.newton(), state)),
+            lambda by: tuple(new - old for new, old in zip(point.newton(by), state)),
             lambda: tuple(-part for part in point.tangent()),
+            point,
         )
 
     def parameter(self, state: tuple[Array, ...]) -> Array:
@@ -217,7 +219,7 @@ class KernelSpectrum:
         power = (system.mean[0] ** 2).sum(axis=1) @ system.weights[0]
         neurons = 1.0 / float(system.inverse_neurons[0])
         squares = (system.coordinates[0] ** 2).sum(axis=1) * system.weights[0]
-        spread = self.equations.totals.max() * float(system.width[0])
+        spread = system.bulk.totals.max() * float(system.width[0])
         linear = spread * float(system.probabilities[0] @ (system.linear[0] ** 2 @ squares))
         norms = ((system.norms[0] ** 2).sum(axis=1) @ system.weights[0]) * system.spread[0]
         more = float(system.width[0]) * float(norms.sum())
@@ -355,7 +357,6 @@ class KernelSpectrum:
         points = self._repeat(len(z)).at(v1, tau, -z, active)
         cores, features = self._cores(points), self._basis[0]
         ratio, found = float(self.system.ratio[0]), []
-        power = float(self.system.target_square[0] @ self.system.weights[0])
         for i, value in enumerate(x.tolist()):
             first = i * len(places)
             values, vectors = np.linalg.eigh(cores.matrix[first])
@@ -367,7 +368,6 @@ class KernelSpectrum:
             y = y / np.sqrt(abs(slope) / step[i])
             vector = -cores.moved[first] @ y
             labels = float(vector @ cores.target[first] - y @ cores.shift[first])
-            labels = labels if abs(labels) > _NO_COSINE * np.sqrt(ratio * value * power) else 0.0
             pull = points.omega[first] * np.tensordot(vector, features, 1) * np.sqrt(ratio / value)
             types = vector[: len(self.system.probabilities[0])]
             found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from giantsteps.answers import Spectrum
 from giantsteps.errors import NotConverged
@@ -24,6 +23,8 @@ from giantsteps.types import Array, FloatArray
 _GRID, _SOLVED = 16, 1e-9
 #: Plain rounds before Newton's method above the bulk, and relative accuracy of an outlier.
 _PLAIN, _CLOSE = 3, 1e-13
+#: Points of an interpolation, and how often it is tried.
+_NEAR, _MANY = 4, 12
 #: Types with fewer neurons than this have none; in the limit of so many.
 _ABSENT, _MOST = 1e-5, 1e9
 #: Covariance of the neurons, relative to their leans, that is none.
@@ -43,11 +44,11 @@ class _Outliers(WeightSpectrum):
 
     @cached_property
     def _solved(self) -> list[tuple[FloatArray, tuple[Array, ...]]]:
-        """Points above the bulk and the real solutions there; the last are started from."""
+        """Points above the bulk and the real solutions there, to start from."""
         return []
 
     def _outside(self, x: FloatArray) -> tuple[Array, ...]:
-        """Real solutions at x from the nearest of the last that were found."""
+        """Real solutions at x from the nearest of those that were found."""
         known, states = self._solved[-1]
         nearest = np.abs(np.log(x[:, None] / known)).argmin(axis=1)
         state, gap = settle(self, tuple(part[nearest] for part in states), x)
@@ -58,6 +59,8 @@ class _Outliers(WeightSpectrum):
             if not np.all(np.isfinite(state[0])):
                 what = f"the resolvent of the weights at {float(x[bad[0]]):.6g}, above their bulk"
                 raise NotConverged(what, float(gap[bad[0]]), _PLAIN, "another rate or width")
+        more = tuple(np.concatenate(parts) for parts in zip(states, state))
+        self._solved[-1] = np.concatenate([known, x]), more
         return state
 
     def _far(self, x: FloatArray) -> tuple[Array, ...]:
@@ -88,16 +91,25 @@ class _Outliers(WeightSpectrum):
         self._solved.append((grid, states))
         values = self._eigenvalues(grid, states)
         passed = np.argwhere((values[:-1] >= 0) & (values[1:] < 0))[:top]
-        found = (self._between(float(grid[i + 1]), float(grid[i]), r) for i, r in passed)
+        found = (self._between(1.0 / grid, values[:, r], i, r) for i, r in passed.tolist())
         return sorted(found, reverse=True)
 
-    def _between(self, lower: float, upper: float, rank: int) -> float:
-        """The outlier between two points."""
-
-        def goal(place: float) -> float:
-            return self._eigenvalue(math.exp(place), rank)
-
-        return math.exp(brentq(goal, math.log(lower), math.log(upper), xtol=_CLOSE))
+    def _between(self, inverse: FloatArray, values: FloatArray, at: int, rank: int) -> float:
+        """The outlier between two points: 1/x by inverse interpolation, or else by bisection."""
+        lower, upper, place = float(inverse[at]), float(inverse[at + 1]), math.inf
+        while upper - lower > _CLOSE * upper:
+            distinct, where = np.unique(values, return_index=True)
+            near = where[np.argsort(np.abs(distinct))[:_NEAR]]
+            others = values[near] / (values[near] - values[near, None] + np.eye(len(near)))
+            new = float(inverse[near] @ np.prod(np.where(np.eye(len(near)), 1.0, others), axis=1))
+            if abs(new - place) <= _CLOSE * upper:
+                break
+            if not lower < new < upper or len(values) > _GRID + _MANY:
+                new = (lower + upper) / 2
+            value, place = self._eigenvalue(1.0 / new, rank), new
+            lower, upper = (new, upper) if value > 0 else (lower, new)
+            inverse, values = np.append(inverse, new), np.append(values, value)
+        return 1.0 / place
 
 
 def largest_value(

@@ -21,18 +21,20 @@ _AROUND = 1
 #: Variance of a coordinate, given the one that is asked about, that counts as none.
 _NO_WIDTH = 1e-12
 #: Changes of the errors below which the function is resolved far out, too, where samples are few.
-_GOOD = (1e-3, 1e-9)
+_GOOD = (1e-3, 1e-6, 1e-9)
 
 
 def points_of(x: ArrayLike | None) -> FloatArray:
     """Where the function is wanted: 61 points from −3 to 3 unless given."""
+    given = np.linspace(-3.0, 3.0, 61) if x is None else x
     try:
-        points = np.atleast_1d(np.linspace(-3.0, 3.0, 61) if x is None else np.asarray(x, float))
+        points = np.atleast_1d(np.asarray(given, None if hasattr(given, "dtype") else float))
     except (TypeError, ValueError):
-        raise InvalidProblem("x", x, "a one-dimensional array of finite numbers") from None
-    if points.ndim != 1 or not np.all(np.isfinite(points)):
+        points = np.array([])
+    real = points.dtype.kind in "fiu" and points.ndim == 1 and points.size > 0
+    if not real or not np.all(np.isfinite(points)):
         raise InvalidProblem("x", x, "a one-dimensional array of finite numbers")
-    return points
+    return points.astype(float)
 
 
 def learned_function_of_model(

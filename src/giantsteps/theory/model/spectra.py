@@ -41,9 +41,15 @@ _WHOLE = 1e-6
 def kernel_of_model(model: SpikedFeatures, samples: float) -> Spectrum:
     """Eigenvalues of K = ΦΦᵀ (n × n); overlaps with the labels."""
     moment = teacher_moments(model.teacher).second_moment + model.noise_variance
+    inverse = 1.0 / (samples * model.dimension)
 
     def spike(used: _Used, found: Outlier) -> Spike:
-        return Spike(value=found.value, overlaps={"labels": found.labels / moment})
+        system = used.spectrum.system
+        weights, overlap = system.weights[0] * found.pull[0] ** 2, found.labels / moment
+        # What the labels have beside this vector falls on it by chance: E[u²y²]/(n E y²).
+        square = weights @ (system.target_square[0] / moment - 1.0) + 1.0
+        overlap += (1.0 - overlap) * inverse * float(square)
+        return Spike(value=found.value, overlaps={"labels": overlap})
 
     used, seen, solution = _of_features(model, samples, spike, lambda edge: edge)
     return Spectrum(
@@ -99,8 +105,7 @@ def _of_features(
     def at(more: int, coarser: _Used | None) -> _Used:
         used = _resolution(model, more)
         system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL + more, draws=draws)
-        near = [found.value for found in coarser.spectrum.outliers] if coarser else []
-        return _Used(used, KernelSpectrum(system, near))
+        return _Used(used, KernelSpectrum(system, coarser and coarser.spectrum))
 
     def seen(used: _Used) -> Resolved:
         bulk, outliers = used.spectrum.bulk, used.spectrum.outliers
@@ -215,6 +220,8 @@ def _weight_spike(model: SpikedFeatures, spectrum: WeightSpectrum, value: float)
     found = spectrum.overlaps(value, left, right)
     if "second_layer" in found:
         found["second_layer"] *= _explained(model)
+    if model.by_chance is not None:
+        found["teacher"] += model.by_chance() * found["gradient"]
     degrees = {name: cosine for name, cosine in found.items() if name.startswith("degree ")}
     return Spike(
         value=math.sqrt(value),
@@ -297,8 +304,9 @@ def _along_first(
     """
     along, weights = spectrum.system.coordinates[0], spectrum.system.weights[0]
     count = model.rank + model.weak_count
-    several = model.step_directions is not None and _steps(model) > 1
-    cosines = model.step_directions[0, :count] if several else np.eye(1, count)[0]
+    cosines = np.eye(1, count)[0]
+    if model.step_directions is not None and _steps(model) > 1:
+        cosines = model.step_directions[0, :count]
     strong, weak = cosines[: model.rank], cosines[model.rank :]
     left = math.sqrt(max(1.0 - float(strong @ strong), 0.0))
     if left < _WHOLE:

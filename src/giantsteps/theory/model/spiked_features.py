@@ -15,7 +15,7 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, SingleIndex, Teacher
 from giantsteps.problem import Ridge
 from giantsteps.theory.model.covariance import NeuronCovariance
-from giantsteps.theory.model.functions_of_spike import left_of
+from giantsteps.theory.model.frame import Frame
 from giantsteps.theory.model.given_coordinates import wanted_at
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.rules import CHANNELS, LEVELS
@@ -42,7 +42,7 @@ USUAL = 2
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class SpikedFeatures:
+class SpikedFeatures(Frame):
     r"""Random features whose weights lean along a few spike directions, by types of neurons.
 
     A neuron of type t sees the input through
@@ -71,6 +71,8 @@ class SpikedFeatures:
                                 (V,), and their joint probabilities with the types (T, V)
     \       step_directions     cosines of the direction of each step with the spikes, (steps, r),
                                 or with them and the teacher's remainder, (steps, r + R)
+    \       by_chance           what the squared cosine of one step's direction with the teacher has
+                                at finite d beyond |γ|²
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
     \       weak                spikes along further directions, so weak that their coordinates
@@ -126,6 +128,7 @@ class SpikedFeatures:
     second_layer: FloatArray | None = None
     values_within: tuple[FloatArray, FloatArray] | None = None
     step_directions: FloatArray | None = None
+    by_chance: Callable[[], float] | None = None
     norms: Norms | None = None
     pull: FloatArray | None = None
     weak: FloatArray | None = None
@@ -157,23 +160,7 @@ class SpikedFeatures:
             neurons: float = math.inf,
             probabilities: ArrayLike = (1.0,),
             second_layer: ArrayLike | None = None,
-            values_within: tuple[FloatArray, FloatArray] | None = None,
-            step_directions: FloatArray | None = None,
-            norms: Norms | None = None,
-            pull: FloatArray | None = None,
-            weak: FloatArray | None = None,
-            weak_overlap: FloatArray | None = None,
-            own_variances: FloatArray | None = None,
-            regressors: Callable[[FloatArray], FloatArray] | None = None,
-            problem: Problem | None = None,
-            finer: Callable[[int], SpikedFeatures] | None = None,
-            bounded: Callable[[int], SpikedFeatures] | None = None,
-            own_weights: Callable[[], SpikedFeatures] | None = None,
-            plain: Callable[[], SpikedFeatures] | None = None,
-            levels: tuple[int, int] = (1, LEVELS - 2),
-            channels: tuple[float, ...] = CHANNELS,
-            claim: dict[str, Any] | None = None,
-            before: Callable[[str], Answer] | None = None,
+            **others: Any,  # the further fields, as they are
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -218,33 +205,6 @@ class SpikedFeatures:
             noise_variance=noise_variance,
         )
 
-    # -- coordinates and coefficients -----------------------------------------------------------
-
-    @property
-    def rank(self) -> int:
-        """r, the number of spike directions."""
-        return int(self.overlap.shape[-1])
-
-    @property
-    def weak_count(self) -> int:
-        """J, the number of weak directions."""
-        return 0 if self.weak is None else int(self.weak.shape[1])
-
-    @property
-    def leans(self) -> FloatArray:
-        """Spikes and weak spikes, (T, r + J)."""
-        if self.weak is None or not self.weak_count:
-            return self.spikes
-        return np.column_stack([self.spikes, self.weak])
-
-    @cached_property
-    def shares(self) -> tuple[FloatArray, FloatArray]:
-        """The teacher's remainder on the weak directions, (R, J), and on what they leave of it."""
-        if self.weak_overlap is None:
-            return np.zeros((self.teacher.rank, 0)), np.eye(self.teacher.rank)
-        along = left_of(self.cosines)[1] @ np.atleast_2d(self.weak_overlap)
-        return along, left_of(along)[0]
-
     @cached_property
     def second_degree(self) -> SecondDegree | None:
         """What neurons have along the teacher; None where it is like along any direction."""
@@ -270,48 +230,6 @@ class SpikedFeatures:
                 "risk, weights, kernel, features and learned functions along a direction",
             )
         return self.teacher.link
-
-    @property
-    def dimension(self) -> float:
-        """d = p/β."""
-        return self.neurons / self.width
-
-    @property
-    def cosines(self) -> FloatArray:
-        """Γ, cosines of the R directions of the teacher with the spikes, (R, r)."""
-        return np.atleast_2d(self.overlap)
-
-    @cached_property
-    def beside(self) -> FloatArray:
-        """(I − ΓΓᵀ)^{1/2}, what the spikes leave of the teacher's directions, (R, R)."""
-        return left_of(self.cosines)[0]
-
-    @property
-    def remainder(self) -> float:
-        """√(1−|γ|²), what the spikes leave of a teacher of one direction."""
-        return float(self.beside[0, 0])
-
-    def directions_of_overlap(self) -> dict[str, FloatArray]:
-        """What a left singular vector of W is compared with, in the frame (spikes, remainder).
-
-        Squared cosines with the directions of a teacher add up; each has a name too.
-        """
-        count = self.rank + self.weak_count
-        steps = np.eye(1, count) if self.step_directions is None else self.step_directions
-        parts = [self.cosines, *(self.beside @ share for share in self.shares)]
-        teacher = np.concatenate(parts, axis=1)
-        steps = np.pad(steps, ((0, 0), (0, teacher.shape[1] - steps.shape[1])))
-        several = len(teacher) > 1
-        named = {"teacher": teacher if several else teacher[0]}
-        each = {f"x{number}": direction for number, direction in enumerate(teacher)}
-        names = ["gradient", *(f"step {number}" for number in range(2, len(steps) + 1))]
-        return named | dict(zip(names, steps)) | (each if several else {})
-
-    @property
-    def joint_values(self) -> tuple[FloatArray, FloatArray]:
-        """Values of the second layer and their joint probabilities with the types, (T, V)."""
-        assert self.second_layer is not None
-        return self.values_within or (self.second_layer, np.diag(self.probabilities))
 
     def __repr__(self) -> str:
         return f"SpikedFeatures({self.describe()})"

@@ -32,6 +32,7 @@ class Kept(NamedTuple):
     """A readout at one resolution, and its change from the one before."""
 
     readout: Readout | None
+    before: Readout | None
     level: int
     rank: int
     error: float
@@ -48,10 +49,11 @@ class Solved:
     iterations: Array
     failed: dict[int, Exception]
 
-    def kept(self, at: int, level: int, rank: int, error: float) -> Kept:
+    def kept(self, at: int, level: int, rank: int, error: float, before: Readout | None) -> Kept:
         """What is known of a cell."""
         return Kept(
             self.readouts[at],
+            before,
             level,
             rank,
             error,
@@ -171,7 +173,7 @@ def _stacks(parts: Sequence[Part]) -> Iterator[tuple[list[int], System]]:
     for part in parts:
         groups.setdefault((part.system.shape, part.rank), []).append(part)
     for group in groups.values():
-        count = max(1, _MEMORY // _size(group[0]))
+        count = max(1, _MEMORY // group[0].system.size)
         waiting: list[Part] = []
         for part in (piece for whole in group for piece in whole.split(count)):
             if waiting and sum(len(p.members) for p in waiting) + len(part.members) > count:
@@ -187,18 +189,6 @@ def _joined(parts: Sequence[Part]) -> tuple[list[int], System]:
     return members, systems[0] if len(systems) == 1 else System.stack(systems)
 
 
-def _size(part: Part) -> int:
-    """Numbers that one cell holds."""
-    system, rank = part.system, part.rank
-    types, modes, nodes = system.mean.shape[1:]
-    packed = rank * (rank + 1) // 2
-    size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes
-    for batch, stage in zip(system.bulk.batches, system.bulk.stages, strict=True):
-        blocks = (1 + 2 * batch.factors.shape[1]) * rank
-        size += batch.weights.shape[1] * (6 * blocks**2 + 3 * blocks * len(stage.place) * rank)
-    return int(size)
-
-
 def _not_converged(
     model: SpikedFeatures, readout: Ridge, residual: float, rounds: int
 ) -> Exception:
@@ -206,6 +196,6 @@ def _not_converged(
         f"the equivalent model of {model.describe()} with {readout}",
         float(residual),
         int(rounds),
-        "a larger penalty, or samples further from the width (without penalty the error diverges "
-        "at n = N)",
+        "a larger penalty, a smaller rate, or samples further from the width (without penalty the "
+        "error diverges at n = N)",
     )

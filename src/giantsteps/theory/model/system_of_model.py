@@ -70,12 +70,12 @@ def _without_readout(
     spread = np.zeros(0) if norms is None else norms.variances
     second = model.second_degree
     if second is not None:
-        loadings = np.concatenate([loadings, np.zeros((types, frame))])
-        spread = np.concatenate([spread, second.spread])
+        loadings = np.concatenate([loadings, np.zeros((3 * types, frame))])
+        spread = np.concatenate([spread, second.spread.ravel()])
     arrays |= {
         "loadings": loadings,
         "spread": spread,
-        "second": np.asarray(0.0 if second is None else second.weight),
+        "second": np.ones(1) if second is None else second.shares,
         "probabilities": model.probabilities,
         "shares": model.shares[0],
         "left": model.shares[1],

@@ -25,6 +25,8 @@ _ROUNDS = 200
 _TOLERANCE, _ENOUGH = 1e-13, 1e-11
 #: At complex z.
 _OF_DENSITY = 1e-10
+#: A residual from which Newton's method leads to the solution nearby.
+_NEARBY = 0.01
 _WARM_UP = 3
 #: Plain rounds at the first point above the bulk.
 _PLAIN = 3
@@ -121,6 +123,8 @@ class WeightSpectrum:
             if start is not None:  # near a hard edge the residual is small far from the solution
                 better = np.isfinite(new_gap)
             good = warm | (_inside(new_h) & (better | _descends(h, new_h, new_image)))
+            if start is not None:  # covariances that are not positive lead out of the half-plane
+                good |= (gap <= _NEARBY) & (new_gap <= 0.1 * gap)
             if not np.all(good | stalled):
                 new_h = np.where(good[:, None], new_h, 0.5 * (h + image))
                 plain = 0.5 * (dyson.active + dyson.image)
@@ -213,14 +217,14 @@ class WeightSpectrum:
         """The equations around real x."""
         h, dyson = state[0], self._dyson(*state)
 
-        def step() -> tuple[Array, ...]:
+        def step(_: None) -> tuple[Array, ...]:
             return tuple(new - old for new, old in zip(self._newton(x, h, dyson), state))
 
         def tangent() -> tuple[Array, ...]:
             image = self._image(x, dyson, dyson.corrected())
             return self._moved(image, dyson, image * image)
 
-        return Linearised(self._step(x, h, dyson)[1], step, tangent)
+        return Linearised(self._step(x, h, dyson)[1], step, tangent, None)
 
     def parameter(self, state: tuple[Array, ...]) -> Array:
         """Σ π_tH_t, which grows with x outside the bulk."""

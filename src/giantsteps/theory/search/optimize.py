@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,8 @@ _SCAN, _SCAN_IN_ALL = 13, 256
 _STARTS = 3
 #: Of the coordinates of the search (logarithms, mostly): 1e-10 and less of the risk.
 _TOLERANCE = 1e-5
+#: Share of the risk below which two of them are the same.
+_SAME = 1e-9
 #: What an optimum says of itself is what its errors say.
 _STATED = ("source", "exact", "assumptions", "violated", "evidence", "references")
 
@@ -137,11 +140,16 @@ def _search(
     spaces = [cell.space for cell in cells]
 
     models: Models = {}
+    lowest = [Found(cell.scan[0], math.inf, 0.0, 0) for cell in cells]
 
     def ask(owners: list[int], points: FloatArray, effort: Effort = "answer") -> Asked:
         asked = [posed(spaces[i], spaces[i].changes(p)) for i, p in zip(owners, points)]
         found = asked_of("test", asked, d, effort, models)
-        return found._replace(values=np.where(np.isnan(found.values), np.inf, found.values))
+        values = np.where(np.isnan(found.values), np.inf, found.values)
+        for i, point, value in zip(owners, points, values) if effort == "search" else ():
+            if not lowest[i].value <= value:
+                lowest[i] = Found(point, float(value), 0.0, 0)
+        return found._replace(values=values)
 
     def evaluate(owners: list[int], points: FloatArray) -> FloatArray:
         return ask(owners, points, "search").values
@@ -169,6 +177,7 @@ def _search(
         min((f for f, owner in zip(found, of) if owner == i), key=lambda f: f.value)
         for i in range(len(cells))
     ]
+    best = [low if low.value < one.value * (1 - _SAME) else one for one, low in zip(best, lowest)]
     spent = [
         len(cell.scan) + sum(f.evaluations for f, owner in zip(found, of) if owner == i)
         for i, cell in enumerate(cells)
@@ -193,9 +202,13 @@ def _over_steps(
             allowed = '"steps.0.…" beside "steps", which stands for all steps together'
             raise InvalidProblem("over", path, allowed)
     given = dict(bounds or {})
-    low, high = given.pop("steps", (1, 5))
-    if not (float(low).is_integer() and float(high).is_integer() and 1 <= low <= high):
-        raise InvalidProblem("bounds['steps']", (low, high), "whole numbers, 1 <= lower <= upper")
+    stated = given.pop("steps", (1, 5))
+    try:
+        low, high = (float(bound) for bound in stated)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (low.is_integer() and high.is_integer() and 1 <= low <= high):
+        raise InvalidProblem("bounds['steps']", stated, "whole numbers, 1 <= lower <= upper")
     counts = range(int(low), int(high) + 1)
     together = problem.split_steps(1)
     found: list[tuple[Risk, Optimum | None]]

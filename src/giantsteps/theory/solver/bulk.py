@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from giantsteps.theory.solver.once import once
+from giantsteps.theory.solver.packing import product
 from giantsteps.types import Array
 
 
@@ -147,6 +148,37 @@ class Bulk:
         return pairs.reshape(len(pairs), -1, pairs.shape[-1])
 
     @once
+    def totals(self) -> Array:
+        """c_t, the traces of Σ_t with the covariance of the inputs, for a first guess, (B, T)."""
+        weights = self.shares / self.inverse  # of the trace with the covariance of the inputs
+        means = [(weights[:, None] * self.diagonal).sum(axis=-1)]
+        identity = np.ones((len(weights), 1))  # under all G
+        for batch in self.batches:
+            if batch.kept is not None:
+                factor = batch.factors.sum(axis=1)
+                mean = batch.kept + (batch.weights * factor).sum(axis=-1)
+                square = (batch.weights * factor**2).sum(axis=-1)
+                grown = (mean**2 + square / batch.samples)[:, None]
+                means[1:], identity = [grown * one for one in means[1:]], grown * identity
+                means.append((batch.weights[:, None] * batch.linear).sum(axis=-1))
+                continue
+            scale = (weights * self.scales).sum(axis=1)[:, None]
+            square = (weights * self.scales**2).sum(axis=1)
+            means.append((batch.weights[:, None] * batch.linear).sum(axis=-1) * scale)
+            if batch.crossed:
+                factors = (batch.weights[:, None] * batch.factors).sum(axis=-1)
+                means.append(2.0 * factors * scale)
+            for a, b in batch.pairs:
+                twice = (1.0 if a == b else 2.0) * square
+                pair = batch.factors[:, a], batch.factors[:, b]
+                first, second = ((batch.weights * f).sum(axis=-1) for f in pair)
+                both = (batch.weights * pair[0] * pair[1]).sum(axis=-1)
+                means.append((twice * (first * second + both / batch.samples))[:, None])
+        if self.batches and self.batches[0].kept is not None:
+            means.append(identity)
+        return product(self.coefficients, np.concatenate(means, axis=1)[:, :, None])[:, :, 0]
+
+    @once
     def layouts(self) -> dict[int, Any]:
         """By their rank, once they are known (`layout_of`)."""
         return {}
@@ -175,6 +207,8 @@ class Bulk:
 
     def repeated(self, cells: int) -> Bulk:
         """One cell so many times, without copies."""
+        if cells == 1:
+            return self
         return _each([self], lambda parts: np.broadcast_to(parts[0], (cells, *parts[0].shape[1:])))
 
     def padded(self, other: Bulk) -> Bulk:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from giantsteps.errors import NotConverged
 
-#: Ratio of neighbouring rungs.
-_RUNG = 0.1
+#: Ratio of neighbouring rungs, and the largest power of z that a part of a state follows.
+_RUNG, _POWER = 10**-0.5, 2.0
 #: What is left of a way from a rung (in log z) after each of a few big steps, and their rounds.
 _BIG, _ON_THE_WAY = (0.4, 0.1), 2
 #: Rounds at the end and from a neighbour; what careful steps leave of a way at first, at best and
@@ -37,11 +37,11 @@ class Continuation:
     """States at points z of the upper half-plane, each followed from a point of the imaginary axis.
 
     At z = −scale every start leads to the solution; from there it is followed to i·scale, and up
-    and down a ladder of points of the imaginary axis, where nothing is singular. From the nearest
-    rung Newton's method takes a few big steps to z, along a line in log z: in the half-plane the
-    solution is unique, so that a point which has converged there is right. Where that fails (close
-    to an edge) careful steps are taken. What was solved before is remembered, and points close to
-    it start there.
+    and down a ladder of points of the imaginary axis, where nothing is singular and states are
+    close to powers of z. From the nearest rung Newton's method takes a few big steps to z, along a
+    line in log z: in the half-plane the solution is unique, so that a point which has converged
+    there is right. Where that fails (close to an edge) careful steps are taken. What was solved
+    before is remembered, and points close to it start there.
 
     Parameters
     ----------
@@ -117,8 +117,14 @@ class Continuation:
         side = 1 if number > 0 else -1
         for this in range(side, number + side, side):
             if this not in self._ladder:
-                here, goal = self._rung(np.array([this - side])), self._rung(np.array([this]))
-                self._ladder[this] = self._walk(self._ladder[this - side], here, goal)
+                before, goal = self._ladder[this - side], self._rung(np.array([this]))
+                state, residual = before, np.array([np.inf])
+                if this != side:
+                    start = _onwards(self._ladder[this - 2 * side], before)
+                    state, residual = self._solver(goal, start, _NEARBY)
+                if not residual[0] <= _ENOUGH:
+                    state = self._walk(before, self._rung(np.array([this - side])), goal)
+                self._ladder[this] = state
 
     def _walk(self, start: State, here: NDArray, goal: NDArray) -> State:
         """Follow states in a few big steps; those that fail in careful ones."""
@@ -168,3 +174,14 @@ class Continuation:
         self._states = tuple(
             np.concatenate([new, old])[:_MEMORY] for old, new in zip(self._states, state)
         )
+
+
+def _onwards(old: State, new: State) -> State:
+    """States one rung further: each part is a power of z, if it is a small one."""
+    found = []
+    for one, two in zip(old, new):
+        with np.errstate(all="ignore"):
+            ratio = two / one
+            small = np.abs(np.log(ratio)) <= -_POWER * np.log(_RUNG)
+        found.append(np.where(small, two * ratio, two))
+    return tuple(found)

@@ -198,27 +198,25 @@ class Dyson(DysonEquation):
         blocks = inner.congruence(np.ascontiguousarray(blocks)) * -inner.count[:, None]
         return np.swapaxes(blocks, 2, 3).reshape(cells, count * len(inner), count * len(inner))
 
-    def corrected(self) -> Array:
-        """The traces after one Newton step of 𝔤 at fixed parameters, shape (B, 1 + m, R, R)."""
+    def corrected(self, by: Dyson | None = None) -> Array:
+        """The traces after one Newton step of 𝔤 at fixed parameters, shape (B, 1 + m, R, R); with
+        the derivatives of a point nearby, if there is one.
+        """
         if not self.bulk.batches:
             return self.traces
-        inner, outer = self.layout.inner, self.layout.outer
-        through_z, through_q = self._sources
-        settled = self.settled()[:, :, None]
+        inner, outer, by = self.layout.inner, self.layout.outer, by or self
+        through_z, through_q = by._sources
+        settled = self.settled(by)[:, :, None]
         step = settled * outer.count[:, None]
-        pull = product(self._feedback, settled) * outer.count[:, None]
+        pull = product(by._feedback, settled) * outer.count[:, None]
         change = product(transposed(through_q), step) + product(transposed(through_z), pull)
         change = change[:, :, 0].reshape(len(self.x), -1, len(inner)) / inner.count
         return self.traces + inner.unpack(change)
 
-    def settled(self) -> Array:
+    def settled(self, by: Dyson | None = None) -> Array:
         """The Newton step of 𝔤 at fixed parameters, packed, shape (B, P_Q)."""
-        return self._step
-
-    @once
-    def _step(self) -> Array:
         gap = self.layout.outer.pack(self.image - self.active)
-        return product(self._settled, gap[:, :, None])[:, :, 0]
+        return product((by or self)._settled, gap[:, :, None])[:, :, 0]
 
     def followed(self, parameters: Array) -> Array:
         """How a solution 𝔤 moves when the packed parameters move by (B, D), packed."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from giantsteps.types import Array, FloatArray
 
-_ROUNDS, _CORRECTIONS = 20, 8
+#: Rounds of a search for a fold, how many of them may fail in a row, and rounds of Newton's method.
+_ROUNDS, _FAILURES, _CORRECTIONS = 20, 9, 8
+#: A residual that falls so much in a round goes on with the derivatives of an earlier one, and
+#: begins with them if it is so much smaller than one.
+_QUICK = 0.1
 _TOLERANCE, _ENOUGH = 1e-13, 1e-10
 #: Largest relative change of the parameter in one round, and what is left of a change that failed.
 _STRIDE, _SHORTER = 0.5, 0.3
@@ -18,6 +22,8 @@ _STRIDE, _SHORTER = 0.5, 0.3
 _DESCENT, _SHARE, _GROWTH, _SHORTEST = 200, 0.5, 2.0, 1e-8
 #: Least share of x that is left after one round.
 _LEAST = 0.2
+#: How much s²|dx/ds| may grow in one, and a relative change of s that is not shortened for it.
+_GROWS, _SMALL = 1.001, 1e-3
 #: What is a last round there, and how well the others are solved.
 _NEAR, _LOOSE = 1e-3, 1e-6
 
@@ -34,8 +40,9 @@ class Linearised(NamedTuple):
     """Equations at a point: the residual, one number per point x, and what costs more than it."""
 
     gap: FloatArray
-    step: Callable[[], State]  # Newton's at fixed x
+    step: Callable[[Any], State]  # Newton's at fixed x, with the derivatives of a point nearby
     tangent: Callable[[], State]  # du/dx
+    point: Any  # whose derivatives may be used nearby
 
 
 class Branch(Protocol):
@@ -53,18 +60,22 @@ class Branch(Protocol):
 
 def settle(branch: Branch, state: State, x: FloatArray) -> tuple[State, FloatArray]:
     """Newton's method at fixed x; the state and its residual."""
-    best, least = state, np.full(len(x), np.inf)
+    best, least, last = state, np.full(len(x), np.inf), np.full(len(x), np.inf)
+    derivatives, slow = None, 0
     with np.errstate(all="ignore"):
-        for left in range(_CORRECTIONS, -1, -1):
+        while True:
             here = branch.linearised(state, x)
             # As close as rounding allows where another round gains nothing.
             done = (here.gap <= _TOLERANCE) | ((least <= _ENOUGH) & ~(here.gap < _GAIN * least))
             better = here.gap < least
             best = tuple(np.where(_column(better, old), new, old) for old, new in zip(best, state))
             least = np.where(better, here.gap, least)
-            if not left or done.all():
+            if slow == _CORRECTIONS or done.all():
                 break
-            state = _moved(state, here.step(), ~done)
+            if not np.all(done | (here.gap <= _QUICK * last)):
+                derivatives, slow = here.point, slow + 1
+            last = here.gap
+            state = _moved(state, here.step(derivatives), ~done)
     return best, least
 
 
@@ -96,12 +107,13 @@ def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArr
         s = branch.parameter(state)
         slope = 1.0 / branch.parameter(branch.linearised(state, x).tangent())
         change = (within - x) / slope
-        done = np.zeros(len(x), dtype=bool)
+        done, failures = np.zeros(len(x), dtype=bool), np.zeros(len(x))
         for _ in range(_ROUNDS):
             limit = _STRIDE * np.abs(s)
             change = np.where(done, 0.0, np.clip(change, -limit, limit))
-            found, new_x, new, gap = _correct(branch, state, x, s + change)
-            good = (gap <= _ENOUGH) & ~done
+            found, new_x, there = _correct(branch, state, x, s + change)
+            new = 1.0 / branch.parameter(there.tangent())
+            good = (there.gap <= _ENOUGH) & ~done
             curve = (new - slope) / np.where(change == 0, 1.0, change)
             state = tuple(np.where(_column(good, u), v, u) for u, v in zip(state, found))
             s, x = np.where(good, s + change, s), np.where(good, new_x, x)
@@ -109,7 +121,8 @@ def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArr
             onwards = np.where(curve == 0, 0.0, -slope / curve)
             change = np.where(good, onwards, _SHORTER * change)
             done |= good & (np.abs(slope * change) <= _TOLERANCE * np.abs(x))
-            if np.all(done):
+            failures = np.where(good, 0, failures + 1)
+            if np.all(done | (failures > _FAILURES)):
                 break
         between = (x - within) * (x - outside) <= 0
         return np.asarray(np.where(done & between, x, np.nan))
@@ -126,12 +139,16 @@ class Descent(NamedTuple):
     pole: bool
 
 
-def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
+def descend(
+    branch: Branch, state: State, x: float, lowest: float, share: float = _SHARE
+) -> Descent:
     """The branch of real solutions from a point above the bulk down to its largest edge.
 
     Above the bulk there is one branch, on which x is a smooth function of the parameter s up to its
-    minimum: the first fold on the way down is the edge, however little mass there is below it. A
-    quadrature with weights of both signs may have a pole in its place: the edge is there.
+    minimum: the first fold on the way down is the edge, however little mass there is below it. As s
+    is the transform of a positive measure, s²|dx/ds| falls on the way: where it grows, a round has
+    jumped over the fold to another branch, and no edge is found. A quadrature with weights of both
+    signs may have a pole in its place: the edge is there.
 
     Parameters
     ----------
@@ -142,23 +159,38 @@ def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
         A point above the bulk.
     lowest : float
         A point that the edge cannot be below: the mean.
+    share : float
+        Of x that the first round takes.
     """
     here = np.array([float(x)])
     path, states, edge, pole = [float(x)], [state], np.nan, False
     with np.errstate(all="ignore"):
         s = branch.parameter(state)
-        slope = 1.0 / branch.parameter(branch.linearised(state, here).tangent())
-        change = -_SHARE * here / slope
+        start = branch.linearised(state, here)
+        known = start.point, start.tangent()
+        slope = 1.0 / branch.parameter(known[1])
+        first, bent = s**2 * slope, np.array([np.inf])
+        before: State = ()  # s, x and the unknowns at the point before
+        change = -share * here / slope
         down, shortest = np.sign(change[0]), _SHORTEST * abs(change[0])
         beyond = np.inf  # how far s may go, where a pole was met
         for _ in range(_DESCENT):
             near = abs(slope[0] * change[0]) <= _NEAR * here[0]
             tolerance = _TOLERANCE if near else _LOOSE
-            found, new_x, new, gap = _correct(branch, state, here, s + change, tolerance)
+            ahead, guess = _ahead((s, here, *state), before, (slope, *known[1]), change)
+            found, new_x, there = _correct(branch, guess, ahead, s + change, tolerance, known)
             fell = _LEAST * path[-1] <= new_x[0] <= path[-1] * (1.0 + _ENOUGH)
-            solved = bool(gap[0] <= max(tolerance, _ENOUGH))
+            solved = bool(there.gap[0] <= max(tolerance, _ENOUGH))
             regular = solved and new_x[0] >= lowest and bool(branch.regular(found, new_x)[0])
-            if not (fell and regular):
+            good, rate = fell and regular, slope
+            if good:
+                along = there.tangent()
+                rate = 1.0 / branch.parameter(along)
+                grew = (s + change) ** 2 * rate / (s**2 * slope)
+                good = bool(grew[0] <= _GROWS)
+                if not good and abs(change[0]) <= _SMALL * abs(s[0]):
+                    break
+            if not good:
                 if abs(change[0]) <= shortest:
                     pole = bool(np.isfinite(beyond))
                     break
@@ -166,9 +198,12 @@ def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
                     beyond = min(beyond, down * (s + change)[0])
                 change = 0.5 * change
                 continue
-            curve = (new - slope) / change
-            stride, s, state, here, slope = abs(change[0]), s + change, found, new_x, new
-            change = -slope / curve
+            before = s, here, *state
+            stride, s, state, here = abs(change[0]), s + change, found, new_x
+            known, slope, old = (there.point, along), rate, bent
+            # With one pole beyond the fold this is linear in s.
+            bent = 1.0 / np.sqrt(1.0 - s**2 * slope / first)
+            change = change * (1.0 - bent) / (bent - old)
             if near and abs(slope[0] * change[0]) <= _TOLERANCE * here[0]:
                 edge = float(here[0])
                 break
@@ -180,31 +215,60 @@ def descend(branch: Branch, state: State, x: float, lowest: float) -> Descent:
                 if most <= shortest:
                     pole = True
                     break
-                ahead = change[0] * down > 0
-                change = np.array([down * (min(abs(change[0]), most) if ahead else most)])
+                onwards = change[0] * down > 0
+                change = np.array([down * (min(abs(change[0]), most) if onwards else most)])
     parts = tuple(np.concatenate(found) for found in zip(*states))
     return Descent(np.array(path), parts, path[-1] if pole else edge, pole)
 
 
+def _ahead(
+    here: State, before: State, along: State, change: FloatArray
+) -> tuple[FloatArray, State]:
+    """x and u where s has changed so much: parabolas through the points here and before, each
+    (s, x, u), with the slope dx/ds and the tangent du/dx here.
+    """
+    slope, back = along[0], before[0] - here[0] if before else change
+    found = []
+    for number, (value, rate) in enumerate(zip(here[1:], along), start=1):
+        rate = rate if number == 1 else _column(slope, rate) * rate
+        moved = value + _column(change, rate) * rate
+        if before:
+            bend = before[number] - value - _column(back, rate) * rate
+            moved = moved + _column((change / back) ** 2, rate) * bend
+        found.append(moved)
+    return found[0], tuple(found[1:])
+
+
 def _correct(
-    branch: Branch, state: State, x: FloatArray, goal: FloatArray, tolerance: float = _TOLERANCE
-) -> tuple[State, FloatArray, FloatArray, FloatArray]:
-    """Newton's method for (u, x) at given s; also dx/ds and the residual."""
-    before = np.full(len(x), np.inf)
-    for left in range(_CORRECTIONS, -1, -1):
+    branch: Branch,
+    state: State,
+    x: FloatArray,
+    goal: FloatArray,
+    tolerance: float = _TOLERANCE,
+    known: tuple[Any, State] | None = None,
+) -> tuple[State, FloatArray, Linearised]:
+    """Newton's method for (u, x) at given s, with the equations where it ends.
+
+    With the derivatives and du/dx of a point that is known it begins with them, if it is close,
+    and takes others only where it is slow.
+    """
+    (derivatives, tangent), last, slow = known or (None, ()), np.ones(len(x)), 0
+    while True:
         here = branch.linearised(state, x)
-        tangent = here.tangent()
-        missing, slope = goal - branch.parameter(state), 1.0 / branch.parameter(tangent)
+        missing = goal - branch.parameter(state)
         done = (here.gap <= tolerance) & (np.abs(missing) <= tolerance * np.abs(goal))
-        hopeless = (here.gap > _HOPELESS) & ~(here.gap < before)
-        if not left or np.all(done | (hopeless & (left < _CORRECTIONS - 2))):
+        hopeless = (here.gap > _HOPELESS) & ~(here.gap < last) & (slow > 2)
+        if slow == _CORRECTIONS or np.all(done | hopeless):
             break
-        before = here.gap
-        step = here.step()
-        move = (missing - branch.parameter(step)) * slope
+        if derivatives is None or not np.all(done | (here.gap <= _QUICK * last)):
+            derivatives, slow = here.point if known else None, slow + 1
+            tangent = here.tangent()
+        last = here.gap
+        step = here.step(derivatives)
+        move = (missing - branch.parameter(step)) / branch.parameter(tangent)
         state = tuple(u + a + _column(move, b) * b for u, a, b in zip(state, step, tangent))
         x = x + move
-    return state, x, slope, here.gap
+    return state, x, here
 
 
 def _moved(state: State, step: State, which: Array) -> State:

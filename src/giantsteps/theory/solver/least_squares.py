@@ -54,14 +54,12 @@ def fitted_freely(short: Array, functions: Array, target: Array, root: Array) ->
     What is rounding is penalised, σ⁴/(σ⁴ + resolved⁴) of it being kept: nothing is left out, and no
     function comes or goes with a jump.
     """
-    size = np.sqrt(((functions * root[:, None]) ** 2).sum(axis=-1, keepdims=True))
-    scaled = functions / np.where(size > 0, size, 1.0)
-    left, values, right = np.linalg.svd(scaled * root[:, None], full_matrices=False)
+    left, values, right = np.linalg.svd(functions * root[:, None], full_matrices=False)
     strength = (values / values[:, :1])[:, :, None]
     # At points without weight by the combination that makes them, elsewhere to the last digits.
     seen = root[:, None] > 0
     exact = strength * right / np.where(seen, root[:, None], 1.0)
-    combined = product(transposed(left), scaled) / values[:, :1, None]
+    combined = product(transposed(left), functions) / values[:, :1, None]
     basis = strength * np.where(seen, exact, combined)
     resolved = np.full((len(target), 1, 1), _RESOLVED)
     fit, power = target, ((target * root) ** 2).sum(axis=1)

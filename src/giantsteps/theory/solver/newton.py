@@ -16,12 +16,19 @@ _OF_DENSITY = 1e-10
 #: The tolerance that rounding leaves to an ill-conditioned cell.
 _ENOUGH = 1e-11
 _WARM_UP = 1
-_ROUNDS = 120
+#: Rounds of a cell, within so many operations, a few seconds; and operations of a round beyond
+#: which there is none.
+_ROUNDS, _FEWEST = 120, 10
+_WORK, _LARGEST = 2_000_000_000, 300_000_000
 #: Rounds in which the residual of a cell that goes on has halved, or its point has come down.
-_PATIENCE = 50
+_PATIENCE = 25
 _ROUNDING = 1e-12
 #: With n > N the solution hardly changes below this penalty.
 _TINY = 1e-9
+#: A residual that falls so much in a round goes on with the same derivatives.
+_QUICK = 0.1
+#: A residual from which Newton's method leads to the solution nearby, at complex λ_s.
+_NEARBY = 0.01
 #: Shares of a Newton step that are tried before a plain one.
 _SHARES = (1.0, 0.5, 0.2)
 
@@ -42,15 +49,14 @@ def solve_state(
     penalty: Array,
     start: tuple[Array, Array, Array] | None = None,
     rounds: int | None = None,
-    guarded: bool = True,
 ) -> Solved:
     """Solve for (V₁, τ, 𝔤) at the penalties λ_s (B,), real and positive or complex.
 
     For λ_s > 0 the map is monotone and subhomogeneous: its plain iteration converges from
     everywhere, and Newton's method from above. A Newton step that leaves the cone (V > 0, τ > 0;
     for complex λ_s = −z the upper half-plane) or makes the residual worse is replaced by a plain
-    one. Each cell is frozen when it has converged, so no cell sees its neighbours. Without guard
-    (real λ_s = −x outside the bulk, from a start nearby) every step is Newton's.
+    one. Each cell is frozen when it has converged, so no cell sees its neighbours; with a start at
+    complex λ_s they decide together when derivatives are taken anew.
     """
     if start is None:
         current, taken = _first(equations, penalty)
@@ -64,9 +70,14 @@ def solve_state(
     active = np.arange(cells)
     tolerance = _OF_DENSITY if np.iscomplexobj(penalty) else TOLERANCE
     marks, since, last = np.full(cells, np.inf), np.zeros(cells, dtype=int), parts[1].copy()
-    for count in range(rounds or _ROUNDS):
+    # Near a start at complex λ_s cells go on with derivatives of an earlier round, if all gain.
+    nearby = start is not None and np.iscomplexobj(penalty)
+    by, before, going = None, np.full(cells, np.inf), np.ones(cells, dtype=bool)
+    rounds = rounds or _allowed(equations, penalty)
+    count = 0
+    for count in range(rounds):
         gap = current.gap
-        better = gap < residual[active]
+        better = (gap < residual[active]) & going
         residual[active[better]] = gap[better]
         iterations[active] = taken[active] + count
         for part, new in zip(parts, (current.v1, current.tau, current.active)):
@@ -78,29 +89,38 @@ def solve_state(
         down = np.all((current.tau <= last[active]).real, axis=1)  # on its way from above
         since[active[halved | down]] = count
         last[active] = current.tau
-        keep &= (count - since[active] <= _PATIENCE) & (np.isfinite(gap) | (count == 0))
+        keep &= (count - since[active] <= _PATIENCE) & (np.isfinite(gap) | (count == 0)) & going
         if not keep.any():
             if len(active) == cells and better.all() and np.all(residual <= _ENOUGH):
                 return Solved(current, residual, iterations, residual <= _ENOUGH)
             break
-        if not keep.all():
-            active = active[keep]
-            current = current.take(keep)
-        if guarded:
-            current = _step(current, plain=start is None and count < _WARM_UP)
-        else:
-            current = current.move(*current.newton())
+        if by is None or not np.all(gap[keep] <= _QUICK * before[keep]):
+            if not keep.all():
+                active, gap = active[keep], gap[keep]
+                current, keep = current.take(keep), keep[keep]
+            by = current if nearby else None
+        before, going = gap, keep
+        current = _step(current, start is None and count < _WARM_UP, by)
     left = np.flatnonzero(residual > _ENOUGH)
-    if start is None and guarded and left.size and not np.iscomplexobj(penalty):
+    again_for = rounds - count - 1 if rounds < _ROUNDS else rounds
+    if start is None and left.size and again_for and not np.iscomplexobj(penalty):
         # A first guess may lie below the solution, from where an ill-conditioned cell creeps.
         rest = equations.take(left)
         point = rest.above(penalty[left])
-        again = solve_state(rest, penalty[left], (point.v1, point.tau, point.active), rounds)
+        again = solve_state(rest, penalty[left], (point.v1, point.tau, point.active), again_for)
         residual[left], iterations[left] = again.residual, iterations[left] + again.iterations
         for part, new in zip(parts, (again.state.v1, again.state.tau, again.state.active)):
             part[left] = new
     state = equations.at(parts[0], parts[1], penalty, parts[2])
     return Solved(state, residual, iterations, residual <= _ENOUGH)
+
+
+def _allowed(equations: Equations, penalty: Array) -> int:
+    """Rounds, fewer where each takes long; one where it takes too long to go on."""
+    work = equations.system.work
+    if np.iscomplexobj(penalty):
+        return _ROUNDS
+    return 1 if work > _LARGEST else min(max(_WORK // work, _FEWEST), _ROUNDS)
 
 
 def _first(equations: Equations, penalty: Array) -> tuple[State, Array]:
@@ -130,12 +150,14 @@ def _first(equations: Equations, penalty: Array) -> tuple[State, Array]:
     return equations.at(parts[0], parts[1], penalty, parts[2]), rounds
 
 
-def _step(current: State, plain: bool) -> State:
-    """A Newton step where it helps, shortened if need be, and a plain step elsewhere."""
+def _step(current: State, plain: bool, by: State | None) -> State:
+    """A Newton step where it helps, shortened if need be, and a plain step elsewhere; with the
+    derivatives of an earlier point, if there is one.
+    """
     image = (*current.image, 0.5 * (current.active + current.dyson.image))
     if plain:
         return current.move(*image)
-    goal = current.newton()
+    goal = current.newton(by)
     bold = current.move(*goal)
     good = _helps(current, bold)
     if good.all():
@@ -159,10 +181,12 @@ def _step(current: State, plain: bool) -> State:
 def _helps(current: State, bold: State) -> Array:
     """Whether a step stays in the cone and comes closer to the solution.
 
-    At complex λ_s the residual may rise on the way, and to stay in the half-plane is enough.
+    At complex λ_s the residual may rise on the way, and to stay in the half-plane is enough;
+    covariances that are not positive lead out of it.
     """
     if np.iscomplexobj(bold.penalty):
-        return np.asarray(_inside(bold) & np.isfinite(bold.gap))
+        nearby = (current.gap <= _NEARBY) & (bold.gap <= 0.1 * current.gap)
+        return np.asarray((_inside(bold) & np.isfinite(bold.gap)) | nearby)
     closer = bold.gap < current.gap
     if not closer.all():
         closer |= _descends(current, bold)

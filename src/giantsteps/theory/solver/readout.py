@@ -139,10 +139,10 @@ def read_out(state: State) -> Readout:
     bend, own = np.zeros_like(fit), system.norms.shape[2] - 1
     if norms.shape[1] > weak + own:
         # The norm of the input contains every z² as one of d squares.
-        share = np.sqrt(0.5 * system.width * system.inverse_neurons) * (1.0 - system.second)
+        share = np.sqrt(0.5 * system.width * system.inverse_neurons) * system.second[:, 0]
         bend = share[:, None] * norms[:, own]
     if own:
-        bend = bend + np.sqrt(0.5 * system.second)[:, None] * norms[:, 0]
+        bend = bend + product(system.second[:, None, 1:], norms[:, :own])[:, 0] / np.sqrt(2.0)
     if weak:  # of the remainder beside the spikes proper
         along = product(system.shares, norms[:, norms.shape[1] - weak :])
         slope = along + product(system.left, slope)

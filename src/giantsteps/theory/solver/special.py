@@ -265,7 +265,7 @@ class Forms:
         Parameters
         ----------
         force : ndarray of shape (B, FR)
-            φ.
+            φ; any number of them for one cell.
 
         Returns
         -------
@@ -275,7 +275,7 @@ class Forms:
         hat, seen, pulled = self._traced(force)
         outer = (hat[..., :, None] * hat[..., None, :]).sum(axis=2)  # (B, I, n, n)
         over = (dyson.scales * outer).sum(axis=1)
-        drive = np.zeros((self._cells, self._size, self._size), dtype=hat.dtype)
+        drive = np.zeros((len(force), self._size, self._size), dtype=hat.dtype)
         rests, samples = [], []
         for number, batch in enumerate(bulk.batches):
             t, s, scaled = self._pencil[number]
@@ -329,8 +329,8 @@ class Forms:
         bulk, rank, n = self.dyson.bulk, self.dyson.rank, self._size
         count = len(bulk.batches)
         spread = product(transposed(_lifted(bulk.special, rank)), force[:, :, None])
-        spread = spread.reshape(self._cells, -1, rank)  # on the last vectors
-        source = np.zeros((self._cells, spread.shape[1], n), dtype=force.dtype)
+        spread = spread.reshape(len(force), -1, rank)  # on the last vectors
+        source = np.zeros((len(force), spread.shape[1], n), dtype=force.dtype)
         place = bulk.stages[-1].place if count else (0,) * spread.shape[1]
         for v, where in enumerate(place):
             start = 0 if where == 0 else (2 * where - 1) * rank
@@ -348,7 +348,7 @@ class Forms:
                 z = z + product(held.k, product(held.soft, c)).reshape(z.shape)
             source = product(transposed(stage.carry), source)
             source = source + self._returned(number, z)
-            flat = source.reshape(self._cells, -1, 1)
+            flat = source.reshape(len(force), -1, 1)
             view = product(self._stages[number][1], flat)
             inner = product(self._stages[number][1], transposed(self._framed(number)))
             reach = product(self._opening(inner, self._extra[number]), view)

@@ -99,40 +99,8 @@ class Equations:
         system = self.system
         floor = np.where(penalty == 0, _ANY, penalty)[:, None]
         tau = np.broadcast_to(1.0 / floor, system.probabilities.shape)
-        total = (system.probabilities * tau * self.totals)[:, None]
+        total = (system.probabilities * tau * system.bulk.totals)[:, None]
         return product(total, self.mixing_pairs)[:, 0], tau
-
-    @once
-    def totals(self) -> Array:
-        """c_t of the types, for a first guess, shape (B, T)."""
-        bulk = self.system.bulk
-        weights = bulk.shares / bulk.inverse  # of the trace with the covariance of the inputs
-        means = [(weights[:, None] * bulk.diagonal).sum(axis=-1)]
-        identity = np.ones((len(weights), 1))  # under all G
-        for batch in bulk.batches:
-            if batch.kept is not None:
-                factor = batch.factors.sum(axis=1)
-                mean = batch.kept + (batch.weights * factor).sum(axis=-1)
-                square = (batch.weights * factor**2).sum(axis=-1)
-                grown = (mean**2 + square / batch.samples)[:, None]
-                means[1:], identity = [grown * one for one in means[1:]], grown * identity
-                means.append((batch.weights[:, None] * batch.linear).sum(axis=-1))
-                continue
-            scale = (weights * bulk.scales).sum(axis=1)[:, None]
-            square = (weights * bulk.scales**2).sum(axis=1)
-            means.append((batch.weights[:, None] * batch.linear).sum(axis=-1) * scale)
-            if batch.crossed:
-                factors = (batch.weights[:, None] * batch.factors).sum(axis=-1)
-                means.append(2.0 * factors * scale)
-            for a, b in batch.pairs:
-                twice = (1.0 if a == b else 2.0) * square
-                pair = batch.factors[:, a], batch.factors[:, b]
-                first, second = ((batch.weights * f).sum(axis=-1) for f in pair)
-                both = (batch.weights * pair[0] * pair[1]).sum(axis=-1)
-                means.append((twice * (first * second + both / batch.samples))[:, None])
-        if bulk.batches and bulk.batches[0].kept is not None:
-            means.append(identity)
-        return product(bulk.coefficients, np.concatenate(means, axis=1)[:, :, None])[:, :, 0]
 
     @once
     def loads(self) -> Array:
@@ -150,8 +118,7 @@ class Equations:
     def take(self, cells: Array) -> Equations:
         """The equations of some of the cells."""
         taken = copy(self)
-        for name in ("totals", "loads"):
-            taken.__dict__.pop(name, None)
+        taken.__dict__.pop("loads", None)
         taken.system = self.system.take(cells)
         for name in ("mixing", "channels", "mixing_pairs", "features"):
             setattr(taken, name, getattr(self, name)[cells])
@@ -380,14 +347,16 @@ class State:
         matrix[:, packed:] -= product(weighted, curvature[:, :packed]) + curvature[:, packed:]
         return matrix, (k, weighted)
 
-    def newton(self) -> tuple[Array, Array, Array]:
-        """(V₁, τ, 𝔤) that solve the linearised equations."""
-        system = self.equations.system
-        v1, tau = self._image(self.dyson.corrected())
+    def newton(self, by: State | None = None) -> tuple[Array, Array, Array]:
+        """(V₁, τ, 𝔤) that solve the linearised equations; with the derivatives of a point nearby,
+        which cost much more than the equations themselves, if there is one.
+        """
+        system, by = self.equations.system, by or self
+        v1, tau = self._image(self.dyson.corrected(by.dyson))
         missing = np.concatenate([v1 - self.v1, (tau - self.tau) / (self.image[1] * tau)], axis=1)
-        v1, tau, active = self._moved(solve(self.jacobian[0], missing))
+        v1, tau, active = by._moved(solve(by.jacobian[0], missing))
         if system.bulk.batches:
-            active = active + self.dyson.layout.outer.unpack(self.dyson.settled())
+            active = active + self.dyson.layout.outer.unpack(self.dyson.settled(by.dyson))
         return self.v1 + v1, self.tau + tau, self.active + active
 
     def tangent(self) -> tuple[Array, Array, Array]:

@@ -55,8 +55,9 @@ class System:
     h₁, hh                      target_linear,            (B, E, K), (B, K)
                                 target_square
     what norms add to μ₀ₜ and   norms                     (B, CT, Q, K)
-    to the teacher's second
-    degree (Q = 2), its weight  second                    (B,)
+    to Q − 1 modes of second
+    degree; shares of z² in     second                    (B, Q)
+    norm of the input and these
     ℓ on the special vectors    loadings                  (B, CT, F)
     v                           spread                    (B, CT)
     πₜ                          probabilities             (B, T)
@@ -108,6 +109,23 @@ class System:
     def rank(self) -> int:
         """Number of spike directions r + J."""
         return int(self.coordinates.shape[2]) + self.weak
+
+    @property
+    def size(self) -> int:
+        """Numbers that one cell holds."""
+        rank = int(self.decomposed[2][0])
+        types, modes, nodes = self.mean.shape[1:]
+        packed = rank * (rank + 1) // 2
+        size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes
+        for batch, stage in zip(self.bulk.batches, self.bulk.stages, strict=True):
+            blocks = (1 + 2 * batch.factors.shape[1]) * rank
+            size += batch.weights.shape[1] * (6 * blocks**2 + 3 * blocks * len(stage.place) * rank)
+        return int(size)
+
+    @property
+    def work(self) -> int:
+        """Operations of a round of the solver for one cell, about."""
+        return self.size * int(self.decomposed[2][0])
 
     @property
     def weak(self) -> int:

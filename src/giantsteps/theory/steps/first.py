@@ -88,6 +88,43 @@ def first_step(problem: Problem, neurons: int | None = None, d: int | None = Non
     )
 
 
+def alignment_at(problem: Problem, d: int) -> float:
+    r"""Mean of ⟨b, β*⟩²/‖b‖² at d, to first order in 1/d; isotropic inputs, the squares added over
+    the directions of the teacher.
+
+    b is made of n samples: A = ⟨b, β*⟩ has the covariance V/n, V = Cov(u r), and apart from it
+    ‖b‖² is B = χ²_{d−R} E_n r²/n. So the mean of A²/(A² + B) has, beyond that of the means,
+
+    .. math:: \frac{B\,\mathrm{tr}\,V - 4B\,A^⊤VA/Q}{nQ^2} +
+              \frac{A^2}{Q^3}\mathrm{Var} B +
+              \frac{2(A^2 - B)}{Q^3} A·\mathrm{Cov}(A, B),\qquad Q = A^2 + B:
+
+    a step that sees nothing of the teacher (A = 0) has tr V/((d − R)E r²) of it by chance.
+    """
+    step, directions = problem.steps[0], problem.teacher.rank
+    samples = step.samples * d
+    law = labels(
+        problem.teacher,
+        problem.noise_variance,
+        moments(problem.activation).mean * problem.init.second_layer.mean,
+        _SMOOTH,
+        level=_LEVEL,
+        loss=step.loss,
+    )
+    along, square = law.teacher(1), law.moment(2)
+    spread = law.second @ law.nodes**2 - np.outer(along, along)
+    signal, rest = float(along @ along), (d - directions) * square / samples
+    whole = signal + rest
+    if not whole:
+        return 0.0
+    uneven = (law.moment(4) / square**2 - 1) / samples + 2 / (d - directions)
+    together = float(along @ (law.teacher(3) - square * along)) * rest / (square * samples)
+    by_chance = rest * (np.trace(spread) - 4 * (along @ spread @ along) / whole) / samples
+    more = signal * rest**2 * uneven + 2 * (signal - rest) * together
+    found = signal / whole + by_chance / whole**2 + more / whole**3
+    return float(min(max(found, 0.0), 1.0))
+
+
 def _residual(problem: Problem, output: float) -> tuple[float, float]:
     """E[u r] and E r² of r = −ℓ'(f₀; y), the labels that the first step sees; f₀ → c₀ E A."""
     if problem.steps[0].loss != "squared":

@@ -107,7 +107,12 @@ def _spectrum(
         )
     found = sorted(_outliers(sized, bulk, d), key=lambda one: -one.value)
     if matrix == "kernel":
-        spikes = [Spike(value=one.value, overlaps={"labels": one.labels}) for one in found]
+        # What the labels have beside a vector falls on it by chance.
+        chance = 0.0 if d is None else 1.0 / (sized.require_readout().samples * d)
+        spikes = [
+            Spike(value=one.value, overlaps={"labels": one.labels + (1.0 - one.labels) * chance})
+            for one in found
+        ]
     else:
         spikes = [
             Spike(

@@ -214,7 +214,7 @@ def _orthonormal(trained: Trained, found: NeuronCovariance) -> NeuronCovariance:
     directions are explicit, that of few samples before the first step is another one.)
     """
     count = trained.directions + trained.teachers
-    values, vectors = np.linalg.eigh(found.forms().values[0, :count, 0, :count, 0])
+    values, vectors = np.linalg.eigh(found.forms.values[0, :count, 0, :count, 0])
     turned = (vectors / np.sqrt(np.maximum(values, 1e-6))) @ vectors.T
     assert found.special is not None
     special = np.concatenate([turned @ found.special[:count], found.special[count:]])
@@ -326,7 +326,7 @@ def weights_of_state(trained: Trained, spectrum: Spectrum, tolerance: float) -> 
     bulk = covariance_of_state(trained, spectrum, tolerance, whitened=False)
     some, rank = trained.directions, trained.rank
     own = some + trained.teachers
-    gram = bulk.forms().values[0, :own, 0, :own, 0]
+    gram = bulk.forms.values[0, :own, 0, :own, 0]
     gram[np.arange(some, own), np.arange(some, own)] *= 1.0 + 1e-12
     turn = np.linalg.cholesky(gram)
     assert bulk.special is not None
@@ -359,7 +359,7 @@ def norms_of_state(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
         loadings[:, :, start:] = loadings_of(trained, loadings[:, :, start:])
     if len(trained.records) > 1 and found[0].along.size:
         # What they are on spikes and remainder, beyond what the vectors have there.
-        gram = bulk.forms().values[0, :, 0, :start, 0]
+        gram = bulk.forms.values[0, :, 0, :start, 0]
         loadings[:, :, :start] = np.stack([one.along for one in found]) - loadings @ gram
     return Norms(
         np.stack([one.spread for one in found]),
@@ -372,15 +372,10 @@ def norms_of_state(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
 
 def operators_on(covariance: NeuronCovariance, count: int) -> FloatArray:
     """Σ_A on the first special vectors, (T, F, F)."""
-    forms, unit = covariance.forms(), np.eye(count, covariance.frame)
-
-    def along(force: FloatArray) -> FloatArray:
-        return covariance.coefficients @ forms.slopes(force[None])[0, 1:, 0, 0]
-
-    single = [along(unit[a]) for a in range(count)]
-    found = np.zeros((len(covariance.coefficients), count, count))
-    for a in range(count):
-        for b in range(a + 1):
-            both = single[a] if a == b else (along(unit[a] + unit[b]) - single[a] - single[b]) / 2
-            found[:, a, b] = found[:, b, a] = both
+    unit, (one, other) = np.eye(count, covariance.frame), np.triu_indices(count)
+    forces = np.concatenate([unit, unit[one] + unit[other]])
+    along = covariance.forms.slopes(forces)[:, 1:, 0, 0] @ covariance.coefficients.T
+    single, both = along[:count], along[count:]
+    found = np.empty((len(covariance.coefficients), count, count))
+    found[:, one, other] = found[:, other, one] = (both - single[one] - single[other]).T / 2
     return found

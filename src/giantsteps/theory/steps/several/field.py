@@ -11,7 +11,7 @@ teacher's directions and with b.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -79,6 +79,9 @@ class Field:
     ⟨F(A), β_i⟩     teacher        (T, R)    along the teacher's directions
     ⟨F(A), b̂⟩       first          (T,)      along the direction of the first step
     c_t             variances      (T,)      squared length of the bulk of a neuron
+    \\               law                      of the samples of the second batch …
+    \\               response                 … what neurons answer them …
+    r               residual       (Y, V)    … and what is left of the labels
     ==============  =============  ========  =================================================
     """
 
@@ -88,6 +91,18 @@ class Field:
     teacher: NDArray
     first: NDArray
     variances: NDArray
+    law: SampleLaw
+    response: Response
+    residual: NDArray
+
+    def seen_by(self, law: SampleLaw) -> tuple[Response, NDArray]:
+        """Response and residuals at the nodes of another law of the same samples."""
+        label, step = (
+            grid.spread(nodes.reshape(-1, 1), np.ones(1))[0]
+            for grid, nodes in zip(self.law.grids, (law.label, law.step))
+        )
+        found = [label @ getattr(self.response, one.name) @ step.T for one in fields(Response)]
+        return Response(*found), label @ self.residual @ step.T
 
     @cached_property
     def modes(self) -> Modes:
@@ -106,7 +121,7 @@ class Field:
         )
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8)
 def two_step_field(
     activation: Function,
     teacher: Teacher,
@@ -175,6 +190,9 @@ def two_step_field(
         teacher=values[:, None] * (first * law.linear + second * frame[:, :-1]),
         first=values * (first * length + second * along / length),
         variances=variances,
+        law=law,
+        response=response,
+        residual=residual,
     )
 
 

@@ -52,9 +52,9 @@ def with_fluctuations(
         size /= max(float(np.abs(old.growth).max()), float(np.abs(old.stretch).max()), 1e-12)
         ends = []
         for sign in (1.0, -1.0):
-            spikes = trained.spikes + sign * size * old.stretch
-            totals = trained.totals + sign * size * old.growth
-            ends.append(moved_neurons(view, view.slopes(spikes, totals), spikes, totals, step))
+            change = sign * size * old.stretch, sign * size * old.growth
+            law = trained.spikes + change[0], trained.totals + change[1]
+            ends.append(moved_neurons(view, view.slopes_near(*change), *law, step))
         before = old.along @ trained.onto if push else _loaded(old, trained, step)
         both = (before * linear).sum(axis=1)
         share = np.where(old.spread > 0, both / np.where(old.spread > 0, old.spread, 1.0), 0.0)

@@ -84,7 +84,7 @@ def stages_of_steps(
     if d is not None and explicit and not simplify:
         spectrum = replace(spectrum, explicit=leading(sized, d))
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
-    shared["levels"] = (0, 2) if continuous else (0, 3)
+    shared["levels"] = (0, 2) if continuous else (0, 4)
     if spectrum.explicit is not None:
         shared |= {"levels": (0, 1), "channels": _CHANNELS}
     # Without a penalty a continuous second layer fits every function that norms could add.

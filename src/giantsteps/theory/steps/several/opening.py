@@ -122,7 +122,7 @@ def after_first(
     if not spectrum.flat:
         return trained
     own, bulk = 1 + trained.teachers, covariance_of_state(trained, spectrum, 1.0)
-    forms, gram = operators_on(bulk, own), bulk.forms().values[0, own:, 0, :own, 0]
+    forms, gram = operators_on(bulk, own), bulk.forms.values[0, own:, 0, :own, 0]
     found = tuple(replace(part, along=part.loadings @ gram) for part in found)
     return replace(trained, fluctuations=found, forms=forms, represented=forms)
 

@@ -36,10 +36,12 @@ from giantsteps.gaussian import (
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.theory.steps.several.sample_law import SampleLaw
 
-#: Half-width of the integral over g and its widest panel.
-_REACH, _PANEL = 8.5, 4.25
+#: Half-width of the integral over g, its widest panel, and the least weight of a node.
+_REACH, _PANEL, _PRUNED = 8.5, 4.25, 1e-14
 #: Panels of the law of h and nodes on each; spacing and degree of tabulated functions.
 _WIDTH, _ORDER, _SPACING, _SPLINE_DEGREE = 1.5, 12, 0.1, 7
+#: Signs of E(σ, σ', σ'', σ'²)(−h) where σ is odd.
+_TURNED = np.array([-1.0, 1.0, -1.0, 1.0])
 #: Nodes of one type.
 _AFFORDABLE = 600_000
 
@@ -120,22 +122,32 @@ def reused_response(activation: Function, law: SampleLaw, moved: NDArray) -> Res
     The mean over ξ is a smoothed function of one variable, tabulated once a type; that over g is
     a quadrature, split and refined at the kinks of σ' to the scale of ξ.
     """
-    sigma = moments(activation)
-    # For an odd σ, (s, g, ξ) → −(s, g, ξ) turns h into −h: half of a symmetric law is enough.
+    sigma, label = moments(activation), law.label
+    # For an odd σ, h is odd in (s, g, ξ) and in (y, v, g, ξ): halves of symmetric laws are enough.
     distinct, where = np.unique(np.abs(moved) if sigma.is_odd else moved, return_inverse=True)
+    mirrored = sigma.is_odd and np.allclose(label, -label[::-1], 1e-12, 1e-12 * law.ends[0])
+    label = label[len(label) // 2 :] if mirrored else label
     spread, gain = np.sqrt(widths(sigma, law, distinct)), gains(sigma, law, distinct)
     laws = [
-        _law_of_neuron(activation, sigma.linear, law, *one) if one[1] > 0 else None
+        _law_of_neuron(activation, sigma.linear, law, label, *one) if one[1] > 0 else None
         for one in zip(distinct.tolist(), spread.tolist(), gain.tolist())
     ]
     tables = _tables(activation, [one for one in laws if one is not None])
     rows = [_at_rest(activation, law) if one is None else one.means(next(tables)) for one in laws]
-    response = [np.stack(parts)[where] for parts in zip(*rows)]
-    if sigma.is_odd:
-        sign = np.where(moved < 0, -1.0, 1.0)[:, None, None]
-        for field, values in zip(fields(Response), response):
-            if field.name in ("output", "curvature", "tilt"):
-                values *= sign
+    sign = np.where(moved < 0, -1.0, 1.0)[:, None, None]
+    response = []
+    for field, parts in zip(fields(Response), zip(*rows)):
+        turned = field.name in ("output", "curvature", "tilt")
+        if mirrored:
+            lower = len(law.label) // 2
+            parts = [
+                np.concatenate(
+                    [(-1) ** turned * part[: -lower - 1 : -1, ::-1], part[-len(label) :]]
+                )
+                for part in parts
+            ]
+        values = np.stack(parts)[where]
+        response.append(sign * values if turned and sigma.is_odd else values)
     return Response(*response)
 
 
@@ -179,13 +191,19 @@ class _NeuronLaw:
 
 
 def _law_of_neuron(
-    activation: Function, linear: float, law: SampleLaw, moved: float, spread: float, gain: float
+    activation: Function,
+    linear: float,
+    law: SampleLaw,
+    label: NDArray,
+    moved: float,
+    spread: float,
+    gain: float,
 ) -> _NeuronLaw:
     shift = moved * linear * law.step
-    kick = moved / law.samples * law.label
+    kick = moved / law.samples * label
     crossed = float(np.abs(shift).max() + np.abs(kick).max())
     rule = _neuron_rule(activation, spread, crossed, gain)
-    _affordable(law.label.size * len(rule.weights), kick)
+    _affordable(label.size * len(rule.weights), kick)
     slope = np.asarray(activation.derivative(rule.nodes), dtype=float)
     rest = gain * rule.nodes + kick * slope  # h without shift and ξ, (Y, G)
     reach = float(np.ptp(rest)) + float(np.ptp(shift))
@@ -195,10 +213,12 @@ def _law_of_neuron(
     grid = PanelGrid(edges, _ORDER)
     _affordable(len(grid.nodes) * len(law.step), kick)
     weights = rule.weights
-    plain, tilted, echoed = grid.spread(rest, weights, weights * rule.nodes, weights * slope)
+    shares = np.stack(grid.spread(rest, weights, weights * rule.nodes, weights * slope))
+    some = np.abs(shares).max(axis=(0, 1)) > _PRUNED
     far = abs(moved) * (law.ends[0] / law.samples * np.abs(slope).max() + abs(linear) * law.ends[1])
     end = math.ceil(float(max(abs(gain), 1.0) * np.abs(rule.nodes).max() + far))
-    return _NeuronLaw(plain, tilted, echoed, grid.nodes[:, None] + shift, end, spread)
+    plain, tilted, echoed = shares[..., some]
+    return _NeuronLaw(plain, tilted, echoed, grid.nodes[some, None] + shift, end, spread)
 
 
 def _affordable(nodes: float, kick: NDArray) -> None:
@@ -257,14 +277,22 @@ def _splines(activation: Function, ranges: tuple[tuple[float, int], ...]) -> tup
         return ()
     slope = activation.derivative
     points = [_points(slope, *one) for one in ranges]
+    odd = moments(activation).is_odd
+    if odd:  # the other half follows
+        points = [some[some > -_SPACING / 100] for some in points]
     counts = [len(some) for some in points]
     flat, spread = np.concatenate(points), np.repeat([one[0] for one in ranges], counts)
     means, slopes = _smoothed(activation, flat, spread), _smoothed(slope, flat, spread)
     values = np.stack([means[0], slopes[0], slopes[1] / spread, slopes[3]], axis=-1)
-    return tuple(
-        make_interp_spline(some, part, k=_SPLINE_DEGREE)
-        for some, part in zip(points, np.split(values, np.cumsum(counts)[:-1]))
-    )
+    found = list(zip(points, np.split(values, np.cumsum(counts)[:-1])))
+    if odd:
+        found = [(_both(t, t, -1.0), _both(t, f, _TURNED)) for t, f in found]
+    return tuple(make_interp_spline(t, f, k=_SPLINE_DEGREE) for t, f in found)
+
+
+def _both(points: NDArray, values: NDArray, sign: float | NDArray) -> NDArray:
+    """Values at points ≥ 0 and before them, with a sign, at their opposites."""
+    return np.concatenate([sign * values[points > _SPACING / 100][::-1], values])
 
 
 def _smoothed(function: Function, mean: NDArray, std: NDArray) -> NDArray:

@@ -8,7 +8,7 @@ made: given it they are independent (:mod:`samples`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,10 +23,10 @@ from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.one import folded, movement, tails_of
 from giantsteps.theory.steps.several.covariance import operators_on
 from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
-from giantsteps.theory.steps.several.field import Field, respond, two_step_field
+from giantsteps.theory.steps.several.field import Field, two_step_field
 from giantsteps.theory.steps.several.fresh_norms import LOADS
 from giantsteps.theory.steps.several.model import RESOLVED
-from giantsteps.theory.steps.several.response import gains, lengths
+from giantsteps.theory.steps.several.response import Response, gains, lengths
 from giantsteps.theory.steps.several.reused_covariance import (
     parts_of_neurons,
     products,
@@ -55,7 +55,8 @@ def reused_steps(
     For a teacher of several directions the bulk is isotropic.
     """
     simplify = simplify if problem.teacher.rank == 1 else ("isotropic bulk",)
-    sized, neurons, shared = at_size(problem, d, levels=(0, 2), **others)
+    few = math.isfinite(problem.init.second_layer.distinct_nonzero)
+    sized, neurons, shared = at_size(problem, d, levels=(0, 4 if few else 2), **others)
     rates = movement(sized, 0, neurons), movement(sized, 1, neurons)
     first, second = sized.steps
 
@@ -83,13 +84,15 @@ def _folded(field: Field) -> Field:
     """Types A ≥ 0 alone, where F is odd."""
     kept = field.values >= 0
     values, probabilities = folded(field.values, field.probabilities)
-    return Field(
+    return replace(
+        field,
         values=values,
         probabilities=probabilities,
         kernel=field.kernel[np.ix_(kept, kept)],
         teacher=field.teacher[kept],
         first=field.first[kept],
         variances=field.variances[kept],
+        response=Response(*(getattr(field.response, one.name)[kept] for one in fields(Response))),
     )
 
 
@@ -181,9 +184,8 @@ def _pull(
     root = np.sqrt(field.probabilities) * field.values
     sigma, alpha, one = moments(problem.activation), problem.steps[0].samples, np.ones(len(root))
     first = rates[0] * sigma.linear**2 * np.outer(root, root)
-    law = sample_law(problem.teacher, problem.noise_variance, alpha, _ORDERS[0], _initial(problem))
-    grown = lengths(sigma, law, rates[0] * field.values)
-    turned = gains(sigma, law, rates[0] * field.values)
+    grown = lengths(sigma, field.law, rates[0] * field.values)
+    turned = gains(sigma, field.law, rates[0] * field.values)
     change = pulled(np.zeros_like(first), one, turned, first, one / alpha)
     second, gain = (sigma.linear**2, one) if slope is None else slope
     pull = rates[1] * np.outer(root, root) * second
@@ -212,7 +214,7 @@ def _covariance(
         _ORDERS[min(level + 2, 4) if tail else level],
         _initial(problem),
     )
-    response, r = respond(problem.activation, law, values, field.probabilities, rates[0], True)
+    response, r = field.seen_by(law)
     samples = Samples.of(law, r, _PRUNED)
     if tail:
         assert isinstance(problem.teacher, SingleIndex)

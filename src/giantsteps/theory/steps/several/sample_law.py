@@ -14,6 +14,7 @@ quadrature in (u, ε, w) of any size is compressed once, by interpolation, to a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +98,7 @@ class SampleLaw:
         return np.append(self.linear, self.spread)
 
 
+@lru_cache(maxsize=32)
 def sample_law(
     teacher: Teacher,
     noise_variance: float,

@@ -152,10 +152,10 @@ class Samples:
         return np.asarray(by * (seen + own) + (by @ self.weights)[:, None] * sums)
 
     def frame(self, values: FloatArray) -> FloatArray:
-        """E[x f] on the two directions without a sample's own part in b."""
-        teacher = float(values @ self.along)
-        rest = float(values @ (self.weights * self.step)) - teacher * float(self.law.linear[0])
-        return np.array([teacher, rest / self.law.spread])
+        """E[x f] on the two directions without a sample's own part in b, (…, 2)."""
+        teacher = values @ self.along
+        rest = values @ (self.weights * self.step) - teacher * float(self.law.linear[0])
+        return np.stack([teacher, rest / self.law.spread], axis=-1)
 
     def inner(self, one: FloatArray, other: FloatArray) -> FloatArray:
         """Inner products of sums n⁻¹Σ a x over the batch, (T, T')."""

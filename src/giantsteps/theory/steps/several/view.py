@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -42,6 +42,8 @@ _ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
 _SPLIT_ALONG = ((5, 6, 8, 10, 13), (3, 3, 4, 5, 6))
 #: Nodes where neurons lean little, by resolution, and weights that are nothing there.
 _FEW, _FAINT = (6, 7, 8, 9, 10), 1e-4
+#: Step of derivatives in the mean of h, in units of its standard deviation.
+_STEP = 1e-3
 #: The finest resolution.
 FINEST = len(_ALONG) - 1
 
@@ -72,12 +74,40 @@ class View:
     @cached_property
     def slope(self) -> Smoothed:
         """Moments of σ'(S_A·k + √c_A z), (T, K)."""
-        return self.slopes(self.trained.spikes, self.trained.totals)
+        return self._slopes(self.trained.spikes @ self.points.T)
 
-    def slopes(self, spikes: FloatArray, totals: FloatArray) -> Smoothed:
-        """The same for neurons with other leans and norms."""
-        scale = np.sqrt(totals)[:, None]
-        return smoothed_by_symmetry(self.task.activation.derivative, spikes @ self.points.T, scale)
+    def _slopes(self, mean: FloatArray) -> Smoothed:
+        scale = np.sqrt(self.trained.totals)[:, None]
+        return smoothed_by_symmetry(self.task.activation.derivative, mean, scale)
+
+    @cached_property
+    def _bent(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The third derivative of ζ in the mean of h, and the first two of E σ'², (T, K)."""
+        step, c = _STEP * np.sqrt(self.trained.totals)[:, None], self.trained.totals[:, None]
+        step = np.where(self.trained.values[:, None] < 0, -step, step)  # equal rows are seen once
+        mean, count = self.trained.spikes @ self.points.T, len(self.points)
+        found = self._slopes(np.concatenate([mean - step, mean + step], axis=1))  # symmetric nodes
+        (low, high), (less, more) = (
+            (part[:, :count], part[:, count:]) for part in (found.quadratic, found.second_moment)
+        )
+        bent = (more + less - 2 * self.slope.second_moment) / step**2
+        return (high - low) / (step * c), (more - less) / (2 * step), bent
+
+    def slopes_near(self, stretch: FloatArray, growth: FloatArray) -> Smoothed:
+        """The moments where leans and squared norms of neurons are a little larger, to first
+        order: means E f of Gaussians have ∂E f/∂c = ½∂²E f.
+        """
+        slope, c, (third, tilt, bent) = self.slope, self.trained.totals[:, None], self._bent
+        along, grown = stretch @ self.points.T, growth[:, None]
+        xi = slope.linear / np.sqrt(c) + 2 * slope.quadratic / c * along + third / 2 * grown
+        scale = np.sqrt(c + grown)
+        return replace(
+            slope,
+            mean=slope.mean + slope.linear / np.sqrt(c) * along + slope.quadratic / c * grown,
+            linear=scale * xi,
+            second_moment=slope.second_moment + tilt * along + bent / 2 * grown,
+            std=scale,
+        )
 
     @cached_property
     def _hidden(self) -> tuple[FloatArray, FloatArray, FloatArray]:
