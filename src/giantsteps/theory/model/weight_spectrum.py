@@ -25,8 +25,6 @@ _ROUNDS = 200
 _TOLERANCE, _ENOUGH = 1e-13, 1e-11
 #: At complex z.
 _OF_DENSITY = 1e-10
-#: A residual from which Newton's method leads to the solution nearby.
-_NEARBY = 0.01
 _WARM_UP = 3
 #: Plain rounds at the first point above the bulk.
 _PLAIN = 3
@@ -123,8 +121,6 @@ class WeightSpectrum:
             if start is not None:  # near a hard edge the residual is small far from the solution
                 better = np.isfinite(new_gap)
             good = warm | (_inside(new_h) & (better | _descends(h, new_h, new_image)))
-            if start is not None:  # covariances that are not positive lead out of the half-plane
-                good |= (gap <= _NEARBY) & (new_gap <= 0.1 * gap)
             if not np.all(good | stalled):
                 new_h = np.where(good[:, None], new_h, 0.5 * (h + image))
                 plain = 0.5 * (dyson.active + dyson.image)

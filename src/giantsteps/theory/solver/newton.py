@@ -27,8 +27,6 @@ _ROUNDING = 1e-12
 _TINY = 1e-9
 #: A residual that falls so much in a round goes on with the same derivatives.
 _QUICK = 0.1
-#: A residual from which Newton's method leads to the solution nearby, at complex λ_s.
-_NEARBY = 0.01
 #: Shares of a Newton step that are tried before a plain one.
 _SHARES = (1.0, 0.5, 0.2)
 
@@ -181,12 +179,10 @@ def _step(current: State, plain: bool, by: State | None) -> State:
 def _helps(current: State, bold: State) -> Array:
     """Whether a step stays in the cone and comes closer to the solution.
 
-    At complex λ_s the residual may rise on the way, and to stay in the half-plane is enough;
-    covariances that are not positive lead out of it.
+    At complex λ_s the residual may rise on the way, and to stay in the half-plane is enough.
     """
     if np.iscomplexobj(bold.penalty):
-        nearby = (current.gap <= _NEARBY) & (bold.gap <= 0.1 * current.gap)
-        return np.asarray((_inside(bold) & np.isfinite(bold.gap)) | nearby)
+        return np.asarray(_inside(bold) & np.isfinite(bold.gap))
     closer = bold.gap < current.gap
     if not closer.all():
         closer |= _descends(current, bold)
