@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import pickle
 from pathlib import Path
 from typing import Any
@@ -309,3 +310,34 @@ def test_what_no_number_of_seeds_resolves_is_no_advice() -> None:
     assert comparison.verdict == "unresolved"
     assert comparison.notes[-1] == "more than 10,000 seeds would resolve: test, train"
     assert not any("or a larger d" in note for note in comparison.notes)
+
+
+def _overlap(gap: float, close: float = 0.0) -> Any:
+    """A weights' spectrum whose first overlap is off by so much; ``close``: a second outlier."""
+
+    def answer(problem: Any, d: int | None = None, seed: int | None = None, **_: Any) -> Any:
+        found = gs.theory.weights(problem, d=d)
+        first = found.spikes[0]
+        noise = 0.0 if seed is None else gap + 1e-5 * np.random.default_rng(seed).standard_normal()
+        spike = dataclasses.replace(first, overlaps={"teacher": first.overlap + noise})
+        more = (dataclasses.replace(first, value=close * first.value),) if close else ()
+        return dataclasses.replace(found, spikes=(spike, *more))
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("gap", "close", "verdict"),
+    [(0.004, 0.0, "finite size"), (0.2, 0.0, "disagree"), (0.2, 0.95, "finite size")],
+)
+def test_overlaps_are_known_up_to_terms_of_order_one_over_d(
+    gap: float, close: float, verdict: str
+) -> None:
+    problem = PROBLEM.replace({"steps.0.rate": 3.0, "steps.0.exponent": 0.5})
+    ask = _overlap(-gap, close)
+    found = gs.compare(
+        problem, 400, seeds=5, question="weights", quantities="spikes.0.overlap",
+        theory=ask, simulation=ask,
+    )  # fmt: skip
+    assert found["spikes.0.overlap"].verdict == verdict
+    assert found.passed == (verdict == "finite size")

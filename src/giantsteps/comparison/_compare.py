@@ -58,7 +58,9 @@ def compare(
     comparison is said to disagree, though the theory is right, at 1 %. Otherwise it *agrees* if
     its resolution is at most 2 % (overlaps: 5 %), and is *unresolved* if not (take more seeds or
     a larger d). With several sizes, a gap that shrinks towards zero, as 1/d or d^{-1/2}, is an
-    effect of the *finite size*.
+    effect of the *finite size*. So is, at any size, a gap of a squared overlap or of degrees of
+    freedom that is no larger than terms of order 1/d, which these have and theory does not know:
+    2/d times 1 + Σ x²/(x − x_i)² over the other outliers and the edge of the bulk, or 3/n.
 
     ======  ============  ==============================================
     symbol  argument      meaning

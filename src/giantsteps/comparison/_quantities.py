@@ -24,8 +24,8 @@ RESOLUTION = 0.02
 OVERLAP_RESOLUTION = 0.05
 #: Beginning of the paths that are read from the answer about the tangent kernel.
 TANGENT = "tangent."
-#: How large terms of order 1/d may be beside their estimate: in 300 answers at d = 600 that are
-#: exact in the limit none was larger.
+#: How large terms of order 1/d may be beside their estimate. Of 104 degrees of freedom that are
+#: exact in the limit, d = 600, 95 % were within 1.6/n of networks, the last 3.2/n away.
 _OF_OVERLAPS, _OF_TRACES = 2.0, 3.0
 #: Two vectors that mix change their squared overlaps by at most this.
 _MIXED = 0.5
@@ -159,7 +159,7 @@ def _turned(spectrum: Spectrum, number: int) -> FloatArray:
         others.append(np.reshape([law.edge for law in spectrum.bulk.flat], spectrum.shape))
     elif spectrum.bulk is not None:
         others.append(spectrum.bulk.edge)
-    total, power = np.ones_like(own), 1 if "kernel" in spectrum.matrix else 2
+    total, power = np.ones_like(own), 1 if "kernel" in str(spectrum.matrix) else 2
     with np.errstate(divide="ignore", invalid="ignore"):
         for other in others:
             part = 1.0 / (1.0 - (np.asarray(other, dtype=float) / own) ** power) ** 2
