@@ -37,6 +37,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "script.py").write_text("import giantsteps\n")
     (tmp_path / "false.sqlite").write_text("hello\n")
     (tmp_path / "empty.toml").write_text("")
+    (tmp_path / "problem.yaml").write_text("activation: tanh\nteacher: sin\n")
+    (tmp_path / "deep.toml").write_text("x = " + "[" * 9999)
     (tmp_path / "problem.toml").write_text(TOML)
     (tmp_path / "sweep.toml").write_text(SWEEP)
     (tmp_path / "half.toml").write_text(SWEEP.replace("[1.0, 2.0]", "{from = 1, to = 2}"))
@@ -97,6 +99,8 @@ MISTAKES = {
     "a script as weights": (["inspect", "script.py"], "must be a file that ends in .safetensors"),
     "a script as certificate": (["certify", "--again", "script.py"], "it is no JSON"),
     "no networks": (["demo", "--seeds", "0"], "seeds = 0"),
+    "a file in YAML": (["predict", "problem.yaml"], "write it as TOML, such as activation ="),
+    "a file without end": (["predict", "deep.toml"], "deep.toml is not valid TOML"),
     "an empty file": (["predict", "empty.toml"], "'empty.toml' is empty"),
     "a sweep as problem": (["predict", "sweep.toml"], "giantsteps sweep run sweep.toml"),
     "a problem as sweep": (["sweep", "run", "problem.toml"], "in a table [problem]"),

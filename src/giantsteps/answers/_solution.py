@@ -36,8 +36,9 @@ class Solution(Record):
     def __post_init__(self) -> None:
         names = ("residual", "iterations", "error")
         values: Any = [getattr(self, name) for name in names]
-        if not all(isinstance(value, float) for value in values):
-            values = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in values))
+        if all(type(value) is float for value in values):
+            return
+        values = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in values))
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, as_leaf(value, np.shape(value), name))
 

@@ -240,8 +240,10 @@ def read_toml(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise click.UsageError(f"no file '{file}'") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{file} is not valid TOML: {error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        other = file.suffix.lower() in (".json", ".yaml", ".yml")
+        hint = ' (write it as TOML, such as activation = "tanh")' if other else ""
+        raise click.UsageError(f"{file} is not valid TOML: {error}{hint}") from None
     except OSError as error:
         raise click.UsageError(f"cannot read '{file}': {error.strerror}") from None
 

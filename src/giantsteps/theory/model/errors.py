@@ -23,7 +23,8 @@ from giantsteps.types import Array, FloatArray
 #: models of several steps, of those of few types, whose finest resolutions cost little, and of one
 #: step.
 GOOD, BAD = (1e-3, 1e-6, 1e-7), (3e-3, 3e-3, 1e-6)
-#: Share of a change that the next one is at least: two resolutions may agree by accident.
+#: Share of a change that the next one is at least after several steps: two resolutions may agree by
+#: accident.
 _SLOW = 0.03
 #: The first resolution whose change says something of few types.
 _TRUSTED = 2
@@ -163,7 +164,7 @@ def _advance(
             if error > _ROUNDED:
                 before = waiting[i].before
                 error = _change(cells[i], before, new)
-            else:
+            elif waiting[i].error <= _ROUNDED and kind_of(cells[i][0]) < 2:
                 error = max(error, _SLOW * waiting[i].error)
             known[i] = solved.kept(at, levels[at], part.rank, error, before)
 

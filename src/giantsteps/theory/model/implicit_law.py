@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from functools import cached_property
-from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from giantsteps.errors import NotConverged
 from giantsteps.laws import Law
-from giantsteps.theory.model.piece import Piece, between, nodes
+from giantsteps.theory.model.densities import HEIGHT, LARGEST, Densities, OutsideBranch
+from giantsteps.theory.model.piece import Piece, nodes
 from giantsteps.theory.solver.bulk import Bulk
-from giantsteps.theory.solver.fold import Branch, Descent, State, descend, follow_to_fold, settle
+from giantsteps.theory.solver.fold import Descent, State, descend, follow_to_fold, settle
 from giantsteps.threads import capped
 from giantsteps.types import Array, FloatArray
 
@@ -26,9 +25,6 @@ _DECADES, _BELOW_ALL = 12, 2e-4
 #: From one decade to the next below so many, mass that falls like this is that of a hard edge,
 #: and mass that hardly falls is spread too far to be found.
 _HARD_BELOW, _HARD, _SLOW = 4, 0.33, 0.8
-#: Im z over x. Outside, imaginary parts are those of the first derivative times Im z; a point is
-#: inside where they are this many times as large.
-_HEIGHT, _INSIDE = 1e-5, 3.0
 #: The first point above the bulk, over the mean; how often it is put further up, by how much.
 _FAR, _UP, _FURTHER = 30.0, 12, 10.0
 #: The first point above a likely edge, over it, and how far from it the edge may be.
@@ -42,18 +38,6 @@ _SECTIONS, _WITHIN = 14, 7
 #: How well an edge is known, if it is no fold, and a residual that is good enough for a real
 #: solution.
 _EDGE_TOLERANCE, _NARROW, _SOLVED = 1e-9, 1e-6, 1e-10
-#: Points on an interval: at first, how many times as many where they are too few, when they may be
-#: enough, and at most.
-_SMALLEST, _MORE, _FEW, _LARGEST = 8, 3, 24, 216
-#: Im z over x for a density.
-_AT_THE_AXIS = 1e-9
-_SERIES_TOLERANCE = 1e-4
-#: An imaginary part, relative to that of a start, that may be one of a solution on another sheet.
-_GONE = 1e-3
-#: Mass per log x, relative to the largest, that may be none: solutions are known that well.
-_EMPTY, _AT_AN_END = 1e-4, 1.01
-#: An interval with less mass is noise; with less of all, intervals are missing.
-_NO_MASS, _FOUND = 1e-9, 0.5
 #: Intervals that are many, heights over which their density is averaged, and the mass that this may
 #: move out of the support.
 _MANY, _HEIGHTS, _AVERAGED = 6, (0.02, 0.3), 0.15
@@ -62,21 +46,6 @@ _SCANNED, _SPLITS = 200, 4
 #: Missing mass that calls for another scan or is no answer; where samples have weights of both
 #: signs, which are no law.
 _LOST, _LOST_BY_SIGNS = 1e-3, 0.02
-
-
-class OutsideBranch(Branch, Protocol):
-    """The equations of the transform, in the half-plane and at real points outside the support."""
-
-    def above(self, z: Array, start: State | None = None) -> State:
-        """The solution at z (E,) in the upper half-plane: from a start nearby, else from what is
-        known; with an empty start from the imaginary axis.
-        """
-
-    def transform(self, state: State, z: Array) -> Array:
-        """m(z) from the solution."""
-
-    def far(self, x: FloatArray) -> State:
-        """Close to the real solution at x (E,) far above the support."""
 
 
 class ImplicitLaw(Law):
@@ -115,9 +84,9 @@ class ImplicitLaw(Law):
         self._scale = float(scale)
         self._atoms = atoms
         self._may_lose, self._likely = lost, likely
-        #: Edges, and whether the outside is above; intervals whose density is known.
+        self._densities = Densities(inner, self._continuous, lost)
+        #: Edges, and whether the outside is above.
         self._found: list[tuple[float, bool]] = []
-        self._kept: dict[tuple[float, float], tuple[Piece, FloatArray]] = {}
 
     def __repr__(self) -> str:
         shown = " ∪ ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.support)
@@ -167,7 +136,7 @@ class ImplicitLaw(Law):
 
     def _near(self, x: FloatArray) -> State:
         """Close to a real solution at x outside the bulk."""
-        parts = self._branch.above(x * (1 + 1j * _HEIGHT))
+        parts = self._branch.above(x * (1 + 1j * HEIGHT))
         return tuple(np.ascontiguousarray(part.real) for part in parts)
 
     def outside(self, x: FloatArray) -> State:
@@ -241,7 +210,7 @@ class ImplicitLaw(Law):
         """
         count = max(_SCAN, math.ceil(math.log(highest / lowest) / math.log(_COARSE)))
         x = np.geomspace(lowest, highest, count)
-        inside = self._inside(x)
+        inside = self._densities.inside(x)
         while (
             between := np.flatnonzero((x[1:] > ratio * x[:-1]) & (inside[1:] ^ inside[:-1]))
         ).size:
@@ -253,7 +222,7 @@ class ImplicitLaw(Law):
         new = np.sqrt(x[between] * x[between + 1])
         return (
             np.insert(x, between + 1, new),
-            np.insert(inside, between + 1, self._inside(new)),
+            np.insert(inside, between + 1, self._densities.inside(new)),
         )
 
     def _intervals(self, x: FloatArray, inside: Array) -> list[tuple[float, float]]:
@@ -269,14 +238,6 @@ class ImplicitLaw(Law):
         inner = np.stack([starts, ends], axis=1).ravel()[sides]
         edges = [*[0.0] * grounded, *self._edges(x[outer], x[inner]), *[self.edge] * top]
         return [(float(lo), float(hi)) for lo, hi in np.reshape(edges, (-1, 2))]
-
-    def _inside(self, x: NDArray) -> NDArray:
-        z = x * (1 + 1j * _HEIGHT)
-        with np.errstate(all="ignore"):
-            state = self._inner.above(z)
-            slope = self._inner.parameter(self._inner.linearised(state, z).tangent())
-            size = np.abs(self._inner.parameter(state).imag)
-            return np.asarray(size > _INSIDE * z.imag * np.abs(slope))
 
     def _edges(self, outside: FloatArray, within: FloatArray) -> FloatArray:
         """Folds between points outside and inside; brackets are narrowed where a search fails."""
@@ -304,7 +265,7 @@ class ImplicitLaw(Law):
                 [outside[todo, None], outside[todo, None] * ratio**share, within[todo, None]],
                 axis=1,
             )
-            hit = self._inside(points[:, 1:-1].ravel()).reshape(len(todo), -1)
+            hit = self._densities.inside(points[:, 1:-1].ravel()).reshape(len(todo), -1)
             first = np.where(hit.any(axis=1), hit.argmax(axis=1), _WITHIN) + 1
             rows = np.arange(len(todo))
             outside[todo], within[todo] = points[rows, first - 1], points[rows, first]
@@ -323,14 +284,16 @@ class ImplicitLaw(Law):
             if _runs(inside) > _MANY or len(x) > _SCANNED:
                 break
             for _ in range(1 + _SPLITS):
-                pieces, (more, flags) = self._resolved(self._intervals(x, inside), not again)
+                pieces, (more, flags) = self._densities.resolved(
+                    self._intervals(x, inside), not again
+                )
                 if not more.size:
                     break
                 where = np.searchsorted(x, more)  # an interval was several
                 x, inside = np.insert(x, where, more), np.insert(inside, where, flags)
                 if _runs(inside) > _MANY:
                     break
-            if self._lost(pieces) <= self._may_lose:
+            if self._densities.lost(pieces) <= self._may_lose:
                 return self._normalised(pieces)
         return self._normalised([self._averaged(x, inside)])
 
@@ -351,99 +314,14 @@ class ImplicitLaw(Law):
         lower = float(x[max(first - 1, 0)])
         count = max(_runs(inside), 1)
         width = min(max(math.log(self.edge / lower) / count, _HEIGHTS[0]), _HEIGHTS[1])
-        piece, angle = Piece(lower, self.edge), nodes(_LARGEST)
+        piece, angle = Piece(lower, self.edge), nodes(LARGEST)
         points = piece.point(angle)
         z = points * np.exp(1j * width)
         density = (z * self._transform(z)).imag / ((np.pi - width) * points)
         found = piece.with_density(np.maximum(density, 0.0))
-        lost = self._lost([found])
+        lost = self._densities.lost([found])
         if lost > _AVERAGED:
             raise NotConverged("the mass of a law", lost, len(x), "another width or rate")
-        return found
-
-    def _lost(self, pieces: list[Piece]) -> float:
-        return abs(sum(piece.mass for piece in pieces) / self._continuous - 1)
-
-    def _resolved(
-        self, intervals: list[tuple[float, float]], first: bool
-    ) -> tuple[list[Piece], tuple[FloatArray, Array]]:
-        """The densities on intervals, on more points where a series has not converged.
-
-        Also points that show that an interval is several, and which of them are inside: those
-        without density in wide gaps, or in all of them where mass is missing, and their neighbours.
-        At ``first`` no more points are spent where most of the mass is elsewhere.
-        """
-        kept = [self._kept.get(ends) for ends in intervals]
-        pieces = [Piece(*ends) if old is None else old[0] for ends, old in zip(intervals, kept)]
-        known = [np.zeros(0) if old is None else old[1] for old in kept]
-        states: list[State] = [()] * len(pieces)
-        count, todo = _SMALLEST, [i for i, old in enumerate(kept) if old is None]
-        gaps = [self._gaps(piece, density) for piece, density in zip(pieces, known)]
-        while todo and count <= _LARGEST:
-            angle, coarse = nodes(count), count // _MORE
-            new = np.flatnonzero((count == _SMALLEST) | (np.arange(count) % _MORE != 1))
-            z = np.concatenate([pieces[i].point(angle[new]) for i in todo]) * (
-                1 + 1j * _AT_THE_AXIS
-            )
-            start = None
-            if count > _SMALLEST:
-                rows = between(coarse, count)[new]
-                start = _joined([tuple(_times(rows, part) for part in states[i]) for i in todo])
-            state = self._above(z, start)
-            density = self._inner.transform(state, z).imag / np.pi
-            rest = []
-            for place, i in enumerate(todo):
-                here = slice(place * len(new), (place + 1) * len(new))
-                known[i] = _merged(new, density[here], known[i])
-                old = states[i] or (np.zeros(0),) * len(state)
-                states[i] = tuple(_merged(new, part[here], was) for part, was in zip(state, old))
-                pieces[i] = pieces[i].with_density(known[i])
-                tail = np.abs(pieces[i].series[-count // 8 :]).max()
-                if count < _FEW or tail > _SERIES_TOLERANCE * np.abs(pieces[i].series).max():
-                    rest.append(i)
-                else:
-                    self._kept[intervals[i]] = pieces[i], known[i]
-            count, todo = count * _MORE, rest
-            if count == _FEW:
-                continue
-            gaps = [self._gaps(piece, density) for piece, density in zip(pieces, known)]
-            missing = sum(piece.mass for piece in pieces) < _FOUND * self._continuous
-            if (first and missing) or any(gap.wide for gap in itertools.chain(*gaps)):
-                break
-        lost = self._lost(pieces) > self._may_lose
-        shown = [gap for gap in itertools.chain(*gaps) if gap.wide or lost]
-        points = np.concatenate([np.zeros(0), *(gap.x for gap in shown)])
-        flags = np.concatenate([np.zeros(0, dtype=bool), *(gap.inside for gap in shown)])
-        return [piece for piece in pieces if piece.mass > _NO_MASS], (points, flags)
-
-    def _above(self, z: Array, start: State | None) -> State:
-        """The solution at z from a start; on a way of its own where its imaginary part is gone."""
-        state = self._inner.above(z, start)
-        if start is not None:
-            share = self._inner.parameter(state).imag / self._inner.parameter(start).imag
-            gone = np.flatnonzero(~(share > _GONE))
-            if gone.size:
-                for part, found in zip(state, self._inner.above(z[gone], ())):
-                    part[gone] = found
-        return state
-
-    def _gaps(self, piece: Piece, density: FloatArray) -> list[_Gap]:
-        """Gaps on an interval."""
-        x = piece.point(nodes(len(density)))
-        empty = x * density <= _EMPTY * (x * density).max(initial=0.0)
-        if not empty.any() or empty.all():
-            return []
-        empty[empty] = ~self._inside(x[empty])
-        ends = np.flatnonzero(np.diff(np.concatenate([[False], empty, [False]]).astype(int)))
-        beside = np.concatenate([[piece.lower], x, [piece.upper]])
-        found = []
-        for first, last in ends.reshape(-1, 2).tolist():
-            run = slice(max(first - 1, 0), last + 1)
-            wide = bool(beside[last + 1] > _RATIOS[0] * beside[first])
-            # At an end of the interval that may be the error of an edge.
-            inner = first > 0 and last < len(x)
-            if inner or beside[last + 1] > _AT_AN_END * beside[first]:
-                found.append(_Gap(x[run], ~empty[run], wide))
         return found
 
     def density(self, x: ArrayLike) -> NDArray:
@@ -468,14 +346,6 @@ class ImplicitLaw(Law):
         return np.where(lower, values.conj(), values).reshape(z.shape)
 
 
-class _Gap(NamedTuple):
-    """A run of points without density, with its neighbours, and whether it is wide."""
-
-    x: FloatArray
-    inside: Array
-    wide: bool
-
-
 def may_lose(bulk: Bulk) -> float:
     """Mass, relative, that a law of this bulk may miss: more if its samples are no law."""
     signed = any(np.any(batch.weights < 0) for batch in bulk.batches)
@@ -485,22 +355,3 @@ def may_lose(bulk: Bulk) -> float:
 def _runs(inside: Array) -> int:
     """How many runs of points are inside."""
     return int(np.count_nonzero(inside & ~np.concatenate([[False], inside[:-1]])))
-
-
-def _joined(states: list[State]) -> State:
-    """The states of several sets of points as one."""
-    return tuple(np.concatenate(parts) for parts in zip(*states))
-
-
-def _times(rows: FloatArray, values: Array) -> Array:
-    """A matrix times values whose first axis runs over points."""
-    return np.asarray((rows @ values.reshape(len(values), -1)).reshape(-1, *values.shape[1:]))
-
-
-def _merged(places: Array, new: Array, known: Array) -> Array:
-    """New values at their places, and what is known at the others."""
-    values = np.empty((len(new) + len(known), *new.shape[1:]), dtype=new.dtype)
-    values[places] = new
-    if len(known):
-        values[np.setdiff1d(np.arange(len(values)), places)] = known
-    return values

@@ -35,6 +35,8 @@ _NEAR = 1e-4
 _NOTHING = 1e-14
 #: μ₂² that is rounding beside μ₁².
 _LINEAR = 1e-13
+#: Share of V by the linear part that counts as none.
+_NO_PART = 1e-8
 #: Differences for derivatives, relative to the distance in which x or the solution double.
 _STEP = 1e-3
 #: Places and weights of a derivative.
@@ -102,7 +104,7 @@ class KernelSpectrum:
         merged, self.group = _merge_types(system)
         # The nonlinear part knows nothing of the means, which are large.
         self.equations = Equations(replace(merged, mean=merged.mean[:, :, :0]))
-        self._stacks: dict[int, Equations] = {}
+        self._stacks: dict[tuple[int, bool], Equations] = {}
 
     # -- bulk -----------------------------------------------------------------------------------
 
@@ -131,13 +133,14 @@ class KernelSpectrum:
 
         return Continuation(solver, self.scale, "the resolvent of the kernel")
 
-    def _repeat(self, count: int) -> Equations:
-        """The equations at so many points; the last numbers of points are kept."""
-        if count not in self._stacks:
+    def _repeat(self, count: int, whole: bool = False) -> Equations:
+        """The equations at so many points, of merged types or of all; the last ones are kept."""
+        if (count, whole) not in self._stacks:
             while len(self._stacks) >= _STACKS:
                 self._stacks.pop(next(iter(self._stacks)))
-            self._stacks[count] = self.equations.take(np.zeros(count, dtype=int))
-        return self._stacks[count]
+            equations = self._all_types if whole else self.equations
+            self._stacks[count, whole] = equations.take(np.zeros(count, dtype=int))
+        return self._stacks[count, whole]
 
     def transform(self, state: tuple[Array, ...], z: Array) -> Array:
         """m(z) = E_k[ω]/(−z)."""
@@ -294,7 +297,7 @@ class KernelSpectrum:
         channels = self.equations.channels[0]
         _, basis, rows = self._basis
         whole = np.tile(point.measure, (1, modes))
-        power = np.stack([(rows * one) @ rows.T for one in whole])
+        power = np.stack([_gram(rows, one) for one in whole])
         values, vectors = np.linalg.eigh(power)
         roots = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors @ transposed(vectors)
         target = whole * system.target[0].ravel() @ rows.T @ basis.T
@@ -317,7 +320,7 @@ class KernelSpectrum:
         """The points with all types, where some were merged."""
         if len(self.group) == point.tau.shape[1]:
             return point
-        equations = self._all_types.take(np.zeros(len(point.tau), dtype=int))
+        equations = self._repeat(len(point.tau), whole=True)
         return State(equations, point.v1, point.tau[:, self.group], point.active, point.penalty)
 
     @cached_property
@@ -343,10 +346,13 @@ class KernelSpectrum:
         state = x, middle.v1, middle.tau, middle.active
         tangent = np.ones_like(x), *(-part for part in middle.tangent())
         rates = np.zeros_like(x)
+        # A linear part that is rounding (an even activation) sets no scale.
+        least = _NO_PART * np.abs(middle.variance).max(axis=1)
         for part, change in zip(state, tangent, strict=True):
             size, moved = (
                 np.linalg.norm(one.reshape(len(x), -1), axis=1) for one in (part, change)
             )
+            size = np.maximum(size, least) if part is middle.v1 else size
             rates = np.maximum(rates, moved / np.where(size > 0, size, np.inf))
         step, places = _STEP / rates, np.array([0.0, *_SLOPE])
         shifts = np.outer(step, places)
@@ -381,6 +387,14 @@ class _Cores(NamedTuple):
     moved: FloatArray
     target: FloatArray
     shift: FloatArray
+
+
+def _gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Σ_k w_k r(k)r(k)ᵀ, at half the cost where no weight is negative."""
+    if weights.min() < 0:
+        return np.asarray((rows * weights) @ rows.T)
+    half = rows * np.sqrt(weights)
+    return np.asarray(half @ half.T)
 
 
 def _merge_types(system: System) -> tuple[System, Array]:

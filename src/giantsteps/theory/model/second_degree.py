@@ -58,10 +58,13 @@ class SecondDegree(NamedTuple):
 
 
 def second_degree(model: SpikedFeatures) -> SecondDegree | None:
-    """None without a dimension, for teachers of several directions, and without weight."""
+    """None without a dimension, for teachers of several directions, for an odd activation with an
+    odd teacher, whose second degree has mean zero, and without weight.
+    """
     if not math.isfinite(model.neurons) or not isinstance(model.teacher, SingleIndex):
         return None
-    share = _share(model.teacher.link, model.remainder)
+    odd = moments(model.activation).is_odd and moments(model.teacher.link).is_odd
+    share = 0.0 if odd else _share(model.teacher.link, model.remainder)
     if not share > 0:
         return None
     d, totals = model.dimension, model.bulk.totals

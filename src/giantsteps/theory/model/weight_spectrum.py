@@ -25,12 +25,13 @@ _ROUNDS = 200
 _TOLERANCE, _ENOUGH = 1e-13, 1e-11
 #: At complex z.
 _OF_DENSITY = 1e-10
-#: A residual from which Newton's method leads to the solution nearby.
-_NEARBY = 0.01
 _WARM_UP = 3
 #: Plain rounds at the first point above the bulk.
 _PLAIN = 3
 _GRID = 40
+#: Where residues are taken, relative to the distance from the edge, and their shares: sixth order.
+_PLACES = 1e-2 * np.array([1.0, -1.0, 2.0, -2.0, 3.0, -3.0])
+_SHARES = (0.75, 0.75, -0.3, -0.3, 0.05, 0.05)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +124,6 @@ class WeightSpectrum:
             if start is not None:  # near a hard edge the residual is small far from the solution
                 better = np.isfinite(new_gap)
             good = warm | (_inside(new_h) & (better | _descends(h, new_h, new_image)))
-            if start is not None:  # covariances that are not positive lead out of the half-plane
-                good |= (gap <= _NEARBY) & (new_gap <= 0.1 * gap)
             if not np.all(good | stalled):
                 new_h = np.where(good[:, None], new_h, 0.5 * (h + image))
                 plain = 0.5 * (dyson.active + dyson.image)
@@ -329,21 +328,20 @@ class WeightSpectrum:
         right : mapping
             Functions of the type, of shape (T,), for the right vector.
         """
-        step = 1e-5 * (value - self.law.edge)
         found = dict.fromkeys([*left, *right], 0.0)
-        signs = np.array([1.0, -1.0])
-        for sign, *both in zip(signs, *self._whole(value + signs * step)):
-            x, (g, h, types) = value + sign * step, both
+        steps = _PLACES * (value - self.law.edge)
+        for step, share, *both in zip(steps, _SHARES, *self._whole(value + steps)):
+            x, (g, h, types) = value + step, both
             core = np.linalg.inv(np.linalg.inv(g) - x * h)
             for name, given in left.items():
                 for direction in np.atleast_2d(given):
                     size = min(len(direction), len(core))
                     form = direction[:size] @ core[:size, :size] @ direction[:size]
-                    found[name] -= sign * step * float(form) / 2
+                    found[name] -= share * step * float(form)
             for name, values in right.items():
                 weighted = np.sqrt(self.probabilities) * values
                 cross = types.T @ weighted / np.linalg.norm(weighted)
-                found[name] -= sign * step * float(x * cross @ core @ cross) / 2
+                found[name] -= share * step * float(x * cross @ core @ cross)
         return found
 
 

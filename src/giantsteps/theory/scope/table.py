@@ -90,7 +90,12 @@ _SEVEN = Rule(
         "scaled output",
         "fresh readout",
     ),
-    exact_if=("batches add up", "light eigenvalues", "one direction where reused"),
+    exact_if=(
+        "batches add up",
+        "few curved batches",
+        "light eigenvalues",
+        "one direction where reused",
+    ),
     references=("moniri2026",),
 )
 _RANDOM_FEATURES = Rule(

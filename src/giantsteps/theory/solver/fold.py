@@ -22,6 +22,8 @@ _STRIDE, _SHORTER = 0.5, 0.3
 _DESCENT, _SHARE, _GROWTH, _SHORTEST = 200, 0.5, 2.0, 1e-8
 #: Least share of x that is left after one round.
 _LEAST = 0.2
+#: How much s²|dx/ds| may grow in one, and a relative change of s that is not shortened for it.
+_GROWS, _SMALL = 1.001, 1e-3
 #: What is a last round there, and how well the others are solved.
 _NEAR, _LOOSE = 1e-3, 1e-6
 
@@ -143,8 +145,10 @@ def descend(
     """The branch of real solutions from a point above the bulk down to its largest edge.
 
     Above the bulk there is one branch, on which x is a smooth function of the parameter s up to its
-    minimum: the first fold on the way down is the edge, however little mass there is below it. A
-    quadrature with weights of both signs may have a pole in its place: the edge is there.
+    minimum: the first fold on the way down is the edge, however little mass there is below it. As s
+    is the transform of a positive measure, s²|dx/ds| falls on the way: where it grows, a round has
+    jumped over the fold to another branch, and no edge is found. A quadrature with weights of both
+    signs may have a pole in its place: the edge is there.
 
     Parameters
     ----------
@@ -178,7 +182,15 @@ def descend(
             fell = _LEAST * path[-1] <= new_x[0] <= path[-1] * (1.0 + _ENOUGH)
             solved = bool(there.gap[0] <= max(tolerance, _ENOUGH))
             regular = solved and new_x[0] >= lowest and bool(branch.regular(found, new_x)[0])
-            if not (fell and regular):
+            good, rate = fell and regular, slope
+            if good:
+                along = there.tangent()
+                rate = 1.0 / branch.parameter(along)
+                grew = (s + change) ** 2 * rate / (s**2 * slope)
+                good = bool(grew[0] <= _GROWS)
+                if not good and abs(change[0]) <= _SMALL * abs(s[0]):
+                    break
+            if not good:
                 if abs(change[0]) <= shortest:
                     pole = bool(np.isfinite(beyond))
                     break
@@ -188,8 +200,7 @@ def descend(
                 continue
             before = s, here, *state
             stride, s, state, here = abs(change[0]), s + change, found, new_x
-            known = there.point, there.tangent()
-            slope, old = 1.0 / branch.parameter(known[1]), bent
+            known, slope, old = (there.point, along), rate, bent
             # With one pole beyond the fold this is linear in s.
             bent = 1.0 / np.sqrt(1.0 - s**2 * slope / first)
             change = change * (1.0 - bent) / (bent - old)

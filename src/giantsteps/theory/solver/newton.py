@@ -19,7 +19,7 @@ _WARM_UP = 1
 #: Rounds of a cell, within so many operations, a few seconds; and operations of a round beyond
 #: which there is none.
 _ROUNDS, _FEWEST = 120, 10
-_WORK, _LARGEST = 2_000_000_000, 300_000_000
+_WORK, _LARGEST = 4_000_000_000, 800_000_000
 #: Rounds in which the residual of a cell that goes on has halved, or its point has come down.
 _PATIENCE = 25
 _ROUNDING = 1e-12
@@ -116,7 +116,7 @@ def solve_state(
 def _allowed(equations: Equations, penalty: Array) -> int:
     """Rounds, fewer where each takes long; one where it takes too long to go on."""
     work = equations.system.work
-    if np.iscomplexobj(penalty):
+    if np.iscomplexobj(penalty) or np.any(penalty < 0):
         return _ROUNDS
     return 1 if work > _LARGEST else min(max(_WORK // work, _FEWEST), _ROUNDS)
 
@@ -126,7 +126,7 @@ def _first(equations: Equations, penalty: Array) -> tuple[State, Array]:
     else above it, or for n > N and next to no penalty close to it.
     """
     rounds = np.zeros(len(penalty), dtype=int)
-    if np.iscomplexobj(penalty):
+    if np.iscomplexobj(penalty) or np.any(penalty < 0):
         return equations.above(penalty), rounds
     guess = equations.guess(penalty)
     if are_numbers(equations):
