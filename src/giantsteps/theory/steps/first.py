@@ -88,9 +88,10 @@ def first_step(problem: Problem, neurons: int | None = None, d: int | None = Non
     )
 
 
-def alignment_at(problem: Problem, d: int) -> float:
-    r"""Mean of ⟨b, β*⟩²/‖b‖² at d, to first order in 1/d; isotropic inputs, the squares added over
-    the directions of the teacher.
+def by_chance(problem: Problem, d: int) -> float:
+    r"""What the mean of ⟨b, β*⟩²/‖b‖² has at d beyond its limit, to first order in 1/d; the squares
+    are added over the directions of the teacher. Inputs with a covariance have that of isotropic
+    ones.
 
     b is made of n samples: A = ⟨b, β*⟩ has the covariance V/n, V = Cov(u r), and apart from it
     ‖b‖² is B = χ²_{d−R} E_n r²/n. So the mean of A²/(A² + B) has, beyond that of the means,
@@ -119,10 +120,10 @@ def alignment_at(problem: Problem, d: int) -> float:
         return 0.0
     uneven = (law.moment(4) / square**2 - 1) / samples + 2 / (d - directions)
     together = float(along @ (law.teacher(3) - square * along)) * rest / (square * samples)
-    by_chance = rest * (np.trace(spread) - 4 * (along @ spread @ along) / whole) / samples
+    own = rest * (np.trace(spread) - 4 * (along @ spread @ along) / whole) / samples
     more = signal * rest**2 * uneven + 2 * (signal - rest) * together
-    found = signal / whole + by_chance / whole**2 + more / whole**3
-    return float(min(max(found, 0.0), 1.0))
+    found = signal / whole + own / whole**2 + more / whole**3
+    return float(min(max(found, 0.0), 1.0)) - signal / (signal + square / step.samples)
 
 
 def _residual(problem: Problem, output: float) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.problem import Problem
 from giantsteps.theory.model.resolved import ROUNDING, relative
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
-from giantsteps.theory.steps.first import alignment_at, first_step
+from giantsteps.theory.steps.first import by_chance, first_step
 from giantsteps.theory.steps.one import neuron_law
 from giantsteps.types import FloatArray
 
@@ -37,7 +37,7 @@ def _gradient(problem: Problem, claim: Any, d: int | None) -> Gradient:
     spread = sigma.derivative_variance * first.label_moment / sized.steps[0].samples
     tilt = 2 * sigma.quadratic * sigma.mean * law.mean  # of W₀ itself, where f₀ has a mean
     norm, error = (0.0, _CLOSED) if d is None else _norm(sized, problem.at(d).neurons, d)
-    alignment = first.alignment if d is None else alignment_at(sized, d)
+    alignment = first.alignment + (0.0 if d is None else by_chance(sized, d))
     return Gradient(
         **claim,
         solution=Solution(status="closed form" if d is None else "converged", error=error),

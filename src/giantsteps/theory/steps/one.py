@@ -17,7 +17,7 @@ from giantsteps.theory.model.rules import graded_rule, mapped_rule, octave
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.model.teacher import is_resolved
 from giantsteps.theory.steps.closure import closure_of_continuous, closure_of_few
-from giantsteps.theory.steps.first import alignment_at, curvature, first_step
+from giantsteps.theory.steps.first import by_chance, curvature
 from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes
 from giantsteps.theory.steps.sized import at_size, by_resolution
@@ -149,8 +149,7 @@ def one_step(
         return SpikedFeatures(spikes=0.0, overlap=nothing, bulk=1.0, **shared)
     rate, tails = first_movement(sized, neurons), tails_of(sized, d, neurons)
     if d is not None and sized.init.output == "scaled":
-        limit = first_step(sized).alignment
-        shared["by_chance"] = lambda: alignment_at(sized, d) - limit
+        shared["by_chance"] = lambda: by_chance(sized, d)
     if not is_resolved(sized.teacher):  # jumps and kinks of several directions
         shared["levels"] = (0, 3)
 

@@ -14,6 +14,7 @@ from giantsteps.gaussian import smoothed
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.steps.first import by_chance
 from giantsteps.theory.steps.neuron import slopes
 from giantsteps.theory.steps.one import movement, tails_of
 from giantsteps.theory.steps.several.covariance import (
@@ -78,6 +79,8 @@ def stages_of_steps(
     ``others`` are further fields of each model; ``problem`` among them is the one that it is of.
     """
     sized, neurons, shared = at_size(problem, d)
+    if d is not None and len(sized.steps) == 1 and sized.init.output == "scaled":
+        shared["by_chance"] = lambda: by_chance(sized, d)
     if not sized.steps:
         sized = sized.replace({"steps": [{"samples": 1.0, "rate": 0.0}]})
     spectrum = spectrum_of(sized, d)
