@@ -257,8 +257,7 @@ _ROWS = (
     ),
     _question(
         "weights", "Spectrum", "singular values of the weights", "ts",
-        theory_version=6, simulation_version=4,
-        options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
+        theory_version=6, options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
     ),
     _question(
         "kernel", "Spectrum", "eigenvalues of the kernel of the readout's samples", "ts",
@@ -267,7 +266,7 @@ _ROWS = (
     ),
     _question(
         "features", "Spectrum", "singular values of the features", "ts",
-        theory_version=6, simulation_version=5,
+        theory_version=6, simulation_version=4,
         options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
@@ -276,7 +275,7 @@ _ROWS = (
     ),
     _question(
         "learned_function", "LearnedFunction", "the learned function along one direction", "ts",
-        needs_readout=True, theory_version=5, simulation_version=5,
+        needs_readout=True, theory_version=5, simulation_version=4,
         options={"along": _ALONG, "x": _POINTS},
         quantities=_function_quantities,
     ),

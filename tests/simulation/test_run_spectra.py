@@ -42,7 +42,7 @@ def test_weights(d: int, width: float) -> None:
         assert spike.value == pytest.approx(s[number], rel=1e-11)
         expected = {
             "teacher": squared_cosine(u[:, number], run.arrays["beta"][:, 0]),
-            "gradient": squared_cosine(u[:, number], run.arrays["X0"].T @ run.arrays["y0"]),
+            "gradient": squared_cosine(u[:, number], run.arrays["b"]),
             "second_layer": squared_cosine(vt[number], run.arrays["a"]),
         }
         assert dict(spike.overlaps) == pytest.approx(expected, rel=1e-6, abs=1e-12)
@@ -112,8 +112,7 @@ def test_feature_spikes_have_degrees(samples: float) -> None:
     run = simulation.run(problem, 100, seed=0)
     spikes = run.features(top=2).spikes
     u, _, vt = np.linalg.svd(run.arrays["Phi"], full_matrices=False)
-    # of the labels alone: the initial output, here small and of mean zero, is left out
-    z = run.arrays["X"] @ (run.arrays["X0"].T @ run.arrays["y0"])
+    z = run.arrays["X"] @ run.arrays["b"]
     second = z**2 - (z**2 @ z) / (z @ z) * z
     a = run.arrays["a"]
     square = a**2 - (a**2 @ a) / (a @ a) * a

@@ -32,8 +32,7 @@ class Spike(Record):
     value : float or ndarray
         Singular value or eigenvalue; over a grid NaN in cells without this spike.
     overlaps : mapping of str to float or ndarray
-        Squared cosines with named directions. Weights: teacher, gradient (of the first step,
-        Xᵀ(y − E f₀)/n₀: without what is random in the output f₀ at the start, of order N^{-1/2}),
+        Squared cosines with named directions. Weights: teacher, gradient (of the first step),
         second_layer; kernel: labels; features: monomial, second_layer_power.
     degree : int or None
         Degree of the monomial that makes the spike, for features.

@@ -36,8 +36,7 @@ class Trained:
 
     weights: Array  # (…, d, N): W
     direction: Array | None  # (…, d): b of the first step, float64; None without steps
-    expected: Array | None  # (…, d): b without the random part of the initial output
-    spike: Array | None  # (…, d): along what that step added; ``expected`` unless its rule bends it
+    spike: Array | None  # (…, d): along what that step added; b unless its rule bends it
 
 
 class Networks:
@@ -180,7 +179,7 @@ class Networks:
     @cached_property
     def trained(self) -> Trained:
         """The first layer after all steps."""
-        weights, first = self.start(), (None, None, None)
+        weights, first = self.start(), (None, None)
         for found in self.steps(weights):
             first = found if first[0] is None else first
         return Trained(weights, *first)
@@ -191,25 +190,25 @@ class Networks:
         self.budget.rows(self.sizes.d, self.sizes.neurons, held, "the weights")
         return self.network.weights()
 
-    def steps(self, weights: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Take the steps on ``weights``, in place; after each, yield its direction b, the same as
-        it is expected, and that of what it added."""
+    def steps(self, weights: Array) -> Iterator[tuple[Array, Array]]:
+        """Take the steps on ``weights``, in place; after each, yield its direction b and that of
+        what it added."""
         backend = self.backend
         optimizer = Optimizer(backend, None if self.deviations is None else self.deviations**2)
         for number, step in enumerate(self.problem.steps):
             descent = self.descent(weights, number)
-            direction, expected = descent.direction, descent.expected
+            direction = descent.direction
             update = optimizer.update(step, descent.update)
             if step.decay:
                 weights *= 1 - step.decay
             weights += backend.narrow(update)
-            spike = expected
+            spike = direction
             if RULES[step.rule].coordinatewise:
                 spike = backend.wide((update @ self.network.second_layer[..., None])[..., 0])
             elif self.deviations is not None:
-                spike = expected * self.deviations ** (-2 * step.precondition)
+                spike = direction * self.deviations ** (-2 * step.precondition)
             del descent, update  # the next step makes its own
-            yield direction, expected, spike
+            yield direction, spike
 
     def descent(self, weights: Array, step: int) -> Descent:
         """The gradient of a step at the given weights."""

@@ -137,7 +137,7 @@ def features(
         monomial its left vector is closest to, and the overlaps ``monomial``, with (X̃b)^∘k, and
         ``second_layer_power``, of its right vector with a^∘k; both orthogonal to those of lower
         degree; k runs over the Hermite coefficients c_k ≠ 0, k ≤ 4, of σ. b is the direction
-        that the first step adds, whatever follows: Xᵀ(y − E f₀)/n₀ unless its rule bends it.
+        that the first step adds, whatever follows.
     bulk : bool
         As in `weights`; min(n, N) values.
     d, seed, device, dtype, test_samples, memory, inputs, data

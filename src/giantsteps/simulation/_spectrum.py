@@ -75,7 +75,7 @@ def _eigenvalues(arrays: Arrays, symmetric: Array) -> np.ndarray:
 def _weight_spikes(networks: Networks, top: int) -> list[tuple[Spike, ...]]:
     trained, teacher = networks.trained, networks.network.teacher
     values, left, right = largest_of(networks.backend, trained.weights, top)
-    parts = (values, left, right, teacher, trained.expected, networks.network.second_layer)
+    parts = (values, left, right, teacher, trained.direction, networks.network.second_layer)
     found = []
     for ell, u, v, beta, b, a in zip(*map(networks.each, parts)):
         overlaps = {} if beta is None else {"teacher": teacher_overlaps(beta, u)}

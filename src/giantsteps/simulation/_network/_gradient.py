@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from giantsteps.functions import Function
-from giantsteps.gaussian import moments
 from giantsteps.simulation._engine._arrays import Array, Arrays
 
 
@@ -17,7 +16,6 @@ class Descent:
 
     update: Array  # (…, d, N): √N G, float64: the gradient step is W ← W + η · update
     direction: Array  # (…, d): b = Xᵀr/n with the residuals r, float64
-    expected: Array  # (…, d): the same with the mean of f at the start, its limit, in place of f
 
 
 def gradient(
@@ -47,16 +45,11 @@ def gradient(
     s       scale          N^{-1/2}, or 1 for the unscaled network
     ======  =============  ===========================================================
 
-    The output of the scaled network at the start is s μ₀ Σ_j a_j and a random part that vanishes in
-    the limit, but is correlated with W and a; ``expected`` leaves it out.
-
     Two matrix products for each chunk; besides W only the sum (d, N) and one chunk are held.
     """
     xp = arrays.xp
-    total = arrays.wide(xp.sum(second_layer, axis=-1))[..., None]
-    start = scale * moments(activation).mean * total
     update = arrays.zeros(*weights.shape)
-    directions = arrays.zeros(*weights.shape[:-1], 2)
+    direction = arrays.zeros(*weights.shape[:-1], 1)
     column = second_layer[..., None]
 
     def backward(z: Array, y: Array) -> tuple[Array, Array]:
@@ -69,9 +62,7 @@ def gradient(
     for x, y in batches:
         back, residuals = arrays.map_rows(backward, x @ weights, y)
         update = arrays.add_product(update, x, back)
-        expected = residuals if scale == 1 else residual(0 * y + start, y)
-        both = xp.stack([arrays.narrow(residuals), arrays.narrow(expected)], axis=-1)
-        directions += arrays.wide(xp.matrix_transpose(x) @ both)
+        summed = xp.matrix_transpose(x) @ arrays.narrow(residuals)[..., None]
+        direction += arrays.wide(summed)
     update *= arrays.wide(second_layer)[..., None, :] / samples
-    directions /= samples
-    return Descent(update, directions[..., 0], directions[..., 1])
+    return Descent(update, direction[..., 0] / samples)

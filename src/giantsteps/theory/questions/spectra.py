@@ -69,7 +69,7 @@ def features(problem: Problem | Grid, d: int | None = None) -> Spectrum:
         The min(n, N) singular values. Overlaps of a spike: ``monomial``, squared cosine of its
         left vector with the orthogonalised monomial (X̃b)^{∘k} of its ``degree`` k, and
         ``second_layer_power``, of its right vector with a^{∘k}. b is the direction that the
-        first step adds, whatever follows: Xᵀ(y − E f₀)/n₀ unless its rule bends it. Values are
+        first step adds, whatever follows. Values are
         the square roots of those of `kernel`.
 
     References
