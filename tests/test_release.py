@@ -90,6 +90,7 @@ def test_the_package_has_no_stray_files() -> None:
         ".js",
         ".txt",
         ".woff2",
+        ".cu",
     }
     files = [path for path in (ROOT / "src").rglob("*") if path.is_file()]
     assert [path for path in files if path.suffix not in kinds | {".pyc"}] == []

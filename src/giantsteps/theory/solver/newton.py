@@ -19,7 +19,7 @@ _WARM_UP = 1
 #: Rounds of a cell, within so many operations, a few seconds; and operations of a round beyond
 #: which there is none.
 _ROUNDS, _FEWEST = 120, 10
-_WORK, _LARGEST = 4_000_000_000, 500_000_000
+_WORK, _LARGEST = 6_000_000_000, 750_000_000
 #: Rounds in which the residual of a cell that goes on has halved, or its point has come down.
 _PATIENCE = 25
 _ROUNDING = 1e-12
