@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from giantsteps.errors import NotConverged
 from giantsteps.theory.solver.bulk import Batch, Bulk, Stage
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.special import Forms
 from giantsteps.types import FloatArray
 
-#: Strengths on the way to those of a resolvent, and rounds of Newton's method there.
-_PARTS, _ROUNDS = (0.1, 0.3, 0.6), 6
+#: Strengths on the way to those of a resolvent, rounds of Newton's method there, and the last step.
+_PARTS, _ROUNDS, _CLOSE = (0.1, 0.3, 0.6), 30, 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -112,11 +113,16 @@ class NeuronCovariance:
         found = replace(found, active=found.alone())
         if not self.batches or not strengths.any():
             return Forms(replace(found, strengths=given))
+        change = math.inf
         for part in (*_PARTS, *(1.0,) * _ROUNDS):
             found = replace(found, strengths=part * given)
             step = found.layout.outer.unpack(found.settled())
             found = replace(found, active=found.active + step)
-        return Forms(found)
+            change = float(np.abs(step).max() / np.abs(found.active).max())
+            if part == 1.0 and change <= _CLOSE:
+                return Forms(found)
+        what = "the resolvent of the neurons' covariance"
+        raise NotConverged(what, change, _ROUNDS, "smaller rates, or the limit")
 
     def seen(self, vector: FloatArray, weights: FloatArray, p: FloatArray) -> FloatArray:
         """fᵀ(1 + pΣ)⁻¹f of a combination f of the special vectors, Σ = Σ_t weight_t Σ_t, (P,)."""

@@ -72,7 +72,7 @@ def second_degree(model: SpikedFeatures) -> SecondDegree | None:
     place = model.rank + model.weak_count
     vector = np.zeros(model.bulk.frame)
     vector[model.rank : place], vector[place] = along, left[0]
-    square = model.bulk.on(vector)
+    square = np.maximum(model.bulk.on(vector), 0.0)
     index = share * float(model.probabilities @ (square - totals) ** 2) / d
     weight = index**4 / (index**4 + _NOTICED**4)
     if weight < _NOTHING:
@@ -98,6 +98,8 @@ def _eigenvectors(
 ) -> tuple[float, FloatArray]:
     """w, of the mean of Σ over the neurons, and λ₂ of each type, (T,)."""
     mean = float(model.probabilities @ square)
+    if not mean > 0:
+        return 1.0, square
     seen = model.bulk.seen(vector, model.probabilities, _PLACES / mean)
     # 1 + (b − 1)p = S(1 + bp + cp²) in units of e^⊤Σe, with b = λ₁ + λ₂ and c = λ₁λ₂
     matrix = np.stack([_PLACES * (1.0 - seen), -seen * _PLACES**2], axis=1)
@@ -105,6 +107,8 @@ def _eigenvectors(
         return 1.0, square
     b, c = np.linalg.solve(matrix, seen - 1.0 + _PLACES)
     apart = math.sqrt(max(b * b / 4 - c, 0.0))
+    if not apart > 0:
+        return 1.0, square
     lower = max(b / 2 - apart, 0.0)
     part = min(max((1.0 - lower) / (2 * apart), _LEAST), 1.0)
     return part, lower * square
