@@ -18,7 +18,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.theory.steps.several import reused
+from giantsteps.theory.steps.several import opening, reused
 
 pytestmark = pytest.mark.agreement
 
@@ -196,6 +196,12 @@ def test_without_weak_directions_theory_is_refuted(monkeypatch: pytest.MonkeyPat
     name = "random 49: h2 previous tt/q/gauss"
     monkeypatch.setattr(reused, "WEAK", 0)
     assert excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test") < -1
+
+
+def test_without_products_of_batches_theory_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "even t4 crelu he2 V"
+    monkeypatch.setattr(opening, "multiplies", lambda problem: False)
+    assert excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test") < -2
 
 
 @pytest.mark.parametrize(("name", "d"), [("s1 tanh e0 gauss", 500), ("unscaled e0 gauss", 1000)])
