@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, SecondLayer
 from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.rules import graded_rule, mapped_rule, octave
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.model.teacher import is_resolved
@@ -144,9 +145,7 @@ def one_step(
     """
     sized, neurons, shared = at_size(problem, d, **others)
     if not sized.steps:
-        directions = sized.teacher.rank
-        nothing = np.zeros((directions, 1) if directions > 1 else 1)
-        return SpikedFeatures(spikes=0.0, overlap=nothing, bulk=1.0, **shared)
+        return _untrained(sized, simplify, level, shared)
     rate, tails = first_movement(sized, neurons), tails_of(sized, d, neurons)
     if d is not None and sized.init.output == "scaled":
         shared["by_chance"] = lambda: by_chance(sized, d)
@@ -157,6 +156,24 @@ def one_step(
         return _at_level(sized, rate, neurons, simplify, level, shared, tails)
 
     return by_resolution(built, level, lambda level: built(level, tails))
+
+
+def _untrained(
+    problem: Problem, simplify: tuple[str, ...], level: int, shared: dict[str, Any]
+) -> SpikedFeatures:
+    """One type, of all values of the second layer."""
+    directions, law = problem.teacher.rank, problem.init.second_layer
+    values, chances = types_of(law, level, 0.0)
+    gaussian = problem.init.weights == "gaussian" and not simplify
+    return SpikedFeatures(
+        spikes=0.0,
+        overlap=np.zeros((directions, 1) if directions > 1 else 1),
+        bulk=1.0,
+        norms=Norms(2.0) if gaussian else None,
+        second_layer=law.mean,
+        values_within=(values, chances[None]),
+        **shared,
+    )
 
 
 def _at_level(
