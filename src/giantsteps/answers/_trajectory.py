@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
 
+from giantsteps.answers._leaves import over
 from giantsteps.answers._steps import OverSteps
 from giantsteps.types import FloatArray
 
@@ -37,14 +36,7 @@ class Trajectory(OverSteps):
     theory §0, §2.
     """
 
-    test: FloatArray | None = None
-    train: FloatArray | None = None
-    value: FloatArray
-    overlap: FloatArray | None = None
-
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "value": ("step", "top"),
-        "overlap": ("step", "top"),
-        "test": ("step",),
-        "train": ("step",),
-    }
+    value: FloatArray = field(metadata=over("step", "top"))
+    overlap: FloatArray | None = field(default=None, metadata=over("step", "top"))
+    test: FloatArray | None = field(default=None, metadata=over("step"))
+    train: FloatArray | None = field(default=None, metadata=over("step"))
