@@ -13,23 +13,16 @@ from giantsteps.types import FloatArray
 class Trajectory(OverSteps):
     """Errors of the readout and leading singular values of W after 0, 1, …, t steps.
 
-    ============  =========================================================================
-    attribute     meaning; the axis "step" runs from 0, before the steps, to t
-    ============  =========================================================================
-    ``test``      test error of the readout on the features after so many steps
-    ``train``     its training error
-    ``value``     largest singular values of W, then the axis "top", decreasing
-    ``overlap``   squared overlaps of their left vectors with the teacher's directions
-    ============  =========================================================================
-
     Attributes
     ----------
     test, train : ndarray or None
-        Shape of the grid, then the step; None for a problem without a readout.
+        Errors of the readout on the features after so many steps, of the shape of the grid, then
+        the step, from 0, before the steps, to t; None for a problem without a readout.
     value : ndarray
-        Shape of the grid, then step and top.
+        Largest singular values of W, decreasing: shape of the grid, then step and top.
     overlap : ndarray or None
-        Likewise; None where the teacher is not known.
+        Squared overlaps of their left vectors with the teacher's directions, likewise; None where
+        the teacher is not known.
 
     References
     ----------
