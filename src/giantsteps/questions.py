@@ -257,7 +257,7 @@ _ROWS = (
     ),
     _question(
         "weights", "Spectrum", "singular values of the weights", "ts",
-        theory_version=6, options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
+        theory_version=7, options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
     ),
     _question(
         "kernel", "Spectrum", "eigenvalues of the kernel of the readout's samples", "ts",
@@ -266,7 +266,7 @@ _ROWS = (
     ),
     _question(
         "features", "Spectrum", "singular values of the features", "ts",
-        theory_version=6, simulation_version=4,
+        theory_version=7, simulation_version=4,
         options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(

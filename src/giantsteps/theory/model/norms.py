@@ -97,6 +97,10 @@ class Norms:
         padded[:, :count] = self.loadings[..., :count].reshape(len(padded), count)
         return padded
 
+    def of_leans(self) -> FloatArray:
+        """d Cov(S_j) within the types, (T, r, r)."""
+        return np.einsum("ct,ctj,cti->tji", self.spread, self.stretch, self.stretch)
+
     def functions(
         self, by_norm: FloatArray, by_spike: FloatArray, points: FloatArray
     ) -> FloatArray:
