@@ -189,9 +189,8 @@ def _at_level(
     tails: tuple[float, float],
 ) -> SpikedFeatures:
     law, unit = problem.init.second_layer, neuron_law(problem, np.array([rate]), level, tails[0])
-    values, probabilities = types_of(law, level, abs(float(unit.spikes[0])), tails[1])
-    if law.symmetric and not tails[1] and moments(problem.activation).is_odd:
-        values, probabilities = folded(values, probabilities)
+    steepness = abs(float(unit.spikes[0]))
+    values, probabilities = folded_types(problem, level, steepness, tails[1])
     neuron = replace(unit, moved=rate * values)
     bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlaps[:, None]
     felt = rate * curvature(problem)
@@ -230,8 +229,23 @@ def _at_level(
     )
 
 
+def folds(problem: Problem) -> bool:
+    """Whether types A ≥ 0 stand for all: with odd σ a neuron with −A and −w is one with A and w in
+    all but its sign.
+    """
+    return problem.init.second_layer.symmetric and moments(problem.activation).is_odd
+
+
+def folded_types(
+    problem: Problem, level: int, steepness: float, tail: float
+) -> tuple[FloatArray, FloatArray]:
+    """`types_of` the second layer of a problem, without those that others stand for."""
+    found = types_of(problem.init.second_layer, level, steepness, tail)
+    return folded(*found) if folds(problem) and not tail else found
+
+
 def folded(values: FloatArray, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Types A ≥ 0: with odd σ a neuron with −A and −w is one with A and w in all but its sign."""
+    """The types A ≥ 0, each for two."""
     kept = values >= 0
     return values[kept], np.where(values > 0, 2.0, 1.0)[kept] * probabilities[kept]
 
