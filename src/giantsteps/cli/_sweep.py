@@ -14,7 +14,7 @@ import click
 
 from . import FAILED, INTERRUPTED, OK
 from ._group import HelpfulGroup
-from ._options import assignment, read_toml
+from ._options import assignment, full_path, read_toml
 from ._output import DRAWINGS, check_file, exclusive, overwrite_option, table
 
 if TYPE_CHECKING:
@@ -289,8 +289,13 @@ def plot(
     require("matplotlib", "a figure", "plot")
     output = file.with_suffix(".png") if output is None else output
     check_file(output, overwrite, *DRAWINGS)
-    held = dict(assignment(text, "--at") for text in at)
-    _sweep(file, store).plot(x, y, quantity=quantity, at=held).save(output)
+    sweep = _sweep(file, store)
+    held = {
+        full_path(path, sweep.grid.problem, "--at"): value
+        for path, value in (assignment(text, "--at") for text in at)
+    }
+    axes = [path and full_path(path, sweep.grid.problem, "-x and -y") for path in (x, y)]
+    sweep.plot(*axes, quantity=quantity, at=held).save(output)
     click.echo(f"figure: {output.resolve()}")
 
 

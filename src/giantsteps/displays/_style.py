@@ -188,6 +188,13 @@ def label(path: str, question: str = "") -> str:
     return path.replace("_", " ")
 
 
+def symbol(path: str) -> str:
+    """The symbol of a field, of the step it belongs to; its label where it has none."""
+    words = label(path)
+    found = re.search(r"\$([^$=]+?) ?(?:=[^$]*)?\$(.*)", words)
+    return f"${found[1]}${found[2]}" if found else words
+
+
 def _ordinal(number: int) -> str:
     return _ORDINALS[number] if number < len(_ORDINALS) else f"{number + 1}th"
 
