@@ -118,14 +118,16 @@ class Question:
         """Names of the options that a side takes."""
         return frozenset(name for name, option in self.options.items() if side in option.sides)
 
-    def check_options(self, given: Iterable[str], prefix: str = "") -> None:
-        """Refuse names that are neither options of the question nor of a simulated network."""
+    def check_options(self, given: Mapping[str, Any], beside: Iterable[str] = ()) -> None:
+        """Refuse names that are neither options of the question nor of a simulated network.
+
+        The error names those ``beside`` them, too: arguments of the caller itself.
+        """
         known = [*self.options, *RUN_OPTIONS]
-        for name in given:
+        for name, value in given.items():
             if name not in known:
-                raise InvalidProblem(
-                    f"{prefix}{name}", "given", f"left out: options are {_names(name, known)}"
-                )
+                listed = _names(name, dict.fromkeys([*beside, *known])).removeprefix("one of ")
+                raise InvalidProblem(name, value, f"left out: the options are {listed}")
 
 
 def names(*sides: Side) -> tuple[str, ...]:

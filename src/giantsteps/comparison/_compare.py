@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -316,7 +317,8 @@ def _check_portable(simulation: Callable[..., Answer]) -> None:
 
 def _check_options(asked: Question, given: Mapping[str, Any]) -> None:
     """Refuse unknown options, and those that make one side answer another question."""
-    asked.check_options(given)
+    named = inspect.signature(compare).parameters.values()
+    asked.check_options(given, beside=[one.name for one in named if one.kind is one.KEYWORD_ONLY])
     for name, value in given.items():
         option = asked.options.get(name)
         if option is not None and not option.detail and len(option.sides) == 1:
@@ -328,7 +330,10 @@ def _quantities(given: Any, asked: Question, answer: Answer | None) -> list[Quan
     if given is None:
         names = tuple(asked.quantities(answer))
     else:
-        names = (given,) if isinstance(given, str) else tuple(given)
+        names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Iterable):
+        raise InvalidProblem("quantities", given, "names of numbers, such as 'test'")
+    names = tuple(names)
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidProblem("quantities", given, "names of numbers, such as 'test'")
     found = [Quantity(name) for name in dict.fromkeys(names)]
@@ -358,5 +363,6 @@ def _sizes(d: int | Sequence[int]) -> tuple[int, ...]:
 def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     chosen = integers(seeds, "seeds", 0, count=True)
     if len(chosen) < 2:
-        raise InvalidProblem("seeds", seeds, "a number >= 2, or a list of distinct integers >= 0")
+        allowed = "an integer >= 2, or a list of as many distinct ones: one has no error bar"
+        raise InvalidProblem("seeds", seeds, allowed)
     return chosen

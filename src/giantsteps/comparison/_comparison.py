@@ -23,7 +23,8 @@ from giantsteps.campaign import (
     seeds_to_resolve,
 )
 from giantsteps.comparison._quantities import Quantity
-from giantsteps.errors import NotCovered
+from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.problem import suggest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,6 +85,8 @@ class Comparison(Record):
         object.__setattr__(self, "agreements", MappingProxyType(dict(self.agreements)))
 
     def __getitem__(self, quantity: str) -> Agreement:
+        if quantity not in self.agreements:
+            raise InvalidProblem("quantity", quantity, suggest(quantity, self.quantities))
         return self.agreements[quantity]
 
     @property

@@ -131,6 +131,8 @@ class _Parser:
                 return ast.parse(" ".join(self.text.split()), mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             reason = error.msg if isinstance(error, SyntaxError) else "it cannot be read"
+            if re.search(r"\d\s*[(x]", self.text):
+                reason += " (a product is written 2*x)"
             raise self.refuse(f"it has a syntax error: {reason}") from error
 
     def node(self, syntax: ast.expr, depth: int) -> Node:

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import InvalidProblem
 from ._expression import parse
 from ._function import MODULE, Function
+from ._multi_index import MultiIndex
 from ._named import names
 from ._tree import CENTERED, Call, X
 
@@ -129,6 +130,8 @@ def _imported(path: str, field: str) -> Function:
 
 def _own(callable: Callable[[Any], Any], name: str | None, field: str) -> Function:
     """A callable that was given in place of a function."""
+    if isinstance(callable, MultiIndex):
+        raise InvalidProblem(field, callable, "a function of one variable: MultiIndex is a teacher")
     try:
         return Function(callable, name=name)
     except InvalidProblem as error:

@@ -80,8 +80,14 @@ _USUAL = {
     "lr": "rate",
     "eta": "rate",
     "learning_rate": "rate",
+    "step_size": "rate",
     "batch_size": "samples",
+    "n_samples": "samples",
     "lambda": "penalty",
+    "lam": "penalty",
+    "regularization": "penalty",
+    "weight_decay": "decay",
+    "noise": "noise_variance",
     "alpha": "penalty",
     "sgd": "gradient",
     "gd": "gradient",
@@ -109,6 +115,8 @@ def suggest(value: object, known: Iterable[str]) -> str:
         usual = above + dot + _USUAL.get(last, last)
         close = [name for name in names if name == usual or name.endswith(f".{usual}")][:2]
         close = close or difflib.get_close_matches(value, names, n=1)
+        ends = {name.rpartition(".")[2]: name for name in reversed(names)}
+        close = close or [ends[end] for end in difflib.get_close_matches(value, ends, n=1)]
     meant = " or ".join(f'"{name}"' for name in close)
     return f"{text} (did you mean {meant}?)" if close else text
 
@@ -124,7 +132,9 @@ def keywords(data: object, part: type, field: str) -> dict[str, Any]:
     for key, value in data.items():
         if key not in known:
             raise InvalidProblem(
-                f"{prefix}{key}", value, f"left out: the key must be {suggest(key, known)}"
+                f"{prefix}{key}",
+                value,
+                f"left out: the keys are {suggest(key, known).removeprefix('one of ')}",
             )
     for name, item in known.items():
         required = item.default is MISSING and item.default_factory is MISSING

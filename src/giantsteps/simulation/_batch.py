@@ -10,7 +10,7 @@ import numpy as np
 
 from giantsteps.answers import Answer
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Grid, Problem
+from giantsteps.problem import Grid, Problem, suggest
 from giantsteps.simulation import _many
 from giantsteps.simulation._engine import _machine
 from giantsteps.simulation._engine._memory import OVERHEAD, as_bytes
@@ -70,7 +70,10 @@ def batch(
     known = allowed_options(function)
     for name, value in options.items():
         if name not in known:
-            raise InvalidProblem(name, value, f"left out: the options are {', '.join(known)}")
+            listed = suggest(name, known).removeprefix("one of ")
+            raise InvalidProblem(name, value, f"left out: the options are {listed}")
+    if not isinstance(seeds, Iterable):
+        raise InvalidProblem("seeds", seeds, "a list of seeds, such as range(10)")
     chosen = [as_seed(seed) for seed in seeds]
     if not chosen:
         return []

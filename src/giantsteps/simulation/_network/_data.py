@@ -87,7 +87,9 @@ class Data:
             d = x.shape[1]
             y = _as_array(getattr(self, labels), f"data.{labels}", 1)
             if len(y) != len(x):
-                allowed = f"of length {len(x)}, one for each row of data.{inputs}"
+                allowed = f"of length {len(x)}, one per row of data.{inputs}"
+                if len(y) == x.shape[1]:
+                    allowed += f" (its columns are samples: give {inputs}.T)"
                 raise InvalidProblem(f"data.{labels}", y.shape, allowed)
             object.__setattr__(self, inputs, x)
             object.__setattr__(self, labels, y)
