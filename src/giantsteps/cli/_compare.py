@@ -111,6 +111,8 @@ def command(
     from giantsteps import campaign, compare
     from giantsteps.comparison import comparison_cells
 
+    quantities = tuple(name for names in quantities for name in names.split(","))
+
     cells = comparison_cells(
         target,
         dimensions,

@@ -46,6 +46,9 @@ _LANGUAGE = (
 )
 _HINTS = {
     "^": " (a power is written x**2)",
+    "π": " (write pi)",
+    "·": " (a product is written 2*x)",
+    "×": " (a product is written 2*x)",
     ":": " (a function of your own is written module:attr)",
     "<": " (use step, max, min or clip)",
     ">": " (use step, max, min or clip)",
