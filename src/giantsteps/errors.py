@@ -36,7 +36,7 @@ class InvalidProblem(GiantstepsError, ValueError):
     value : object
         The value that was given.
     allowed : str
-        What would have been allowed, and, where it helps, what to try.
+        What would have been allowed and, where it helps, what to try.
 
     Examples
     --------
@@ -102,9 +102,9 @@ class NotConverged(GiantstepsError):
     setting : str
         What was being solved, with its parameters.
     residual : float
-        Where it stopped.
+        Residual at which the solver stopped.
     iterations : int
-        After how many rounds.
+        Number of iterations that it took.
     advice : str
         What to try.
 

@@ -272,7 +272,7 @@ _ROWS = (
         options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
-        "gradient", "Gradient", "the first gradient: its spike and what is left", "ts",
+        "gradient", "Gradient", "the first gradient: its spike and the rest", "ts",
         needs_step=True, theory_version=5, quantities=_gradient_quantities, **_NO_READOUT,
     ),
     _question(

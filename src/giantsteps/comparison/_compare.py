@@ -56,11 +56,11 @@ def compare(
 
     over S independent seeds. A number *disagrees* if its gap is too large for chance: Student's
     t with S − 1 degrees of freedom and Holm's method keep the chance that any number of the
-    comparison is said to disagree, though the theory is right, at 1 %. Otherwise it *agrees* if
-    its resolution is at most 2 % (overlaps: 5 %), and is *unresolved* if not (take more seeds or
-    a larger d). With several sizes, a gap that shrinks towards zero, as 1/d or d^{-1/2}, is an
+    comparison disagrees, though the theory is right, at 1 %. Otherwise it *agrees* if its
+    resolution is at most 2 % (overlaps: 5 %), and is *unresolved* if not (take more seeds or a
+    larger d). With several sizes, a gap that shrinks towards zero, as 1/d or d^{-1/2}, is an
     effect of the *finite size*. So is, at any size, a gap of a squared overlap or of degrees of
-    freedom that is no larger than terms of order 1/d, which these have and theory does not know:
+    freedom that is no larger than the terms of order 1/d that the theory does not include:
     2/d times 1 + Σ x²/(x − x_i)² over the other outliers and the edge of the bulk, or 3/n.
 
     ======  ============  ==============================================
@@ -68,7 +68,7 @@ def compare(
     ======  ============  ==============================================
     x̄       ``seeds``     mean over independent networks
     se                    its standard error
-    τ       ``theory_d``  what theory says
+    τ       ``theory_d``  prediction of theory
     c_S                   quantile of Student's t, 3 for many seeds
     ======  ============  ==============================================
 
@@ -79,17 +79,17 @@ def compare(
     d : int or sequence of int
         Input dimension of the simulated networks; several sizes show the trend.
     seeds : int or sequence of int
-        How many seeds (0, 1, …), or which; at least two.
+        Number of seeds (0, 1, …), or a list of them; at least two.
     question : str
-        What is asked of both, such as ``"risk"``, ``"weights"`` or ``"trajectory"``: any that
-        theory and simulation both answer (``giantsteps compare --help`` lists them).
+        Question to both, such as ``"risk"``, ``"weights"`` or ``"trajectory"``: any that theory
+        and simulation both answer (``giantsteps compare --help`` lists them).
     quantities : str or sequence of str, optional
         Paths of numbers in the answer. For the risk ``"test"``, ``"train"``, ``"initial.test"``
         and ``"gain"`` (initial.test − test, paired on the same draws); for spectra the values
         and overlaps of the predicted spikes, such as ``"spikes.0.value"``; an array, such as the
         ``"mean"`` of a learned function, is compared entry by entry. ``"tangent."`` before a
         number of ``risk`` or ``kernel``, such as ``"tangent.test"``, is that of the tangent
-        kernel of the same networks: simulated beside the others, without theory or verdict.
+        kernel of the same networks, which is simulated alongside, without theory or verdict.
     theory_d : "finite", int or None
         The d given to theory: that of the simulation, another one, or None for the limit.
     theory, simulation : callable, optional
@@ -99,8 +99,8 @@ def compare(
         Processes that simulate. 1, the default, works in this process; with a device ``"cuda"``
         and several GPUs the default is one process per GPU.
     store : path-like, optional
-        SQLite file that keeps every network, so that an interrupted comparison resumes and a
-        larger one simulates only what is new. None keeps nothing.
+        SQLite file that keeps every network, so that an interrupted comparison can resume and a
+        larger one simulates only new networks. None keeps nothing.
     device : str, optional
         Where to simulate, as in `simulation.run`.
     time_limit : float, optional

@@ -75,7 +75,7 @@ class ComparisonDisplay(AxesDisplay):
     series : sequence of Series
         The curves; those with ``before`` are drawn with open markers.
     x_label, y_label, legend_title : str
-        Words of the axes and the legend.
+        Labels of the axes, title of the legend.
     floor : float, optional
         A dashed horizontal line.
     floor_label : str
@@ -136,13 +136,13 @@ class ComparisonDisplay(AxesDisplay):
         comparison : Comparison
         x : str, optional
             Path of the horizontal axis, an axis of the quantity (the ``"x"`` of a learned
-            function), or ``"d"`` where there are several sizes; the first of these with numbers
-            unless given.
+            function), or ``"d"`` where there are several sizes; by default the first of these with
+            numbers.
         quantity : str, optional
-            What to draw, the first that was compared (``"test"``) unless given.
+            What to draw; by default the first that was compared (``"test"``).
         before : bool
             Draw ``"initial.test"`` beside ``"test"`` if it was compared. ``"tangent.test"`` is
-            drawn beside it, too.
+            drawn with it, too.
         curve : Answer or sequence of Answer, optional
             Answers of theory over the same axes, finer along ``x``, one per size: for smooth
             lines.

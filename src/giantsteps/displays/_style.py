@@ -97,10 +97,10 @@ _ORDINALS = ("largest", "second", "third", "fourth", "fifth")
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The style as a context; matplotlib's own settings come back after it.
+    """The style as a context manager; matplotlib's own settings return after it.
 
-    The colours of its cycle are told apart by every kind of colour vision.
-    One column of a paper is 3.25 inches wide, both are 6.75.
+    The colours of its cycle can be told apart with every kind of colour vision.
+    One column of a paper is 3.25 inches wide, two are 6.75.
 
     Examples
     --------

@@ -20,7 +20,7 @@ Spec = str | Mapping[str, Any] | Function | Callable[[Any], Any]
 
 
 def as_function(spec: Spec, field: str = "activation") -> Function:
-    """The function that a specification means.
+    """Return the function that a specification stands for.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ def as_function(spec: Spec, field: str = "activation") -> Function:
         function of your own (**this imports the module, and so runs its code**), the data of
         `Function.to_data`, or a callable.
     field : str
-        The field that the error names.
+        The field that errors name.
 
     Raises
     ------
     InvalidProblem
-        When the specification means no function.
+        When the specification stands for no function.
 
     Examples
     --------

@@ -21,13 +21,13 @@ from giantsteps.simulation._options import QUESTIONS, allowed_options
 def batch(
     question: str, problem: Problem | Grid, d: int | None, seeds: Iterable[int], **options: Any
 ) -> list[Answer]:
-    """Ask one question of many networks: one answer for each seed, as that seed has alone.
+    """Ask one question of many networks: one answer per seed.
 
     On a GPU the networks of many seeds are one computation: batched products and factorisations
     that fill the device, as many at a time as the memory allows. On the CPU each thread of the
-    linear algebra takes networks of its own. An answer agrees with that of
-    ``simulation.<question>(problem, d, seed, ...)`` to rounding, and does not depend on the other
-    seeds.
+    linear algebra computes networks of its own. An answer agrees with that of
+    ``simulation.<question>(problem, d, seed, ...)`` up to rounding, and does not depend on the
+    other seeds.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def batch(
     seeds : iterable of int
         One network each.
     **options
-        Of that function: ``device``, ``dtype``, ``test_samples``, ``initial``, …; ``memory`` is for
-        all networks together.
+        Options of that function: ``device``, ``dtype``, ``test_samples``, …; ``memory`` is for all
+        networks together.
 
     Returns
     -------

@@ -67,8 +67,8 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
     teacher_directions : array of shape (d,) or (d, 1)
         β*, of norm one.
     problem : Problem
-        Gives activation, teacher, noise and readout; its steps are not used. A shape that is not
-        the one of ``problem.at(d)`` is an error.
+        Gives activation, teacher, noise and readout; its steps are not used. The shape of the
+        weights must be that of ``problem.at(d)``.
 
     References
     ----------
