@@ -39,7 +39,7 @@ class InvalidProblem(GiantstepsError, ValueError):
     value : object
         The value that was given.
     allowed : str
-        What would have been allowed, and, where it helps, what to try.
+        What would have been allowed and, where it helps, what to try.
 
     Examples
     --------
@@ -106,9 +106,9 @@ class NotConverged(GiantstepsError):
     setting : str
         What was being solved, with its parameters.
     residual : float
-        Where it stopped.
+        Residual at which the solver stopped.
     iterations : int
-        After how many rounds.
+        Number of iterations that it took.
     advice : str
         What to try.
 
@@ -164,8 +164,14 @@ _USUAL = {
     "lr": "rate",
     "eta": "rate",
     "learning_rate": "rate",
+    "step_size": "rate",
     "batch_size": "samples",
+    "n_samples": "samples",
     "lambda": "penalty",
+    "lam": "penalty",
+    "regularization": "penalty",
+    "weight_decay": "decay",
+    "noise": "noise_variance",
     "alpha": "penalty",
     "sgd": "gradient",
     "gd": "gradient",
@@ -193,5 +199,7 @@ def suggest(value: object, known: Iterable[str]) -> str:
         usual = above + dot + _USUAL.get(last, last)
         close = [name for name in names if name == usual or name.endswith(f".{usual}")][:2]
         close = close or difflib.get_close_matches(value, names, n=1)
+        ends = {name.rpartition(".")[2]: name for name in reversed(names)}
+        close = close or [ends[end] for end in difflib.get_close_matches(value, ends, n=1)]
     meant = " or ".join(f'"{name}"' for name in close)
     return f"{text} (did you mean {meant}?)" if close else text

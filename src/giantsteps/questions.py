@@ -122,14 +122,16 @@ class Question:
         """Names of the options that a side takes."""
         return frozenset(name for name, option in self.options.items() if side in option.sides)
 
-    def check_options(self, given: Iterable[str], prefix: str = "") -> None:
-        """Refuse names that are neither options of the question nor of a simulated network."""
+    def check_options(self, given: Mapping[str, Any], beside: Iterable[str] = ()) -> None:
+        """Refuse names that are neither options of the question nor of a simulated network.
+
+        The error names those ``beside`` them, too: arguments of the caller itself.
+        """
         known = [*self.options, *RUN_OPTIONS]
-        for name in given:
+        for name, value in given.items():
             if name not in known:
-                raise InvalidProblem(
-                    f"{prefix}{name}", "given", f"left out: options are {suggest(name, known)}"
-                )
+                listed = suggest(name, dict.fromkeys([*beside, *known])).removeprefix("one of ")
+                raise InvalidProblem(name, value, f"left out: the options are {listed}")
 
 
 def names(*sides: Side) -> tuple[str, ...]:
@@ -256,7 +258,7 @@ _ROWS = (
         options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
-        "gradient", "Gradient", "the first gradient: its spike and what is left", "ts",
+        "gradient", "Gradient", "the first gradient: its spike and the rest", "ts",
         needs_step=True, theory_version=5, quantities=_gradient_quantities, **_NO_READOUT,
     ),
     _question(

@@ -88,7 +88,7 @@ class Crossing(Answer):
         return f"{self.quantity} = {self.level:.6g} at {self.along} = {places}"
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """The tidy table as columns, one row for each crossing."""
+        """The tidy table as columns, one row per crossing."""
         return _export.present(super().to_columns(), "values")
 
     def _summary(self) -> list[tuple[str, str]]:

@@ -16,7 +16,7 @@ class Trajectory(OverSteps):
     Attributes
     ----------
     test, train : ndarray or None
-        Errors of the readout on the features after so many steps, of the shape of the grid, then
+        Errors of the readout on the features after each number of steps, of the shape of the grid, then
         the step, from 0, before the steps, to t; None for a problem without a readout.
     value : ndarray
         Largest singular values of W, decreasing: shape of the grid, then step and top.

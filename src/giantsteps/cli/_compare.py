@@ -110,6 +110,7 @@ def command(
     from giantsteps import campaign, compare
     from giantsteps.comparison import comparison_cells
 
+    quantities = tuple(name for names in quantities for name in names.split(","))
     asked: Any = {"seeds": seeds, "question": question, "device": device}
     cells = comparison_cells(target, dimensions, quantities=quantities, **asked)
     if workers is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.questions import Side, names, question
+from giantsteps.questions import QUESTIONS, Side, names
 
 from ._output import PATH, Command, options
 
@@ -93,9 +93,13 @@ def question_option(*sides: Side) -> Callable[[Command], Command]:
 def _check_question(
     sides: tuple[Side, ...], ctx: click.Context, option: click.Parameter, name: str
 ) -> str:
-    asked = question(name)
+    known = names(*sides)
+    if name not in QUESTIONS:
+        from giantsteps.problem import suggest
+
+        raise InvalidProblem("question", name, suggest(name, known))
     for side in sides:
-        asked.function(side)
+        QUESTIONS[name].function(side)
     return name
 
 
@@ -222,11 +226,13 @@ def _changed(data: dict[str, Any], changes: dict[str, Any]) -> Problem:
         known = Problem.from_data(data).paths() if changes else ()
     except InvalidProblem:
         known = ()
+    later = {}
     for path, value in changes.items():
-        if path not in known:
+        if path in known and not any(other.startswith(f"{path}.") for other in changes):
+            later[path] = value
+        else:
             _put(data, path, value)
     problem = Problem.from_data(data)
-    later = {path: value for path, value in changes.items() if path in known}
     return problem.replace(later) if later else problem
 
 
@@ -235,7 +241,8 @@ def read_toml(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise click.UsageError(f"no file '{file}'") from None
+        hint = "; values of one --step are joined by commas, without spaces"
+        raise click.UsageError(f"no file '{file}'{hint if '=' in str(file) else ''}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         other = file.suffix.lower() in (".json", ".yaml", ".yml")
         hint = ' (write it as TOML, such as activation = "tanh")' if other else ""
@@ -336,6 +343,7 @@ def _axis(text: str) -> tuple[str, list[Any]]:
     )
     path, values = _halves(text, "--vary", allowed)
     if ":" not in values:
+        values = values.strip().removeprefix("[").removesuffix("]")
         return path, [_value(part.strip()) for part in values.split(",")]
     try:
         start, stop, count, *scale = values.split(":")

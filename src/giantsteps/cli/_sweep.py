@@ -14,7 +14,7 @@ import click
 
 from . import FAILED, INTERRUPTED, OK
 from ._group import HelpfulGroup
-from ._options import assignment, read_toml
+from ._options import assignment, full_path, read_toml
 from ._output import PATH, check_drawing, check_file, exclusive, options, overwrite_option, table
 
 if TYPE_CHECKING:
@@ -270,8 +270,13 @@ def plot(
     """Draw theory as lines and simulation with three standard errors; with -y, a heat map."""
     output = file.with_suffix(".png") if output is None else output
     check_drawing(output, overwrite, "a figure")
-    held = dict(assignment(text, "--at") for text in at)
-    _sweep(file, store).plot(x, y, quantity=quantity, at=held).save(output)
+    sweep = _sweep(file, store)
+    held = {
+        full_path(path, sweep.grid.problem, "--at"): value
+        for path, value in (assignment(text, "--at") for text in at)
+    }
+    axes = [path and full_path(path, sweep.grid.problem, "-x and -y") for path in (x, y)]
+    sweep.plot(*axes, quantity=quantity, at=held).save(output)
     click.echo(f"figure: {output.resolve()}")
 
 

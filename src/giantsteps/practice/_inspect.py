@@ -51,7 +51,7 @@ def inspect(
         .npz, .npy, and PyTorch checkpoints (.pt, .pth, .bin, .ckpt) that hold tensors only.
         No code from a file is executed: pickled objects are refused, not loaded.
     base : the same, optional
-        What to compare with; tensors are matched by name.
+        Weights to compare with; tensors are matched by name.
     data : (inputs, labels), mapping, Data, DataLoader, or path; optional
         A batch, in a file under the names X and y.
         Of a data loader or data set of PyTorch, the first 4096 rows.
@@ -60,10 +60,9 @@ def inspect(
         For data with a state dict or a file instead of a module: the activation between the
         matrices, which must form an MLP.
     loss : callable, optional
-        ``loss(outputs, labels)``; cross-entropy for classes and mean squares otherwise, unless
-        given.
+        ``loss(outputs, labels)``; by default cross-entropy for classes and mean squares otherwise.
     false_alarms : float
-        Probability that a random matrix is said to have a spike.
+        Probability that a random matrix is reported to have a spike.
     permutations : int
         Permuted labels that the gradients are compared with.
     probes : bool
@@ -81,7 +80,7 @@ def inspect(
     -----
     Convolutions are unfolded to (outputs, inputs × kernel).
     Vectors, integers and scalars are skipped, and listed in ``skipped`` with the reason.
-    Numbers in 8 bits (float8) are decoded, and multiplied by the factors that lie beside them as
+    Numbers in 8 bits (float8) are decoded, and multiplied by the factors stored with them as
     ``weight_scale`` or ``weight_scale_inv``.
 
     Examples

@@ -54,25 +54,25 @@ class Recorder:
     Parameters
     ----------
     module : nn.Module
-        What is trained.
+        The module that is trained.
     optimizer : torch.optim.Optimizer, optional
-        With it, steps are counted by themselves, and its rate and rule are kept for the
+        With it, steps are counted automatically, and its rate and rule are kept for the
         comparison with theory.
         Without it, call :meth:`step` after each step of the optimizer.
     every : int
         Steps between records; the first step is always recorded.
     path : path-like, optional
-        The store, an SQLite file that :class:`Record` opens later; in memory unless given.
-        It may hold other runs, and sweeps and comparisons too.
+        The store, an SQLite file that :class:`Record` opens later; by default in memory.
+        It may also hold other runs, sweeps and comparisons.
     run : str
         The name of the run in the store.
-        A name that has records already is refused, unless they are resumed.
+        A name that already has records is refused, unless the run is resumed.
     resume : int, optional
         Continue a run of the store after this many steps: those of the checkpoint from which the
         module was loaded.
-        What was recorded after them is deleted.
+        Later records are deleted.
     layers : sequence of str, optional
-        Names of weights; all linear and convolution layers unless given.
+        Names of weights; by default all linear and convolution layers.
 
     Notes
     -----
@@ -163,12 +163,12 @@ class Recorder:
         return Record(self._run)
 
     def step(self, loss: float | None = None) -> None:
-        """Count one step of the optimizer, and record it if it is its turn.
+        """Count one step of the optimizer, and record it if it is due.
 
         Parameters
         ----------
         loss : float, optional
-            Kept beside the record.
+            Kept with the record.
         """
         self._count += 1
         if self._count == 1:

@@ -85,7 +85,9 @@ def keywords(data: object, part: type, field: str) -> dict[str, Any]:
     for key, value in data.items():
         if key not in known:
             raise InvalidProblem(
-                f"{prefix}{key}", value, f"left out: the key must be {suggest(key, known)}"
+                f"{prefix}{key}",
+                value,
+                f"left out: the keys are {suggest(key, known).removeprefix('one of ')}",
             )
     for name, item in known.items():
         required = item.default is MISSING and item.default_factory is MISSING

@@ -26,7 +26,8 @@ class Part:
         known = _names(kind)
         for name, value in named.items():
             if name not in known:
-                allowed = f"left out: the field must be {suggest(name, known)}"
+                fields_of = suggest(name, known).removeprefix("one of ")
+                allowed = f"left out: the fields of {cls.__name__} are {fields_of}"
                 raise InvalidProblem(name, value, allowed)
         if args and all(item.kw_only for item in fields(kind)):
             allowed = f"given by name: {', '.join(f'{name}=...' for name in known)}"
