@@ -16,8 +16,8 @@ class Trajectory(OverSteps):
     Attributes
     ----------
     test, train : ndarray or None
-        Errors of the readout on the features after each number of steps, of the shape of the grid, then
-        the step, from 0, before the steps, to t; None for a problem without a readout.
+        Errors of the readout on the features after each number of steps, of the shape of the grid,
+        then the step, from 0, before the steps, to t; None for a problem without a readout.
     value : ndarray
         Largest singular values of W, decreasing: shape of the grid, then step and top.
     overlap : ndarray or None
