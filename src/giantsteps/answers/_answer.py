@@ -130,7 +130,7 @@ class Answer(Record):
 
     @property
     def dims(self) -> tuple[str, ...]:
-        """Paths that vary, one an axis of the leaves; ``()`` for one problem."""
+        """Paths that vary, one per axis of the leaves; ``()`` for one problem."""
         return tuple(getattr(self.problem, "dims", ()))
 
     @property
@@ -262,11 +262,11 @@ class Answer(Record):
         return {}
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """The tidy table as columns, one row a cell: what ``to_frame`` and ``to_csv`` write."""
+        """The tidy table as columns, one row per cell: what ``to_frame`` and ``to_csv`` write."""
         return _export.columns(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """A tidy data frame, one row a cell (needs pandas)."""
+        """A tidy data frame, one row per cell (needs pandas)."""
         return _export.to_frame(self)
 
     def to_xarray(self) -> xr.Dataset:
@@ -285,7 +285,7 @@ class Answer(Record):
         Parameters
         ----------
         x : str, optional
-            The axis: a path that varies, or one of the answer's own such as ``"step"``.
+            The axis: a path that varies, or an axis of the answer itself such as ``"step"``.
         quantity : str, optional
             What to draw, such as ``"test"`` or ``"spikes.0.value"``.
         **options

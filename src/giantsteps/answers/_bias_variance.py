@@ -12,7 +12,7 @@ from giantsteps.answers._leaves import Leaf
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BiasVariance(Answer):
-    r"""Bias and variance over everything that a seed draws but the teacher.
+    r"""Bias and variance over everything that a seed draws except the teacher.
 
     .. math:: R = E_x(E\hat f - f^*)^2 + E_x \operatorname{Var}\hat f
 
@@ -30,7 +30,7 @@ class BiasVariance(Answer):
     test_error, bias_error, variance_error : float or ndarray
         Their standard errors over the seeds (jackknife).
     seeds : int
-        How many networks.
+        Number of networks.
 
     References
     ----------

@@ -14,14 +14,14 @@ from giantsteps.answers._leaves import Index, Leaf
 class Bounds(Answer):
     """Named bounds of the test error R: floor ≤ R, R ≤ ceiling.
 
-    ``bounds["linear"]`` is the bound or term of that name; any other index is a cell of the grid.
+    ``bounds["linear"]`` is the bound or term of this name; any other index is a cell of the grid.
 
     Attributes
     ----------
     floors, ceilings : mapping of str to float or ndarray
-        What no readout of a class can beat, and what the best one reaches; names are disjoint.
+        Lower and upper bounds of R; their names are disjoint.
     terms : mapping of str to float or ndarray
-        Numbers that enter bounds without being one, such as τ*.
+        Numbers that enter a bound, such as τ*.
     arguments : mapping of str to float or ndarray
         Where an infimum is attained, by the name of its bound or term, such as κ* for τ*.
 

@@ -93,7 +93,7 @@ class Crossing(Answer):
         return f"{self.quantity} = {self.level:.6g} at {self.along} = {places}"
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """The tidy table as columns, one row for each crossing."""
+        """The tidy table as columns, one row per crossing."""
         table = super().to_columns()
         keep = [value == value for value in table["values"]]
         return {

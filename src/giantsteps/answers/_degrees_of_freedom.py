@@ -21,7 +21,7 @@ class DegreesOfFreedom(Answer):
     ======  =============  ===========================================================
     symbol  attribute      meaning
     ======  =============  ===========================================================
-    κ       ``kappa``      the penalty that the population would need for this fit
+    κ       ``kappa``      the penalty of the same fit on infinitely many samples
     df₁     ``df1``        n⁻¹ tr Σ(Σ+κ)⁻¹ under Gaussian equivalence
     df₂     ``df2``        n⁻¹ tr Σ²(Σ+κ)⁻² likewise; 1/(1 − df₂) multiplies the risk
     ======  =============  ===========================================================

@@ -12,7 +12,7 @@ from giantsteps.answers._leaves import Leaf
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Gradient(Answer):
-    r"""The first gradient, split into its spike and what is left.
+    r"""The first gradient, split into its spike and a remainder.
 
     .. math:: \sqrt N G = \mu_1 b a^\top + B
 

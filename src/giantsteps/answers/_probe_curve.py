@@ -41,8 +41,8 @@ class ProbeCurve(Record):
     train : float or ndarray
         Mean square error on the n rows themselves.
     standard_error : float or ndarray
-        Of ``test``: for a prediction, what another pool of the same size would change and what
-        the theory neglects; for a measured curve, of the mean over the splits.
+        Of ``test``: for a prediction, the variation between pools of the same size and what the
+        theory neglects; for a measured curve, that of the mean over the splits.
     by_output : ndarray
         ``test`` of each output, on the last axis.
     classification_error : float, ndarray or None
@@ -53,16 +53,16 @@ class ProbeCurve(Record):
     effective_penalty : float, ndarray or None
         κ of the prediction.
     degrees_of_freedom : float, ndarray or None
-        Number of directions that the probe fits, the intercept included.
+        Number of directions that the probe fits, including the intercept.
     probes : float, ndarray or None
-        Probes that were trained: for a prediction, on subsets of the pool where the theory alone
-        is not precise, and zero elsewhere; for a measured curve, one per split.
+        Number of probes trained: for a prediction, on subsets of the pool where the theory alone
+        is not precise enough, and zero elsewhere; for a measured curve, one per split.
     rows, features : int
         Shape of the pool.
     intercept : bool
         Whether the probe has an intercept, which is not penalised.
     threshold : float or None
-        What separates the two classes of a single output.
+        Value that separates the two classes of a single output.
     source : {"theory", "measured"}
         Where the numbers come from.
     violated : tuple of str

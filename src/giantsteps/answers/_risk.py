@@ -89,15 +89,15 @@ class Risk(Answer):
 
     @property
     def rest(self) -> Leaf | None:
-        """What ``by_degree`` leaves of ``test``; None where there is no ``by_degree``.
+        """The part of ``test`` that is not in ``by_degree``; None where there is no ``by_degree``.
 
-        That is the error on higher degrees of ⟨x, β*⟩, and of what f̂ does in other directions.
+        This is the error on higher degrees of ⟨x, β*⟩ and in all other directions.
         """
         return None if self.by_degree is None else self.test - self.by_degree.sum(axis=-1)
 
     @property
     def gain(self) -> Leaf | None:
-        """What the steps bring, ``initial.test − test``; None where there is no ``initial``."""
+        """The gain of the steps, ``initial.test − test``; None where there is no ``initial``."""
         return None if self.initial is None else self.initial.test - self.test
 
     def _summary(self) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ class Trajectory(OverSteps):
     ============  =========================================================================
     attribute     meaning; the axis "step" runs from 0, before the steps, to t
     ============  =========================================================================
-    ``test``      test error of the readout on the features after so many steps
+    ``test``      test error of the readout on the features after each number of steps
     ``train``     its training error
     ``value``     largest singular values of W, then the axis "top", decreasing
     ``overlap``   squared overlaps of their left vectors with the teacher's directions

@@ -23,7 +23,8 @@ from giantsteps.campaign import (
     seeds_to_resolve,
 )
 from giantsteps.comparison._quantities import Quantity
-from giantsteps.errors import NotCovered
+from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.problem import suggest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,6 +85,8 @@ class Comparison(Record):
         object.__setattr__(self, "agreements", MappingProxyType(dict(self.agreements)))
 
     def __getitem__(self, quantity: str) -> Agreement:
+        if quantity not in self.agreements:
+            raise InvalidProblem("quantity", quantity, suggest(quantity, self.quantities))
         return self.agreements[quantity]
 
     @property
@@ -93,7 +96,7 @@ class Comparison(Record):
 
     @cached_property
     def p_value(self) -> float:
-        """How surprising the largest gap is if theory is right, among all that were compared."""
+        """The p-value of the largest gap, with allowance for the number of comparisons."""
         cells = [np.ravel(agreement.p_value) for agreement in self.agreements.values()]
         adjusted = holm(np.concatenate(cells))
         return float(np.nanmin(adjusted)) if np.isfinite(adjusted).any() else 1.0
@@ -112,7 +115,7 @@ class Comparison(Record):
     # Tables -----------------------------------------------------------------------------------
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """The tidy table as columns: one row for each cell, quantity, entry of it, and size."""
+        """The tidy table as columns: one row per cell, quantity, entry of it, and size."""
         rows = list(self._rows())
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: [row.get(name) for row in rows] for name in names}
@@ -151,9 +154,9 @@ class Comparison(Record):
         ----------
         x : str, optional
             Path of the horizontal axis, ``"d"``, or an axis of the quantity such as the ``"x"``
-            of a learned function; the first axis with numbers unless given.
+            of a learned function; by default the first axis with numbers.
         points : int
-            Points of a line of theory, for which it is asked again; 0: those of the grid.
+            Number of points of a line of theory, which are computed anew; 0: those of the grid.
         **options
             For `giantsteps.displays.ComparisonDisplay.from_comparison`: ``quantity``, ``floor``,
             ``curve``, ``ax``, ``width``, …
@@ -205,7 +208,7 @@ class Comparison(Record):
 
     @property
     def notes(self) -> list[str]:
-        """What to know of the verdict: chance, assumptions that do not hold, what would decide."""
+        """Remarks on the verdict: chance, assumptions that do not hold, what would resolve it."""
         notes = []
         t = np.abs(np.concatenate([np.ravel(a.largest.t) for a in self._judged]))
         count = int(np.sum(~np.isnan(t)))

@@ -74,7 +74,7 @@ class Inspection:
     skipped : dict
         Name of a tensor → why it was left out.
     false_alarms : float
-        Probability that a random matrix is said to have a spike.
+        Probability that a random matrix is reported to have a spike.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class Record:
 
     Notes
     -----
-    As long as the gradient stays what it was, t steps of SGD add −ηtG to the weights, and t steps
+    As long as the gradient does not change, t steps of SGD add −ηtG to the weights, and t steps
     of Adam about −ηt sign(G).
     With the largest singular value θ of what was added, and the bulk of the first layer as it was
     (standard deviation σ, r rows, c columns), the weights then have the largest singular value
@@ -132,8 +132,8 @@ class Record:
     def predicted_spike(self, layer: str) -> tuple[NDArray[np.int64], FloatArray]:
         """Steps, and the largest singular value that theory predicts for the first ones.
 
-        NaN before the spike leaves the bulk, and from the step on at which the gradient has less
-        than three quarters of the first one, or as much too much.
+        NaN before the spike leaves the bulk, and from the step on at which the gradient's component
+        along the first gradient has changed by more than a quarter.
         Needs a recorder with an optimizer: SGD, Adam, AdamW, RMSprop or Adagrad.
         """
         if "rule" not in self.about:

@@ -22,7 +22,7 @@ _SPIKE = 0.1  # most of the inputs' variance that one direction may carry
 
 @dataclass(frozen=True, repr=False)
 class Covariance(Inputs):
-    r"""Σ with a few eigenvalues λ_ι, each for a share ν_ι of the directions.
+    r"""Σ with a few eigenvalues λ_ι, each for a fraction ν_ι of the directions.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Covariance(Inputs):
     weights : sequence of float
         ν_ι > 0, summing to one.
     teacher : sequence of float, optional
-        ω_ι ≥ 0, shares of ‖β*‖² over the eigenspaces, summing to one. None: a teacher without a
+        ω_ι ≥ 0, shares of ‖β*‖² in the eigenspaces, summing to one. None: a teacher without a
         preference, ω = ν. The norm of β* follows from ⟨β*, Σβ*⟩ = 1.
 
     Attributes
@@ -109,7 +109,7 @@ class Covariance(Inputs):
             Share of the spread of the spectrum, Σ(λ − 1)²/d, that may be lost by replacing groups
             of eigenvalues with their means; as few groups as this allows.
         most : int
-            At most so many groups, whatever is lost.
+            Maximal number of groups, whatever the loss.
 
         Examples
         --------

@@ -54,8 +54,8 @@ class Problem(Saved, Translated, Part):
                               :class:`SpikedCovariance`
     ======  ================  ====================================================================
 
-    Problems are immutable, equal and hashable by value. A part may be given as a mapping of its
-    fields, as it stands in a TOML file. Every field has a dotted path (:meth:`replace`).
+    Problems are immutable, and equal and hashable by value. A part may be given as a mapping of its
+    fields, as in a TOML file. Every field has a dotted path (:meth:`replace`).
 
     Raises
     ------

@@ -165,7 +165,7 @@ class Vocabulary(SecondLayer):
     values : sequence of float
         Finite and distinct. Kept in increasing order: the order given does not matter.
     probabilities : sequence of float
-        One for each value, not negative, summing to one within 1e-9.
+        One per value, not negative, summing to one within 1e-9.
 
     Attributes
     ----------

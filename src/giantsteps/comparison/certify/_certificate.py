@@ -98,12 +98,12 @@ class Certificate:
 
     @property
     def detectable(self) -> float:
-        """An error of an equation as large as this is found, whichever family it is in."""
+        """The smallest error of an equation that is found, whichever family it is in."""
         return max((group.detectable for group in self.groups), default=math.inf)
 
     @cached_property
     def exceptions(self) -> tuple[str, ...]:
-        """In words: where the theory does not hold, and by how much."""
+        """In words, where the theory does not hold, and by how much."""
         return (*self._raised(), *self._failed(), *self._approximate(), *self._sizes(),
                 *self._single())  # fmt: skip
 
@@ -217,7 +217,7 @@ class Certificate:
         )
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """A table as columns: one row for each family where the theory claims to be exact."""
+        """A table as columns: one row per family where the theory claims to be exact."""
         groups = self.groups
         return {
             "family": [group.name for group in groups],

@@ -146,7 +146,7 @@ class SpikedFeatures(Frame):
     levels: tuple[int, int] = (1, LEVELS - 2)
     channels: tuple[float, ...] = CHANNELS
     claim: dict[str, Any] | None = None
-    before: Callable[[str], Answer] | None = None
+    before: Callable[[str], Answer | None] | None = None
 
     if TYPE_CHECKING:
 
@@ -291,8 +291,9 @@ class SpikedFeatures(Frame):
     def learned_function(
         self,
         readout: Ridge | None = None,
-        x: ArrayLike | None = None,
+        *,
         along: str = "spike",
+        x: ArrayLike | None = None,
     ) -> LearnedFunction:
         """Mean and spread of the prediction along the first spike or a direction of the teacher."""
         from giantsteps.theory.model.learned import learned_function_of_model

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, SecondLayer
 from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.rules import graded_rule, mapped_rule, octave
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.model.step_direction import StepDirection
@@ -145,9 +146,7 @@ def one_step(
     """
     sized, neurons, shared = at_size(problem, d, **others)
     if not sized.steps:
-        directions = sized.teacher.rank
-        nothing = np.zeros((directions, 1) if directions > 1 else 1)
-        return SpikedFeatures(spikes=0.0, overlap=nothing, bulk=1.0, **shared)
+        return _untrained(sized, simplify, level, shared)
     rate, tails = first_movement(sized, neurons), tails_of(sized, d, neurons)
     if d is not None and sized.init.output == "scaled":
         shared["by_chance"] = lambda: by_chance(sized, d)
@@ -162,6 +161,24 @@ def one_step(
     return by_resolution(built, level, lambda level: built(level, tails))
 
 
+def _untrained(
+    problem: Problem, simplify: tuple[str, ...], level: int, shared: dict[str, Any]
+) -> SpikedFeatures:
+    """One type, of all values of the second layer."""
+    directions, law = problem.teacher.rank, problem.init.second_layer
+    values, chances = types_of(law, level, 0.0)
+    gaussian = problem.init.weights == "gaussian" and not simplify
+    return SpikedFeatures(
+        spikes=0.0,
+        overlap=np.zeros((directions, 1) if directions > 1 else 1),
+        bulk=1.0,
+        norms=Norms(2.0) if gaussian else None,
+        second_layer=law.mean,
+        values_within=(values, chances[None]),
+        **shared,
+    )
+
+
 def _at_level(
     problem: Problem,
     rate: float,
@@ -172,9 +189,8 @@ def _at_level(
     tails: tuple[float, float],
 ) -> SpikedFeatures:
     law, unit = problem.init.second_layer, neuron_law(problem, np.array([rate]), level, tails[0])
-    values, probabilities = types_of(law, level, abs(float(unit.spikes[0])), tails[1])
-    if law.symmetric and not tails[1] and moments(problem.activation).is_odd:
-        values, probabilities = folded(values, probabilities)
+    steepness = abs(float(unit.spikes[0]))
+    values, probabilities = folded_types(problem, level, steepness, tails[1])
     neuron = replace(unit, moved=rate * values)
     bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlaps[:, None]
     felt = rate * curvature(problem)
@@ -213,8 +229,23 @@ def _at_level(
     )
 
 
+def folds(problem: Problem) -> bool:
+    """Whether types A ≥ 0 stand for all: with odd σ a neuron with −A and −w is one with A and w in
+    all but its sign.
+    """
+    return problem.init.second_layer.symmetric and moments(problem.activation).is_odd
+
+
+def folded_types(
+    problem: Problem, level: int, steepness: float, tail: float
+) -> tuple[FloatArray, FloatArray]:
+    """`types_of` the second layer of a problem, without those that others stand for."""
+    found = types_of(problem.init.second_layer, level, steepness, tail)
+    return folded(*found) if folds(problem) and not tail else found
+
+
 def folded(values: FloatArray, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Types A ≥ 0: with odd σ a neuron with −A and −w is one with A and w in all but its sign."""
+    """The types A ≥ 0, each for two."""
     kept = values >= 0
     return values[kept], np.where(values > 0, 2.0, 1.0)[kept] * probabilities[kept]
 
