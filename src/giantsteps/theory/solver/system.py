@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -211,6 +211,12 @@ class System:
         wider = copy(self) if len(ratio) == 1 else self.take(np.zeros(len(ratio), dtype=int))
         wider.__dict__.update(ratio=ratio, penalty=penalty, unit=unit)
         return wider
+
+    def on_nodes(self, nodes: Array, weights: Array) -> System:
+        """The same system on some of its nodes of the coordinates, with other weights (B, K)."""
+        fewer = {name: getattr(self, name)[..., nodes] for name in _OF_NODES}
+        fewer |= {"weights": weights, "coordinates": self.coordinates[:, nodes]}
+        return replace(self, **fewer)
 
     def padded(self, other: System) -> System:
         """The same system on as many nodes as another of its kind, the new ones without weight."""
