@@ -24,8 +24,8 @@ _RESOLVED, _MISSED = 1e-6, 1e-9
 _COMBINED = 160
 #: A share of the nodes that is not worth it.
 _MOST = 0.7
-#: No two nodes are alike to a quadrature.
-_APART = 1e-3
+#: No two nodes are alike to a quadrature, but for those that are the same.
+_APART, _SAME = 1e-3, 1e-12
 
 
 def on_fewer_nodes(point: State) -> System:
@@ -75,7 +75,10 @@ def _basis(functions: Array, weights: FloatArray) -> FloatArray:
     rows = np.concatenate(parts) * root
     if len(rows) > 2 * _COMBINED:
         random = np.random.default_rng(0)
-        rows = random.standard_normal((_COMBINED, len(rows))) / np.sqrt(_COMBINED) @ rows
+        # Channels have no sign of their own.
+        signs = np.sign(rows @ random.standard_normal(len(weights)))
+        mixing = random.standard_normal((_COMBINED, len(rows))) / np.sqrt(_COMBINED)
+        rows = (mixing * signs) @ rows
     size = np.linalg.norm(rows, axis=1).max(initial=0.0)
     rows = np.concatenate([root[None] * max(size, 1e-300), rows])
     _, sizes, right = np.linalg.svd(rows, full_matrices=False)
@@ -88,12 +91,21 @@ def _quadrature(functions: Array, weights: FloatArray) -> tuple[Array, FloatArra
     if not np.all(weights > 0):
         return every, weights
     basis = _basis(functions, weights)
-    if len(basis) > _MOST * len(weights):
+    distinct = _distinct(basis * np.sqrt(weights))
+    if len(basis) > _MOST * len(distinct):
         return every, weights
-    # Nodes that mirror each other would be chosen by rounding.
-    unlike = weights * (1.0 + _APART * np.modf(0.618 * every)[0])
-    found, missed = nnls(basis * np.sqrt(unlike), basis @ weights)
+    # Nodes that are alike would be chosen by rounding.
+    unlike = np.sqrt(weights * (1.0 + _APART * np.modf(0.618 * every)[0]))[distinct]
+    found, missed = nnls(basis[:, distinct] * unlike, basis @ weights)
     if missed > _MISSED:
         return every, weights
     some = np.flatnonzero(found > 0)
-    return some, np.asarray((found * np.sqrt(unlike))[some])
+    return distinct[some], np.asarray((found * unlike)[some])
+
+
+def _distinct(columns: FloatArray) -> Array:
+    """The first of the columns (M, n) that are the same."""
+    square = (columns**2).sum(axis=0)
+    apart = square[:, None] + square - 2.0 * columns.T @ columns
+    same = apart <= _SAME * np.maximum(square[:, None], square)
+    return np.flatnonzero(same.argmax(axis=0) == np.arange(columns.shape[1]))

@@ -183,7 +183,9 @@ class KernelSpectrum:
             return used
         z = used.scale * _SEEN_FROM
         v1, tau, active = used.above(z)
-        return KernelSpectrum(on_fewer_nodes(used._repeat(len(z)).at(v1, tau, -z, active)))
+        point = used._repeat(len(z)).at(v1, tau, -z, active)
+        # Of functions that are small, what is not solved for would choose.
+        return KernelSpectrum(on_fewer_nodes(point.move(*point.newton())))
 
     @property
     def _many_nodes(self) -> bool:
