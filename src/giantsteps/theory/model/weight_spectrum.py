@@ -198,7 +198,7 @@ class WeightSpectrum:
         if not (one.chained or np.any(one.coefficients[:, :, : one.diagonal.shape[1]])):
             rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        return ImplicitLaw(self, self, self.scale, atoms, may_lose(one))
+        return ImplicitLaw(self, lambda: self, self.scale, atoms, may_lose(one))
 
     # -- outside the bulk -----------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -209,6 +209,12 @@ class System:
         self.decomposed  # noqa: B018 - once for all of them
         wider = self if len(ratio) == 1 else self.take(np.zeros(len(ratio), dtype=int))
         return wider._with(ratio=ratio, penalty=penalty, unit=unit)
+
+    def on_nodes(self, nodes: Array, weights: Array) -> System:
+        """The same system on some of its nodes of the coordinates, with other weights (B, K)."""
+        fewer = {name: getattr(self, name)[..., nodes] for name in _OF_NODES}
+        fewer |= {"weights": weights, "coordinates": self.coordinates[:, nodes]}
+        return replace(self, **fewer)
 
     def padded(self, other: System) -> System:
         """The same system on as many nodes as another of its kind, the new ones without weight."""
