@@ -172,11 +172,11 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         "test_samples = 1000000000000000: must be smaller",
     ),
     "an option of a network": (
-        lambda: simulation.risk(PROBLEM, d=50, test_sample=10),
+        lambda: simulation.risk(PROBLEM, d=50, test_sample=10),  # type: ignore[call-arg]
         'did you mean "test_samples"?',
     ),
     "several seeds": (
-        lambda: simulation.risk(PROBLEM, d=50, seeds=3),
+        lambda: simulation.risk(PROBLEM, d=50, seeds=3),  # type: ignore[call-arg]
         "give simulation.batch a list of seeds, or average them against theory by gs.compare",
     ),
     "a number of seeds": (

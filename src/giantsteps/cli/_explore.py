@@ -13,7 +13,6 @@ from ._options import build, problem_options
 
 @click.command(
     "explore",
-    short_help="Explore problems in the browser.",
     epilog="""
     \b
     Examples

@@ -13,7 +13,6 @@ from ._output import check_file, emit, output_options
 
 @click.command(
     "simulate",
-    short_help="Answer by simulating finite networks.",
     epilog="""
     \b
     Examples

@@ -5,34 +5,31 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import FAILED, INTERRUPTED, OK
 from ._group import HelpfulGroup
 from ._options import assignment, full_path, read_toml
-from ._output import DRAWINGS, check_file, exclusive, overwrite_option, table
+from ._output import PATH, check_drawing, check_file, exclusive, options, overwrite_option, table
 
 if TYPE_CHECKING:
     from giantsteps.campaign import Status
     from giantsteps.sweeps import Sweep
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_FILE = click.argument("file", type=click.Path(path_type=Path))
-_STORE = click.option(
-    "--store", type=click.Path(path_type=Path), help="Store to use instead of that of FILE."
+_place = options(
+    click.argument("file", type=PATH),
+    click.option("--store", type=PATH, help="Store to use instead of that of FILE."),
 )
 
 
 @click.group(
     "sweep",
     cls=HelpfulGroup,
-    short_help="Run, resume, export and draw a grid of problems, sizes and seeds.",
     epilog="""
     \b
     Example: sweep.toml
@@ -61,54 +58,47 @@ def command() -> None:
     """
 
 
-def _run_options(command: Command) -> Command:
-    for decorator in reversed(
-        [
-            click.option(
-                "--workers",
-                type=click.IntRange(1),
-                help="Number of processes (or SLURM jobs); default: one per processor or GPU.",
-            ),
-            click.option(
-                "--threads",
-                type=click.IntRange(1),
-                default=1,
-                show_default=True,
-                help="Threads of the linear algebra in each worker.",
-            ),
-            click.option("--serial", is_flag=True, help="Run in this process alone."),
-            click.option(
-                "--time-limit",
-                type=click.FloatRange(0, min_open=True),
-                metavar="SECONDS",
-                help="Stop a cell after this many seconds; it counts as failed.",
-            ),
-            click.option(
-                "--dask",
-                metavar="ADDRESS",
-                help="Run on a Dask cluster: the address of a scheduler, 'local' or 'slurm'.",
-            ),
-            click.option(
-                "--job",
-                multiple=True,
-                metavar="KEY=VALUE",
-                help="Option of a SLURM job, such as cores=8, memory=16GB, walltime=02:00:00; "
-                "repeatable.",
-            ),
-            click.option(
-                "--dry-run",
-                is_flag=True,
-                help="Only count the cells to run and estimate their time; print the SLURM script.",
-            ),
-        ]
-    ):
-        command = decorator(command)
-    return command
+_run_options = options(
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        help="Number of processes (or SLURM jobs); default: one per processor or GPU.",
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="Threads of the linear algebra in each worker.",
+    ),
+    click.option("--serial", is_flag=True, help="Run in this process alone."),
+    click.option(
+        "--time-limit",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        help="Stop a cell after this many seconds; it counts as failed.",
+    ),
+    click.option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Run on a Dask cluster: the address of a scheduler, 'local' or 'slurm'.",
+    ),
+    click.option(
+        "--job",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Option of a SLURM job, such as cores=8, memory=16GB, walltime=02:00:00; repeatable.",
+    ),
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Only count the cells to run and estimate their time; print the SLURM script.",
+    ),
+)
 
 
 @command.command("run", short_help="Run all cells that are not done.")
-@_FILE
-@_STORE
+@_place
 @_run_options
 def run(file: Path, store: Path | None, **options: Any) -> int:
     """Run all cells that are not done; run it again to resume.
@@ -120,8 +110,7 @@ def run(file: Path, store: Path | None, **options: Any) -> int:
 
 
 @command.command("retry", short_help="Run failed cells again, and all that are not done.")
-@_FILE
-@_STORE
+@_place
 @_run_options
 def retry(file: Path, store: Path | None, **options: Any) -> int:
     """Forget errors and run those cells again, with all others that are not done."""
@@ -210,8 +199,7 @@ def _dry_run(
 
 
 @command.command("status", short_help="Show which cells are done, failed and left.")
-@_FILE
-@_STORE
+@_place
 def status(file: Path, store: Path | None) -> None:
     """Count cells by source and question, and list the errors."""
     sweep = _sweep(file, store)
@@ -219,13 +207,12 @@ def status(file: Path, store: Path | None) -> None:
 
 
 @command.command("export", short_help="Write all results to one file.")
-@_FILE
-@_STORE
+@_place
 @click.option(
     "-o",
     "--output",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A file that ends in .nc (NetCDF), .parquet or .csv.",
 )
 @click.option(
@@ -254,8 +241,7 @@ def export(
 
 
 @command.command("plot", short_help="Draw curves, or a map over two axes.")
-@_FILE
-@_STORE
+@_place
 @click.option("-x", metavar="PATH", help="Horizontal axis: a path that varies, or d.")
 @click.option("-y", metavar="PATH", help="Vertical axis: draws a heat map.")
 @click.option(
@@ -269,9 +255,7 @@ def export(
     metavar="PATH=VALUE",
     help="Fix an axis at one of its values, such as rate=0.5; repeatable.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Figure to write; default: FILE.png."
-)
+@click.option("-o", "--output", type=PATH, help="Figure to write; default: FILE.png.")
 @overwrite_option
 def plot(
     file: Path,
@@ -284,11 +268,8 @@ def plot(
     overwrite: bool,
 ) -> None:
     """Draw theory as lines and simulation with three standard errors; with -y, a heat map."""
-    from giantsteps.answers import require
-
-    require("matplotlib", "a figure", "plot")
     output = file.with_suffix(".png") if output is None else output
-    check_file(output, overwrite, *DRAWINGS)
+    check_drawing(output, overwrite, "a figure")
     sweep = _sweep(file, store)
     held = {
         full_path(path, sweep.grid.problem, "--at"): value

@@ -16,6 +16,7 @@ from giantsteps.practice._inspection import VECTOR, Change, Inspection
 from giantsteps.practice._layer import Layer, layer_of_matrix
 from giantsteps.practice._small_floats import ROUNDING
 from giantsteps.practice._sources import Tensor, Weights, open_data, open_weights
+from giantsteps.problem import integer
 from giantsteps.theory import risk_of_features
 from giantsteps.types import FloatArray
 
@@ -97,8 +98,7 @@ def inspect(
     """
     if not isinstance(false_alarms, float) or not 1e-12 <= false_alarms <= 0.5:
         raise InvalidProblem("false_alarms", false_alarms, "a probability from 1e-12 to 0.5")
-    if isinstance(permutations, bool) or not isinstance(permutations, int) or permutations < 2:
-        raise InvalidProblem("permutations", permutations, "an integer of at least 2")
+    integer(permutations, "permutations", "an integer of at least 2", lower=2)
     weights = open_weights(source)
     batch = None if data is None else open_data(data)
     module = weights.module

@@ -18,6 +18,7 @@ from giantsteps.practice._layer import layer_of_matrix
 from giantsteps.practice._record import Record
 from giantsteps.practice._runs import TrainingRun
 from giantsteps.practice._torch import linear_layers, torch_library, unfolded
+from giantsteps.problem import integer
 from giantsteps.types import FloatArray
 
 #: Singular values that are kept per layer and step.
@@ -111,12 +112,14 @@ class Recorder:
         resume: int | None = None,
         layers: Sequence[str] | None = None,
     ) -> None:
-        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise InvalidProblem("every", every, "a positive integer")
+        integer(every, "every", "a positive integer")
         if not isinstance(run, str) or not run:
             raise InvalidProblem("run", run, "a name")
         if resume is not None:
-            _check_resume(resume, path)
+            integer(resume, "resume", "a number of steps, 0, 1, …", lower=0)
+            if path is None or not Path(str(path)).is_file():
+                allowed = "the store that has the run, where resume= is given"
+                raise InvalidProblem("path", path, allowed)
         found = linear_layers(module)
         store = Store(path, write=True)
         try:
@@ -294,13 +297,6 @@ class Recorder:
     def _gradient(self, name: str) -> FloatArray | None:
         gradient = self._parts[name].weight.grad
         return None if gradient is None else unfolded(self._parts[name], gradient)
-
-
-def _check_resume(resume: int, path: object) -> None:
-    if isinstance(resume, bool) or not isinstance(resume, int) or resume < 0:
-        raise InvalidProblem("resume", resume, "a number of steps, 0, 1, …")
-    if path is None or not Path(str(path)).is_file():
-        raise InvalidProblem("path", path, "the store that has the run, where resume= is given")
 
 
 def _cosine(a: FloatArray, b: FloatArray) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, suggest
 
 
 def number(
@@ -73,52 +72,6 @@ def choice(value: object, field: str, known: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in names:
         raise InvalidProblem(field, value, suggest(value, names))
     return value
-
-
-#: What things are called elsewhere → here.
-_USUAL = {
-    "lr": "rate",
-    "eta": "rate",
-    "learning_rate": "rate",
-    "step_size": "rate",
-    "batch_size": "samples",
-    "n_samples": "samples",
-    "lambda": "penalty",
-    "lam": "penalty",
-    "regularization": "penalty",
-    "weight_decay": "decay",
-    "noise": "noise_variance",
-    "alpha": "penalty",
-    "sgd": "gradient",
-    "gd": "gradient",
-    "signsgd": "sign",
-    "adamw": "adam",
-    "mse": "squared",
-    "l2": "squared",
-    "cross_entropy": "logistic",
-    "bce": "logistic",
-    "normal": "gaussian",
-    "ones": "constant",
-    "rademacher": "vocabulary",
-    "discrete": "vocabulary",
-    "identity": "isotropic",
-}
-
-
-def suggest(value: object, known: Iterable[str]) -> str:
-    """Say which names are known and which of them was probably meant."""
-    names = tuple(known)
-    text = "one of " + ", ".join(f'"{name}"' for name in names)
-    close: list[str] = []
-    if isinstance(value, str):
-        above, dot, last = value.lower().rpartition(".")
-        usual = above + dot + _USUAL.get(last, last)
-        close = [name for name in names if name == usual or name.endswith(f".{usual}")][:2]
-        close = close or difflib.get_close_matches(value, names, n=1)
-        ends = {name.rpartition(".")[2]: name for name in reversed(names)}
-        close = close or [ends[end] for end in difflib.get_close_matches(value, ends, n=1)]
-    meant = " or ".join(f'"{name}"' for name in close)
-    return f"{text} (did you mean {meant}?)" if close else text
 
 
 def keywords(data: object, part: type, field: str) -> dict[str, Any]:

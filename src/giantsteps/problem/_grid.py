@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, suggest
 from giantsteps.problem import _display, _paths, _serialize
-from giantsteps.problem._checks import suggest
 from giantsteps.problem._problem import COUPLED, Problem
 from giantsteps.problem._serialize import Saved
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
-from giantsteps.errors import InvalidProblem
-from giantsteps.problem._checks import keywords, suggest, under
+from giantsteps.errors import InvalidProblem, suggest
+from giantsteps.problem._checks import keywords, under
 
 #: Metadata of a field that an older edition did not have. At its default such a field is left out
 #: of files, of the canonical form and of the representation, so that problems that were written or

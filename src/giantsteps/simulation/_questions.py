@@ -195,7 +195,7 @@ def learned_function(
     return of_cells(
         LearnedFunction,
         problem,
-        lambda cell: Run(cell, d, seed, **options).learned_function(along, x=x),
+        lambda cell: Run(cell, d, seed, **options).learned_function(along=along, x=x),
     )
 
 

@@ -256,7 +256,7 @@ class Run(Networks):
         return found
 
     def learned_function(
-        self, along: str = "spike", *, x: Sequence[float] | None = None, draws: int = 1024
+        self, *, along: str = "spike", x: Sequence[float] | None = None, draws: int = 1024
     ) -> LearnedFunction:
         """The mean and spread of f̂ at given ⟨u, x⟩, over ``draws`` of the rest of x (theory §5c).
 

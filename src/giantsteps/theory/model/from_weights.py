@@ -88,6 +88,8 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
     >>> round(drawn, 3), round(limit, 3)
     (0.204, 0.21)
     """
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", problem, "a single Problem: the weights are those of one")
     w = _matrix(weights, teacher_directions)
     d, neurons = w.shape
     beta = _direction(teacher_directions, d)

@@ -65,12 +65,19 @@ class Outlier:
         ⟨u, g⟩²/n = E[Σ_e pull_e·g_e]² with g₀ = E[g|k] and g_j = E[w_j g|k], w their coordinates.
     labels : float
         ⟨u, ỹ⟩²/n.
+    scale : ndarray of shape (K,)
+        ω(k)√(Γ/x) at the nodes.
     """
 
     value: float
     types: FloatArray
     pull: FloatArray
     labels: float
+    scale: FloatArray
+
+    def slope(self, leans: FloatArray, system: System) -> FloatArray:
+        """E[u z | k] at the nodes, for neurons that lean by so little (T,) along a direction z."""
+        return np.asarray(self.scale * ((self.types * leans) @ system.linear[0]))
 
 
 class KernelSpectrum:
@@ -374,9 +381,10 @@ class KernelSpectrum:
             y = y / np.sqrt(abs(slope) / step[i])
             vector = -cores.moved[first] @ y
             labels = float(vector @ cores.target[first] - y @ cores.shift[first])
-            pull = points.omega[first] * np.tensordot(vector, features, 1) * np.sqrt(ratio / value)
+            scale = points.omega[first] * np.sqrt(ratio / value)
+            pull = scale * np.tensordot(vector, features, 1)
             types = vector[: len(self.system.probabilities[0])]
-            found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))
+            found.append(Outlier(value, types, pull, labels**2 / (ratio * value), scale))
         return tuple(found)
 
 

@@ -53,6 +53,8 @@ def learned_function_of_model(
     References: theory §5c; cui2024.
     """
     number = direction_of(along, model.teacher.rank)
+    if number is None and model.problem is not None and not model.problem.steps:
+        raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
     points = points_of(x)
     refined = refine([(model, readout)], _GOOD)
     level = refined.levels[0]

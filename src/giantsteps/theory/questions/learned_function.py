@@ -13,6 +13,7 @@ from giantsteps.theory.scope.dispatch import answer
 def learned_function(
     problem: Problem | Grid,
     d: int | None = None,
+    *,
     along: str = "spike",
     x: ArrayLike | None = None,
 ) -> LearnedFunction:

@@ -28,6 +28,7 @@ sees of the vector ρ = 𝒢f, and the Dyson equation's own response.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -180,13 +181,10 @@ class Forms:
     def _groups(self, number: int, last: bool) -> list[tuple[Array, Array]]:
         """Vectors after a batch, and the rows on which their forms are wanted: all of them if
         another batch follows, else the channels of each vector in its own block."""
-        place, rank = np.array(self.dyson.bulk.stages[number].place), self.dyson.rank
+        place = self.dyson.bulk.stages[number].place
         if not last:
             return [(np.arange(len(place)), np.arange(self._size))]
-        return [
-            (np.flatnonzero(place == where), np.arange(rank) + max(2 * where - 1, 0) * rank)
-            for where in sorted(set(place.tolist()))
-        ]
+        return _by_rows(place, self.dyson.rank)
 
     def _after(self, number: int, before: Array, last: bool) -> Array:
         """Forms of the vectors after a batch, by vector and row of `_groups`.
@@ -364,8 +362,19 @@ class Forms:
         return hat, seen, pulled
 
 
+@lru_cache(maxsize=128)
+def _by_rows(place: tuple[int, ...], rank: int) -> list[tuple[Array, Array]]:
+    """Vectors with their sums in the same block of the pencil, and its rows."""
+    return [
+        (np.flatnonzero(np.array(place) == where), np.arange(rank) + max(2 * where - 1, 0) * rank)
+        for where in sorted(set(place))
+    ]
+
+
 def _lifted(matrix: Array, size: int) -> Array:
     """matrix ⊗ I, of shape (B, m·size, k·size)."""
+    if size == 1:
+        return matrix
     cells, m, k = matrix.shape
     out = matrix[:, :, None, :, None] * identity(size)[None, None, :, None, :]
     return out.reshape(cells, m * size, k * size)

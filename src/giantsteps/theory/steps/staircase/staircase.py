@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from giantsteps.answers import bibtex
-from giantsteps.errors import NotCovered
+from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.gaussian import hermite_coefficients
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import first_step, link_of
@@ -193,6 +193,8 @@ def _learnable(problem: Problem, degrees: list[int]) -> tuple[int, ...]:
 
 
 def _require_one_step(problem: Problem) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", problem, "a single Problem: a Grid has one stair per cell")
     kind = kind_of(problem)
     covered = "one step with 0 ≤ exponent < 1/2 and a teacher of one direction"
     if len(problem.steps) != 1:
