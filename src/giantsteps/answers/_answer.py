@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from inspect import get_annotations
 from itertools import takewhile
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
@@ -95,14 +96,24 @@ class Answer(Record):
     evidence: str = ""
     solution: Solution | None = None
 
-    #: Numerical fields and the names of their axes after those of the grid.
+    #: Numerical fields and the names of their axes after those of the grid (`over`), and fields
+    #: that map names to leaves: by their annotations.
     _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    #: Fields that map names to leaves.
     _mappings: ClassVar[tuple[str, ...]] = ()
     #: Fields with leaves inside: other answers, spikes, laws.
     _parts: ClassVar[tuple[str, ...]] = ()
     #: Axes after those of the grid that make rows of a table; other axes make columns.
     _row_dims: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        leaves, mappings = dict(cls._leaves), list(cls._mappings)
+        for name, kind in get_annotations(cls).items():
+            axes = getattr(cls.__dict__.get(name), "metadata", {}).get("axes")
+            if axes or kind in ("Leaf", "Leaf | None"):
+                leaves[name] = axes or ()
+            elif kind == "Mapping[str, Leaf]":
+                mappings.append(name)
+        cls._leaves, cls._mappings = leaves, tuple(mappings)
 
     def __post_init__(self) -> None:
         if self.source not in get_args(Source):

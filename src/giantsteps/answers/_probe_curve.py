@@ -165,5 +165,4 @@ class ProbeCurve(Record):
         return "\n  ".join([head, *lines, *notes])
 
 
-_NOT_LEAVES = {"by_output", "rows", "features", "intercept", "threshold", "source", "violated"}
-_LEAVES = tuple(field.name for field in fields(ProbeCurve) if field.name not in _NOT_LEAVES)
+_LEAVES = tuple(item.name for item in fields(ProbeCurve) if "Leaf" in str(item.type))
