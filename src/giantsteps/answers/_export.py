@@ -99,15 +99,32 @@ def to_csv(table: Mapping[str, Sequence[Any]], path: str | PathLike[str]) -> Non
         writer.writerows(zip(*table.values()))
 
 
+class Table:
+    """What has columns: they are also a data frame, and a CSV file."""
+
+    if TYPE_CHECKING:
+
+        def to_columns(self) -> dict[str, list[Any]]: ...
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a data frame (needs pandas)."""
+        return require("pandas", "to_frame()").DataFrame(self.to_columns())
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """Write the table as CSV, floats with all their digits."""
+        to_csv(self.to_columns(), path)
+
+
+def of_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as columns; None where a row lacks a name."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
 def present(table: Mapping[str, list[Any]], name: str) -> dict[str, list[Any]]:
     """The rows of a table in which a column has a number."""
     rows = [row for row, value in enumerate(table[name]) if value == value]
     return {column: [entries[row] for row in rows] for column, entries in table.items()}
-
-
-def to_frame(answer: Answer) -> pd.DataFrame:
-    """The tidy table as a data frame."""
-    return require("pandas", "to_frame()").DataFrame(answer.to_columns())
 
 
 def to_xarray(answer: Answer) -> xr.Dataset:

@@ -33,7 +33,9 @@ from functools import lru_cache
 import numpy as np
 
 from giantsteps.theory.solver.bulk import Batch
+from giantsteps.theory.solver.chain import Chain
 from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.layout import Blocks
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import identity, inverse, product, symmetric, transposed
 from giantsteps.types import Array
@@ -180,11 +182,11 @@ class Forms:
 
     def _groups(self, number: int, last: bool) -> list[tuple[Array, Array]]:
         """Vectors after a batch, and the rows on which their forms are wanted: all of them if
-        another batch follows, else the channels of each vector in its own block."""
+        another batch follows, else the channels of each vector in its own place."""
         place = self.dyson.bulk.stages[number].place
         if not last:
             return [(np.arange(len(place)), np.arange(self._size))]
-        return _by_rows(place, self.dyson.rank)
+        return _by_place(place, self.dyson.layout)
 
     def _after(self, number: int, before: Array, last: bool) -> Array:
         """Forms of the vectors after a batch, by vector and row of `_groups`.
@@ -244,6 +246,9 @@ class Forms:
         if bulk.batches:
             number = len(bulk.batches) - 1
             forms = self._after(number, self._stages[number][0], last=True)
+            if bulk.chained:
+                rows = self._rows.reshape(self._cells, 1, -1)
+                forms = forms * transposed(rows) * rows
         else:
             count = bulk.external.shape[1]
             forms = self._given.reshape(self._cells, count, self._size, count, self._size)
@@ -252,6 +257,19 @@ class Forms:
         found = product(product(mixed, forms), transposed(mixed))
         count = bulk.special.shape[1]
         return symmetric(found).reshape(self._cells, count, rank, count, rank)
+
+    @once
+    def _rows(self) -> Array:
+        """What the channels of a vector have of the rows of its place, (B, k, R): all, or where
+        there is one for each type w_t.
+        """
+        place = self.dyson.bulk.stages[-1].place
+        found = np.ones((self._cells, len(place), self.dyson.rank))
+        if isinstance(self.dyson, Chain):
+            for v, where in enumerate(place):
+                if where:
+                    found[:, v] = self.dyson.back[:, (where - 1) % self.dyson.layout.types]
+        return found
 
     # -- derivatives ----------------------------------------------------------------------------
 
@@ -287,6 +305,10 @@ class Forms:
             rests.append(rest)
             samples.append((own, back))
         settled, energy = dyson.pushed(symmetric(drive))
+        if isinstance(dyson, Chain):
+            core = (outer + settled)[:, 0]
+            rests = [rest + energy for rest in rests]
+            return self._of_types(dyson, core, rests, samples)
         found = []
         for place, operator in enumerate(dyson.layout.operators):
             if operator.kind == "linear":
@@ -302,6 +324,27 @@ class Forms:
                 block = (dyson.plain(place)[:, :, None, None] * block).sum(axis=1)
                 found.append(symmetric(block) * (1.0 if operator.once else 2.0))
         return np.stack(found, axis=1)
+
+    def _of_types(
+        self, chain: Chain, core: Array, rests: list[Array], samples: list[tuple[Array, Array]]
+    ) -> Array:
+        """The slopes where batches are multiplied: in X, in the identity, and in the types."""
+        last, rank = chain.layout.sources[-1], chain.rank
+        total = core[:, last, last]
+        for number, batch in enumerate(chain.bulk.batches):
+            ends, (own, back) = transposed(chain.ends(number)), samples[number]
+            columns = product(self._pencil[number][0], ends[:, None])  # (B, Y, n, T)
+            own, back = product(own, ends), product(back, ends[:, None])
+            whole = (columns * product(rests[number][:, None], columns)).sum(axis=2)
+            parts = []
+            for a in range(total.shape[1]):
+                pair = own[..., a : a + 1], back[..., a : a + 1]
+                part = _second(*pair, batch, batch.linear[:, a])[:, 0, 0]
+                parts.append(part + (batch.weighted[:, a] * whole[..., a]).sum(axis=1))
+            total = total + np.stack(parts, axis=1)
+        corner = symmetric(core[:, None, :rank, :rank])
+        types = chain.back[..., :, None] * chain.back[..., None, :]
+        return np.concatenate([corner, corner, total[..., None, None] * types], axis=1)
 
     def _returned(self, number: int, seen: Array) -> Array:
         """Fᵀ of what a batch's frame sees, (B, E, n) to (B, m, n)."""
@@ -330,9 +373,14 @@ class Forms:
         spread = spread.reshape(len(force), -1, rank)  # on the last vectors
         source = np.zeros((len(force), spread.shape[1], n), dtype=force.dtype)
         place = bulk.stages[-1].place if count else (0,) * spread.shape[1]
+        if bulk.chained:
+            spread = spread * self._rows
         for v, where in enumerate(place):
-            start = 0 if where == 0 else (2 * where - 1) * rank
-            source[:, v, start : start + rank] = spread[:, v]
+            rows = self.dyson.layout.placed(where)
+            if bulk.chained and where:  # one for each type, of which a channel has a share
+                source[:, v, rows[0]] = spread[:, v].sum(axis=1)
+            else:
+                source[:, v, rows] = spread[:, v]
         seen: list[Array] = [np.zeros(0)] * count
         pulled: list[Array] = [np.zeros(0)] * count
         for number in reversed(range(count)):
@@ -363,10 +411,10 @@ class Forms:
 
 
 @lru_cache(maxsize=128)
-def _by_rows(place: tuple[int, ...], rank: int) -> list[tuple[Array, Array]]:
-    """Vectors with their sums in the same block of the pencil, and its rows."""
+def _by_place(place: tuple[int, ...], layout: Blocks) -> list[tuple[Array, Array]]:
+    """Vectors in the same place of the pencil, and its rows."""
     return [
-        (np.flatnonzero(np.array(place) == where), np.arange(rank) + max(2 * where - 1, 0) * rank)
+        (np.flatnonzero(np.array(place) == where), layout.placed(where))
         for where in sorted(set(place))
     ]
 
