@@ -209,7 +209,9 @@ class Comparison(Table, Record):
             notes.append(f"simulated only, without theory or verdict: {', '.join(simulated)}")
         violated = dict.fromkeys(text for answer in self.theory for text in answer.violated)
         if violated:
-            notes.append(f"the theory is approximate here, as it assumes: {'; '.join(violated)}")
+            notes.append(
+                f"the theory is approximate here, because it assumes: {'; '.join(violated)}"
+            )
         if self.verdict == "disagree" and len(self.sizes) == 1:
             (d,) = self.sizes
             notes.append(

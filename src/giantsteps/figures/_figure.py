@@ -124,7 +124,7 @@ class Made:
             )
         if self.violated:
             parts.append(
-                f"The theory is approximate here, for it assumes: {'; '.join(self.violated)}."
+                f"The theory is approximate here, because it assumes: {'; '.join(self.violated)}."
             )
         return " ".join(parts)
 
