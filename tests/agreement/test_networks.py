@@ -34,6 +34,7 @@ ACTIVATIONS: dict[str, Any] = {
 TEACHERS: dict[str, Any] = {
     "erf2": "erf(2*x)",
     "q": "x + 0.5*(x**2 - 1)",
+    "he2": "(x**2 - 1)/sqrt(2)",
     "cub": "x + (x**3 - 3*x)/6",
     "clip": "clip(x, -1, 1)",
     "crelu": gs.centered("relu"),
