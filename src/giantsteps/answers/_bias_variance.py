@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
@@ -44,15 +43,6 @@ class BiasVariance(Answer):
     bias_error: Leaf
     variance_error: Leaf
     seeds: int
-
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "test": (),
-        "bias": (),
-        "variance": (),
-        "test_error": (),
-        "bias_error": (),
-        "variance_error": (),
-    }
 
     @classmethod
     def _stack_fields(cls, shape: tuple[int, ...], cells: list[Any]) -> dict[str, Any]:

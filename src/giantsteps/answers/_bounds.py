@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Index, Leaf
@@ -34,8 +34,6 @@ class Bounds(Answer):
     ceilings: Mapping[str, Leaf] = field(default_factory=dict)
     terms: Mapping[str, Leaf] = field(default_factory=dict)
     arguments: Mapping[str, Leaf] = field(default_factory=dict)
-
-    _mappings: ClassVar[tuple[str, ...]] = ("floors", "ceilings", "terms", "arguments")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
@@ -39,8 +37,6 @@ class DegreesOfFreedom(Answer):
     kappa: Leaf
     df1: Leaf
     df2: Leaf
-
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {"kappa": (), "df1": (), "df2": ()}
 
     @property
     def hat_square(self) -> Leaf:

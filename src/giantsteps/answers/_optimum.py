@@ -48,7 +48,6 @@ class Optimum(Answer):
     value: Risk
     sides: Mapping[str, Leaf]
 
-    _mappings: ClassVar[tuple[str, ...]] = ("arguments", "sides")
     _parts: ClassVar[tuple[str, ...]] = ("value",)
 
     @property

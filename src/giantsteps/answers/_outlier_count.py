@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
@@ -36,9 +35,6 @@ class OutlierCount(Answer):
     count: Leaf
     marginal: Leaf
     sizes: Mapping[str, Leaf] = field(default_factory=dict)
-
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {"count": (), "marginal": ()}
-    _mappings: ClassVar[tuple[str, ...]] = ("sizes",)
 
     def __int__(self) -> int:
         return int(self.count)

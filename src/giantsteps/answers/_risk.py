@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from giantsteps.answers._answer import Answer
-from giantsteps.answers._leaves import Leaf
+from giantsteps.answers._leaves import Leaf, over
 from giantsteps.types import FloatArray
 
 
@@ -64,17 +63,10 @@ class Risk(Answer):
     test: Leaf
     train: Leaf
     initial: Risk | None = None
-    by_degree: FloatArray | None = None
     standard_error: Leaf | None = None
+    by_degree: FloatArray | None = field(default=None, metadata=over("degree"))
     classification_error: Leaf | None = None
 
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "test": (),
-        "train": (),
-        "standard_error": (),
-        "by_degree": ("degree",),
-        "classification_error": (),
-    }
     _parts: ClassVar[tuple[str, ...]] = ("initial",)
 
     def __post_init__(self) -> None:

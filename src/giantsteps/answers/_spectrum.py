@@ -171,11 +171,7 @@ class Spectrum(Answer):
         table = super().to_columns()
         if not self.spikes:
             return {name: [] for name in table}
-        keep = [value == value for value in table["value"]]
-        return {
-            name: [entry for entry, kept in zip(entries, keep) if kept]
-            for name, entries in table.items()
-        }
+        return _export.present(table, "value")
 
     def plot(self, x: str | None = None, quantity: str | None = None, **options: Any) -> Display:
         """Draw the density and the spikes, or over a grid a spike along an axis."""

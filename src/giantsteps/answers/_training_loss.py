@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,7 +38,6 @@ class TrainingLoss(Answer):
     loss: Leaf
     initial: TrainingLoss | None = None
 
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {"loss": ()}
     _parts: ClassVar[tuple[str, ...]] = ("initial",)
 
     @property

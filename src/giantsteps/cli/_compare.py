@@ -94,7 +94,7 @@ def command(
 ) -> int:
     """Simulate several networks and compare their mean with theory, in standard errors.
 
-    Verdicts: agree (within chance and resolved to 2 %, overlaps to 5 %), unresolved (too few
+    Verdicts: agree (chance explains the gap, resolved to 2 %, overlaps to 5 %), unresolved (too few
     seeds or too small a d to tell), finite size (the gap shrinks with d, or it is
     one of overlaps or degrees of freedom that finite networks make), disagree. The chance
     that the whole comparison disagrees somewhere though the theory is right is 1 %. The exit code

@@ -43,7 +43,7 @@ def command(
     overwrite: bool,
     **stated: Any,
 ) -> None:
-    """Draw one network of input dimension d, take its steps, and measure.
+    """Draw one network of input dimension d, take its steps, and measure it.
 
     standard_error is that of the test points, for this one network; for error bars over networks
     use 'giantsteps compare'.

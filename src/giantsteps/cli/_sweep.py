@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _place = options(
     click.argument("file", type=PATH),
-    click.option("--store", type=PATH, help="Store to use in place of the file's own."),
+    click.option("--store", type=PATH, help="Store to use instead of that of FILE."),
 )
 
 
@@ -53,8 +53,8 @@ _place = options(
 def command() -> None:
     """Ask theory and simulation about every problem of a grid, and keep the answers in one file.
 
-    FILE is a sweep in TOML, or the store (.sqlite) of one. What is done is never done again:
-    after a crash, a kill or an added value, 'run' does what is left.
+    FILE is a sweep in TOML, or the store (.sqlite) of one. No cell is computed twice: after a
+    crash, a kill or an added value, 'run' computes only what is missing.
     """
 
 
@@ -76,12 +76,12 @@ _run_options = options(
         "--time-limit",
         type=click.FloatRange(0, min_open=True),
         metavar="SECONDS",
-        help="End a cell after this many seconds; it counts as failed.",
+        help="Stop a cell after this many seconds; it counts as failed.",
     ),
     click.option(
         "--dask",
         metavar="ADDRESS",
-        help="Work on a Dask cluster: the address of a scheduler, 'local' or 'slurm'.",
+        help="Run on a Dask cluster: the address of a scheduler, 'local' or 'slurm'.",
     ),
     click.option(
         "--job",
@@ -97,23 +97,23 @@ _run_options = options(
 )
 
 
-@command.command("run", short_help="Run what is not done yet.")
+@command.command("run", short_help="Run all cells that are not done.")
 @_place
 @_run_options
 def run(file: Path, store: Path | None, **options: Any) -> int:
     """Run all cells that are not done; run it again to resume.
 
-    Cells that failed keep their error and are left out: see 'status' and 'retry'. Two runs on
-    one machine share the work.
+    Cells that failed keep their error and are skipped: see 'status' and 'retry'. Two runs on one
+    machine share the work.
     """
     return _run(_sweep(file, store), _resume(file, store), again=False, **options)
 
 
-@command.command("retry", short_help="Run the cells that failed, and what is not done yet.")
+@command.command("retry", short_help="Run failed cells again, and all that are not done.")
 @_place
 @_run_options
 def retry(file: Path, store: Path | None, **options: Any) -> int:
-    """Forget errors and run those cells again, with all that is not done yet."""
+    """Forget errors and run those cells again, with all others that are not done."""
     return _run(_sweep(file, store), _resume(file, store), again=True, **options)
 
 
@@ -198,7 +198,7 @@ def _dry_run(
     return OK
 
 
-@command.command("status", short_help="Show what is done, failed and left.")
+@command.command("status", short_help="Show which cells are done, failed and left.")
 @_place
 def status(file: Path, store: Path | None) -> None:
     """Count cells by source and question, and list the errors."""
@@ -253,7 +253,7 @@ def export(
     "--at",
     multiple=True,
     metavar="PATH=VALUE",
-    help="Hold an axis fixed at one of its values; repeatable.",
+    help="Fix an axis at one of its values, such as rate=0.5; repeatable.",
 )
 @click.option("-o", "--output", type=PATH, help="Figure to write; default: FILE.png.")
 @overwrite_option
@@ -318,7 +318,7 @@ def _show(status: Status, sweep: Sweep, resume: str) -> None:
     if status.failed:
         click.echo(f"try them again with: {resume.replace('sweep run', 'sweep retry')}")
     if status.left:
-        click.echo(f"run what is left with: {resume}")
+        click.echo(f"run the remaining cells with: {resume}")
 
 
 @contextmanager

@@ -257,26 +257,17 @@ class _Plan:
         )
 
     def check(self, store: str | os.PathLike[str] | None) -> None:
-        """Refuse what cannot be simulated or kept, before any network is drawn."""
-        self._check_store(store)
-        self._check_networks()
-
-    def _check_networks(self) -> None:
-        """Refuse options that no network takes, before any is drawn."""
-        problem = next(iter(self.problem)) if isinstance(self.problem, Grid) else self.problem
-        options = {k: v for k, v in self.options.items() if k not in self.asked.options}
-        for d in self.sizes:
-            draw(problem, d, self.seeds[0], **options)
-
-    def _check_store(self, store: Any) -> None:
-        if store is None:
-            return
-        for name, value in self.options.items():
+        """Refuse what cannot be kept, and options that no network takes, before any is drawn."""
+        for name, value in self.options.items() if store is not None else ():
             try:
                 json.dumps(value)
             except (TypeError, ValueError):
                 allowed = f"None with this {name}: only numbers, texts and lists can be kept"
                 raise InvalidProblem("store", str(store), allowed) from None
+        problem = next(iter(self.problem)) if isinstance(self.problem, Grid) else self.problem
+        options = {k: v for k, v in self.options.items() if k not in self.asked.options}
+        for d in self.sizes:
+            draw(problem, d, self.seeds[0], **options)
 
     def ask(
         self,
@@ -295,7 +286,11 @@ class _Plan:
         workers = 1 if workers is None else workers
         executor = campaign.executor_for(workers, time_limit)
         if executor != "serial":
-            _check_portable(simulation)
+            try:
+                pickle.dumps(simulation)
+            except (pickle.PicklingError, AttributeError, TypeError):
+                allowed = "a function of a module, which workers can import; or workers=1"
+                raise InvalidProblem("simulation", simulation, allowed) from None
         calls = [(_call, call, d, seed) for d in self.sizes for seed in self.seeds]
         with campaign.crew(executor, workers) as crew, campaign.shown(progress) as report:
             found = campaign.each(crew, calls, report, time_limit)
@@ -305,14 +300,6 @@ class _Plan:
 
 def _call(function: Callable[..., Answer], d: int, seed: int) -> Answer:
     return function(d=d, seed=seed)
-
-
-def _check_portable(simulation: Callable[..., Answer]) -> None:
-    try:
-        pickle.dumps(simulation)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        allowed = "a function of a module, which workers can import; or workers=1"
-        raise InvalidProblem("simulation", simulation, allowed) from None
 
 
 def _check_options(asked: Question, given: Mapping[str, Any]) -> None:

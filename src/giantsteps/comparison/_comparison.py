@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps.answers import Answer, Record, plain, require, to_csv
+from giantsteps.answers import Answer, Record, Table, of_rows, plain
 from giantsteps.campaign import (
     VERDICTS,
     Agreement,
@@ -27,8 +26,6 @@ from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.problem import suggest
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from giantsteps.displays import ComparisonDisplay
     from giantsteps.problem import Grid, Problem
 
@@ -38,7 +35,7 @@ _MANY = 10_000.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Comparison(Record):
+class Comparison(Table, Record):
     """Theory and simulation of one question, with a verdict for each quantity and cell.
 
     ``comparison["test"]`` is the `Agreement` of that quantity.
@@ -116,9 +113,7 @@ class Comparison(Record):
 
     def to_columns(self) -> dict[str, list[Any]]:
         """The tidy table as columns: one row per cell, quantity, entry of it, and size."""
-        rows = list(self._rows())
-        names = dict.fromkeys(name for row in rows for name in row)
-        return {name: [row.get(name) for row in rows] for name in names}
+        return of_rows(list(self._rows()))
 
     def _rows(self) -> Iterable[dict[str, Any]]:
         first = self.theory[0]
@@ -138,14 +133,6 @@ class Comparison(Record):
                             row["extrapolated_standard_error"] = limit["standard_error"]
                         row["verdict"] = str(np.asarray(agreement.verdict)[place])
                         yield row
-
-    def to_frame(self) -> pd.DataFrame:
-        """The table as a data frame (needs pandas)."""
-        return require("pandas", "to_frame()").DataFrame(self.to_columns())
-
-    def to_csv(self, path: str | PathLike[str]) -> None:
-        """Write the tidy table as CSV, floats with all their digits."""
-        to_csv(self.to_columns(), path)
 
     def plot(self, x: str | None = None, *, points: int = 50, **options: Any) -> ComparisonDisplay:
         """Draw theory as lines and simulation as markers along the path ``x`` (needs matplotlib).
@@ -222,7 +209,9 @@ class Comparison(Record):
             notes.append(f"simulated only, without theory or verdict: {', '.join(simulated)}")
         violated = dict.fromkeys(text for answer in self.theory for text in answer.violated)
         if violated:
-            notes.append(f"the theory is approximate here, as it assumes: {'; '.join(violated)}")
+            notes.append(
+                f"the theory is approximate here, because it assumes: {'; '.join(violated)}"
+            )
         if self.verdict == "disagree" and len(self.sizes) == 1:
             (d,) = self.sizes
             notes.append(

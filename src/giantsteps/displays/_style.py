@@ -36,7 +36,7 @@ STYLE: dict[str, Any] = {
     "axes.titlesize": 8.0,
     "legend.fontsize": 7.0,
     "legend.title_fontsize": 7.0,
-    "legend.frameon": False,
+    "legend.edgecolor": "none",  # a pale ground keeps names readable where a line runs behind
     "legend.handlelength": 1.6,
     "legend.labelspacing": 0.3,
     "xtick.labelsize": 7.0,

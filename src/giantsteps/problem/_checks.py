@@ -57,6 +57,17 @@ def numbers(
     )
 
 
+def shares(given: object, field: str, count: int, of_what: str) -> tuple[float, ...]:
+    """Return ``count`` numbers in [0, 1] that sum to one within 1e-9."""
+    found = numbers(given, field, "a number in [0, 1]", lower=0.0, upper=1.0)
+    if len(found) != count:
+        raise InvalidProblem(field, given, f"{count} numbers, one per {of_what}")
+    total = math.fsum(found)
+    if abs(total - 1) > 1e-9:
+        raise InvalidProblem(field, given, f"summing to one (the sum is {total!r})")
+    return found
+
+
 def integer(value: object, field: str, allowed: str, *, lower: int = 1) -> int:
     """Return ``value`` as an int of at least ``lower``; booleans and floats are refused."""
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):

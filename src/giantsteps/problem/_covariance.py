@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem._checks import number, numbers
+from giantsteps.problem._checks import number, numbers, shares
 from giantsteps.problem._inputs import Directions, Inputs
 from giantsteps.problem._part import set_fields
 from giantsteps.types import FloatArray
@@ -259,13 +259,9 @@ class SpikedCovariance(Inputs):
 
 
 def _shares(given: object, field: str, count: int) -> tuple[float, ...]:
-    shares = numbers(given, field, "a number in [0, 1]", lower=0.0, upper=1.0)
-    if len(shares) != count:
-        raise InvalidProblem(field, given, f"{count} numbers, one for each eigenvalue")
-    total = math.fsum(shares)
-    if abs(total - 1) > 1e-9:
-        raise InvalidProblem(field, given, f"summing to one (the sum is {total!r})")
-    return shares if abs(total - 1) <= _ONE else tuple(share / total for share in shares)
+    found = shares(given, field, count, "eigenvalue")
+    total = math.fsum(found)
+    return found if abs(total - 1) <= _ONE else tuple(share / total for share in found)
 
 
 def _unit_mean(values: tuple[float, ...], weights: tuple[float, ...]) -> tuple[float, ...]:

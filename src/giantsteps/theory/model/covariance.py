@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from giantsteps.errors import NotConverged
 from giantsteps.theory.solver.bulk import Batch, Bulk, Stage
-from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.chain import dyson_at
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.special import Forms
 from giantsteps.types import FloatArray
@@ -110,7 +110,7 @@ class NeuronCovariance:
         """Forms of the special vectors under (1 + Σ_c p_cΩ_c)⁻¹, p (P, m)."""
         bulk, unit = self.bulk().repeated(len(strengths)), np.ones((len(strengths), 1, 1))
         given = strengths[:, :, None, None]
-        found = Dyson(bulk, unit, 0.0 * given, np.zeros((len(strengths), 0, 0)))
+        found = dyson_at(bulk, unit, 0.0 * given, np.zeros((len(strengths), 0, 0)))
         found = replace(found, active=found.alone())
         if not self.batches or not strengths.any():
             return Forms(replace(found, strengths=given))

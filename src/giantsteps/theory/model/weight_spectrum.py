@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ from giantsteps.errors import NotConverged
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.implicit_law import ImplicitLaw, may_lose
 from giantsteps.theory.solver.bulk import Bulk
+from giantsteps.theory.solver.chain import dyson_at
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.fold import Linearised
@@ -91,8 +92,8 @@ class WeightSpectrum:
         bulk = self._stacks[cells]
         strengths = self.width * (h * self.probabilities) @ self.bulk.coefficients
         unit = np.ones((cells, 1, 1))
-        found = Dyson(bulk, unit, strengths[:, :, None, None], np.zeros((cells, 0, 0)))
-        return Dyson(bulk, unit, found.strengths, found.alone() if active is None else active)
+        found = dyson_at(bulk, unit, strengths[:, :, None, None], np.zeros((cells, 0, 0)))
+        return replace(found, active=found.alone() if active is None else active)
 
     def _image(self, z: Array, dyson: Dyson, traces: Array) -> Array:
         """What the equations make of H."""
@@ -194,10 +195,10 @@ class WeightSpectrum:
         The same if W is made from fewer than d samples alone, as a gradient is.
         """
         one, rank = self._one, self.width
-        if not np.any(one.coefficients[:, :, : one.diagonal.shape[1]]):
+        if not (one.chained or np.any(one.coefficients[:, :, : one.diagonal.shape[1]])):
             rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        return ImplicitLaw(self, self, self.scale, atoms, may_lose(one))
+        return ImplicitLaw(self, lambda: self, self.scale, atoms, may_lose(one))
 
     # -- outside the bulk -----------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from giantsteps.theory.solver.once import once
-from giantsteps.theory.solver.packing import product
+from giantsteps.theory.solver.packing import product, transposed
 from giantsteps.types import Array
 
 
@@ -32,9 +32,10 @@ class Batch:
     φ_c     factors    (B, C, Y)     sums M_c = n₀⁻¹Σ_i φ_c(i) x_ix_iᵀ: their products
                                      M_cM_c' + M_c'M_c (or M_c²), c ≤ c', are operators
     \       crossed                  whether M_c + M_cᵀ are operators too, before the products
-    ϱ       kept       (B,)          operators of this batch and of those before it are multiplied
-                                     by G = ϱ + M of later ones, GΩG, and the identity by all G;
-                                     None: batches add up, and products are operators
+    ϱ       kept       (B,)          covariances of the types are multiplied, G_tΣ_tG_t +
+                                     n₀⁻¹Σ_i ψ_t(i) x_ix_iᵀ, G_t = ϱ + M_t: there is one ψ and one
+                                     φ for each type (or no φ at all, G = ϱ); None: batches add up,
+                                     and products are operators
     y       given      (B, Y)        Σ_i y(i) x_i is zero beside the external directions; None:
                                      samples are independent
     ======  =========  ============  ==================================================
@@ -65,6 +66,21 @@ class Batch:
         """The weights of E f/α₀, (B, Y)."""
         return np.asarray(self.weights / self.samples[:, None])
 
+    def square(self, plain: Array, along: Array, function: Array | None = None) -> Array:
+        """E[(v + Σκ_e v_e)(v + Σκ_e v_e)ᵀ ψ] for vectors v (B, Y, n) and v_e (B, Y, E, n)."""
+        function = np.ones_like(self.weights) if function is None else function
+
+        def moment(left: Array, right: Array, weights: Array) -> Array:
+            return product(transposed(left * (weights * function)[:, :, None]), right)
+
+        total = moment(plain, plain, self.weights)
+        for e in range(along.shape[2]):
+            cross = moment(plain, along[:, :, e], self.first[:, e])
+            total = total + cross + transposed(cross)
+            for f in range(along.shape[2]):
+                total = total + moment(along[:, :, e], along[:, :, f], self.second[:, e, f])
+        return total
+
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """Pairs c ≤ c' of factors, an operator each."""
@@ -85,7 +101,8 @@ class Stage:
                                   to, as combinations of the m vectors before
     c       carry      (B, k, m)  of the vectors before in the k vectors after
     a       sums       (B, k, Y)
-    \       place      (k,)       0 for v, 1 + c for M_c v (factors of all batches)
+    \       place      (k,)       0 for v, 1 + c for M_c v (factors of all batches; where they are
+                                  multiplied, for v under the G of the type from batch b on)
     \       within     (B, E, m)  F as the sums M_c see it on their left; None: as frame
     ======  =========  =========  =========================================================
     """
@@ -102,7 +119,8 @@ class Bulk:
     r"""Covariances Σ_t = Σ_c m_tc Ω_c of the types, and the vectors that are not generic in them.
 
     The operators Ω_c come in the order: those that are diagonal in the directions ι; then for each
-    batch the linear ones and the products.
+    batch the linear ones and the products. Where batches are multiplied they are the identity and
+    what the batches make of it for each type.
 
     ======  ============  ============  ====================================================
     symbol  attribute     shape         meaning
@@ -153,16 +171,9 @@ class Bulk:
         """c_t, the traces of Σ_t with the covariance of the inputs, for a first guess, (B, T)."""
         weights = self.shares / self.inverse  # of the trace with the covariance of the inputs
         means = [(weights[:, None] * self.diagonal).sum(axis=-1)]
-        identity = np.ones((len(weights), 1))  # under all G
-        for batch in self.batches:
-            if batch.kept is not None:
-                factor = batch.factors.sum(axis=1)
-                mean = batch.kept + (batch.weights * factor).sum(axis=-1)
-                square = (batch.weights * factor**2).sum(axis=-1)
-                grown = (mean**2 + square / batch.samples)[:, None]
-                means[1:], identity = [grown * one for one in means[1:]], grown * identity
-                means.append((batch.weights[:, None] * batch.linear).sum(axis=-1))
-                continue
+        if self.chained:
+            means.append(self._multiplied)
+        for batch in self.batches[: len(self.batches) * (not self.chained)]:
             scale = (weights * self.scales).sum(axis=1)[:, None]
             square = (weights * self.scales**2).sum(axis=1)
             means.append((batch.weights[:, None] * batch.linear).sum(axis=-1) * scale)
@@ -175,9 +186,25 @@ class Bulk:
                 first, second = ((batch.weights * f).sum(axis=-1) for f in pair)
                 both = (batch.weights * pair[0] * pair[1]).sum(axis=-1)
                 means.append((twice * (first * second + both / batch.samples))[:, None])
-        if self.batches and self.batches[0].kept is not None:
-            means.append(identity)
         return product(self.coefficients, np.concatenate(means, axis=1)[:, :, None])[:, :, 0]
+
+    @property
+    def chained(self) -> bool:
+        """Whether batches are multiplied."""
+        return bool(self.batches) and self.batches[0].kept is not None
+
+    @property
+    def _multiplied(self) -> Array:
+        """Traces of the types where batches are multiplied, (B, T)."""
+        found: Array = np.ones_like(self.batches[0].linear[:, :, 0])
+        for batch in self.batches:
+            assert batch.kept is not None
+            mean, square = batch.kept[:, None], 0.0
+            if batch.factors.shape[1]:
+                mean = mean + (batch.weights[:, None] * batch.factors).sum(axis=-1)
+                square = (batch.shared[:, None] * batch.factors**2).sum(axis=-1)
+            found = (mean**2 + square) * found + batch.weighted.sum(axis=-1)
+        return found
 
     @once
     def layouts(self) -> dict[int, Any]:

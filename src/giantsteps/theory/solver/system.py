@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -116,8 +116,10 @@ class System:
         types, modes, nodes = self.mean.shape[1:]
         packed = rank * (rank + 1) // 2
         size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes
+        turned = 2 * sum(batch.factors.shape[1] for batch in self.bulk.batches)
         for batch, stage in zip(self.bulk.batches, self.bulk.stages, strict=True):
             blocks = (1 + 2 * batch.factors.shape[1]) * rank
+            blocks = rank + turned if self.bulk.chained else blocks
             size += batch.weights.shape[1] * (6 * blocks**2 + 3 * blocks * len(stage.place) * rank)
         return int(size)
 
@@ -207,6 +209,12 @@ class System:
         self.decomposed  # noqa: B018 - once for all of them
         wider = self if len(ratio) == 1 else self.take(np.zeros(len(ratio), dtype=int))
         return wider._with(ratio=ratio, penalty=penalty, unit=unit)
+
+    def on_nodes(self, nodes: Array, weights: Array) -> System:
+        """The same system on some of its nodes of the coordinates, with other weights (B, K)."""
+        fewer = {name: getattr(self, name)[..., nodes] for name in _OF_NODES}
+        fewer |= {"weights": weights, "coordinates": self.coordinates[:, nodes]}
+        return replace(self, **fewer)
 
     def padded(self, other: System) -> System:
         """The same system on as many nodes as another of its kind, the new ones without weight."""

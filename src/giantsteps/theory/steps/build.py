@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from giantsteps.answers import Answer, Risk
+from giantsteps.answers import Answer, Risk, Spectrum
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.problem import Problem
 from giantsteps.theory.model.errors import Effort, risk_of_models
@@ -98,16 +99,25 @@ def _fields(problem: Problem, claim: Any, d: int | None) -> dict[str, Any]:
 
 def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answer | None]:
     """The same question before the steps."""
-    methods: dict[str, Any] = {"risk": initial_risk, "kernel": kernel, "features": features}
 
     def before(question: str) -> Answer | None:
-        if question != "risk" and not problem.steps:
-            return None
         untrained = problem.untrained()
-        answer: Answer = methods[question]([untrained], [{**claim, "problem": untrained}], d)[0]
-        return answer
+        stated = {**claim, "problem": untrained}
+        if question == "risk":
+            return initial_risk([untrained], [stated], d)[0]
+        return (
+            replace(_spectrum_before(question, untrained, d), **stated) if problem.steps else None
+        )
 
     return before
+
+
+@lru_cache(maxsize=16)
+def _spectrum_before(question: str, problem: Problem, d: int | None) -> Spectrum:
+    """The same for all rates of a step."""
+    claim = {"problem": problem, "source": "finite width", "exact": True}
+    found: Spectrum = {"kernel": kernel, "features": features}[question]([problem], [claim], d)[0]
+    return found
 
 
 def _models(

@@ -24,6 +24,8 @@ from giantsteps.types import FloatArray
 
 #: Nodes of the initial weights along an explicit direction, by resolution.
 _NODES = (6, 7, 8, 9, 10)
+#: Rows of a pencil of products up to which batches are multiplied.
+_ROWS = 36
 
 
 def before_steps(
@@ -127,6 +129,9 @@ def after_first(
     trained = replace(trained, records=(_first_record(law, trained, spectrum, reach, length),))
     if not spectrum.flat:
         return trained
+    rows = len(values) * 2 * len(problem.steps)
+    few = not math.isinf(problem.init.second_layer.distinct_nonzero) and rows <= _ROWS
+    trained = replace(trained, multiplied=few or len(values) == 1)
     own, bulk = 1 + trained.teachers, covariance_of_state(trained, spectrum, 1.0)
     forms, gram = operators_on(bulk, own), bulk.forms.values[0, own:, 0, :own, 0]
     found = tuple(replace(part, along=part.loadings @ gram) for part in found)
