@@ -24,6 +24,8 @@ from giantsteps.types import FloatArray
 
 #: Nodes of the initial weights along an explicit direction, by resolution.
 _NODES = (6, 7, 8, 9, 10)
+#: Rows of a pencil of products up to which batches are multiplied.
+_ROWS = 36
 
 
 def before_steps(
@@ -80,6 +82,7 @@ def after_first(
     norms: bool,
     tails: tuple[float, float],
     change: bool = False,
+    fine: bool = False,
 ) -> Trained:
     """After the first step, whose neurons lean along b, or the law of its change."""
     rate, inverse = first_movement(problem, neurons), problem.width / neurons
@@ -93,7 +96,7 @@ def after_first(
     length = float(np.linalg.norm(direction))
     later = sum(movement(problem, number, neurons) for number in range(1, len(problem.steps)))
     steepness = (abs(rate) + abs(later)) * abs(linear) * length
-    values, probabilities = folded_types(problem, level, steepness, tails[1])
+    values, probabilities = folded_types(problem, level + fine, steepness, tails[1])
     law = replace(unit, moved=rate * values, kept=unit.kept - float(change))
     s, alpha, e = law.moved, law.samples, law.labels.moment
     gain = law.kept + s[:, None] * tilt * e(1) * reach
@@ -126,6 +129,9 @@ def after_first(
     trained = replace(trained, records=(_first_record(law, trained, spectrum, reach, length),))
     if not spectrum.flat:
         return trained
+    rows = len(values) * 2 * len(problem.steps)
+    few = not math.isinf(problem.init.second_layer.distinct_nonzero) and rows <= _ROWS
+    trained = replace(trained, multiplied=few or len(values) == 1)
     own, bulk = 1 + trained.teachers, covariance_of_state(trained, spectrum, 1.0)
     forms, gram = operators_on(bulk, own), bulk.forms.values[0, own:, 0, :own, 0]
     found = tuple(replace(part, along=part.loadings @ gram) for part in found)
