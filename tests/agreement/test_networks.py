@@ -18,6 +18,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
+from giantsteps.theory.steps import build
 from giantsteps.theory.steps.several import reused
 
 pytestmark = pytest.mark.agreement
@@ -196,6 +197,20 @@ def test_without_weak_directions_theory_is_refuted(monkeypatch: pytest.MonkeyPat
     name = "random 49: h2 previous tt/q/gauss"
     monkeypatch.setattr(reused, "WEAK", 0)
     assert excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test") < -1
+
+
+@pytest.mark.parametrize("number", [12, 33, 49])
+def test_without_explicit_directions_theory_is_refuted(number: int) -> None:
+    """Power laws, an even part with a continuous layer among them: within 1 % and three errors."""
+    (name, d), row = next(
+        (key, row) for key, row in BY_NAME.items() if key[0].startswith(f"inputs {number}:")
+    )
+    asked, mean, error = problem(name, d), row["mean"]["test"], row["error"]["test"]
+    plain, found = (
+        build.model(asked, None, d, explicit=explicit).risk(asked.readout).test
+        for explicit in (False, True)
+    )
+    assert abs(found - mean) <= 0.01 * mean + 3 * error < abs(plain - mean)
 
 
 @pytest.mark.parametrize(("name", "d"), [("s1 tanh e0 gauss", 500), ("unscaled e0 gauss", 1000)])
