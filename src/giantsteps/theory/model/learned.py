@@ -21,7 +21,7 @@ _AROUND = 1
 #: Variance of a coordinate, given the one that is asked about, that counts as none.
 _NO_WIDTH = 1e-12
 #: Changes of the errors below which the function is resolved far out, too, where samples are few.
-_GOOD = (1e-3, 1e-6, 1e-9)
+_GOOD = (1e-3, 1e-6, 1e-9, 1e-5)
 
 
 def points_of(x: ArrayLike | None) -> FloatArray:

@@ -94,6 +94,7 @@ class SpikedFeatures(Frame):
     \       plain               that of spectra and bounds, where leading eigenvectors of the inputs
                                 are spikes of this one
     \       levels              first and last resolution at which errors are computed
+    \       fine                whether many types are resolved as well as few
     \       channels            of the types that are kept, relative to the largest, by resolution
     \       claim               what answers say of themselves: exactness, evidence, references
     \       before              a question's answer before the steps, by its name
@@ -144,6 +145,7 @@ class SpikedFeatures(Frame):
     own_weights: Callable[[], SpikedFeatures] | None = None
     plain: Callable[[], SpikedFeatures] | None = None
     levels: tuple[int, int] = (1, LEVELS - 2)
+    fine: bool = False
     channels: tuple[float, ...] = CHANNELS
     claim: dict[str, Any] | None = None
     before: Callable[[str], Answer | None] | None = None

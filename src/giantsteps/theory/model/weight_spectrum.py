@@ -262,7 +262,7 @@ class WeightSpectrum:
             seen = -solve(matrix, np.broadcast_to(left, (len(x), *left.shape))) / x[:, None, None]
         forms = Forms(dyson).values[:, :, 0, :, 0]
         if self.excess is not None:
-            rank, loads = self._rank, self.width * h * self.probabilities
+            rank, loads = self.excess.shape[1], self.width * h * self.probabilities
             more = np.tensordot(loads, self.excess, 1) @ forms[:, :rank]
             opened = np.eye(rank) + more[:, :, :rank]
             forms = forms - forms[:, :, :rank] @ np.linalg.solve(opened, more)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from giantsteps.theory.solver.once import once
-from giantsteps.theory.solver.packing import product
+from giantsteps.theory.solver.packing import product, transposed
 from giantsteps.types import Array
 
 
@@ -65,6 +65,21 @@ class Batch:
     def shared(self) -> Array:
         """The weights of E f/α₀, (B, Y)."""
         return np.asarray(self.weights / self.samples[:, None])
+
+    def square(self, plain: Array, along: Array, function: Array | None = None) -> Array:
+        """E[(v + Σκ_e v_e)(v + Σκ_e v_e)ᵀ ψ] for vectors v (B, Y, n) and v_e (B, Y, E, n)."""
+        function = np.ones_like(self.weights) if function is None else function
+
+        def moment(left: Array, right: Array, weights: Array) -> Array:
+            return product(transposed(left * (weights * function)[:, :, None]), right)
+
+        total = moment(plain, plain, self.weights)
+        for e in range(along.shape[2]):
+            cross = moment(plain, along[:, :, e], self.first[:, e])
+            total = total + cross + transposed(cross)
+            for f in range(along.shape[2]):
+                total = total + moment(along[:, :, e], along[:, :, f], self.second[:, e, f])
+        return total
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:

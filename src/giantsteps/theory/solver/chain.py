@@ -144,10 +144,14 @@ class Chain(Dyson):
             np.eye(self.layout.types), (len(self.x), *(2 * (self.layout.types,)))
         )
 
-    def ends(self, number: int) -> Array:
-        """The same on all rows, (B, T, n); last the identity's."""
-        found = np.zeros((len(self.x), self.layout.types, self.layout.size))
-        found[:, :, self.layout.sources[number]] = self._ends(number)
+    def shares(self, place: tuple[int, ...]) -> Array:
+        """What the channels of a vector have of the rows of its place, (B, k, R): all, or where
+        there is one for each type w_t.
+        """
+        found = np.ones((len(self.x), len(place), self.rank))
+        for v, where in enumerate(place):
+            if where:
+                found[:, v] = self.back[:, (where - 1) % self.layout.types]
         return found
 
     # -- the equation ---------------------------------------------------------------------------
@@ -282,6 +286,29 @@ class Chain(Dyson):
             own = own - (weights[..., None, None] * pairs).sum(axis=1)
         few[:, 2 * size :, 2 * size :] = own
         return self._whole(transposed(self._whole(few)))
+
+    def slopes(self, core: Array, seen: list[tuple[Array, Array, Array, Array]]) -> Array:
+        """Minus the derivatives of a form in X, in the identity and in every P_t, (B, m, R, R).
+
+        ``core`` is what Z sees of the form, (B, n, n), and of each batch ``seen`` are T, what its
+        samples see of the form themselves and by each coordinate, and what they see on average.
+        """
+        last, rank = self.layout.sources[-1], self.rank
+        total = core[:, last, last]
+        for number, (batch, (t, own, back, rest)) in enumerate(zip(self.bulk.batches, seen)):
+            ends, rows = transposed(self._ends(number)), self.layout.sources[number]
+            columns = product(t[..., rows], ends[:, None])  # (B, Y, n, T)
+            own, back = product(own[..., rows], ends), product(back[..., rows], ends[:, None])
+            whole = (columns * product(rest[:, None], columns)).sum(axis=2)
+            parts = []
+            for a in range(total.shape[1]):
+                pair = own[..., a : a + 1], back[..., a : a + 1]
+                part = batch.square(*pair, batch.linear[:, a])[:, 0, 0]
+                parts.append(part + (batch.weighted[:, a] * whole[..., a]).sum(axis=1))
+            total = total + np.stack(parts, axis=1)
+        corner = symmetric(core[:, None, :rank, :rank])
+        types = self.back[..., :, None] * self.back[..., None, :]
+        return np.concatenate([corner, corner, total[..., None, None] * types], axis=1)
 
 
 def _outer(left: Array, right: Array) -> Array:

@@ -32,7 +32,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from giantsteps.theory.solver.bulk import Batch
 from giantsteps.theory.solver.chain import Chain
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.layout import Blocks
@@ -246,8 +245,8 @@ class Forms:
         if bulk.batches:
             number = len(bulk.batches) - 1
             forms = self._after(number, self._stages[number][0], last=True)
-            if bulk.chained:
-                rows = self._rows.reshape(self._cells, 1, -1)
+            if isinstance(self.dyson, Chain):
+                rows = self.dyson.shares(bulk.stages[-1].place).reshape(self._cells, 1, -1)
                 forms = forms * transposed(rows) * rows
         else:
             count = bulk.external.shape[1]
@@ -257,19 +256,6 @@ class Forms:
         found = product(product(mixed, forms), transposed(mixed))
         count = bulk.special.shape[1]
         return symmetric(found).reshape(self._cells, count, rank, count, rank)
-
-    @once
-    def _rows(self) -> Array:
-        """What the channels of a vector have of the rows of its place, (B, k, R): all, or where
-        there is one for each type w_t.
-        """
-        place = self.dyson.bulk.stages[-1].place
-        found = np.ones((self._cells, len(place), self.dyson.rank))
-        if isinstance(self.dyson, Chain):
-            for v, where in enumerate(place):
-                if where:
-                    found[:, v] = self.dyson.back[:, (where - 1) % self.dyson.layout.types]
-        return found
 
     # -- derivatives ----------------------------------------------------------------------------
 
@@ -299,16 +285,18 @@ class Forms:
             rest = over - (reach[..., :, None] * reach[..., None, :]).sum(axis=1)
             along = product(s[:, :, None], reach[:, None, :, :, None])[..., 0]  # Sζ_e
             more = dyson.mean(number, product(product(s, rest[:, None]), s))
-            drive += (_second(pulled[number], -along, batch) + more) / batch.samples[:, None, None]
+            drive += (batch.square(pulled[number], -along) + more) / batch.samples[:, None, None]
             own = product(scaled[:, None], pulled[number][..., None])[..., 0]  # Ψa/α
             back = product(transposed(t)[:, :, None], reach[:, None, :, :, None])[..., 0]  # Tᵀζ_e
             rests.append(rest)
             samples.append((own, back))
         settled, energy = dyson.pushed(symmetric(drive))
         if isinstance(dyson, Chain):
-            core = (outer + settled)[:, 0]
-            rests = [rest + energy for rest in rests]
-            return self._of_types(dyson, core, rests, samples)
+            batches = [
+                (t, *one, rest + energy)
+                for (t, _, _), one, rest in zip(self._pencil, samples, rests)
+            ]
+            return dyson.slopes((outer + settled)[:, 0], batches)
         found = []
         for place, operator in enumerate(dyson.layout.operators):
             if operator.kind == "linear":
@@ -316,7 +304,7 @@ class Forms:
                 batch, rows = bulk.batches[number], operator.rows
                 t, (own, back) = self._pencil[number][0][..., rows], samples[number]
                 function = batch.linear[:, which]
-                part = _second(own[..., rows], back[..., rows], batch, function)
+                part = batch.square(own[..., rows], back[..., rows], function)
                 whole = product(product(transposed(t), (rests[number] + energy)[:, None]), t)
                 found.append(part + dyson.mean(number, whole, batch.weights * function))
             else:
@@ -324,27 +312,6 @@ class Forms:
                 block = (dyson.plain(place)[:, :, None, None] * block).sum(axis=1)
                 found.append(symmetric(block) * (1.0 if operator.once else 2.0))
         return np.stack(found, axis=1)
-
-    def _of_types(
-        self, chain: Chain, core: Array, rests: list[Array], samples: list[tuple[Array, Array]]
-    ) -> Array:
-        """The slopes where batches are multiplied: in X, in the identity, and in the types."""
-        last, rank = chain.layout.sources[-1], chain.rank
-        total = core[:, last, last]
-        for number, batch in enumerate(chain.bulk.batches):
-            ends, (own, back) = transposed(chain.ends(number)), samples[number]
-            columns = product(self._pencil[number][0], ends[:, None])  # (B, Y, n, T)
-            own, back = product(own, ends), product(back, ends[:, None])
-            whole = (columns * product(rests[number][:, None], columns)).sum(axis=2)
-            parts = []
-            for a in range(total.shape[1]):
-                pair = own[..., a : a + 1], back[..., a : a + 1]
-                part = _second(*pair, batch, batch.linear[:, a])[:, 0, 0]
-                parts.append(part + (batch.weighted[:, a] * whole[..., a]).sum(axis=1))
-            total = total + np.stack(parts, axis=1)
-        corner = symmetric(core[:, None, :rank, :rank])
-        types = chain.back[..., :, None] * chain.back[..., None, :]
-        return np.concatenate([corner, corner, total[..., None, None] * types], axis=1)
 
     def _returned(self, number: int, seen: Array) -> Array:
         """Fᵀ of what a batch's frame sees, (B, E, n) to (B, m, n)."""
@@ -373,8 +340,8 @@ class Forms:
         spread = spread.reshape(len(force), -1, rank)  # on the last vectors
         source = np.zeros((len(force), spread.shape[1], n), dtype=force.dtype)
         place = bulk.stages[-1].place if count else (0,) * spread.shape[1]
-        if bulk.chained:
-            spread = spread * self._rows
+        if isinstance(self.dyson, Chain):
+            spread = spread * self.dyson.shares(place)
         for v, where in enumerate(place):
             rows = self.dyson.layout.placed(where)
             if bulk.chained and where:  # one for each type, of which a channel has a share
@@ -426,19 +393,3 @@ def _lifted(matrix: Array, size: int) -> Array:
     cells, m, k = matrix.shape
     out = matrix[:, :, None, :, None] * identity(size)[None, None, :, None, :]
     return out.reshape(cells, m * size, k * size)
-
-
-def _second(plain: Array, along: Array, batch: Batch, function: Array | None = None) -> Array:
-    """E[(v + Σκ_e v_e)(v + Σκ_e v_e)ᵀ ψ] for vectors v (B, Y, n) and v_e (B, Y, E, n)."""
-    function = np.ones_like(batch.weights) if function is None else function
-
-    def moment(left: Array, right: Array, weights: Array) -> Array:
-        return product(transposed(left * (weights * function)[:, :, None]), right)
-
-    total = moment(plain, plain, batch.weights)
-    for e in range(along.shape[2]):
-        cross = moment(plain, along[:, :, e], batch.first[:, e])
-        total = total + cross + transposed(cross)
-        for f in range(along.shape[2]):
-            total = total + moment(along[:, :, e], along[:, :, f], batch.second[:, e, f])
-    return total

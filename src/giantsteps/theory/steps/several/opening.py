@@ -82,6 +82,7 @@ def after_first(
     norms: bool,
     tails: tuple[float, float],
     change: bool = False,
+    fine: bool = False,
 ) -> Trained:
     """After the first step, whose neurons lean along b, or the law of its change."""
     rate, inverse = first_movement(problem, neurons), problem.width / neurons
@@ -95,7 +96,7 @@ def after_first(
     length = float(np.linalg.norm(direction))
     later = sum(movement(problem, number, neurons) for number in range(1, len(problem.steps)))
     steepness = (abs(rate) + abs(later)) * abs(linear) * length
-    values, probabilities = folded_types(problem, level, steepness, tails[1])
+    values, probabilities = folded_types(problem, level + fine, steepness, tails[1])
     law = replace(unit, moved=rate * values, kept=unit.kept - float(change))
     s, alpha, e = law.moved, law.samples, law.labels.moment
     gain = law.kept + s[:, None] * tilt * e(1) * reach
