@@ -146,7 +146,9 @@ def test_an_answer_is_drawn_in_words_and_without_markers_for_theory() -> None:
     assert isinstance(display, ComparisonDisplay)
     assert display.ax_.get_xlabel() == "number of steps $t$"
     assert display.ax_.get_ylabel() == "test error $R$"
-    (handle,) = display.ax_.get_legend().legend_handles
+    legend = display.ax_.get_legend()
+    assert legend is not None
+    (handle,) = legend.legend_handles
     assert isinstance(handle, Line2D)
     assert handle.get_marker() == ""
     low, high = display.ax_.get_xlim()
