@@ -47,10 +47,7 @@ OUTSIDE = {
     ("drawn 30: g2 previous erf/tanh/const", 500): (0.93, 0.38, "falls as 1/d"),
 }  # fmt: skip
 #: What theory does not answer.
-REFUSED = {
-    "t3 tanh gauss previous", "t3 tanh const previous", "muon gauss", "prev readout e.5",
-    "prev readout e0",
-}  # fmt: skip
+REFUSED = {"muon gauss", "prev readout e.5", "prev readout e0"}
 
 
 def inputs(given: dict[str, Any], d: int) -> Any:

@@ -57,6 +57,28 @@ def _fresh(problem: Problem) -> bool:
     return all(step.batch == "fresh" for step in problem.steps)
 
 
+def _twice(problem: Problem) -> bool:
+    """Whether the equations of fresh batches, of two steps or of small steps are enough."""
+    small = all(step.exponent == 0 for step in problem.steps)
+    return _fresh(problem) or len(problem.steps) <= 2 or small
+
+
+def _most_uses(problem: Problem) -> int:
+    """How many steps use the same batch."""
+    most = uses = 0
+    for step in problem.steps:
+        uses = uses + 1 if step.batch == "previous" else 1
+        most = max(most, uses)
+    return most
+
+
+def _odd_parts(problem: Problem) -> bool:
+    if problem.teacher.rank > 1 or not _no_initial_output(problem):
+        return False
+    functions = problem.activation, problem.teacher.link  # type: ignore[attr-defined]
+    return any(moments(function).is_odd for function in functions)
+
+
 def _plain(problem: Problem) -> bool:
     return _fresh(problem) and all(step.rule == "gradient" for step in problem.steps)
 
@@ -203,15 +225,20 @@ CONDITIONS: dict[str, Condition] = {
             or problem.init.second_layer.distinct_nonzero <= 1
         ),
     ),
-    "reuse in two steps": Condition(
-        "a batch is used twice at most, by the first two steps",
-        "the equations of a reused batch are those of two steps",
-        'batch="fresh" for later steps, or simulation',
-        lambda problem: (
-            _fresh(problem)
-            or len(problem.steps) <= 2
-            or all(step.exponent == 0 for step in problem.steps)
-        ),
+    "few uses of a batch": Condition(
+        "no batch is used more than four times, except by small steps alone",
+        "the equations of a reused batch are checked for four steps on one batch at most",
+        'at most four steps in a row with batch="previous" and the one before, or simulation',
+        lambda problem: _twice(problem) or _most_uses(problem) <= 4,
+    ),
+    "odd where reused": Condition(
+        "where a batch is reused and there are more than two steps, the teacher depends on one "
+        "direction, σ or σ* is odd, and E σ(z) = 0 or the second layer has mean zero",
+        "the equations of a batch that is reused among more than two steps leave out products of "
+        "its covariances, which such a teacher and activation need",
+        "an odd activation or an odd teacher of one direction with gs.centered(activation), "
+        'batch="fresh", or simulation',
+        lambda problem: _twice(problem) or _odd_parts(problem),
     ),
     "no marginal spike": Condition(
         "no polynomial spike appears at this very exponent (else the limits from its two sides "
