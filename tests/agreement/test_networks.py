@@ -18,7 +18,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.theory.steps.several import reused
+from giantsteps.theory.steps.several import history_view, reused
 
 pytestmark = pytest.mark.agreement
 
@@ -192,6 +192,20 @@ def test_without_weak_directions_theory_is_refuted(monkeypatch: pytest.MonkeyPat
     name = "random 49: h2 previous tt/q/gauss"
     monkeypatch.setattr(reused, "WEAK", 0)
     assert excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test") < -1
+
+
+@pytest.mark.parametrize("layer", ["gauss", "const"])
+def test_without_memory_of_the_samples_theory_is_refuted(
+    layer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, known = f"t3 tanh {layer} previous", history_view.Course.memory
+    assert abs(excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test")) < 1
+    monkeypatch.setattr(
+        history_view.Course,
+        "memory",
+        lambda course, uses: replace(known(course, uses), samples=1e9),
+    )
+    assert abs(excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test")) > 2
 
 
 @pytest.mark.parametrize(("name", "d"), [("s1 tanh e0 gauss", 500), ("unscaled e0 gauss", 1000)])

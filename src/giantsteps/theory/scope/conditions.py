@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from giantsteps.functions import SingleIndex
 from giantsteps.gaussian import moments
 from giantsteps.problem import PowerLaw, Problem
 from giantsteps.theory.model.teacher import teacher_moments
@@ -57,26 +58,18 @@ def _fresh(problem: Problem) -> bool:
     return all(step.batch == "fresh" for step in problem.steps)
 
 
-def _twice(problem: Problem) -> bool:
-    """Whether the equations of fresh batches, of two steps or of small steps are enough."""
+def _remembered(problem: Problem) -> bool:
+    """Whether a reused batch is one of two steps, of small steps, or with odd functions."""
     small = all(step.exponent == 0 for step in problem.steps)
-    return _fresh(problem) or len(problem.steps) <= 2 or small
-
-
-def _most_uses(problem: Problem) -> int:
-    """How many steps use the same batch."""
-    most = uses = 0
-    for step in problem.steps:
-        uses = uses + 1 if step.batch == "previous" else 1
-        most = max(most, uses)
-    return most
-
-
-def _odd_parts(problem: Problem) -> bool:
-    if problem.teacher.rank > 1 or not _no_initial_output(problem):
+    if _fresh(problem) or len(problem.steps) <= 2 or small:
+        return True
+    uses = "".join(step.batch[0] for step in problem.steps).split("f")
+    if max(map(len, uses)) > 3 or not _no_initial_output(problem):
         return False
-    functions = problem.activation, problem.teacher.link  # type: ignore[attr-defined]
-    return any(moments(function).is_odd for function in functions)
+    teacher = problem.teacher
+    if not isinstance(teacher, SingleIndex):
+        return False
+    return moments(problem.activation).is_odd or moments(teacher.link).is_odd
 
 
 def _plain(problem: Problem) -> bool:
@@ -225,20 +218,14 @@ CONDITIONS: dict[str, Condition] = {
             or problem.init.second_layer.distinct_nonzero <= 1
         ),
     ),
-    "few uses of a batch": Condition(
-        "no batch is used more than four times, except by small steps alone",
-        "the equations of a reused batch are checked for four steps on one batch at most",
-        'at most four steps in a row with batch="previous" and the one before, or simulation',
-        lambda problem: _twice(problem) or _most_uses(problem) <= 4,
-    ),
     "odd where reused": Condition(
-        "where a batch is reused and there are more than two steps, the teacher depends on one "
+        "of more than two steps that reuse a batch at most four share one, the teacher has one "
         "direction, σ or σ* is odd, and E σ(z) = 0 or the second layer has mean zero",
-        "the equations of a batch that is reused among more than two steps leave out products of "
-        "its covariances, which such a teacher and activation need",
-        "an odd activation or an odd teacher of one direction with gs.centered(activation), "
-        'batch="fresh", or simulation',
-        lambda problem: _twice(problem) or _odd_parts(problem),
+        "with a batch that more than two steps reuse, among others, even parts of both activation "
+        "and teacher and an initial output need products of its covariances",
+        "an odd activation or teacher of one direction with gs.centered(activation), at most four "
+        'steps on a batch, batch="fresh", or simulation',
+        _remembered,
     ),
     "no marginal spike": Condition(
         "no polynomial spike appears at this very exponent (else the limits from its two sides "

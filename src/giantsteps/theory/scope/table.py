@@ -81,7 +81,6 @@ _SEVEN = Rule(
     "derived (theory §7; checked against networks)",
     needs=(
         *_FEW_DIRECTIONS,
-        "few uses of a batch",
         "odd where reused",
         "smooth rules",
         "plain where reused",

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from giantsteps.theory.steps.several.history_law import View
+from giantsteps.theory.steps.several.history_view import View
 from giantsteps.types import FloatArray
 
 

@@ -28,15 +28,9 @@ from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_di
 from giantsteps.theory.steps.several.fresh_norms import LOADS
 from giantsteps.theory.steps.several.histories import Neurons
 from giantsteps.theory.steps.several.history_forms import forms_of_course, makers, seen
-from giantsteps.theory.steps.several.history_law import (
-    Course,
-    Samples,
-    View,
-    follow,
-    initial_output,
-    sample_nodes,
-)
+from giantsteps.theory.steps.several.history_law import follow, initial_output
 from giantsteps.theory.steps.several.history_norms import HistoryNorms, norms_of_course
+from giantsteps.theory.steps.several.history_view import Course, Samples, View, sample_nodes
 from giantsteps.theory.steps.several.model import RESOLVED
 from giantsteps.theory.steps.several.traces import gram_of_batch
 from giantsteps.theory.steps.several.trained import few_functions, pulled
@@ -45,8 +39,8 @@ from giantsteps.types import FloatArray
 
 #: By how much initial weights are longer for a derivative.
 _LONGER = 0.01
-#: Resolution of the samples of the recursion, beyond that of the bulk.
-_FINER = 2
+#: Resolution of the samples of the bulk, where they have no edge, and of those of the recursion.
+_BULK, _FINER = 1, 3
 
 
 def remembered_steps(
@@ -54,7 +48,7 @@ def remembered_steps(
 ) -> SpikedFeatures:
     """The equivalent model after steps on batches of which some are used again."""
     few = math.isfinite(problem.init.second_layer.distinct_nonzero)
-    sized, count, shared = at_size(problem, d, levels=(0, 2 if few else 1), **others)
+    sized, count, shared = at_size(problem, d, levels=(0, 1), **others)
     rates = tuple(movement(sized, s, count) for s in range(len(sized.steps)))
     batches, samples = batches_of(sized)
     assert isinstance(sized.teacher, SingleIndex)
@@ -75,7 +69,12 @@ def remembered_steps(
         fine = min(level + _FINER, 4)
         course = follow(neurons, link, noise, batches, samples, rates, fine, start)
         nodes = sample_nodes(
-            link, noise, course.sizes_seen, initial_output(neurons), level, tails[0]
+            link,
+            noise,
+            course.sizes_seen,
+            initial_output(neurons),
+            min(level + (0 if tails[0] else _BULK), 4),
+            tails[0],
         )
         longer = None
         if norms:

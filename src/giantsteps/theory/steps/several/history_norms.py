@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from giantsteps.theory.steps.several.history_law import View, factor
+from giantsteps.theory.steps.several.history_view import View, factor
 from giantsteps.types import FloatArray
 
 
