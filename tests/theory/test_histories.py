@@ -164,7 +164,7 @@ def test_what_is_not_covered() -> None:
     own = {"activation": "relu", "teacher": "sin"}
     two = {"teacher": gs.MultiIndex("x0 + x0*x1", 2)}
     for others in (curved, own, two):
-        with pytest.raises(gs.NotCovered, match="odd teacher"):
+        with pytest.raises(gs.NotCovered, match="odd activation"):
             theory.risk(stepped(*three, **others), d=1000)
     with pytest.raises(gs.NotCovered, match="at most four steps"):
         theory.risk(stepped(*three, ("previous", 0.6), ("previous", 0.6)), d=1000)

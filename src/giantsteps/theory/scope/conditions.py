@@ -60,8 +60,7 @@ def _fresh(problem: Problem) -> bool:
 
 def _remembered(problem: Problem) -> bool:
     """Whether a reused batch is one of two steps, of small steps, or with odd functions."""
-    small = all(step.exponent == 0 for step in problem.steps)
-    if _fresh(problem) or len(problem.steps) <= 2 or small:
+    if _fresh(problem) or len(problem.steps) <= 2 or not any(s.exponent for s in problem.steps):
         return True
     uses = "".join(step.batch[0] for step in problem.steps).split("f")
     if max(map(len, uses)) > 3 or not _no_initial_output(problem):
