@@ -81,7 +81,7 @@ _SEVEN = Rule(
     "derived (theory §7; checked against networks)",
     needs=(
         *_FEW_DIRECTIONS,
-        "reuse in two steps",
+        "odd where reused",
         "smooth rules",
         "plain where reused",
         "fresh on a covariance",
