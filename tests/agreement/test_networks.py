@@ -18,7 +18,8 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
-from giantsteps.theory.steps.several import opening, reused
+from giantsteps.theory.steps import build
+from giantsteps.theory.steps.several import history_view, opening, reused
 
 pytestmark = pytest.mark.agreement
 
@@ -48,10 +49,7 @@ OUTSIDE = {
     ("drawn 30: g2 previous erf/tanh/const", 500): (0.93, 0.38, "falls as 1/d"),
 }  # fmt: skip
 #: What theory does not answer.
-REFUSED = {
-    "t3 tanh gauss previous", "t3 tanh const previous", "muon gauss", "prev readout e.5",
-    "prev readout e0",
-}  # fmt: skip
+REFUSED = {"muon gauss", "prev readout e.5", "prev readout e0"}
 
 
 def inputs(given: dict[str, Any], d: int) -> Any:
@@ -202,6 +200,34 @@ def test_without_products_of_batches_theory_is_refuted(monkeypatch: pytest.Monke
     name = "even t4 crelu he2 V"
     monkeypatch.setattr(opening, "multiplies", lambda problem: False)
     assert excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test") < -2
+
+
+@pytest.mark.parametrize("number", [12, 33, 49])
+def test_without_explicit_directions_theory_is_refuted(number: int) -> None:
+    """Power laws, an even part with a continuous layer among them: within 1 % and three errors."""
+    (name, d), row = next(
+        (key, row) for key, row in BY_NAME.items() if key[0].startswith(f"inputs {number}:")
+    )
+    asked, mean, error = problem(name, d), row["mean"]["test"], row["error"]["test"]
+    plain, found = (
+        build.model(asked, None, d, explicit=explicit).risk(asked.readout).test
+        for explicit in (False, True)
+    )
+    assert abs(found - mean) <= 0.01 * mean + 3 * error < abs(plain - mean)
+
+
+@pytest.mark.parametrize("layer", ["gauss", "const"])
+def test_without_memory_of_the_samples_theory_is_refuted(
+    layer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, known = f"t3 tanh {layer} previous", history_view.Course.memory
+    assert abs(excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test")) < 1
+    monkeypatch.setattr(
+        history_view.Course,
+        "memory",
+        lambda course, uses: replace(known(course, uses), samples=1e9),
+    )
+    assert abs(excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test")) > 2
 
 
 @pytest.mark.parametrize(("name", "d"), [("s1 tanh e0 gauss", 500), ("unscaled e0 gauss", 1000)])

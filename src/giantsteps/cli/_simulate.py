@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from ._options import build, device_option, problem_options, question_option
+from ._options import DIMENSION, build, device_option, problem_options, question_option
 from ._output import check_file, emit, output_options
 
 
 @click.command(
     "simulate",
-    short_help="Answer by simulating finite networks.",
     epilog="""
     \b
     Examples
@@ -24,7 +23,7 @@ from ._output import check_file, emit, output_options
 )
 @problem_options
 @question_option("simulation")
-@click.option("-d", "--dimension", "d", type=int, required=True, help="Input dimension.")
+@click.option("-d", "--dimension", "d", type=DIMENSION, required=True, help="Input dimension.")
 @click.option(
     "--seed",
     type=int,
@@ -44,7 +43,7 @@ def command(
     overwrite: bool,
     **stated: Any,
 ) -> None:
-    """Draw one network of input dimension d, take its steps, and measure.
+    """Draw one network of input dimension d, take its steps, and measure it.
 
     standard_error is that of the test points, for this one network; for error bars over networks
     use 'giantsteps compare'.

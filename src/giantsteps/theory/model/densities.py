@@ -24,8 +24,9 @@ _SERIES_TOLERANCE = 1e-4
 _GONE = 1e-3
 #: Mass per log x, relative to the largest, that may be none: solutions are known that well.
 _EMPTY, _AT_AN_END = 1e-4, 1.01
-#: An interval with less mass is noise; with less of all, intervals are missing.
-_NO_MASS, _FOUND = 1e-9, 0.5
+#: An interval with less mass is noise, with at most so much of all it is not looked into; with less
+#: of all, intervals are missing.
+_NO_MASS, _NOTHING, _FOUND = 1e-9, 1e-6, 0.5
 #: A gap that spans more than this is wide.
 _WIDE = 1.3
 
@@ -111,7 +112,8 @@ class Densities:
                 states[i] = tuple(_merged(new, part[here], was) for part, was in zip(state, old))
                 pieces[i] = pieces[i].with_density(known[i])
                 tail = np.abs(pieces[i].series[-count // 8 :]).max()
-                if count < _FEW or tail > _SERIES_TOLERANCE * np.abs(pieces[i].series).max():
+                rough = tail > _SERIES_TOLERANCE * np.abs(pieces[i].series).max()
+                if count < _FEW or (rough and not self._is_nothing(pieces[i], known[i])):
                     rest.append(i)
                 else:
                     self._kept[intervals[i]] = pieces[i], known[i]
@@ -128,6 +130,11 @@ class Densities:
         flags = np.concatenate([np.zeros(0, dtype=bool), *(gap.inside for gap in shown)])
         return [piece for piece in pieces if piece.mass > _NO_MASS], (points, flags)
 
+    def _is_nothing(self, piece: Piece, density: FloatArray) -> bool:
+        """Whether an interval has no mass to speak of, however its density falls between points."""
+        most = float(np.max(density, initial=0.0)) * (piece.upper - piece.lower)
+        return most <= _NOTHING * self._mass
+
     def _above(self, z: Array, start: State | None) -> State:
         """The solution at z from a start; on a way of its own where its imaginary part is gone."""
         state = self._branch.above(z, start)
@@ -143,7 +150,7 @@ class Densities:
         """Gaps on an interval."""
         x = piece.point(nodes(len(density)))
         empty = x * density <= _EMPTY * (x * density).max(initial=0.0)
-        if not empty.any() or empty.all():
+        if not empty.any() or empty.all() or self._is_nothing(piece, density):
             return []
         empty[empty] = ~self.inside(x[empty])
         ends = np.flatnonzero(np.diff(np.concatenate([[False], empty, [False]]).astype(int)))

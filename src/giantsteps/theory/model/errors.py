@@ -11,6 +11,7 @@ import numpy as np
 
 from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged
+from giantsteps.gaussian import moments
 from giantsteps.theory.model.parts_of_errors import parts_by_degree, wrong_sign_of_model
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.model.rules import LEVELS
@@ -20,9 +21,9 @@ from giantsteps.theory.solver.readout import Readout
 from giantsteps.types import Array, FloatArray
 
 #: Changes to the next resolution below which an answer is good, and above which it is none: of
-#: models of several steps, of those of few types, whose finest resolutions cost little, and of one
-#: step.
-GOOD, BAD = (1e-3, 1e-6, 1e-7), (3e-3, 3e-3, 1e-6)
+#: models of several steps on one batch or with explicit directions, of those of few types, whose
+#: finest resolutions cost little, of one step, and of several fresh steps with many types.
+GOOD, BAD = (1e-3, 1e-6, 1e-7, 1e-5), (3e-3, 3e-3, 1e-6, 3e-3)
 #: Share of a change that the next one is at least after several steps: two resolutions may agree by
 #: accident.
 _SLOW = 0.03
@@ -31,6 +32,9 @@ _TRUSTED = 2
 #: What rounding may do with one type of neurons, and with several, whose functions nearly depend on
 #: each other.
 _ROUNDING = (1e-13, 3e-10)
+#: With an even part of σ the types of a continuous second layer converge slowly in the end, by less
+#: from one resolution to the next than is left: after several steps no error is stated below this.
+_EVEN = 3e-6
 #: A change beyond which the resolution before was spoilt by rounding, and the one before it counts.
 _ROUNDED = 100.0
 #: What an answer is for.
@@ -89,7 +93,7 @@ def refine(
             break
         _advance(cells, waiting, known, failures)
     found = [known[i] for i in range(len(cells))]
-    rounding = np.array([_ROUNDING[len(model.probabilities) > 1] for model, _ in cells])
+    rounding = np.array([_least(model) for model, _ in cells])
     residual = np.array([one.residual for one in found])
     error = np.maximum([one.error for one in found], np.maximum(rounding, 10.0 * residual))
     for i, (model, readout) in enumerate(cells):
@@ -164,14 +168,23 @@ def _advance(
             if error > _ROUNDED:
                 before = waiting[i].before
                 error = _change(cells[i], before, new)
-            elif waiting[i].error <= _ROUNDED and kind_of(cells[i][0]) < 2:
+            elif waiting[i].error <= _ROUNDED and kind_of(cells[i][0]) != 2:
                 error = max(error, _SLOW * waiting[i].error)
             known[i] = solved.kept(at, levels[at], part.rank, error, before)
 
 
+def _least(model: SpikedFeatures) -> float:
+    """The least error of a model that is stated."""
+    if model.fine and not moments(model.activation).is_odd:
+        return _EVEN
+    return _ROUNDING[len(model.probabilities) > 1]
+
+
 def kind_of(model: SpikedFeatures) -> int:
-    """Which of the three kinds of `GOOD` and `BAD` a model is."""
+    """Which of the four kinds of `GOOD` and `BAD` a model is."""
     first, last = model.levels
+    if model.fine:
+        return 3
     return 2 if first > 0 else int(last == LEVELS - 2)
 
 
@@ -182,7 +195,7 @@ def _waits(model: SpikedFeatures, one: Kept, good: tuple[float, ...]) -> bool:
     if one.level < least or (one.error > good[kind] and one.level < last):
         return True
     # One more where there would be no answer at all, two after the first: it is a coarse one.
-    more = min(last + (2 if last == 1 else 1), LEVELS - 1 - (kind < 2))
+    more = min(last + (2 if last == 1 else 1), LEVELS - 1 - (kind != 2))
     return one.error > BAD[kind] and last <= one.level < more
 
 

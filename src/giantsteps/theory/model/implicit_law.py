@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -60,8 +61,8 @@ class ImplicitLaw(Law):
     ----------
     branch : OutsideBranch
         The equations of m.
-    inner : OutsideBranch
-        Those that the density is taken from: the same, or close to them and cheaper.
+    inner : callable
+        Makes those that the density is taken from: the same, or close to them and cheaper.
     scale : float
         Mean of the continuous part: where to look for it.
     atoms : tuple of (location, mass)
@@ -69,24 +70,34 @@ class ImplicitLaw(Law):
         Missing mass, relative, that calls for another scan, or is no answer.
     likely : float, optional
         Where the largest edge is likely to be: that of a coarser resolution.
+    cheap : bool
+        Whether edges below the largest are those of ``inner``.
     """
 
     def __init__(
         self,
         branch: OutsideBranch,
-        inner: OutsideBranch,
+        inner: Callable[[], OutsideBranch],
         scale: float,
         atoms: tuple[tuple[float, float], ...] = (),
         lost: float = _LOST,
         likely: float | None = None,
+        cheap: bool = False,
     ) -> None:
-        self._branch, self._inner = branch, inner
+        self._branch, self._of_density = branch, inner
         self._scale = float(scale)
         self._atoms = atoms
-        self._may_lose, self._likely = lost, likely
-        self._densities = Densities(inner, self._continuous, lost)
+        self._may_lose, self._likely, self._cheap = lost, likely, cheap
         #: Edges, and whether the outside is above.
         self._found: list[tuple[float, bool]] = []
+
+    @cached_property
+    def _inner(self) -> OutsideBranch:
+        return self._of_density()
+
+    @cached_property
+    def _densities(self) -> Densities:
+        return Densities(self._inner, self._continuous, self._may_lose)
 
     def __repr__(self) -> str:
         shown = " ∪ ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.support)
@@ -110,7 +121,7 @@ class ImplicitLaw(Law):
         last = np.flatnonzero(inside)[-1:]
         if not last.size or last[0] == len(x) - 1:
             raise self._no_support(float(last.size), len(x))
-        return float(self._edges(x[last + 1], x[last])[0])
+        return float(self._edges(self._branch, x[last + 1], x[last])[0])
 
     @cached_property
     def _descent(self) -> Descent:
@@ -134,9 +145,10 @@ class ImplicitLaw(Law):
                 return found
         raise self._no_support(1.0, _UP)
 
-    def _near(self, x: FloatArray) -> State:
+    @staticmethod
+    def _near(branch: OutsideBranch, x: FloatArray) -> State:
         """Close to a real solution at x outside the bulk."""
-        parts = self._branch.above(x * (1 + 1j * HEIGHT))
+        parts = branch.above(x * (1 + 1j * HEIGHT))
         return tuple(np.ascontiguousarray(part.real) for part in parts)
 
     def outside(self, x: FloatArray) -> State:
@@ -153,7 +165,7 @@ class ImplicitLaw(Law):
         state, gap = settle(self._branch, start, x)
         bad = np.flatnonzero(~(gap <= _SOLVED))
         if bad.size:
-            again, left = settle(self._branch, self._near(x[bad]), x[bad])
+            again, left = settle(self._branch, self._near(self._branch, x[bad]), x[bad])
             gap[bad] = left
             for part, found in zip(state, again):
                 part[bad] = found
@@ -236,10 +248,11 @@ class ImplicitLaw(Law):
         sides = slice(grounded, 2 * len(starts) - top)
         outer = np.stack([starts - 1, ends + 1], axis=1).ravel()[sides]
         inner = np.stack([starts, ends], axis=1).ravel()[sides]
-        edges = [*[0.0] * grounded, *self._edges(x[outer], x[inner]), *[self.edge] * top]
+        found = self._edges(self._inner if self._cheap else self._branch, x[outer], x[inner])
+        edges = [*[0.0] * grounded, *found, *[self.edge] * top]
         return [(float(lo), float(hi)) for lo, hi in np.reshape(edges, (-1, 2))]
 
-    def _edges(self, outside: FloatArray, within: FloatArray) -> FloatArray:
+    def _edges(self, branch: OutsideBranch, outside: FloatArray, within: FloatArray) -> FloatArray:
         """Folds between points outside and inside; brackets are narrowed where a search fails."""
         above = outside > within
         edges = np.full(len(outside), np.nan)
@@ -250,8 +263,8 @@ class ImplicitLaw(Law):
         for _ in range(_SECTIONS):
             todo = np.flatnonzero(np.isnan(edges))
             if todo.size:
-                state, gap = settle(self._branch, self._near(outside[todo]), outside[todo])
-                found = follow_to_fold(self._branch, state, outside[todo], within[todo])
+                state, gap = settle(branch, self._near(branch, outside[todo]), outside[todo])
+                found = follow_to_fold(branch, state, outside[todo], within[todo])
                 edges[todo] = np.where(gap <= _SOLVED, found, np.nan)
                 close = np.abs(outside - within) <= _NARROW * outside
                 edges = np.where(np.isnan(edges) & close, outside, edges)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import elementwise
 
+from giantsteps.theory.model.fewer_nodes import on_fewer_nodes
 from giantsteps.theory.model.implicit_law import ImplicitLaw, may_lose
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.fold import Linearised
@@ -22,6 +23,9 @@ from giantsteps.types import Array, FloatArray
 _MEMORY = 3_000_000
 #: Channels of the types that a density shows: it changes by their squares.
 _CHANNELS = 5e-3
+#: Operations of a round beyond which it takes fewer nodes, and where these are chosen, over the
+#: mean of the bulk.
+_MANY_NODES, _SEEN_FROM = 1e6, np.geomspace(1e-4, 1e2, 12) * np.exp(0.1j)
 _GRID = 8
 #: Numbers of points whose equations are kept.
 _STACKS = 4
@@ -65,12 +69,19 @@ class Outlier:
         ⟨u, g⟩²/n = E[Σ_e pull_e·g_e]² with g₀ = E[g|k] and g_j = E[w_j g|k], w their coordinates.
     labels : float
         ⟨u, ỹ⟩²/n.
+    scale : ndarray of shape (K,)
+        ω(k)√(Γ/x) at the nodes.
     """
 
     value: float
     types: FloatArray
     pull: FloatArray
     labels: float
+    scale: FloatArray
+
+    def slope(self, leans: FloatArray, system: System) -> FloatArray:
+        """E[u z | k] at the nodes, for neurons that lean by so little (T,) along a direction z."""
+        return np.asarray(self.scale * ((self.types * leans) @ system.linear[0]))
 
 
 class KernelSpectrum:
@@ -165,13 +176,27 @@ class KernelSpectrum:
             rank = min(rank, rank / float(system.width[0]))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
         lost = may_lose(self.system.bulk)
-        return ImplicitLaw(self, self._of_density, self.scale, atoms, lost, self._likely)
+        given = self.scale, atoms, lost, self._likely, self._many_nodes
+        return ImplicitLaw(self, lambda: self._of_density, *given)
 
     @cached_property
     def _of_density(self) -> KernelSpectrum:
-        """The same with fewer channels, if there are fewer that a density shows."""
+        """The same with fewer channels, if there are fewer that a density shows, and on fewer nodes
+        where they are many.
+        """
         fewer = KernelSpectrum(replace(self.system, tolerance=np.array([_CHANNELS])))
-        return fewer if fewer.equations.rank < self.equations.rank else self
+        used = fewer if fewer.equations.rank < self.equations.rank else self
+        if not self._many_nodes:
+            return used
+        z = used.scale * _SEEN_FROM
+        v1, tau, active = used.above(z)
+        point = used._repeat(len(z)).at(v1, tau, -z, active)
+        # Of functions that are small, what is not solved for would choose.
+        return KernelSpectrum(on_fewer_nodes(point.move(*point.newton())))
+
+    @property
+    def _many_nodes(self) -> bool:
+        return self.equations.system.work > _MANY_NODES
 
     # -- outside the bulk -----------------------------------------------------------------------
 
@@ -196,8 +221,8 @@ class KernelSpectrum:
         )
 
     def parameter(self, state: tuple[Array, ...]) -> Array:
-        """−Σ π_tτ_t, which grows with x outside the bulk."""
-        return np.asarray(-state[1] @ self.equations.system.probabilities[0])
+        """Σ π_tτ_t, which grows with x outside the bulk."""
+        return np.asarray(state[1] @ self.equations.system.probabilities[0])
 
     def regular(self, state: tuple[Array, ...], x: FloatArray) -> Array:
         """Whether ω > 0, −τ > 0 and the samples of the steps are as they are at x = ∞."""
@@ -374,9 +399,10 @@ class KernelSpectrum:
             y = y / np.sqrt(abs(slope) / step[i])
             vector = -cores.moved[first] @ y
             labels = float(vector @ cores.target[first] - y @ cores.shift[first])
-            pull = points.omega[first] * np.tensordot(vector, features, 1) * np.sqrt(ratio / value)
+            scale = points.omega[first] * np.sqrt(ratio / value)
+            pull = scale * np.tensordot(vector, features, 1)
             types = vector[: len(self.system.probabilities[0])]
-            found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))
+            found.append(Outlier(value, types, pull, labels**2 / (ratio * value), scale))
         return tuple(found)
 
 

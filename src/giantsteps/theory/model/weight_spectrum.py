@@ -60,6 +60,7 @@ class WeightSpectrum:
     Σₜ      bulk               with spikes as its first r special vectors
     Q       pull               of the initial output, (c, T, T), as in the penalty of mₜ
     \       beside             directions that the spikes leave of the teacher, the next of them
+    Δ       excess             of Σ_t on the spikes: d Cov(S_j) within the types, (T, r, r)
     ======  =================  ==================================
     """
 
@@ -70,6 +71,7 @@ class WeightSpectrum:
     bulk: NeuronCovariance
     pull: FloatArray | None = None
     beside: int = 1
+    excess: FloatArray | None = None
 
     # -- the bulk -------------------------------------------------------------------------------
 
@@ -196,7 +198,7 @@ class WeightSpectrum:
         if not (one.chained or np.any(one.coefficients[:, :, : one.diagonal.shape[1]])):
             rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        return ImplicitLaw(self, self, self.scale, atoms, may_lose(one))
+        return ImplicitLaw(self, lambda: self, self.scale, atoms, may_lose(one))
 
     # -- outside the bulk -----------------------------------------------------------------------
 
@@ -259,8 +261,18 @@ class WeightSpectrum:
                 matrix = matrix + trace[:, None, None] * (pull * np.outer(root, root))
             seen = -solve(matrix, np.broadcast_to(left, (len(x), *left.shape))) / x[:, None, None]
         forms = Forms(dyson).values[:, :, 0, :, 0]
+        if self.excess is not None:
+            rank, loads = self.excess.shape[1], self.width * h * self.probabilities
+            more = np.tensordot(loads, self.excess, 1) @ forms[:, :rank]
+            opened = np.eye(rank) + more[:, :, :rank]
+            forms = forms - forms[:, :, :rank] @ np.linalg.solve(opened, more)
         neurons = np.sqrt(self.neurons)
         return -forms / x[:, None, None], self.neurons * left.T @ seen, neurons * seen
+
+    def traces(self, value: float) -> tuple[float, float]:
+        """τ(𝒢) and 𝒢 along the first spike at an eigenvalue outside the bulk."""
+        dyson = self._dyson(*self.law.outside(np.array([value])))
+        return float(dyson.traces[0, 0, 0, 0]), float(Forms(dyson).values[0, 0, 0, 0, 0])
 
     def _whole(
         self, x: FloatArray, state: tuple[Array, ...] | None = None

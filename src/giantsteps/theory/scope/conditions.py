@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from giantsteps.functions import SingleIndex
 from giantsteps.gaussian import moments
 from giantsteps.problem import PowerLaw, Problem
 from giantsteps.theory.model.teacher import teacher_moments
@@ -62,6 +63,19 @@ def _curved(problem: Problem) -> bool:
     """Three or more steps, not all of them small, of an activation with an even part."""
     large = any(step.exponent != 0 for step in problem.steps)
     return len(problem.steps) > 2 and large and not moments(problem.activation).is_odd
+
+
+def _remembered(problem: Problem) -> bool:
+    """Whether a reused batch is one of two steps, of small steps, or with odd functions."""
+    if _fresh(problem) or len(problem.steps) <= 2 or not any(s.exponent for s in problem.steps):
+        return True
+    uses = "".join(step.batch[0] for step in problem.steps).split("f")
+    if max(map(len, uses)) > 3 or not _no_initial_output(problem):
+        return False
+    teacher = problem.teacher
+    if not isinstance(teacher, SingleIndex):
+        return False
+    return moments(problem.activation).is_odd or moments(teacher.link).is_odd
 
 
 def _plain(problem: Problem) -> bool:
@@ -185,7 +199,7 @@ CONDITIONS: dict[str, Condition] = {
     ),
     "no initial output": Condition(
         "E σ(z) = 0 or the second layer has mean zero",
-        "the initial network must not have an output of its own",
+        "the output of the initial network must vanish",
         'gs.centered(activation), or second_layer="gaussian"',
         _no_initial_output,
     ),
@@ -217,15 +231,14 @@ CONDITIONS: dict[str, Condition] = {
         "at most two steps, an odd activation, or a teacher with a linear part",
         lambda problem: not _curved(problem) or teacher_moments(problem.teacher).linear > 1e-9,
     ),
-    "reuse in two steps": Condition(
-        "a batch is used twice at most, by the first two steps",
-        "the equations of a reused batch are those of two steps",
-        'batch="fresh" for later steps, or simulation',
-        lambda problem: (
-            _fresh(problem)
-            or len(problem.steps) <= 2
-            or all(step.exponent == 0 for step in problem.steps)
-        ),
+    "odd where reused": Condition(
+        "of more than two steps that reuse a batch at most four share one, the teacher has one "
+        "direction, σ or σ* is odd, and E σ(z) = 0 or the second layer has mean zero",
+        "with a batch that more than two steps reuse, among others, even parts of both activation "
+        "and teacher and an initial output need products of its covariances",
+        "an odd activation or teacher of one direction with gs.centered(activation), at most four "
+        'steps on a batch, batch="fresh", or simulation',
+        _remembered,
     ),
     "no marginal spike": Condition(
         "no polynomial spike appears at this very exponent (else the limits from its two sides "
@@ -268,7 +281,7 @@ CONDITIONS: dict[str, Condition] = {
         ),
     ),
     "one sign step": Condition(
-        "a sign step is the only one",
+        "a sign step is the only step",
         "there is no theory for sign steps that follow another step",
         'one step, rule="gradient" or "normalized", or simulation',
         lambda problem: (
@@ -326,10 +339,10 @@ CONDITIONS: dict[str, Condition] = {
         lambda problem: not isinstance(problem.inputs, PowerLaw) or problem.inputs.exponent <= 0.5,
     ),
     "samples given a sign step": Condition(
-        "no step is by the sign (else samples across its direction are taken as generic: test "
+        "no step is a sign step (else samples across its direction are taken as generic: test "
         "errors of networks at d = 1000 are within 0.6 %, and 1.3 % with even parts of both the "
         "activation and the teacher)",
-        "a step is by the sign",
+        "there is a sign step",
         'rule="gradient" or "normalized"',
         _rules("gradient", "normalized"),
     ),

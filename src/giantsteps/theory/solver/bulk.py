@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -245,24 +246,35 @@ class Bulk:
         sizes = [batch.weights.shape[1] for batch in other.batches]
         if sizes == [batch.weights.shape[1] for batch in self.batches]:
             return self
-        batches, stages = [], []
-        for batch, stage, size in zip(self.batches, self.stages, sizes, strict=True):
-            count = batch.weights.shape[1]
-            place = np.minimum(np.arange(size), count - 1)
-            names = ("weights", "first", "second", "linear", "factors")
-            wider = {name: getattr(batch, name)[..., place] for name in names}
-            for name in ("weights", "first", "second"):
-                wider[name][..., count:] = 0.0
-            if batch.given is not None:
-                wider["given"] = batch.given[..., place]
-            batches.append(replace(batch, **wider))
-            stages.append(replace(stage, sums=stage.sums[..., place]))
-        return replace(self, batches=tuple(batches), stages=tuple(stages))
+        wider = _wider if len(self.shares) == 1 else _wider.__wrapped__
+        pairs = map(wider, self.batches, self.stages, sizes)
+        batches, stages = zip(*pairs, strict=True)
+        return replace(self, batches=batches, stages=stages)
 
     @classmethod
     def stack(cls, parts: Sequence[Bulk]) -> Bulk:
         """One bulk from several of one shape."""
         return _each(parts, np.concatenate)
+
+
+@lru_cache(maxsize=32)
+def _wider(batch: Batch, stage: Stage, size: int) -> tuple[Batch, Stage]:
+    """With so many nodes; models of one batch share it."""
+    count = batch.weights.shape[1]
+    place = np.minimum(np.arange(size), count - 1)
+    names = ("weights", "first", "second", "linear", "factors")
+    wider = {name: getattr(batch, name)[..., place] for name in names}
+    for name in ("weights", "first", "second"):
+        wider[name][..., count:] = 0.0
+    if batch.given is not None:
+        wider["given"] = batch.given[..., place]
+    return replace(batch, **wider), replace(stage, sums=stage.sums[..., place])
+
+
+@lru_cache(maxsize=32)
+def _two(*parts: Any) -> Any:
+    """Batches or stages of two cells: one model's at two resolutions; all of one batch share it."""
+    return _each(parts, np.concatenate)
 
 
 def _each(parts: Sequence[Any], join: Callable[[Any], Array]) -> Any:
@@ -275,8 +287,8 @@ def _each(parts: Sequence[Any], join: Callable[[Any], Array]) -> Any:
         elif field.name in ("place", "crossed") or values[0] is None:
             joined[field.name] = values[0]
         else:
+            two = join is np.concatenate and len(parts) == 2 == sum(len(p.shares) for p in parts)
             joined[field.name] = tuple(
-                join(list(row)) if isinstance(row[0], np.ndarray) else _each(row, join)
-                for row in zip(*values, strict=True)
+                _two(*row) if two else _each(row, join) for row in zip(*values, strict=True)
             )
     return type(parts[0])(**joined)

@@ -11,6 +11,8 @@ from giantsteps.types import Array, FloatArray
 
 #: Rounds of a search for a fold, how many of them may fail in a row, and rounds of Newton's method.
 _ROUNDS, _FAILURES, _CORRECTIONS = 20, 9, 8
+#: How far beyond a bracket, relative to its width, a search for a fold in it may go.
+_ROOM = 4.0
 #: A residual that falls so much in a round goes on with the derivatives of an earlier one, and
 #: begins with them if it is so much smaller than one.
 _QUICK = 0.1
@@ -99,21 +101,24 @@ def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArr
     Returns
     -------
     ndarray of shape (E,)
-        The edges, or NaN where the search has failed.
+        The edges, or NaN where the search has failed: at once where s does not grow with x, on
+        another branch, or where x leaves the bracket.
     """
     x = np.array(x, dtype=float)
-    outside = x.copy()
+    outside, room = x.copy(), _ROOM * np.abs(within - x)
     with np.errstate(all="ignore"):
         s = branch.parameter(state)
         slope = 1.0 / branch.parameter(branch.linearised(state, x).tangent())
         change = (within - x) / slope
-        done, failures = np.zeros(len(x), dtype=bool), np.zeros(len(x))
+        done, failures = np.zeros(len(x), dtype=bool), np.where(slope > 0, 0.0, np.inf)
         for _ in range(_ROUNDS):
+            if np.all(done | (failures > _FAILURES)):
+                break
             limit = _STRIDE * np.abs(s)
             change = np.where(done, 0.0, np.clip(change, -limit, limit))
             found, new_x, there = _correct(branch, state, x, s + change)
             new = 1.0 / branch.parameter(there.tangent())
-            good = (there.gap <= _ENOUGH) & ~done
+            good = (there.gap <= _ENOUGH) & ~done & (failures <= _FAILURES)
             curve = (new - slope) / np.where(change == 0, 1.0, change)
             state = tuple(np.where(_column(good, u), v, u) for u, v in zip(state, found))
             s, x = np.where(good, s + change, s), np.where(good, new_x, x)
@@ -121,9 +126,8 @@ def follow_to_fold(branch: Branch, state: State, x: FloatArray, within: FloatArr
             onwards = np.where(curve == 0, 0.0, -slope / curve)
             change = np.where(good, onwards, _SHORTER * change)
             done |= good & (np.abs(slope * change) <= _TOLERANCE * np.abs(x))
-            failures = np.where(good, 0, failures + 1)
-            if np.all(done | (failures > _FAILURES)):
-                break
+            strayed = np.minimum(np.abs(x - outside), np.abs(x - within)) > room
+            failures = np.where(good & ~strayed, 0.0, failures + np.where(strayed, np.inf, 1.0))
         between = (x - within) * (x - outside) <= 0
         return np.asarray(np.where(done & between, x, np.nan))
 

@@ -28,11 +28,13 @@ sees of the vector ρ = 𝒢f, and the Dyson equation's own response.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from giantsteps.theory.solver.chain import Chain
 from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.layout import Blocks
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import identity, inverse, product, symmetric, transposed
 from giantsteps.types import Array
@@ -180,14 +182,10 @@ class Forms:
     def _groups(self, number: int, last: bool) -> list[tuple[Array, Array]]:
         """Vectors after a batch, and the rows on which their forms are wanted: all of them if
         another batch follows, else the channels of each vector in its own place."""
-        place = np.array(self.dyson.bulk.stages[number].place)
+        place = self.dyson.bulk.stages[number].place
         if not last:
             return [(np.arange(len(place)), np.arange(self._size))]
-        layout = self.dyson.layout
-        return [
-            (np.flatnonzero(place == where), layout.placed(where))
-            for where in sorted(set(place.tolist()))
-        ]
+        return _by_place(place, self.dyson.layout)
 
     def _after(self, number: int, before: Array, last: bool) -> Array:
         """Forms of the vectors after a batch, by vector and row of `_groups`.
@@ -379,8 +377,19 @@ class Forms:
         return hat, seen, pulled
 
 
+@lru_cache(maxsize=128)
+def _by_place(place: tuple[int, ...], layout: Blocks) -> list[tuple[Array, Array]]:
+    """Vectors in the same place of the pencil, and its rows."""
+    return [
+        (np.flatnonzero(np.array(place) == where), layout.placed(where))
+        for where in sorted(set(place))
+    ]
+
+
 def _lifted(matrix: Array, size: int) -> Array:
     """matrix ⊗ I, of shape (B, m·size, k·size)."""
+    if size == 1:
+        return matrix
     cells, m, k = matrix.shape
     out = matrix[:, :, None, :, None] * identity(size)[None, None, :, None, :]
     return out.reshape(cells, m * size, k * size)

@@ -10,7 +10,7 @@ import numpy as np
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import curvature
 from giantsteps.theory.steps.neuron import NeuronLaw
-from giantsteps.theory.steps.one import first_movement, movement, neuron_law, types_of
+from giantsteps.theory.steps.one import first_movement, folded_types, movement, neuron_law
 from giantsteps.theory.steps.several.chain import multiplies
 from giantsteps.theory.steps.several.covariance import covariance_of_state, operators_on
 from giantsteps.theory.steps.several.first_norms import first_norms
@@ -40,7 +40,7 @@ def before_steps(
     )
     values, probabilities = np.ones(1), np.ones(1)  # where nothing moves, all neurons are alike
     if rate:
-        values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
+        values, probabilities = folded_types(problem, level, steepness, tails[1])
     places = spectrum.places
     spikes = np.zeros((len(values), 0))
     many = 3 if math.isinf(problem.init.second_layer.distinct_nonzero) else 0
@@ -76,6 +76,7 @@ def after_first(
     norms: bool,
     tails: tuple[float, float],
     change: bool = False,
+    fine: bool = False,
 ) -> Trained:
     """After the first step, whose neurons lean along b, or the law of its change."""
     rate, inverse = first_movement(problem, neurons), problem.width / neurons
@@ -89,7 +90,7 @@ def after_first(
     length = float(np.linalg.norm(direction))
     later = sum(movement(problem, number, neurons) for number in range(1, len(problem.steps)))
     steepness = (abs(rate) + abs(later)) * abs(linear) * length
-    values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
+    values, probabilities = folded_types(problem, level + fine, steepness, tails[1])
     law = replace(unit, moved=rate * values, kept=unit.kept - float(change))
     s, alpha, e = law.moved, law.samples, law.labels.moment
     gain = law.kept + s[:, None] * tilt * e(1) * reach

@@ -1,0 +1,111 @@
+"""The nonlinear equations on few of their nodes, for densities (theory §5d).
+
+Sums over types, samples of the batches and spike coordinates are quadratures of functions that
+depend smoothly on z, and few of them are independent. From states at some points of the half-plane
+come a basis of these functions, and from that a quadrature on few of the nodes, with positive
+weights, that is as good for them: the law is that of another model of the same kind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+from giantsteps.theory.solver.state import State
+from giantsteps.theory.solver.system import System
+from giantsteps.types import Array, FloatArray
+
+#: Functions below this, relative to the largest, are left out; what a quadrature may miss of one.
+_RESOLVED, _MISSED = 1e-6, 1e-9
+#: Combinations of functions that stand for all of them.
+_COMBINED = 160
+#: A share of the nodes that is not worth it.
+_MOST = 0.7
+#: No two nodes are alike to a quadrature, but for those that are the same.
+_APART, _SAME = 1e-3, 1e-12
+
+
+def on_fewer_nodes(point: State) -> System:
+    """The system of these states, one cell, on few of its types, samples and coordinates.
+
+    Its means, norms and targets are those of the nodes that are left: the nonlinear equations do
+    not see them.
+    """
+    equations = point.equations
+    system, tau = equations.system.take(np.zeros(1, dtype=int)), point.tau
+    probabilities, weights = system.probabilities[0], system.weights[0]
+    of_types = _basis(np.concatenate([equations.loads[0].T, system.residual[0].T]), probabilities)
+    pairs = (of_types[:, None] * of_types).reshape(-1, len(probabilities))
+    along = (tau[:, None] * of_types).reshape(-1, len(probabilities))
+    types, shares = _quadrature(np.concatenate([pairs.astype(complex), along]), probabilities)
+    of_nodes = _basis(equations.features[0], weights)
+    along = (point.omega[:, None] * of_nodes).reshape(-1, len(weights))
+    nodes, measure = _quadrature(np.concatenate([of_nodes.astype(complex), along]), weights)
+    batches, stages = [], []
+    for batch, stage, s in zip(system.bulk.batches, system.bulk.stages, point.dyson.s, strict=True):
+        rows, columns = np.triu_indices(s.shape[-1])
+        functions = s[:, :, rows, columns].swapaxes(1, 2).reshape(-1, s.shape[1])
+        some, parts = _quadrature(functions, batch.weights[0])
+        names = ("first", "second", "linear", "factors", "given")
+        kept = {name: _taken(getattr(batch, name), some) for name in names}
+        batches.append(replace(batch, weights=parts[None], **kept))
+        stages.append(replace(stage, sums=stage.sums[..., some]))
+    bulk = replace(
+        system.bulk,
+        batches=tuple(batches),
+        stages=tuple(stages),
+        coefficients=system.bulk.coefficients[:, types],
+    )
+    few = {name: getattr(system, name)[:, types] for name in ("mean", "linear", "residual")}
+    found = replace(system, bulk=bulk, probabilities=shares[None], **few)
+    return found.on_nodes(nodes, measure[None])
+
+
+def _taken(values: Array | None, some: Array) -> Any:
+    return None if values is None else values[..., some]
+
+
+def _basis(functions: Array, weights: FloatArray) -> FloatArray:
+    """One and the functions (M, n) by orthonormal ones under the weights."""
+    root = np.sqrt(weights)
+    parts = [functions.real, functions.imag] if np.iscomplexobj(functions) else [functions]
+    rows = np.concatenate(parts) * root
+    if len(rows) > 2 * _COMBINED:
+        random = np.random.default_rng(0)
+        # Channels have no sign of their own.
+        signs = np.sign(rows @ random.standard_normal(len(weights)))
+        mixing = random.standard_normal((_COMBINED, len(rows))) / np.sqrt(_COMBINED)
+        rows = (mixing * signs) @ rows
+    size = np.linalg.norm(rows, axis=1).max(initial=0.0)
+    rows = np.concatenate([root[None] * max(size, 1e-300), rows])
+    _, sizes, right = np.linalg.svd(rows, full_matrices=False)
+    return np.asarray(right[sizes > _RESOLVED * sizes[0]] / root)
+
+
+def _quadrature(functions: Array, weights: FloatArray) -> tuple[Array, FloatArray]:
+    """Some of the nodes, and weights with which they do for the functions (M, n) what all do."""
+    every = np.arange(len(weights))
+    if not np.all(weights > 0):
+        return every, weights
+    basis = _basis(functions, weights)
+    distinct = _distinct(basis * np.sqrt(weights))
+    if len(basis) > _MOST * len(distinct):
+        return every, weights
+    # Nodes that are alike would be chosen by rounding.
+    unlike = np.sqrt(weights * (1.0 + _APART * np.modf(0.618 * every)[0]))[distinct]
+    found, missed = nnls(basis[:, distinct] * unlike, basis @ weights)
+    if missed > _MISSED:
+        return every, weights
+    some = np.flatnonzero(found > 0)
+    return distinct[some], np.asarray((found * unlike)[some])
+
+
+def _distinct(columns: FloatArray) -> Array:
+    """The first of the columns (M, n) that are the same."""
+    square = (columns**2).sum(axis=0)
+    apart = square[:, None] + square - 2.0 * columns.T @ columns
+    same = apart <= _SAME * np.maximum(square[:, None], square)
+    return np.flatnonzero(same.argmax(axis=0) == np.arange(columns.shape[1]))
