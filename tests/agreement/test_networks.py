@@ -18,6 +18,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import theory
+from giantsteps.theory.steps import build
 from giantsteps.theory.steps.several import history_view, reused
 
 pytestmark = pytest.mark.agreement
@@ -34,6 +35,7 @@ ACTIVATIONS: dict[str, Any] = {
 TEACHERS: dict[str, Any] = {
     "erf2": "erf(2*x)",
     "q": "x + 0.5*(x**2 - 1)",
+    "he2": "(x**2 - 1)/sqrt(2)",
     "cub": "x + (x**3 - 3*x)/6",
     "clip": "clip(x, -1, 1)",
     "crelu": gs.centered("relu"),
@@ -192,6 +194,20 @@ def test_without_weak_directions_theory_is_refuted(monkeypatch: pytest.MonkeyPat
     name = "random 49: h2 previous tt/q/gauss"
     monkeypatch.setattr(reused, "WEAK", 0)
     assert excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test") < -1
+
+
+@pytest.mark.parametrize("number", [12, 33, 49])
+def test_without_explicit_directions_theory_is_refuted(number: int) -> None:
+    """Power laws, an even part with a continuous layer among them: within 1 % and three errors."""
+    (name, d), row = next(
+        (key, row) for key, row in BY_NAME.items() if key[0].startswith(f"inputs {number}:")
+    )
+    asked, mean, error = problem(name, d), row["mean"]["test"], row["error"]["test"]
+    plain, found = (
+        build.model(asked, None, d, explicit=explicit).risk(asked.readout).test
+        for explicit in (False, True)
+    )
+    assert abs(found - mean) <= 0.01 * mean + 3 * error < abs(plain - mean)
 
 
 @pytest.mark.parametrize("layer", ["gauss", "const"])

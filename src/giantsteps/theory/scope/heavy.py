@@ -22,7 +22,7 @@ from giantsteps.theory.steps.several.model import ALIGNED
 _NOTHING, _COMPARED = (0.02, 0.01), 0.11
 #: Gap of test errors at a share of zero, and more for each unit of the share; how many times that
 #: of training errors, and after several steps.
-_GAP, _MORE, _TRAINING, _SEVERAL = 0.01, 0.35, 2, 3
+_GAP, _MORE, _TRAINING, _SEVERAL = 0.01, 0.1, 2, 3
 #: The same where a later step overshoots: it moves the output along the direction by more than
 #: twice what is there, so that networks differ from one another.
 _OVERSHOOT, _APART = 2.0, 0.17

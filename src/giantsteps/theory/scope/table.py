@@ -93,6 +93,7 @@ _SEVEN = Rule(
     exact_if=(
         "batches add up",
         "few curved batches",
+        "linear labels",
         "light eigenvalues",
         "one direction where reused",
     ),

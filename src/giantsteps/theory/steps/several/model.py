@@ -17,7 +17,7 @@ from giantsteps.theory.model.rules import CHANNELS
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.steps.first import by_chance
 from giantsteps.theory.steps.neuron import slopes
-from giantsteps.theory.steps.one import movement, tails_of
+from giantsteps.theory.steps.one import folds, movement, tails_of
 from giantsteps.theory.steps.several.covariance import (
     covariance_of_state,
     norms_of_state,
@@ -34,15 +34,18 @@ from giantsteps.types import FloatArray
 #: Functions of a batch that are kept, relative to the largest, by resolution; the same where errors
 #: shall be resolved to 1e-6.
 RESOLVED, _FINE = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4), (1e-4, 3e-5, 2e-5, 1e-5, 5e-6)
-#: Channels at the first resolution of these, and of models with explicit directions.
+#: Channels at the first resolution of these.
 _FINE_CHANNELS = 3e-4
-_CHANNELS = (1e-3, 5e-4, 2e-4, 1e-4, 1e-5, 1e-6)
-#: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second;
-#: the first where the activation has an even part.
-_HEAVY, _HEAVY_EVEN = (0.01, 0.025), 0.03
-#: The same up to which a continuous second layer has explicit directions, after one step and after
-#: several: more take minutes.
-_TOO_MANY = (0.08, 0.03)
+#: Channels of models with explicit directions, by resolution, after one step and after several.
+_CHANNELS = (8e-3, 3e-3, 1e-3, 3e-4, 1e-5, 1e-6), (1e-3, 5e-4, 2e-4, 1e-4, 1e-5, 1e-6)
+#: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second,
+#: this one beside an even part of the activation where the step moves the output by less than it.
+_HEAVY, _NEAR = (0.01, 0.025), 1.0
+#: The same of the first after several steps where the activation has an even part.
+_HEAVY_LATER = 0.03
+#: The same up to which a continuous second layer has an explicit direction after several steps, and
+#: how far the first step may move the output along it: more take minutes.
+_TOO_MANY, _TOO_FAR = 0.03, 30.0
 #: Share of the teacher from which on a step makes a direction not explicit: all neurons lean along
 #: it by more than their initial weights do, of which the first order is enough.
 ALIGNED = 0.5
@@ -96,7 +99,7 @@ def stages_of_steps(
     if fine:
         shared |= {"fine": True, "channels": (_FINE_CHANNELS, *CHANNELS[1:])}
     if spectrum.explicit is not None:
-        shared |= {"levels": (0, 1), "channels": _CHANNELS}
+        shared |= {"levels": (0, 1), "channels": _CHANNELS[len(sized.steps) > 1]}
     # Without a penalty a continuous second layer fits every function that norms could add.
     norms = not simplify and not (continuous and d is None)
     tails = tails_of(sized, d, neurons)
@@ -130,15 +133,20 @@ def leading(problem: Problem, d: int) -> FloatArray | None:
     if problem.inputs.isotropic or not slope.hermite[0]:
         return None
     spectrum = spectrum_of(problem, d)
-    order = np.argsort(-spectrum.values)
+    order, steps = np.argsort(-spectrum.values), len(problem.steps)
     moved = any(step.rate > 0 for step in problem.steps)
     even = moved and bool(slope.hermite[1])
-    values = problem.init.second_layer.distinct_nonzero if moved else 1
-    heaviest = float(spectrum.values.max()) / d
-    if math.isinf(values) and (even or heaviest > _TOO_MANY[len(problem.steps) > 1]):
-        return None
-    two = values == 1 and not even and moved and len(problem.steps) == 1 and not spectrum.power
-    least = (_HEAVY_EVEN if even else _HEAVY[0], *_HEAVY[1 : 1 + two])
+    largest, law = float(spectrum.values.max()), problem.init.second_layer
+    # By how much the first step moves the output along the direction.
+    far = movement(problem, 0, float(problem.at(d).neurons)) if moved else 0.0
+    far *= slope.hermite[0] ** 2 * law.second_moment * largest ** (1 - spectrum.power)
+    if moved and math.isinf(law.distinct_nonzero):
+        many = far > _TOO_FAR if steps == 1 else even or largest > _TOO_MANY * d
+        if many:
+            return None
+    single = law.distinct_nonzero == (2 if folds(problem) else 1)
+    two = moved and single and steps == 1 and not spectrum.power and (not even or far < _NEAR)
+    least = (_HEAVY_LATER if even and steps > 1 else _HEAVY[0], *_HEAVY[1 : 1 + two])
     found = np.zeros(len(order), dtype=bool)
     for place, heavy in zip(order, least):
         light = spectrum.values[place] < heavy * d or spectrum.shares[place] * d > 1.5
