@@ -18,6 +18,8 @@ from giantsteps.types import FloatArray
 _TEACHER, _NOISE, _LEAST = (8, 11, 14, 18, 24), (2, 3, 3, 4, 5), (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 #: Nodes along a direction: so many, and more for each octave of the leans above a size.
 _FEW, _OCTAVE, _SMALL = 2, (0.8, 1.2, 1.6, 2.0, 2.6), 0.03
+#: Nodes of samples that are affordable: with more, the next lower resolution.
+_MOST = 9_000
 #: Cholesky factors that are nothing.
 _STILL = 1e-7
 
@@ -144,6 +146,8 @@ def sample_nodes(
     for _, more in axes[1:]:
         weights = np.multiply.outer(weights, more)
     some = weights > (1e-3 * tail if tail else _LEAST[level])
+    if level > 0 and some.sum() > _MOST:
+        return sample_nodes(link, noise, sizes, shift, level - 1, tail)
     raw = np.stack([part[some] for part in grid])
     label = np.asarray(link(raw[0]), dtype=float) + math.sqrt(noise) * raw[1] - shift
     return Samples(label, weights[some] / weights[some].sum(), np.delete(raw, 1, axis=0))
