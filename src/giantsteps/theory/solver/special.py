@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from giantsteps.theory.solver.bulk import Batch
+from giantsteps.theory.solver.bulk import Batch, Bulk
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import identity, inverse, product, symmetric, transposed
@@ -362,6 +362,15 @@ class Forms:
         given = product(onto, source[:, None])  # (B, I, E, n)
         hat = product(given, self.dyson.resolvent)  # symmetric
         return hat, seen, pulled
+
+
+def operations(bulk: Bulk, rank: int) -> float:
+    """Of the forms of one cell, about."""
+    total, blocks = 0, 1 + 2 * sum(batch.factors.shape[1] for batch in bulk.batches)
+    for batch, stage in zip(bulk.batches, bulk.stages, strict=True):
+        count = stage.carry.shape[1]
+        total += batch.weights.shape[1] * rank**2 * (count**2 + 20 * blocks**2)
+    return float(total)
 
 
 def _lifted(matrix: Array, size: int) -> Array:
