@@ -3,7 +3,7 @@ Theory and simulation on one learning curve
 ===========================================
 
 A tanh network takes one large gradient step towards a sine, then its second layer is fitted by
-ridge regression on :math:`n` fresh samples. Before the step no number of samples of order
+ridge regression on :math:`n` fresh samples. Before the step, no number of samples of order
 :math:`d` brings the test error below the kernel floor. After it, the error crosses the floor.
 """
 

@@ -2,9 +2,9 @@ r"""
 A base model and its fine-tuned versions
 ========================================
 
-Fine-tuning changes weights little, and in few directions. A base model is trained on upright
-digits, then tuned on mirrored ones in two ways: all weights, or an adapter of rank two. The files
-are compared without loading any code from them.
+Fine-tuning changes the weights only a little, and in few directions. A base model is trained on
+upright digits, then tuned on mirrored ones in two ways: with all weights, or with an adapter of
+rank two. The files are compared without loading any code from them.
 """
 
 import copy

@@ -3,8 +3,8 @@ Inputs with a covariance, and preconditioned steps
 ==================================================
 
 Half of the input directions have a variance of 0.3, the others 1.7.
-A giant step finds the teacher more easily the more of it lies where inputs vary much.
-Multiplying the gradient by :math:`\Sigma^{-p}` takes this preference away
+The more of the teacher lies in directions of large variance, the more easily a giant step finds it.
+Multiplying the gradient by :math:`\Sigma^{-p}` removes this preference
 (:ref:`theory §10 <theory-10>`).
 """
 

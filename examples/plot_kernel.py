@@ -3,8 +3,8 @@ The spectrum of the kernel
 ==========================
 
 The conjugate kernel :math:`K = \Phi\Phi^\top` is all that ridge regression sees of the network.
-A step puts a spike into it, and the eigenvector of the spike is correlated with the labels. How
-far out the spike is depends on the size of the step: at :math:`\eta = \Theta(1)` it is beside the
+A step adds a spike to it, whose eigenvector is correlated with the labels. The position of the
+spike depends on the size of the step: at :math:`\eta = \Theta(1)` it is next to the
 bulk (:ref:`theory §3 <theory-3>`), at :math:`\eta = \Theta(\sqrt N)` it is of order :math:`N`
 (:ref:`theory §5d <theory-5d>`).
 """

@@ -4,7 +4,7 @@ Many giant steps
 
 Test error after t giant steps, each on a fresh batch.
 Theory as lines (:ref:`theory §7 <theory-7-fresh>`), simulated networks as points.
-Each step sees the residual of the network as it is.
+Each step sees the residual of the current network.
 """
 
 import matplotlib.pyplot as plt

@@ -2,11 +2,11 @@ r"""
 The first step of SGD, Adam and Muon
 ====================================
 
-Three optimizers make different steps of the same gradient.
+Three optimizers turn the same gradient into different steps.
 All updates have the same norm, so that each neuron moves by :math:`\tilde\eta`.
-SGD keeps the ratio of spike and noise in the gradient.
-Adam's first step takes signs, which bends the spike.
-Muon makes all singular values equal, so that the spike drowns (:ref:`theory §9 <theory-9>`).
+SGD preserves the ratio of spike and noise in the gradient.
+Adam's first step takes signs, which changes the direction of the spike.
+Muon makes all singular values equal, so that the spike is lost (:ref:`theory §9 <theory-9>`).
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 r"""
-An activation and a teacher of one's own
-========================================
+Your own activation and teacher
+===============================
 
-Functions are names, expressions, or Python callables. Theory and simulation take all three. What
-the network has learned is a function of the coordinate along the spike, and it can be drawn.
+Functions are names, expressions, or Python callables; theory and simulation accept all three. What
+the network has learned is a function of the coordinate along the spike, which is drawn here.
 """
 
 import numpy as np

@@ -1,11 +1,11 @@
 r"""
-Weights and data of one's own
-=============================
+Your own weights and data
+=========================
 
-Theory also answers for weights that come from elsewhere: any optimiser, any number of steps. Here
-a network takes ten steps of plain gradient descent on fresh batches, written out below. The
-equivalent model reads the spike off its weights and predicts the error of a ridge readout, to a
-few per cent at this size.
+Theory also answers for weights that come from elsewhere, from any optimiser after any number of
+steps. Here a network takes ten steps of plain gradient descent on fresh batches, written out below.
+The equivalent model reads the spike off its weights and predicts the error of a ridge readout, to
+within a few per cent at this size.
 """
 
 import numpy as np

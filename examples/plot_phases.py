@@ -2,9 +2,9 @@ r"""
 When does the step pay? A phase diagram
 =======================================
 
-Test error after one step, over the size of the step and of its batch. Two lines are solved, not
-read off the map: where the spike leaves the bulk of the weights, and where the error passes below
-the floor of all kernel methods.
+Test error after one step, against the size of the step and of its batch. Two lines are solved for
+directly, not read off the map: where the spike leaves the bulk of the weights, and where the error
+falls below the floor of all kernel methods.
 """
 
 import numpy as np

@@ -3,7 +3,7 @@ Learning curves of a linear probe on digits
 ===========================================
 
 How many labels does a probe need? The curve of test error against the number of labelled rows is
-predicted from one pool of features and labels, also beyond the size of the pool. Three kinds of
+predicted from one pool of features and labels, even beyond the size of the pool. Three kinds of
 features of the 8 × 8 digits are compared: the pixels, random features, and the hidden layer of a
 network that was trained on other digits.
 """

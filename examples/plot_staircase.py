@@ -4,9 +4,8 @@ The staircase, and why it is steep only at enormous width
 
 With a learning rate :math:`\eta = N^e` the features of a trained network grow one polynomial spike
 after the other, and ridge regression learns the teacher degree by degree. The limit is a
-staircase in :math:`e` with steps at 1/4, 1/3, 3/8, … The networks that one can simulate do not
-show it: their error falls smoothly. Theory at finite width goes all the way from the one to the
-other.
+staircase in :math:`e` with steps at 1/4, 1/3, 3/8, … Networks that can be simulated do not show
+it: their error falls smoothly. Theory at finite width connects the two.
 """
 
 # %%

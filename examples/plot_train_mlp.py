@@ -4,8 +4,8 @@ Watch an MLP learn, with SGD and with Adam
 
 A recorder follows the weights of an MLP through its first hundred steps. Before training, an
 inspection says at which learning rate one step would push a direction out of the random bulk.
-Smaller rates need as many steps as they are smaller: both optimizers are run below that rate, and
-the first spike appears about when their steps add up to it.
+At a rate that is smaller by some factor, about that many steps are needed: both optimizers are run
+below the critical rate, and the first spike appears about when their steps add up to it.
 """
 
 import copy

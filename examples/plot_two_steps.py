@@ -2,9 +2,9 @@ r"""
 A second step, on fresh data or on the same
 ===========================================
 
-Two large steps. The second batch is fresh, or it is the first one again. For a teacher with a
-linear part a fresh batch is better. For one that a single step cannot see, only the reused batch
-finds its direction: the labels enter the second gradient non-linearly
+The second of two large steps uses a fresh batch, or the first one again. For a teacher with a
+linear part a fresh batch is better. For a teacher that a single step cannot see, only the reused
+batch finds its direction, because the labels enter the second gradient non-linearly
 (:ref:`theory §7 <theory-7>`).
 """
 

@@ -167,7 +167,7 @@ def test_a_question_says_who_does_not_answer_it() -> None:
     with pytest.raises(InvalidProblem, match="question = 3"):
         question(3)  # type: ignore[arg-type]
     with pytest.raises(InvalidProblem, match='did you mean "degrees"'):
-        question("risk").check_options(["degree"])
+        question("risk").check_options({"degree": 3})
 
 
 def test_tangent_questions_are_those_of_the_tangent_kernel() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 __all__ = [
     "GiantstepsError",
     "InvalidProblem",
@@ -36,7 +39,7 @@ class InvalidProblem(GiantstepsError, ValueError):
     value : object
         The value that was given.
     allowed : str
-        What would have been allowed, and, where it helps, what to try.
+        What would have been allowed and, where it helps, what to try.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class NotCovered(GiantstepsError):
     >>> import giantsteps as gs
     >>> from giantsteps import theory
     >>> problem = gs.Problem(activation="relu", teacher="sin", width=1.0,
+    ...                      steps=[gs.Step(samples=2, rate=1)],
     ...                      readout=gs.Ridge(samples=2.0, penalty=0.1))
     >>> try:
     ...     theory.risk(problem)
@@ -102,9 +106,9 @@ class NotConverged(GiantstepsError):
     setting : str
         What was being solved, with its parameters.
     residual : float
-        Where it stopped.
+        Residual at which the solver stopped.
     iterations : int
-        After how many rounds.
+        Number of iterations that it took.
     advice : str
         What to try.
 
@@ -153,3 +157,49 @@ class StoreError(GiantstepsError):
     ...     print(error)
     no-such-folder/store.sqlite cannot be opened: No such file or directory
     """
+
+
+#: What things are called elsewhere → here.
+_USUAL = {
+    "lr": "rate",
+    "eta": "rate",
+    "learning_rate": "rate",
+    "step_size": "rate",
+    "batch_size": "samples",
+    "n_samples": "samples",
+    "lambda": "penalty",
+    "lam": "penalty",
+    "regularization": "penalty",
+    "weight_decay": "decay",
+    "noise": "noise_variance",
+    "alpha": "penalty",
+    "sgd": "gradient",
+    "gd": "gradient",
+    "signsgd": "sign",
+    "adamw": "adam",
+    "mse": "squared",
+    "l2": "squared",
+    "cross_entropy": "logistic",
+    "bce": "logistic",
+    "normal": "gaussian",
+    "ones": "constant",
+    "rademacher": "vocabulary",
+    "discrete": "vocabulary",
+    "identity": "isotropic",
+}
+
+
+def suggest(value: object, known: Iterable[str]) -> str:
+    """Say which names are known and which of them was probably meant."""
+    names = tuple(known)
+    text = "one of " + ", ".join(f'"{name}"' for name in names)
+    close: list[str] = []
+    if isinstance(value, str):
+        above, dot, last = value.lower().rpartition(".")
+        usual = above + dot + _USUAL.get(last, last)
+        close = [name for name in names if name == usual or name.endswith(f".{usual}")][:2]
+        close = close or difflib.get_close_matches(value, names, n=1)
+        ends = {name.rpartition(".")[2]: name for name in reversed(names)}
+        close = close or [ends[end] for end in difflib.get_close_matches(value, ends, n=1)]
+    meant = " or ".join(f'"{name}"' for name in close)
+    return f"{text} (did you mean {meant}?)" if close else text

@@ -7,7 +7,6 @@ common test of the registry says whether it behaves like the others.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +14,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.errors import InvalidProblem, NotCovered, suggest
 
 if TYPE_CHECKING:
     from giantsteps.answers import Answer
@@ -37,9 +36,14 @@ class Option:
     detail: bool = False
 
 
-def _nothing(answer: Any) -> Sequence[str]:
-    """Quantities of a question that only one side answers."""
-    return ()
+@dataclass(frozen=True)
+class _Same:
+    """The same quantities for every answer."""
+
+    paths: tuple[str, ...]
+
+    def __call__(self, answer: Any) -> Sequence[str]:
+        return self.paths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +71,7 @@ class Question:
     #: Its keywords; those of every simulated network are in `RUN_OPTIONS`.
     options: Mapping[str, Option] = field(default_factory=dict)
     #: What is compared unless asked otherwise: an answer of theory → paths of its numbers.
-    quantities: Callable[[Any], Sequence[str]] = _nothing
+    quantities: Callable[[Any], Sequence[str]] = _Same(())
     #: Raised when values of that side change, be it by a corrected equation or by another order of
     #: random numbers. Stored results carry it in their addresses, so that what an old version
     #: answered is computed again. The golden values of the tests guard it.
@@ -118,14 +122,16 @@ class Question:
         """Names of the options that a side takes."""
         return frozenset(name for name, option in self.options.items() if side in option.sides)
 
-    def check_options(self, given: Iterable[str], prefix: str = "") -> None:
-        """Refuse names that are neither options of the question nor of a simulated network."""
+    def check_options(self, given: Mapping[str, Any], beside: Iterable[str] = ()) -> None:
+        """Refuse names that are neither options of the question nor of a simulated network.
+
+        The error names those ``beside`` them, too: arguments of the caller itself.
+        """
         known = [*self.options, *RUN_OPTIONS]
-        for name in given:
+        for name, value in given.items():
             if name not in known:
-                raise InvalidProblem(
-                    f"{prefix}{name}", "given", f"left out: options are {_names(name, known)}"
-                )
+                listed = suggest(name, dict.fromkeys([*beside, *known])).removeprefix("one of ")
+                raise InvalidProblem(name, value, f"left out: the options are {listed}")
 
 
 def names(*sides: Side) -> tuple[str, ...]:
@@ -146,14 +152,8 @@ def question(name: str) -> Question:
         If there is none, with the names that there are.
     """
     if not isinstance(name, str) or name not in QUESTIONS:
-        raise InvalidProblem("question", name, _names(name, QUESTIONS))
+        raise InvalidProblem("question", name, suggest(name, QUESTIONS))
     return QUESTIONS[name]
-
-
-def _names(given: object, known: Iterable[str]) -> str:
-    text = "one of " + ", ".join(f'"{name}"' for name in known)
-    close = difflib.get_close_matches(given, list(known), n=1) if isinstance(given, str) else []
-    return f'{text} (did you mean "{close[0]}"?)' if close else text
 
 
 # What is compared -----------------------------------------------------------------------------
@@ -185,20 +185,8 @@ def _is_one(value: Any) -> bool:
     return value == 1.0 if isinstance(value, float) else bool((value == 1.0).all())
 
 
-def _function_quantities(answer: Any) -> Sequence[str]:
-    return ("mean",)
-
-
-def _movement_quantities(answer: Any) -> Sequence[str]:
-    return ("weights", "preactivations", "features", "output")
-
-
 def _trajectory_quantities(answer: Any) -> Sequence[str]:
     return ("value",) if answer.test is None else ("test", "train")
-
-
-def _penalty_quantities(answer: Any) -> Sequence[str]:
-    return ("kappa", "df1", "df2")
 
 
 # Options --------------------------------------------------------------------------------------
@@ -257,32 +245,32 @@ _ROWS = (
     ),
     _question(
         "weights", "Spectrum", "singular values of the weights", "ts",
-        theory_version=6, options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
+        theory_version=7, options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
     ),
     _question(
         "kernel", "Spectrum", "eigenvalues of the kernel of the readout's samples", "ts",
-        theory_version=6, options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
+        theory_version=7, options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
         **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
         "features", "Spectrum", "singular values of the features", "ts",
-        theory_version=6, simulation_version=4,
+        theory_version=7, simulation_version=4,
         options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
-        "gradient", "Gradient", "the first gradient: its spike and what is left", "ts",
+        "gradient", "Gradient", "the first gradient: its spike and the rest", "ts",
         needs_step=True, theory_version=5, quantities=_gradient_quantities, **_NO_READOUT,
     ),
     _question(
         "learned_function", "LearnedFunction", "the learned function along one direction", "ts",
         needs_readout=True, theory_version=5, simulation_version=4,
         options={"along": _ALONG, "x": _POINTS},
-        quantities=_function_quantities,
+        quantities=_Same(("mean",)),
     ),
     _question(
         "degrees_of_freedom", "DegreesOfFreedom",
         "effective penalty and degrees of freedom of the readout", "ts",
-        needs_readout=True, theory_version=5, quantities=_penalty_quantities,
+        needs_readout=True, theory_version=5, quantities=_Same(("kappa", "df1", "df2")),
     ),
     _question(
         "bounds", "Bounds", "lower and upper bounds on the test error", "t",
@@ -303,7 +291,8 @@ _ROWS = (
     ),
     _question(
         "movement", "Movement", "how far each step moves weights, features and output", "ts",
-        needs_step=True, theory_version=3, simulation_version=2, quantities=_movement_quantities,
+        needs_step=True, theory_version=3, simulation_version=2,
+        quantities=_Same(("weights", "preactivations", "features", "output")),
         **_NO_READOUT,
     ),
     _question(

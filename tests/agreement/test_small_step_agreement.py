@@ -13,7 +13,6 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import simulation, theory
-from giantsteps.theory.steps.several.small import small_steps_spike
 
 pytestmark = pytest.mark.agreement
 
@@ -49,8 +48,7 @@ def measured() -> Measured:
 
 def predicted(problem: gs.Problem) -> np.ndarray:
     """At this size, with what the initial output pulls."""
-    risk, spike = theory.risk(problem, d=D), small_steps_spike(problem, D)
-    assert spike is not None
+    risk, (spike,) = theory.risk(problem, d=D), theory.weights(problem, d=D).spikes
     assert risk.initial is not None
     errors = (risk.test, risk.train, risk.initial.test, risk.initial.train, risk.gain)
     overlaps = [spike.overlaps[name] for name in ("teacher", "gradient", "second_layer")]

@@ -156,7 +156,10 @@ MISTAKES = {
     "dimension word": (["compare", *FLAGS, "-d", "big"], "big"),
     "one seed": (["compare", *FLAGS, "-d", "50", "--seeds", "1"], "seeds = 1"),
     "negative seed": (["simulate", *FLAGS, "-d", "50", "--seed", "-1"], "seed"),
-    "uncentred": (["predict", *FLAGS, "--activation", "relu"], '--activation "centered(NAME)"'),
+    "uncentred": (
+        ["predict", *FLAGS, "--activation", "relu", "--step", "samples=1,rate=1"],
+        '--activation "centered(NAME)"',
+    ),
     "no readout": (
         ["predict", "--activation", "tanh", "--teacher", "sin", "--width", "1"],
         "readout",

@@ -185,7 +185,7 @@ def test_set_alone_states_a_problem(run: Run) -> None:
 def test_the_resume_hint_repeats_the_store(run: Run, sweep: Path, tmp_path: Path) -> None:
     other = tmp_path / "my store.sqlite"
     _, out, _ = run("sweep", "status", sweep, "--store", other)
-    assert f"run what is left with: giantsteps sweep run {sweep} --store '{other}'" in out
+    assert f"run the remaining cells with: giantsteps sweep run {sweep} --store '{other}'" in out
 
 
 def test_a_sweep_says_what_it_will_take(run: Run, sweep: Path) -> None:

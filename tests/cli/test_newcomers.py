@@ -59,6 +59,13 @@ MISTAKES = {
     "lr": ([*PREDICT, "--step", "samples=2,lr=3"], 'did you mean "rate"?'),
     "sgd": ([*PREDICT, "--step", "samples=2,rate=3,rule=sgd"], 'did you mean "gradient"?'),
     "mse": ([*PREDICT, "--step", "samples=2,rate=3,loss=mse"], 'did you mean "squared"?'),
+    "a step in two words": (
+        [*PREDICT, "--step", "samples=2", "rate=3"],
+        "values of one --step are joined by commas, without spaces",
+    ),
+    "a Greek letter": ([*PREDICT, "--teacher", "sin(π*x)"], "(write pi)"),
+    "half a law": ([*PREDICT, "--set", "inputs=power_law"], "give --set inputs.exponent=..."),
+    "a budget without steps": (["optimize", *FLAGS, *STEP, "--budget", "8"], "--over step-samples"),
     "half a readout": (["predict", *FLAGS[:-2]], "readout.penalty"),
     "nan": ([*PREDICT, "--penalty", "nan"], "readout.penalty = nan"),
     "a cut path": ([*PREDICT, "--vary", "readout.sample=1,2"], 'did you mean "readout.samples"?'),
@@ -202,6 +209,20 @@ def test_a_spectrum_without_spikes_says_so(run: Run) -> None:
     code, out, _ = run(*PREDICT, "--question", "weights")
     assert code == 0
     assert "no spike: all values lie in the bulk" in out
+
+
+def test_lists_as_people_type_them(run: Run) -> None:
+    plain = run(*PREDICT, "--vary", "samples=1,2")
+    assert plain[0] == 0
+    assert run(*PREDICT, "--vary", "samples=[1, 2]") == plain
+    law = ["--set", "inputs=power_law", "--set", "inputs.exponent=0.3"]
+    together = run(*PREDICT, "-d", "50", "--set", "inputs={law='power_law', exponent=0.3}")
+    assert together[0] == 0
+    assert run(*PREDICT, "-d", "50", *law) == together
+    compare = ["compare", *FLAGS, "-d", "30", "--seeds", "2", "--quantity"]
+    code, both, _ = run(*compare, "test,train")
+    assert code == 0
+    assert run(*compare, "test", "--quantity", "train")[1] == both
 
 
 def test_short_names_are_axes(run: Run) -> None:

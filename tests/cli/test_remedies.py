@@ -36,16 +36,19 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[Any, str, 
 
 BASE = ["--activation", "tanh", "--teacher", "sin", "--width", "1.5"]
 READOUT = ["--samples", "2", "--penalty", ".1"]
+STEP = ["--step", "samples=1,rate=1"]
 ADVICE = {
     "readout": (BASE, "--samples and --penalty"),
-    "centred activation": ([*BASE, *READOUT, "--activation", "relu"],
+    "centred activation": ([*BASE, *READOUT, *STEP, "--activation", "relu"],
                            '--activation "centered(NAME)", or give -d'),
     "centred teacher": ([*BASE, *READOUT, "--teacher", "relu"], '--teacher "centered(NAME)"'),
     "rule": (
         [*BASE, *READOUT, "--step", "samples=1,rate=1,rule=muon"], "--set steps.N.rule=gradient"
     ),
-    "inputs": ([*BASE, *READOUT, "--set", "inputs.law=power_law", "--set", "inputs.exponent=0.4"],
-               "--set inputs=isotropic"),
+    "inputs": (
+        [*BASE, *READOUT, *STEP, "--set", "inputs.law=power_law", "--set", "inputs.exponent=0.4"],
+        "--set inputs=isotropic",
+    ),
     "steps": ([*BASE, *READOUT, "--set", "steps.rate=1"], "--step samples=2,rate=3"),
     "later step": ([*BASE, *READOUT, "--set", "steps.3.rate=1"], "0 would add one"),
     "a part of a number": ([*BASE, *READOUT, "--set", "width.x=1"], "'width' has no parts"),

@@ -127,6 +127,17 @@ def test_several_sizes_of_one_problem() -> None:
     assert display.ax_.get_xlabel() == "input dimension $d$"
 
 
+def test_points_stand_at_the_ratios_that_networks_have() -> None:
+    grid = gs.Grid(PROBLEM, {"readout.samples": [1.0, 1.55, 2.0]})
+    after, before = gs.compare(grid, 30, seeds=2, test_samples=50).plot(points=40).series
+    for drawn in (after.x, after.curve_x):
+        assert_allclose(30 * drawn, np.round(30 * drawn))
+    for series in (after, before):  # no steps where the number of samples jumps
+        x, where = np.unique(series.curve_x, return_index=True)
+        slopes = np.diff(series.curve[where]) / np.diff(x)
+        assert (np.diff(slopes) > 0).all()
+
+
 def test_several_sizes_of_a_grid_are_all_drawn() -> None:
     comparison = gs.compare(GRID, [50, 100], seeds=3, theory=theory, simulation=simulation)
     after = [series for series in comparison.plot().series if not series.before]
@@ -134,7 +145,7 @@ def test_several_sizes_of_a_grid_are_all_drawn() -> None:
     assert len(after) == 2 * len(batches)
     found = {series.label: series for series in after}
     for size, d in enumerate((50, 100)):
-        label = f"steps.0.samples = {batches[0]:g}, d = {d}"
+        label = rf"$\alpha_0$ = {batches[0]:g}, $d$ = {d}"
         assert_allclose(found[label].mean, np.asarray(comparison["test"].by_size[size].mean)[:, 0])
 
 

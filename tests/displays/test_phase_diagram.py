@@ -119,7 +119,9 @@ def test_unknown_lines(line: Any) -> None:
 def test_learned_function_is_drawn_with_its_band(tmp_path: Path) -> None:
     x = np.linspace(-2, 2, 5)
     exact = theory.learned_function(LARGE, along="teacher")
-    runs = [simulation.run(LARGE, 40, s).learned_function("teacher", x=list(x)) for s in range(3)]
+    runs = [
+        simulation.run(LARGE, 40, s).learned_function(along="teacher", x=list(x)) for s in range(3)
+    ]
     display = LearnedFunctionDisplay.from_answers(exact, runs)
     assert display.found is not None
     np.testing.assert_allclose(display.found, np.mean([run.mean for run in runs], axis=0))
@@ -137,8 +139,10 @@ def test_learned_function_is_drawn_with_its_band(tmp_path: Path) -> None:
     np.testing.assert_array_equal(alone.found_error, runs[0].standard_error)
     assert LearnedFunctionDisplay.from_answers(exact).points is None
     with pytest.raises(gs.InvalidProblem, match='along "teacher"'):
-        LearnedFunctionDisplay(exact, [simulation.run(LARGE, 40, 0).learned_function("spike")])
+        LearnedFunctionDisplay(
+            exact, [simulation.run(LARGE, 40, 0).learned_function(along="spike")]
+        )
     with pytest.raises(gs.InvalidProblem, match="same points"):
         LearnedFunctionDisplay(
-            exact, [runs[0], simulation.run(LARGE, 40, 0).learned_function("teacher")]
+            exact, [runs[0], simulation.run(LARGE, 40, 0).learned_function(along="teacher")]
         )

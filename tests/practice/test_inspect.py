@@ -260,6 +260,17 @@ def test_tables_figures_and_page(tmp_path: Path) -> None:
     assert "wrong classes" in text
 
 
+def test_a_page_has_no_critical_rate_where_there_is_none(tmp_path: Path) -> None:
+    nn = pytest.importorskip("torch").nn
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((60, 10)).astype(np.float32)
+    network = nn.Sequential(nn.Linear(10, 12), nn.ReLU(), nn.Linear(12, 1))  # the last: no law
+    gs.inspect(network, data=(x, x[:, 0]), probes=False).to_html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("one step would create a spike") == 1
+    assert "nan" not in page.split("<dl>")[1].split("</dl>")[0]
+
+
 def test_names_in_a_file_cannot_inject_a_page(tmp_path: Path) -> None:
     matrix = np.random.default_rng(0).standard_normal((20, 20))
     gs.inspect({"<script>alert(1)</script>": matrix}).to_html(tmp_path / "a.html")

@@ -171,6 +171,57 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: simulation.risk(PROBLEM, d=50, test_samples=10**15),
         "test_samples = 1000000000000000: must be smaller",
     ),
+    "an option of a network": (
+        lambda: simulation.risk(PROBLEM, d=50, test_sample=10),  # type: ignore[call-arg]
+        'did you mean "test_samples"?',
+    ),
+    "several seeds": (
+        lambda: simulation.risk(PROBLEM, d=50, seeds=3),  # type: ignore[call-arg]
+        "give simulation.batch a list of seeds, or average them against theory by gs.compare",
+    ),
+    "a number of seeds": (
+        lambda: simulation.batch("risk", PROBLEM, 50, 3),  # type: ignore[arg-type]
+        "a list of seeds, such as range(10)",
+    ),
+    "one seed": (lambda: gs.compare(PROBLEM, 50, seeds=1), "one has no error bar"),
+    "one quantity": (
+        lambda: gs.compare(PROBLEM, 50, quantity="test"),
+        "quantity = 'test': must be left out: the options are",
+    ),
+    "a number of quantities": (
+        lambda: gs.compare(PROBLEM, 50, quantities=3),  # type: ignore[arg-type]
+        "names of numbers, such as 'test'",
+    ),
+    "regularization": (
+        lambda: gs.Ridge(samples=1, regularization=1),  # type: ignore[call-arg]
+        'the fields of Ridge are "samples", "penalty", "batch" (did you mean "penalty"?)',
+    ),
+    "noise": (
+        lambda: gs.Problem(noise=0.1),  # type: ignore[call-arg]
+        'did you mean "noise_variance"?',
+    ),
+    "half a path": (lambda: PROBLEM.replace({"penlty": 1}), 'did you mean "readout.penalty"?'),
+    "a constant of Python": (
+        lambda: PROBLEM.replace(activation=lambda x: 1.0),
+        "returns an array of the shape of its argument, not one number",
+    ),
+    "a product without a sign": (lambda: PROBLEM.replace(teacher="sin(2x)"), "written 2*x"),
+    "a teacher as activation": (
+        lambda: PROBLEM.replace(activation=gs.MultiIndex("x0*x1", rank=2)),
+        "a function of one variable",
+    ),
+    "rows and columns of data": (
+        lambda: gs.Data(np.ones((5, 9)), np.ones(9)),
+        "(its columns are samples: give X.T)",
+    ),
+    "weights of another width": (
+        lambda: theory.risk_of_weights(np.eye(40), np.eye(40)[0], PROBLEM),
+        "of shape (40, 60): width = 1.5 at d = 40",
+    ),
+    "weights that overflow": (
+        lambda: theory.risk_of_weights(np.full((40, 60), 1e200), np.eye(40)[0], PROBLEM),
+        "weights = 'up to 1.0e+200': must be below 1e+50",
+    ),
     "probabilities": (
         lambda: gs.Vocabulary(values=(1, -1), probabilities=(1,)), "2 numbers, one per value"
     ),
@@ -187,3 +238,17 @@ def test_mistakes_are_explained(mistake: str) -> None:
     with pytest.raises(gs.InvalidProblem) as caught:
         call()
     assert needle in str(caught.value)
+
+
+def test_a_class_has_no_weights() -> None:
+    linear = pytest.importorskip("torch").nn.Linear
+    with pytest.raises(
+        gs.InvalidProblem, match=r"an object with weights, such as Linear\(\.\.\.\)"
+    ):
+        gs.inspect(linear)
+
+
+def test_a_quantity_that_was_not_compared() -> None:
+    comparison = gs.compare(PROBLEM, 30, seeds=2, quantities="test", test_samples=50)
+    with pytest.raises(gs.InvalidProblem, match='one of "test"'):
+        comparison["train"]

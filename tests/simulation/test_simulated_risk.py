@@ -398,7 +398,7 @@ def test_learned_function_along_the_teacher() -> None:
     a, _ = explicit_readout(run, 0.05)
     v = run.arrays["W1"] @ a / math.sqrt(run.sizes.neurons)
     beta = run.arrays["beta"][:, 0]
-    answer = run.learned_function("teacher", x=[-1.0, 0.0, 2.0], draws=20_000)
+    answer = run.learned_function(along="teacher", x=[-1.0, 0.0, 2.0], draws=20_000)
     slope = (answer.mean[2] - answer.mean[0]) / 3
     assert slope == pytest.approx(v @ beta, rel=1e-10)
     spread = np.sqrt(v @ v - (v @ beta) ** 2)

@@ -137,7 +137,7 @@ def test_the_learned_function_is_a_conditional_mean(law: Inputs, along: str) -> 
     phi, y = run.arrays["Phi"], run.arrays["y"]
     coefficients = np.linalg.solve(phi.T @ phi + 120 * 0.1 / 90 * np.eye(90), phi.T @ y)
     predicted = np.tanh(x @ run.arrays["W1"]) @ coefficients / math.sqrt(90)
-    found = run.learned_function(along, x=[-1.0, 0.0, 1.0], draws=4096)
+    found = run.learned_function(along=along, x=[-1.0, 0.0, 1.0], draws=4096)
     assert found.standard_error is not None
     for point, mean, error in zip((-1.0, 0.0, 1.0), found.mean, found.standard_error):
         near = np.abs(k - point) < 0.05

@@ -73,6 +73,10 @@ def test_from_a_file_to_a_figure(file: Path, call: Callable[..., tuple[int, str,
     code, out, err = call("plot", file)
     assert code == 0, err
     assert file.with_suffix(".png").exists()
+    code, out, err = call(
+        "plot", file, "-x", "samples", "--at", "d=12", "-o", file.with_name("p.png")
+    )
+    assert code == 0, err
 
 
 def test_the_store_alone_is_enough(file: Path, call: Callable[..., tuple[int, str, str]]) -> None:
@@ -123,6 +127,7 @@ def test_failures_are_shown_and_retried(
         (["export", "{file}", "-o", "x.csv"], "run the sweep first"),
         (["plot", "{file}"], "run the sweep first"),
         (["plot", "{file}", "--at", "d"], "PATH=VALUE"),
+        (["plot", "{file}", "--at", "d=300"], "at = 'd=300': must be one of the values of d: 12"),
     ],
 )
 def test_mistakes_are_one_line(

@@ -71,7 +71,7 @@ def test_other_axes_and_quantities(done: gs.Sweep) -> None:
     np.testing.assert_array_equal(after[0].mean, data["weights.value.mean"].sel(d=20)[0, :, 0])
     assert np.nanmax(after[0].curve) > 2
     assert spikes.y_label == "largest singular value $s_{1}(W)$"
-    assert spikes.ax_.get_title() == "d = 20"
+    assert spikes.ax_.get_title() == "$d$ = 20"
     with pytest.raises(InvalidProblem, match="one of the values of d: 12, 20"):
         done.plot("steps.0.rate", at={"d": 300})
 

@@ -270,8 +270,8 @@ def test_densities_on_few_nodes_are_those_on_all(layer: str) -> None:
     assert nodes[0] < nodes[1] / 2
     assert system.probabilities.sum() == pytest.approx(1, abs=1e-6)
     x = np.linspace(0.1, 0.9, 9) * every.bulk.edge * (1 + 1e-3j)
-    densities = [one.transform(one.above(x), x).imag for one in (few, every)]
-    np.testing.assert_allclose(*densities, rtol=1e-4)
+    found, expected = (one.transform(one.above(x), x).imag for one in (few, every))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
 def test_a_spectrum_that_takes_too_long_ends_and_says_what_else_to_try(

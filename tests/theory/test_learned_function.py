@@ -54,7 +54,7 @@ def test_small_step_is_the_limit_of_the_model(along: Direction, teacher: str) ->
 def test_averages_along_the_teacher_are_the_risk(problem: gs.Problem, d: int | None) -> None:
     """E(m(u) − f*(u))² + E b² = R; at finite d up to 1/d², for the norm of the input."""
     rule = coordinate_rule(1, nodes=140)
-    found = theory.learned_function(problem, d, "teacher", rule.nodes[:, 0])
+    found = theory.learned_function(problem, d, along="teacher", x=rule.nodes[:, 0])
     assert found.target is not None
     np.testing.assert_allclose(found.target, np.sin(rule.nodes[:, 0]), atol=1e-12)
     total = rule.mean((found.mean - found.target) ** 2 + found.band**2)
@@ -67,7 +67,8 @@ def test_averages_along_the_spike() -> None:
     for problem, d in ((SMALL, None), (LARGE, None), (CONSTANT, None), (CONSTANT, 500)):
         rule = coordinate_rule(1, nodes=140)
         spike, teacher = (
-            theory.learned_function(problem, d, along, rule.nodes[:, 0]) for along in DIRECTIONS
+            theory.learned_function(problem, d, along=along, x=rule.nodes[:, 0])
+            for along in DIRECTIONS
         )
         power = [rule.mean(f.mean**2 + f.band**2) for f in (spike, teacher)]
         assert power[0] == pytest.approx(power[1], rel=1e-9 if d is None else 0.2 / d**2)
@@ -121,12 +122,12 @@ def compare(
     for seed in range(seeds):
         run = simulation.run(problem, d, seed)
         for along, values in found.items():
-            learned = run.learned_function(along, x=[*x, *-x], draws=draws)
+            learned = run.learned_function(along=along, x=[*x, *-x], draws=draws)
             up, down = learned.mean.reshape(2, -1)
             band = np.sqrt(np.mean(learned.band.reshape(2, -1) ** 2, axis=0))
             values.append((0.5 * (up - down), band))
     for along, values in found.items():
-        exact = theory.learned_function(problem, d, along, x)
+        exact = theory.learned_function(problem, d, along=along, x=x)
         means = np.mean(values, axis=0)
         errors = np.std(values, axis=0, ddof=1) / np.sqrt(seeds)
         yield from zip((exact.mean, exact.band), means, errors)

@@ -18,7 +18,6 @@ from giantsteps.theory.steps.several.small import (
     _drift,
     _wishart,
     many_small_steps,
-    small_steps_spike,
 )
 
 from .two_step_model import two_steps
@@ -154,8 +153,7 @@ def test_two_small_steps_by_the_field_of_two_steps(steps: gs.Problem) -> None:
 
 
 def test_spike_without_memory_effects_is_the_map_of_one() -> None:
-    spike = small_steps_spike(fresh(6), 10**12)
-    assert spike is not None
+    (spike,) = theory.weights(fresh(6), 10**12).spikes
     step = first_step(summed(fresh(6)))
     value, left, right, _ = outlier(step.strength, 1.2)
     assert_allclose(spike.value, value, rtol=1e-5)

@@ -57,7 +57,7 @@ def test_a_spread_is_that_of_two_kinds_of_neurons(stretch: float) -> None:
     assert found.train == pytest.approx(wanted.train, rel=1e-5)
     assert abs(float(without.test) / float(wanted.test) - 1) > 0.01
     x = np.array([0.5, 2.0])
-    functions = [model.learned_function(READOUT, x).mean for model in (halves, one)]
+    functions = [model.learned_function(READOUT, x=x).mean for model in (halves, one)]
     np.testing.assert_allclose(functions[1], functions[0], rtol=1e-5)
 
 

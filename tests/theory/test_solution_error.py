@@ -130,6 +130,6 @@ def test_errors_of_many_several_steps(first: int) -> None:
 def test_what_is_not_resolved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """NotConverged where the estimate is above 1e-6; here the border is below every estimate."""
     assert errors.BAD[2] == 1e-6
-    monkeypatch.setattr(errors, "BAD", (1e-14, 1e-14, 1e-14))
+    monkeypatch.setattr(errors, "BAD", (1e-14,) * 4)
     with pytest.raises(gs.NotConverged, match="quadratures"):
         theory.risk(draw(0, "constant")[0])

@@ -91,7 +91,7 @@ def test_forms_of_the_operators_are_those_of_the_solver() -> None:
     """The same recursion that makes the forms exact gives those of the sums over batches."""
     setting = problem(gs.Vocabulary([-1.0, 0.5, 2.0], [0.3, 0.4, 0.3]))
     spectrum = spectrum_of(setting, None)
-    found = trained_by(setting, spectrum, np.inf, 1)[-1]
+    found = replace(trained_by(setting, spectrum, np.inf, 1)[-1], multiplied=False)
     plain = covariance_of_state(found, spectrum, 1e-3)
     stated = operators_on(plain, found.directions + 1)
     assert found.represented == pytest.approx(stated, abs=3e-3)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from inspect import get_annotations
 from itertools import takewhile
-from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -18,7 +18,6 @@ from giantsteps.answers._leaves import Index, Record, as_leaf, as_mapping, expan
 from giantsteps.answers._solution import Solution, stack_solutions, union
 
 if TYPE_CHECKING:
-    import pandas as pd
     import xarray as xr
 
     from giantsteps.displays import Display
@@ -41,7 +40,7 @@ def small_size(d: int | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Answer(Record):
+class Answer(_export.Table, Record):
     """Base of all answers: float leaves for a ``Problem``, arrays of its shape over a ``Grid``.
 
     Attributes
@@ -95,14 +94,24 @@ class Answer(Record):
     evidence: str = ""
     solution: Solution | None = None
 
-    #: Numerical fields and the names of their axes after those of the grid.
+    #: Numerical fields and the names of their axes after those of the grid (`over`), and fields
+    #: that map names to leaves: by their annotations.
     _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    #: Fields that map names to leaves.
     _mappings: ClassVar[tuple[str, ...]] = ()
     #: Fields with leaves inside: other answers, spikes, laws.
     _parts: ClassVar[tuple[str, ...]] = ()
     #: Axes after those of the grid that make rows of a table; other axes make columns.
     _row_dims: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        leaves, mappings = dict(cls._leaves), list(cls._mappings)
+        for name, kind in get_annotations(cls).items():
+            axes = getattr(cls.__dict__.get(name), "metadata", {}).get("axes")
+            if axes or kind in ("Leaf", "Leaf | None"):
+                leaves[name] = axes or ()
+            elif kind == "Mapping[str, Leaf]":
+                mappings.append(name)
+        cls._leaves, cls._mappings = leaves, tuple(mappings)
 
     def __post_init__(self) -> None:
         if self.source not in get_args(Source):
@@ -130,7 +139,7 @@ class Answer(Record):
 
     @property
     def dims(self) -> tuple[str, ...]:
-        """Paths that vary, one an axis of the leaves; ``()`` for one problem."""
+        """Paths that vary, one per axis of the leaves; ``()`` for one problem."""
         return tuple(getattr(self.problem, "dims", ()))
 
     @property
@@ -262,20 +271,12 @@ class Answer(Record):
         return {}
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """The tidy table as columns, one row a cell: what ``to_frame`` and ``to_csv`` write."""
+        """The tidy table as columns, one row per cell: what ``to_frame`` and ``to_csv`` write."""
         return _export.columns(self)
-
-    def to_frame(self) -> pd.DataFrame:
-        """A tidy data frame, one row a cell (needs pandas)."""
-        return _export.to_frame(self)
 
     def to_xarray(self) -> xr.Dataset:
         """A dataset whose dimensions are the paths of the grid (needs xarray)."""
         return _export.to_xarray(self)
-
-    def to_csv(self, path: str | PathLike[str]) -> None:
-        """Write the tidy table as CSV, floats with all their digits."""
-        _export.to_csv(self.to_columns(), path)
 
     # Display ----------------------------------------------------------------------------------
 
@@ -285,7 +286,7 @@ class Answer(Record):
         Parameters
         ----------
         x : str, optional
-            The axis: a path that varies, or one of the answer's own such as ``"step"``.
+            The axis: a path that varies, or an axis of the answer itself such as ``"step"``.
         quantity : str, optional
             What to draw, such as ``"test"`` or ``"spikes.0.value"``.
         **options

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
@@ -12,7 +11,7 @@ from giantsteps.answers._leaves import Leaf
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class BiasVariance(Answer):
-    r"""Bias and variance over everything that a seed draws but the teacher.
+    r"""Bias and variance over everything that a seed draws except the teacher.
 
     .. math:: R = E_x(E\hat f - f^*)^2 + E_x \operatorname{Var}\hat f
 
@@ -30,7 +29,7 @@ class BiasVariance(Answer):
     test_error, bias_error, variance_error : float or ndarray
         Their standard errors over the seeds (jackknife).
     seeds : int
-        How many networks.
+        Number of networks.
 
     References
     ----------
@@ -44,15 +43,6 @@ class BiasVariance(Answer):
     bias_error: Leaf
     variance_error: Leaf
     seeds: int
-
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "test": (),
-        "bias": (),
-        "variance": (),
-        "test_error": (),
-        "bias_error": (),
-        "variance_error": (),
-    }
 
     @classmethod
     def _stack_fields(cls, shape: tuple[int, ...], cells: list[Any]) -> dict[str, Any]:

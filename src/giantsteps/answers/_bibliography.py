@@ -19,7 +19,7 @@ def bibliography() -> MappingProxyType[str, str]:
 
 
 def bibtex(keys: Iterable[str]) -> str:
-    """The BibTeX entries of ``keys``, in that order, one blank line apart.
+    """The BibTeX entries of ``keys``, in this order, separated by blank lines.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Index, Leaf
@@ -14,14 +14,14 @@ from giantsteps.answers._leaves import Index, Leaf
 class Bounds(Answer):
     """Named bounds of the test error R: floor ≤ R, R ≤ ceiling.
 
-    ``bounds["linear"]`` is the bound or term of that name; any other index is a cell of the grid.
+    ``bounds["linear"]`` is the bound or term of this name; any other index is a cell of the grid.
 
     Attributes
     ----------
     floors, ceilings : mapping of str to float or ndarray
-        What no readout of a class can beat, and what the best one reaches; names are disjoint.
+        Lower and upper bounds of R; their names are disjoint.
     terms : mapping of str to float or ndarray
-        Numbers that enter bounds without being one, such as τ*.
+        Numbers that enter a bound, such as τ*.
     arguments : mapping of str to float or ndarray
         Where an infimum is attained, by the name of its bound or term, such as κ* for τ*.
 
@@ -34,8 +34,6 @@ class Bounds(Answer):
     ceilings: Mapping[str, Leaf] = field(default_factory=dict)
     terms: Mapping[str, Leaf] = field(default_factory=dict)
     arguments: Mapping[str, Leaf] = field(default_factory=dict)
-
-    _mappings: ClassVar[tuple[str, ...]] = ("floors", "ceilings", "terms", "arguments")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from giantsteps.answers import _export
 from giantsteps.answers._answer import Answer
-from giantsteps.answers._leaves import Leaf
+from giantsteps.answers._leaves import Leaf, over
 from giantsteps.types import FloatArray
 
 
@@ -49,18 +49,13 @@ class Crossing(Answer):
     theory §4.
     """
 
-    values: FloatArray
+    values: FloatArray = field(metadata=over("crossing"))
     level: Leaf
     start: Leaf
     along: str
     quantity: str
     bounds: tuple[float, float]
 
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "values": ("crossing",),
-        "level": (),
-        "start": (),
-    }
     _row_dims: ClassVar[tuple[str, ...]] = ("crossing",)
 
     @property
@@ -93,13 +88,8 @@ class Crossing(Answer):
         return f"{self.quantity} = {self.level:.6g} at {self.along} = {places}"
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """The tidy table as columns, one row for each crossing."""
-        table = super().to_columns()
-        keep = [value == value for value in table["values"]]
-        return {
-            name: [entry for entry, kept in zip(entries, keep) if kept]
-            for name, entries in table.items()
-        }
+        """The tidy table as columns, one row per crossing."""
+        return _export.present(super().to_columns(), "values")
 
     def _summary(self) -> list[tuple[str, str]]:
         return [("found", self.statement), *super()._summary()]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
@@ -21,7 +19,7 @@ class DegreesOfFreedom(Answer):
     ======  =============  ===========================================================
     symbol  attribute      meaning
     ======  =============  ===========================================================
-    κ       ``kappa``      the penalty that the population would need for this fit
+    κ       ``kappa``      the penalty of the same fit on infinitely many samples
     df₁     ``df1``        n⁻¹ tr Σ(Σ+κ)⁻¹ under Gaussian equivalence
     df₂     ``df2``        n⁻¹ tr Σ²(Σ+κ)⁻² likewise; 1/(1 − df₂) multiplies the risk
     ======  =============  ===========================================================
@@ -39,8 +37,6 @@ class DegreesOfFreedom(Answer):
     kappa: Leaf
     df1: Leaf
     df2: Leaf
-
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {"kappa": (), "df1": (), "df2": ()}
 
     @property
     def hat_square(self) -> Leaf:

@@ -76,7 +76,7 @@ def columns(answer: Answer) -> dict[str, list[Any]]:
     for name, (dims, values) in variables.items():
         shared = tuple(dim for dim in dims if dim in row_dims)
         spread = tuple(dim for dim in dims if dim not in row_dims)
-        aligned = _align(values, dims, shared + spread)
+        aligned = np.transpose(values, [dims.index(dim) for dim in shared + spread])
         view = aligned.reshape(
             tuple(sizes[dim] if dim in shared else 1 for dim in row_dims)
             + aligned.shape[len(shared) :]
@@ -85,10 +85,6 @@ def columns(answer: Answer) -> dict[str, list[Any]]:
             column = np.broadcast_to(view[(..., *index)], shape)
             table[".".join([name, *map(str, index)])] = [plain(v) for v in column.ravel()]
     return table
-
-
-def _align(values: NDArray[Any], dims: Sequence[str], order: Sequence[str]) -> NDArray[Any]:
-    return np.transpose(values, [list(dims).index(dim) for dim in order])
 
 
 def to_csv(table: Mapping[str, Sequence[Any]], path: str | PathLike[str]) -> None:
@@ -103,9 +99,32 @@ def to_csv(table: Mapping[str, Sequence[Any]], path: str | PathLike[str]) -> Non
         writer.writerows(zip(*table.values()))
 
 
-def to_frame(answer: Answer) -> pd.DataFrame:
-    """The tidy table as a data frame."""
-    return require("pandas", "to_frame()").DataFrame(answer.to_columns())
+class Table:
+    """What has columns: they are also a data frame, and a CSV file."""
+
+    if TYPE_CHECKING:
+
+        def to_columns(self) -> dict[str, list[Any]]: ...
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table as a data frame (needs pandas)."""
+        return require("pandas", "to_frame()").DataFrame(self.to_columns())
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """Write the table as CSV, floats with all their digits."""
+        to_csv(self.to_columns(), path)
+
+
+def of_rows(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as columns; None where a row lacks a name."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def present(table: Mapping[str, list[Any]], name: str) -> dict[str, list[Any]]:
+    """The rows of a table in which a column has a number."""
+    rows = [row for row, value in enumerate(table[name]) if value == value]
+    return {column: [entries[row] for row in rows] for column, entries in table.items()}
 
 
 def to_xarray(answer: Answer) -> xr.Dataset:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
@@ -12,7 +11,7 @@ from giantsteps.answers._leaves import Leaf
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Gradient(Answer):
-    r"""The first gradient, split into its spike and what is left.
+    r"""The first gradient, split into its spike and a remainder.
 
     .. math:: \sqrt N G = \mu_1 b a^\top + B
 
@@ -41,13 +40,6 @@ class Gradient(Answer):
     residual_operator_norm: Leaf
     residual_frobenius_norm: Leaf
     overlaps: Mapping[str, Leaf] = field(default_factory=dict)
-
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "spike_norm": (),
-        "residual_operator_norm": (),
-        "residual_frobenius_norm": (),
-    }
-    _mappings: ClassVar[tuple[str, ...]] = ("overlaps",)
 
     @property
     def ratio(self) -> Leaf:

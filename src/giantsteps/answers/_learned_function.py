@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from giantsteps.answers._answer import Answer
-from giantsteps.answers._leaves import as_leaf
+from giantsteps.answers._leaves import as_leaf, over
 from giantsteps.errors import InvalidProblem
 from giantsteps.types import FloatArray
 
@@ -77,18 +77,12 @@ class LearnedFunction(Answer):
     """
 
     x: FloatArray
-    mean: FloatArray
-    band: FloatArray
+    mean: FloatArray = field(metadata=over("x"))
+    band: FloatArray = field(metadata=over("x"))
     along: str
-    target: FloatArray | None = None
-    standard_error: FloatArray | None = None
+    target: FloatArray | None = field(default=None, metadata=over("x"))
+    standard_error: FloatArray | None = field(default=None, metadata=over("x"))
 
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "mean": ("x",),
-        "band": ("x",),
-        "target": ("x",),
-        "standard_error": ("x",),
-    }
     _row_dims: ClassVar[tuple[str, ...]] = ("x",)
 
     def __post_init__(self) -> None:

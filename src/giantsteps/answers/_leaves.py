@@ -54,6 +54,11 @@ def as_mapping(values: Mapping[str, Any], shape: tuple[int, ...], name: str) -> 
     )
 
 
+def over(*axes: str) -> dict[str, tuple[str, ...]]:
+    """Of a numerical field that has axes of its own after those of the grid."""
+    return {"axes": axes}
+
+
 def expand_index(index: Index, ndim: int) -> tuple[Any, ...]:
     """The index as a tuple that never reaches beyond the first ``ndim`` axes."""
     entries = index if isinstance(index, tuple) else (index,)

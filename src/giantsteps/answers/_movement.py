@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from giantsteps.answers._leaves import over
 from giantsteps.answers._steps import OverSteps
 from giantsteps.types import FloatArray
 
@@ -59,17 +59,10 @@ class Movement(OverSteps):
     (True, True)
     """
 
-    weights: FloatArray
-    spectral: FloatArray
-    preactivations: FloatArray
-    features: FloatArray
-    output: FloatArray
+    weights: FloatArray = field(metadata=over("step"))
+    spectral: FloatArray = field(metadata=over("step"))
+    preactivations: FloatArray = field(metadata=over("step"))
+    features: FloatArray = field(metadata=over("step"))
+    output: FloatArray = field(metadata=over("step"))
 
     _first: ClassVar[int] = 1
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "weights": ("step",),
-        "spectral": ("step",),
-        "preactivations": ("step",),
-        "features": ("step",),
-        "output": ("step",),
-    }

@@ -27,13 +27,13 @@ class Optimum(Answer):
     ======  =============  ==============================
     x*      ``arguments``  the best values, path by path
     R       ``value``      the errors there
-    l, u    ``sides``      which of the bounds x* sits on
+    l, u    ``sides``      the bound that x* sits on, if any
     ======  =============  ==============================
 
     Attributes
     ----------
     arguments : mapping of str to float or ndarray
-        x*, path by path; with a budget also ``"readout.samples"``, which takes what is left.
+        x*, path by path; with a budget also ``"readout.samples"``, which takes the rest.
     value : Risk
         The errors at x*; over a grid its ``problem`` is the grid that was asked.
     sides : mapping of str to float or ndarray
@@ -48,12 +48,11 @@ class Optimum(Answer):
     value: Risk
     sides: Mapping[str, Leaf]
 
-    _mappings: ClassVar[tuple[str, ...]] = ("arguments", "sides")
     _parts: ClassVar[tuple[str, ...]] = ("value",)
 
     @property
     def at_bound(self) -> dict[str, bool | NDArray[np.bool_]]:
-        """Whether x* sits on a bound, path by path: a wider bound would do better there."""
+        """Whether x* sits on a bound, path by path: a wider interval may contain a better value."""
         sides = {path: np.asarray(side) != 0 for path, side in self.sides.items()}
         return {path: side if side.ndim else bool(side) for path, side in sides.items()}
 
@@ -75,12 +74,12 @@ class Optimum(Answer):
 
     @property
     def one_batch(self) -> Any:
-        """The rival of a split budget: all samples for the step, and again for the readout.
+        """The alternative to a split budget: all samples for the step, and again for the readout.
 
         The problem with one batch of the whole budget that both the step and the readout use,
         ``Ridge(batch="previous")``; None without a budget, over a grid, or with several steps. It
-        may beat every split; there is no theory for it, and :meth:`simulate_one_batch` says by how
-        much.
+        may beat every split; there is no theory for it, but :meth:`simulate_one_batch` measures by
+        how much.
         """
         if self.shape or "readout.samples" not in self.arguments:
             return None
@@ -108,9 +107,9 @@ class Optimum(Answer):
         Parameters
         ----------
         d : int, optional
-            Their dimension; that of the optimum unless given.
+            Their dimension; by default that of the optimum.
         seeds : int
-            Networks of each kind.
+            Number of networks of each kind.
         **options
             Of `giantsteps.compare`: ``workers``, ``store``, ``device`` and others.
         """

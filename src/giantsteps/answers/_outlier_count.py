@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
@@ -14,17 +13,17 @@ from giantsteps.answers._leaves import Leaf
 class OutlierCount(Answer):
     """The number of outliers of W that the exponents of the steps allow.
 
-    Counted are the terms of the weights' movement, one for each power A^p of the second layer in
-    its right vectors, whose size N^e does not vanish: e ≥ 0. Those with e > 0 diverge and are
-    outliers of every large network. Those with e = 0, on a boundary line, stay of order one, and
-    are outliers if they are strong enough.
+    It counts the terms of the weights' movement, one for each power A^p of the second layer in the
+    right vectors, whose size N^e does not vanish: e ≥ 0. Those with e > 0 diverge and are outliers
+    of every large network. Those with e = 0, on a boundary line, stay of order one, and are
+    outliers if they are strong enough.
 
     Attributes
     ----------
     count : float or ndarray
-        All of them; ``inf`` where every power takes part.
+        The number of all of them; ``inf`` where every power contributes.
     marginal : float or ndarray
-        Those among them of order one.
+        The number of those of order one.
     sizes : mapping of str to float or ndarray
         Exponent of the size of each, by its right vector ``"A"``, ``"A^2"``, …; the first ten.
 
@@ -36,9 +35,6 @@ class OutlierCount(Answer):
     count: Leaf
     marginal: Leaf
     sizes: Mapping[str, Leaf] = field(default_factory=dict)
-
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {"count": (), "marginal": ()}
-    _mappings: ClassVar[tuple[str, ...]] = ("sizes",)
 
     def __int__(self) -> int:
         return int(self.count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,7 +12,7 @@ from giantsteps.answers._leaves import Leaf, Record, as_leaf
 from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 #: Two-sided 95 % of a normal law.
 _TWO_SIDED_95 = 1.959963984540054
@@ -23,7 +22,7 @@ ProbeSource: TypeAlias = Literal["theory", "measured"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class ProbeCurve(Record):
+class ProbeCurve(_export.Table, Record):
     r"""Test and training error of a ridge probe, for one or many sizes of its training set.
 
     The probe minimises n⁻¹Σ(y − b − φᵀa)² + λ‖a‖² over n labelled rows of features φ.
@@ -41,8 +40,8 @@ class ProbeCurve(Record):
     train : float or ndarray
         Mean square error on the n rows themselves.
     standard_error : float or ndarray
-        Of ``test``: for a prediction, what another pool of the same size would change and what
-        the theory neglects; for a measured curve, of the mean over the splits.
+        Of ``test``: for a prediction, the variation between pools of the same size and what the
+        theory neglects; for a measured curve, that of the mean over the splits.
     by_output : ndarray
         ``test`` of each output, on the last axis.
     classification_error : float, ndarray or None
@@ -53,16 +52,16 @@ class ProbeCurve(Record):
     effective_penalty : float, ndarray or None
         κ of the prediction.
     degrees_of_freedom : float, ndarray or None
-        Number of directions that the probe fits, the intercept included.
+        Number of directions that the probe fits, including the intercept.
     probes : float, ndarray or None
-        Probes that were trained: for a prediction, on subsets of the pool where the theory alone
-        is not precise, and zero elsewhere; for a measured curve, one per split.
+        Number of probes trained: for a prediction, on subsets of the pool where the theory alone
+        is not precise enough, and zero elsewhere; for a measured curve, one per split.
     rows, features : int
         Shape of the pool.
     intercept : bool
         Whether the probe has an intercept, which is not penalised.
     threshold : float or None
-        What separates the two classes of a single output.
+        Value that separates the two classes of a single output.
     source : {"theory", "measured"}
         Where the numbers come from.
     violated : tuple of str
@@ -143,15 +142,6 @@ class ProbeCurve(Record):
         columns["source"] = [self.source] * len(columns["samples"])
         return columns
 
-    def to_frame(self) -> pd.DataFrame:
-        """A data frame with one row per training set (needs pandas)."""
-        frame: pd.DataFrame = _export.require("pandas", "to_frame").DataFrame(self.to_columns())
-        return frame
-
-    def to_csv(self, path: str | PathLike[str]) -> None:
-        """Write the table as CSV, floats with all their digits."""
-        _export.to_csv(self.to_columns(), path)
-
     def __repr__(self) -> str:
         columns = self.to_columns()
         names = ("samples", "penalty", "test", "standard_error", "train", "classification_error")
@@ -165,5 +155,4 @@ class ProbeCurve(Record):
         return "\n  ".join([head, *lines, *notes])
 
 
-_NOT_LEAVES = {"by_output", "rows", "features", "intercept", "threshold", "source", "violated"}
-_LEAVES = tuple(field.name for field in fields(ProbeCurve) if field.name not in _NOT_LEAVES)
+_LEAVES = tuple(item.name for item in fields(ProbeCurve) if "Leaf" in str(item.type))

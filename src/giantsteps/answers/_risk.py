@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from giantsteps.answers._answer import Answer
-from giantsteps.answers._leaves import Leaf
+from giantsteps.answers._leaves import Leaf, over
 from giantsteps.types import FloatArray
 
 
@@ -64,17 +63,10 @@ class Risk(Answer):
     test: Leaf
     train: Leaf
     initial: Risk | None = None
-    by_degree: FloatArray | None = None
     standard_error: Leaf | None = None
+    by_degree: FloatArray | None = field(default=None, metadata=over("degree"))
     classification_error: Leaf | None = None
 
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "test": (),
-        "train": (),
-        "standard_error": (),
-        "by_degree": ("degree",),
-        "classification_error": (),
-    }
     _parts: ClassVar[tuple[str, ...]] = ("initial",)
 
     def __post_init__(self) -> None:
@@ -89,15 +81,15 @@ class Risk(Answer):
 
     @property
     def rest(self) -> Leaf | None:
-        """What ``by_degree`` leaves of ``test``; None where there is no ``by_degree``.
+        """The part of ``test`` that is not in ``by_degree``; None where there is no ``by_degree``.
 
-        That is the error on higher degrees of ⟨x, β*⟩, and of what f̂ does in other directions.
+        This is the error on higher degrees of ⟨x, β*⟩ and in all other directions.
         """
         return None if self.by_degree is None else self.test - self.by_degree.sum(axis=-1)
 
     @property
     def gain(self) -> Leaf | None:
-        """What the steps bring, ``initial.test − test``; None where there is no ``initial``."""
+        """The gain of the steps, ``initial.test − test``; None where there is no ``initial``."""
         return None if self.initial is None else self.initial.test - self.test
 
     def _summary(self) -> list[tuple[str, str]]:

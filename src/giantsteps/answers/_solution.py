@@ -20,12 +20,12 @@ class Solution(Record):
     status : str
         ``"converged"``, ``"closed form"``, …
     residual : float or ndarray
-        What is left of the equations; over a grid one number per cell, or one for all.
+        Residual of the equations; over a grid one number per cell, or one for all.
     iterations : float or ndarray
-        Rounds of the solver, of the shape of ``residual``.
+        Iterations of the solver, of the shape of ``residual``.
     error : float or ndarray
-        Estimate of the relative error of the answer itself: of its quadratures (by a second
-        resolution), its linear systems and what was truncated. NaN where there is none.
+        Estimate of the relative error of the answer itself, from its quadratures (by a second
+        resolution), its linear systems and its truncations. NaN where there is none.
     """
 
     status: str

@@ -25,7 +25,7 @@ Matrix: TypeAlias = Literal["weights", "features", "kernel", "tangent kernel"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Spike(Record):
-    """One value outside the bulk and what its singular vector aligns with.
+    """One value outside the bulk and the alignment of its singular vector.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Spike(Record):
         Squared cosines with named directions. Weights: teacher, gradient (of the first step),
         second_layer; kernel: labels; features: monomial, second_layer_power.
     degree : int or None
-        Degree of the monomial that makes the spike, for features.
+        Degree of the monomial that causes the spike, for features.
 
     References
     ----------
@@ -86,7 +86,7 @@ class Spectrum(Answer):
 
     Weights and features have min(rows, columns) singular values; the kernel is n × n and keeps
     its atom at zero. In a simulated spectrum ``bulk`` is the empirical law of all values and
-    ``spikes`` are the largest of them, with no claim that they left the bulk.
+    ``spikes`` are the largest of them, whether or not they are outside the bulk.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Spectrum(Answer):
     initial : Spectrum or None
         The same spectrum before the steps.
     matrix : {"weights", "features", "kernel", "tangent kernel"} or None
-        Whose spectrum it is.
+        The matrix whose spectrum it is.
 
     References
     ----------
@@ -167,15 +167,11 @@ class Spectrum(Answer):
         return variables
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """The tidy table as columns, one row for each spike that a cell has."""
+        """The tidy table as columns, one row per spike of a cell."""
         table = super().to_columns()
         if not self.spikes:
             return {name: [] for name in table}
-        keep = [value == value for value in table["value"]]
-        return {
-            name: [entry for entry, kept in zip(entries, keep) if kept]
-            for name, entries in table.items()
-        }
+        return _export.present(table, "value")
 
     def plot(self, x: str | None = None, quantity: str | None = None, **options: Any) -> Display:
         """Draw the density and the spikes, or over a grid a spike along an axis."""

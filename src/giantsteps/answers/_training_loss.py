@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +11,7 @@ from giantsteps.answers._leaves import Leaf
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TrainingLoss(Answer):
-    r"""What ridge regression minimises, at its minimum: the training error and the penalty.
+    r"""The minimum of the objective of ridge regression: training error and penalty.
 
     .. math:: L = \min_a\; n^{-1}\|\tilde y - Φa\|^2 + (λ/N)\|a\|^2
 
@@ -21,7 +20,7 @@ class TrainingLoss(Answer):
     ======  ==================  ====================================================
     L       ``loss``            after the steps
     L₀      ``initial.loss``    the same readout on the features at initialisation
-    L₀ − L  ``drop``            what the steps take from it
+    L₀ − L  ``drop``            decrease by the steps
     ======  ==================  ====================================================
 
     Attributes
@@ -39,7 +38,6 @@ class TrainingLoss(Answer):
     loss: Leaf
     initial: TrainingLoss | None = None
 
-    _leaves: ClassVar[Mapping[str, tuple[str, ...]]] = {"loss": ()}
     _parts: ClassVar[tuple[str, ...]] = ("initial",)
 
     @property

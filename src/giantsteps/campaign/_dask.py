@@ -118,7 +118,7 @@ def _within(limit: float, function: Callable[..., Any], *arguments: Any) -> Any:
 def dask_workers(
     where: str, workers: int | None = None, job: Mapping[str, Any] | None = None
 ) -> Iterator[DaskWorkers]:
-    """Workers on a Dask cluster, which is left (or ended, if it was started here) at the end.
+    """Workers on a Dask cluster; at the end it is left, or ended if it was started here.
 
     Parameters
     ----------
@@ -130,8 +130,7 @@ def dask_workers(
         jobs, one by default.
     job : mapping, optional
         For ``"slurm"``: keywords of ``dask_jobqueue.SLURMCluster`` (``cores``, ``memory``,
-        ``walltime``, ``queue``, ``account``, …); what is left out comes from Dask's
-        configuration.
+        ``walltime``, ``queue``, ``account``, …); the others come from Dask's configuration.
 
     Examples
     --------

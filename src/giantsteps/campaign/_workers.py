@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from giantsteps.errors import GiantstepsError, InvalidProblem
+from giantsteps.problem import integer
 from giantsteps.threads import processors
 
 #: Exit code of a worker that found that it was about to start workers of its own.
@@ -366,9 +367,9 @@ def as_workers(
     if isinstance(executor, Workers):
         return executor, False
     found = gpus(device)
-    count = (len(found) or processors()) if workers is None else workers
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise InvalidProblem("workers", workers, "an integer >= 1")
+    count = len(found) or processors()
+    if workers is not None:
+        count = integer(workers, "workers", "an integer >= 1")
     if isinstance(executor, Executor):
         return Workers(executor, count), False
     if executor == "serial":

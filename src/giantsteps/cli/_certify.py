@@ -13,7 +13,6 @@ from ._output import check_folder, exclusive, overwrite_option, table
 
 @click.command(
     "certify",
-    short_help="Run the agreement matrix and write a certificate.",
     epilog="""
     \b
     Examples

@@ -9,7 +9,7 @@ import click
 
 from . import DISAGREEMENT
 from ._options import build, campaign_options, device_option, problem_options, question_option
-from ._output import DRAWINGS, check_file, output_options, table, write_json
+from ._output import PATH, check_drawing, check_file, output_options, table, write_json
 
 #: Column of the comparison → heading of the table; the axes of a grid stand before them.
 SHOWN = {
@@ -29,7 +29,6 @@ SHORT = 5e10
 
 @click.command(
     "compare",
-    short_help="Put theory and simulation side by side, with a verdict.",
     epilog="""
     \b
     Examples
@@ -64,12 +63,12 @@ SHORT = 5e10
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Draw the comparison along the first --vary (or d): .png, .pdf or .svg.",
 )
 @click.option(
     "--store",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Cache networks in FILE (SQLite) so that an interrupted comparison can resume.",
 )
@@ -82,11 +81,11 @@ def command(
     seeds: int,
     question: str,
     quantities: tuple[str, ...],
+    device: str | None,
     output: Path | None,
     store: Path | None,
     workers: int | None,
     time_limit: float | None,
-    device: str | None,
     dry_run: bool,
     as_json: bool,
     csv: Path | None,
@@ -95,7 +94,7 @@ def command(
 ) -> int:
     """Simulate several networks and compare their mean with theory, in standard errors.
 
-    Verdicts: agree (within chance and resolved to 2 %, overlaps to 5 %), unresolved (too few
+    Verdicts: agree (chance explains the gap, resolved to 2 %, overlaps to 5 %), unresolved (too few
     seeds or too small a d to tell), finite size (the gap shrinks with d, or it is
     one of overlaps or degrees of freedom that finite networks make), disagree. The chance
     that the whole comparison disagrees somewhere though the theory is right is 1 %. The exit code
@@ -111,14 +110,9 @@ def command(
     from giantsteps import campaign, compare
     from giantsteps.comparison import comparison_cells
 
-    cells = comparison_cells(
-        target,
-        dimensions,
-        seeds=seeds,
-        question=question,
-        quantities=quantities,
-        device=device,
-    )
+    quantities = tuple(name for names in quantities for name in names.split(","))
+    asked: Any = {"seeds": seeds, "question": question, "device": device}
+    cells = comparison_cells(target, dimensions, quantities=quantities, **asked)
     if workers is None:
         short = campaign.operations(cells) < SHORT
         workers = 1 if short else None if campaign.gpus(device) else campaign.processors()
@@ -133,14 +127,12 @@ def command(
     comparison = compare(
         target,
         d=dimensions,
-        seeds=seeds,
-        question=question,
         quantities=quantities or None,
         workers=workers,
         store=store,
-        device=device,
         time_limit=time_limit,
         progress=True,
+        **asked,
     )
     columns = comparison.to_columns()
     if as_json:
@@ -173,10 +165,7 @@ def _check_drawing(
 ) -> None:
     if output is None:
         return
-    from giantsteps.answers import require
-
-    require("matplotlib", "--output", "plot")
-    check_file(output, overwrite, *DRAWINGS)
+    check_drawing(output, overwrite)
     coords = getattr(target, "coords", {})
     numeric = any(values.dtype.kind == "f" for values in coords.values())
     if not numeric and len(sizes) == 1 and question != "learned_function":

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from ._options import campaign_options
-from ._output import DRAWINGS, check_file, overwrite_option, table
+from ._output import PATH, check_drawing, check_file, overwrite_option, table
 
 
-@click.command("demo", short_help="Draw learning curves before and after the step.")
+@click.command("demo")
 @click.option(
     "-d",
     "--dimension",
@@ -26,7 +26,7 @@ from ._output import DRAWINGS, check_file, overwrite_option, table
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("giantsteps-demo.png"),
     show_default=True,
     help="Figure to write; the table is written beside it as CSV.",
@@ -42,11 +42,8 @@ def command(
     lines, simulation as points with three standard errors, and the lower bound for any kernel
     method, dashed. Writes a figure and a CSV file.
     """
-    from giantsteps.answers import require
-
-    require("matplotlib", "the figure of the demo", "plot")
     csv = output.with_suffix(".csv")
-    check_file(output, overwrite, *DRAWINGS)
+    check_drawing(output, overwrite, "the figure of the demo")
     check_file(csv, overwrite)
     import numpy as np
 

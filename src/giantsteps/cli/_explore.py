@@ -13,7 +13,6 @@ from ._options import build, problem_options
 
 @click.command(
     "explore",
-    short_help="Explore problems in the browser.",
     epilog="""
     \b
     Examples
@@ -54,7 +53,7 @@ def command(
     store: Path | None,
     **stated: Any,
 ) -> None:
-    """Open a page with every field of a problem as a control and all answers live.
+    """Open a page in the browser with a control for every field of a problem, and all answers live.
 
     The page is served to this machine alone, under an address with a random token. FILE is the
     problem to start from, in TOML; flags and --set change it. Stop with Ctrl-C.

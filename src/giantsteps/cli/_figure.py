@@ -12,7 +12,6 @@ from ._output import check_folder, exclusive, overwrite_option, table
 
 @click.command(
     "figure",
-    short_help="Draw a published figure by name.",
     epilog="""
     \b
     Examples

@@ -11,15 +11,15 @@ import click
 COMMANDS = {
     "predict": "Answer by theory: risk, spectra, in the limit or at a given d.",
     "simulate": "Answer by simulating finite networks.",
-    "compare": "Put theory and simulation side by side, with a verdict.",
+    "compare": "Compare theory with simulation, with error bars and a verdict.",
     "sweep": "Run, resume, export and draw a grid of problems, sizes and seeds.",
     "optimize": "Find the best rate, penalty or split of samples by theory, with the curve.",
     "rate": "Translate a PyTorch learning rate into rate and exponent, and back.",
     "figure": "Draw a published figure by name, or list them.",
     "inspect": "Inspect the weights of a trained network: bulk, spikes, gradients, probes.",
-    "explore": "Explore problems in the browser: every field a control, all answers live.",
-    "certify": "Run the agreement matrix and write a certificate.",
-    "demo": "Draw learning curves before and after the step, theory over simulation.",
+    "explore": "Explore problems in the browser, with a control for every field.",
+    "certify": "Compare theory with simulation over many settings and write a report.",
+    "demo": "Draw learning curves before and after a giant step: theory and simulation.",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from . import OK
-from ._output import check_file, overwrite_option, table, write_json
+from ._output import PATH, check_file, overwrite_option, table, write_json
 
 _EXISTING = click.Path(path_type=Path, exists=True)
 #: Spikes of one matrix that the text shows.
@@ -17,7 +17,6 @@ _SHOWN = 5
 
 @click.command(
     "inspect",
-    short_help="Inspect the weights of a trained network: bulk, spikes, gradients, probes.",
     epilog="""
     \b
     Examples
@@ -63,12 +62,12 @@ _SHOWN = 5
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @click.option(
     "--html",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Write a report with figures to FILE, which ends in .html.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-@click.option("--csv", type=click.Path(path_type=Path), help="Also write the layers as CSV.")
+@click.option("--csv", type=PATH, help="Also write the layers as CSV.")
 @overwrite_option
 def command(
     source: Path,

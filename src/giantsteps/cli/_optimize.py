@@ -10,8 +10,16 @@ import click
 
 from giantsteps.errors import InvalidProblem
 
-from ._options import build, full_path, problem_options
-from ._output import DRAWINGS, check_file, exclusive, output_options, table, write_json
+from ._options import build, full_path, limit_option, problem_options
+from ._output import (
+    PATH,
+    check_drawing,
+    check_file,
+    exclusive,
+    output_options,
+    table,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
@@ -22,7 +30,6 @@ PRINTED, DRAWN, AROUND = 9, 65, 10.0
 
 @click.command(
     "optimize",
-    short_help="Find the best rate, penalty or split of samples by theory.",
     epilog="""
     \b
     Examples
@@ -71,13 +78,11 @@ PRINTED, DRAWN, AROUND = 9, 65, 10.0
     type=int,
     help="Number of networks of each kind that --one-batch simulates; default: 20.",
 )
-@click.option(
-    "-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit d → ∞."
-)
+@limit_option
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Draw the test error along each field: .png, .pdf or .svg.",
 )
 @output_options
@@ -108,10 +113,7 @@ def command(
     target = build(**stated)
     check_file(csv, overwrite)
     if output is not None:
-        from giantsteps.answers import require
-
-        require("matplotlib", "--output", "plot")
-        check_file(output, overwrite, *DRAWINGS)
+        check_drawing(output, overwrite)
     from giantsteps.problem import Grid
 
     example = target.problem if isinstance(target, Grid) else target

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.questions import Side, names, question
+from giantsteps.questions import QUESTIONS, Side, names
+
+from ._output import PATH, Command, options
 
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Flag → (path in the data of a problem, metavar, help).
 FIELDS = {
@@ -60,23 +60,22 @@ device_option = click.option(
 )
 
 
-def campaign_options(command: Command) -> Command:
-    """``--workers`` and ``--time-limit``."""
-    for decorator in (
-        click.option(
-            "--time-limit",
-            type=click.FloatRange(0, min_open=True),
-            metavar="SECONDS",
-            help="Stop a network after this many seconds.",
-        ),
-        click.option(
-            "--workers",
-            type=click.IntRange(1),
-            help="Number of processes; default: one per processor or GPU, one for short runs.",
-        ),
-    ):
-        command = decorator(command)
-    return command
+limit_option = click.option(
+    "-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit d → ∞."
+)
+campaign_options = options(
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        help="Number of processes; default: one per processor or GPU, one for short runs.",
+    ),
+    click.option(
+        "--time-limit",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        help="Stop a network after this many seconds.",
+    ),
+)
 
 
 def question_option(*sides: Side) -> Callable[[Command], Command]:
@@ -94,45 +93,46 @@ def question_option(*sides: Side) -> Callable[[Command], Command]:
 def _check_question(
     sides: tuple[Side, ...], ctx: click.Context, option: click.Parameter, name: str
 ) -> str:
-    asked = question(name)
+    known = names(*sides)
+    if name not in QUESTIONS:
+        from giantsteps.problem import suggest
+
+        raise InvalidProblem("question", name, suggest(name, known))
     for side in sides:
-        asked.function(side)
+        QUESTIONS[name].function(side)
     return name
 
 
-def problem_options(command: Command) -> Command:
-    """Add the options that state a problem; the command receives them as keywords for `build`."""
-    decorators = [click.argument("file", required=False, type=click.Path(path_type=Path))]
-    for name, (_, metavar, text) in FIELDS.items():
-        flag = "--" + name.replace("_", "-")
-        decorators.append(click.option(flag, name, metavar=metavar, help=text))
-    decorators += [
-        click.option(
-            "--step",
-            "steps",
-            multiple=True,
-            metavar="KEY=VALUE,...",
-            help="One gradient step, such as samples=2,rate=3,exponent=0.5; repeat for several.",
-        ),
-        click.option(
-            "--set",
-            "assignments",
-            multiple=True,
-            metavar="PATH=VALUE",
-            help="Set any field, such as steps.0.rate=2; repeatable.",
-        ),
-        click.option(
-            "--vary",
-            "axes",
-            multiple=True,
-            metavar="PATH=VALUES",
-            help="An axis of a grid: a:b:n (linear), a:b:n:log, or a list 1,5,20; PATH is a dotted "
-            "path, or penalty, samples, rate, exponent or step-samples; repeatable.",
-        ),
-    ]
-    for decorator in reversed(decorators):
-        command = decorator(command)
-    return command
+#: The options that state a problem; a command receives them as keywords for `build`.
+problem_options = options(
+    click.argument("file", required=False, type=PATH),
+    *(
+        click.option("--" + name.replace("_", "-"), metavar=metavar, help=text)
+        for name, (_, metavar, text) in FIELDS.items()
+    ),
+    click.option(
+        "--step",
+        "steps",
+        multiple=True,
+        metavar="KEY=VALUE,...",
+        help="One gradient step, such as samples=2,rate=3,exponent=0.5; repeat for several.",
+    ),
+    click.option(
+        "--set",
+        "assignments",
+        multiple=True,
+        metavar="PATH=VALUE",
+        help="Set any field, such as steps.0.rate=2; repeatable.",
+    ),
+    click.option(
+        "--vary",
+        "axes",
+        multiple=True,
+        metavar="PATH=VALUES",
+        help="An axis of a grid: a:b:n (linear), a:b:n:log, or a list 1,5,20; PATH is a dotted "
+        "path, or penalty, samples, rate, exponent or step-samples; repeatable.",
+    ),
+)
 
 
 def build(
@@ -226,11 +226,13 @@ def _changed(data: dict[str, Any], changes: dict[str, Any]) -> Problem:
         known = Problem.from_data(data).paths() if changes else ()
     except InvalidProblem:
         known = ()
+    later = {}
     for path, value in changes.items():
-        if path not in known:
+        if path in known and not any(other.startswith(f"{path}.") for other in changes):
+            later[path] = value
+        else:
             _put(data, path, value)
     problem = Problem.from_data(data)
-    later = {path: value for path, value in changes.items() if path in known}
     return problem.replace(later) if later else problem
 
 
@@ -239,7 +241,8 @@ def read_toml(file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise click.UsageError(f"no file '{file}'") from None
+        hint = "; values of one --step are joined by commas, without spaces"
+        raise click.UsageError(f"no file '{file}'{hint if '=' in str(file) else ''}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         other = file.suffix.lower() in (".json", ".yaml", ".yml")
         hint = ' (write it as TOML, such as activation = "tanh")' if other else ""
@@ -303,10 +306,16 @@ def _entry(place: Any, key: str, path: str, empty: Any) -> Any:
 
 def assignment(text: str, option: str = "--set") -> tuple[str, Any]:
     """``PATH=VALUE``."""
-    path, equals, value = text.partition("=")
-    if not equals or not path.strip() or not value.strip():
-        raise InvalidProblem(option, text, "PATH=VALUE, such as steps.0.rate=2")
-    return path.strip(), _value(value.strip())
+    path, value = _halves(text, option, "PATH=VALUE, such as steps.0.rate=2")
+    return path, _value(value)
+
+
+def _halves(text: str, option: str, allowed: str) -> tuple[str, str]:
+    """What stands on either side of the first ``=``."""
+    path, _, value = (part.strip() for part in text.partition("="))
+    if not path or not value:
+        raise InvalidProblem(option, text, allowed)
+    return path, value
 
 
 def _step(text: str) -> dict[str, Any]:
@@ -332,19 +341,15 @@ def _axis(text: str) -> tuple[str, list[Any]]:
         "PATH=a:b:n, PATH=a:b:n:log or PATH=v1,v2,... "
         f"(n a whole number up to {_MOST}, log needs a, b > 0)"
     )
-    path, equals, values = text.partition("=")
-    if not equals or not path.strip() or not values.strip():
-        raise InvalidProblem("--vary", text, allowed)
-    parts = values.split(":")
-    if len(parts) == 1:
-        return path.strip(), [_value(part.strip()) for part in values.split(",")]
+    path, values = _halves(text, "--vary", allowed)
+    if ":" not in values:
+        values = values.strip().removeprefix("[").removesuffix("]")
+        return path, [_value(part.strip()) for part in values.split(",")]
     try:
-        start, stop, count = float(parts[0]), float(parts[1]), int(parts[2])
-        if not 1 <= count <= _MOST or len(parts) > 4 or (len(parts) == 4 and parts[3] != "log"):
+        start, stop, count, *scale = values.split(":")
+        ends, number = (float(start), float(stop)), int(count)
+        if not 1 <= number <= _MOST or scale not in ([], ["log"]) or (scale and min(ends) <= 0):
             raise ValueError
-        if len(parts) == 4 and not (start > 0 and stop > 0):
-            raise ValueError
-    except (ValueError, IndexError):
+    except ValueError:
         raise InvalidProblem("--vary", text, allowed) from None
-    space = np.geomspace if len(parts) == 4 else np.linspace
-    return path.strip(), [float(value) for value in space(start, stop, count)]
+    return path, (np.geomspace if scale else np.linspace)(*ends, number).tolist()

@@ -19,25 +19,29 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 #: Endings of a drawing.
 DRAWINGS = (".png", ".pdf", ".svg")
 
+#: The type of a file or folder.
+PATH = click.Path(path_type=Path)
+
+
+def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Several options as one decorator, in the order of the help."""
+
+    def decorate(command: Command) -> Command:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
 overwrite_option = click.option(
     "--overwrite", is_flag=True, help="Replace output files that exist."
 )
-
-
-def output_options(command: Command) -> Command:
-    """``--json``, ``--csv`` and ``--overwrite``."""
-    for decorator in (
-        overwrite_option,
-        click.option(
-            "--csv",
-            "csv",
-            type=click.Path(path_type=Path),
-            help="Also write the values to a CSV file.",
-        ),
-        click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
-    ):
-        command = decorator(command)
-    return command
+output_options = options(
+    click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table."),
+    click.option("--csv", type=PATH, help="Also write the values to a CSV file."),
+    overwrite_option,
+)
 
 
 # Before the work ------------------------------------------------------------------------------
@@ -67,6 +71,14 @@ def check_file(path: Path | None, overwrite: bool, *endings: str) -> None:
             path.unlink()
     except OSError as error:
         raise click.UsageError(f"'{path}' cannot be written: {error.strerror}") from None
+
+
+def check_drawing(path: Path, overwrite: bool, what: str = "--output") -> None:
+    """Refuse a drawing that could not be made."""
+    from giantsteps.answers import require
+
+    require("matplotlib", what, "plot")
+    check_file(path, overwrite, *DRAWINGS)
 
 
 def check_folder(folder: Path, names: list[str], overwrite: bool) -> None:

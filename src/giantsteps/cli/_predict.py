@@ -7,13 +7,12 @@ from typing import Any
 
 import click
 
-from ._options import build, problem_options, question_option
+from ._options import build, limit_option, problem_options, question_option
 from ._output import check_file, emit, output_options
 
 
 @click.command(
     "predict",
-    short_help="Answer by theory.",
     epilog="""
     \b
     Examples
@@ -25,9 +24,7 @@ from ._output import check_file, emit, output_options
 )
 @problem_options
 @question_option("theory")
-@click.option(
-    "-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit d → ∞."
-)
+@limit_option
 @output_options
 def command(
     question: str, d: int | None, as_json: bool, csv: Path | None, overwrite: bool, **stated: Any

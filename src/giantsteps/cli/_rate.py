@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import click
 
@@ -14,7 +15,6 @@ _LOSSES = ("mse", "half-mse", "logistic", "hinge", "huber")
 
 @click.command(
     "rate",
-    short_help="Translate a PyTorch learning rate into rate and exponent, and back.",
     epilog="""
     \b
     Examples
@@ -32,8 +32,12 @@ _LOSSES = ("mse", "half-mse", "logistic", "hinge", "huber")
     metavar="E",
     help="Exponent of the width, 0 to 1/2; default: the one of 0 and 1/2 that fits better.",
 )
-@click.option("--width", type=int, required=True, metavar="N", help="Number of hidden neurons.")
-@click.option("-d", "--dimension", type=int, required=True, metavar="D", help="Input dimension.")
+@click.option(
+    "--width", "neurons", type=int, required=True, metavar="N", help="Number of hidden neurons."
+)
+@click.option(
+    "-d", "--dimension", "d", type=int, required=True, metavar="D", help="Input dimension."
+)
 @click.option(
     "--parametrization",
     type=click.Choice(_PARAMETRIZATIONS),
@@ -62,14 +66,11 @@ def command(
     lr: float | None,
     rate: float | None,
     exponent: float | None,
-    width: int,
-    dimension: int,
-    parametrization: str,
-    optimizer: str,
-    loss: str,
+    neurons: int,
+    d: int,
     weight_decay: float,
-    base_width: float,
     as_json: bool,
+    **given: Any,
 ) -> None:
     """Translate a learning rate, width and parametrisation into rate and exponent, and back.
 
@@ -78,35 +79,16 @@ def command(
     """
     from giantsteps.problem import learning_rate_of_rate, rate_of_learning_rate
 
-    given = {"lr": lr is not None, "rate": rate is not None}
-    exclusive(**given)
+    exclusive(lr=lr is not None, rate=rate is not None)
+    given |= {"neurons": neurons, "d": d}
     if lr is None:
         if rate is None:
             raise click.UsageError("give --lr, or --rate and --exponent to translate back")
         if exponent is None:
             raise click.UsageError("--rate needs --exponent: eta = rate * N**exponent")
-        lr = learning_rate_of_rate(
-            rate,
-            exponent,
-            neurons=width,
-            d=dimension,
-            parametrization=parametrization,
-            optimizer=optimizer,
-            loss=loss,
-            base_width=base_width,
-        )
-    found = rate_of_learning_rate(
-        lr,
-        neurons=width,
-        d=dimension,
-        parametrization=parametrization,
-        optimizer=optimizer,
-        loss=loss,
-        weight_decay=weight_decay,
-        exponent=exponent,
-        base_width=base_width,
-    )
-    fields = [f"samples=n0/{dimension}", f"rate={found.rate:.6g}", f"exponent={found.exponent:g}"]
+        lr = learning_rate_of_rate(rate, exponent, **given)
+    found = rate_of_learning_rate(lr, weight_decay=weight_decay, exponent=exponent, **given)
+    fields = [f"samples=n0/{d}", f"rate={found.rate:.6g}", f"exponent={found.exponent:g}"]
     for name, plain in (("rule", "gradient"), ("loss", "squared"), ("decay", 0.0)):
         value = getattr(found, name)
         if value != plain:
@@ -117,21 +99,20 @@ def command(
         "exponent": found.exponent,
         "eta": found.eta,
         "eta/sqrt(N)": found.movement,
-        "width N/d": width / dimension,
+        "width N/d": neurons / d,
         "output": found.init_output,
     }
     if as_json:
         write_json(values | {"step": ",".join(fields)})
         return
-    table(
-        {name: [value] for name, value in values.items()}, f"{parametrization}, {optimizer}, {loss}"
-    )
-    click.echo(f"as flags: --width {width / dimension:.6g} --step {','.join(fields)}")
+    title = ", ".join(given[name] for name in ("parametrization", "optimizer", "loss"))
+    table({name: [value] for name, value in values.items()}, title)
+    click.echo(f"as flags: --width {neurons / d:.6g} --step {','.join(fields)}")
     if found.preactivation != 1:
         q = found.preactivation
         click.echo(
             f'pre-activations start with sd {q:.4g}: --activation "tanh({q:.4g}*x)" for tanh'
         )
-    scale = found.output * (math.sqrt(width) if found.init_output == "scaled" else 1.0)
+    scale = found.output * (math.sqrt(neurons) if found.init_output == "scaled" else 1.0)
     note = "" if math.isclose(scale, 1.0) else f", {scale:.4g} times its size"
     click.echo(f"output at initialisation: --set init.output={found.init_output}{note}")

@@ -14,8 +14,8 @@ _MISSING = {
         r"\1 is missing: a step is --step samples=2,rate=3",
     r"^readout\.(samples|penalty) = None: must be given: it has no default":
         r"readout.\1 is missing: give --\1",
-    r"^(\w+) = None: must be given: it has no default":
-        r"\1 is missing: give \1 = ... in the file",
+    r"^([\w.]+) = None: must be given: it has no default":
+        r"\1 is missing: give --set \1=..., or \1 = ... in the file",
 }  # fmt: skip
 #: Pattern of advice in Python → the same on the command line, in the order of application.
 _FLAGS = {
@@ -28,6 +28,7 @@ _FLAGS = {
     r", fewer samples or dtype=\"float32\"": " or fewer samples",
     r", or an array namespace": "",
     r"an nn\.Module, a state dict, an array, a list or dict of arrays, or a file": "a file",
+    r'a list with the samples of a step, such as "steps.0.samples",': "--over step-samples",
     r"or None for the limit": "or left out for the limit",
     r"(positive number of seconds), or None": r"\1",
     r", or a list of distinct integers ≥ 0$": "",

@@ -13,7 +13,6 @@ from ._output import check_file, emit, output_options
 
 @click.command(
     "simulate",
-    short_help="Answer by simulating finite networks.",
     epilog="""
     \b
     Examples
@@ -44,7 +43,7 @@ def command(
     overwrite: bool,
     **stated: Any,
 ) -> None:
-    """Draw one network of input dimension d, take its steps, and measure.
+    """Draw one network of input dimension d, take its steps, and measure it.
 
     standard_error is that of the test points, for this one network; for error bars over networks
     use 'giantsteps compare'.

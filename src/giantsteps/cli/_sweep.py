@@ -5,34 +5,31 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import FAILED, INTERRUPTED, OK
 from ._group import HelpfulGroup
-from ._options import assignment, read_toml
-from ._output import DRAWINGS, check_file, exclusive, overwrite_option, table
+from ._options import assignment, full_path, read_toml
+from ._output import PATH, check_drawing, check_file, exclusive, options, overwrite_option, table
 
 if TYPE_CHECKING:
     from giantsteps.campaign import Status
     from giantsteps.sweeps import Sweep
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-_FILE = click.argument("file", type=click.Path(path_type=Path))
-_STORE = click.option(
-    "--store", type=click.Path(path_type=Path), help="Store to use in place of the file's own."
+_place = options(
+    click.argument("file", type=PATH),
+    click.option("--store", type=PATH, help="Store to use instead of that of FILE."),
 )
 
 
 @click.group(
     "sweep",
     cls=HelpfulGroup,
-    short_help="Run, resume, export and draw a grid of problems, sizes and seeds.",
     epilog="""
     \b
     Example: sweep.toml
@@ -56,75 +53,67 @@ _STORE = click.option(
 def command() -> None:
     """Ask theory and simulation about every problem of a grid, and keep the answers in one file.
 
-    FILE is a sweep in TOML, or the store (.sqlite) of one. What is done is never done again:
-    after a crash, a kill or an added value, 'run' does what is left.
+    FILE is a sweep in TOML, or the store (.sqlite) of one. No cell is computed twice: after a
+    crash, a kill or an added value, 'run' computes only what is missing.
     """
 
 
-def _run_options(command: Command) -> Command:
-    for decorator in reversed(
-        [
-            click.option(
-                "--workers",
-                type=click.IntRange(1),
-                help="Number of processes (or SLURM jobs); default: one per processor or GPU.",
-            ),
-            click.option(
-                "--threads",
-                type=click.IntRange(1),
-                default=1,
-                show_default=True,
-                help="Threads of the linear algebra in each worker.",
-            ),
-            click.option("--serial", is_flag=True, help="Run in this process alone."),
-            click.option(
-                "--time-limit",
-                type=click.FloatRange(0, min_open=True),
-                metavar="SECONDS",
-                help="End a cell after this many seconds; it counts as failed.",
-            ),
-            click.option(
-                "--dask",
-                metavar="ADDRESS",
-                help="Work on a Dask cluster: the address of a scheduler, 'local' or 'slurm'.",
-            ),
-            click.option(
-                "--job",
-                multiple=True,
-                metavar="KEY=VALUE",
-                help="Option of a SLURM job, such as cores=8, memory=16GB, walltime=02:00:00; "
-                "repeatable.",
-            ),
-            click.option(
-                "--dry-run",
-                is_flag=True,
-                help="Only count the cells to run and estimate their time; print the SLURM script.",
-            ),
-        ]
-    ):
-        command = decorator(command)
-    return command
+_run_options = options(
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        help="Number of processes (or SLURM jobs); default: one per processor or GPU.",
+    ),
+    click.option(
+        "--threads",
+        type=click.IntRange(1),
+        default=1,
+        show_default=True,
+        help="Threads of the linear algebra in each worker.",
+    ),
+    click.option("--serial", is_flag=True, help="Run in this process alone."),
+    click.option(
+        "--time-limit",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        help="Stop a cell after this many seconds; it counts as failed.",
+    ),
+    click.option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Run on a Dask cluster: the address of a scheduler, 'local' or 'slurm'.",
+    ),
+    click.option(
+        "--job",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Option of a SLURM job, such as cores=8, memory=16GB, walltime=02:00:00; repeatable.",
+    ),
+    click.option(
+        "--dry-run",
+        is_flag=True,
+        help="Only count the cells to run and estimate their time; print the SLURM script.",
+    ),
+)
 
 
-@command.command("run", short_help="Run what is not done yet.")
-@_FILE
-@_STORE
+@command.command("run", short_help="Run all cells that are not done.")
+@_place
 @_run_options
 def run(file: Path, store: Path | None, **options: Any) -> int:
     """Run all cells that are not done; run it again to resume.
 
-    Cells that failed keep their error and are left out: see 'status' and 'retry'. Two runs on
-    one machine share the work.
+    Cells that failed keep their error and are skipped: see 'status' and 'retry'. Two runs on one
+    machine share the work.
     """
     return _run(_sweep(file, store), _resume(file, store), again=False, **options)
 
 
-@command.command("retry", short_help="Run the cells that failed, and what is not done yet.")
-@_FILE
-@_STORE
+@command.command("retry", short_help="Run failed cells again, and all that are not done.")
+@_place
 @_run_options
 def retry(file: Path, store: Path | None, **options: Any) -> int:
-    """Forget errors and run those cells again, with all that is not done yet."""
+    """Forget errors and run those cells again, with all others that are not done."""
     return _run(_sweep(file, store), _resume(file, store), again=True, **options)
 
 
@@ -209,9 +198,8 @@ def _dry_run(
     return OK
 
 
-@command.command("status", short_help="Show what is done, failed and left.")
-@_FILE
-@_STORE
+@command.command("status", short_help="Show which cells are done, failed and left.")
+@_place
 def status(file: Path, store: Path | None) -> None:
     """Count cells by source and question, and list the errors."""
     sweep = _sweep(file, store)
@@ -219,13 +207,12 @@ def status(file: Path, store: Path | None) -> None:
 
 
 @command.command("export", short_help="Write all results to one file.")
-@_FILE
-@_STORE
+@_place
 @click.option(
     "-o",
     "--output",
     required=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="A file that ends in .nc (NetCDF), .parquet or .csv.",
 )
 @click.option(
@@ -254,8 +241,7 @@ def export(
 
 
 @command.command("plot", short_help="Draw curves, or a map over two axes.")
-@_FILE
-@_STORE
+@_place
 @click.option("-x", metavar="PATH", help="Horizontal axis: a path that varies, or d.")
 @click.option("-y", metavar="PATH", help="Vertical axis: draws a heat map.")
 @click.option(
@@ -267,11 +253,9 @@ def export(
     "--at",
     multiple=True,
     metavar="PATH=VALUE",
-    help="Hold an axis fixed at one of its values; repeatable.",
+    help="Fix an axis at one of its values, such as rate=0.5; repeatable.",
 )
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Figure to write; default: FILE.png."
-)
+@click.option("-o", "--output", type=PATH, help="Figure to write; default: FILE.png.")
 @overwrite_option
 def plot(
     file: Path,
@@ -284,13 +268,15 @@ def plot(
     overwrite: bool,
 ) -> None:
     """Draw theory as lines and simulation with three standard errors; with -y, a heat map."""
-    from giantsteps.answers import require
-
-    require("matplotlib", "a figure", "plot")
     output = file.with_suffix(".png") if output is None else output
-    check_file(output, overwrite, *DRAWINGS)
-    held = dict(assignment(text, "--at") for text in at)
-    _sweep(file, store).plot(x, y, quantity=quantity, at=held).save(output)
+    check_drawing(output, overwrite, "a figure")
+    sweep = _sweep(file, store)
+    held = {
+        full_path(path, sweep.grid.problem, "--at"): value
+        for path, value in (assignment(text, "--at") for text in at)
+    }
+    axes = [path and full_path(path, sweep.grid.problem, "-x and -y") for path in (x, y)]
+    sweep.plot(*axes, quantity=quantity, at=held).save(output)
     click.echo(f"figure: {output.resolve()}")
 
 
@@ -332,7 +318,7 @@ def _show(status: Status, sweep: Sweep, resume: str) -> None:
     if status.failed:
         click.echo(f"try them again with: {resume.replace('sweep run', 'sweep retry')}")
     if status.left:
-        click.echo(f"run what is left with: {resume}")
+        click.echo(f"run the remaining cells with: {resume}")
 
 
 @contextmanager

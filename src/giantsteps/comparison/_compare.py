@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -55,11 +56,11 @@ def compare(
 
     over S independent seeds. A number *disagrees* if its gap is too large for chance: Student's
     t with S − 1 degrees of freedom and Holm's method keep the chance that any number of the
-    comparison is said to disagree, though the theory is right, at 1 %. Otherwise it *agrees* if
-    its resolution is at most 2 % (overlaps: 5 %), and is *unresolved* if not (take more seeds or
-    a larger d). With several sizes, a gap that shrinks towards zero, as 1/d or d^{-1/2}, is an
+    comparison disagrees, though the theory is right, at 1 %. Otherwise it *agrees* if its
+    resolution is at most 2 % (overlaps: 5 %), and is *unresolved* if not (take more seeds or a
+    larger d). With several sizes, a gap that shrinks towards zero, as 1/d or d^{-1/2}, is an
     effect of the *finite size*. So is, at any size, a gap of a squared overlap or of degrees of
-    freedom that is no larger than terms of order 1/d, which these have and theory does not know:
+    freedom that is no larger than the terms of order 1/d that the theory does not include:
     2/d times 1 + Σ x²/(x − x_i)² over the other outliers and the edge of the bulk, or 3/n.
 
     ======  ============  ==============================================
@@ -67,7 +68,7 @@ def compare(
     ======  ============  ==============================================
     x̄       ``seeds``     mean over independent networks
     se                    its standard error
-    τ       ``theory_d``  what theory says
+    τ       ``theory_d``  prediction of theory
     c_S                   quantile of Student's t, 3 for many seeds
     ======  ============  ==============================================
 
@@ -78,17 +79,17 @@ def compare(
     d : int or sequence of int
         Input dimension of the simulated networks; several sizes show the trend.
     seeds : int or sequence of int
-        How many seeds (0, 1, …), or which; at least two.
+        Number of seeds (0, 1, …), or a list of them; at least two.
     question : str
-        What is asked of both, such as ``"risk"``, ``"weights"`` or ``"trajectory"``: any that
-        theory and simulation both answer (``giantsteps compare --help`` lists them).
+        Question to both, such as ``"risk"``, ``"weights"`` or ``"trajectory"``: any that theory
+        and simulation both answer (``giantsteps compare --help`` lists them).
     quantities : str or sequence of str, optional
         Paths of numbers in the answer. For the risk ``"test"``, ``"train"``, ``"initial.test"``
         and ``"gain"`` (initial.test − test, paired on the same draws); for spectra the values
         and overlaps of the predicted spikes, such as ``"spikes.0.value"``; an array, such as the
         ``"mean"`` of a learned function, is compared entry by entry. ``"tangent."`` before a
         number of ``risk`` or ``kernel``, such as ``"tangent.test"``, is that of the tangent
-        kernel of the same networks: simulated beside the others, without theory or verdict.
+        kernel of the same networks, which is simulated alongside, without theory or verdict.
     theory_d : "finite", int or None
         The d given to theory: that of the simulation, another one, or None for the limit.
     theory, simulation : callable, optional
@@ -98,8 +99,8 @@ def compare(
         Processes that simulate. 1, the default, works in this process; with a device ``"cuda"``
         and several GPUs the default is one process per GPU.
     store : path-like, optional
-        SQLite file that keeps every network, so that an interrupted comparison resumes and a
-        larger one simulates only what is new. None keeps nothing.
+        SQLite file that keeps every network, so that an interrupted comparison can resume and a
+        larger one simulates only new networks. None keeps nothing.
     device : str, optional
         Where to simulate, as in `simulation.run`.
     time_limit : float, optional
@@ -256,26 +257,17 @@ class _Plan:
         )
 
     def check(self, store: str | os.PathLike[str] | None) -> None:
-        """Refuse what cannot be simulated or kept, before any network is drawn."""
-        self._check_store(store)
-        self._check_networks()
-
-    def _check_networks(self) -> None:
-        """Refuse options that no network takes, before any is drawn."""
-        problem = next(iter(self.problem)) if isinstance(self.problem, Grid) else self.problem
-        options = {k: v for k, v in self.options.items() if k not in self.asked.options}
-        for d in self.sizes:
-            draw(problem, d, self.seeds[0], **options)
-
-    def _check_store(self, store: Any) -> None:
-        if store is None:
-            return
-        for name, value in self.options.items():
+        """Refuse what cannot be kept, and options that no network takes, before any is drawn."""
+        for name, value in self.options.items() if store is not None else ():
             try:
                 json.dumps(value)
             except (TypeError, ValueError):
                 allowed = f"None with this {name}: only numbers, texts and lists can be kept"
                 raise InvalidProblem("store", str(store), allowed) from None
+        problem = next(iter(self.problem)) if isinstance(self.problem, Grid) else self.problem
+        options = {k: v for k, v in self.options.items() if k not in self.asked.options}
+        for d in self.sizes:
+            draw(problem, d, self.seeds[0], **options)
 
     def ask(
         self,
@@ -294,7 +286,11 @@ class _Plan:
         workers = 1 if workers is None else workers
         executor = campaign.executor_for(workers, time_limit)
         if executor != "serial":
-            _check_portable(simulation)
+            try:
+                pickle.dumps(simulation)
+            except (pickle.PicklingError, AttributeError, TypeError):
+                allowed = "a function of a module, which workers can import; or workers=1"
+                raise InvalidProblem("simulation", simulation, allowed) from None
         calls = [(_call, call, d, seed) for d in self.sizes for seed in self.seeds]
         with campaign.crew(executor, workers) as crew, campaign.shown(progress) as report:
             found = campaign.each(crew, calls, report, time_limit)
@@ -306,17 +302,10 @@ def _call(function: Callable[..., Answer], d: int, seed: int) -> Answer:
     return function(d=d, seed=seed)
 
 
-def _check_portable(simulation: Callable[..., Answer]) -> None:
-    try:
-        pickle.dumps(simulation)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        allowed = "a function of a module, which workers can import; or workers=1"
-        raise InvalidProblem("simulation", simulation, allowed) from None
-
-
 def _check_options(asked: Question, given: Mapping[str, Any]) -> None:
     """Refuse unknown options, and those that make one side answer another question."""
-    asked.check_options(given)
+    named = inspect.signature(compare).parameters.values()
+    asked.check_options(given, beside=[one.name for one in named if one.kind is one.KEYWORD_ONLY])
     for name, value in given.items():
         option = asked.options.get(name)
         if option is not None and not option.detail and len(option.sides) == 1:
@@ -328,7 +317,10 @@ def _quantities(given: Any, asked: Question, answer: Answer | None) -> list[Quan
     if given is None:
         names = tuple(asked.quantities(answer))
     else:
-        names = (given,) if isinstance(given, str) else tuple(given)
+        names = (given,) if isinstance(given, str) else given
+    if not isinstance(names, Iterable):
+        raise InvalidProblem("quantities", given, "names of numbers, such as 'test'")
+    names = tuple(names)
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidProblem("quantities", given, "names of numbers, such as 'test'")
     found = [Quantity(name) for name in dict.fromkeys(names)]
@@ -358,5 +350,6 @@ def _sizes(d: int | Sequence[int]) -> tuple[int, ...]:
 def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
     chosen = integers(seeds, "seeds", 0, count=True)
     if len(chosen) < 2:
-        raise InvalidProblem("seeds", seeds, "a number >= 2, or a list of distinct integers >= 0")
+        allowed = "an integer >= 2, or a list of as many distinct ones: one has no error bar"
+        raise InvalidProblem("seeds", seeds, allowed)
     return chosen

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps.answers import Answer, Record, plain, require, to_csv
+from giantsteps.answers import Answer, Record, Table, of_rows, plain
 from giantsteps.campaign import (
     VERDICTS,
     Agreement,
@@ -23,11 +22,10 @@ from giantsteps.campaign import (
     seeds_to_resolve,
 )
 from giantsteps.comparison._quantities import Quantity
-from giantsteps.errors import NotCovered
+from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.problem import suggest
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from giantsteps.displays import ComparisonDisplay
     from giantsteps.problem import Grid, Problem
 
@@ -37,7 +35,7 @@ _MANY = 10_000.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Comparison(Record):
+class Comparison(Table, Record):
     """Theory and simulation of one question, with a verdict for each quantity and cell.
 
     ``comparison["test"]`` is the `Agreement` of that quantity.
@@ -84,6 +82,8 @@ class Comparison(Record):
         object.__setattr__(self, "agreements", MappingProxyType(dict(self.agreements)))
 
     def __getitem__(self, quantity: str) -> Agreement:
+        if quantity not in self.agreements:
+            raise InvalidProblem("quantity", quantity, suggest(quantity, self.quantities))
         return self.agreements[quantity]
 
     @property
@@ -93,7 +93,7 @@ class Comparison(Record):
 
     @cached_property
     def p_value(self) -> float:
-        """How surprising the largest gap is if theory is right, among all that were compared."""
+        """The p-value of the largest gap, with allowance for the number of comparisons."""
         cells = [np.ravel(agreement.p_value) for agreement in self.agreements.values()]
         adjusted = holm(np.concatenate(cells))
         return float(np.nanmin(adjusted)) if np.isfinite(adjusted).any() else 1.0
@@ -112,10 +112,8 @@ class Comparison(Record):
     # Tables -----------------------------------------------------------------------------------
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """The tidy table as columns: one row for each cell, quantity, entry of it, and size."""
-        rows = list(self._rows())
-        names = dict.fromkeys(name for row in rows for name in row)
-        return {name: [row.get(name) for row in rows] for name in names}
+        """The tidy table as columns: one row per cell, quantity, entry of it, and size."""
+        return of_rows(list(self._rows()))
 
     def _rows(self) -> Iterable[dict[str, Any]]:
         first = self.theory[0]
@@ -136,14 +134,6 @@ class Comparison(Record):
                         row["verdict"] = str(np.asarray(agreement.verdict)[place])
                         yield row
 
-    def to_frame(self) -> pd.DataFrame:
-        """The table as a data frame (needs pandas)."""
-        return require("pandas", "to_frame()").DataFrame(self.to_columns())
-
-    def to_csv(self, path: str | PathLike[str]) -> None:
-        """Write the tidy table as CSV, floats with all their digits."""
-        to_csv(self.to_columns(), path)
-
     def plot(self, x: str | None = None, *, points: int = 50, **options: Any) -> ComparisonDisplay:
         """Draw theory as lines and simulation as markers along the path ``x`` (needs matplotlib).
 
@@ -151,9 +141,9 @@ class Comparison(Record):
         ----------
         x : str, optional
             Path of the horizontal axis, ``"d"``, or an axis of the quantity such as the ``"x"``
-            of a learned function; the first axis with numbers unless given.
+            of a learned function; by default the first axis with numbers.
         points : int
-            Points of a line of theory, for which it is asked again; 0: those of the grid.
+            Number of points of a line of theory, which are computed anew; 0: those of the grid.
         **options
             For `giantsteps.displays.ComparisonDisplay.from_comparison`: ``quantity``, ``floor``,
             ``curve``, ``ax``, ``width``, …
@@ -205,7 +195,7 @@ class Comparison(Record):
 
     @property
     def notes(self) -> list[str]:
-        """What to know of the verdict: chance, assumptions that do not hold, what would decide."""
+        """Remarks on the verdict: chance, assumptions that do not hold, what would resolve it."""
         notes = []
         t = np.abs(np.concatenate([np.ravel(a.largest.t) for a in self._judged]))
         count = int(np.sum(~np.isnan(t)))
@@ -219,7 +209,9 @@ class Comparison(Record):
             notes.append(f"simulated only, without theory or verdict: {', '.join(simulated)}")
         violated = dict.fromkeys(text for answer in self.theory for text in answer.violated)
         if violated:
-            notes.append(f"the theory is approximate here, as it assumes: {'; '.join(violated)}")
+            notes.append(
+                f"the theory is approximate here, because it assumes: {'; '.join(violated)}"
+            )
         if self.verdict == "disagree" and len(self.sizes) == 1:
             (d,) = self.sizes
             notes.append(

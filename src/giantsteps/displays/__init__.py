@@ -31,6 +31,7 @@ from giantsteps.displays._style import (
     panels,
     save,
     style,
+    symbol,
 )
 
 __all__ = [

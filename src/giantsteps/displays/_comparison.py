@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,7 @@ class ComparisonDisplay(AxesDisplay):
     series : sequence of Series
         The curves; those with ``before`` are drawn with open markers.
     x_label, y_label, legend_title : str
-        Words of the axes and the legend.
+        Labels of the axes, title of the legend.
     floor : float, optional
         A dashed horizontal line.
     floor_label : str
@@ -135,13 +136,13 @@ class ComparisonDisplay(AxesDisplay):
         comparison : Comparison
         x : str, optional
             Path of the horizontal axis, an axis of the quantity (the ``"x"`` of a learned
-            function), or ``"d"`` where there are several sizes; the first of these with numbers
-            unless given.
+            function), or ``"d"`` where there are several sizes; by default the first of these with
+            numbers.
         quantity : str, optional
-            What to draw, the first that was compared (``"test"``) unless given.
+            What to draw; by default the first that was compared (``"test"``).
         before : bool
             Draw ``"initial.test"`` beside ``"test"`` if it was compared. ``"tangent.test"`` is
-            drawn beside it, too.
+            drawn with it, too.
         curve : Answer or sequence of Answer, optional
             Answers of theory over the same axes, finer along ``x``, one per size: for smooth
             lines.
@@ -302,29 +303,37 @@ def _series(
         for name in ("mean", "standard_error", "theory")
     }
     mean, error, theory = (_rows(values, place) for values in found.values())
-    fine_x, fine = points, theory
+    fine_x, fine, dimension = points, theory, comparison.theory[-1].d
     if curve is not None:
         curves = curve if isinstance(curve, Sequence) else [curve]
-        fine_x = np.asarray(curves[-1].coords[x])
+        fine_x, dimension = np.asarray(curves[-1].coords[x]), curves[-1].d
         refined = [Quantity(quantity).read(answer) for answer in curves]
         fine = _rows(np.stack(refined, axis=-1), place)
     if before and len(fine) > 1 and np.ptp(theory, axis=0).max() == 0:
         mean, error, fine = mean[:1], error[:1], fine[:1]
     others = _others(comparison, quantity, x)
-    labels = {**axes, "d": [f"{size:.0f}" for size in sizes]}
-    combinations = itertools.product(*(labels[dim] for dim in others))
-    return [
-        Series(
-            label=curve_name(others, values),
-            x=points,
-            mean=row,
-            standard_error=spread,
-            curve_x=fine_x,
-            curve=line,
-            before=before,
+    combinations = itertools.product(*({**axes, "d": comparison.sizes}[dim] for dim in others))
+    series = []
+    for values, row, spread, line in zip(combinations, mean, error, fine):
+        d = values[-1] if "d" in others else comparison.sizes[0]
+        series.append(
+            Series(
+                label=curve_name(others, values),
+                x=_realised(x, points, d),
+                mean=row,
+                standard_error=spread,
+                curve_x=fine_x if dimension is None else _realised(x, fine_x, d),
+                curve=line,
+                before=before,
+            )
         )
-        for values, row, spread, line in zip(combinations, mean, error, fine)
-    ]
+    return series
+
+
+def _realised(path: str, values: FloatArray, d: int) -> FloatArray:
+    """Ratios as networks of dimension d have them: they count whole neurons and samples."""
+    ratio = re.fullmatch(r"width|(readout|steps\.\d+)\.samples", path)
+    return np.array([round(value * d) / d for value in values]) if ratio else values
 
 
 def _rows(values: Any, axis: int) -> FloatArray:
@@ -350,7 +359,7 @@ def curve_name(dims: Sequence[str], values: Sequence[Any]) -> str:
     texts = [f"{v:g}" if isinstance(v, float) else str(v) for v in values]
     if len(texts) == 1:
         return texts[0]
-    return ", ".join(f"{dim} = {text}" for dim, text in zip(dims, texts))
+    return ", ".join(f"{_style.symbol(dim)} = {text}" for dim, text in zip(dims, texts))
 
 
 def spans_decades(*axes: FloatArray) -> bool:

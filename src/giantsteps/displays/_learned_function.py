@@ -27,7 +27,7 @@ _THEORY, _FOUND = _style.PALETTE[0], _style.PALETTE[1]
 
 
 class LearnedFunctionDisplay(AxesDisplay):
-    """Mean of the prediction along a direction with its spread, beside the teacher.
+    """Mean of the prediction along a direction with its spread, and the teacher.
 
     Made by `from_answers`; keeps its data, so that `plot` can draw it again on other axes.
 

@@ -108,16 +108,16 @@ class PhaseDiagramDisplay(AxesDisplay):
         Parameters
         ----------
         problem : Problem
-            What is common to all points.
+            Everything that all points have in common.
         x, y : str
             Paths of the fields that vary.
         x_values, y_values : array_like
-            Increasing. Lines do not depend on how fine they are, their topology does.
+            Increasing. The topology of the lines depends on their spacing, their position does not.
         quantity : str
             ``"test"``, ``"gain"`` (over initialisation), ``"gain over floor"``, or another one of
             ``theory.crossing``.
         lines : sequence
-            ``"floor"`` (where the test error passes the kernel floor), ``"gain"`` (where the step
+            ``"floor"`` (where the test error crosses the kernel floor), ``"gain"`` (where the step
             stops paying), ``"critical rate"`` (where the spike leaves the bulk of the weights),
             or a number: a level of the quantity.
         d : int, optional

@@ -59,7 +59,7 @@ class SpectrumDisplay(AxesDisplay):
     """A spectrum by theory, with simulated values if there are any.
 
     Made by `from_spectra`; keeps its data, so that `plot` can draw it again on other axes. Spikes
-    far above the bulk get panels of their own behind a break of the horizontal axis.
+    far above the bulk get separate panels behind a break of the horizontal axis.
 
     Parameters
     ----------
@@ -72,9 +72,9 @@ class SpectrumDisplay(AxesDisplay):
     found : sequence of SpikeMark
         Simulated values above the bulk.
     bins : int, optional
-        Bars over the bulk; chosen by the number of values unless given.
+        Bars over the bulk; by default chosen by the number of values.
     value_label, overlap_name, simulation_label : str
-        Words of the axes and the legend.
+        Labels of the axes, title of the legend.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class SpectrumDisplay(AxesDisplay):
         bins: int | None = None,
         **options: Any,
     ) -> SpectrumDisplay:
-        """Draw a spectrum of theory, and the same of one or several simulations.
+        """Draw a spectrum of theory, and that of one or several simulations.
 
         Parameters
         ----------

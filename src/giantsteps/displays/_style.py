@@ -36,7 +36,7 @@ STYLE: dict[str, Any] = {
     "axes.titlesize": 8.0,
     "legend.fontsize": 7.0,
     "legend.title_fontsize": 7.0,
-    "legend.frameon": False,
+    "legend.edgecolor": "none",  # a pale ground keeps names readable where a line runs behind
     "legend.handlelength": 1.6,
     "legend.labelspacing": 0.3,
     "xtick.labelsize": 7.0,
@@ -97,10 +97,10 @@ _ORDINALS = ("largest", "second", "third", "fourth", "fifth")
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The style as a context; matplotlib's own settings come back after it.
+    """The style as a context manager; matplotlib's own settings return after it.
 
-    The colours of its cycle are told apart by every kind of colour vision.
-    One column of a paper is 3.25 inches wide, both are 6.75.
+    The colours of its cycle can be told apart with every kind of colour vision.
+    One column of a paper is 3.25 inches wide, two are 6.75.
 
     Examples
     --------
@@ -186,6 +186,13 @@ def label(path: str, question: str = "") -> str:
     if match := re.fullmatch(r"by_degree\.(\d+)", path):
         return f"test error of degree {match[1]}"
     return path.replace("_", " ")
+
+
+def symbol(path: str) -> str:
+    """The symbol of a field, of the step it belongs to; its label where it has none."""
+    words = label(path)
+    found = re.search(r"\$([^$=]+?) ?(?:=[^$]*)?\$(.*)", words)
+    return f"${found[1]}${found[2]}" if found else words
 
 
 def _ordinal(number: int) -> str:

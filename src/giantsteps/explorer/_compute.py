@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from giantsteps.answers import Answer, Spectrum
+from giantsteps.answers import Answer, Spectrum, of_rows
 from giantsteps.errors import GiantstepsError, InvalidProblem, NotConverged, NotCovered
 from giantsteps.explorer._requests import (
     LINES,
@@ -124,8 +124,6 @@ def _cell_by_cell(asked: Ask, refusal: GiantstepsError) -> dict[str, Any]:
         rows.append({name: values[0] for name, values in one.to_columns().items() if values})
     if not answers:
         raise refusal
-    names = dict.fromkeys(name for row in rows for name in row)
-    columns = {name: [row.get(name) for row in rows] for name in names}
     places = np.meshgrid(*grid.coords.values(), indexing="ij")
     coords = {path: place.ravel().tolist() for path, place in zip(grid.dims, places)}
     facts = _facts(answers[0])
@@ -133,7 +131,7 @@ def _cell_by_cell(asked: Ask, refusal: GiantstepsError) -> dict[str, Any]:
     facts["exact"] = all(one.exact for one in answers)
     return {
         "question": asked.question.name,
-        "columns": coords | columns,
+        "columns": coords | of_rows(rows),
         "facts": facts,
         "empty": {"cells": len(rows) - len(answers), "why": problem_error(refusal)},
     }

@@ -178,7 +178,7 @@ def explore(
     Parameters
     ----------
     problem : Problem, optional
-        Where to start; one giant step unless given.
+        Problem to start from; by default a network with one giant step.
     port : int
         Where to listen on the loopback address; 0 takes a free port.
     browser : bool, optional

@@ -43,7 +43,7 @@ class Figure:
     name: str  # such as ``"cui2024-2"``
     title: str  # one line
     caption: str  # what is shown; ``{d}`` and other settings are filled in
-    chosen: str  # what the paper does not state and was chosen here
+    chosen: str = ""  # what the paper does not state and was chosen here
     references: tuple[str, ...]  # keys of the bibliography; those of the answers are added
     settings: Mapping[Size, Mapping[str, Any]]  # keywords of ``draw`` for each `Size`
     draw: Callable[..., Drawing]  # ``draw(draft, **settings)`` returns the matplotlib figure
@@ -124,7 +124,7 @@ class Made:
             )
         if self.violated:
             parts.append(
-                f"The theory is approximate here, for it assumes: {'; '.join(self.violated)}."
+                f"The theory is approximate here, because it assumes: {'; '.join(self.violated)}."
             )
         return " ".join(parts)
 
@@ -183,16 +183,15 @@ def figure(
     name: str,
     title: str,
     *,
-    caption: str,
-    references: tuple[str, ...],
     smoke: Mapping[str, Any],
     quick: Mapping[str, Any],
     paper: Mapping[str, Any],
-    chosen: str = "",
+    **fields: Any,
 ) -> Callable[[Callable[..., Drawing]], Callable[..., Drawing]]:
-    """Register the decorated function as the figure ``name``; sizes add to those before them.
+    """Register the decorated function as the figure ``name``; ``fields`` are those of `Figure`.
 
-    ``smoke`` names every setting; ``quick`` and ``paper`` those that differ from it.
+    ``smoke`` names every setting; ``quick`` and ``paper`` those that differ from it, and from those
+    before them.
     """
 
     def register(draw: Callable[..., Drawing]) -> Callable[..., Drawing]:
@@ -201,15 +200,7 @@ def figure(
             "quick": {**smoke, **quick},
             "paper": {**smoke, **quick, **paper},
         }
-        FIGURES[name] = Figure(
-            name=name,
-            title=title,
-            caption=caption,
-            chosen=chosen,
-            references=references,
-            settings=settings,
-            draw=draw,
-        )
+        FIGURES[name] = Figure(name=name, title=title, settings=settings, draw=draw, **fields)
         return draw
 
     return register

@@ -41,8 +41,8 @@ def _problem(inputs: PowerLaw | None = None, **step: Any) -> Problem:
     "0.1, Δ = 0.05, d = {d}, {seeds} networks per point, against how far a neuron moves, which is "
     "the same for all rules: (a) test error, (b) squared overlap of the first singular vector of "
     "the weights with the teacher. The first step of Adam is the sign of the gradient; Muon takes "
-    "its polar factor, all of whose singular values are equal. Muon by simulation alone: there is "
-    "no theory of it here.",
+    "its polar factor, all of whose singular values are equal. Muon is only simulated: there is "
+    "no theory for it here.",
     references=("ba2022", "cui2024"),
     smoke={"d": 40, "seeds": 2, "rates": (0.5, 2.0), "fine": 3},
     quick={"d": 300, "seeds": 5, "rates": (0.25, 0.5, 1.0, 2.0, 4.0), "fine": 17},

@@ -98,7 +98,7 @@ def time(draft: Draft, d: int, seeds: int, longest: int) -> Drawing:
     "d = {d}, {seeds} networks per point: (a) squared norm of the projection of each direction "
     "onto the two leading singular vectors of the weights; (b) test error. The gradient of the "
     "first step sees x₀ alone; x₁ appears when the weights lean along x₀. Theory takes long for "
-    "many steps and is drawn for the first {followed}.",
+    "many steps and is drawn up to t = {followed}.",
     references=("moniri2026",),
     smoke={"d": 40, "seeds": 2, "longest": 2, "samples": 4.0, "rate": 1.0, "followed": 1},
     quick={"d": 300, "seeds": 6, "longest": 6, "samples": 8.0, "followed": 3},

@@ -46,6 +46,9 @@ _LANGUAGE = (
 )
 _HINTS = {
     "^": " (a power is written x**2)",
+    "π": " (write pi)",
+    "·": " (a product is written 2*x)",
+    "×": " (a product is written 2*x)",
     ":": " (a function of your own is written module:attr)",
     "<": " (use step, max, min or clip)",
     ">": " (use step, max, min or clip)",
@@ -131,6 +134,8 @@ class _Parser:
                 return ast.parse(" ".join(self.text.split()), mode="eval").body
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             reason = error.msg if isinstance(error, SyntaxError) else "it cannot be read"
+            if re.search(r"\d\s*[(x]", self.text):
+                reason += " (a product is written 2*x)"
             raise self.refuse(f"it has a syntax error: {reason}") from error
 
     def node(self, syntax: ast.expr, depth: int) -> Node:

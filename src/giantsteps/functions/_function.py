@@ -33,7 +33,7 @@ class Function:
     r"""A real function of one real variable, with its derivative, kinks and jumps.
 
     Built-in names and expressions come from `as_function`; this constructor is for users' own
-    callables.  A Function is immutable; two are equal when they are the same expression of the
+    callables.  A Function is immutable; two are equal if they are the same expression of the
     same atoms, so equal functions have equal values (a user's callable is itself an atom: two
     different callables are never equal, whatever their names).
 
@@ -50,8 +50,8 @@ class Function:
         σ'; checked against a numerical derivative.  Without it the derivative is numerical: an
         eight-point difference (relative error about 1e-12) whose points never straddle a kink.
     kinks, jumps : iterable of float, optional
-        Where the callable is continuous but not smooth, and where it jumps.  What is not given is
-        found by a scan of [-16, 16], exactly if the callable is piecewise smooth.
+        Where the callable is continuous but not smooth, and where it jumps.  Points that are not
+        given are found by a scan of [-16, 16], exactly if the callable is piecewise smooth.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class Function:
         Raises
         ------
         InvalidProblem
-            When the function jumps, for then f' says nothing about it.
+            When the function has a jump, which f' cannot represent.
         """
         if self.has_jumps:
             nearest = sorted(self._jumps.tolist(), key=abs)[:3]

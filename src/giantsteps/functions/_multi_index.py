@@ -11,9 +11,9 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from ..errors import InvalidProblem
-from ._expression import constant_value, format_tree, parse_atom
-from ._program import primitive
-from ._tree import Call, Const, Node, Variable, postorder
+from ._expression import format_tree, parse_atom
+from ._program import Program
+from ._tree import Node
 
 if TYPE_CHECKING:
     from ..gaussian import Rule
@@ -99,31 +99,17 @@ class MultiIndex:
         return float(self.rule.mean(np.asarray(self._plain(self.rule.nodes), dtype=float)))
 
     @cached_property
-    def _tree(self) -> Node:
+    def _program(self) -> Program:
         assert isinstance(self.function, str)
-        return primitive(_parse(self.function, self.rank), _refuse_centered)
+        tree = _parse(self.function, self.rank)
+        return Program([tree], _refuse_centered, [f"x{i}" for i in range(self.rank)])
 
     def _plain(self, u: Any) -> Any:
         """g(u) before it is centred."""
         if not isinstance(self.function, str):
             return self.function(u)
-        xp = array_namespace(u)
-        done: dict[Node, Any] = {}
-        for node in postorder(self._tree):
-            if isinstance(node, Const):
-                done[node] = node.value
-            elif isinstance(node, Variable):
-                done[node] = u[..., int(node.name[1:])]
-            else:
-                assert isinstance(node, Call)
-                args = [done[arg] for arg in node.args]
-                if all(isinstance(arg, float) for arg in args):
-                    done[node] = constant_value(node, args)
-                else:
-                    assert node.atom.value is not None
-                    done[node] = node.atom.value(xp, *args)
-        value = done[self._tree]
-        return xp.full_like(u[..., 0], value) if isinstance(value, float) else value
+        columns = (u[..., i] for i in range(self.rank))
+        return self._program(array_namespace(u), *columns)[0]
 
     def __call__(self, u: Any) -> Any:
         value = self._plain(coordinates(u, self.rank))

@@ -10,7 +10,7 @@ import numpy as np
 from ._calculus import expand
 from ._expression import constant_value
 from ._special import Standard
-from ._tree import CENTERED, Call, Const, Node, postorder, sub
+from ._tree import CENTERED, Call, Const, Node, Variable, postorder, sub
 
 # Large NumPy arrays go through in blocks, so that intermediate values stay in the cache.
 BLOCK = 1 << 15
@@ -21,9 +21,16 @@ class Program:
 
     * ``roots``: the trees; parts that they share are computed once.
     * ``mean``: ``mean(tree)`` is E tree(z), z ~ N(0, 1), for the parts that are centred.
+    * ``variables``: what the trees are functions of; the program takes an array for each.
     """
 
-    def __init__(self, roots: Sequence[Node], mean: Callable[[Node], float]) -> None:
+    def __init__(
+        self,
+        roots: Sequence[Node],
+        mean: Callable[[Node], float],
+        variables: Sequence[str] = ("x",),
+    ) -> None:
+        self.arguments = len(variables)
         written = [primitive(root, mean) for root in roots]
         place: dict[Node, int | float] = {}  # a register, or the value of a constant part
         steps: list[tuple[Callable[..., Any], list[int | float]]] = []
@@ -39,10 +46,14 @@ class Program:
                     place[node] = constant_value(node, constants)
                     continue
                 assert node.atom.value is not None
+                place[node] = self.arguments + len(steps)
                 steps.append((node.atom.value, args))
-                place[node] = len(steps)
             else:
-                place[node] = 0
+                place[node] = variables.index(node.name)
+        for root in written:  # a new array, as everywhere else
+            if isinstance(root, Variable):
+                steps.append((_copied, [place[root]]))
+                place[root] = self.arguments + len(steps) - 1
         self.results = [place[root] for root in written]
         last = {arg: i for i, (_, args) in enumerate(steps) for arg in args if type(arg) is int}
         self.steps = [
@@ -51,31 +62,33 @@ class Program:
         ]
         self.one_pass = len(steps) <= 1 and all(isinstance(value, Standard) for value, _ in steps)
 
-    def __call__(self, xp: Any, x: Any) -> tuple[Any, ...]:
+    def __call__(self, xp: Any, x: Any, *others: Any) -> tuple[Any, ...]:
         large = isinstance(x, np.ndarray) and x.size > BLOCK and x.flags.c_contiguous
-        if large and not self.one_pass:
+        if large and not self.one_pass and not others:
             flat, found = x.reshape(-1), tuple(np.empty_like(x) for _ in self.results)
             for start in range(0, x.size, BLOCK):
                 block = slice(start, start + BLOCK)
                 for whole, part in zip(found, self._run(xp, flat[block])):
                     whole.reshape(-1)[block] = part
             return found
-        return self._run(xp, x)
+        return self._run(xp, x, *others)
 
-    def _run(self, xp: Any, x: Any) -> tuple[Any, ...]:
-        registers: list[Any] = [x]
+    def _run(self, xp: Any, *arguments: Any) -> tuple[Any, ...]:
+        registers = list(arguments)
         for value, args, finished in self.steps:
             registers.append(
                 value(xp, *[registers[arg] if type(arg) is int else arg for arg in args])
             )
             for register in finished:
                 registers[register] = None
-        return tuple(self._result(xp, x, place, registers) for place in self.results)
+        return tuple(
+            xp.full_like(arguments[0], place) if isinstance(place, float) else registers[place]
+            for place in self.results
+        )
 
-    def _result(self, xp: Any, x: Any, place: int | float, registers: list[Any]) -> Any:
-        if isinstance(place, float):
-            return xp.full_like(x, place)
-        return registers[place] if place else x * 1.0  # a new array, as everywhere else
+
+def _copied(xp: Any, x: Any) -> Any:
+    return x * 1.0
 
 
 def primitive(root: Node, mean: Callable[[Node], float]) -> Node:

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import InvalidProblem
 from ._expression import parse
 from ._function import MODULE, Function
+from ._multi_index import MultiIndex
 from ._named import names
 from ._tree import CENTERED, Call, X
 
@@ -19,7 +20,7 @@ Spec = str | Mapping[str, Any] | Function | Callable[[Any], Any]
 
 
 def as_function(spec: Spec, field: str = "activation") -> Function:
-    """The function that a specification means.
+    """Return the function that a specification stands for.
 
     Parameters
     ----------
@@ -28,12 +29,12 @@ def as_function(spec: Spec, field: str = "activation") -> Function:
         function of your own (**this imports the module, and so runs its code**), the data of
         `Function.to_data`, or a callable.
     field : str
-        The field that the error names.
+        The field that errors name.
 
     Raises
     ------
     InvalidProblem
-        When the specification means no function.
+        When the specification stands for no function.
 
     Examples
     --------
@@ -129,6 +130,8 @@ def _imported(path: str, field: str) -> Function:
 
 def _own(callable: Callable[[Any], Any], name: str | None, field: str) -> Function:
     """A callable that was given in place of a function."""
+    if isinstance(callable, MultiIndex):
+        raise InvalidProblem(field, callable, "a function of one variable: MultiIndex is a teacher")
     try:
         return Function(callable, name=name)
     except InvalidProblem as error:

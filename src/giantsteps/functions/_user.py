@@ -89,6 +89,9 @@ def _probe(value: Own, field: str, given: object) -> None:
         ) from error
     if whole.dtype.kind not in "fiub":
         raise InvalidProblem(field, given, f"real-valued, not {whole.dtype}")
+    if not whole.shape:
+        allowed = "a function that returns an array of the shape of its argument, not one number"
+        raise InvalidProblem(field, given, allowed)
     if whole.shape != x.shape or not np.allclose(whole[1:3], part, rtol=1e-6, equal_nan=True):
         raise InvalidProblem(field, given, "elementwise: the value at x must depend on x alone")
 

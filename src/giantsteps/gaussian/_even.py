@@ -56,20 +56,32 @@ def smoothed_around(
     halvings = np.maximum(1, np.ceil(np.log2(std)).astype(int) + _halvings(function))
     if halvings.max() > _MOST:
         return None
+    numbers = sorted(set(halvings.tolist()))
+    if len(numbers) == 1 and len(centre) <= _at_once(numbers[0]):
+        return _resolved(function, centre, std, numbers[0], order)
     out = np.empty((5, len(centre), order))
-    for number in set(halvings.tolist()):
-        some = np.flatnonzero(halvings == number)
-        count = max(1, _MEMORY // (32 * 2**number))
+    for number in numbers:
+        some, count = np.flatnonzero(halvings == number), _at_once(number)
         for start in range(0, len(some), count):
             part = some[start : start + count]
-            cells = centre[part], std[part]
-            found = _moments(function, *cells, number, order)
-            if found is None:
-                found = _moments(function, *cells, number + 1, order)
+            found = _resolved(function, centre[part], std[part], number, order)
             if found is None:
                 return None
             out[:, part] = found
     return out
+
+
+def _at_once(halvings: int) -> int:
+    """Centres that the memory holds."""
+    return max(1, _MEMORY // (32 * 2**halvings))
+
+
+def _resolved(
+    function: Function, centre: np.ndarray, std: np.ndarray, halvings: int, order: int
+) -> np.ndarray | None:
+    """The moments at a spacing, or at half of it."""
+    found = _moments(function, centre, std, halvings, order)
+    return _moments(function, centre, std, halvings + 1, order) if found is None else found
 
 
 @lru_cache(maxsize=256)

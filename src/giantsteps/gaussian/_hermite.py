@@ -71,8 +71,8 @@ def _normalised(function: Function, degree: int) -> tuple[np.ndarray, float]:
 def hermite_coefficients(function: Function, degree: int) -> np.ndarray:
     """c_k = E[f(z) He_k(z)]/k! for k = 0..degree.
 
-    √k! c_k is right to 1e-12 ‖f‖. Parseval, Σ k! c_k² ≤ E f², is asserted on the
-    way. The array is shared and read-only.
+    √k! c_k is accurate to 1e-12 ‖f‖, and Parseval's inequality Σ k! c_k² ≤ E f² is asserted. The
+    array is shared and read-only.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class Moments:
 
 @lru_cache(maxsize=1024)
 def moments(function: Function) -> Moments:
-    """c₀, μ₁, c₂, E f², μ₂² and the symmetries of f, each right to 1e-12 relative to ‖f‖.
+    """c₀, μ₁, c₂, E f², μ₂² and the symmetries of f, each accurate to 1e-12 relative to ‖f‖.
 
     Parameters
     ----------

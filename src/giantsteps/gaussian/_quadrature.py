@@ -234,8 +234,8 @@ def expectation(
     integrand : callable
         g, evaluated on an array of nodes.
     *functions : Function
-        The functions that g is made of: their kinks and steep places are g's. None: g must be a
-        `Function` itself.
+        The functions that g is made of: their kinks and steep places are those of g. If there are
+        none, g must be a `Function` itself.
     breakpoints : iterable of float
         Further kinks and jumps of g.
 

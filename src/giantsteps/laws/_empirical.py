@@ -24,7 +24,7 @@ class EmpiricalLaw(Law):
     symbol  argument     meaning
     ======  ===========  ===============================
     x_i     ``values``   the points
-    w_i     ``weights``  their masses, equal unless given
+    w_i     ``weights``  their masses, equal by default
     ======  ===========  ===============================
 
     cdf, quantile, Stieltjes transform, expectation and sampling are those of μ itself. Only
@@ -51,7 +51,7 @@ class EmpiricalLaw(Law):
 
     Examples
     --------
-    The singular values of a random matrix come close to those of Marchenko and Pastur.
+    The singular values of a random matrix are close to the law of Marchenko and Pastur.
 
     >>> from giantsteps.laws import MarchenkoPastur
     >>> W = np.random.default_rng(0).standard_normal((400, 600)) / 20

@@ -16,6 +16,7 @@ from giantsteps.practice._inspection import VECTOR, Change, Inspection
 from giantsteps.practice._layer import Layer, layer_of_matrix
 from giantsteps.practice._small_floats import ROUNDING
 from giantsteps.practice._sources import Tensor, Weights, open_data, open_weights
+from giantsteps.problem import integer
 from giantsteps.theory import risk_of_features
 from giantsteps.types import FloatArray
 
@@ -50,7 +51,7 @@ def inspect(
         .npz, .npy, and PyTorch checkpoints (.pt, .pth, .bin, .ckpt) that hold tensors only.
         No code from a file is executed: pickled objects are refused, not loaded.
     base : the same, optional
-        What to compare with; tensors are matched by name.
+        Weights to compare with; tensors are matched by name.
     data : (inputs, labels), mapping, Data, DataLoader, or path; optional
         A batch, in a file under the names X and y.
         Of a data loader or data set of PyTorch, the first 4096 rows.
@@ -59,10 +60,9 @@ def inspect(
         For data with a state dict or a file instead of a module: the activation between the
         matrices, which must form an MLP.
     loss : callable, optional
-        ``loss(outputs, labels)``; cross-entropy for classes and mean squares otherwise, unless
-        given.
+        ``loss(outputs, labels)``; by default cross-entropy for classes and mean squares otherwise.
     false_alarms : float
-        Probability that a random matrix is said to have a spike.
+        Probability that a random matrix is reported to have a spike.
     permutations : int
         Permuted labels that the gradients are compared with.
     probes : bool
@@ -80,7 +80,7 @@ def inspect(
     -----
     Convolutions are unfolded to (outputs, inputs × kernel).
     Vectors, integers and scalars are skipped, and listed in ``skipped`` with the reason.
-    Numbers in 8 bits (float8) are decoded, and multiplied by the factors that lie beside them as
+    Numbers in 8 bits (float8) are decoded, and multiplied by the factors stored with them as
     ``weight_scale`` or ``weight_scale_inv``.
 
     Examples
@@ -98,8 +98,7 @@ def inspect(
     """
     if not isinstance(false_alarms, float) or not 1e-12 <= false_alarms <= 0.5:
         raise InvalidProblem("false_alarms", false_alarms, "a probability from 1e-12 to 0.5")
-    if isinstance(permutations, bool) or not isinstance(permutations, int) or permutations < 2:
-        raise InvalidProblem("permutations", permutations, "an integer of at least 2")
+    integer(permutations, "permutations", "an integer of at least 2", lower=2)
     weights = open_weights(source)
     batch = None if data is None else open_data(data)
     module = weights.module

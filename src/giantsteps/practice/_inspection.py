@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from giantsteps.answers import ProbeCurve, require, to_csv
+from giantsteps.answers import ProbeCurve, of_rows, require, to_csv
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._gradient import FirstGradient
 from giantsteps.practice._layer import Layer
@@ -74,7 +74,7 @@ class Inspection:
     skipped : dict
         Name of a tensor → why it was left out.
     false_alarms : float
-        Probability that a random matrix is said to have a spike.
+        Probability that a random matrix is reported to have a spike.
 
     Examples
     --------
@@ -123,9 +123,7 @@ class Inspection:
             "probes": self._probe_rows,
             "skipped": lambda: [{"tensor": t, "reason": why} for t, why in self.skipped.items()],
         }
-        rows = makers[table]()
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        return {name: [row.get(name) for row in rows] for name in names}
+        return of_rows(makers[table]())
 
     def to_frame(self, table: str = "layers") -> pd.DataFrame:
         """One of the tables as a data frame (needs pandas)."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from giantsteps.answers import ProbeCurve
 from giantsteps.errors import InvalidProblem
+from giantsteps.problem import integer
 from giantsteps.theory import classes_of
 from giantsteps.types import FloatArray
 
@@ -57,8 +58,7 @@ def measure_probe(
     x, y = np.asarray(features, dtype=np.float64), np.asarray(labels, dtype=np.float64)
     if x.ndim != 2 or len(x) != len(y):
         raise InvalidProblem("features", x.shape, f"of shape ({len(y)}, p), one row per label")
-    if isinstance(splits, bool) or not isinstance(splits, int) or splits < 2:
-        raise InvalidProblem("splits", splits, "an integer of at least 2")
+    integer(splits, "splits", "an integer of at least 2", lower=2)
     y = y.reshape(len(y), -1)
     classes = classes_of(y, curve.threshold)
     sizes, penalties = np.ravel(curve.samples).astype(int), np.ravel(curve.penalty)

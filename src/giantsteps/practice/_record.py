@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from giantsteps.answers import require, to_csv
+from giantsteps.answers import Table, of_rows
 from giantsteps.campaign import Store
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._runs import TrainingRun, run_names
 from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from giantsteps.practice._record_display import RecordDisplay
 
 _ARRAYS = ("values", "shape", "first_weights", "first_gradient")
@@ -25,7 +23,7 @@ _ARRAYS = ("values", "shape", "first_weights", "first_gradient")
 _KEPT = 0.75
 
 
-class Record:
+class Record(Table):
     r"""A training run as a recorder saw it.
 
     Parameters
@@ -37,7 +35,7 @@ class Record:
 
     Notes
     -----
-    As long as the gradient stays what it was, t steps of SGD add −ηtG to the weights, and t steps
+    As long as the gradient does not change, t steps of SGD add −ηtG to the weights, and t steps
     of Adam about −ηt sign(G).
     With the largest singular value θ of what was added, and the bulk of the first layer as it was
     (standard deviation σ, r rows, c columns), the weights then have the largest singular value
@@ -132,8 +130,8 @@ class Record:
     def predicted_spike(self, layer: str) -> tuple[NDArray[np.int64], FloatArray]:
         """Steps, and the largest singular value that theory predicts for the first ones.
 
-        NaN before the spike leaves the bulk, and from the step on at which the gradient has less
-        than three quarters of the first one, or as much too much.
+        NaN before the spike leaves the bulk, and from the step on at which the gradient's component
+        along the first gradient has changed by more than a quarter.
         Needs a recorder with an optimizer: SGD, Adam, AdamW, RMSprop or Adagrad.
         """
         if "rule" not in self.about:
@@ -182,17 +180,7 @@ class Record:
             for step in self.steps(layer).tolist():
                 row = {"layer": layer, "step": step, "largest": float(values[step][0])}
                 rows.append(row | {name: found.get(step) for name, found in series.items()})
-        names = list(dict.fromkeys(name for row in rows for name in row))
-        return {name: [row.get(name) for row in rows] for name in names}
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per layer and step (needs pandas)."""
-        frame: pd.DataFrame = require("pandas", "to_frame").DataFrame(self.to_columns())
-        return frame
-
-    def to_csv(self, path: str | PathLike[str]) -> None:
-        """Write the table as CSV."""
-        to_csv(self.to_columns(), path)
+        return of_rows(rows)
 
     def plot(self, layer: str | None = None) -> RecordDisplay:
         """Singular values, alignments and movement of one layer over the steps."""

@@ -18,6 +18,7 @@ from giantsteps.practice._layer import layer_of_matrix
 from giantsteps.practice._record import Record
 from giantsteps.practice._runs import TrainingRun
 from giantsteps.practice._torch import linear_layers, torch_library, unfolded
+from giantsteps.problem import integer
 from giantsteps.types import FloatArray
 
 #: Singular values that are kept per layer and step.
@@ -53,25 +54,25 @@ class Recorder:
     Parameters
     ----------
     module : nn.Module
-        What is trained.
+        The module that is trained.
     optimizer : torch.optim.Optimizer, optional
-        With it, steps are counted by themselves, and its rate and rule are kept for the
+        With it, steps are counted automatically, and its rate and rule are kept for the
         comparison with theory.
         Without it, call :meth:`step` after each step of the optimizer.
     every : int
         Steps between records; the first step is always recorded.
     path : path-like, optional
-        The store, an SQLite file that :class:`Record` opens later; in memory unless given.
-        It may hold other runs, and sweeps and comparisons too.
+        The store, an SQLite file that :class:`Record` opens later; by default in memory.
+        It may also hold other runs, sweeps and comparisons.
     run : str
         The name of the run in the store.
-        A name that has records already is refused, unless they are resumed.
+        A name that already has records is refused, unless the run is resumed.
     resume : int, optional
         Continue a run of the store after this many steps: those of the checkpoint from which the
         module was loaded.
-        What was recorded after them is deleted.
+        Later records are deleted.
     layers : sequence of str, optional
-        Names of weights; all linear and convolution layers unless given.
+        Names of weights; by default all linear and convolution layers.
 
     Notes
     -----
@@ -111,12 +112,14 @@ class Recorder:
         resume: int | None = None,
         layers: Sequence[str] | None = None,
     ) -> None:
-        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise InvalidProblem("every", every, "a positive integer")
+        integer(every, "every", "a positive integer")
         if not isinstance(run, str) or not run:
             raise InvalidProblem("run", run, "a name")
         if resume is not None:
-            _check_resume(resume, path)
+            integer(resume, "resume", "a number of steps, 0, 1, …", lower=0)
+            if path is None or not Path(str(path)).is_file():
+                allowed = "the store that has the run, where resume= is given"
+                raise InvalidProblem("path", path, allowed)
         found = linear_layers(module)
         store = Store(path, write=True)
         try:
@@ -160,12 +163,12 @@ class Recorder:
         return Record(self._run)
 
     def step(self, loss: float | None = None) -> None:
-        """Count one step of the optimizer, and record it if it is its turn.
+        """Count one step of the optimizer, and record it if it is due.
 
         Parameters
         ----------
         loss : float, optional
-            Kept beside the record.
+            Kept with the record.
         """
         self._count += 1
         if self._count == 1:
@@ -294,13 +297,6 @@ class Recorder:
     def _gradient(self, name: str) -> FloatArray | None:
         gradient = self._parts[name].weight.grad
         return None if gradient is None else unfolded(self._parts[name], gradient)
-
-
-def _check_resume(resume: int, path: object) -> None:
-    if isinstance(resume, bool) or not isinstance(resume, int) or resume < 0:
-        raise InvalidProblem("resume", resume, "a number of steps, 0, 1, …")
-    if path is None or not Path(str(path)).is_file():
-        raise InvalidProblem("path", path, "the store that has the run, where resume= is given")
 
 
 def _cosine(a: FloatArray, b: FloatArray) -> float:

@@ -95,6 +95,10 @@ def open_weights(source: Any, field: str = "source") -> Weights:
     """The tensors of whatever was given; nothing in a file is executed."""
     if isinstance(source, str | PathLike):
         return _open_file(Path(fspath(source)), field)
+    if isinstance(source, type):
+        raise InvalidProblem(
+            field, source, f"an object with weights, such as {source.__name__}(...)"
+        )
     if hasattr(source, "state_dict") and hasattr(source, "named_modules"):
         return _of_module(source)
     if isinstance(source, Mapping):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 # Checks, plain data and the names that fields take are shared with other packages; they are not
 # part of the interface.
-from giantsteps.problem._checks import choice, integer, suggest
+from giantsteps.errors import suggest
+from giantsteps.problem._checks import choice, integer
 from giantsteps.problem._convention import Convention
 from giantsteps.problem._conventions import CONVENTIONS
 from giantsteps.problem._covariance import Covariance, SpikedCovariance

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, suggest
 
 
 def number(
@@ -58,6 +57,17 @@ def numbers(
     )
 
 
+def shares(given: object, field: str, count: int, of_what: str) -> tuple[float, ...]:
+    """Return ``count`` numbers in [0, 1] that sum to one within 1e-9."""
+    found = numbers(given, field, "a number in [0, 1]", lower=0.0, upper=1.0)
+    if len(found) != count:
+        raise InvalidProblem(field, given, f"{count} numbers, one per {of_what}")
+    total = math.fsum(found)
+    if abs(total - 1) > 1e-9:
+        raise InvalidProblem(field, given, f"summing to one (the sum is {total!r})")
+    return found
+
+
 def integer(value: object, field: str, allowed: str, *, lower: int = 1) -> int:
     """Return ``value`` as an int of at least ``lower``; booleans and floats are refused."""
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
@@ -75,44 +85,6 @@ def choice(value: object, field: str, known: Iterable[str]) -> str:
     return value
 
 
-#: What things are called elsewhere → here.
-_USUAL = {
-    "lr": "rate",
-    "eta": "rate",
-    "learning_rate": "rate",
-    "batch_size": "samples",
-    "lambda": "penalty",
-    "alpha": "penalty",
-    "sgd": "gradient",
-    "gd": "gradient",
-    "signsgd": "sign",
-    "adamw": "adam",
-    "mse": "squared",
-    "l2": "squared",
-    "cross_entropy": "logistic",
-    "bce": "logistic",
-    "normal": "gaussian",
-    "ones": "constant",
-    "rademacher": "vocabulary",
-    "discrete": "vocabulary",
-    "identity": "isotropic",
-}
-
-
-def suggest(value: object, known: Iterable[str]) -> str:
-    """Say which names are known and which of them was probably meant."""
-    names = tuple(known)
-    text = "one of " + ", ".join(f'"{name}"' for name in names)
-    close: list[str] = []
-    if isinstance(value, str):
-        above, dot, last = value.lower().rpartition(".")
-        usual = above + dot + _USUAL.get(last, last)
-        close = [name for name in names if name == usual or name.endswith(f".{usual}")][:2]
-        close = close or difflib.get_close_matches(value, names, n=1)
-    meant = " or ".join(f'"{name}"' for name in close)
-    return f"{text} (did you mean {meant}?)" if close else text
-
-
 def keywords(data: object, part: type, field: str) -> dict[str, Any]:
     """Return ``data`` as arguments of the dataclass ``part``; no key unknown, none missing."""
     known = {item.name: item for item in fields(part)}
@@ -124,7 +96,9 @@ def keywords(data: object, part: type, field: str) -> dict[str, Any]:
     for key, value in data.items():
         if key not in known:
             raise InvalidProblem(
-                f"{prefix}{key}", value, f"left out: the key must be {suggest(key, known)}"
+                f"{prefix}{key}",
+                value,
+                f"left out: the keys are {suggest(key, known).removeprefix('one of ')}",
             )
     for name, item in known.items():
         required = item.default is MISSING and item.default_factory is MISSING

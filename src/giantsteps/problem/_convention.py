@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from giantsteps.errors import InvalidProblem
-from giantsteps.problem._checks import integer, number, suggest
+from giantsteps.errors import InvalidProblem, suggest
+from giantsteps.problem._checks import integer, number
 from giantsteps.problem._problem import Problem
 
 # What formulas call our fields, by path; a star stands for the number of the step.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from giantsteps.errors import InvalidProblem
-from giantsteps.problem._checks import suggest
+from giantsteps.errors import InvalidProblem, suggest
 from giantsteps.problem._convention import Convention, Factor, Row
 
 _BA2022 = Convention(

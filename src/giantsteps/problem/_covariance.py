@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem._checks import number, numbers
+from giantsteps.problem._checks import number, numbers, shares
 from giantsteps.problem._inputs import Directions, Inputs
 from giantsteps.problem._part import set_fields
 from giantsteps.types import FloatArray
@@ -22,7 +22,7 @@ _SPIKE = 0.1  # most of the inputs' variance that one direction may carry
 
 @dataclass(frozen=True, repr=False)
 class Covariance(Inputs):
-    r"""Σ with a few eigenvalues λ_ι, each for a share ν_ι of the directions.
+    r"""Σ with a few eigenvalues λ_ι, each for a fraction ν_ι of the directions.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Covariance(Inputs):
     weights : sequence of float
         ν_ι > 0, summing to one.
     teacher : sequence of float, optional
-        ω_ι ≥ 0, shares of ‖β*‖² over the eigenspaces, summing to one. None: a teacher without a
+        ω_ι ≥ 0, shares of ‖β*‖² in the eigenspaces, summing to one. None: a teacher without a
         preference, ω = ν. The norm of β* follows from ⟨β*, Σβ*⟩ = 1.
 
     Attributes
@@ -109,7 +109,7 @@ class Covariance(Inputs):
             Share of the spread of the spectrum, Σ(λ − 1)²/d, that may be lost by replacing groups
             of eigenvalues with their means; as few groups as this allows.
         most : int
-            At most so many groups, whatever is lost.
+            Maximal number of groups, whatever the loss.
 
         Examples
         --------
@@ -259,13 +259,9 @@ class SpikedCovariance(Inputs):
 
 
 def _shares(given: object, field: str, count: int) -> tuple[float, ...]:
-    shares = numbers(given, field, "a number in [0, 1]", lower=0.0, upper=1.0)
-    if len(shares) != count:
-        raise InvalidProblem(field, given, f"{count} numbers, one for each eigenvalue")
-    total = math.fsum(shares)
-    if abs(total - 1) > 1e-9:
-        raise InvalidProblem(field, given, f"summing to one (the sum is {total!r})")
-    return shares if abs(total - 1) <= _ONE else tuple(share / total for share in shares)
+    found = shares(given, field, count, "eigenvalue")
+    total = math.fsum(found)
+    return found if abs(total - 1) <= _ONE else tuple(share / total for share in found)
 
 
 def _unit_mean(values: tuple[float, ...], weights: tuple[float, ...]) -> tuple[float, ...]:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, suggest
 from giantsteps.problem import _display, _paths, _serialize
-from giantsteps.problem._checks import suggest
 from giantsteps.problem._problem import COUPLED, Problem
 from giantsteps.problem._serialize import Saved
 
@@ -20,15 +19,15 @@ MOST = 1_000_000
 
 
 class Grid(Saved):
-    """The problems {problem with path_i = value_i[j_i]}, an array with one axis a path.
+    """The problems {problem with path_i = value_i[j_i]}, an array with one axis per path.
 
     Parameters
     ----------
     problem : Problem
         What all cells share.
     axes : mapping of str to sequence
-        Dotted path → values, in the order of the dimensions. Values are anything the field takes:
-        numbers, names of functions, functions, parts.
+        Dotted path → values, in the order of the dimensions. Values are anything that the field
+        accepts: numbers, names of functions, functions, parts.
 
     Attributes
     ----------
@@ -77,7 +76,7 @@ class Grid(Saved):
 
     @property
     def dims(self) -> tuple[str, ...]:
-        """The paths that vary, one an axis."""
+        """The paths that vary, one per axis."""
         return tuple(self.axes)
 
     @property

@@ -48,8 +48,8 @@ class Inputs(Law, ABC):
     @abstractmethod
     def teacher_variances(self, d: int, direction: int = 0) -> tuple[FloatArray, tuple[int, ...]]:
         """Return how Σ^{1/2}β* is drawn: independent coordinates of these variances, (d,), then
-        runs of so many coordinates (the second value, summing to d) rescaled to exactly the sum
-        of their variances; the total is one.
+        runs of coordinates (whose lengths are the second value, summing to d), each rescaled to
+        exactly the sum of its variances; the total is one.
 
         ``direction`` is the number of the direction for a teacher with several of them.
         """

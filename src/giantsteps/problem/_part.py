@@ -8,8 +8,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
-from giantsteps.errors import InvalidProblem
-from giantsteps.problem._checks import keywords, suggest, under
+from giantsteps.errors import InvalidProblem, suggest
+from giantsteps.problem._checks import keywords, under
 
 #: Metadata of a field that an older edition did not have. At its default such a field is left out
 #: of files, of the canonical form and of the representation, so that problems that were written or
@@ -26,7 +26,8 @@ class Part:
         known = _names(kind)
         for name, value in named.items():
             if name not in known:
-                allowed = f"left out: the field must be {suggest(name, known)}"
+                fields_of = suggest(name, known).removeprefix("one of ")
+                allowed = f"left out: the fields of {cls.__name__} are {fields_of}"
                 raise InvalidProblem(name, value, allowed)
         if args and all(item.kw_only for item in fields(kind)):
             allowed = f"given by name: {', '.join(f'{name}=...' for name in known)}"

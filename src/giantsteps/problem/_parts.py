@@ -24,7 +24,7 @@ class Ridge(Part):
     ======  ==========  ======================================================================
     n/d     samples     size of the training set of the readout, > 0
     λ       penalty     ridge penalty, ≥ 0 (0: the solution of minimum norm)
-    \       batch       (X̃, ỹ) are ``"fresh"`` samples, or the batch of the last step once more
+    \       batch       (X̃, ỹ) are ``"fresh"`` samples, or once more the batch of the last step
                         (``"previous"``: there must be a step, and ``samples`` are its samples)
     ======  ==========  ======================================================================
 

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from giantsteps.errors import InvalidProblem
-from giantsteps.problem._checks import suggest, under
+from giantsteps.errors import InvalidProblem, suggest
+from giantsteps.problem._checks import under
 from giantsteps.problem._part import Part
 
 if TYPE_CHECKING:

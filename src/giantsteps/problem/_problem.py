@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from giantsteps.errors import InvalidProblem
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
 from giantsteps.problem import _display, _paths, _serialize
-from giantsteps.problem._checks import integer, number
+from giantsteps.problem._checks import integer, keywords, number
 from giantsteps.problem._input_laws import as_inputs
 from giantsteps.problem._inputs import Inputs, Isotropic
-from giantsteps.problem._part import LATER, Part, as_part
+from giantsteps.problem._part import LATER, Part, as_part, set_fields
 from giantsteps.problem._parts import Init, Ridge, Sizes
 from giantsteps.problem._serialize import Saved
 from giantsteps.problem._step import Step
@@ -54,8 +54,8 @@ class Problem(Saved, Translated, Part):
                               :class:`SpikedCovariance`
     ======  ================  ====================================================================
 
-    Problems are immutable, equal and hashable by value. A part may be given as a mapping of its
-    fields, as it stands in a TOML file. Every field has a dotted path (:meth:`replace`).
+    Problems are immutable, and equal and hashable by value. A part may be given as a mapping of its
+    fields, as in a TOML file. Every field has a dotted path (:meth:`replace`).
 
     Raises
     ------
@@ -120,18 +120,17 @@ class Problem(Saved, Translated, Part):
             check_slope(activation)
         readout = None if self.readout is None else as_part(self.readout, Ridge, "readout")
         check_readout(readout, steps)
-        values = {
-            "activation": activation,
-            "teacher": teacher,
-            "width": width,
-            "noise_variance": noise,
-            "steps": steps,
-            "readout": readout,
-            "init": as_part(self.init, Init, "init"),
-            "inputs": as_inputs(self.inputs, "inputs"),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        set_fields(
+            self,
+            activation=activation,
+            teacher=teacher,
+            width=width,
+            noise_variance=noise,
+            steps=steps,
+            readout=readout,
+            init=as_part(self.init, Init, "init"),
+            inputs=as_inputs(self.inputs, "inputs"),
+        )
 
     # Sizes -------------------------------------------------------------------------------------
 
@@ -278,7 +277,7 @@ class Problem(Saved, Translated, Part):
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Problem:
         """Build a problem from what :meth:`to_data` returns; defaults may be left out."""
-        return _serialize.from_data(data)
+        return cls(**keywords(data, cls, ""))
 
     @cached_property
     def content_hash(self) -> str:

@@ -18,7 +18,7 @@ from array_api_compat import array_namespace
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import split_rule
-from giantsteps.problem._checks import number, numbers
+from giantsteps.problem._checks import number, numbers, shares
 from giantsteps.problem._part import Law, as_law
 
 
@@ -165,7 +165,7 @@ class Vocabulary(SecondLayer):
     values : sequence of float
         Finite and distinct. Kept in increasing order: the order given does not matter.
     probabilities : sequence of float
-        One for each value, not negative, summing to one within 1e-9.
+        One per value, not negative, summing to one within 1e-9.
 
     Attributes
     ----------
@@ -199,13 +199,7 @@ class Vocabulary(SecondLayer):
         values = numbers(self.values, "values", "a finite number")
         if not values or len(set(values)) < len(values):
             raise InvalidProblem("values", self.values, "one or more distinct numbers")
-        given = self.probabilities
-        probabilities = numbers(given, "probabilities", "a number in [0, 1]", lower=0.0, upper=1.0)
-        if len(probabilities) != len(values):
-            raise InvalidProblem("probabilities", given, f"{len(values)} numbers, one per value")
-        total = math.fsum(probabilities)
-        if abs(total - 1) > 1e-9:
-            raise InvalidProblem("probabilities", given, f"summing to one (the sum is {total!r})")
+        probabilities = shares(self.probabilities, "probabilities", len(values), "value")
         pairs = sorted(zip(values, probabilities, strict=True))
         object.__setattr__(self, "values", tuple(value for value, _ in pairs))
         object.__setattr__(self, "probabilities", tuple(mass for _, mass in pairs))

@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import tomli_w
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem._checks import keywords
 from giantsteps.problem._part import Law, Part
-
-if TYPE_CHECKING:
-    from giantsteps.problem._problem import Problem
 
 _FORM = 1  # version of the canonical form: to be raised when the meaning of a field changes
 
@@ -43,12 +39,16 @@ class Saved:
 
     def to_json(self) -> str:
         """Return it as JSON text."""
-        return to_json(self.to_data())
+        return json.dumps(self.to_data(), indent=2, allow_nan=False, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, source: str | os.PathLike[str]) -> Self:
         """Read it from JSON: a text, or a ``pathlib.Path`` to a file."""
-        return cls.from_data(read_json(source))
+        try:
+            data = json.loads(_text(source))
+        except (ValueError, RecursionError) as error:
+            raise InvalidProblem("json", source, f"valid JSON ({error})") from None
+        return cls.from_data(data)
 
 
 def to_data(value: Any) -> Any:
@@ -60,13 +60,6 @@ def to_data(value: Any) -> Any:
     if hasattr(value, "to_data"):
         return value.to_data()
     return value
-
-
-def from_data(data: Mapping[str, Any]) -> Problem:
-    """Build a problem from plain data, refusing keys that are unknown or missing."""
-    from giantsteps.problem._problem import Problem
-
-    return Problem(**keywords(data, Problem, ""))
 
 
 def content_hash(kind: str, data: Any) -> str:
@@ -91,11 +84,6 @@ def to_toml(data: dict[str, Any]) -> str:
         raise InvalidProblem("toml", data, allowed) from None
 
 
-def to_json(data: dict[str, Any]) -> str:
-    """Return plain data as JSON text."""
-    return json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False)
-
-
 def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
     """Read TOML from a text or a path."""
     try:
@@ -105,14 +93,6 @@ def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
             allowed = f'TOML text, or the path of a file: pathlib.Path("{source.strip()}")'
             raise InvalidProblem("toml", source, allowed) from None
         raise InvalidProblem("toml", source, f"valid TOML ({error})") from None
-
-
-def read_json(source: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read JSON from a text or a path."""
-    try:
-        return json.loads(_text(source))
-    except (ValueError, RecursionError) as error:
-        raise InvalidProblem("json", source, f"valid JSON ({error})") from None
 
 
 def _text(source: str | os.PathLike[str]) -> str:

@@ -60,7 +60,7 @@ class Step(Part):
     \       rate           coefficient of the learning rate, ≥ 0 (0: a step that does not move)
     e       exponent       in [0, 1/2]: 0 "small" steps, 1/2 "giant" steps, between them the
                            staircase
-    \       batch          ``"fresh"`` samples, or those of the ``"previous"`` step once more
+    \       batch          ``"fresh"`` samples, or once more those of the ``"previous"`` step
     ΔW      rule           see below
     r       loss           residual −∂ℓ/∂f: see below
     \       decay          decoupled weight decay, in [0, 1); G is taken at W before it

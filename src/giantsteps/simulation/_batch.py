@@ -10,7 +10,7 @@ import numpy as np
 
 from giantsteps.answers import Answer
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Grid, Problem
+from giantsteps.problem import Grid, Problem, suggest
 from giantsteps.simulation import _many
 from giantsteps.simulation._engine import _machine
 from giantsteps.simulation._engine._memory import OVERHEAD, as_bytes
@@ -21,13 +21,13 @@ from giantsteps.simulation._options import QUESTIONS, allowed_options
 def batch(
     question: str, problem: Problem | Grid, d: int | None, seeds: Iterable[int], **options: Any
 ) -> list[Answer]:
-    """Ask one question of many networks: one answer for each seed, as that seed has alone.
+    """Ask one question of many networks: one answer per seed.
 
     On a GPU the networks of many seeds are one computation: batched products and factorisations
     that fill the device, as many at a time as the memory allows. On the CPU each thread of the
-    linear algebra takes networks of its own. An answer agrees with that of
-    ``simulation.<question>(problem, d, seed, ...)`` to rounding, and does not depend on the other
-    seeds.
+    linear algebra computes networks of its own. An answer agrees with that of
+    ``simulation.<question>(problem, d, seed, ...)`` up to rounding, and does not depend on the
+    other seeds.
 
     Parameters
     ----------
@@ -40,8 +40,8 @@ def batch(
     seeds : iterable of int
         One network each.
     **options
-        Of that function: ``device``, ``dtype``, ``test_samples``, ``initial``, …; ``memory`` is for
-        all networks together.
+        Options of that function: ``device``, ``dtype``, ``test_samples``, …; ``memory`` is for all
+        networks together.
 
     Returns
     -------
@@ -70,7 +70,10 @@ def batch(
     known = allowed_options(function)
     for name, value in options.items():
         if name not in known:
-            raise InvalidProblem(name, value, f"left out: the options are {', '.join(known)}")
+            listed = suggest(name, known).removeprefix("one of ")
+            raise InvalidProblem(name, value, f"left out: the options are {listed}")
+    if not isinstance(seeds, Iterable):
+        raise InvalidProblem("seeds", seeds, "a list of seeds, such as range(10)")
     chosen = [as_seed(seed) for seed in seeds]
     if not chosen:
         return []

@@ -23,7 +23,7 @@ def bias_variance(
     seeds: int | Sequence[int] = 20,
     **options: Unpack[RunOptions],
 ) -> BiasVariance:
-    r"""The test error split into bias and variance over all that a seed draws but the teacher.
+    r"""The test error split into bias and variance over everything drawn except the teacher.
 
     .. math:: R = \underbrace{E_x(E\hat f - f^*)^2}_{\text{bias}}
                 + \underbrace{E_x \operatorname{Var}\hat f}_{\text{variance}}
@@ -47,7 +47,7 @@ def bias_variance(
     d : int
         Dimension of the inputs.
     seeds : int or sequence of int
-        How many, from 0 on, or which ones; at least three.
+        Number of seeds (0, 1, …), or a list of them; at least three.
     device, dtype, test_samples, memory, inputs, data
         As of `Run`; ``test_samples`` is a number, 10,000 by default, and ``data`` are refused.
 
@@ -62,7 +62,7 @@ def bias_variance(
 
     Examples
     --------
-    Without samples enough, most of the error is variance:
+    With too few samples, most of the error is variance:
 
     >>> import giantsteps as gs
     >>> problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,

@@ -10,6 +10,7 @@ import numpy as np
 
 from giantsteps.answers import LearnedFunction, direction_of
 from giantsteps.errors import InvalidProblem
+from giantsteps.problem import integer
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._engine._largest import largest_of
 from giantsteps.simulation._network._streams import Role
@@ -30,8 +31,7 @@ def learned_function(
     """
     readout = run.problem.require_readout()
     direction_of(along, run.problem.teacher.rank)
-    if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 2:
-        raise InvalidProblem("draws", draws, "an integer >= 2")
+    integer(draws, "draws", "an integer >= 2", lower=2)
     beta = run.network.teacher
     if beta is None:
         raise InvalidProblem("data", run.data, "none for this question: it has no known teacher")

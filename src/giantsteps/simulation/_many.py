@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from giantsteps.answers import Answer, Risk, Spectrum
-from giantsteps.problem import Grid, Problem
+from giantsteps.problem import Grid, Problem, integer
 from giantsteps.simulation import (
     _diagnostics,
     _learned,
@@ -197,8 +196,8 @@ def _plan_risk(
     initial: bool = False,
 ) -> Plan | None:
     """Cells of a grid that differ in their readout alone are read off the same networks."""
-    whole = isinstance(degrees, numbers.Integral) and not isinstance(degrees, bool)
-    if not whole or degrees < 0 or not isinstance(asked, Problem | Grid):
+    degrees = integer(degrees, "degrees", "an integer >= 0", lower=0)
+    if not isinstance(asked, Problem | Grid):
         return None
     members = _risk.groups(asked, _risk.without_readout)
     if len(members) != 1:
@@ -221,9 +220,9 @@ def _plan_risk(
     def ask(networks: Networks) -> Callable[[], list[Answer]]:
         stages = [networks.trained.weights]
         stages += [networks.network.weights()] if initial else []
-        errors = _risk.errors_of(networks, stages, cells, int(degrees))
+        errors = _risk.errors_of(networks, stages, cells, degrees)
         networks.__dict__.pop("trained")
-        return partial(_risks, networks, asked, errors, places, int(degrees), options)
+        return partial(_risks, networks, asked, errors, places, degrees, options)
 
     if together < 2:
         return None

@@ -8,15 +8,20 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypedDict, TypeVar
 
 from giantsteps.errors import InvalidProblem
+from giantsteps.problem import suggest
 from giantsteps.simulation._network._data import Data
 from giantsteps.simulation._networks import Networks
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-#: Options of earlier versions, and what became of them.
 #: Functions of this package that ask a network, by name: what `batch` can be asked.
 QUESTIONS: dict[str, Callable[..., Any]] = {}
-_GONE = {"rng": "left out: numbers are drawn where they are used, the same on every device"}
+#: Options of earlier versions or of other functions, and what to do instead.
+_ELSEWHERE = {
+    "rng": "left out: numbers are drawn where they are used, the same on every device",
+    "seeds": "left out: one call draws one network, with seed=0; for several give "
+    "simulation.batch a list of seeds, or average them against theory by gs.compare",
+}
 
 
 class RunOptions(TypedDict, total=False):
@@ -58,8 +63,8 @@ def refuse_unknown(function: _F) -> _F:
     def checked(*args: Any, **options: Any) -> Any:
         for name, value in options.items():
             if name not in parameters:
-                allowed = ", ".join(allowed_options(checked))
-                hint = _GONE.get(name, f"left out: the options are {allowed}")
+                known = suggest(name, allowed_options(checked)).removeprefix("one of ")
+                hint = _ELSEWHERE.get(name, f"left out: the options are {known}")
                 raise InvalidProblem(name, value, hint)
         return function(*args, **options)
 

@@ -59,8 +59,8 @@ def risk(
 ) -> Risk:
     """Test and train error of the readout: ``run(problem, d, seed).risk()``.
 
-    Over a grid, cells that differ in ``readout.samples`` and ``readout.penalty`` alone share one
-    run, and a cell's answer is the one it has alone, to rounding: samples are nested.
+    Over a grid, cells that differ only in ``readout.samples`` and ``readout.penalty`` share one
+    run, and the answer of a cell is the one it has on its own, up to rounding: samples are nested.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def gradient(
     seed: int = 0,
     **options: Unpack[RunOptions],
 ) -> Gradient:
-    """The first gradient, its rank-one part and what is left: ``run(...).gradient()``.
+    """The first gradient, its rank-one part and the rest: ``run(...).gradient()``.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def learned_function(
     along : {"spike", "teacher", "x0", "x1", ...}
         The direction; of a teacher of several directions one by its name.
     x : sequence of float, optional
-        Where; 61 points from −3 to 3 by default.
+        Coordinates; by default 61 points from −3 to 3.
     d, seed, device, dtype, test_samples, memory, inputs, data
         Of the run: see `Run`.
 
@@ -195,7 +195,7 @@ def learned_function(
     return of_cells(
         LearnedFunction,
         problem,
-        lambda cell: Run(cell, d, seed, **options).learned_function(along, x=x),
+        lambda cell: Run(cell, d, seed, **options).learned_function(along=along, x=x),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Grid, Problem
+from giantsteps.problem import Grid, Problem, integer
 from giantsteps.simulation._answers import SimulatedRisk, lazily
 from giantsteps.simulation._cost import check_memory, fits_memory
 from giantsteps.simulation._engine._arrays import Array
@@ -147,8 +147,7 @@ def fields(
     their sample sizes and penalties, and those before the steps with them.
     """
     as_kind(kind)
-    if not isinstance(degrees, int | np.integer) or isinstance(degrees, bool) or degrees < 0:
-        raise InvalidProblem("degrees", degrees, "an integer >= 0")
+    integer(degrees, "degrees", "an integer >= 0", lower=0)
     members = groups(asked, without_readout)
     together = with_initial and len(members) == 1 and kind == "conjugate"
     found: dict[int, dict[str, Any]] = {}

@@ -42,10 +42,10 @@ from giantsteps.types import FloatArray
 class Run(Networks):
     """One network drawn with a seed, trained by full-batch steps (theory §0).
 
-    Nothing is computed before it is asked for; the weights after the steps are kept, samples are
-    drawn again where they are needed. Everything follows from the seed: runs of one seed share
-    their initial weights, teacher and data across rates, penalties, noise and devices. Random
-    numbers are drawn where they are used, and are the same on every device and in every precision.
+    Nothing is computed before it is needed; the weights after the steps are kept, and samples are
+    drawn again when needed. Everything follows from the seed: runs with the same seed share their
+    initial weights, teacher and data across rates, penalties, noise and devices. Random numbers are
+    drawn on the device, and are the same on every device and in every precision.
 
     Parameters
     ----------
@@ -68,16 +68,16 @@ class Run(Networks):
         (``benchmarks/README.md``).
     test_samples : int or "exact", optional
         Fresh points for the test error, 10,000 by default. ``"exact"``: no points, but the
-        expectation over all inputs, by Hermite expansion with a proven bound of what is left.
+        expectation over all inputs, by Hermite expansion with a proven bound on the remainder.
     memory : str or int, optional
-        Most memory to use, such as ``"2GB"``; samples pass in chunks. None: what there is.
+        Most memory to use, such as ``"2GB"``; samples are processed in chunks. None: all there is.
     inputs : {"gaussian", "rademacher"} or callable
         Law of z, where the inputs of all samples are x = Σ^{1/2}z and Σ is that of
-        ``problem.inputs``: N(0, I), independent signs, or a callable (generator, rows, d) that
-        returns so many rows, for checks of universality: rows should be independent, of mean 0
-        and covariance I. Drawn on the host unless Gaussian.
+        ``problem.inputs``: N(0, I), independent signs, or, for checks of universality, a callable
+        (generator, rows, d) that returns this number of rows, which should be independent, with
+        mean 0 and covariance I. Drawn on the host unless Gaussian.
     data : Data, optional
-        Samples of one's own; ``teacher`` and ``noise_variance`` of the problem are then not used,
+        Your own samples; ``teacher`` and ``noise_variance`` of the problem are then not used,
         overlaps with the teacher are left out, and only weights and second layer are drawn.
 
     Attributes
@@ -90,11 +90,11 @@ class Run(Networks):
     Notes
     -----
     The same problem, d, seed, dtype, test_samples, number of threads and machine give the same
-    bits; other machines, devices and chunks agree to rounding. An unknown option is refused with
+    bits; other machines, devices and chunks agree up to rounding. An unknown option is refused with
     the list of those that exist.
 
-    A run uses as many threads as the linear algebra library does (``OMP_NUM_THREADS``), except in
-    a worker of a process pool where nobody said how many: one.
+    A run uses as many threads as the linear algebra library does (``OMP_NUM_THREADS``); in a worker
+    of a process pool the default is one.
 
     References
     ----------
@@ -167,9 +167,9 @@ class Run(Networks):
     def arrays(self) -> Mapping[str, Any]:
         """The matrices by name, each drawn or computed when it is read.
 
-        ``"W0"`` … (weights after so many steps), ``"a"``, ``"beta"``, ``"X0"``, ``"y0"``, …
-        (batch of each step, from 0), ``"b"`` (direction of the first step), ``"X"``, ``"y"``,
-        ``"Phi"`` (of the readout), ``"X_test"``, ``"f_test"``.
+        ``"W0"``, ``"W1"``, … (weights after 0, 1, … steps), ``"a"``, ``"beta"``, ``"X0"``,
+        ``"y0"``, … (batch of each step, from 0), ``"b"`` (direction of the first step), ``"X"``,
+        ``"y"``, ``"Phi"`` (of the readout), ``"X_test"``, ``"f_test"``.
         """
         return Matrices(self)
 
@@ -178,7 +178,7 @@ class Run(Networks):
     def cost(
         self, penalties: Sequence[float] | None = None, samples: Sequence[float] | None = None
     ) -> Cost:
-        """What `risk` with the same arguments will take: memory at the peak, operations, time.
+        """Estimate what `risk` with the same arguments takes: peak memory, operations, time.
 
         Nothing of the run is drawn; the time is that of small trials, scaled.
 
@@ -256,7 +256,7 @@ class Run(Networks):
         return found
 
     def learned_function(
-        self, along: str = "spike", *, x: Sequence[float] | None = None, draws: int = 1024
+        self, *, along: str = "spike", x: Sequence[float] | None = None, draws: int = 1024
     ) -> LearnedFunction:
         """The mean and spread of f̂ at given ⟨u, x⟩, over ``draws`` of the rest of x (theory §5c).
 
@@ -267,7 +267,7 @@ class Run(Networks):
             direction), turned towards the teacher, or β*; of a teacher of several directions one
             by its name.
         x : sequence of float, optional
-            Where; 61 points from −3 to 3 by default.
+            Coordinates; by default 61 points from −3 to 3.
         draws : int
             Of the other coordinates, the same for every point.
         """

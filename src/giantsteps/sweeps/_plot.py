@@ -11,7 +11,7 @@ import numpy as np
 from giantsteps.answers import Answer
 from giantsteps.campaign import Store, decide, is_below, measure, read_answers
 from giantsteps.comparison import Comparison, Quantity, resolution_limit
-from giantsteps.displays import ComparisonDisplay, HeatMapDisplay, label
+from giantsteps.displays import ComparisonDisplay, HeatMapDisplay, label, symbol
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, suggest
 from giantsteps.questions import QUESTIONS
@@ -42,7 +42,7 @@ def plot(
         allowed = f'{asked}, such as "{next(iter(sweep.questions))}.{quantity}"'
         raise InvalidProblem("quantity", quantity, allowed)
     held = {name: _find(sweep, name, value) for name, value in at.items()}
-    title = ", ".join(f"{name} = {_points(sweep)[name][n]}" for name, n in held.items())
+    title = ", ".join(f"{symbol(name)} = {_points(sweep)[name][n]}" for name, n in held.items())
     with opened(sweep) as store:
         found = _comparison(_slice(sweep, held, question), question, path, store)
     if y is not None:
@@ -67,10 +67,10 @@ def _find(sweep: Sweep, path: str, value: Any) -> int:
         else:
             found = np.flatnonzero(points == str(value))
     except (TypeError, ValueError):
-        raise InvalidProblem("at", {path: value}, "a number for this axis") from None
+        raise InvalidProblem("at", f"{path}={value}", "a number for this axis") from None
     if not found.size:
         known = ", ".join(map(str, points.tolist()))
-        raise InvalidProblem("at", {path: value}, f"one of the values of {path}: {known}")
+        raise InvalidProblem("at", f"{path}={value}", f"one of the values of {path}: {known}")
     return int(found[0])
 
 

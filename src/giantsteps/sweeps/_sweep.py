@@ -50,23 +50,23 @@ _DTYPES = ("float64", "float32")
 class Sweep:
     """Every problem of a grid × every d × every seed × every question, kept in one file.
 
-    A cell is one of these combinations, stored under the hash of all that determines its result
-    (the canonical problem, d, seed, dtype, options, question and its version). So a sweep can be
-    killed and resumed, and one that gains values runs only the new cells.
+    A cell is one of these combinations, stored under the hash of everything that determines its
+    result (the canonical problem, d, seed, dtype, options, question and its version). So a sweep
+    can be killed and resumed, and when values are added only the new cells run.
 
     Parameters
     ----------
     grid : Grid or Problem
-        What is varied.
+        The problems.
     d : int or sequence of int
         Input dimension of the networks; theory answers at the same d.
     seeds : int or sequence of int
-        How many seeds (0, 1, …), or which.
+        Number of seeds (0, 1, …), or a list of them.
     questions : str, sequence of str, or mapping of str to mapping
-        What is asked: names such as ``"risk"``; as a mapping, with the options
-        of each question (``{"weights": {"top": 2}}``).
+        Names such as ``"risk"``; as a mapping, with the options of each question
+        (``{"weights": {"top": 2}}``).
     sources : sequence of {"limit", "finite width", "simulation"}
-        Who is asked: theory in the limit, theory at the same d, simulation.
+        Where answers come from: theory in the limit, theory at the same d, simulation.
     store : path-like
         The SQLite file with the results.
     dtype : {"float64", "float32"}
@@ -166,10 +166,10 @@ class Sweep:
         progress: Progress | bool | None = None,
         retry: bool = False,
     ) -> Status:
-        """Run all cells that are neither done nor failed, and say how the sweep stands then.
+        """Run all cells that are neither done nor failed, and return the status of the sweep.
 
-        Whatever interrupts it, finished cells are saved; run it again to resume. Two processes
-        of one machine may run the same sweep: they share the work.
+        Finished cells are saved whatever interrupts the run; run it again to resume. Two processes
+        on one machine may run the same sweep and share the work.
 
         Parameters
         ----------
@@ -183,7 +183,7 @@ class Sweep:
             Threads of the linear algebra in each worker. The last bits of a result depend on
             them, but on neither the executor nor the number of workers.
         time_limit : float, optional
-            Seconds per cell; one that takes longer is ended and has failed.
+            Seconds per cell; one that takes longer is stopped and counts as failed.
         progress : callable or bool, optional
             Called as ``progress(done, failed, total)``; True shows a bar on the terminal.
         retry : bool
@@ -203,14 +203,14 @@ class Sweep:
             )
 
     def status(self) -> Status:
-        """How many cells are done, failed, at work and left."""
+        """Return how many cells are done, failed, running and left."""
         if not self.store.exists():
             return read_status(self.cells, None)
         with Store(self.store) as store:
             return read_status(self.cells, store)
 
     def cost(self) -> tuple[int, Cost]:
-        """How many networks are left, and what they take one after the other, estimated.
+        """Estimate how many networks are left, and what they take one after the other.
 
         ``cost.seconds`` is the time of one worker, from small trials on the device;
         ``cost.memory`` is that of the largest network.
@@ -243,11 +243,11 @@ class Sweep:
         return _export.to_xarray(self, spectra)
 
     def to_frame(self) -> pd.DataFrame:
-        """The simulated numbers as a tidy table: one row for each problem, d and seed."""
+        """The simulated numbers as a tidy table: one row per problem, d and seed."""
         return _export.to_frame(self, summary=False)
 
     def summary(self) -> pd.DataFrame:
-        """A tidy table over the seeds: one row for each problem, d and quantity.
+        """A tidy table over the seeds: one row per problem, d and quantity.
 
         The verdicts are those of `compare`, over all rows together and for all sizes of a
         problem at once.
@@ -303,7 +303,7 @@ class Sweep:
         Parameters
         ----------
         x, y : str, optional
-            Paths of axes of the grid, or ``"d"``; the first axis with numbers unless given.
+            Paths of axes of the grid, or ``"d"``; by default the first axis with numbers.
         quantity : str, optional
             Such as ``"risk.test"`` (default), ``"risk.gain"`` or ``"weights.spikes.0.value"``:
             the question, then the name that `compare` uses.
@@ -311,7 +311,7 @@ class Sweep:
             Axes that are held fixed: path (or ``"d"``) → one of its values. Of the others, each
             combination makes a curve; a map needs all but two of them fixed.
         points : int
-            Points of a line of theory, for which it is asked again; 0: those of the grid.
+            Number of points of a line of theory, which are computed anew; 0: those of the grid.
         **options
             For the display: ``ax``, ``width``, ``height``.
         """
@@ -322,7 +322,7 @@ class Sweep:
     # Files ------------------------------------------------------------------------------------
 
     def to_data(self) -> dict[str, Any]:
-        """The sweep as plain data, as it stands in a TOML file."""
+        """The sweep as plain data, as in a TOML file."""
         return _file.to_data(self)
 
     @classmethod
@@ -342,14 +342,14 @@ class Sweep:
     ) -> Sweep:
         """Read a sweep from TOML: a text, or a ``pathlib.Path`` to a file.
 
-        A store that the file names is relative to the file; without one it is beside the file,
-        with the ending ``.sqlite``. ``store`` overrules both.
+        A store that the file names is relative to the file; the default is next to the file, with
+        the ending ``.sqlite``. ``store`` overrides both.
         """
         return cls.from_data(_file.read(source, store))
 
     @classmethod
     def from_store(cls, path: str | os.PathLike[str]) -> Sweep:
-        """The sweep that was run last with a store."""
+        """The sweep that was last run with a store."""
         with Store(path) as store:
             return cls.from_data(json.loads(store.latest_sweep()), store=path)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,3 +82,33 @@ def test_monomials_are_those_of_the_first_step() -> None:
     assert spike.degree == found[0].degree == 1
     error = missing.std() / np.sqrt(missing.size)
     assert abs(1 - spike.overlaps["monomial"] - missing.mean()) < 4 * error + 0.1 * missing.mean()
+
+
+@pytest.mark.parametrize(
+    ("teacher", "layer", "rate"), [("sin", "constant", 3.0), ("tanh", "gaussian", 1.0)]
+)
+def test_the_direction_of_a_step_has_the_initial_output(
+    teacher: str, layer: str, rate: float
+) -> None:
+    problem = make(
+        teacher,
+        steps=[gs.Step(samples=3, rate=rate, exponent=0.5)],
+        init=gs.Init(second_layer=layer),
+    )
+    d, count = 200, 40
+    model = theory.equivalent(problem, d)
+    bare = replace(model, first_direction=None, norms=None, bounded=None, finer=None)
+    predicted, without = model.weights().spikes[0], bare.weights().spikes[0]
+    found = [
+        simulation.weights(problem, d=d, seed=seed, top=1, bulk=False).spikes[0]
+        for seed in range(count)
+    ]
+    for name in ("gradient", "second_layer"):
+        lost = 1 - np.array([one.overlaps[name] for one in found])
+        mean, error = float(lost.mean()), float(lost.std(ddof=1)) / math.sqrt(count)
+        assert error < 0.05 * mean
+        # What is lost is itself of order 1/N: next to it there are terms of order d^{-1/2}.
+        assert abs(1 - float(predicted.overlaps[name]) - mean) < 3 * error + 0.05 * mean
+        # Without the initial output, and without leans that vary, a good part is missing.
+        if name == "gradient" or layer == "constant":
+            assert 1 - float(without.overlaps[name]) < 0.9 * mean

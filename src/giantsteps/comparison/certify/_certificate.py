@@ -98,12 +98,12 @@ class Certificate:
 
     @property
     def detectable(self) -> float:
-        """An error of an equation as large as this is found, whichever family it is in."""
+        """The smallest error of an equation that is found, whichever family it is in."""
         return max((group.detectable for group in self.groups), default=math.inf)
 
     @cached_property
     def exceptions(self) -> tuple[str, ...]:
-        """In words: where the theory does not hold, and by how much."""
+        """In words, where the theory does not hold, and by how much."""
         return (*self._raised(), *self._failed(), *self._approximate(), *self._sizes(),
                 *self._single())  # fmt: skip
 
@@ -116,7 +116,7 @@ class Certificate:
     def _failed(self) -> list[str]:
         lines = [
             f"{_capital(group.name)}: fails. An error of {_percent(group.error)} "
-            f"± {_percent(group.standard_error, False)} is left at d = ∞ (p-value "
+            f"± {_percent(group.standard_error, False)} remains at d = ∞ (p-value "
             f"{group.p_value():.2g}; of uniformity {group.kolmogorov:.2g})."
             for group in self.groups
             if not group.passed
@@ -135,7 +135,7 @@ class Certificate:
             lines.append(
                 f"{_capital(group.name)}: "
                 + ("kept apart" if apart else "stated to be approximate")
-                + f", as it assumes: “{texts}”. "
+                + f", because it assumes: “{texts}”. "
                 f"Gap {_percent(group.gap)} at d = {self.sizes[1]}, in single settings "
                 f"from {_percent(gaps[0])} to {_percent(gaps[-1])}; "
                 + (
@@ -148,8 +148,8 @@ class Certificate:
 
     def _sizes(self) -> list[str]:
         return [
-            f"{_capital(group.name)}: an effect of the size, {_percent(group.gap)} at "
-            f"d = {self.sizes[1]}, that closes as d^-{group.power:.2g}."
+            f"{_capital(group.name)}: a finite-size effect, {_percent(group.gap)} at "
+            f"d = {self.sizes[1]}, which closes as d^-{group.power:.2g}."
             for group in self.groups
             if group.passed and abs(group.gap) > SEEN * group.gap_error
         ]
@@ -217,7 +217,7 @@ class Certificate:
         )
 
     def to_columns(self) -> dict[str, list[Any]]:
-        """A table as columns: one row for each family where the theory claims to be exact."""
+        """A table as columns: one row per family where the theory claims to be exact."""
         groups = self.groups
         return {
             "family": [group.name for group in groups],

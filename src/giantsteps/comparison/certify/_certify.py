@@ -107,22 +107,22 @@ def certify(
 
     Every setting gives one number: the Student cdf of the t of r^p g(d₂) − g(d₁), where g is
     simulation/theory − 1 and p, in [1/2, 1], is fitted once for a family. If the theory is exact up
-    to gaps that close as d^{-p}, these are uniform, and no common error is left at d = ∞.
+    to gaps that close as d^{-p}, these are uniform, and no common error remains at d = ∞.
 
     Parameters
     ----------
     scale : {"short", "default", "full"} or Scale
-        How much is run.
+        How many settings and networks to run.
     seed : int
         Random seed of the design.
     families : sequence of str, optional
-        Names of `FAMILIES`; those of the scale unless given.
+        Names of `FAMILIES`; by default those of the scale.
     device : str, optional
-        Where networks are simulated, as in `giantsteps.compare`. Theory, also that for the very
-        weights of a network, takes the processors.
+        Where networks are simulated, as in `giantsteps.compare`. Theory, including that for the
+        drawn weights of a network, runs on the processors.
     store, workers, time_limit, progress
-        As in `giantsteps.compare`; the progress is first that of the settings, then that of the
-        networks. ``workers=None`` takes one process per processor.
+        As in `giantsteps.compare`; progress counts first the settings, then the networks.
+        ``workers=None`` uses one process per processor.
 
     Returns
     -------

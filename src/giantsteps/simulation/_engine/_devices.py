@@ -75,5 +75,8 @@ def _torch(name: str, precision: str, device: object) -> Arrays:
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         index = name.partition(":")[2] or "0"
         if not index.isdigit() or int(index) >= count:
-            raise InvalidProblem("device", device, f"a GPU that PyTorch sees: it sees {count}")
+            seen = (
+                f"it sees {count}, from cuda:0" if count else 'it sees none; "cpu" is the default'
+            )
+            raise InvalidProblem("device", device, f"a GPU that PyTorch sees: {seen}")
     return TorchArrays(xp, torch.device(name), precision, _machine.threads())

@@ -17,15 +17,15 @@ LARGEST = 1e30
 class Data:
     """Inputs and labels to simulate with, instead of drawn ones.
 
-    Which rows serve for what follows from the sizes n₀, n₁, … of the steps and n of the readout:
+    The sizes n₀, n₁, … of the steps and n of the readout determine how the rows are used:
 
     =====================================  ==================================================
     what                                   rows
     =====================================  ==================================================
-    a step with a fresh batch              the next ones from the first on: ``X[:n0]``, then
+    a step with a fresh batch              the next ones, from the first row on: ``X[:n0]``, then
                                            ``X[n0 : n0 + n1]``, …
     a step with the previous batch         those of the step before it
-    the readout                            from the last one back: ``X[::-1][:n]``
+    the readout                            backwards from the last row: ``X[::-1][:n]``
     the test error                         ``X_test``, all or the first ``test_samples``
     =====================================  ==================================================
 
@@ -36,8 +36,8 @@ class Data:
     Parameters
     ----------
     X : array (rows, d)
-        Inputs, for the theory to apply of mean 0 and of the covariance of ``problem.inputs``;
-        arrays or tensors.
+        Inputs, arrays or tensors; for the theory to apply, with mean 0 and the covariance of
+        ``problem.inputs``.
     y : array (rows,)
         Labels, with their noise.
     X_test, y_test : array (points, d), array (points,), optional
@@ -87,7 +87,9 @@ class Data:
             d = x.shape[1]
             y = _as_array(getattr(self, labels), f"data.{labels}", 1)
             if len(y) != len(x):
-                allowed = f"of length {len(x)}, one for each row of data.{inputs}"
+                allowed = f"of length {len(x)}, one per row of data.{inputs}"
+                if len(y) == x.shape[1]:
+                    allowed += f" (its columns are samples: give {inputs}.T)"
                 raise InvalidProblem(f"data.{labels}", y.shape, allowed)
             object.__setattr__(self, inputs, x)
             object.__setattr__(self, labels, y)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from giantsteps.errors import InvalidProblem
+from giantsteps.problem import integer
 from giantsteps.simulation._engine._arrays import Array, Arrays
 from giantsteps.simulation._network._data import Data
 from giantsteps.simulation._network._laws import Law
@@ -208,9 +208,7 @@ def as_test_samples(given: object, data: Data | None) -> int | None:
         raise InvalidProblem("test_samples", given, "a number: the law of the data is not known")
     if isinstance(given, str) and given == "exact":
         return None
-    whole = isinstance(given, numbers.Integral) and not isinstance(given, bool)
-    if not whole or int(given) < 2:  # type: ignore[call-overload]
-        raise InvalidProblem("test_samples", given, 'an integer >= 2, "exact", or None (10,000)')
-    if data is not None and int(given) > data.test_rows:  # type: ignore[call-overload]
+    count = integer(given, "test_samples", 'an integer >= 2, "exact", or None (10,000)', lower=2)
+    if data is not None and count > data.test_rows:
         raise InvalidProblem("test_samples", given, f"at most {data.test_rows}, the rows of X_test")
-    return int(given)  # type: ignore[call-overload]
+    return count

@@ -16,7 +16,6 @@ generator of its own.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -24,7 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
-from giantsteps.errors import InvalidProblem
+from giantsteps.problem import integer
 from giantsteps.simulation._engine._arrays import Array, Arrays
 from giantsteps.simulation._engine._memory import BLOCK
 from giantsteps.simulation._engine._normals import Words
@@ -47,10 +46,7 @@ class Role(IntEnum):
 
 def as_seed(seed: object) -> int:
     """``seed`` as an int; booleans, floats and negative numbers are refused."""
-    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool | np.bool_)
-    if not whole or int(seed) < 0:  # type: ignore[call-overload]
-        raise InvalidProblem("seed", seed, "a non-negative integer")
-    return int(seed)  # type: ignore[call-overload]
+    return integer(seed, "seed", "a non-negative integer", lower=0)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from giantsteps.errors import NotConverged
 from giantsteps.theory.solver.bulk import Batch, Bulk, Stage
-from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.chain import dyson_at
+from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.special import Forms
 from giantsteps.types import FloatArray
 
@@ -74,7 +75,7 @@ class NeuronCovariance:
             gram=np.ones((1, 1)),
         )
 
-    @cached_property
+    @once
     def totals(self) -> FloatArray:
         """c_t = d⁻¹tr Σ_t of shape (T,): squared norms of the neurons beside their spikes."""
         return self.coefficients @ self._means
@@ -83,7 +84,7 @@ class NeuronCovariance:
     def _means(self) -> FloatArray:
         return self.gram[0] if self.means is None else self.means
 
-    @cached_property
+    @once
     def modes(self) -> FloatArray:
         """y_te with d⁻¹tr Σ_tΣ_s = Σ_e y_te y_se and y_t0 = c_t, then the largest: shape (T, M)."""
         centred, least = (
@@ -100,7 +101,7 @@ class NeuronCovariance:
         left, size, _ = np.linalg.svd(rest, full_matrices=False)
         return np.concatenate([self.totals[:, None], left * size], axis=1)
 
-    @cached_property
+    @once
     def forms(self) -> Forms:
         """Inner products of the special vectors, and forms of the operators in their slopes."""
         return self.forms_at(np.zeros((1, self.coefficients.shape[1])))
@@ -109,7 +110,7 @@ class NeuronCovariance:
         """Forms of the special vectors under (1 + Σ_c p_cΩ_c)⁻¹, p (P, m)."""
         bulk, unit = self.bulk().repeated(len(strengths)), np.ones((len(strengths), 1, 1))
         given = strengths[:, :, None, None]
-        found = Dyson(bulk, unit, 0.0 * given, np.zeros((len(strengths), 0, 0)))
+        found = dyson_at(bulk, unit, 0.0 * given, np.zeros((len(strengths), 0, 0)))
         found = replace(found, active=found.alone())
         if not self.batches or not strengths.any():
             return Forms(replace(found, strengths=given))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from giantsteps.answers import DegreesOfFreedom, Solution
@@ -12,6 +15,18 @@ from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.packing import product, solve
 from giantsteps.theory.solver.state import Equations
+
+#: What an answer at a size says of itself.
+_OF_ORDER_ONE = (
+    "n df₁ and n df₂ without terms of order one, such as the one parameter of each outlier "
+    "(theory §4)"
+)
+
+
+def counted(claim: Mapping[str, Any]) -> dict[str, Any]:
+    """The claim of degrees of freedom: at a size something of order 1/n is left out."""
+    more = () if claim["d"] is None else (_OF_ORDER_ONE,)
+    return {**claim, "assumptions": (*claim["assumptions"], *more)}
 
 
 def degrees_of_freedom_of_model(model: SpikedFeatures, readout: Ridge) -> DegreesOfFreedom:
@@ -38,7 +53,7 @@ def degrees_of_freedom_of_model(model: SpikedFeatures, readout: Ridge) -> Degree
         )
     kappa, df1, df2, residual, iterations = found
     return DegreesOfFreedom(
-        **model.stated,
+        **counted(model.stated),
         solution=Solution(
             status="converged", residual=residual, iterations=iterations, error=change
         ),

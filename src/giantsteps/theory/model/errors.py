@@ -20,9 +20,9 @@ from giantsteps.theory.solver.readout import Readout
 from giantsteps.types import Array, FloatArray
 
 #: Changes to the next resolution below which an answer is good, and above which it is none: of
-#: models of several steps, of those of few types, whose finest resolutions cost little, and of one
-#: step.
-GOOD, BAD = (1e-3, 1e-6, 1e-7), (3e-3, 3e-3, 1e-6)
+#: models of several steps on one batch or with explicit directions, of those of few types, whose
+#: finest resolutions cost little, of one step, and of several fresh steps with many types.
+GOOD, BAD = (1e-3, 1e-6, 1e-7, 1e-5), (3e-3, 3e-3, 1e-6, 3e-3)
 #: Share of a change that the next one is at least after several steps: two resolutions may agree by
 #: accident.
 _SLOW = 0.03
@@ -164,14 +164,16 @@ def _advance(
             if error > _ROUNDED:
                 before = waiting[i].before
                 error = _change(cells[i], before, new)
-            elif waiting[i].error <= _ROUNDED and kind_of(cells[i][0]) < 2:
+            elif waiting[i].error <= _ROUNDED and kind_of(cells[i][0]) != 2:
                 error = max(error, _SLOW * waiting[i].error)
             known[i] = solved.kept(at, levels[at], part.rank, error, before)
 
 
 def kind_of(model: SpikedFeatures) -> int:
-    """Which of the three kinds of `GOOD` and `BAD` a model is."""
+    """Which of the four kinds of `GOOD` and `BAD` a model is."""
     first, last = model.levels
+    if model.fine:
+        return 3
     return 2 if first > 0 else int(last == LEVELS - 2)
 
 
@@ -182,7 +184,7 @@ def _waits(model: SpikedFeatures, one: Kept, good: tuple[float, ...]) -> bool:
     if one.level < least or (one.error > good[kind] and one.level < last):
         return True
     # One more where there would be no answer at all, two after the first: it is a coarse one.
-    more = min(last + (2 if last == 1 else 1), LEVELS - 1 - (kind < 2))
+    more = min(last + (2 if last == 1 else 1), LEVELS - 1 - (kind != 2))
     return one.error > BAD[kind] and last <= one.level < more
 
 

@@ -22,6 +22,8 @@ _LARGE = 1000
 _TYPES = 16
 #: Spikes are looked for along polynomials of the second layer with so many terms.
 _POWERS = 4
+#: Entries of weights are smaller, so that no product of them overflows.
+_LARGEST = 1e50
 #: A direction is a spike if its square exceeds that of noise by this factor; one is always kept.
 _SIGNIFICANT = 1.5
 _GIVEN = (
@@ -65,8 +67,8 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
     teacher_directions : array of shape (d,) or (d, 1)
         β*, of norm one.
     problem : Problem
-        Gives activation, teacher, noise and readout; its steps are not used. A shape that is not
-        the one of ``problem.at(d)`` is an error.
+        Gives activation, teacher, noise and readout; its steps are not used. The shape of the
+        weights must be that of ``problem.at(d)``.
 
     References
     ----------
@@ -86,6 +88,8 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
     >>> round(drawn, 3), round(limit, 3)
     (0.204, 0.21)
     """
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", problem, "a single Problem: the weights are those of one")
     w = _matrix(weights, teacher_directions)
     d, neurons = w.shape
     beta = _direction(teacher_directions, d)
@@ -93,7 +97,9 @@ def risk_of_weights(weights: Any, teacher_directions: Any, problem: Problem) -> 
     sizes = problem.at(d)
     if sizes.neurons != neurons:
         raise InvalidProblem(
-            "weights", w.shape, f"of shape ({d}, {sizes.neurons}), the width of the problem at d"
+            "weights",
+            w.shape,
+            f"of shape ({d}, {sizes.neurons}): width = {problem.width:g} at d = {d}",
         )
     assert sizes.samples is not None
     link: Function = problem.teacher.link  # type: ignore[attr-defined]
@@ -191,9 +197,12 @@ def _host(array: Any, field: str) -> NDArray:
     try:
         values = np.asarray(array, dtype=float)
     except (TypeError, ValueError):
-        raise InvalidProblem(field, array, "an array of numbers") from None
+        allowed = "an array of numbers (weight.T of an nn.Linear)"
+        raise InvalidProblem(field, array, allowed) from None
     if not np.all(np.isfinite(values)):
         raise InvalidProblem(field, "NaN or infinite", "finite")
+    if np.abs(values).max(initial=0.0) > _LARGEST:
+        raise InvalidProblem(field, f"up to {np.abs(values).max():.1e}", f"below {_LARGEST:g}")
     return values
 
 

@@ -95,14 +95,18 @@ def smoothed_by_symmetry(function: Function, mean: FloatArray, std: FloatArray) 
         apart = np.abs(mean[:, :half] + mean[:, : -half - 1 : -1]).max(initial=0.0)
         mirrored = bool(apart <= _SAME * np.abs(mean).max(initial=0.0))
     seen = mean[:, :half] if mirrored else mean
-    rows = np.concatenate([np.abs(seen) if folded else seen, std], axis=1)
-    place: dict[bytes, int] = {}
-    index = [place.setdefault(row.tobytes(), len(place)) for row in rows]
-    if len(place) < len(rows):
-        rows = rows[np.unique(index, return_index=True)[1]]
-    values = _moments(function, rows[:, :-1], rows[:, -1:])
-    if len(place) < len(index):
-        values = values[:, index]
+    seen = np.abs(seen) if folded else seen
+    if len(seen) == 1:
+        values = _moments(function, seen, std)
+    else:
+        rows = np.concatenate([seen, std], axis=1)
+        place: dict[bytes, int] = {}
+        index = [place.setdefault(row.tobytes(), len(place)) for row in rows]
+        if len(place) < len(rows):
+            rows = rows[np.unique(index, return_index=True)[1]]
+        values = _moments(function, rows[:, :-1], rows[:, -1:])
+        if len(place) < len(index):
+            values = values[:, index]
     if mirrored:
         values = np.concatenate([values, values[..., mean.shape[1] - half - 1 :: -1]], axis=-1)
     sign = np.where(mean < 0, -1.0, 1.0) if folded else 1.0

@@ -16,10 +16,9 @@ from giantsteps.theory.solver.fold import Linearised
 from giantsteps.theory.solver.newton import solve_state
 from giantsteps.theory.solver.packing import symmetric, transposed
 from giantsteps.theory.solver.prior import Prior
-from giantsteps.theory.solver.special import operations
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.theory.solver.system import System
-from giantsteps.theory.solver.work import Work
+from giantsteps.theory.solver.work import Work, of_forms
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
@@ -74,12 +73,19 @@ class Outlier:
         ⟨u, g⟩²/n = E[Σ_e pull_e·g_e]² with g₀ = E[g|k] and g_j = E[w_j g|k], w their coordinates.
     labels : float
         ⟨u, ỹ⟩²/n.
+    scale : ndarray of shape (K,)
+        ω(k)√(Γ/x) at the nodes.
     """
 
     value: float
     types: FloatArray
     pull: FloatArray
     labels: float
+    scale: FloatArray
+
+    def slope(self, leans: FloatArray, system: System) -> FloatArray:
+        """E[u z | k] at the nodes, for neurons that lean by so little (T,) along a direction z."""
+        return np.asarray(self.scale * ((self.types * leans) @ system.linear[0]))
 
 
 class KernelSpectrum:
@@ -201,7 +207,8 @@ class KernelSpectrum:
 
     @property
     def _many_nodes(self) -> bool:
-        return self._operations > _MANY_NODES
+        # Where each type multiplies batches by its own, types are rows of the equations.
+        return self._operations > _MANY_NODES and not self.system.bulk.chained
 
     @cached_property
     def _operations(self) -> float:
@@ -333,7 +340,7 @@ class KernelSpectrum:
         types, modes, _ = system.mean.shape[1:]
         channels = self.equations.channels[0]
         _, basis, rows = self._basis
-        forms = operations(self.system.bulk, self.equations.rank)
+        forms = of_forms(self.system.bulk, self.equations.rank)
         gram = _OF_GRAM * (len(rows) * rows.size + _OF_PRODUCTS * len(basis) ** 3)
         self.work.spend(len(point.tau) * (_OF_FORMS * forms + gram))
         whole = np.tile(point.measure, (1, modes))
@@ -414,9 +421,10 @@ class KernelSpectrum:
             y = y / np.sqrt(abs(slope) / step[i])
             vector = -cores.moved[first] @ y
             labels = float(vector @ cores.target[first] - y @ cores.shift[first])
-            pull = points.omega[first] * np.tensordot(vector, features, 1) * np.sqrt(ratio / value)
+            scale = points.omega[first] * np.sqrt(ratio / value)
+            pull = scale * np.tensordot(vector, features, 1)
             types = vector[: len(self.system.probabilities[0])]
-            found.append(Outlier(value, types, pull, labels**2 / (ratio * value)))
+            found.append(Outlier(value, types, pull, labels**2 / (ratio * value), scale))
         return tuple(found)
 
 

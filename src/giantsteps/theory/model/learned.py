@@ -21,7 +21,7 @@ _AROUND = 1
 #: Variance of a coordinate, given the one that is asked about, that counts as none.
 _NO_WIDTH = 1e-12
 #: Changes of the errors below which the function is resolved far out, too, where samples are few.
-_GOOD = (1e-3, 1e-6, 1e-9)
+_GOOD = (1e-3, 1e-6, 1e-9, 1e-5)
 
 
 def points_of(x: ArrayLike | None) -> FloatArray:
@@ -53,6 +53,8 @@ def learned_function_of_model(
     References: theory §5c; cui2024.
     """
     number = direction_of(along, model.teacher.rank)
+    if number is None and model.problem is not None and not model.problem.steps:
+        raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
     points = points_of(x)
     refined = refine([(model, readout)], _GOOD)
     level = refined.levels[0]

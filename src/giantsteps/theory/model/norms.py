@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,7 +61,10 @@ class Norms:
             ("stretch", stretch, 1),
             ("own", own, 1),
         ):
-            array = np.array(value, dtype=float)
+            if isinstance(value, float):
+                array = np.full((*base.shape, *(1,) * more), value)
+            else:
+                array = np.array(value, dtype=float)
             while more and 0 < array.ndim < 3:
                 array = array[None]
             shape = base.shape + (array.shape[2:] if array.ndim == 3 else (1,) * more)
@@ -69,7 +73,7 @@ class Norms:
                     array = np.array(np.broadcast_to(array, shape))
                 except ValueError:
                     array = np.array(np.nan)
-            if not np.isfinite(array).all():
+            if not math.isfinite(array.sum()) and not np.isfinite(array).all():
                 raise InvalidProblem(f"norms.{name}", value, "finite numbers for each type")
             array.setflags(write=False)
             object.__setattr__(self, name, array)
@@ -92,6 +96,10 @@ class Norms:
         count = min(frame, self.loadings.shape[2])
         padded[:, :count] = self.loadings[..., :count].reshape(len(padded), count)
         return padded
+
+    def of_leans(self) -> FloatArray:
+        """d Cov(S_j) within the types, (T, r, r)."""
+        return np.einsum("ct,ctj,cti->tji", self.spread, self.stretch, self.stretch)
 
     def functions(
         self, by_norm: FloatArray, by_spike: FloatArray, points: FloatArray

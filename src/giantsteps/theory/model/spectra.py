@@ -18,6 +18,7 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.kernel_spectrum import KernelSpectrum, Outlier
 from giantsteps.theory.model.resolved import BAD, Resolved, resolve
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.model.step_direction import StepDirection
 from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.solver.work import MOST, Work
@@ -184,15 +185,22 @@ def _weights(model: SpikedFeatures, more: int, work: Work) -> _Weights:
     if model.bounded is None and signed:
         # The quadrature of a reused sample with heavy-tailed labels is no law of samples.
         used = replace(used, bulk=NeuronCovariance.isotropic(used.bulk.totals, used.leans.shape[1]))
+    pull, excess = used.pull, None
+    if pull is not None and model.first_direction is not None:
+        common = model.first_direction().common * np.outer(used.spikes[:, 0], used.spikes[:, 0])
+        pull = np.concatenate([pull[:1] + common, pull[1:]])
+    if used.norms is not None and used.norms.stretch.any():
+        excess = used.norms.of_leans()
     spectrum = WeightSpectrum(
         width=model.width,
         neurons=model.neurons,
         probabilities=used.probabilities,
         spikes=used.leans,
         bulk=used.bulk,
-        pull=used.pull,
+        pull=pull,
         beside=used.teacher.rank,
         work=work,
+        excess=excess,
     )
     return _Weights(used, spectrum)
 
@@ -233,6 +241,9 @@ def _weight_spike(model: SpikedFeatures, spectrum: WeightSpectrum, value: float)
         found["second_layer"] *= _explained(model)
     if model.by_chance is not None:
         found["teacher"] += model.by_chance() * found["gradient"]
+    if model.first_direction is not None:
+        traces = spectrum.traces(value)
+        found["gradient"] = model.first_direction().squared_cosine(found["gradient"], *traces)
     degrees = {name: cosine for name, cosine in found.items() if name.startswith("degree ")}
     return Spike(
         value=math.sqrt(value),
@@ -293,7 +304,7 @@ def _feature_spike(used: _Used, found: Outlier) -> Spike:
         present = present[present == 0]
     if not len(present):
         return Spike(value=value)
-    left = _components(*_along_first(model, spectrum, found.pull), present)
+    left = _components(*_along_first(model, spectrum, found), present)
     best = int(np.argmax(left))
     overlaps = {"monomial": float(left[best])}
     if model.second_layer is not None:
@@ -305,29 +316,33 @@ def _feature_spike(used: _Used, found: Outlier) -> Spike:
 
 
 def _along_first(
-    model: SpikedFeatures, spectrum: KernelSpectrum, pull: FloatArray
+    model: SpikedFeatures, spectrum: KernelSpectrum, found: Outlier
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The coordinate along what the first step added to W at nodes, their weights, and these times
     the pull there.
 
     With the cosines ρ_j it is Σ ρ_j k_j + s z. What weak spikes w have of z counts to first order,
-    E[w_j|z] = z ρ_j/s; z is averaged over otherwise.
+    E[w_j|z] = z ρ_j/s, and so do leans along the initial output; z is averaged over otherwise.
     """
     along, weights = spectrum.system.coordinates[0], spectrum.system.weights[0]
     count = model.rank + model.weak_count
     cosines = np.eye(1, count)[0]
     if model.step_directions is not None and _steps(model) > 1:
         cosines = model.step_directions[0, :count]
+    first = StepDirection() if model.first_direction is None else model.first_direction()
+    cosines = cosines / math.sqrt(1.0 + first.beside)
     strong, weak = cosines[: model.rank], cosines[model.rank :]
     left = math.sqrt(max(1.0 - float(strong @ strong), 0.0))
     if left < _WHOLE:
-        return along @ strong, weights, weights * pull[0]
+        return along @ strong, weights, weights * found.pull[0]
     nodes, shares = np.polynomial.hermite_e.hermegauss(_MONOMIALS + 2)
     z = nodes[:, None]
     x = along @ strong + left * z
     weights = weights * (shares / shares.sum())[:, None]
-    pull = pull[0] + z * (weak @ pull[1:]) / left
-    return x.ravel(), weights.ravel(), (weights * pull).ravel()
+    beside = (weak @ found.pull[1:]) / left
+    if model.first_direction is not None:
+        beside = beside + found.slope(first.leans(model.spikes[:, 0]), spectrum.system)
+    return x.ravel(), weights.ravel(), (weights * (found.pull[0] + z * beside)).ravel()
 
 
 def _components(x: FloatArray, weights: FloatArray, pull: FloatArray, degrees: Array) -> FloatArray:

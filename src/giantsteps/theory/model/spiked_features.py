@@ -20,6 +20,7 @@ from giantsteps.theory.model.given_coordinates import wanted_at
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.rules import CHANNELS, LEVELS
 from giantsteps.theory.model.second_degree import SecondDegree, second_degree
+from giantsteps.theory.model.step_direction import StepDirection
 from giantsteps.theory.model.system_of_model import system_of_model
 from giantsteps.theory.model.valid import settle
 from giantsteps.theory.solver.system import System
@@ -73,6 +74,7 @@ class SpikedFeatures(Frame):
                                 or with them and the teacher's remainder, (steps, r + R)
     \       by_chance           what the squared cosine of one step's direction with the teacher has
                                 at finite d beyond |γ|²
+    \       first_direction     :class:`StepDirection` of one step, with the initial output
     \       norms               :class:`Norms` of the neurons; None: all of a type are equal
     \       pull                what the initial output does to the penalty of mₜ, (c, T, T)
     \       weak                spikes along further directions, so weak that their coordinates
@@ -92,6 +94,7 @@ class SpikedFeatures(Frame):
     \       plain               that of spectra and bounds, where leading eigenvectors of the inputs
                                 are spikes of this one
     \       levels              first and last resolution at which errors are computed
+    \       fine                whether many types are resolved as well as few
     \       channels            of the types that are kept, relative to the largest, by resolution
     \       claim               what answers say of themselves: exactness, evidence, references
     \       before              a question's answer before the steps, by its name
@@ -129,6 +132,7 @@ class SpikedFeatures(Frame):
     values_within: tuple[FloatArray, FloatArray] | None = None
     step_directions: FloatArray | None = None
     by_chance: Callable[[], float] | None = None
+    first_direction: Callable[[], StepDirection] | None = None
     norms: Norms | None = None
     pull: FloatArray | None = None
     weak: FloatArray | None = None
@@ -141,9 +145,10 @@ class SpikedFeatures(Frame):
     own_weights: Callable[[], SpikedFeatures] | None = None
     plain: Callable[[], SpikedFeatures] | None = None
     levels: tuple[int, int] = (1, LEVELS - 2)
+    fine: bool = False
     channels: tuple[float, ...] = CHANNELS
     claim: dict[str, Any] | None = None
-    before: Callable[[str], Answer] | None = None
+    before: Callable[[str], Answer | None] | None = None
 
     if TYPE_CHECKING:
 
@@ -288,8 +293,9 @@ class SpikedFeatures(Frame):
     def learned_function(
         self,
         readout: Ridge | None = None,
-        x: ArrayLike | None = None,
+        *,
         along: str = "spike",
+        x: ArrayLike | None = None,
     ) -> LearnedFunction:
         """Mean and spread of the prediction along the first spike or a direction of the teacher."""
         from giantsteps.theory.model.learned import learned_function_of_model

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from giantsteps.gaussian import hermite_coefficients
 from giantsteps.problem import Ridge
 from giantsteps.theory.model.given_coordinates import bounded_points, coordinates, functions_at
 from giantsteps.theory.model.rules import largest_draw
@@ -46,6 +47,18 @@ def system_of_model(
     return model.systems[key].with_readouts(ratio, penalty, unit)
 
 
+def _curved_by_norms(model: SpikedFeatures) -> FloatArray:
+    """What norms add to the mean of σ in second order, (T, 1): ½ Var‖w‖² ∂²E σ/∂c² = 3c₄ Var‖w‖².
+
+    It is of order 1/d, and an outlier of order n sees it.
+    """
+    if model.norms is None:
+        return np.zeros((1, 1))
+    variance = (model.norms.spread * model.norms.growth**2).sum(axis=0) / model.dimension
+    fourth = hermite_coefficients(model.activation, 4)[4]
+    return np.asarray(3.0 * fourth * variance[:, None])
+
+
 def _without_readout(
     model: SpikedFeatures, level: int, points: FloatArray | None, draws: float | None
 ) -> System:
@@ -57,6 +70,7 @@ def _without_readout(
     if bound:
         seen = functions_at(model, bounded_points(model, nodes, bound))
         arrays |= {name: seen[name] for name in ("linear", "residual")}
+        arrays["mean"][:, 0] += _curved_by_norms(model)
     if points is not None:
         more = functions_at(model, points)
         nodes = np.concatenate([nodes, points])

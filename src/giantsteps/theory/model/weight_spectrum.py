@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,12 +14,13 @@ from giantsteps.errors import NotConverged
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.implicit_law import ImplicitLaw, may_lose
 from giantsteps.theory.solver.bulk import Bulk
+from giantsteps.theory.solver.chain import dyson_at
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.fold import Linearised
 from giantsteps.theory.solver.packing import solve
-from giantsteps.theory.solver.special import Forms, operations
-from giantsteps.theory.solver.work import Work
+from giantsteps.theory.solver.special import Forms
+from giantsteps.theory.solver.work import Work, of_forms
 from giantsteps.types import Array, FloatArray
 
 _ROUNDS = 200
@@ -64,6 +65,7 @@ class WeightSpectrum:
     Q       pull               of the initial output, (c, T, T), as in the penalty of mₜ
     \       beside             directions that the spikes leave of the teacher, the next of them
     \       work               counts the operations
+    Δ       excess             of Σ_t on the spikes: d Cov(S_j) within the types, (T, r, r)
     ======  =================  ==================================
     """
 
@@ -75,6 +77,7 @@ class WeightSpectrum:
     pull: FloatArray | None = None
     beside: int = 1
     work: Work = field(default_factory=Work)
+    excess: FloatArray | None = None
 
     # -- the bulk -------------------------------------------------------------------------------
 
@@ -96,8 +99,8 @@ class WeightSpectrum:
         bulk = self._stacks[cells]
         strengths = self.width * (h * self.probabilities) @ self.bulk.coefficients
         unit = np.ones((cells, 1, 1))
-        found = Dyson(bulk, unit, strengths[:, :, None, None], np.zeros((cells, 0, 0)))
-        return Dyson(bulk, unit, found.strengths, found.alone() if active is None else active)
+        found = dyson_at(bulk, unit, strengths[:, :, None, None], np.zeros((cells, 0, 0)))
+        return replace(found, active=found.alone() if active is None else active)
 
     @cached_property
     def _operations(self) -> float:
@@ -209,7 +212,7 @@ class WeightSpectrum:
         The same if W is made from fewer than d samples alone, as a gradient is.
         """
         one, rank = self._one, self.width
-        if not np.any(one.coefficients[:, :, : one.diagonal.shape[1]]):
+        if not (one.chained or np.any(one.coefficients[:, :, : one.diagonal.shape[1]])):
             rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
         return ImplicitLaw(self, lambda: self, self.scale, self.work, atoms, may_lose(one))
@@ -274,10 +277,20 @@ class WeightSpectrum:
                 trace = -dyson.traces[:, 1 + c, 0, 0] / x
                 matrix = matrix + trace[:, None, None] * (pull * np.outer(root, root))
             seen = -solve(matrix, np.broadcast_to(left, (len(x), *left.shape))) / x[:, None, None]
-        self.work.spend(_OF_FORMS * len(x) * operations(self._one, 1))
+        self.work.spend(_OF_FORMS * len(x) * of_forms(self._one, 1))
         forms = Forms(dyson).values[:, :, 0, :, 0]
+        if self.excess is not None:
+            rank, loads = self.excess.shape[1], self.width * h * self.probabilities
+            more = np.tensordot(loads, self.excess, 1) @ forms[:, :rank]
+            opened = np.eye(rank) + more[:, :, :rank]
+            forms = forms - forms[:, :, :rank] @ np.linalg.solve(opened, more)
         neurons = np.sqrt(self.neurons)
         return -forms / x[:, None, None], self.neurons * left.T @ seen, neurons * seen
+
+    def traces(self, value: float) -> tuple[float, float]:
+        """τ(𝒢) and 𝒢 along the first spike at an eigenvalue outside the bulk."""
+        dyson = self._dyson(*self.law.outside(np.array([value])))
+        return float(dyson.traces[0, 0, 0, 0]), float(Forms(dyson).values[0, 0, 0, 0, 0])
 
     def _whole(
         self, x: FloatArray, state: tuple[Array, ...] | None = None

@@ -49,9 +49,9 @@ def risk_of_features(
               E(n, λ) = \frac{B(κ)}{1 - df_2/n},\qquad
               df_k = \sum_i \bigl(\tfrac{e_i}{e_i+κ}\bigr)^k.
 
-    A pool of m rows overfits its own covariance, so B and the e_i are not read off it.
+    A pool of m rows overfits its own covariance, so B and the e_i cannot be read off it.
     Its leave-one-out error at a penalty μ obeys the same law with m samples: with μ chosen to
-    have the same κ,
+    give the same κ,
 
     .. math:: E(n, λ) = L_{loo}(μ)\, \frac{1 - df_2/m}{1 - df_2/n}.
 
@@ -87,12 +87,12 @@ def risk_of_features(
         Instead of ``readout``: numbers of rows n, and λ.
         ``penalty="best"`` finds the λ ≥ 0 with the smallest predicted test error for each n.
     d : int, optional
-        What ``Ridge.samples`` is a multiple of; the number of features p unless given.
+        Unit of ``Ridge.samples``; by default the number of features p.
     intercept : bool
         Whether the probe has an intercept, which is not penalised.
         For a penalised one add a column of ones and set this to False.
     threshold : float, optional
-        Where the output separates two classes; midway between the two labels unless given.
+        Where the output separates two classes; by default midway between the two labels.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def risk_of_features(
     If a network was trained on the rows of the pool, its features fit their labels better than
     those of new rows, and the prediction is about such fitted rows.
     For n < m, terms of order 1/n are added: training sets of n rows differ from one another.
-    Half of their size is part of the standard error, beside what another pool would change.
+    Half of their size is part of the standard error, in addition to the variation between pools.
     Where they exceed 2 %, 40 to 400 probes are trained on random subsets of the pool, and the
     answer is the mean of theory and training with the weights of their errors; ``probes`` says
     how many.

@@ -13,6 +13,7 @@ from giantsteps.theory.scope.dispatch import answer
 def learned_function(
     problem: Problem | Grid,
     d: int | None = None,
+    *,
     along: str = "spike",
     x: ArrayLike | None = None,
 ) -> LearnedFunction:
@@ -52,7 +53,7 @@ def learned_function(
         leading direction), turned towards the teacher, or β*; of a teacher of several directions
         one of them by its name, "teacher" being the first.
     x : array_like, optional
-        Where; 61 points from −3 to 3 by default.
+        Coordinates; by default 61 points from −3 to 3.
 
     Returns
     -------

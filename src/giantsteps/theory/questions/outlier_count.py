@@ -53,15 +53,15 @@ def outlier_count(problem: Problem | Grid) -> OutlierCount:
     Returns
     -------
     OutlierCount
-        No more than A has distinct values other than zero (powers of A that depend on lower ones
-        bring nothing new).
+        At most the number of distinct values of A other than zero (powers of A that depend on lower
+        ones add nothing new).
 
     Notes
     -----
     On a reused batch the labels enter the slope, and the condition is weaker: one of
     E[σ^{(k+1)}(g) σ'(g)^i], i = 0 … k, is not zero (i = 0 is c_{k+1}). For an activation with kinks
-    c_{k+1} ≠ 0 is used; there a reused batch brings terms A^k|A| besides, weaker than all others
-    in practice and not counted.
+    c_{k+1} ≠ 0 is used; there a reused batch also brings terms A^k|A|, which are weaker than all
+    others in practice and not counted.
 
     The count is of the limit N → ∞. At finite width weak outliers hide in the bulk, and labels
     with heavy tails bring outliers of their own: `weights` with d has the strengths.

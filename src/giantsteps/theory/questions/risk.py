@@ -35,8 +35,8 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
     Parameters
     ----------
     problem : Problem or Grid
-        With a readout. Over a grid every leaf of the answer is an array of its shape, and a cell's
-        answer is, to the last bit, the one it has alone.
+        With a readout. Over a grid every number of the answer is an array of its shape, and the
+        answer of a cell is, to the last bit, the one it has on its own.
     d : int, optional
         Input dimension: sizes are rounded as the simulation rounds them and the terms that vanish
         in the limit are kept. Without it, the limit.
@@ -49,11 +49,11 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
     Raises
     ------
     NotCovered
-        Where no equation of the theory answers; it says what would be covered.
+        Where no equation of the theory applies; the error says what would be covered.
 
     Notes
     -----
-    theory §0 has the table of which equation answers what.
+    The table in theory §0 says which equation answers what.
 
     References
     ----------

@@ -38,7 +38,7 @@ def kernel(problem: Problem | Grid, d: int | None = None) -> Spectrum:
 
     References
     ----------
-    theory §3 for no step and exponent 0, §5d for every other rate; ba2022, wang2024.
+    theory §3 for the limit, §5d for every rate at a given d; ba2022, wang2024.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def trajectory(problem: Problem | Grid, d: int | None = None, *, top: int = 1) -
         Input dimension, as in `risk`. Without it, the limit, where the outliers of steps with a
         positive exponent are infinite.
     top : int
-        How many singular values. Where W has fewer outliers, the edge of its bulk takes their
+        Number of singular values. Where W has fewer outliers, the edge of its bulk takes their
         place, with overlap zero.
 
     Returns

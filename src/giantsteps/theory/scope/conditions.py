@@ -178,7 +178,7 @@ CONDITIONS: dict[str, Condition] = {
     ),
     "no initial output": Condition(
         "E σ(z) = 0 or the second layer has mean zero",
-        "the initial network must not have an output of its own",
+        "the output of the initial network must vanish",
         'gs.centered(activation), or second_layer="gaussian"',
         _no_initial_output,
     ),
@@ -254,7 +254,7 @@ CONDITIONS: dict[str, Condition] = {
         ),
     ),
     "one sign step": Condition(
-        "a sign step is the only one",
+        "a sign step is the only step",
         "there is no theory for sign steps that follow another step",
         'one step, rule="gradient" or "normalized", or simulation',
         lambda problem: (
@@ -312,10 +312,10 @@ CONDITIONS: dict[str, Condition] = {
         lambda problem: not isinstance(problem.inputs, PowerLaw) or problem.inputs.exponent <= 0.5,
     ),
     "samples given a sign step": Condition(
-        "no step is by the sign (else samples across its direction are taken as generic: test "
+        "no step is a sign step (else samples across its direction are taken as generic: test "
         "errors of networks at d = 1000 are within 0.6 %, and 1.3 % with even parts of both the "
         "activation and the teacher)",
-        "a step is by the sign",
+        "there is a sign step",
         'rule="gradient" or "normalized"',
         _rules("gradient", "normalized"),
     ),

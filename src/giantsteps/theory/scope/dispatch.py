@@ -134,4 +134,4 @@ def resolve(question: str, problem: Problem, d: int | None) -> Rule:
 
 def _asked(question: str, problem: Problem, d: int | None) -> str:
     size = "in the limit" if d is None else f"at d = {d}"
-    return f"theory.{question} for {kind_of(problem).value} {size}"
+    return f"theory.{question} ({kind_of(problem).value}, {size})"

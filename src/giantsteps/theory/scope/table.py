@@ -99,15 +99,25 @@ _SEVEN = Rule(
     references=("moniri2026",),
 )
 _RANDOM_FEATURES = Rule(
-    "§4", small.risk, "theorem (mei2019)", needs=("centered teacher", "isotropic inputs"),
-    references=("ba2022", "mei2019"),
-)  # fmt: skip
+    "§4",
+    small.risk,
+    "theorem (mei2019; spectra fan2020)",
+    needs=("centered teacher", "isotropic inputs"),
+    references=("ba2022", "mei2019", "fan2020"),
+)
 _GAUSSIAN = Rule(
     "§4",
     small.risk,
     "theorem (ba2022, Theorem 5)",
     needs=("centered teacher", "centered activation", "mean-free or odd", *_SEAMS),
     references=("ba2022",),
+)
+#: The equivalent model before the steps.
+_BEFORE = replace(
+    _FIVE,
+    evidence=_RANDOM_FEATURES.evidence,
+    needs=(*_FIVE.needs, "isotropic inputs"),
+    references=_RANDOM_FEATURES.references,
 )
 _STAIRCASE = Rule(
     "§6", risk.risk, "derived (theory §6; the limit of §5)", needs=(*_ONE_DIRECTION, *_SEAMS),
@@ -215,7 +225,9 @@ def _spectra(model: object, before: object) -> Cells:
     return {
         **{(kind, False): _DIVERGE for kind in Kind},
         **_of_model(model, limit=False),
-        **_everywhere(closed, (Kind.UNTRAINED, Kind.SMALL)),
+        (Kind.UNTRAINED, True): _by(_BEFORE, model),
+        (Kind.UNTRAINED, False): closed,
+        (Kind.SMALL, False): closed,
     }
 
 
@@ -227,12 +239,11 @@ RULES: dict[str, Cells] = {
             Rule("§1", first.weights, "theorem (Marchenko–Pastur)", needs=()), (Kind.UNTRAINED,)
         ),
         **{(kind, False): _with_limit(_SPIKE) for kind in _ONE_STEP[:3]},
-        **_everywhere(_SUMMED_SPIKE, (Kind.SMALL_STEPS,)),
+        (Kind.SMALL_STEPS, False): _SUMMED_SPIKE,
     },
     "risk": {
         **_of_model(build.risk),
-        (Kind.UNTRAINED, False): _centered(_RANDOM_FEATURES),
-        (Kind.UNTRAINED, True): _RANDOM_FEATURES,
+        **_everywhere(_RANDOM_FEATURES, (Kind.UNTRAINED,)),
         (Kind.SMALL, False): _GAUSSIAN,
         (Kind.BETWEEN, False): _STAIRCASE,
         (Kind.BOUNDARY, False): _BOUNDARY,
@@ -258,7 +269,7 @@ RULES: dict[str, Cells] = {
     "equivalent": {
         **{(kind, False): _SCALES for kind in (*_ONE_STEP, Kind.SMALL_STEPS)},
         **_of_model(build.model),
-        **_everywhere(_FIVE, (Kind.UNTRAINED,)),
+        **_everywhere(_BEFORE, (Kind.UNTRAINED,)),
     },
     "critical_rate": {
         **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
@@ -269,8 +280,7 @@ RULES: dict[str, Cells] = {
     },
     "learned_function": {
         **_of_model(build.learned_function),
-        (Kind.UNTRAINED, False): _centered(_by(_RANDOM_FEATURES, small.learned_function)),
-        (Kind.UNTRAINED, True): _by(_RANDOM_FEATURES, small.learned_function),
+        **_everywhere(_by(_RANDOM_FEATURES, small.learned_function), (Kind.UNTRAINED,)),
         (Kind.SMALL, False): _by(_GAUSSIAN, small.learned_function),
         (Kind.BETWEEN, False): _SEVERAL_POLYNOMIALS,
         (Kind.BOUNDARY, False): _SEVERAL_POLYNOMIALS,
@@ -338,17 +348,17 @@ def check_cells(rules: dict[str, Cells]) -> None:
 
 check_cells(RULES)
 
-#: Before the steps and after a small one, theorems hold where every seam has its usual member; at
-#: a size the model of §5 answers the rest.
-_CLOSED_FORMS = (Kind.UNTRAINED, Kind.SMALL)
-
 
 def rule_of(question: str, problem: Problem, given: bool) -> Rule | Absent:
     """The cell of the table for a problem, with d given or in the limit."""
     kind = kind_of(problem)
     rule = RULES[question][kind, given]
-    if given and kind in _CLOSED_FORMS and isinstance(rule, Rule):
-        seams = (CONDITIONS[name] for name in rule.needs if name in _SEAMS)
-        if not all(seam.holds(problem) for seam in seams):
-            return RULES[question][Kind.LARGE, given]
+    # Where not every seam has its usual member, the model of §5 answers in place of a theorem:
+    # before the steps always, after a small one at a size.
+    closed = kind is Kind.UNTRAINED or (given and kind is Kind.SMALL)
+    if closed and isinstance(rule, Rule):
+        seams = [CONDITIONS[name] for name in rule.needs if name in _SEAMS]
+        general = RULES[question][Kind.LARGE, given]
+        if isinstance(general, Rule) and not all(seam.holds(problem) for seam in seams):
+            return general
     return rule

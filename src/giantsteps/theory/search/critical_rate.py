@@ -35,7 +35,7 @@ def critical_rate(problem: Problem | Grid, d: int | None = None) -> Leaf:
     On inputs with a covariance, without this pull, the two parts of ‖b‖² are multiplied by means of
     Σ^{1−2p}, over the teacher's directions and over all (theory §10).
 
-    Below it the top singular vector of the weights knows nothing of the teacher.
+    Below it the top singular vector of the weights has no overlap with the teacher in the limit.
 
     ======  ===============================  ==============
     symbol  field of the problem             meaning

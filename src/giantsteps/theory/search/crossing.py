@@ -59,7 +59,7 @@ def crossing(
     along : str
         Path of the field that varies.
     level : float or "floor"
-        ℓ; ``"floor"`` is E σ*² − μ₁*², which no kernel passes: where learning features pays.
+        ℓ; ``"floor"`` is E σ*² − μ₁*², below which no kernel gets: where learning features pays.
     quantity : str
         ``"test"``, ``"test_noisy"``, ``"train"``, ``"initial.test"``, ``"gain"`` (R₀ − R),
         ``"gain over floor"``, or ``"rate over critical"`` (1 where the weight spike appears).

@@ -51,7 +51,7 @@ def level_curves(
     Returns
     -------
     tuple of ndarray of shape (points, 2)
-        One array a curve, closed curves ending where they begin; empty if the level is not met.
+        One array per curve, closed curves ending where they begin; empty if the level is not met.
 
     References
     ----------

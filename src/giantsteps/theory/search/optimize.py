@@ -45,7 +45,7 @@ def optimize(
     .. math:: x^* = \arg\min_{l \le x \le u} R(x), \qquad
               \text{with a budget } B:\quad \sum_{\text{fresh}} n_0/d + n/d = B
 
-    A scan (in logarithms, except for exponents) finds every valley it can see; each is refined by
+    A scan (in logarithms, except for exponents) finds the valleys; each is then refined by
     Chandrupatla's method, or, for several fields, by a trust region in a box. Over a grid all cells
     are searched in one batch, and none depends on the others.
 
@@ -65,16 +65,16 @@ def optimize(
     over : sequence of str
         Paths of numbers: ``"readout.penalty"``, ``"steps.0.rate"``, ``"steps.0.samples"``, ….
         ``"steps"`` is the number of steps: the samples and the rate of all of them together are
-        split evenly (`Problem.split_steps`), with bounds (1, 5) unless given. Beside it
-        ``"steps.0.samples"`` and ``"steps.0.rate"`` are those of all steps together.
+        split evenly (`Problem.split_steps`), with bounds (1, 5) by default. Together with it,
+        ``"steps.0.samples"`` and ``"steps.0.rate"`` are the totals over all steps.
     bounds : mapping, optional
         Path → (lower, upper). By default penalties lie in [1e-6, 1e4], rates in [1e-4, 1] times
         the one that moves the neurons by η̃ = 10 (100 in the limit below exponent 1/2), exponents
         in [0, 1/2], samples in [0.1, 100], the width in [0.1, 10], the alignment of teacher and
         spike of the inputs in [0, 1].
     budget : float, optional
-        Samples in all, (n₀ + n)/d. ``over`` then names the samples of one step or more, and the
-        readout takes what is left; batches that are used again cost nothing.
+        Total number of samples, (n₀ + n)/d. ``over`` then names the samples of one step or more,
+        and the readout takes the rest; batches that are used again cost nothing.
     d : int, optional
         Input dimension, as in `risk`. Sizes are whole numbers then.
 
@@ -87,10 +87,10 @@ def optimize(
     Notes
     -----
     A budget that is used twice, by the step and by the readout, may beat every split of it:
-    the result says so, and ``Optimum.simulate_one_batch`` says by how much.
+    the result says so, and ``Optimum.simulate_one_batch`` measures by how much.
 
     Where the theory has no answer inside the bounds (a penalty that is too small for a saturated
-    activation, an exponent on a boundary) the search stays where it has one.
+    activation, an exponent on a boundary), the search is restricted to where it has one.
 
     References
     ----------

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from giantsteps.theory.solver.once import once
-from giantsteps.theory.solver.packing import product
+from giantsteps.theory.solver.packing import product, transposed
 from giantsteps.types import Array
 
 
@@ -31,9 +32,10 @@ class Batch:
     φ_c     factors    (B, C, Y)     sums M_c = n₀⁻¹Σ_i φ_c(i) x_ix_iᵀ: their products
                                      M_cM_c' + M_c'M_c (or M_c²), c ≤ c', are operators
     \       crossed                  whether M_c + M_cᵀ are operators too, before the products
-    ϱ       kept       (B,)          operators of this batch and of those before it are multiplied
-                                     by G = ϱ + M of later ones, GΩG, and the identity by all G;
-                                     None: batches add up, and products are operators
+    ϱ       kept       (B,)          covariances of the types are multiplied, G_tΣ_tG_t +
+                                     n₀⁻¹Σ_i ψ_t(i) x_ix_iᵀ, G_t = ϱ + M_t: there is one ψ and one
+                                     φ for each type (or no φ at all, G = ϱ); None: batches add up,
+                                     and products are operators
     y       given      (B, Y)        Σ_i y(i) x_i is zero beside the external directions; None:
                                      samples are independent
     ======  =========  ============  ==================================================
@@ -64,6 +66,21 @@ class Batch:
         """The weights of E f/α₀, (B, Y)."""
         return np.asarray(self.weights / self.samples[:, None])
 
+    def square(self, plain: Array, along: Array, function: Array | None = None) -> Array:
+        """E[(v + Σκ_e v_e)(v + Σκ_e v_e)ᵀ ψ] for vectors v (B, Y, n) and v_e (B, Y, E, n)."""
+        function = np.ones_like(self.weights) if function is None else function
+
+        def moment(left: Array, right: Array, weights: Array) -> Array:
+            return product(transposed(left * (weights * function)[:, :, None]), right)
+
+        total = moment(plain, plain, self.weights)
+        for e in range(along.shape[2]):
+            cross = moment(plain, along[:, :, e], self.first[:, e])
+            total = total + cross + transposed(cross)
+            for f in range(along.shape[2]):
+                total = total + moment(along[:, :, e], along[:, :, f], self.second[:, e, f])
+        return total
+
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
         """Pairs c ≤ c' of factors, an operator each."""
@@ -84,7 +101,8 @@ class Stage:
                                   to, as combinations of the m vectors before
     c       carry      (B, k, m)  of the vectors before in the k vectors after
     a       sums       (B, k, Y)
-    \       place      (k,)       0 for v, 1 + c for M_c v (factors of all batches)
+    \       place      (k,)       0 for v, 1 + c for M_c v (factors of all batches; where they are
+                                  multiplied, for v under the G of the type from batch b on)
     \       within     (B, E, m)  F as the sums M_c see it on their left; None: as frame
     ======  =========  =========  =========================================================
     """
@@ -101,7 +119,8 @@ class Bulk:
     r"""Covariances Σ_t = Σ_c m_tc Ω_c of the types, and the vectors that are not generic in them.
 
     The operators Ω_c come in the order: those that are diagonal in the directions ι; then for each
-    batch the linear ones and the products.
+    batch the linear ones and the products. Where batches are multiplied they are the identity and
+    what the batches make of it for each type.
 
     ======  ============  ============  ====================================================
     symbol  attribute     shape         meaning
@@ -152,16 +171,9 @@ class Bulk:
         """c_t, the traces of Σ_t with the covariance of the inputs, for a first guess, (B, T)."""
         weights = self.shares / self.inverse  # of the trace with the covariance of the inputs
         means = [(weights[:, None] * self.diagonal).sum(axis=-1)]
-        identity = np.ones((len(weights), 1))  # under all G
-        for batch in self.batches:
-            if batch.kept is not None:
-                factor = batch.factors.sum(axis=1)
-                mean = batch.kept + (batch.weights * factor).sum(axis=-1)
-                square = (batch.weights * factor**2).sum(axis=-1)
-                grown = (mean**2 + square / batch.samples)[:, None]
-                means[1:], identity = [grown * one for one in means[1:]], grown * identity
-                means.append((batch.weights[:, None] * batch.linear).sum(axis=-1))
-                continue
+        if self.chained:
+            means.append(self._multiplied)
+        for batch in self.batches[: len(self.batches) * (not self.chained)]:
             scale = (weights * self.scales).sum(axis=1)[:, None]
             square = (weights * self.scales**2).sum(axis=1)
             means.append((batch.weights[:, None] * batch.linear).sum(axis=-1) * scale)
@@ -174,9 +186,25 @@ class Bulk:
                 first, second = ((batch.weights * f).sum(axis=-1) for f in pair)
                 both = (batch.weights * pair[0] * pair[1]).sum(axis=-1)
                 means.append((twice * (first * second + both / batch.samples))[:, None])
-        if self.batches and self.batches[0].kept is not None:
-            means.append(identity)
         return product(self.coefficients, np.concatenate(means, axis=1)[:, :, None])[:, :, 0]
+
+    @property
+    def chained(self) -> bool:
+        """Whether batches are multiplied."""
+        return bool(self.batches) and self.batches[0].kept is not None
+
+    @property
+    def _multiplied(self) -> Array:
+        """Traces of the types where batches are multiplied, (B, T)."""
+        found: Array = np.ones_like(self.batches[0].linear[:, :, 0])
+        for batch in self.batches:
+            assert batch.kept is not None
+            mean, square = batch.kept[:, None], 0.0
+            if batch.factors.shape[1]:
+                mean = mean + (batch.weights[:, None] * batch.factors).sum(axis=-1)
+                square = (batch.shared[:, None] * batch.factors**2).sum(axis=-1)
+            found = (mean**2 + square) * found + batch.weighted.sum(axis=-1)
+        return found
 
     @once
     def layouts(self) -> dict[int, Any]:
@@ -218,24 +246,35 @@ class Bulk:
         sizes = [batch.weights.shape[1] for batch in other.batches]
         if sizes == [batch.weights.shape[1] for batch in self.batches]:
             return self
-        batches, stages = [], []
-        for batch, stage, size in zip(self.batches, self.stages, sizes, strict=True):
-            count = batch.weights.shape[1]
-            place = np.minimum(np.arange(size), count - 1)
-            names = ("weights", "first", "second", "linear", "factors")
-            wider = {name: getattr(batch, name)[..., place] for name in names}
-            for name in ("weights", "first", "second"):
-                wider[name][..., count:] = 0.0
-            if batch.given is not None:
-                wider["given"] = batch.given[..., place]
-            batches.append(replace(batch, **wider))
-            stages.append(replace(stage, sums=stage.sums[..., place]))
-        return replace(self, batches=tuple(batches), stages=tuple(stages))
+        wider = _wider if len(self.shares) == 1 else _wider.__wrapped__
+        pairs = map(wider, self.batches, self.stages, sizes)
+        batches, stages = zip(*pairs, strict=True)
+        return replace(self, batches=batches, stages=stages)
 
     @classmethod
     def stack(cls, parts: Sequence[Bulk]) -> Bulk:
         """One bulk from several of one shape."""
         return _each(parts, np.concatenate)
+
+
+@lru_cache(maxsize=32)
+def _wider(batch: Batch, stage: Stage, size: int) -> tuple[Batch, Stage]:
+    """With so many nodes; models of one batch share it."""
+    count = batch.weights.shape[1]
+    place = np.minimum(np.arange(size), count - 1)
+    names = ("weights", "first", "second", "linear", "factors")
+    wider = {name: getattr(batch, name)[..., place] for name in names}
+    for name in ("weights", "first", "second"):
+        wider[name][..., count:] = 0.0
+    if batch.given is not None:
+        wider["given"] = batch.given[..., place]
+    return replace(batch, **wider), replace(stage, sums=stage.sums[..., place])
+
+
+@lru_cache(maxsize=32)
+def _two(*parts: Any) -> Any:
+    """Batches or stages of two cells: one model's at two resolutions; all of one batch share it."""
+    return _each(parts, np.concatenate)
 
 
 def _each(parts: Sequence[Any], join: Callable[[Any], Array]) -> Any:
@@ -248,8 +287,8 @@ def _each(parts: Sequence[Any], join: Callable[[Any], Array]) -> Any:
         elif field.name in ("place", "crossed") or values[0] is None:
             joined[field.name] = values[0]
         else:
+            two = join is np.concatenate and len(parts) == 2 == sum(len(p.shares) for p in parts)
             joined[field.name] = tuple(
-                join(list(row)) if isinstance(row[0], np.ndarray) else _each(row, join)
-                for row in zip(*values, strict=True)
+                _two(*row) if two else _each(row, join) for row in zip(*values, strict=True)
             )
     return type(parts[0])(**joined)

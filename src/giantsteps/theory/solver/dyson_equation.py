@@ -106,26 +106,20 @@ class DysonEquation:
         for a in range(1, layout.blocks, 2):
             here, there = slice(a * rank, (a + 1) * rank), slice((a + 1) * rank, (a + 2) * rank)
             z[:, :, here, there] = z[:, :, there, here] = -identity(rank)
-        for batch, own in zip(bulk.batches, layout.own):
-            if batch.kept is not None and batch.factors.shape[1]:
-                source, made = layout.active[own].reshape(2, rank)
-                z[:, :, source, made] = z[:, :, made, source] = batch.kept[:, None, None]
         return z
 
     @once
     def q(self) -> list[Array]:
         """Q of each batch on its own rows, shape (B, Y, q, q)."""
         rank, found = self.rank, []
-        first, chained = self.layout.diagonal, self.layout.chained
+        first = self.layout.diagonal
         for batch, count, more in zip(self.bulk.batches, self.layout.factors, self.layout.linear):
             corner = batch.linear[:, 0, :, None, None] * self.strengths[:, first, None]
             for a in range(1, more):
                 corner = corner + (
                     batch.linear[:, a, :, None, None] * self.strengths[:, first + a, None]
                 )
-            first += more
-            if not chained:
-                first += count * (count + 1) // 2 + (count if batch.crossed else 0)
+            first += more + count * (count + 1) // 2 + (count if batch.crossed else 0)
             if not count:
                 found.append(corner)
                 continue
@@ -257,3 +251,7 @@ class DysonEquation:
                 total = (self.along(number)[:, :, None, None] * part).sum(axis=1)[:, None]
                 found.append(total if operator.once else 2.0 * symmetric(total))
         return np.concatenate(found, axis=1)
+
+    def coupled(self, traces: Array) -> Array:
+        """τ(1 − X𝒢) = Σ_c P_cτ(Ω_c𝒢) of these traces, (B, R, R)."""
+        return np.asarray(product(self.strengths, traces[:, 1:]).sum(axis=1))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
@@ -34,13 +35,60 @@ class Operator(NamedTuple):
         return self.kind != "product" or self.where[0] == self.where[1]
 
 
+class Blocks(ABC):
+    """Rows of a pencil, of which batches act on the *active* ones, where 𝔤 is an unknown."""
+
+    rank: int
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of rows n."""
+
+    @property
+    @abstractmethod
+    def active(self) -> Array:
+        """Rows on which batches act."""
+
+    @property
+    @abstractmethod
+    def own(self) -> list[Array]:
+        """Of each batch: its rows among the active ones."""
+
+    @abstractmethod
+    def placed(self, where: int) -> Array:
+        """Rows of the channels of a vector (`Stage.place`), (R,)."""
+
+    @cached_property
+    def all_active(self) -> bool:
+        """Whether there are no other rows."""
+        return len(self.active) == self.size
+
+    @cached_property
+    def packed_own(self) -> list[Array]:
+        """Of each batch: its packed entries among those of the active rows."""
+        found = []
+        for own in self.own:
+            small = packing(len(own))
+            found.append(self.outer.place[own[small.rows], own[small.columns]])
+        return found
+
+    @cached_property
+    def inner(self) -> Packing:
+        """Packing of the channels."""
+        return packing(self.rank)
+
+    @cached_property
+    def outer(self) -> Packing:
+        """Packing of the active rows."""
+        return packing(len(self.active))
+
+
 @dataclass(frozen=True)
-class Layout:
+class Layout(Blocks):
     """Blocks in the order x, then a and c of each factor of each batch (a = M_c x).
 
-    A batch acts on x and on its own c: the *active* blocks, on which 𝔤 is an unknown. Where batches
-    are multiplied, the last acts on x and makes a = Gx of it, the one before acts on this a, and
-    the identity is an operator on what the first of them makes.
+    A batch acts on x and on its own c.
     """
 
     rank: int
@@ -48,7 +96,6 @@ class Layout:
     linear: tuple[int, ...]
     factors: tuple[int, ...]
     crossed: tuple[bool, ...]
-    chained: bool = False
 
     def rows(self, *blocks: int) -> Array:
         """Rows of some blocks."""
@@ -70,23 +117,12 @@ class Layout:
         return len(self.operators) * len(self.inner)
 
     @cached_property
-    def sources(self) -> tuple[int, ...]:
-        """The block that each batch acts on, and last the one that the first of a chain makes."""
-        if not self.chained:
-            return (0,) * (len(self.factors) + 1)
-        ends = 2 * np.cumsum(self.factors) - 1
-        found = [0]
-        for count, end in zip(self.factors[::-1], ends[::-1]):
-            found.append(int(end) if count else found[-1])
-        return (*found[-2::-1], found[-1])
-
-    @cached_property
     def _active_blocks(self) -> list[int]:
-        return sorted({*self.sources[:-1], 0, *range(2, self.blocks, 2)})
+        return [0, *range(2, self.blocks, 2)]
 
     @cached_property
     def active(self) -> Array:
-        """Rows of x, of every c, and of what batches act on."""
+        """Rows of x and of every c."""
         return self.rows(*self._active_blocks)
 
     @cached_property
@@ -96,38 +132,18 @@ class Layout:
         return np.asarray((block > 0) & (block % 2 == 0))
 
     @cached_property
-    def all_active(self) -> bool:
-        """Whether there are no other rows."""
-        return len(self.active) == self.size
-
-    @cached_property
     def own(self) -> list[Array]:
         """Of each batch: its rows among the active ones."""
         owned, start = [], 2
-        for count, source in zip(self.factors, self.sources):
-            blocks = [source, *range(start, start + 2 * count, 2)]
+        for count in self.factors:
+            blocks = [0, *range(start, start + 2 * count, 2)]
             owned.append(self.rows(*map(self._active_blocks.index, blocks)))
             start += 2 * count
         return owned
 
-    @cached_property
-    def packed_own(self) -> list[Array]:
-        """Of each batch: its packed entries among those of the active rows."""
-        found = []
-        for own in self.own:
-            small = packing(len(own))
-            found.append(self.outer.place[own[small.rows], own[small.columns]])
-        return found
-
-    @cached_property
-    def inner(self) -> Packing:
-        """Packing of the channels."""
-        return packing(self.rank)
-
-    @cached_property
-    def outer(self) -> Packing:
-        """Packing of the active rows."""
-        return packing(len(self.active))
+    def placed(self, where: int) -> Array:
+        """Rows of the channels of a vector v, or of M_cv."""
+        return np.arange(self.rank) + max(2 * where - 1, 0) * self.rank
 
     @cached_property
     def operators(self) -> tuple[Operator, ...]:
@@ -136,10 +152,7 @@ class Layout:
         found = [Operator("corner", (d, 0), x, x) for d in range(-1, self.diagonal)]
         start = 1
         for number, (linear, factors) in enumerate(zip(self.linear, self.factors, strict=True)):
-            source = self.rows(self.sources[number])
-            found += [Operator("linear", (number, a), source, source) for a in range(linear)]
-            if self.chained:
-                continue
+            found += [Operator("linear", (number, a), x, x) for a in range(linear)]
             crosses = range(start, start + 2 * factors, 2) if self.crossed[number] else ()
             found += [Operator("product", (0, a), x, self.rows(a)) for a in crosses]
             for a in range(factors):
@@ -149,9 +162,6 @@ class Layout:
                         Operator("product", blocks, self.rows(blocks[0]), self.rows(blocks[1]))
                     )
             start += 2 * factors
-        if self.chained:
-            last = self.sources[-1]
-            found.append(Operator("product", (last, last), self.rows(last), self.rows(last)))
         return tuple(found)
 
 
@@ -162,9 +172,8 @@ def _layout(
     linear: tuple[int, ...],
     factors: tuple[int, ...],
     crossed: tuple[bool, ...],
-    chained: bool,
 ) -> Layout:
-    return Layout(rank, diagonal, linear, factors, crossed, chained)
+    return Layout(rank, diagonal, linear, factors, crossed)
 
 
 def layout_of(bulk: Bulk, rank: int) -> Layout:
@@ -176,7 +185,6 @@ def layout_of(bulk: Bulk, rank: int) -> Layout:
             tuple(batch.linear.shape[1] for batch in bulk.batches),
             tuple(batch.factors.shape[1] for batch in bulk.batches),
             tuple(batch.crossed for batch in bulk.batches),
-            any(batch.kept is not None for batch in bulk.batches),
         )
     found: Layout = bulk.layouts[rank]
     return found

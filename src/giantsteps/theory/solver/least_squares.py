@@ -36,7 +36,7 @@ def square_root(covariance: Array) -> Array:
     """F with FFᵀ = covariance: triangular, or where it is singular by eigenvectors of the
     correlations.
     """
-    diagonal = np.einsum("bii->bi", covariance)
+    diagonal = covariance.diagonal(axis1=1, axis2=2)
     scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
     matrix = covariance / (scale[:, :, None] * scale[:, None])
     try:

@@ -53,7 +53,7 @@ def solve_numbers(
     h = (parts[:, count:, None] * batch.linear).sum(axis=1)
     weights, unit, two = system.ratio[:, None] * system.weights, system.unit, equations.features
     squares = np.concatenate([two[:, :1] * two, two[:, 1:] * two[:, 1:]], axis=1)
-    point = np.stack([v1[:, 0], tau[:, 0] * pi, np.ones(len(pi))])
+    point = np.array([v1[:, 0], tau[:, 0] * pi, np.ones(len(pi))])
     rounds, moving = np.full(len(pi), _ROUNDS), np.ones(len(pi), dtype=bool)
     for number in range(_ROUNDS):
         v, y, g = point
@@ -87,9 +87,9 @@ def solve_numbers(
         det = m11 * m22 - m12 * m21
         dv, dy = (r1 * m22 - r2 * m12) / det, (r2 * m11 - r1 * m21) / det
         dg = missing / pull + g_x * (x_v * dv + x_y * dy) + g_y * dy
-        moved = point + np.stack([dv, dy, dg])
-        if not np.all(moved > _SMALLER * point):  # out of the cone, or nearly: a plain step instead
-            plain = np.stack([y * x * force, pi / needed, share * scale / size])
+        moved = point + np.array([dv, dy, dg])
+        if not (moved > _SMALLER * point).all():  # out of the cone, or nearly: a plain step instead
+            plain = np.array([y * x * force, pi / needed, share * scale / size])
             moved = np.where((moved > _SMALLER * point).all(axis=0), moved, plain)
         there = (np.abs(moved - point) <= _LAST * point).all(axis=0)
         point = np.where(moving, moved, point)

@@ -65,6 +65,8 @@ def inverse(matrix: Array) -> Array:
 def solve(matrix: Array, right: Array) -> Array:
     """Solve stacked linear systems (…, P, P) x = (…, P) or (…, P, Q); NaN where one is singular."""
     vector = right.ndim < matrix.ndim
+    if matrix.shape[-1] == 1 and matrix.all():
+        return right / (matrix[..., 0] if vector else matrix)
     right = right[..., None] if vector else right
     try:
         found = np.linalg.solve(matrix, right)

@@ -28,11 +28,13 @@ sees of the vector ρ = 𝒢f, and the Dyson equation's own response.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from giantsteps.theory.solver.bulk import Batch, Bulk
+from giantsteps.theory.solver.chain import Chain
 from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.layout import Blocks
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import identity, inverse, product, symmetric, transposed
 from giantsteps.types import Array
@@ -179,14 +181,11 @@ class Forms:
 
     def _groups(self, number: int, last: bool) -> list[tuple[Array, Array]]:
         """Vectors after a batch, and the rows on which their forms are wanted: all of them if
-        another batch follows, else the channels of each vector in its own block."""
-        place, rank = np.array(self.dyson.bulk.stages[number].place), self.dyson.rank
+        another batch follows, else the channels of each vector in its own place."""
+        place = self.dyson.bulk.stages[number].place
         if not last:
             return [(np.arange(len(place)), np.arange(self._size))]
-        return [
-            (np.flatnonzero(place == where), np.arange(rank) + max(2 * where - 1, 0) * rank)
-            for where in sorted(set(place.tolist()))
-        ]
+        return _by_place(place, self.dyson.layout)
 
     def _after(self, number: int, before: Array, last: bool) -> Array:
         """Forms of the vectors after a batch, by vector and row of `_groups`.
@@ -246,6 +245,9 @@ class Forms:
         if bulk.batches:
             number = len(bulk.batches) - 1
             forms = self._after(number, self._stages[number][0], last=True)
+            if isinstance(self.dyson, Chain):
+                rows = self.dyson.shares(bulk.stages[-1].place).reshape(self._cells, 1, -1)
+                forms = forms * transposed(rows) * rows
         else:
             count = bulk.external.shape[1]
             forms = self._given.reshape(self._cells, count, self._size, count, self._size)
@@ -283,12 +285,18 @@ class Forms:
             rest = over - (reach[..., :, None] * reach[..., None, :]).sum(axis=1)
             along = product(s[:, :, None], reach[:, None, :, :, None])[..., 0]  # Sζ_e
             more = dyson.mean(number, product(product(s, rest[:, None]), s))
-            drive += (_second(pulled[number], -along, batch) + more) / batch.samples[:, None, None]
+            drive += (batch.square(pulled[number], -along) + more) / batch.samples[:, None, None]
             own = product(scaled[:, None], pulled[number][..., None])[..., 0]  # Ψa/α
             back = product(transposed(t)[:, :, None], reach[:, None, :, :, None])[..., 0]  # Tᵀζ_e
             rests.append(rest)
             samples.append((own, back))
         settled, energy = dyson.pushed(symmetric(drive))
+        if isinstance(dyson, Chain):
+            batches = [
+                (t, *one, rest + energy)
+                for (t, _, _), one, rest in zip(self._pencil, samples, rests)
+            ]
+            return dyson.slopes((outer + settled)[:, 0], batches)
         found = []
         for place, operator in enumerate(dyson.layout.operators):
             if operator.kind == "linear":
@@ -296,7 +304,7 @@ class Forms:
                 batch, rows = bulk.batches[number], operator.rows
                 t, (own, back) = self._pencil[number][0][..., rows], samples[number]
                 function = batch.linear[:, which]
-                part = _second(own[..., rows], back[..., rows], batch, function)
+                part = batch.square(own[..., rows], back[..., rows], function)
                 whole = product(product(transposed(t), (rests[number] + energy)[:, None]), t)
                 found.append(part + dyson.mean(number, whole, batch.weights * function))
             else:
@@ -332,9 +340,14 @@ class Forms:
         spread = spread.reshape(len(force), -1, rank)  # on the last vectors
         source = np.zeros((len(force), spread.shape[1], n), dtype=force.dtype)
         place = bulk.stages[-1].place if count else (0,) * spread.shape[1]
+        if isinstance(self.dyson, Chain):
+            spread = spread * self.dyson.shares(place)
         for v, where in enumerate(place):
-            start = 0 if where == 0 else (2 * where - 1) * rank
-            source[:, v, start : start + rank] = spread[:, v]
+            rows = self.dyson.layout.placed(where)
+            if bulk.chained and where:  # one for each type, of which a channel has a share
+                source[:, v, rows[0]] = spread[:, v].sum(axis=1)
+            else:
+                source[:, v, rows] = spread[:, v]
         seen: list[Array] = [np.zeros(0)] * count
         pulled: list[Array] = [np.zeros(0)] * count
         for number in reversed(range(count)):
@@ -364,33 +377,19 @@ class Forms:
         return hat, seen, pulled
 
 
-def operations(bulk: Bulk, rank: int) -> float:
-    """Of the forms of one cell, about."""
-    total, blocks = 0, 1 + 2 * sum(batch.factors.shape[1] for batch in bulk.batches)
-    for batch, stage in zip(bulk.batches, bulk.stages, strict=True):
-        count = stage.carry.shape[1]
-        total += batch.weights.shape[1] * rank**2 * (count**2 + 20 * blocks**2)
-    return float(total)
+@lru_cache(maxsize=128)
+def _by_place(place: tuple[int, ...], layout: Blocks) -> list[tuple[Array, Array]]:
+    """Vectors in the same place of the pencil, and its rows."""
+    return [
+        (np.flatnonzero(np.array(place) == where), layout.placed(where))
+        for where in sorted(set(place))
+    ]
 
 
 def _lifted(matrix: Array, size: int) -> Array:
     """matrix ⊗ I, of shape (B, m·size, k·size)."""
+    if size == 1:
+        return matrix
     cells, m, k = matrix.shape
     out = matrix[:, :, None, :, None] * identity(size)[None, None, :, None, :]
     return out.reshape(cells, m * size, k * size)
-
-
-def _second(plain: Array, along: Array, batch: Batch, function: Array | None = None) -> Array:
-    """E[(v + Σκ_e v_e)(v + Σκ_e v_e)ᵀ ψ] for vectors v (B, Y, n) and v_e (B, Y, E, n)."""
-    function = np.ones_like(batch.weights) if function is None else function
-
-    def moment(left: Array, right: Array, weights: Array) -> Array:
-        return product(transposed(left * (weights * function)[:, :, None]), right)
-
-    total = moment(plain, plain, batch.weights)
-    for e in range(along.shape[2]):
-        cross = moment(plain, along[:, :, e], batch.first[:, e])
-        total = total + cross + transposed(cross)
-        for f in range(along.shape[2]):
-            total = total + moment(along[:, :, e], along[:, :, f], batch.second[:, e, f])
-    return total

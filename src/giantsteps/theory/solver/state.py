@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from giantsteps.theory.solver.chain import dyson_at
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import (
@@ -198,7 +199,8 @@ class State:
         equations, bulk = self.equations, self.equations.system.bulk
         weighted = transposed(bulk.coefficients * self.strength[:, :, None])
         packed = product(weighted, equations.mixing_pairs)
-        return Dyson(bulk, self.x, equations.packing.unpack(packed), self.active)
+        strengths = equations.packing.unpack(packed)
+        return dyson_at(bulk, self.x, strengths, self.active, equations.mixing)
 
     # -- the map --------------------------------------------------------------------------------
 
@@ -206,7 +208,7 @@ class State:
         """(V₁ packed, τ) from the traces of the Dyson equation."""
         equations, system = self.equations, self.equations.system
         packed, rank = equations.packing, self.equations.rank
-        inner = product(self.dyson.strengths, traces[:, 1:]).sum(axis=1)
+        inner = self.dyson.coupled(traces)
         v1 = symmetric(product(inner, self.x)) if rank > 1 else inner * self.x
         entries = packed.pack(traces[:, 1:]) * packed.count  # (B, m, P)
         seen = product(equations.mixing_pairs, transposed(entries))  # (B, T, m)
@@ -285,13 +287,13 @@ class State:
         """
         packed, rank = self.equations.packing, self.equations.rank
         size, count, curved = len(packed), packed.count, self._curved[..., : len(packed)]
-        weak = product(self.dyson.strengths, self.dyson.traces[:, 1:]).sum(axis=1)  # τ(Y)
+        weak = self.dyson.coupled(self.dyson.traces)  # τ(Y)
         small = np.abs(weak).max(axis=(1, 2)) < _WEAK
         inner = product(self.x, self.dyson.traces[:, 0])
         rest = identity(rank) - inner
         own = product(packed.squared(self.x), curved[:, :size] / count[:, None])
         found = _congruence(rest, packed) - _congruence(inner, packed) - own
-        if not small.any():
+        if not small.any() or self.equations.system.bulk.chained:
             return found
         cells, operators = len(self.x), curved.shape[1] // size - 1
         units = packed.unpack(identity(size))  # (P, R, R)

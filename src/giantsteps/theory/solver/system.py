@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -117,8 +116,10 @@ class System:
         types, modes, nodes = self.mean.shape[1:]
         packed = rank * (rank + 1) // 2
         size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes
+        turned = 2 * sum(batch.factors.shape[1] for batch in self.bulk.batches)
         for batch, stage in zip(self.bulk.batches, self.bulk.stages, strict=True):
             blocks = (1 + 2 * batch.factors.shape[1]) * rank
+            blocks = rank + turned if self.bulk.chained else blocks
             size += batch.weights.shape[1] * (6 * blocks**2 + 3 * blocks * len(stage.place) * rank)
         return int(size)
 
@@ -201,16 +202,13 @@ class System:
         """The same system with so many channels, or as many as are more than rounding."""
         left, values, _ = self.decomposed
         most = np.maximum((values > _RESOLVED * values[:, :1]).sum(axis=1), 1)
-        changed = copy(self)
-        changed.__dict__["decomposed"] = (left, values, np.minimum(most, rank))
-        return changed
+        return self._with(decomposed=(left, values, np.minimum(most, rank)))
 
     def with_readouts(self, ratio: Array, penalty: Array, unit: Array) -> System:
         """The cell of this system with several readouts."""
         self.decomposed  # noqa: B018 - once for all of them
-        wider = copy(self) if len(ratio) == 1 else self.take(np.zeros(len(ratio), dtype=int))
-        wider.__dict__.update(ratio=ratio, penalty=penalty, unit=unit)
-        return wider
+        wider = self if len(ratio) == 1 else self.take(np.zeros(len(ratio), dtype=int))
+        return wider._with(ratio=ratio, penalty=penalty, unit=unit)
 
     def on_nodes(self, nodes: Array, weights: Array) -> System:
         """The same system on some of its nodes of the coordinates, with other weights (B, K)."""
@@ -223,13 +221,15 @@ class System:
         bulk, nodes = self.bulk.padded(other.bulk), other.weights.shape[1]
         if bulk is self.bulk and nodes == self.weights.shape[1]:
             return self
-        changed = copy(self)
         place = np.minimum(np.arange(nodes), self.weights.shape[1] - 1)
-        for name in _OF_NODES:
-            changed.__dict__[name] = getattr(self, name).take(place, axis=-1)
-        changed.__dict__["coordinates"] = self.coordinates.take(place, axis=1)
-        changed.weights[:, self.weights.shape[1] :] = 0.0
-        changed.__dict__["bulk"] = bulk
+        wider = {name: self.__dict__[name].take(place, axis=-1) for name in _OF_NODES}
+        wider["weights"][:, self.weights.shape[1] :] = 0.0
+        return self._with(bulk=bulk, coordinates=self.coordinates.take(place, axis=1), **wider)
+
+    def _with(self, **values: Any) -> System:
+        """The same system with other values of some attributes."""
+        changed = object.__new__(System)
+        changed.__dict__.update(self.__dict__, **values)
         return changed
 
     def _map(self, change: Any, bulk: Bulk) -> System:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from giantsteps.errors import NotConverged
+from giantsteps.theory.solver.bulk import Bulk
 
 #: Operations of one answer: about five seconds of a core, at a thousand million each second.
 MOST = 5e9
@@ -61,3 +62,12 @@ class Work:
         """What ends an answer that takes more than it may."""
         limit = f"more than {self.most / 1e9:g} thousand million operations"
         return NotConverged(f"{what}: {limit}", math.inf, self._rounds, self._instead)
+
+
+def of_forms(bulk: Bulk, rank: int) -> float:
+    """Operations of the forms of special vectors of one cell, about."""
+    total, blocks = 0, 1 + 2 * sum(batch.factors.shape[1] for batch in bulk.batches)
+    for batch, stage in zip(bulk.batches, bulk.stages, strict=True):
+        count = stage.carry.shape[1]
+        total += batch.weights.shape[1] * rank**2 * (count**2 + 20 * blocks**2)
+    return float(total)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from giantsteps.answers import Answer, Risk
+from giantsteps.answers import Answer, Risk, Spectrum
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.problem import Problem
 from giantsteps.theory.model.errors import Effort, risk_of_models
 from giantsteps.theory.model.spiked_features import SpikedFeatures
-from giantsteps.theory.steps import kernel_small, small
+from giantsteps.theory.steps import small
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import one_step
 from giantsteps.theory.steps.several.model import leading, several_steps, stages_of_steps
@@ -90,30 +91,33 @@ def _has_leading(problem: Problem, d: int | None) -> bool:
 
 def _fields(problem: Problem, claim: Any, d: int | None) -> dict[str, Any]:
     """What a model knows of its problem beside its equations."""
-    others: dict[str, Any] = {"claim": claim}
-    if problem.steps:
-        others["before"] = _before(problem, claim, d)
+    others: dict[str, Any] = {"claim": claim, "before": _before(problem, claim, d)}
     if _has_leading(problem, d):
         others["plain"] = lambda: model(problem, claim, d, explicit=False)
     return others
 
 
-def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answer]:
+def _before(problem: Problem, claim: Any, d: int | None) -> Callable[[str], Answer | None]:
     """The same question before the steps."""
-    methods: dict[str, Any] = {
-        "risk": small.untrained_risk,
-        "kernel": kernel_small.kernel,
-        "features": kernel_small.features,
-    }
-    if not problem.inputs.isotropic:
-        methods = {"risk": initial_risk, "kernel": kernel, "features": features}
 
-    def before(question: str) -> Answer:
+    def before(question: str) -> Answer | None:
         untrained = problem.untrained()
-        answer: Answer = methods[question]([untrained], [{**claim, "problem": untrained}], d)[0]
-        return answer
+        stated = {**claim, "problem": untrained}
+        if question == "risk":
+            return initial_risk([untrained], [stated], d)[0]
+        return (
+            replace(_spectrum_before(question, untrained, d), **stated) if problem.steps else None
+        )
 
     return before
+
+
+@lru_cache(maxsize=16)
+def _spectrum_before(question: str, problem: Problem, d: int | None) -> Spectrum:
+    """The same for all rates of a step."""
+    claim = {"problem": problem, "source": "finite width", "exact": True}
+    found: Spectrum = {"kernel": kernel, "features": features}[question]([problem], [claim], d)[0]
+    return found
 
 
 def _models(

@@ -171,27 +171,29 @@ def _reach(problem: Problem, d: int | None) -> tuple[float, float, float]:
     return float(teacher @ reach), float(shares @ reach), seen
 
 
-def spikes_of(problem: Problem, neurons: int | None, d: int | None = None) -> tuple[Spike, ...]:
+def spikes_of(problem: Problem) -> tuple[Spike, ...]:
     """The outlier of W₀ + θ₁b̂âᵀ, if there is one; infinite where θ₁ is."""
-    step = first_step(problem, neurons, d)
+    step = first_step(problem)
     value, left, right, present = outlier(step.strength, problem.width)
     overlaps = {"teacher": step.alignment * left, "gradient": left, "second_layer": right}
     return (Spike(value=value, overlaps=overlaps),) if present else ()
 
 
 def weights(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Spectrum]:
-    """No step, or one whose strength θ₁ (finite or infinite) meets the bulk of W₀."""
-    found = []
-    for problem, claim in zip(problems, claims, strict=True):
-        sized = problem if d is None else problem.realised(d)
-        neurons = None if d is None else problem.at(d).neurons
-        found.append(
-            Spectrum(
-                **claim,
-                solution=Solution(status="closed form", error=1e-12),
-                matrix="weights",
-                bulk=MarchenkoPastur(sized.width).singular_values(),
-                spikes=spikes_of(sized, neurons, d) if problem.steps else (),
-            )
-        )
-    return found
+    """No step, or in the limit one whose strength θ₁ (finite or infinite) meets the bulk of W₀."""
+    sized = problems if d is None else [problem.realised(d) for problem in problems]
+    return [
+        closed_form(problem.width, spikes_of(problem) if problem.steps else (), claim)
+        for problem, claim in zip(sized, claims, strict=True)
+    ]
+
+
+def closed_form(width: float, spikes: tuple[Spike, ...], claim: Any) -> Spectrum:
+    """The spectrum of weights with the bulk of W₀."""
+    return Spectrum(
+        **claim,
+        solution=Solution(status="closed form", error=1e-12),
+        matrix="weights",
+        bulk=MarchenkoPastur(width).singular_values(),
+        spikes=spikes,
+    )

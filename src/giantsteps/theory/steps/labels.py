@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -21,6 +21,7 @@ from giantsteps.functions import Function, SingleIndex, Teacher
 from giantsteps.gaussian import Rule, gauss_rule
 from giantsteps.problem import Step
 from giantsteps.theory.model.teacher import teacher_rule
+from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.theory.steps.several.conditional import conditional_rule
 from giantsteps.types import FloatArray
@@ -57,14 +58,20 @@ class Labels:
             self._moments[power] = float(self.weights @ self.nodes**power)
         return self._moments[power]
 
-    @cached_property
+    @once
     def _moments(self) -> dict[int, float]:
         """Those that were asked for: a batch's labels serve many rates."""
         return {}
 
     def teacher(self, power: int) -> FloatArray:
         """E[u r^power], (R,)."""
-        return self.first @ self.nodes**power
+        if power not in self._teacher:
+            self._teacher[power] = self.first @ self.nodes**power
+        return self._teacher[power]
+
+    @once
+    def _teacher(self) -> dict[int, FloatArray]:
+        return {}
 
     @property
     def signal(self) -> float:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.solver.bulk import Batch, Stage
+from giantsteps.theory.solver.once import once
 from giantsteps.theory.steps.labels import Labels
 from giantsteps.types import FloatArray
 
@@ -127,7 +128,7 @@ class NeuronLaw:
 
     # -- the bulk -------------------------------------------------------------------------------
 
-    @cached_property
+    @once
     def tilt(self) -> FloatArray:
         """κ_t = h₁s."""
         return self.slope.hermite[1] * self.moved
@@ -156,7 +157,7 @@ class NeuronLaw:
         if self._even:
             columns = [whole, self.kept * tilt, self.noise, tilt**2]
         operators = _operators(self.labels, self.samples, self._even)
-        return replace(operators, coefficients=np.stack(columns, axis=1))
+        return replace(operators, coefficients=np.ascontiguousarray(np.array(columns).T))
 
     # -- the norms ------------------------------------------------------------------------------
 
@@ -184,27 +185,28 @@ class NeuronLaw:
         second = e(2) / alpha + mean**2
         growth = self._powers[0] + 6 * s * h3 * (self.kept * mean + kappa * second)
         growth = growth + s**2 / alpha * slope.bend * e(2)
-        loadings, spread = np.stack(columns, axis=1), np.maximum(self._spread(), 0.0)
+        loadings = np.ascontiguousarray(np.array(columns).T)
+        spread = np.maximum(self._spread(), 0.0)
         if not gaussian:
             return Norms(spread, loadings)
         return Norms(
-            np.stack([spread, np.full_like(s, 2.0)]),
-            np.stack([loadings, np.zeros_like(loadings)]),
-            growth=np.stack([np.ones_like(s), growth]),
-            stretch=np.stack([zero, s * h2 * self.length])[:, :, None],
+            np.array([spread, zero + 2.0]),
+            np.array([loadings, 0.0 * loadings]),
+            growth=np.array([zero + 1.0, growth]),
+            stretch=np.array([zero, s * h2 * self.length])[:, :, None],
         )
 
-    @cached_property
+    @once
     def _inner(self) -> FloatArray:
         """ϱ + κm̄."""
         return self.kept + self.tilt * self.labels.moment(1)
 
-    @cached_property
+    @once
     def _even(self) -> bool:
         """Whether some κ is not zero."""
         return bool(self.tilt.any())
 
-    @cached_property
+    @once
     def _powers(self) -> tuple[FloatArray, FloatArray]:
         """N_j = d⁻¹tr (ϱI + κM)^j, j = 2 and 4, from the free cumulants of M."""
         e, alpha, kappa, k1 = self.labels.moment, self.samples, self.tilt, self._inner

@@ -13,8 +13,10 @@ from scipy.special import ndtri
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, SecondLayer
 from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.rules import graded_rule, mapped_rule, octave
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
+from giantsteps.theory.model.step_direction import StepDirection
 from giantsteps.theory.model.teacher import is_resolved
 from giantsteps.theory.steps.closure import closure_of_continuous, closure_of_few
 from giantsteps.theory.steps.first import by_chance, curvature
@@ -144,12 +146,12 @@ def one_step(
     """
     sized, neurons, shared = at_size(problem, d, **others)
     if not sized.steps:
-        directions = sized.teacher.rank
-        nothing = np.zeros((directions, 1) if directions > 1 else 1)
-        return SpikedFeatures(spikes=0.0, overlap=nothing, bulk=1.0, **shared)
+        return _untrained(sized, simplify, level, shared)
     rate, tails = first_movement(sized, neurons), tails_of(sized, d, neurons)
     if d is not None and sized.init.output == "scaled":
         shared["by_chance"] = lambda: by_chance(sized, d)
+    if d is not None:
+        shared["first_direction"] = lambda: _direction(sized, rate, neurons)
     if not is_resolved(sized.teacher):  # jumps and kinks of several directions
         shared["levels"] = (0, 3)
 
@@ -157,6 +159,24 @@ def one_step(
         return _at_level(sized, rate, neurons, simplify, level, shared, tails)
 
     return by_resolution(built, level, lambda level: built(level, tails))
+
+
+def _untrained(
+    problem: Problem, simplify: tuple[str, ...], level: int, shared: dict[str, Any]
+) -> SpikedFeatures:
+    """One type, of all values of the second layer."""
+    directions, law = problem.teacher.rank, problem.init.second_layer
+    values, chances = types_of(law, level, 0.0)
+    gaussian = problem.init.weights == "gaussian" and not simplify
+    return SpikedFeatures(
+        spikes=0.0,
+        overlap=np.zeros((directions, 1) if directions > 1 else 1),
+        bulk=1.0,
+        norms=Norms(2.0) if gaussian else None,
+        second_layer=law.mean,
+        values_within=(values, chances[None]),
+        **shared,
+    )
 
 
 def _at_level(
@@ -169,9 +189,8 @@ def _at_level(
     tails: tuple[float, float],
 ) -> SpikedFeatures:
     law, unit = problem.init.second_layer, neuron_law(problem, np.array([rate]), level, tails[0])
-    values, probabilities = types_of(law, level, abs(float(unit.spikes[0])), tails[1])
-    if law.symmetric and not tails[1] and moments(problem.activation).is_odd:
-        values, probabilities = folded(values, probabilities)
+    steepness = abs(float(unit.spikes[0]))
+    values, probabilities = folded_types(problem, level, steepness, tails[1])
     neuron = replace(unit, moved=rate * values)
     bulk, spike, overlap = neuron.covariance(), neuron.spikes, neuron.overlaps[:, None]
     felt = rate * curvature(problem)
@@ -210,10 +229,46 @@ def _at_level(
     )
 
 
+def folds(problem: Problem) -> bool:
+    """Whether types A ≥ 0 stand for all: with odd σ a neuron with −A and −w is one with A and w in
+    all but its sign.
+    """
+    return problem.init.second_layer.symmetric and moments(problem.activation).is_odd
+
+
+def folded_types(
+    problem: Problem, level: int, steepness: float, tail: float
+) -> tuple[FloatArray, FloatArray]:
+    """`types_of` the second layer of a problem, without those that others stand for."""
+    found = types_of(problem.init.second_layer, level, steepness, tail)
+    return folded(*found) if folds(problem) and not tail else found
+
+
 def folded(values: FloatArray, probabilities: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Types A ≥ 0: with odd σ a neuron with −A and −w is one with A and w in all but its sign."""
+    """The types A ≥ 0, each for two."""
     kept = values >= 0
     return values[kept], np.where(values > 0, 2.0, 1.0)[kept] * probabilities[kept]
+
+
+def _direction(problem: Problem, rate: float, neurons: float) -> StepDirection:
+    """The direction of the first step in networks.
+
+    The spike of an unscaled network contains the initial output: t differs from it by the lean
+    1/√(N E A²) along W₀â, from which neurons start.
+    """
+    law, power = neuron_law(problem, np.array([rate])), problem.init.second_layer.second_moment
+    lean = float(law.spikes[0]) * math.sqrt(power)
+    pull = rate * law.slope.hermite[0] ** 2 * power
+    if not lean:
+        return StepDirection()
+    uneven = rate * law.slope.hermite[2] * math.sqrt(power) / lean
+    common = 2.0 * problem.width * uneven**2 * law.labels.moment(2) / law.samples
+    if problem.init.output == "unscaled":
+        own = 1.0 / math.sqrt(neurons)
+        return StepDirection(0.0, (lean * own / (lean**2 - pull * (own - pull))) ** 2, common)
+    pull *= curvature(problem)
+    square, whole = pull**2 * (1.0 + 1.0 / law.samples), neurons * lean**2
+    return StepDirection((square - pull * law.kept) / whole, square / whole, common)
 
 
 def _pull(

@@ -69,15 +69,16 @@ def stages_by_resolution(
     level: int,
     states: Callable[[int], State],
     cut: Callable[[int], State],
-    built: Callable[[State, int, Mapping[str, Any], int], SpikedFeatures],
+    built: Callable[[State, int, Mapping[str, Any], int, bool], SpikedFeatures],
     bare: Callable[[int], State],
     weights: Callable[[State, int, Mapping[str, Any], int], SpikedFeatures],
 ) -> list[SpikedFeatures]:
     """The models after the last steps, one for each of ``others``, which are their fields.
 
     ``states`` and ``cut`` give the laws after all steps at a resolution; ``built`` makes a model of
-    them from the number of the step, counted from the end. ``bare`` is ``cut`` without norms, which
-    the singular values of W do not see, and ``weights`` makes the model of these.
+    them from the number of the step, counted from the end, and from whether they are cut. ``bare``
+    is ``cut`` without norms, which the singular values of W do not see, and ``weights`` makes the
+    model of these.
     """
     states, cut, bare = (lru_cache(maxsize=8)(law) for law in (states, cut, bare))
 
@@ -87,9 +88,9 @@ def stages_by_resolution(
             return weights(bare(SPECTRA + more), number, fields, SPECTRA + more)
 
         return by_resolution(
-            lambda level: built(states(level), number, fields, level),
+            lambda level: built(states(level), number, fields, level, False),
             min(level, 1),
-            lambda level: built(cut(level), number, fields, level),
+            lambda level: built(cut(level), number, fields, level, True),
             own_weights=lambda: replace(at(0), bounded=at),
         )
 

@@ -27,6 +27,7 @@ from giantsteps.theory.model.classification import (
     jumps_of_link,
     wrong_sign,
 )
+from giantsteps.theory.model.degrees_of_freedom import counted
 from giantsteps.theory.model.learned import points_of, target_along
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
 from giantsteps.theory.model.teacher import linear_frame, teacher_moments
@@ -189,7 +190,7 @@ def degrees_of_freedom(
     df1, df2 = freedom(features, kappa)
     return [
         DegreesOfFreedom(
-            **claim,
+            **counted(claim),
             solution=_solution(residual[i], iterations[i]),
             kappa=kappa[i],
             df1=df1[i],

@@ -135,8 +135,9 @@ def covariance_of_state(
     """
     if is_chain(trained):
         external, stages = _stages(trained, spectrum)
-        special = _special(trained, len(stages[-1].carry), whitened)
-        return _orthonormal(trained, replace(chain_of(trained, external, stages), special=special))
+        chain = chain_of(trained, external, stages)
+        special = _special(trained, len(chain.stages[-1].carry), whitened)
+        return _orthonormal(trained, replace(chain, special=special))
     explicit = spectrum.explicit is not None
     tolerance = tolerance * (_COARSER if explicit else 1.0)
     operators = [
@@ -352,11 +353,12 @@ def norms_of_state(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
     start, found = trained.directions + trained.teachers, trained.fluctuations
     if not found:
         return None
-    loadings = np.zeros((len(found), len(trained.values), bulk.frame))
+    given = np.zeros((len(found), len(trained.values), len(trained.others)))
     for c, one in enumerate(found):
-        loadings[c, :, start : start + one.loadings.shape[1]] = one.loadings
-    if is_chain(trained) and len(trained.records[0].factors):
-        loadings[:, :, start:] = loadings_of(trained, loadings[:, :, start:])
+        given[c, :, : one.loadings.shape[1]] = one.loadings
+    if is_chain(trained):
+        given = loadings_of(trained, given)
+    loadings = np.pad(given, ((0, 0), (0, 0), (start, bulk.frame - start - given.shape[2])))
     if len(trained.records) > 1 and found[0].along.size:
         # What they are on spikes and remainder, beyond what the vectors have there.
         gram = bulk.forms.values[0, :, 0, :start, 0]

@@ -42,6 +42,7 @@ from giantsteps.theory.steps.several.moves import (
 from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.trained import Record, Task, Trained, pulled
 from giantsteps.theory.steps.several.view import (
+    FINE_RESIDUALS,
     FINEST,
     RESIDUALS,
     View,
@@ -69,6 +70,7 @@ def take_step(
     kept: float | None = None,
     tail: float = 0.0,
     inverse: float = 0.0,
+    fine: bool = False,
 ) -> Trained:
     r"""The law of a neuron after one more step with η̃ = ``rate`` on α fresh samples.
 
@@ -81,7 +83,7 @@ def take_step(
     ``kept`` is what is left of the weights before the step, 1 − decay unless given: with −decay
     the law is that of their change. ``tail`` is the share of the samples that the bulk remembers
     with the coordinates and residuals of their quantile, so that it has an edge; ``inverse`` is
-    1/d, zero in the limit.
+    1/d, zero in the limit. ``fine`` is whether errors shall be resolved to 1e-6.
     """
     view, pace, rate = _view_and_pace(task, trained, step, rate, level, spectrum, kept, inverse)
     moved = moved_neurons(view, view.slope, trained.spikes, trained.totals, pace)
@@ -107,13 +109,13 @@ def take_step(
     strong = basis[:, :rank]
     dropped = _by_class(moved.lean - leans[:, :rank] @ strong.T, moved, pace)
     few = not trained.records and float((trained.overlap**2).sum()) < _SEEN
-    nodes = few_nodes(trained.rank, level) if few else remembered_nodes(trained, level, tail)
+    nodes = few_nodes(trained.rank, level) if few else remembered_nodes(trained, level, tail, fine)
     remembered = View(task, trained, step, *nodes)
     top = math.inf
     if tail:
-        fine = View(task, trained, step, *sample_nodes(trained.rank, FINEST))
-        top = fine.largest_residual(tail)
-    residuals = remembered.residuals(RESIDUALS[level], top)
+        many = View(task, trained, step, *sample_nodes(trained.rank, FINEST))
+        top = many.largest_residual(tail)
+    residuals = remembered.residuals((FINE_RESIDUALS if fine else RESIDUALS)[level], top)
     own_norms = NewNorms(remembered, residuals, pace, gain)
     mixing, loads = np.zeros((types, 0)), np.zeros((0, *residuals.weights.shape))
     if norms:

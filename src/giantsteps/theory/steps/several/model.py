@@ -13,6 +13,7 @@ from giantsteps.errors import NotConverged
 from giantsteps.gaussian import smoothed
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
+from giantsteps.theory.model.rules import CHANNELS
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.steps.first import by_chance
 from giantsteps.theory.steps.neuron import slopes
@@ -30,9 +31,11 @@ from giantsteps.theory.steps.several.trained import Task, Trained
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.types import FloatArray
 
-#: Functions of a batch that are kept, relative to the largest, by resolution.
-RESOLVED = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4)
-#: Channels of models with explicit directions, by resolution.
+#: Functions of a batch that are kept, relative to the largest, by resolution; the same where errors
+#: shall be resolved to 1e-6.
+RESOLVED, _FINE = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4), (1e-4, 3e-5, 2e-5, 1e-5, 5e-6)
+#: Channels at the first resolution of these, and of models with explicit directions.
+_FINE_CHANNELS = 3e-4
 _CHANNELS = (1e-3, 5e-4, 2e-4, 1e-4, 1e-5, 1e-6)
 #: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second;
 #: the first where the activation has an even part.
@@ -87,7 +90,11 @@ def stages_of_steps(
     if d is not None and explicit and not simplify:
         spectrum = replace(spectrum, explicit=leading(sized, d))
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
-    shared["levels"] = (0, 2) if continuous else (0, 4)
+    shared["levels"] = (0, 2 + (d is None)) if continuous else (0, 4)
+    # Many types, whose errors a finer quadrature of the samples resolves at little cost.
+    fine = continuous and spectrum.explicit is None
+    if fine:
+        shared |= {"fine": True, "channels": (_FINE_CHANNELS, *CHANNELS[1:])}
     if spectrum.explicit is not None:
         shared |= {"levels": (0, 1), "channels": _CHANNELS}
     # Without a penalty a continuous second layer fits every function that norms could add.
@@ -95,10 +102,10 @@ def stages_of_steps(
     tails = tails_of(sized, d, neurons)
 
     def built(
-        states: list[Trained], number: int, fields: Mapping[str, Any], level: int
+        states: list[Trained], number: int, fields: Mapping[str, Any], level: int, cut: bool
     ) -> SpikedFeatures:
-        law = states[number], spectrum, simplify, {**shared, **fields}, RESOLVED[level]
-        return _model(*law)
+        kept = (_FINE if fine and not cut else RESOLVED)[level]
+        return _model(states[number], spectrum, simplify, {**shared, **fields}, kept)
 
     def weights(
         states: list[Trained], number: int, fields: Mapping[str, Any], level: int
@@ -109,7 +116,7 @@ def stages_of_steps(
     return stages_by_resolution(
         others,
         level,
-        lambda level: trained_by(sized, spectrum, neurons, level, norms),
+        lambda level: trained_by(sized, spectrum, neurons, level, norms, fine=fine),
         lambda level: trained_by(sized, spectrum, neurons, level, norms, tails),
         built,
         lambda level: trained_by(sized, spectrum, neurons, level, False, tails),
@@ -148,14 +155,16 @@ def trained_by(
     level: int,
     norms: bool = True,
     tails: tuple[float, float] = (0.0, 0.0),
+    fine: bool = False,
 ) -> list[Trained]:
     """The law of a neuron after each of the steps.
 
-    ``tails`` are the shares of labels and second layer that are cut off (`one.tails_of`).
+    ``tails`` are the shares of labels and second layer that are cut off (`one.tails_of`); ``fine``
+    is whether errors shall be resolved to 1e-6.
     """
     first = 0 if spectrum.explicit is not None else 1
-    opening = after_first if first else before_steps
-    trained = opening(problem, spectrum, neurons, level, norms, tails)
+    law = problem, spectrum, neurons, level, norms, tails
+    trained = after_first(*law, fine=fine) if first else before_steps(*law)
     task = Task.of(problem)
     states = [trained]
     norms = norms and bool(np.any(trained.values))  # a second layer of zeros moves nothing
@@ -165,8 +174,8 @@ def trained_by(
             states.append(states[-1])
             continue
         cut = tails[0] * problem.steps[0].samples / step.samples
-        law = states[-1], step, rate, level, spectrum
-        states.append(take_step(task, *law, norms, tail=cut, inverse=problem.width / neurons))
+        inverse, at = problem.width / neurons, (states[-1], step, rate, level, spectrum)
+        states.append(take_step(task, *at, norms, tail=cut, inverse=inverse, fine=fine))
         size = float(np.abs(states[-1].spikes).max(initial=0.0))
         if not size < _DIVERGED:
             what = f"weights that grow from step to step, to {size:.0e} times their size"

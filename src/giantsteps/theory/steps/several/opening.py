@@ -10,7 +10,12 @@ import numpy as np
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import curvature
 from giantsteps.theory.steps.neuron import NeuronLaw
-from giantsteps.theory.steps.one import first_movement, movement, neuron_law, types_of
+from giantsteps.theory.steps.one import (
+    first_movement,
+    folded_types,
+    movement,
+    neuron_law,
+)
 from giantsteps.theory.steps.several.covariance import covariance_of_state, operators_on
 from giantsteps.theory.steps.several.first_norms import first_norms
 from giantsteps.theory.steps.several.spectrum import Spectrum
@@ -19,6 +24,8 @@ from giantsteps.types import FloatArray
 
 #: Nodes of the initial weights along an explicit direction, by resolution.
 _NODES = (6, 7, 8, 9, 10)
+#: Rows of a pencil of products up to which batches are multiplied.
+_ROWS = 36
 
 
 def before_steps(
@@ -39,7 +46,7 @@ def before_steps(
     )
     values, probabilities = np.ones(1), np.ones(1)  # where nothing moves, all neurons are alike
     if rate:
-        values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
+        values, probabilities = folded_types(problem, level, steepness, tails[1])
     places = spectrum.places
     spikes = np.zeros((len(values), 0))
     many = 3 if math.isinf(problem.init.second_layer.distinct_nonzero) else 0
@@ -75,6 +82,7 @@ def after_first(
     norms: bool,
     tails: tuple[float, float],
     change: bool = False,
+    fine: bool = False,
 ) -> Trained:
     """After the first step, whose neurons lean along b, or the law of its change."""
     rate, inverse = first_movement(problem, neurons), problem.width / neurons
@@ -88,7 +96,7 @@ def after_first(
     length = float(np.linalg.norm(direction))
     later = sum(movement(problem, number, neurons) for number in range(1, len(problem.steps)))
     steepness = (abs(rate) + abs(later)) * abs(linear) * length
-    values, probabilities = types_of(problem.init.second_layer, level, steepness, tails[1])
+    values, probabilities = folded_types(problem, level + fine, steepness, tails[1])
     law = replace(unit, moved=rate * values, kept=unit.kept - float(change))
     s, alpha, e = law.moved, law.samples, law.labels.moment
     gain = law.kept + s[:, None] * tilt * e(1) * reach
@@ -121,6 +129,9 @@ def after_first(
     trained = replace(trained, records=(_first_record(law, trained, spectrum, reach, length),))
     if not spectrum.flat:
         return trained
+    rows = len(values) * 2 * len(problem.steps)
+    few = not math.isinf(problem.init.second_layer.distinct_nonzero) and rows <= _ROWS
+    trained = replace(trained, multiplied=few or len(values) == 1)
     own, bulk = 1 + trained.teachers, covariance_of_state(trained, spectrum, 1.0)
     forms, gram = operators_on(bulk, own), bulk.forms.values[0, own:, 0, :own, 0]
     found = tuple(replace(part, along=part.loadings @ gram) for part in found)

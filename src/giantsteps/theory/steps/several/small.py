@@ -31,12 +31,11 @@ from typing import Any
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from giantsteps.answers import Spike
 from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, Step
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.teacher import linear_cosines, teacher_moments
-from giantsteps.theory.steps.several.batches import batches, first_batch_alignment
+from giantsteps.theory.steps.several.batches import batches
 from giantsteps.theory.steps.sized import at_size
 from giantsteps.types import FloatArray
 
@@ -72,57 +71,25 @@ def _drift(problem: Problem, d: int) -> _Drift:
 
 
 def many_small_steps(problem: Problem, d: int, **others: Any) -> SpikedFeatures:
-    """The equivalent model after any number of steps with exponent 0, at finite width.
+    """The equivalent model after any number of steps with exponent 0, E σ = 0 or E A = 0, at d.
 
-    * ``problem``: every step with exponent 0; E σ = 0 or E A = 0.
-    * ``d``: input dimension.
+    The steps unlearn the first output: along the second layer W₀ becomes W₀(1 − δ ââᵀ), 1 − δ the
+    memory, which changes the penalty like the pull of one step (theory §5b).
     """
     sized, neurons, shared = at_size(problem, d, **others)
     drift, sigma = _drift(problem, d), moments(sized.activation)
     values, probabilities = sized.init.second_layer.types()
     length = math.sqrt(drift.square)
-    movement = values / math.sqrt(neurons)
+    movement, power = values / math.sqrt(neurons), sized.init.second_layer.second_moment
+    unlearned = (1.0 - drift.memory**2) / power if power else 0.0
     return SpikedFeatures(
         probabilities=probabilities,
         spikes=(sigma.linear * length * movement)[:, None],
         overlap=linear_cosines(sized.teacher, drift.along / length if length else 0.0),
         bulk=1.0 + movement**2 * sigma.derivative_variance * drift.growth,
         second_layer=values,
+        pull=-unlearned * np.outer(values, values)[None],
         **shared,
-    )
-
-
-def small_steps_spike(problem: Problem, d: int) -> Spike | None:
-    r"""The outlier of the weights after small steps, at finite width; None if there is none.
-
-    In W = W₀(1 − δ ââᵀ) + θ B̂ âᵀ, â = a/‖a‖, the column along â is independent of the others, has
-    mean θB̂ and the variance c = (1−δ)²/d in place of 1/d: the steps unlearn the first output. With
-    x = 1/(θ² + c),
-
-    .. math:: s^2 = \frac1x + \frac{β}{1-x},\qquad
-              ⟨u, B̂⟩^2 = \frac{(1 - c x)^2}{θ^2 x}\Bigl(1 - \frac{βx^2}{(1-x)^2}\Bigr).
-
-    References: theory §2.
-    """
-    sized = problem.realised(d)
-    drift, law = _drift(problem, d), sized.init.second_layer
-    strength = moments(sized.activation).linear ** 2 * drift.square * law.second_moment  # θ²
-    own = drift.memory**2
-    x = 1.0 / (strength + own)
-    if x >= 1.0 / (1.0 + math.sqrt(sized.width)):  # inside the bulk
-        return None
-    excess = 1.0 - sized.width * x**2 / (1.0 - x) ** 2
-    squared = 1.0 / x + sized.width / (1.0 - x)
-    left = strength * x * excess  # 1 − cx = θ²x
-    right = strength * left / ((strength * x) ** 2 * squared)
-    return Spike(
-        value=math.sqrt(squared),
-        overlaps={
-            "teacher": left * drift.along**2 / drift.square,
-            "gradient": left * first_batch_alignment(sized),
-            "second_layer": right,
-        },
-        degree=1,
     )
 
 

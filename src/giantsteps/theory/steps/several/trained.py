@@ -159,6 +159,8 @@ class Trained:
     \\       records                      the batches
     \\       fluctuations                 those of the norms
     \\       others         (V,)          blocks of the vectors that they go with
+    \\       multiplied                   whether batches are multiplied, not added, if several turn
+                                         the weights
     ======  =============  ============  =====================================================
     """
 
@@ -180,6 +182,7 @@ class Trained:
     others: tuple[int, ...] = ()
     forms: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
     represented: FloatArray = field(default_factory=lambda: np.zeros((0, 0, 0)))
+    multiplied: bool = False
 
     @property
     def rank(self) -> int:

@@ -31,13 +31,15 @@ from giantsteps.theory.steps.several.trained import (
 from giantsteps.types import FloatArray
 
 #: Nodes of r at each k, by resolution.
-RESIDUALS = (4, 5, 6, 7, 8)
+RESIDUALS, FINE_RESIDUALS = (4, 5, 6, 7, 8), (6, 7, 8, 9, 9)
 #: Nodes of z and of the noise behind r.
 _HIDDEN, _NOISE = {1: 24, 2: 16, 3: 10}, 8
 #: Where z ends if its quadrature is split at jumps of the labels, and nodes of a part.
 REACH, _SPLIT = 7.0, 16
-#: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution.
+#: Gauss–Hermite nodes of a batch along its first spike and beside it, by resolution, and weights
+#: that are nothing; the same where errors shall be resolved to 1e-6.
 _ALONG, _BESIDE, _PRUNED = (14, 18, 24, 32, 42), (6, 8, 10, 13, 16), 1e-9
+_FINE_ALONG, _FINE_BESIDE = (30, 38, 46, 54, 60), (5, 6, 8, 10, 12)
 #: Nodes on each side of zero along two spikes, by resolution.
 _SPLIT_ALONG = ((5, 6, 8, 10, 13), (3, 3, 4, 5, 6))
 #: Nodes where neurons lean little, by resolution, and weights that are nothing there.
@@ -201,12 +203,15 @@ def split_normal(jumps: FloatArray) -> tuple[FloatArray, FloatArray]:
     return z, weights / weights.sum(axis=1, keepdims=True)
 
 
-def sample_nodes(rank: int, level: int, tail: float = 0.0) -> tuple[FloatArray, FloatArray]:
+def sample_nodes(
+    rank: int, level: int, tail: float = 0.0, fine: bool = False
+) -> tuple[FloatArray, FloatArray]:
     """Nodes k (K, r) and weights that stand for the samples of a batch.
 
     ``tail`` is the share of each coordinate that is moved to its quantile.
     """
-    counts = (_ALONG[level], _BESIDE[level])[:rank]
+    axes_of = (_FINE_ALONG, _FINE_BESIDE) if fine else (_ALONG, _BESIDE)
+    counts = [nodes[level] for nodes in axes_of[:rank]]
     axes = [
         bounded_normal(count, tail) if tail else coordinate_rule(1, nodes=count) for count in counts
     ]
@@ -229,11 +234,11 @@ def few_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
 
 
 def remembered_nodes(
-    trained: Trained, level: int, tail: float = 0.0
+    trained: Trained, level: int, tail: float = 0.0, fine: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """The same, split at zero along both spikes where the teacher has several directions."""
     if trained.teachers == 1 or tail:
-        return sample_nodes(trained.rank, level, tail)
+        return sample_nodes(trained.rank, level, tail, fine)
     slopes = trained.spikes / np.sqrt(trained.totals)[:, None]
     near = steepness_of(slopes, trained.probabilities)
     rule = product_rule([mapped_rule(c[level], one) for c, one in zip(_SPLIT_ALONG, near)])

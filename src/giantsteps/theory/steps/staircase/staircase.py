@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from giantsteps.answers import bibtex
-from giantsteps.errors import NotCovered
+from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.gaussian import hermite_coefficients
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import first_step, link_of
@@ -108,9 +108,9 @@ def staircase(problem: Problem) -> Staircase:
     .. math:: Φ \approx Φ_0 + N^{-1/2} \sum_k c_k\, (η̃μ_1\|b\|)^k\, p_k(\tilde X \hat b)\,
               (A^{∘k})^⊤,\qquad \text{term } k \sim N^{1/2 - k(1/2 - e)}
 
-    Term k diverges if e > (k−1)/(2k). It grows a spike of its own if c_k ≠ 0 and A^{∘k} is
-    independent of the powers before it that have one (k = 0 included where c₀ ≠ 0): all of them
-    for a gaussian second layer, the first for a constant one, at most as many as A has values.
+    Term k diverges if e > (k−1)/(2k). It has its own spike if c_k ≠ 0 and A^{∘k} is independent of
+    the lower powers that have one (k = 0 included where c₀ ≠ 0): every power for a gaussian second
+    layer, only the first for a constant one, and at most as many as A has values.
 
     =======  ===============================  =================================================
     symbol   field of the problem             meaning
@@ -193,6 +193,8 @@ def _learnable(problem: Problem, degrees: list[int]) -> tuple[int, ...]:
 
 
 def _require_one_step(problem: Problem) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidProblem("problem", problem, "a single Problem: a Grid has one stair per cell")
     kind = kind_of(problem)
     covered = "one step with 0 ≤ exponent < 1/2 and a teacher of one direction"
     if len(problem.steps) != 1:
