@@ -30,7 +30,7 @@ _MANY_NODES, _SEEN_FROM = 1e6, np.geomspace(1e-4, 1e2, 12) * np.exp(0.1j)
 _GRID = 8
 #: Operations of a round beside those of its points, and factors: of a round at complex and at real
 #: z, of the forms of special vectors, of the matrix of regressors and of what it is multiplied by.
-_ROUND, _AT_COMPLEX, _AT_REAL, _OF_FORMS, _OF_GRAM, _OF_PRODUCTS = 2e6, 2.0, 0.4, 1.2, 0.05, 16
+_ROUND, _AT_COMPLEX, _AT_REAL, _OF_FORMS, _OF_GRAM, _OF_PRODUCTS = 2e6, 2.0, 0.4, 1.2, 0.05, 3
 #: Numbers of points whose equations are kept.
 _STACKS = 4
 #: Plain rounds at most at the first point above the bulk, and a residual that ends them.

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from giantsteps.errors import NotConverged
 from giantsteps.theory.solver.bulk import Bulk
 
-#: Operations of one answer: about five seconds of a core, at a thousand million each second.
-MOST = 5e9
+#: Operations of one answer: about five seconds of a core at 3 GHz.
+MOST = 6e9
 #: What of them a finer resolution may take.
 _SHARE = 0.75
 
