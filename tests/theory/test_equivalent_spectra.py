@@ -10,11 +10,13 @@ import pytest
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.answers import Spectrum
-from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
 from giantsteps.gaussian import moments
 from giantsteps.laws import KernelBulk, Law, MarchenkoPastur, outlier
 from giantsteps.problem import Ridge
 from giantsteps.theory import NeuronCovariance, SpikedFeatures, equivalent
+from giantsteps.theory.model import spectra
+from giantsteps.theory.model.fewer_nodes import on_fewer_nodes
 from giantsteps.theory.model.kernel_spectrum import KernelSpectrum
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.solver.state import State
@@ -247,3 +249,48 @@ def test_the_kernel_of_far_nodes_has_one_interval_and_its_mass() -> None:
     inside = bulk.density(np.geomspace(low, high, 200)[1:-1])
     assert np.all(np.isfinite(inside))
     assert inside.min() >= 0
+
+
+@pytest.mark.parametrize("layer", ["gaussian", "constant"])
+def test_densities_on_few_nodes_are_those_on_all(layer: str) -> None:
+    """Two steps; also that there are far fewer of them."""
+    steps = [gs.Step(samples=2.0, rate=1.0, exponent=0.5)] * 2
+    given = problem(1.0, 0.5, activation="tanh(x)+0.3*he2(x)", steps=steps)
+    given = given.replace({"init.second_layer": layer})
+    model = equivalent(given, 300)
+    assert model.bounded is not None
+    every = KernelSpectrum(model.bounded(0).system([Ridge(samples=SAMPLES, penalty=1.0)], 0))
+    z = every.scale * np.geomspace(1e-4, 1e2, 12) * np.exp(0.1j)
+    v1, tau, active = every.above(z)
+    few = KernelSpectrum(
+        on_fewer_nodes(every.equations.take(np.zeros(12, int)).at(v1, tau, -z, active))
+    )
+    system, whole = few.equations.system, every.equations.system
+    nodes = [part.bulk.batches[-1].weights.shape[1] for part in (system, whole)]
+    assert nodes[0] < nodes[1] / 2
+    assert system.probabilities.sum() == pytest.approx(1, abs=1e-6)
+    x = np.linspace(0.1, 0.9, 9) * every.bulk.edge * (1 + 1e-3j)
+    found, expected = (one.transform(one.above(x), x).imag for one in (few, every))
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_a_spectrum_that_takes_too_long_ends_and_says_what_else_to_try(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = problem(1.0, 0.5, readout=gs.Ridge(samples=SAMPLES, penalty=0.1))
+    expected = theory.kernel(given, d=300)
+    monkeypatch.setattr(spectra, "MOST", 1e7)
+    with pytest.raises(
+        NotConverged, match=r"0\.01 thousand million operations.*simulation\.kernel"
+    ):
+        theory.kernel(given, d=300)
+    with pytest.raises(
+        NotConverged, match=r"simulation\.weights, or a smaller problem: fewer steps"
+    ):
+        theory.weights(given, d=300)
+    # What is asked at points of one's own does not count.
+    monkeypatch.setattr(spectra, "MOST", 5e9)
+    bulk = bulk_of(theory.kernel(given, d=300))
+    z = np.linspace(0.1, 3.0, 500) + 0.01j
+    values = [bulk.stieltjes(z) for _ in range(3)]
+    np.testing.assert_allclose(values[2], bulk_of(expected).stieltjes(z), rtol=1e-6)

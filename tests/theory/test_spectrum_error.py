@@ -41,6 +41,11 @@ def draw(number: int, *, exponent: float = 0.5) -> gs.Problem:
     )
 
 
+@pytest.fixture(autouse=True)
+def _truth_may_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spectra, "MOST", math.inf)
+
+
 def finer(model: SpikedFeatures, more: int) -> SpikedFeatures:
     """The model whose spectra start so many resolutions further."""
     assert model.bounded is not None

@@ -64,6 +64,27 @@ def on_fewer_nodes(point: State) -> System:
     return found.on_nodes(nodes, measure[None])
 
 
+def merge_types(system: System) -> tuple[System, Array]:
+    """Types with the same μ₁, μ₂² and covariance as one, and the group that each type joins.
+
+    What the nonlinear part does not see (means, norms, pull) is that of one of them.
+    """
+    rows = np.concatenate(
+        [system.linear[0], system.residual[0], system.bulk.coefficients[0]], axis=1
+    )
+    scale = np.abs(rows).max()
+    _, first, group = np.unique(
+        np.round(rows / scale, 11), axis=0, return_index=True, return_inverse=True
+    )
+    group = group.ravel()
+    if len(first) == len(group):
+        return system, np.arange(len(group))
+    probabilities = np.bincount(group, weights=system.probabilities[0])[None]
+    kept = {name: getattr(system, name)[:, first] for name in ("mean", "linear", "residual")}
+    bulk = replace(system.bulk, coefficients=system.bulk.coefficients[:, first])
+    return replace(system, probabilities=probabilities, bulk=bulk, **kept), group
+
+
 def _taken(values: Array | None, some: Array) -> Any:
     return None if values is None else values[..., some]
 

@@ -15,6 +15,7 @@ from giantsteps.theory.model.densities import HEIGHT, LARGEST, Densities, Outsid
 from giantsteps.theory.model.piece import Piece, nodes
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.fold import Descent, State, descend, follow_to_fold, settle
+from giantsteps.theory.solver.work import Work
 from giantsteps.threads import capped
 from giantsteps.types import Array, FloatArray
 
@@ -65,6 +66,8 @@ class ImplicitLaw(Law):
         Makes those that the density is taken from: the same, or close to them and cheaper.
     scale : float
         Mean of the continuous part: where to look for it.
+    work : Work
+        Of the equations: the transform at points of the caller's own does not count.
     atoms : tuple of (location, mass)
     lost : float
         Missing mass, relative, that calls for another scan, or is no answer.
@@ -79,13 +82,14 @@ class ImplicitLaw(Law):
         branch: OutsideBranch,
         inner: Callable[[], OutsideBranch],
         scale: float,
+        work: Work,
         atoms: tuple[tuple[float, float], ...] = (),
         lost: float = _LOST,
         likely: float | None = None,
         cheap: bool = False,
     ) -> None:
         self._branch, self._of_density = branch, inner
-        self._scale = float(scale)
+        self._scale, self._work = float(scale), work
         self._atoms = atoms
         self._may_lose, self._likely, self._cheap = lost, likely, cheap
         #: Edges, and whether the outside is above.
@@ -355,7 +359,8 @@ class ImplicitLaw(Law):
         raised = np.where(lower, flat.conj(), flat)
         tiny = 1e-12 * np.maximum(np.abs(raised.real), self._scale * 1e-6)
         raised = np.where(raised.imag > tiny, raised, raised.real + 1j * tiny)
-        values = self._transform(raised)
+        with self._work.set_aside():
+            values = self._transform(raised)
         return np.where(lower, values.conj(), values).reshape(z.shape)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import elementwise
 
-from giantsteps.theory.model.fewer_nodes import on_fewer_nodes
+from giantsteps.theory.model.fewer_nodes import merge_types, on_fewer_nodes
 from giantsteps.theory.model.implicit_law import ImplicitLaw, may_lose
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.fold import Linearised
@@ -18,6 +18,7 @@ from giantsteps.theory.solver.packing import symmetric, transposed
 from giantsteps.theory.solver.prior import Prior
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.theory.solver.system import System
+from giantsteps.theory.solver.work import Work, of_forms
 from giantsteps.types import Array, FloatArray
 
 _MEMORY = 3_000_000
@@ -27,6 +28,9 @@ _CHANNELS = 5e-3
 #: mean of the bulk.
 _MANY_NODES, _SEEN_FROM = 1e6, np.geomspace(1e-4, 1e2, 12) * np.exp(0.1j)
 _GRID = 8
+#: Operations of a round beside those of its points, and factors: of a round at complex and at real
+#: z, of the forms of special vectors, of the matrix of regressors and of what it is multiplied by.
+_ROUND, _AT_COMPLEX, _AT_REAL, _OF_FORMS, _OF_GRAM, _OF_PRODUCTS = 2e6, 2.0, 0.4, 1.2, 0.05, 3
 #: Numbers of points whose equations are kept.
 _STACKS = 4
 #: Plain rounds at most at the first point above the bulk, and a residual that ends them.
@@ -106,13 +110,17 @@ class KernelSpectrum:
         One cell; its penalty is not used.
     coarser : KernelSpectrum, optional
         At another resolution: where edge and outliers are likely to be.
+    work : Work, optional
+        Counts the operations.
     """
 
-    def __init__(self, system: System, coarser: KernelSpectrum | None = None) -> None:
-        self.system = system
+    def __init__(
+        self, system: System, coarser: KernelSpectrum | None = None, work: Work | None = None
+    ) -> None:
+        self.system, self.work = system, work or Work()
         self.near = [found.value for found in coarser.outliers] if coarser else []
         self._likely = coarser.bulk.edge if coarser else None
-        merged, self.group = _merge_types(system)
+        merged, self.group = merge_types(system)
         # The nonlinear part knows nothing of the means, which are large.
         self.equations = Equations(replace(merged, mean=merged.mean[:, :, :0]))
         self._stacks: dict[tuple[int, bool], Equations] = {}
@@ -139,7 +147,9 @@ class KernelSpectrum:
         ) -> tuple[tuple[Array, ...], Array]:
             known = None if start is None else (start[0], start[1], start[2])
             solved = solve_state(self._repeat(len(z)), -z, known, rounds)
-            state = solved.state
+            taken, state = solved.iterations + 1, solved.state
+            complex_rounds = float(_AT_COMPLEX * self._operations * taken.sum())
+            self.work.spend(_ROUND * int(taken.max()) + complex_rounds)
             return (state.v1, state.tau, state.active), solved.residual
 
         return Continuation(solver, self.scale, "the resolvent of the kernel")
@@ -176,7 +186,7 @@ class KernelSpectrum:
             rank = min(rank, rank / float(system.width[0]))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
         lost = may_lose(self.system.bulk)
-        given = self.scale, atoms, lost, self._likely, self._many_nodes
+        given = self.scale, self.work, atoms, lost, self._likely, self._many_nodes
         return ImplicitLaw(self, lambda: self._of_density, *given)
 
     @cached_property
@@ -184,7 +194,8 @@ class KernelSpectrum:
         """The same with fewer channels, if there are fewer that a density shows, and on fewer nodes
         where they are many.
         """
-        fewer = KernelSpectrum(replace(self.system, tolerance=np.array([_CHANNELS])))
+        coarse = replace(self.system, tolerance=np.array([_CHANNELS]))
+        fewer = KernelSpectrum(coarse, work=self.work)
         used = fewer if fewer.equations.rank < self.equations.rank else self
         if not self._many_nodes:
             return used
@@ -192,11 +203,17 @@ class KernelSpectrum:
         v1, tau, active = used.above(z)
         point = used._repeat(len(z)).at(v1, tau, -z, active)
         # Of functions that are small, what is not solved for would choose.
-        return KernelSpectrum(on_fewer_nodes(point.move(*point.newton())))
+        return KernelSpectrum(on_fewer_nodes(point.move(*point.newton())), work=self.work)
 
     @property
     def _many_nodes(self) -> bool:
-        return self.equations.system.work > _MANY_NODES
+        # Where each type multiplies batches by its own, types are rows of the equations.
+        return self._operations > _MANY_NODES and not self.system.bulk.chained
+
+    @cached_property
+    def _operations(self) -> float:
+        """Of a round of the solver at one point."""
+        return float(self.equations.system.work)
 
     # -- outside the bulk -----------------------------------------------------------------------
 
@@ -213,6 +230,7 @@ class KernelSpectrum:
         """The equations around real x."""
         v1, tau, active = state
         point = self._repeat(len(x)).at(v1, tau, -x, active)
+        self.work.spend(_ROUND + _AT_REAL * self._operations * len(x))
         return Linearised(
             point.gap,
             lambda by: tuple(new - old for new, old in zip(point.newton(by), state)),
@@ -310,6 +328,7 @@ class KernelSpectrum:
         # What is small may be multiplied by a large covariance.
         norms = np.linalg.norm(flat, axis=1, keepdims=True)
         norms = np.where(norms > 0, norms, 1.0)
+        self.work.spend(_OF_GRAM * _OF_PRODUCTS * len(flat) * flat.size)
         left, size, right = np.linalg.svd(flat / norms, full_matrices=False)
         kept = size > _NOTHING * size[0]
         own = rows[:, system.modes[: 1 + system.weak]]
@@ -321,6 +340,9 @@ class KernelSpectrum:
         types, modes, _ = system.mean.shape[1:]
         channels = self.equations.channels[0]
         _, basis, rows = self._basis
+        forms = of_forms(self.system.bulk, self.equations.rank)
+        gram = _OF_GRAM * (len(rows) * rows.size + _OF_PRODUCTS * len(basis) ** 3)
+        self.work.spend(len(point.tau) * (_OF_FORMS * forms + gram))
         whole = np.tile(point.measure, (1, modes))
         power = np.stack([_gram(rows, one) for one in whole])
         values, vectors = np.linalg.eigh(power)
@@ -421,24 +443,3 @@ def _gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
         return np.asarray((rows * weights) @ rows.T)
     half = rows * np.sqrt(weights)
     return np.asarray(half @ half.T)
-
-
-def _merge_types(system: System) -> tuple[System, Array]:
-    """Types with the same μ₁, μ₂² and covariance as one, and the group that each type joins.
-
-    What the nonlinear part does not see (means, norms, pull) is that of one of them.
-    """
-    rows = np.concatenate(
-        [system.linear[0], system.residual[0], system.bulk.coefficients[0]], axis=1
-    )
-    scale = np.abs(rows).max()
-    _, first, group = np.unique(
-        np.round(rows / scale, 11), axis=0, return_index=True, return_inverse=True
-    )
-    group = group.ravel()
-    if len(first) == len(group):
-        return system, np.arange(len(group))
-    probabilities = np.bincount(group, weights=system.probabilities[0])[None]
-    kept = {name: getattr(system, name)[:, first] for name in ("mean", "linear", "residual")}
-    bulk = replace(system.bulk, coefficients=system.bulk.coefficients[:, first])
-    return replace(system, probabilities=probabilities, bulk=bulk, **kept), group

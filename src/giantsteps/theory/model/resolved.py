@@ -7,11 +7,14 @@ from typing import NamedTuple, TypeVar
 
 from giantsteps.answers import Solution, Spike
 from giantsteps.errors import NotConverged
+from giantsteps.theory.solver.work import Work
 
 #: Changes of spikes and of the edge from one resolution to the next that are good enough, those
 #: that are no answer at the finest, and how many resolutions there are beyond the first. The edge
 #: of a bulk with tails, up to the largest of as many draws as there are, converges more slowly.
 GOOD, BAD, _MOST = (1e-6, 1e-4), (1e-3, 0.05), 2
+#: Operations of a resolution, over those of the one before.
+_GROWS = 1.7
 #: What rounding does to edges, and to overlaps through differences of quadratic forms.
 ROUNDING = 1e-9
 
@@ -58,6 +61,7 @@ def resolve(
     what: str,
     at: Callable[[int, T | None], T],
     seen: Callable[[T], Resolved],
+    work: Work,
     bad: float = BAD[1],
 ) -> tuple[T, Resolved, Solution]:
     """The first of the spectra whose spikes and edge no longer change, and by how much they do.
@@ -65,6 +69,8 @@ def resolve(
     * ``what``: for messages.
     * ``at``: the spectrum so many resolutions beyond the first, with the one before it.
     * ``seen``: edge and spikes of a spectrum.
+    * ``work``: counts the operations; where a finer resolution would take too many, the last one
+      is the finest.
     * ``bad``: the change of the edge that is no answer at the finest resolution.
 
     Raises
@@ -75,13 +81,17 @@ def resolve(
     used = at(0, None)
     known = seen(used)
     for more in range(1, _MOST + 1):
+        before = work.spent
         finer = at(more, used)
         following = seen(finer)
         spikes, edge = changes(known, following)
-        limits = (BAD[0], bad) if more == _MOST else GOOD
+        affordable = work.allows(_GROWS * (work.spent - before))
+        limits = GOOD if more < _MOST and affordable else (BAD[0], bad)
         if spikes <= limits[0] and edge <= limits[1]:
             error = max(spikes, edge, ROUNDING)
             return used, known, Solution(status="converged", error=error)
+        if more < _MOST and not affordable:
+            raise work.too_much(f"{what}, whose numbers change by {max(spikes, edge):.1g}")
         used, known = finer, following
     raise NotConverged(
         what, max(spikes, edge), _MOST + 1, "another rate or width, or smoother functions"

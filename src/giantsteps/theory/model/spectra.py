@@ -21,6 +21,7 @@ from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.model.step_direction import StepDirection
 from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
+from giantsteps.theory.solver.work import MOST, Work
 from giantsteps.types import Array, FloatArray
 
 #: Highest monomial that a spike of the features is compared with.
@@ -35,6 +36,11 @@ _LEVEL = 0
 #: In the limit every direction is infinitely strong: those weaker than this, relative to the
 #: strongest, are not listed.
 _LISTED = 1e-6
+#: What to try where a spectrum takes too long.
+_INSTEAD = (
+    "simulation.{}, or a smaller problem: fewer steps, steps on fresh batches, a second layer of "
+    "few values, smaller rates"
+)
 #: A direction of which less is left is one of the spikes.
 _WHOLE = 1e-6
 
@@ -101,18 +107,19 @@ def _of_features(
             "its spikes grow like N",
             "a finite number of neurons (give d)",
         )
-    draws = samples * model.dimension
+    draws, what = samples * model.dimension, f"the spectrum of the features of {model.describe()}"
+    work = Work(what, _INSTEAD.format("kernel or simulation.features"), MOST)
 
     def at(more: int, coarser: _Used | None) -> _Used:
         used = _resolution(model, more)
         system = used.system([Ridge(samples=samples, penalty=1.0)], _LEVEL + more, draws=draws)
-        return _Used(used, KernelSpectrum(system, coarser and coarser.spectrum))
+        return _Used(used, KernelSpectrum(system, coarser and coarser.spectrum, work))
 
     def seen(used: _Used) -> Resolved:
         bulk, outliers = used.spectrum.bulk, used.spectrum.outliers
         return Resolved(scale(bulk.edge), tuple(spike(used, found) for found in outliers))
 
-    return resolve(f"the spectrum of the features of {model.describe()}", at, seen)
+    return resolve(what, at, seen, work)
 
 
 def _resolution(model: SpikedFeatures, more: int) -> SpikedFeatures:
@@ -145,10 +152,13 @@ def weights_of_model(model: SpikedFeatures) -> Spectrum:
         return Resolved(edge, tuple(_weight_spike(*used, value) for value in outliers))
 
     what = f"the spectrum of the weights of {model.describe()}"
+    work = Work(what, _INSTEAD.format("weights"), MOST)
     # In the limit an edge of unbounded labels is that of so many draws, a number by agreement: its
     # error is stated, and does not take the outliers away.
     bad = math.inf if math.isinf(model.neurons) else BAD[1]
-    used, resolved, solution = resolve(what, lambda more, _: _weights(model, more), seen, bad)
+    used, resolved, solution = resolve(
+        what, lambda more, _: _weights(model, more, work), seen, work, bad
+    )
     return Spectrum(
         **model.stated,
         solution=solution,
@@ -165,7 +175,7 @@ class _Weights(NamedTuple):
     spectrum: WeightSpectrum
 
 
-def _weights(model: SpikedFeatures, more: int) -> _Weights:
+def _weights(model: SpikedFeatures, more: int, work: Work) -> _Weights:
     used = _resolution(model, more)
     # The nodes of a continuous second layer that is cut are not its types.
     law = None if model.problem is None else model.problem.init.second_layer
@@ -189,6 +199,7 @@ def _weights(model: SpikedFeatures, more: int) -> _Weights:
         bulk=used.bulk,
         pull=pull,
         beside=used.teacher.rank,
+        work=work,
         excess=excess,
     )
     return _Weights(used, spectrum)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.fold import Linearised
 from giantsteps.theory.solver.packing import solve
 from giantsteps.theory.solver.special import Forms
+from giantsteps.theory.solver.work import Work, of_forms
 from giantsteps.types import Array, FloatArray
 
 _ROUNDS = 200
@@ -30,6 +31,9 @@ _WARM_UP = 3
 #: Plain rounds at the first point above the bulk.
 _PLAIN = 3
 _GRID = 40
+#: Operations of a round beside those of its points, and factors: of the equations of types, of
+#: nodes of samples, of the forms of special vectors.
+_ROUND, _OF_TYPES, _OF_NODES, _OF_FORMS = 1.6e6, 0.03, 3.5, 2.5
 #: Where residues are taken, relative to the distance from the edge, and their shares: sixth order.
 _PLACES = 1e-2 * np.array([1.0, -1.0, 2.0, -2.0, 3.0, -3.0])
 _SHARES = (0.75, 0.75, -0.3, -0.3, 0.05, 0.05)
@@ -60,6 +64,7 @@ class WeightSpectrum:
     Σₜ      bulk               with spikes as its first r special vectors
     Q       pull               of the initial output, (c, T, T), as in the penalty of mₜ
     \       beside             directions that the spikes leave of the teacher, the next of them
+    \       work               counts the operations
     Δ       excess             of Σ_t on the spikes: d Cov(S_j) within the types, (T, r, r)
     ======  =================  ==================================
     """
@@ -71,6 +76,7 @@ class WeightSpectrum:
     bulk: NeuronCovariance
     pull: FloatArray | None = None
     beside: int = 1
+    work: Work = field(default_factory=Work)
     excess: FloatArray | None = None
 
     # -- the bulk -------------------------------------------------------------------------------
@@ -87,6 +93,7 @@ class WeightSpectrum:
     def _dyson(self, h: Array, active: Array | None) -> Dyson:
         """The Dyson equation at H (Z, T) and 𝔤."""
         cells = len(h)
+        self.work.spend(_ROUND + cells * self._operations)
         if cells not in self._stacks:
             self._stacks[cells] = self._one.repeated(cells)
         bulk = self._stacks[cells]
@@ -94,6 +101,16 @@ class WeightSpectrum:
         unit = np.ones((cells, 1, 1))
         found = dyson_at(bulk, unit, strengths[:, :, None, None], np.zeros((cells, 0, 0)))
         return replace(found, active=found.alone() if active is None else active)
+
+    @cached_property
+    def _operations(self) -> float:
+        """Of a round of the solver at one point."""
+        types, count = self.bulk.coefficients.shape
+        nodes = sum(
+            batch.weights.shape[1] * (1 + batch.factors.shape[1]) ** 2
+            for batch in self._one.batches
+        )
+        return _OF_TYPES * types**2 * (types + count) + _OF_NODES * nodes * (1 + count)
 
     def _image(self, z: Array, dyson: Dyson, traces: Array) -> Array:
         """What the equations make of H."""
@@ -198,7 +215,7 @@ class WeightSpectrum:
         if not (one.chained or np.any(one.coefficients[:, :, : one.diagonal.shape[1]])):
             rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        return ImplicitLaw(self, lambda: self, self.scale, atoms, may_lose(one))
+        return ImplicitLaw(self, lambda: self, self.scale, self.work, atoms, may_lose(one))
 
     # -- outside the bulk -----------------------------------------------------------------------
 
@@ -260,6 +277,7 @@ class WeightSpectrum:
                 trace = -dyson.traces[:, 1 + c, 0, 0] / x
                 matrix = matrix + trace[:, None, None] * (pull * np.outer(root, root))
             seen = -solve(matrix, np.broadcast_to(left, (len(x), *left.shape))) / x[:, None, None]
+        self.work.spend(_OF_FORMS * len(x) * of_forms(self._one, 1))
         forms = Forms(dyson).values[:, :, 0, :, 0]
         if self.excess is not None:
             rank, loads = self.excess.shape[1], self.width * h * self.probabilities
