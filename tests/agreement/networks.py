@@ -60,6 +60,7 @@ TEACHERS: dict[str, Function] = {
     "sign": torch.sign,
     "erf2": lambda u: torch.erf(2 * u),
     "q": lambda u: u + 0.5 * (u * u - 1),
+    "he2": lambda u: (u * u - 1) / math.sqrt(2),
     "cub": lambda u: u + (u**3 - 3 * u) / 6,
     "clip": lambda u: torch.clamp(u, -1, 1),
     "crelu": lambda u: torch.relu(u) - _MEAN_RELU,

@@ -19,7 +19,7 @@ import pytest
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.theory.steps import build
-from giantsteps.theory.steps.several import reused
+from giantsteps.theory.steps.several import history_view, reused
 
 pytestmark = pytest.mark.agreement
 
@@ -35,6 +35,7 @@ ACTIVATIONS: dict[str, Any] = {
 TEACHERS: dict[str, Any] = {
     "erf2": "erf(2*x)",
     "q": "x + 0.5*(x**2 - 1)",
+    "he2": "(x**2 - 1)/sqrt(2)",
     "cub": "x + (x**3 - 3*x)/6",
     "clip": "clip(x, -1, 1)",
     "crelu": gs.centered("relu"),
@@ -48,10 +49,7 @@ OUTSIDE = {
     ("drawn 30: g2 previous erf/tanh/const", 500): (0.93, 0.38, "falls as 1/d"),
 }  # fmt: skip
 #: What theory does not answer.
-REFUSED = {
-    "t3 tanh gauss previous", "t3 tanh const previous", "muon gauss", "prev readout e.5",
-    "prev readout e0",
-}  # fmt: skip
+REFUSED = {"muon gauss", "prev readout e.5", "prev readout e0"}
 
 
 def inputs(given: dict[str, Any], d: int) -> Any:
@@ -210,6 +208,20 @@ def test_without_explicit_directions_theory_is_refuted(number: int) -> None:
         for explicit in (False, True)
     )
     assert abs(found - mean) <= 0.01 * mean + 3 * error < abs(plain - mean)
+
+
+@pytest.mark.parametrize("layer", ["gauss", "const"])
+def test_without_memory_of_the_samples_theory_is_refuted(
+    layer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, known = f"t3 tanh {layer} previous", history_view.Course.memory
+    assert abs(excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test")) < 1
+    monkeypatch.setattr(
+        history_view.Course,
+        "memory",
+        lambda course, uses: replace(known(course, uses), samples=1e9),
+    )
+    assert abs(excess(theory.risk(problem(name, 1000), d=1000), name, 1000, "test")) > 2
 
 
 @pytest.mark.parametrize(("name", "d"), [("s1 tanh e0 gauss", 500), ("unscaled e0 gauss", 1000)])

@@ -82,6 +82,7 @@ MISTAKES = {
     "an axis twice": ([*PREDICT, "--vary", "width=1,2", "--vary", "width=3,4"], "given twice"),
     "an axis d": ([*PREDICT, "--vary", "d=100,200"], "run once for each -d"),
     "a float": ([*PREDICT, "-d", "1e3"], "not a valid integer"),
+    "several sizes": ([*PREDICT, "-d", "100,200"], "only 'compare' takes them"),
     "a negative size": ([*PREDICT, "-d", "-5"], "or left out for the limit"),
     "a quantity as question": ([*PREDICT, "--question", "test"], '"risk"'),
     "the other side": ([*PREDICT, "--question", "tangent_risk"], "only simulation answers"),

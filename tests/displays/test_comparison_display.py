@@ -9,9 +9,11 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.lines import Line2D
 from numpy.testing import assert_allclose
 
 import giantsteps as gs
+from giantsteps import theory as exact
 from giantsteps.answers import LearnedFunction, Risk
 from giantsteps.displays import ComparisonDisplay
 from giantsteps.displays._style import colours, label
@@ -136,6 +138,22 @@ def test_points_stand_at_the_ratios_that_networks_have() -> None:
         x, where = np.unique(series.curve_x, return_index=True)
         slopes = np.diff(series.curve[where]) / np.diff(x)
         assert (np.diff(slopes) > 0).all()
+
+
+def test_an_answer_is_drawn_in_words_and_without_markers_for_theory() -> None:
+    steps = [gs.Step(samples=2.0, rate=1.0)] * 2
+    display = exact.trajectory(PROBLEM.replace(steps=steps), d=30).plot()
+    assert isinstance(display, ComparisonDisplay)
+    assert display.ax_.get_xlabel() == "number of steps $t$"
+    assert display.ax_.get_ylabel() == "test error $R$"
+    legend = display.ax_.get_legend()
+    assert legend is not None
+    (handle,) = legend.legend_handles
+    assert isinstance(handle, Line2D)
+    assert handle.get_marker() == ""
+    low, high = display.ax_.get_xlim()
+    ticks = [tick for tick in display.ax_.get_xticks() if low <= tick <= high]
+    assert ticks == [0, 1, 2]
 
 
 def test_several_sizes_of_a_grid_are_all_drawn() -> None:

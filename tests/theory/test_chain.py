@@ -42,6 +42,9 @@ class Case:
         self.place = (*range(1 + types, 1 + 2 * types), 0, 0, 0)
         self.frame = types + 3
 
+    def __str__(self) -> str:
+        return f"{self.types}-{self.rank}"
+
     def bulk(self) -> Bulk:
         one, stages, batches = np.ones((1, 1)), [], []
         for number in range(3):

@@ -119,6 +119,13 @@ def test_errors_of_several_steps() -> None:
     assert np.median(said) <= 1e-6
 
 
+def test_errors_of_several_steps_of_a_continuous_second_layer() -> None:
+    said, wrong = judge_several(range(712, 717), ("gaussian",), ("fresh",))
+    assert len(said) >= 4
+    assert not wrong
+    assert np.median(said) <= 1e-5
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(400, 700, 100))
 def test_errors_of_many_several_steps(first: int) -> None:

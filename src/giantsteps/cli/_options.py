@@ -60,8 +60,19 @@ device_option = click.option(
 )
 
 
+class _OneDimension(click.types.IntParamType):
+    """An integer; several are pointed to the command that takes them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, str) and "," in value:
+            self.fail(f"'{value}' is several: only 'compare' takes them", param, ctx)
+        found: int = super().convert(value, param, ctx)
+        return found
+
+
+DIMENSION = _OneDimension()
 limit_option = click.option(
-    "-d", "--dimension", "d", type=int, help="Input dimension; without it, the limit d → ∞."
+    "-d", "--dimension", "d", type=DIMENSION, help="Input dimension; without it, the limit d → ∞."
 )
 campaign_options = options(
     click.option(

@@ -185,6 +185,8 @@ class ComparisonDisplay(AxesDisplay):
         self.ax_.set(xlabel=self.x_label, ylabel=self.y_label)
         if spans_decades(*(s.curve_x for s in self.series)):
             self.ax_.set_xscale("log")
+        elif _counts(*(s.curve_x for s in self.series)) and self.ax_.get_xscale() == "linear":
+            self.ax_.locator_params(axis="x", integer=True)
         if self.title:
             self.ax_.set_title(self.title)
         self._legend(looks)
@@ -201,7 +203,7 @@ class ComparisonDisplay(AxesDisplay):
             looks.append(
                 {
                     "color": colour,
-                    "marker": markers[series.label],
+                    "marker": markers[series.label] if series.x.size else "",
                     "markerfacecolor": "white" if series.before else colour,
                     "markeredgewidth": 0.8,
                     "linestyle": _line(series, shared),
@@ -360,6 +362,12 @@ def curve_name(dims: Sequence[str], values: Sequence[Any]) -> str:
     if len(texts) == 1:
         return texts[0]
     return ", ".join(f"{_style.symbol(dim)} = {text}" for dim, text in zip(dims, texts))
+
+
+def _counts(*axes: FloatArray) -> bool:
+    """Whether points are a few whole numbers, such as steps."""
+    points = np.unique(np.concatenate(axes))
+    return points.size <= 12 and bool((points == np.round(points)).all())
 
 
 def spans_decades(*axes: FloatArray) -> bool:

@@ -46,13 +46,14 @@ def curves(
         allowed = suggest(x, numeric) if numeric else "an axis with numbers: ask about a Grid"
         raise InvalidProblem("x", x, allowed)
     others = [name for name in axes if name != x]
+    named = [name for name in others if len(axes[name]) > 1]
     points = np.asarray(axes[x], dtype=float)
     rows = np.moveaxis(values, list(axes).index(x), -1).reshape(-1, points.size)
     drawn = answer.source == "simulation"
     nothing = np.empty(0)
     series = [
         Series(
-            label=curve_name(others, combination),
+            label=curve_name(named, [dict(zip(others, combination))[name] for name in named]),
             x=points if drawn else nothing,
             mean=row if drawn else nothing,
             standard_error=np.zeros_like(row) if drawn else nothing,
@@ -65,16 +66,17 @@ def curves(
         series=series,
         x_label=_style.label(x),
         y_label=_style.label(quantity, getattr(answer, "matrix", None) or ""),
-        legend_title=_style.label(others[0]) if len(others) == 1 else "",
+        legend_title=_style.label(named[0]) if len(named) == 1 else "",
         nameless=answer.source if answer.d is None else f"{answer.source}, d = {answer.d}",
     ).plot(**options)
 
 
 def _first(answer: Answer) -> str:
-    """The first number of an answer that has an axis; of a spectrum, its first spike."""
+    """The test error, or the first number that has an axis; of a spectrum, its first spike."""
     if getattr(answer, "spikes", ()):
         return "spikes.0.value"
-    for name, (dims, value) in answer._variables().items():
-        if dims and np.asarray(value).dtype.kind == "f":
-            return name
+    found = answer._variables().items()
+    names = [name for name, (dims, value) in found if dims and np.asarray(value).dtype.kind == "f"]
+    if names:
+        return "test" if "test" in names else names[0]
     raise InvalidProblem("quantity", None, "a number along an axis: ask about a Grid")

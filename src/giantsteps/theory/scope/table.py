@@ -81,7 +81,7 @@ _SEVEN = Rule(
     "derived (theory §7; checked against networks)",
     needs=(
         *_FEW_DIRECTIONS,
-        "reuse in two steps",
+        "odd where reused",
         "smooth rules",
         "plain where reused",
         "fresh on a covariance",
@@ -93,6 +93,7 @@ _SEVEN = Rule(
     exact_if=(
         "batches add up",
         "few curved batches",
+        "linear labels",
         "light eigenvalues",
         "one direction where reused",
     ),

@@ -18,6 +18,7 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps import small
 from giantsteps.theory.steps.kinds import Kind, kind_of
 from giantsteps.theory.steps.one import one_step
+from giantsteps.theory.steps.several.history_model import remembered_steps
 from giantsteps.theory.steps.several.model import leading, several_steps, stages_of_steps
 from giantsteps.theory.steps.several.reused import reused_steps
 from giantsteps.theory.steps.several.small import many_small_steps
@@ -58,6 +59,8 @@ def model(
     if reused and kind_of(problem) is Kind.SMALL_STEPS and len(problem.steps) > 2:
         assert d is not None
         return many_small_steps(problem, d, **others)
+    if reused and len(problem.steps) > 2:
+        return remembered_steps(problem, d, simplify=simplify, **others)
     if reused:
         return reused_steps(problem, d, simplify=simplify, **others)
     return several_steps(problem, d, simplify=simplify, explicit=explicit, **others)

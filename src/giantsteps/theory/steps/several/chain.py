@@ -20,11 +20,21 @@ from itertools import product
 
 import numpy as np
 
+from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.solver.bulk import Batch, Stage
 from giantsteps.theory.steps.several.traces import trace_of_product
 from giantsteps.theory.steps.several.trained import Record, Trained
 from giantsteps.types import FloatArray
+
+#: Rows of a pencil of products up to which batches are multiplied.
+_ROWS = 36
+
+
+def multiplies(problem: Problem) -> bool:
+    """Whether batches are multiplied: isotropic inputs and few values of the second layer."""
+    rows = 2 * problem.init.second_layer.distinct_nonzero * len(problem.steps)
+    return problem.inputs.isotropic and rows <= _ROWS
 
 
 def is_chain(trained: Trained) -> bool:

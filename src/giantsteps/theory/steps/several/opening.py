@@ -10,12 +10,8 @@ import numpy as np
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import curvature
 from giantsteps.theory.steps.neuron import NeuronLaw
-from giantsteps.theory.steps.one import (
-    first_movement,
-    folded_types,
-    movement,
-    neuron_law,
-)
+from giantsteps.theory.steps.one import first_movement, folded_types, movement, neuron_law
+from giantsteps.theory.steps.several.chain import multiplies
 from giantsteps.theory.steps.several.covariance import covariance_of_state, operators_on
 from giantsteps.theory.steps.several.first_norms import first_norms
 from giantsteps.theory.steps.several.spectrum import Spectrum
@@ -24,8 +20,6 @@ from giantsteps.types import FloatArray
 
 #: Nodes of the initial weights along an explicit direction, by resolution.
 _NODES = (6, 7, 8, 9, 10)
-#: Rows of a pencil of products up to which batches are multiplied.
-_ROWS = 36
 
 
 def before_steps(
@@ -129,9 +123,7 @@ def after_first(
     trained = replace(trained, records=(_first_record(law, trained, spectrum, reach, length),))
     if not spectrum.flat:
         return trained
-    rows = len(values) * 2 * len(problem.steps)
-    few = not math.isinf(problem.init.second_layer.distinct_nonzero) and rows <= _ROWS
-    trained = replace(trained, multiplied=few or len(values) == 1)
+    trained = replace(trained, multiplied=multiplies(problem) or len(values) == 1)
     own, bulk = 1 + trained.teachers, covariance_of_state(trained, spectrum, 1.0)
     forms, gram = operators_on(bulk, own), bulk.forms.values[0, own:, 0, :own, 0]
     found = tuple(replace(part, along=part.loadings @ gram) for part in found)
