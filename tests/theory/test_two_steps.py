@@ -376,11 +376,11 @@ def test_a_grid_over_batches_is_its_cells() -> None:
     [
         (problem(exponents=(0.3, 0.4)), None, "any exponents with d given"),
         (
-            problem("previous").replace(
+            problem("previous", activation=gs.centered("relu"), teacher="relu").replace(
                 {"steps": [*problem("previous").steps, problem().steps[0]]}
             ),
             500,
-            'batch="fresh" for later steps',
+            'batch="fresh"',
         ),
     ],
 )

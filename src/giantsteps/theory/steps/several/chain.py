@@ -28,7 +28,7 @@ from giantsteps.theory.steps.several.trained import Record, Trained
 from giantsteps.types import FloatArray
 
 #: Rows of a pencil of products up to which batches are multiplied.
-_ROWS = 36
+_ROWS = 28
 
 
 def multiplies(problem: Problem) -> bool:
