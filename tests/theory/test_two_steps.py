@@ -376,9 +376,9 @@ def test_a_grid_over_batches_is_its_cells() -> None:
     [
         (problem(exponents=(0.3, 0.4)), None, "any exponents with d given"),
         (
-            problem("previous", activation=gs.centered("relu"), teacher="relu").replace(
-                {"steps": [*problem("previous").steps, problem().steps[0]]}
-            ),
+            problem(
+                "previous", activation=gs.centered("relu"), teacher=gs.centered("relu")
+            ).replace({"steps": [*problem("previous").steps, problem().steps[0]]}),
             500,
             'batch="fresh"',
         ),
