@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from giantsteps.functions import SingleIndex
 from giantsteps.gaussian import moments
 from giantsteps.problem import PowerLaw, Problem
 from giantsteps.theory.model.teacher import teacher_moments
+from giantsteps.theory.scope.predicates import (
+    activation_centered,
+    curved,
+    finite_moments,
+    fresh,
+    mean_free_or_odd,
+    no_initial_output,
+    no_marginal_spike,
+    off_the_peak,
+    plain,
+    remembered,
+    rules,
+    teacher_centered,
+)
 from giantsteps.theory.steps.kinds import staircase_level
 from giantsteps.theory.steps.several.chain import multiplies
-from giantsteps.theory.steps.staircase.degrees import spike_degrees
 
 
 @dataclass(frozen=True)
@@ -34,57 +45,6 @@ class Condition:
     def advice(self, problem: Problem, d: int | None) -> str:
         """What would be covered, for this problem."""
         return self.fix if isinstance(self.fix, str) else self.fix(problem, d)
-
-
-def _teacher_centered(problem: Problem) -> bool:
-    return teacher_moments(problem.teacher).is_centered
-
-
-def _activation_centered(problem: Problem) -> bool:
-    return moments(problem.activation).is_centered
-
-
-def _mean_free_or_odd(problem: Problem) -> bool:
-    odd = moments(problem.activation).is_odd
-    return odd or abs(problem.init.second_layer.mean) < 1e-12
-
-
-def _no_initial_output(problem: Problem) -> bool:
-    # A mean that was subtracted to eight digits leaves nothing that an answer would show.
-    found, layer = moments(problem.activation), problem.init.second_layer
-    return abs(found.mean * layer.mean) <= 1e-8 * math.sqrt(found.second_moment)
-
-
-def _fresh(problem: Problem) -> bool:
-    return all(step.batch == "fresh" for step in problem.steps)
-
-
-def _curved(problem: Problem) -> bool:
-    """Three or more steps, not all of them small, of an activation with an even part."""
-    large = any(step.exponent != 0 for step in problem.steps)
-    return len(problem.steps) > 2 and large and not moments(problem.activation).is_odd
-
-
-def _remembered(problem: Problem) -> bool:
-    """Whether a reused batch is one of two steps, of small steps, or with odd functions."""
-    if _fresh(problem) or len(problem.steps) <= 2 or not any(s.exponent for s in problem.steps):
-        return True
-    uses = "".join(step.batch[0] for step in problem.steps).split("f")
-    if max(map(len, uses)) > 3 or not _no_initial_output(problem):
-        return False
-    teacher = problem.teacher
-    if not isinstance(teacher, SingleIndex):
-        return False
-    return moments(problem.activation).is_odd or moments(teacher.link).is_odd
-
-
-def _plain(problem: Problem) -> bool:
-    return _fresh(problem) and all(step.rule == "gradient" for step in problem.steps)
-
-
-def _no_marginal_spike(problem: Problem) -> bool:
-    level, boundary = staircase_level(problem.steps[0].exponent)
-    return not boundary or spike_degrees(problem, level)[level] is not None
 
 
 def _one_sided_limits(problem: Problem, d: int | None) -> str:
@@ -109,31 +69,9 @@ def _or_give_d(advice: str) -> Callable[[Problem, int | None], str]:
 
 def _isotropic_or_give_d(problem: Problem, d: int | None) -> str:
     """Inputs with a covariance are met by the equivalent model, at any exponent."""
-    helps = d is None and problem.steps and _plain(problem) and problem.teacher.rank == 1
+    helps = d is None and problem.steps and plain(problem) and problem.teacher.rank == 1
     way = "pass d to theory.risk, theory.learned_function or theory.equivalent, " if helps else ""
     return f"{way}inputs=gs.Isotropic(), or simulation"
-
-
-def _finite_moments(problem: Problem) -> bool:
-    """Whether ‖Σ^tβ*‖² and d⁻¹tr Σ^{2t} are finite after t steps."""
-    law, twice = problem.inputs, 2 * len(problem.steps)
-    if not isinstance(law, PowerLaw):
-        return True
-    signal = (twice + 1) * law.exponent + law.teacher
-    return max(signal, twice * law.exponent) < 1
-
-
-def _off_the_peak(problem: Problem) -> bool:
-    readout = problem.readout
-    return (
-        readout is None
-        or readout.penalty > 0
-        or not math.isclose(readout.samples, problem.width, rel_tol=1e-9)
-    )
-
-
-def _rules(*allowed: str) -> Callable[[Problem], bool]:
-    return lambda problem: all(step.rule in allowed for step in problem.steps)
 
 
 CONDITIONS: dict[str, Condition] = {
@@ -149,25 +87,25 @@ CONDITIONS: dict[str, Condition] = {
         "d = 300 are within 1 % for tanh and 2.1 % for ReLU)",
         "the teacher depends on several directions",
         'a rank-one teacher, or batch="fresh"',
-        lambda problem: problem.teacher.rank == 1 or _fresh(problem),
+        lambda problem: problem.teacher.rank == 1 or fresh(problem),
     ),
     "centered teacher": Condition(
         "E σ*(z) = 0",
         "the teacher must have mean zero",
         'gs.centered(teacher), in TOML {name = "...", centered = true}',
-        _teacher_centered,
+        teacher_centered,
     ),
     "centered activation": Condition(
         "E σ(z) = 0",
         "the activation must have mean zero",
         _or_give_d("gs.centered(activation)"),
-        _activation_centered,
+        activation_centered,
     ),
     "mean-free or odd": Condition(
         "σ is odd or the second layer has mean zero",
         "the activation must be odd, or the second layer must have mean zero",
         _or_give_d('second_layer="gaussian", or an odd activation'),
-        _mean_free_or_odd,
+        mean_free_or_odd,
     ),
     "few directions": Condition(
         "the teacher depends on at most three directions",
@@ -187,7 +125,7 @@ CONDITIONS: dict[str, Condition] = {
             or (
                 problem.inputs.isotropic
                 and problem.init.output == "scaled"
-                and _rules("gradient", "normalized")(problem)
+                and rules("gradient", "normalized")(problem)
             )
         ),
     ),
@@ -201,7 +139,7 @@ CONDITIONS: dict[str, Condition] = {
         "E σ(z) = 0 or the second layer has mean zero",
         "the output of the initial network must vanish",
         'gs.centered(activation), or second_layer="gaussian"',
-        _no_initial_output,
+        no_initial_output,
     ),
     "batches add up": Condition(
         "there is one step (else, unless the second layer has few values, covariances of the "
@@ -212,15 +150,16 @@ CONDITIONS: dict[str, Condition] = {
         lambda problem: len(problem.steps) <= 1 or all(s.exponent == 0 for s in problem.steps),
     ),
     "few curved batches": Condition(
-        "there are at most two steps, the activation is odd, or inputs are isotropic and the "
-        "second layer has few values (else products of the batches' covariances are left out: "
-        "test errors of networks are within 4 % at d = 1000, 9 % at d = 600)",
+        "there are at most two steps, the activation is odd, or batches are fresh, inputs "
+        "isotropic and the second layer has few values (else products of the batches' "
+        "covariances are left out: test errors of networks are within 4 % at d = 1000, 9 % at "
+        "d = 600)",
         "there are several steps of an activation with an even part",
         "at most two steps, an odd activation, or a second layer of few values",
         lambda problem: (
-            not _curved(problem)
-            or multiplies(problem)
-            or problem.init.second_layer.distinct_nonzero <= 1
+            not curved(problem)
+            or (fresh(problem) and multiplies(problem))
+            or (fresh(problem) and problem.init.second_layer.distinct_nonzero <= 1)
         ),
     ),
     "linear labels": Condition(
@@ -229,7 +168,7 @@ CONDITIONS: dict[str, Condition] = {
         "higher at d = 1000 and 15 % at d = 600, 20 % with a continuous second layer)",
         "several steps of an activation with an even part meet a teacher without a linear part",
         "at most two steps, an odd activation, or a teacher with a linear part",
-        lambda problem: not _curved(problem) or teacher_moments(problem.teacher).linear > 1e-9,
+        lambda problem: not curved(problem) or teacher_moments(problem.teacher).linear > 1e-9,
     ),
     "odd where reused": Condition(
         "of more than two steps that reuse a batch at most four share one, the teacher has one "
@@ -238,27 +177,27 @@ CONDITIONS: dict[str, Condition] = {
         "and teacher and an initial output need products of its covariances",
         "an odd activation or teacher of one direction with gs.centered(activation), at most four "
         'steps on a batch, batch="fresh", or simulation',
-        _remembered,
+        remembered,
     ),
     "no marginal spike": Condition(
         "no polynomial spike appears at this very exponent (else the limits from its two sides "
         "differ)",
         "a polynomial spike appears at this very exponent, and the limits from its sides differ",
         _one_sided_limits,
-        _no_marginal_spike,
+        no_marginal_spike,
     ),
     "gradient steps": Condition(
         "steps follow the gradient",
         "the equations are those of gradient steps",
         'rule="gradient", or simulation',
-        _rules("gradient"),
+        rules("gradient"),
     ),
     "known rules": Condition(
         "steps follow the gradient, normalised or not, or its sign",
         "there is no theory for this rule",
         'rule="gradient", "normalized" or "sign", one step of "adam", or simulation',
         lambda problem: (
-            _rules("gradient", "normalized", "sign")(problem)
+            rules("gradient", "normalized", "sign")(problem)
             or (len(problem.steps) == 1 and problem.steps[0].rule == "adam")
         ),
     ),
@@ -266,14 +205,14 @@ CONDITIONS: dict[str, Condition] = {
         "steps follow the gradient, normalised or not",
         "the equations of several steps are those of gradients, normalised or not",
         'rule="gradient" or "normalized", or simulation',
-        _rules("gradient", "normalized"),
+        rules("gradient", "normalized"),
     ),
     "plain where reused": Condition(
         "a reused batch is met by plain gradient steps on the squared loss",
         "the equations of a reused batch are those of plain gradient steps on the squared loss",
         'rule="gradient", loss="squared" and decay=0 with a reused batch, or simulation',
         lambda problem: (
-            _fresh(problem)
+            fresh(problem)
             or all(
                 (step.rule, step.loss, step.decay) == ("gradient", "squared", 0.0)
                 for step in problem.steps
@@ -292,7 +231,7 @@ CONDITIONS: dict[str, Condition] = {
         "every step has a fresh batch",
         "the equations are those of fresh batches",
         'batch="fresh", or simulation',
-        _fresh,
+        fresh,
     ),
     "squared loss": Condition(
         "the loss is the squared one",
@@ -329,7 +268,7 @@ CONDITIONS: dict[str, Condition] = {
         "the equations of several steps on such inputs are those of gradient steps, each on a "
         "fresh batch",
         'rule="gradient" and batch="fresh" for every step, inputs=gs.Isotropic(), or simulation',
-        lambda problem: problem.inputs.isotropic or _plain(problem),
+        lambda problem: problem.inputs.isotropic or plain(problem),
     ),
     "light eigenvalues": Condition(
         "no direction has more than 2 % of the variance of the inputs (in the limit: a power law "
@@ -344,19 +283,19 @@ CONDITIONS: dict[str, Condition] = {
         "activation and the teacher)",
         "there is a sign step",
         'rule="gradient" or "normalized"',
-        _rules("gradient", "normalized"),
+        rules("gradient", "normalized"),
     ),
     "finite moments": Condition(
         "the steps have a limit on a power law: (2t + 1)·exponent + teacher < 1 after t steps",
         "every step multiplies by the eigenvalues once more, and their moments grow with d here",
         "the same question with d given, or a smaller exponent of the power law",
-        _finite_moments,
+        finite_moments,
     ),
     "finite moments of bounds": Condition(
         "the step has a limit on a power law: 3·exponent + teacher < 1",
         "a step multiplies by the eigenvalues, and their moments grow with d here",
         "theory.equivalent(problem, d).bounds(), or a smaller exponent of the power law",
-        _finite_moments,
+        finite_moments,
     ),
     "scaled output": Condition(
         'the network starts with a small output, output="scaled"',
@@ -396,7 +335,7 @@ CONDITIONS: dict[str, Condition] = {
         "an unscaled network has E σ(z) = 0 or a second layer of mean zero",
         "the output of the unscaled network would start at order √N",
         'gs.centered(activation), or second_layer="gaussian"',
-        lambda problem: problem.init.output == "scaled" or _no_initial_output(problem),
+        lambda problem: problem.init.output == "scaled" or no_initial_output(problem),
     ),
     "fresh readout": Condition(
         "the readout is trained on fresh samples",
@@ -408,7 +347,7 @@ CONDITIONS: dict[str, Condition] = {
         "there is a penalty, or n ≠ N",
         "without a penalty the error of the readout is infinite at n = N",
         "readout.penalty > 0, or readout.samples other than the width",
-        _off_the_peak,
+        off_the_peak,
         of_sizes=True,
     ),
 }
