@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import elementwise
 
 from giantsteps.theory.model.fewer_nodes import merge_types, on_fewer_nodes
 from giantsteps.theory.model.implicit_law import ImplicitLaw, may_lose
+from giantsteps.theory.model.kernel_outlier import Cores, Outlier, weighted_gram
 from giantsteps.theory.solver.continuation import Continuation
 from giantsteps.theory.solver.fold import Linearised
 from giantsteps.theory.solver.newton import solve_state
@@ -49,43 +49,6 @@ _NO_PART = 1e-8
 _STEP = 1e-3
 #: Places and weights of a derivative.
 _SLOPE = {-2.0: 1 / 12, -1.0: -2 / 3, 1.0: 2 / 3, 2.0: -1 / 12}
-
-
-@dataclass(frozen=True, eq=False)
-class Outlier:
-    r"""An eigenvalue x of K outside the bulk, and the vector q with 𝓜q = 0 there.
-
-    With 𝓜' the derivative in x, unit eigenvectors u of K and v of ΦᵀΦ have
-
-    .. math:: n^{-1}⟨u, g⟩² = -\frac{Γ(qᵀE[ωφg])²}{x\, qᵀ\mathcal M'q},\qquad
-              ⟨v, f⟩² = -\frac{(Σ_t m_t f(A_t))²}{qᵀ\mathcal M'q}
-
-    for functions g of the spike coordinates and f of the type; for the labels E[ωφg] becomes
-    E[ωφh] + Γ⁻¹𝒴⁻¹𝒴_{·B}ψ̂.
-
-    Attributes
-    ----------
-    value : float
-    types : ndarray of shape (T,)
-        m, scaled so that −qᵀ𝓜'q = 1.
-    pull : ndarray of shape (1 + J, K)
-        ω(k) qᵀφ_e(k) √(Γ/x) at the nodes, e the function itself and the weak spikes:
-        ⟨u, g⟩²/n = E[Σ_e pull_e·g_e]² with g₀ = E[g|k] and g_j = E[w_j g|k], w their coordinates.
-    labels : float
-        ⟨u, ỹ⟩²/n.
-    scale : ndarray of shape (K,)
-        ω(k)√(Γ/x) at the nodes.
-    """
-
-    value: float
-    types: FloatArray
-    pull: FloatArray
-    labels: float
-    scale: FloatArray
-
-    def slope(self, leans: FloatArray, system: System) -> FloatArray:
-        """E[u z | k] at the nodes, for neurons that lean by so little (T,) along a direction z."""
-        return np.asarray(self.scale * ((self.types * leans) @ system.linear[0]))
 
 
 class KernelSpectrum:
@@ -334,7 +297,7 @@ class KernelSpectrum:
         own = rows[:, system.modes[: 1 + system.weak]]
         return own, norms * left[:, kept] * size[kept], right[kept]
 
-    def _cores(self, point: State) -> _Cores:
+    def _cores(self, point: State) -> Cores:
         """I + 𝓛 at points above the bulk, and what belongs to it."""
         system, prior = self.system, Prior(self._whole(point))
         types, modes, _ = system.mean.shape[1:]
@@ -344,7 +307,7 @@ class KernelSpectrum:
         gram = _OF_GRAM * (len(rows) * rows.size + _OF_PRODUCTS * len(basis) ** 3)
         self.work.spend(len(point.tau) * (_OF_FORMS * forms + gram))
         whole = np.tile(point.measure, (1, modes))
-        power = np.stack([_gram(rows, one) for one in whole])
+        power = np.stack([weighted_gram(rows, one) for one in whole])
         values, vectors = np.linalg.eigh(power)
         roots = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors @ transposed(vectors)
         target = whole * system.target[0].ravel() @ rows.T @ basis.T
@@ -361,7 +324,7 @@ class KernelSpectrum:
         shift[:, types:] = (prior.with_teacher @ psi_hat[:, :, None])[:, :, 0]
         matrix = np.eye(factor.shape[2]) + transposed(factor) @ moved
         shift = (transposed(factor) @ shift[:, :, None])[:, :, 0]
-        return _Cores(symmetric(matrix), moved, target, shift)
+        return Cores(symmetric(matrix), moved, target, shift)
 
     def _whole(self, point: State) -> State:
         """The points with all types, where some were merged."""
@@ -426,20 +389,3 @@ class KernelSpectrum:
             types = vector[: len(self.system.probabilities[0])]
             found.append(Outlier(value, types, pull, labels**2 / (ratio * value), scale))
         return tuple(found)
-
-
-class _Cores(NamedTuple):
-    """At each point I + 𝓛, ℭF, E[ωφh]Γ and Fᵀ times what the teacher adds to it."""
-
-    matrix: FloatArray
-    moved: FloatArray
-    target: FloatArray
-    shift: FloatArray
-
-
-def _gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    """Σ_k w_k r(k)r(k)ᵀ, at half the cost where no weight is negative."""
-    if weights.min() < 0:
-        return np.asarray((rows * weights) @ rows.T)
-    half = rows * np.sqrt(weights)
-    return np.asarray(half @ half.T)

@@ -15,7 +15,8 @@ from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import SingularValues
 from giantsteps.problem import Ridge
 from giantsteps.theory.model.covariance import NeuronCovariance
-from giantsteps.theory.model.kernel_spectrum import KernelSpectrum, Outlier
+from giantsteps.theory.model.kernel_outlier import Outlier
+from giantsteps.theory.model.kernel_spectrum import KernelSpectrum
 from giantsteps.theory.model.resolved import BAD, Resolved, resolve
 from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.model.step_direction import StepDirection
