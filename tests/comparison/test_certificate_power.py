@@ -24,8 +24,8 @@ from giantsteps.comparison.certify import (
     recertify,
 )
 from giantsteps.problem import Problem
-from giantsteps.theory.model import errors, spectra
-from giantsteps.theory.steps import gradient, kernel_small, small
+from giantsteps.theory.model import errors, kernel_spectrum, spectra
+from giantsteps.theory.steps import gradient, small
 
 ROOT = Path(__file__).parents[2]
 REPORT = ROOT / "docs" / "_static" / "certificate.json"
@@ -133,8 +133,8 @@ EQUATIONS: dict[str, tuple[Any, str, Any, Any, float, tuple[str, ...]]] = {
         spectra, "_weight_spike", turned, "teacher", 1, ("weights and teacher, small step",)
     ),
     "§2, ‖b‖²": (gradient, "first_step", replaced, "norm_squared", 2, ("gradient's spike",)),
-    "§3, Λ": (
-        kernel_small, "_image", replaced, "value", 1, ("kernel's spike, small step",)
+    "§5d, x": (
+        kernel_spectrum, "Outlier", replaced, "value", 1, ("kernel's spike, small step",)
     ),
     "§5c, R": (
         errors, "ridge_batch", replaced, "test", 1,

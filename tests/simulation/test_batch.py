@@ -307,7 +307,7 @@ def test_batches_stay_within_their_memory(name: str, monkeypatch: pytest.MonkeyP
 def test_refusals() -> None:
     with pytest.raises(gs.InvalidProblem, match=r"question = 'error': must be one of .*risk"):
         simulation.batch("error", PROBLEM, 40, [0])
-    with pytest.raises(gs.InvalidProblem, match=r"tests = 3.*the options are kind, degrees"):
+    with pytest.raises(gs.InvalidProblem, match=r'tests = 3.*the options are "kind", "degrees"'):
         simulation.batch("risk", PROBLEM, 40, [0], tests=3)
     with pytest.raises(gs.InvalidProblem, match="seed = -1"):
         simulation.batch("risk", PROBLEM, 40, [0, -1])

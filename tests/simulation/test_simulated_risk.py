@@ -385,7 +385,7 @@ def test_refused_questions() -> None:
         simulation.run("tanh", 30, 0)  # type: ignore[arg-type]
     with pytest.raises(gs.InvalidProblem, match="tangent"):
         simulation.risk(make(), 30, 0, kind="tangent", test_samples="exact")
-    with pytest.raises(gs.InvalidProblem, match=r"tests = 3: .* options are kind, .* data"):
+    with pytest.raises(gs.InvalidProblem, match=r'tests = 3: .* options are "kind", .* "data"'):
         simulation.risk(make(), 30, 0, tests=3)  # type: ignore[call-arg]
     with pytest.raises(gs.InvalidProblem, match=r"rng = .*the same on every device"):
         simulation.run(make(), 30, 0, rng="host")  # type: ignore[call-arg]
