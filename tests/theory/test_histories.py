@@ -168,3 +168,10 @@ def test_what_is_not_covered() -> None:
             theory.risk(stepped(*three, **others), d=1000)
     with pytest.raises(gs.NotCovered, match="at most four steps"):
         theory.risk(stepped(*three, ("previous", 0.6), ("previous", 0.6)), d=1000)
+
+
+def test_more_work_than_allowed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = stepped(("fresh", 0.61), ("previous", 0.6), ("previous", 0.6))
+    monkeypatch.setattr(history_model, "_MOST", 1e7)
+    with pytest.raises(gs.NotConverged, match=r"used again: more than 0.01 .* fewer steps"):
+        theory.risk(problem, d=1000)

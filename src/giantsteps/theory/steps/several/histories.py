@@ -23,6 +23,7 @@ from scipy.interpolate import BSpline, make_interp_spline
 
 from giantsteps.functions import Function
 from giantsteps.gaussian import moments, smoothed
+from giantsteps.theory.solver.work import Work
 from giantsteps.theory.steps.several.view import REACH, split_normal
 from giantsteps.types import FloatArray
 
@@ -33,6 +34,8 @@ _NODES, _KINKED, _LEAST = (24, 8, 6, 4), (0, 24, 12, 8), 1e-7
 _SPACING, _DEGREE = 0.08, 3
 #: Numbers that are kept at a time.
 _CHUNK = 2_000_000
+#: Operations of a node, about.
+_OPERATIONS = 120
 #: Own fields that are nothing.
 _STILL = 1e-9
 
@@ -92,11 +95,12 @@ class Memory:
 
 @dataclass(eq=False)
 class Neurons:
-    """Types of neurons, and tables of their activation."""
+    """Types of neurons, and tables of their activation; ``work`` counts what they take."""
 
     activation: Function
     values: FloatArray
     probabilities: FloatArray
+    work: Work = field(default_factory=Work)
     _tables: dict[tuple[float, int], BSpline] = field(default_factory=dict)
 
     @property
@@ -150,6 +154,7 @@ def answers(
     count, types = len(fields), len(neurons.values)
     nodes = math.prod(len(x) for x, _ in field_rules(neurons.activation.derivative, count - 1))
     size = max(_CHUNK // (nodes * types), 8)
+    neurons.work.spend(_OPERATIONS * nodes * types * len(label))
     parts = []
     for start in range(0, len(label), size):
         some = slice(start, start + size)

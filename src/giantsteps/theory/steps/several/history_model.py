@@ -22,6 +22,7 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
+from giantsteps.theory.solver.work import Work
 from giantsteps.theory.steps.one import folded, movement, tails_of, types_of
 from giantsteps.theory.steps.several.covariance import operators_on
 from giantsteps.theory.steps.several.directions import DIRECTIONS, WEAK, kept_directions
@@ -37,6 +38,12 @@ from giantsteps.theory.steps.several.trained import few_functions, pulled
 from giantsteps.theory.steps.sized import at_size, by_resolution
 from giantsteps.types import FloatArray
 
+#: Operations that a model may take, about twenty seconds of a core, and what to try beyond.
+_MOST = 2.4e10
+_INSTEAD = (
+    "fewer steps on one batch, a constant or few-valued second layer, an odd activation, "
+    'batch="fresh", or simulation'
+)
 #: By how much initial weights are longer for a derivative.
 _LONGER = 0.01
 #: Resolution of the samples of the bulk, where they have no edge, and of those of the recursion.
@@ -51,6 +58,7 @@ def remembered_steps(
     sized, count, shared = at_size(problem, d, levels=(0, 1), **others)
     rates = tuple(movement(sized, s, count) for s in range(len(sized.steps)))
     batches, samples = batches_of(sized)
+    work = Work("steps on a batch that is used again", _INSTEAD, _MOST)
     assert isinstance(sized.teacher, SingleIndex)
     link, noise = sized.teacher.link, sized.noise_variance
 
@@ -65,7 +73,7 @@ def remembered_steps(
         if norms:  # and, one each, neurons whose initial weights are a little longer
             values, probabilities = np.tile(values, 2), np.append(probabilities, 0.0 * start)
             start = np.append(start, start + _LONGER)
-        neurons = Neurons(sized.activation, values, probabilities)
+        neurons = Neurons(sized.activation, values, probabilities, work)
         fine = min(level + _FINER, 4)
         course = follow(neurons, link, noise, batches, samples, rates, fine, start)
         nodes = sample_nodes(
