@@ -80,6 +80,27 @@ class Norms:
         if (self.spread < 0).any():
             raise InvalidProblem("norms.spread", spread, "non-negative")
 
+    @classmethod
+    def after_steps(
+        cls,
+        spread: FloatArray,
+        loadings: FloatArray,
+        growth: FloatArray,
+        stretch: FloatArray,
+        gaussian: bool,
+    ) -> Norms:
+        """One fluctuation with a variance and loadings (T, F), and for gaussian initial weights
+        theirs, by which norms grow (T,) and leans stretch (T, r).
+        """
+        if not gaussian:
+            return cls(spread[None], loadings[None])
+        return cls(
+            np.stack([spread, np.full(len(spread), 2.0)]),
+            np.stack([loadings, np.zeros_like(loadings)]),
+            growth=np.stack([np.ones(len(spread)), growth]),
+            stretch=np.stack([np.zeros_like(stretch), stretch]),
+        )
+
     @property
     def types(self) -> int:
         """Number of types T."""

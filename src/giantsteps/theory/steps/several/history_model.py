@@ -179,18 +179,10 @@ def _norms(
     found: HistoryNorms, bulk: NeuronCovariance, shares: FloatArray, gaussian: bool
 ) -> Norms:
     """One fluctuation of the norms, and for Gaussian weights that of the initial ones."""
-    types = len(found.growth)
-    loadings = np.zeros((2, types, bulk.frame))
-    loadings[0, :, bulk.frame - shares.shape[1] :] = shares
+    loadings = np.zeros((len(found.growth), bulk.frame))
+    loadings[:, bulk.frame - shares.shape[1] :] = shares
     spread = np.maximum(2 * (bulk.modes**2).sum(axis=1) + found.rest, 0.0)
-    if not gaussian:
-        return Norms(spread[None], loadings[:1])
-    return Norms(
-        np.stack([spread, np.full(types, 2.0)]),
-        loadings,
-        growth=np.stack([np.ones(types), found.growth]),
-        stretch=np.stack([np.zeros_like(found.stretch), found.stretch]),
-    )
+    return Norms.after_steps(spread, loadings, found.growth, found.stretch, gaussian)
 
 
 def _pull(views: list[View]) -> FloatArray:

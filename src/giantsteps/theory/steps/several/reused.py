@@ -325,17 +325,10 @@ def _norms(
 ) -> Norms:
     """One fluctuation of the norms, and for Gaussian weights that of the initial ones."""
     types = len(stretch)
-    loadings, start = np.zeros((2, types, bulk.frame)), rank + 1
+    loadings, start = np.zeros((types, bulk.frame)), rank + 1
     for c, share in enumerate([np.ones(types), *shares.T]):
         load = loads[min(c, 1)]
-        loadings[0, :, start : start + load.shape[1]] = share[:, None] * load
+        loadings[:, start : start + load.shape[1]] = share[:, None] * load
         start += load.shape[1]
     spread = np.maximum(2 * (bulk.modes**2).sum(axis=1) + found.spread, 0.0)
-    if not gaussian:
-        return Norms(spread[None], loadings[:1])
-    return Norms(
-        np.stack([spread, np.full(types, 2.0)]),
-        loadings,
-        growth=np.stack([np.ones(types), found.growth]),
-        stretch=np.stack([np.zeros_like(stretch), stretch]),
-    )
+    return Norms.after_steps(spread, loadings, found.growth, stretch, gaussian)
