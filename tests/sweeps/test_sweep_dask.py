@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -38,6 +40,16 @@ def calm() -> Iterator[None]:
         yield
     for logger, level in zip(loggers, levels):
         logger.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def taken() -> Iterator[None]:
+    """The port of Dask's dashboard is in use, as it is beside any other cluster."""
+    with socket.socket() as other:
+        with contextlib.suppress(OSError):  # by another test
+            other.bind(("", 8787))
+            other.listen()
+        yield
 
 
 def test_a_cluster_of_processes_loses_one(

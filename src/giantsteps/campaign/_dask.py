@@ -135,7 +135,7 @@ def dask_workers(
     Examples
     --------
     >>> from distributed import LocalCluster
-    >>> with LocalCluster(1, processes=False, dashboard_address=None) as cluster:
+    >>> with LocalCluster(1, processes=False, dashboard_address=":0") as cluster:
     ...     with dask_workers(cluster.scheduler_address) as workers:
     ...         workers.submit(pow, 2, 10).result()
     1024
@@ -176,7 +176,7 @@ def _local_cluster(distributed: Any, workers: int | None) -> Any:
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # any free port: another cluster may have Dask's
                 silence_logs=logging.CRITICAL,
             )
     except Exception as error:  # whatever the start of a process may raise
