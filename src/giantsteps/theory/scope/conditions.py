@@ -14,6 +14,7 @@ from giantsteps.theory.scope.predicates import (
     finite_moments,
     fresh,
     mean_free_or_odd,
+    mean_out_of_reach,
     no_initial_output,
     no_marginal_spike,
     off_the_peak,
@@ -57,6 +58,9 @@ def _one_sided_limits(problem: Problem, d: int | None) -> str:
     )
 
 
+_CENTERED_TEACHER = 'gs.centered(teacher), in TOML {name = "...", centered = true}'
+
+
 def _or_give_d(advice: str) -> Callable[[Problem, int | None], str]:
     """Advice that names d where d is not given yet and would help."""
 
@@ -92,8 +96,14 @@ CONDITIONS: dict[str, Condition] = {
     "centered teacher": Condition(
         "E σ*(z) = 0",
         "the teacher must have mean zero",
-        'gs.centered(teacher), in TOML {name = "...", centered = true}',
+        _CENTERED_TEACHER,
         teacher_centered,
+    ),
+    "no mean or odd": Condition(
+        "E σ*(z) = 0 or σ is odd",
+        "the teacher must have mean zero, or the activation must be odd",
+        _or_give_d(f"{_CENTERED_TEACHER}, or an odd activation"),
+        mean_out_of_reach,
     ),
     "centered activation": Condition(
         "E σ(z) = 0",

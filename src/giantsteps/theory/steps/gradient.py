@@ -35,7 +35,7 @@ def _gradient(problem: Problem, claim: Any, d: int | None) -> Gradient:
     first, law = first_step(sized), problem.init.second_layer
     sigma = moments(problem.activation)
     spread = sigma.derivative_variance * first.label_moment / sized.steps[0].samples
-    tilt = 2 * sigma.quadratic * sigma.mean * law.mean  # of W₀ itself, where f₀ has a mean
+    tilt = 2 * sigma.quadratic * first.label_mean  # of W₀ itself, where residuals have a mean
     norm, error = (0.0, _CLOSED) if d is None else _norm(sized, problem.at(d).neurons, d)
     alignment = first.alignment + (0.0 if d is None else by_chance(sized, d))
     return Gradient(
