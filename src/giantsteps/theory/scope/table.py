@@ -72,7 +72,7 @@ _FIVE = Rule(
         "seams one at a time",
         "fresh readout",
     ),
-    exact_if=("light eigenvalues", "samples given a sign step"),
+    exact_if=("light eigenvalues", "samples given a sign step", "steady output"),
     references=("ba2022", "moniri2023", "cui2024", "dandi2024"),
 )
 _SEVEN = Rule(

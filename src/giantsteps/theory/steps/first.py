@@ -11,7 +11,7 @@ import numpy as np
 
 from giantsteps.answers import Solution, Spectrum, Spike
 from giantsteps.functions import Function
-from giantsteps.gaussian import moments
+from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import MarchenkoPastur, outlier
 from giantsteps.problem import Problem
 from giantsteps.theory.model.teacher import teacher_moments
@@ -153,14 +153,39 @@ def curvature(problem: Problem) -> float:
     step = problem.steps[0]
     if step.loss == "squared":
         return 1.0
-    output = moments(problem.activation).mean * problem.init.second_layer.mean
+    output, variance = initial_output(problem)
     below, above = (
-        labels(problem.teacher, problem.noise_variance, at, _SMOOTH, _LEVEL, loss=step.loss).moment(
-            1
-        )
+        labels(
+            problem.teacher,
+            problem.noise_variance,
+            at,
+            _SMOOTH,
+            _LEVEL,
+            loss=step.loss,
+            output_variance=variance,
+        ).moment(1)
         for at in (output - _APART, output + _APART)
     )
     return (below - above) / (2 * _APART)
+
+
+def initial_output(problem: Problem) -> tuple[float, float]:
+    r"""Mean and variance of the output f₀ that the first step meets: c₀ E A, and for an unscaled
+    network
+
+    .. math:: \operatorname{Var} f_0 = E A²\,E σ² + 2βc_2²(E A)² ,
+
+    with its mean over the inputs, c₀ Σ a_j, which differs between networks, and with what the
+    neurons see of the norm of the input together.
+    """
+    activation, law = moments(problem.activation), problem.init.second_layer
+    if problem.init.output == "scaled":
+        return activation.mean * law.mean, 0.0
+    variance = law.second_moment * (activation.variance + activation.mean**2)
+    if law.mean:
+        second = float(hermite_coefficients(problem.activation, 2)[2])
+        variance += 2.0 * problem.width * (second * law.mean) ** 2
+    return activation.mean * law.mean, variance
 
 
 def _reach(problem: Problem, d: int | None) -> tuple[float, float, float]:
