@@ -15,6 +15,7 @@ from giantsteps.theory.scope.predicates import (
     fresh,
     mean_free_or_odd,
     mean_out_of_reach,
+    most_uses,
     no_initial_output,
     no_marginal_spike,
     off_the_peak,
@@ -237,11 +238,11 @@ CONDITIONS: dict[str, Condition] = {
             len(problem.steps) <= 1 or all(step.rule != "sign" for step in problem.steps)
         ),
     ),
-    "fresh batches": Condition(
-        "every step has a fresh batch",
-        "the equations are those of fresh batches",
-        'batch="fresh", or simulation',
-        fresh,
+    "few uses of a batch": Condition(
+        "at most four steps share a batch",
+        "more than four steps share a batch",
+        'at most four steps on a batch, batch="fresh", or simulation',
+        lambda problem: most_uses(problem) <= 4,
     ),
     "squared loss": Condition(
         "the loss is the squared one",
