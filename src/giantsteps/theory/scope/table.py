@@ -257,8 +257,8 @@ RULES: dict[str, Cells] = {
     "gradient": {
         **_everywhere(
             Rule("§2", gradient.gradient, "theorem (ba2022, Proposition 2); its residual derived "
-                 "(theory §2)", needs=("isotropic inputs", "scaled output"),
-                 references=("ba2022",))
+                 "(theory §2)", references=("ba2022",), exact_if=("light eigenvalues",),
+                 needs=("isotropic or one direction", "scaled output"))
         ),
         **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
     },

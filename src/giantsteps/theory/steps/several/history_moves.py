@@ -1,4 +1,4 @@
-r"""Neurons after each of several steps on batches of which some are used again, and their changes.
+r"""Neurons after each of several steps, some on batches used again, and their changes (theory §7).
 
 Weights at a time lean along teacher and directions by F_A^s and have a part of their own with the
 squared norm K_A^{ss}; their change by a step leans by F_A^{s+1} − F_A^s, and
