@@ -367,7 +367,9 @@ class _Signs:
         # ⟨w₀, s⟩ follows n₀⁻¹Σ rgφ(g), whose variance is not that of independent factors.
         excess = hermite[1] ** 2 + 12 * hermite[1] * hermite[3] + self.law.slope.spread
         excess = (excess - self.law.slope.noise) * labels.moment(2) / self.law.samples
-        old = self.mean(noise) + self.gain**2 * excess
+        # Where residuals have a mean, signs follow w₀ itself, and what its norm explains is apart.
+        follows_own = labels.moment(1) * self.phi * hermite[1]
+        old = self.mean(noise - 3 * follows_own**2) + self.gain**2 * excess
         own = self.mean(psi**2 * noise) + self.uneven * self.mean(self.bend * psi) ** 2
         spread = 4 * kept**2 * moved**2 * old + 4 * moved**4 * own
         loadings = np.zeros((len(moved), 5))
@@ -386,6 +388,8 @@ class _Signs:
         turned = self.mean(psi * slope)
         longer = turned / self.size if self.size else 0.0
         growth = kept**2 - 2 * moved**2 * turned
+        common = self.gain * labels.moment(1) * (hermite[1] + 3 * hermite[3])
+        growth = growth + 2 * kept * moved * sign * common
         return Norms(
             np.stack([spread, np.full_like(moved, 2.0)]),
             np.stack([loadings, np.zeros_like(loadings)]),
