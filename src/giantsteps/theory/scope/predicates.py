@@ -17,6 +17,10 @@ def teacher_centered(problem: Problem) -> bool:
     return teacher_moments(problem.teacher).is_centered
 
 
+def mean_out_of_reach(problem: Problem) -> bool:
+    return teacher_centered(problem) or moments(problem.activation).is_odd
+
+
 def activation_centered(problem: Problem) -> bool:
     return moments(problem.activation).is_centered
 

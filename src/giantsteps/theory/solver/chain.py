@@ -207,6 +207,11 @@ class Chain(Dyson):
         return found
 
     @property
+    def felt(self) -> list[Array]:
+        pairs = zip(self.bulk.batches, self.seen)
+        return [batch.linear * transposed(np.diagonal(seen, 0, 2, 3)) for batch, seen in pairs]
+
+    @property
     def regular(self) -> Array:
         """Whether no sample has passed a pole, shape (B,)."""
         signs = np.linalg.eigvalsh(self.resolvent) < 0
