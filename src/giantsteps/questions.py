@@ -240,21 +240,21 @@ _TANGENT: dict[str, Any] = {"fixed": {"kind": "tangent"}}
 _ROWS = (
     _question(
         "risk", "Risk", "test and training error of the readout", "ts",
-        theory_version=5, options={"kind": _KIND, "degrees": _DEGREES, "initial": _INITIAL},
+        theory_version=6, options={"kind": _KIND, "degrees": _DEGREES, "initial": _INITIAL},
         **_RISK, **_TRAINED,
     ),
     _question(
         "weights", "Spectrum", "singular values of the weights", "ts",
-        theory_version=7, options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
+        theory_version=8, options={"top": _TOP, "bulk": _BULK}, **_NO_READOUT, **_SPECTRUM,
     ),
     _question(
         "kernel", "Spectrum", "eigenvalues of the kernel of the readout's samples", "ts",
-        theory_version=7, options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
+        theory_version=8, options={"top": _TOP, "kind": _KIND, "bulk": _BULK},
         **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
         "features", "Spectrum", "singular values of the features", "ts",
-        theory_version=7, simulation_version=4,
+        theory_version=8, simulation_version=4,
         options={"top": _TOP, "bulk": _BULK}, **_NO_PENALTY, **_SPECTRUM,
     ),
     _question(
@@ -263,18 +263,18 @@ _ROWS = (
     ),
     _question(
         "learned_function", "LearnedFunction", "the learned function along one direction", "ts",
-        needs_readout=True, theory_version=5, simulation_version=4,
+        needs_readout=True, theory_version=6, simulation_version=4,
         options={"along": _ALONG, "x": _POINTS},
         quantities=_Same(("mean",)),
     ),
     _question(
         "degrees_of_freedom", "DegreesOfFreedom",
         "effective penalty and degrees of freedom of the readout", "ts",
-        needs_readout=True, theory_version=5, quantities=_Same(("kappa", "df1", "df2")),
+        needs_readout=True, theory_version=6, quantities=_Same(("kappa", "df1", "df2")),
     ),
     _question(
         "bounds", "Bounds", "lower and upper bounds on the test error", "t",
-        theory_version=3, **_LIMIT,
+        theory_version=4, **_LIMIT,
     ),
     _question(
         "training_loss", "TrainingLoss", "minimum of the penalised training loss", "t",
@@ -297,7 +297,7 @@ _ROWS = (
     ),
     _question(
         "trajectory", "Trajectory", "errors, outliers and overlaps after each step", "ts",
-        needs_step=True, theory_version=4, simulation_version=3, options={"top": _LEADING},
+        needs_step=True, theory_version=5, simulation_version=3, options={"top": _LEADING},
         quantities=_trajectory_quantities,
     ),
     _question(

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from giantsteps.theory.solver.state import Equations
 
 _ROUNDS = 12
-#: Relative steps after which the next one is rounding.
-_LAST = 1e-8
-#: What a Newton step may leave of an unknown.
-_SMALLER = 0.1
+#: Relative steps after which the next one is rounding: each is about the square of the one before.
+_LAST = 1e-6
+#: The largest relative fall of an unknown in a Newton step.
+_FALL = -0.9
 
 
 def are_numbers(equations: Equations) -> bool:
@@ -52,33 +52,38 @@ def solve_numbers(
     d0 = (parts[:, :count] * bulk.diagonal[:, :, 0]).sum(axis=1)
     h = (parts[:, count:, None] * batch.linear).sum(axis=1)
     weights, unit, two = system.ratio[:, None] * system.weights, system.unit, equations.features
+    first, last, unit = two[:, 0], two[:, 1], unit[:, None]
     squares = np.concatenate([two[:, :1] * two, two[:, 1:] * two[:, 1:]], axis=1)
     point = np.array([v1[:, 0], tau[:, 0] * pi, np.ones(len(pi))])
-    rounds, moving = np.full(len(pi), _ROUNDS), np.ones(len(pi), dtype=bool)
+    rounds, moving = np.zeros(len(pi), dtype=int), np.ones(len(pi), dtype=bool)
+    whole = share * scale
     for number in range(_ROUNDS):
         v, y, g = point
-        omega = 1.0 / (unit[:, None] + v[:, None] * two[:, 0] + y[:, None] * two[:, 1])
+        omega = 1.0 / (unit + v[:, None] * first + y[:, None] * last)
         measure = weights * omega
-        c, v2 = (two * measure[:, None]).sum(axis=2).T
-        c11, c12, c22 = (squares * (measure * omega)[:, None]).sum(axis=2).T
+        c, v2 = np.add.reduce(two * measure[:, None], 2).T
+        c11, c12, c22 = np.add.reduce(squares * (measure * omega)[:, None], 2).T
         x, p = 1.0 / c, beta * y
         if not number:
-            point[2] = share * scale / (x * inverse + p * d0)
-        seen = h / (1.0 + (p * g / batch.samples)[:, None] * h)
+            g = point[2] = whole / (x * inverse + p * d0)
+        pg = p * g / batch.samples
+        seen = h / (1.0 + pg[:, None] * h)
         weighted = batch.weights * seen
-        e, bend = weighted.sum(axis=1), (weighted * seen).sum(axis=1) / batch.samples
-        core, bent = d0 + scale * e, g * p * bend  # −g ∂e/∂g
+        e, bent = np.add.reduce(weighted, 1), pg * np.add.reduce(weighted * seen, 1)  # −g ∂e/∂g
+        core = d0 + scale * e
         size = x * inverse + p * core
         held = share * d0 / size
-        force = held + g * e
+        force, held = held + g * e, held / g
         # What changes of x and y make of g and f.
-        missing, pull = share * scale - g * size, size - scale * p * bent
-        g_x, g_y = -g * inverse / pull, -g * beta * (core - scale * bent) / pull
-        f_g = held / g + e - bent
-        f_0 = (f_g / pull - held / (size * g)) * missing
-        f_y = f_g * g_y - g * g * bend * beta
-        x_v, x_y = x * x * c11, x * x * c12
-        f_v, f_y = f_g * g_x * x_v, f_y + f_g * g_x * x_y
+        missing, pull = whole - g * size, size - scale * p * bent
+        g_p = -g / pull
+        g_x, g_y = g_p * inverse, g_p * beta * (core - scale * bent)
+        f_g = held + e - bent
+        f_0 = (f_g / pull - held / size) * missing
+        f_x, f_y = f_g * g_x, f_g * g_y - g * bent / y
+        xx = x * x
+        x_v, x_y = xx * c11, xx * c12
+        f_v, f_y = f_x * x_v, f_y + f_x * x_y
         needed = penalty + v2 + force
         steep = needed * needed / pi  # the image of y is concave, and from above we stay above
         m11, m12 = 1.0 - y * (x * f_v + force * x_v), -x * force - y * (x * f_y + force * x_y)
@@ -87,14 +92,13 @@ def solve_numbers(
         det = m11 * m22 - m12 * m21
         dv, dy = (r1 * m22 - r2 * m12) / det, (r2 * m11 - r1 * m21) / det
         dg = missing / pull + g_x * (x_v * dv + x_y * dy) + g_y * dy
-        moved = point + np.array([dv, dy, dg])
-        if not (moved > _SMALLER * point).all():  # out of the cone, or nearly: a plain step instead
-            plain = np.array([y * x * force, pi / needed, share * scale / size])
-            moved = np.where((moved > _SMALLER * point).all(axis=0), moved, plain)
-        there = (np.abs(moved - point) <= _LAST * point).all(axis=0)
-        point = np.where(moving, moved, point)
-        rounds[moving & there] = number + 1
-        moving &= ~there
+        change = np.array([dv, dy, dg]) / point
+        if not (change > _FALL).all():  # out of the cone, or nearly: a plain step instead
+            plain = np.array([y * x * force, pi / needed, whole / size]) / point - 1.0
+            change = np.where((change > _FALL).all(axis=0), change, plain)
+        point = np.where(moving, point + change * point, point)
+        rounds += moving
+        moving &= (np.abs(change) > _LAST).any(axis=0)
         if not moving.any():
             break
     point[:, moving] = np.nan

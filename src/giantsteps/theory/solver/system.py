@@ -233,8 +233,9 @@ class System:
         return changed
 
     def _map(self, change: Any, bulk: Bulk) -> System:
-        named = {f.name: change(f.name) for f in fields(self) if f.name != "bulk"}
-        return System(bulk=bulk, **named)
+        changed = object.__new__(System)
+        changed.__dict__.update({name: change(name) for name in _ARRAYS}, bulk=bulk)
+        return changed
 
     @once
     def decomposed(self) -> tuple[Array, Array, Array]:
@@ -272,3 +273,7 @@ class System:
         # A linear part that is exactly none has any function of size one for its channel.
         unit = np.divide(right, size, out=np.ones_like(right), where=size > 0)
         return left / types * np.swapaxes(size, 1, 2), unit
+
+
+#: Names of the arrays of a system.
+_ARRAYS = tuple(f.name for f in fields(System) if f.name != "bulk")

@@ -11,7 +11,7 @@ import numpy as np
 
 from giantsteps.answers import Solution, Spectrum, Spike
 from giantsteps.functions import Function
-from giantsteps.gaussian import moments
+from giantsteps.gaussian import hermite_coefficients, moments
 from giantsteps.laws import MarchenkoPastur, outlier
 from giantsteps.problem import Problem
 from giantsteps.theory.model.teacher import teacher_moments
@@ -44,6 +44,7 @@ class FirstStep:
     ‖b‖²     ``norm_squared`` squared length of the step's direction
     ρ²       ``alignment``    its squared cosine with β*
     Ey₀²     ``label_moment`` second moment of the labels it sees, y − c₀ E A for the squared loss
+    Ey₀      ``label_mean``   their mean
     θ₁       ``strength``     singular value of η μ₁ b aᵀ; inf where η → ∞
     =======  ===============  ==================================================
 
@@ -53,6 +54,7 @@ class FirstStep:
     norm_squared: float
     alignment: float
     label_moment: float
+    label_mean: float
     strength: float
 
 
@@ -72,7 +74,7 @@ def first_step(problem: Problem, neurons: int | None = None, d: int | None = Non
     """
     step = problem.steps[0]
     activation, law = moments(problem.activation), problem.init.second_layer
-    linear, label_moment = _residual(problem, activation.mean * law.mean)
+    linear, label_mean, label_moment = _residual(problem, activation.mean * law.mean)
     signal, noise, seen_of_signal = _reach(problem, d)
     norm_squared = linear**2 * signal + label_moment / step.samples * noise
     if neurons is not None:
@@ -84,6 +86,7 @@ def first_step(problem: Problem, neurons: int | None = None, d: int | None = Non
         norm_squared=norm_squared,
         alignment=linear**2 * seen_of_signal / norm_squared if norm_squared else 0.0,
         label_moment=label_moment,
+        label_mean=label_mean,
         strength=rate * scale if scale else 0.0,
     )
 
@@ -126,8 +129,8 @@ def by_chance(problem: Problem, d: int) -> float:
     return float(min(max(found, 0.0), 1.0)) - signal / (signal + square / step.samples)
 
 
-def _residual(problem: Problem, output: float) -> tuple[float, float]:
-    """E[u r] and E r² of r = −ℓ'(f₀; y), the labels that the first step sees; f₀ → c₀ E A."""
+def _residual(problem: Problem, output: float) -> tuple[float, float, float]:
+    """E[u r], E r and E r² of r = −ℓ'(f₀; y), the labels that the first step sees; f₀ → c₀ E A."""
     if problem.steps[0].loss != "squared":
         law = labels(
             problem.teacher,
@@ -137,10 +140,10 @@ def _residual(problem: Problem, output: float) -> tuple[float, float]:
             level=_LEVEL,
             loss=problem.steps[0].loss,
         )
-        return float(np.linalg.norm(law.teacher(1))), law.moment(2)
+        return float(np.linalg.norm(law.teacher(1))), law.moment(1), law.moment(2)
     teacher = teacher_moments(problem.teacher)
     second = teacher.second_moment - 2 * output * teacher.mean + output**2
-    return teacher.linear, second + problem.noise_variance
+    return teacher.linear, teacher.mean - output, second + problem.noise_variance
 
 
 def curvature(problem: Problem) -> float:
@@ -150,14 +153,39 @@ def curvature(problem: Problem) -> float:
     step = problem.steps[0]
     if step.loss == "squared":
         return 1.0
-    output = moments(problem.activation).mean * problem.init.second_layer.mean
+    output, variance = initial_output(problem)
     below, above = (
-        labels(problem.teacher, problem.noise_variance, at, _SMOOTH, _LEVEL, loss=step.loss).moment(
-            1
-        )
+        labels(
+            problem.teacher,
+            problem.noise_variance,
+            at,
+            _SMOOTH,
+            _LEVEL,
+            loss=step.loss,
+            output_variance=variance,
+        ).moment(1)
         for at in (output - _APART, output + _APART)
     )
     return (below - above) / (2 * _APART)
+
+
+def initial_output(problem: Problem) -> tuple[float, float]:
+    r"""Mean and variance of the output f₀ that the first step meets: c₀ E A, and for an unscaled
+    network
+
+    .. math:: \operatorname{Var} f_0 = E A²\,E σ² + 2βc_2²(E A)² ,
+
+    with its mean over the inputs, c₀ Σ a_j, which differs between networks, and with what the
+    neurons see of the norm of the input together.
+    """
+    activation, law = moments(problem.activation), problem.init.second_layer
+    if problem.init.output == "scaled":
+        return activation.mean * law.mean, 0.0
+    variance = law.second_moment * (activation.variance + activation.mean**2)
+    if law.mean:
+        second = float(hermite_coefficients(problem.activation, 2)[2])
+        variance += 2.0 * problem.width * (second * law.mean) ** 2
+    return activation.mean * law.mean, variance
 
 
 def _reach(problem: Problem, d: int | None) -> tuple[float, float, float]:

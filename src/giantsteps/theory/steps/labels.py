@@ -36,6 +36,10 @@ _NEGLIGIBLE, _PRUNED = 1e-18, 1e-13
 _FAR = 9.0
 #: Width of the widest panel of u.
 _WIDEST = 2.5
+#: Losses whose residual depends on y − f alone.
+_OF_DIFFERENCES = ("squared", "huber")
+#: An output beyond every margin.
+_BEYOND = 1e200
 #: Points of a grid that finds the quantile of |y|.
 _FINE = 20001
 
@@ -93,11 +97,14 @@ def labels(
     level: int = 1,
     tail: float = 0.0,
     loss: str = "squared",
+    output_variance: float = 0.0,
 ) -> Labels:
-    """The law of r = −ℓ'(shift; y), y = f*(u) + ε: y − shift for the squared loss.
+    """The law of r = −ℓ'(f₀; y), y = f*(u) + ε: y − f₀ for the squared loss.
 
     * ``teacher``: f*.
-    * ``noise_variance``, ``shift``: Δ, and the output of the network at initialisation (c₀ E A).
+    * ``noise_variance``: Δ.
+    * ``shift``, ``output_variance``: mean and variance of the output f₀ of the network at
+      initialisation, which is normal.
     * ``finest``: functions of r are analytic up to this distance from the real line, near zero.
     * ``level``: resolution, from 0.
     * ``loss``: as in `Step`.
@@ -107,7 +114,10 @@ def labels(
     """
     link = teacher.link if isinstance(teacher, SingleIndex) else None
     rule = teacher_rule(teacher) if link is None else None
-    top, kinks = math.inf, _kinks(loss, shift)
+    if loss in _OF_DIFFERENCES:  # an output is noise to them
+        noise_variance, output_variance = noise_variance + output_variance, 0.0
+    top, kinks = math.inf, _kinks(loss, shift, output_variance)
+    noisy = noise_variance + output_variance > 0
     if tail:
         top = largest_label(teacher, noise_variance, shift, tail)
     if math.isfinite(top):
@@ -115,7 +125,7 @@ def labels(
     if link is not None:
         places = _crossings(link, kinks) if kinks and not noise_variance else []
         rule = gauss_rule(link, breakpoints=places, width=3.5).pruned(_NEGLIGIBLE)
-        if tail and not noise_variance:
+        if tail and not noisy:
             rule = _by_label(link, rule, shift, finest, top, places, level)
         rule = Rule(rule.nodes[:, None], rule.weights)
     assert rule is not None
@@ -129,16 +139,22 @@ def labels(
         if teacher.rank > 1:  # of millions of points most have no weight
             some = w > _PRUNED
             u, w, y = u[some], w[some] / w[some].sum(), y[some]
+    output = np.full_like(y, shift)
+    if output_variance:
+        outputs, v = _outputs(loss, y, shift, math.sqrt(output_variance), level)
+        output, w = outputs.ravel(), (w[:, None] * v).ravel()
+        u, y = np.repeat(u, v.shape[1], axis=0), np.repeat(y, v.shape[1])
+        some = w > _PRUNED
+        u, w, y, output = u[some], w[some] / w[some].sum(), y[some], output[some]
     step = Step(samples=1.0, rate=1.0, loss=loss)
     whole, r = (
-        step.residual(np.full_like(y, shift), np.clip(y, shift - most, shift + most))
-        for most in (math.inf, top)
+        step.residual(output, np.clip(y, shift - most, shift + most)) for most in (math.inf, top)
     )
     square, kept = float(w @ whole**2), float(w @ r**2)
     if kept != square:
         r = r * math.sqrt(square / kept)
     distinct, where = np.unique(r, return_inverse=True)
-    if len(distinct) <= _FEW or (tail and not noise_variance and link is not None):
+    if len(distinct) <= _FEW or (tail and not noisy and link is not None):
         found = _labels(
             distinct, [np.bincount(where, one).astype(float) for one in _measures(u, w)]
         )
@@ -227,11 +243,26 @@ def _compressed(
     return Labels(rule.nodes[used], *(part[..., used] for part in scaled))
 
 
-def _kinks(loss: str, shift: float) -> tuple[float, ...]:
-    """Labels at which the residual has a kink or a jump."""
+def _kinks(loss: str, shift: float, output_variance: float = 0.0) -> tuple[float, ...]:
+    """Labels at which the residual has a kink or a jump, or is not analytic in the mean."""
+    if output_variance:
+        return (0.0,) if loss == "hinge" else ()
     if loss == "huber":
         return (shift - 1.0, shift + 1.0)
     return (1.0 / shift,) if loss == "hinge" and shift else ()
+
+
+def _outputs(
+    loss: str, y: FloatArray, mean: float, deviation: float, level: int
+) -> tuple[FloatArray, FloatArray]:
+    """Values of a normal output beside each label, and their weights, (Y, V)."""
+    if loss == "hinge":  # all that counts is whether yf < 1
+        size = np.abs(y) * deviation
+        inside = ndtr(np.divide(1.0 - mean * y, size, out=np.full_like(y, _FAR), where=size > 0))
+        beyond = np.copysign(_BEYOND, y)
+        return np.stack([0.0 * y, beyond], axis=1), np.stack([inside, 1.0 - inside], axis=1)
+    g, v = _noise(np.zeros((0, len(y))), max(level - 1, 0))
+    return np.broadcast_to(mean + deviation * g, (len(y), g.shape[1])), np.repeat(v, len(y), axis=0)
 
 
 def _crossings(link: Function, values: tuple[float, ...]) -> list[float]:

@@ -169,22 +169,20 @@ class NeuronLaw:
         ‖w‖² by n₀⁻¹[2sr(ϱ + κm̄)gφ + (s²r²/α₀)φ²], which goes with its own srφ_h x/n₀:
         ζ_t = (2s²/α₀)(ϱ + κm̄)E[gφφ_h] b₂ + (s³/α₀²)E[φ²φ_h] b₃. Here b_j = n₀⁻¹Σ r^j x, m̄ = E r.
         """
-        s, alpha, kappa, slope = self.moved, self.samples, self.tilt, self.slope
+        s, alpha, slope, e = self.moved, self.samples, self.slope, self.labels.moment
         _, _, h2, h3 = slope.hermite
-        e, mean = self.labels.moment, self.labels.moment(1)
-        inner, even = self._inner, self._even
-        by_b = 4 * s * h2 * inner
-        by_b2 = s**2 / alpha * slope.lean
-        own_b2 = 2 * s**2 / alpha * inner * slope.mixed
-        own_b3 = s**3 / alpha**2 * slope.third
-        zero = np.zeros_like(s)
+        inner, second, kept = self._inner, s * s / alpha, self.kept
+        by_b = (4 * h2) * s * inner
+        by_b2 = slope.lean * second
+        own_b2 = (2 * slope.mixed) * second * inner
+        own_b3 = (slope.third / alpha) * second * s
+        zero = np.zeros(len(s))
         beside = [zero] * len(self.overlaps)
-        columns = [by_b * self.length * self.kept, *beside, by_b2 * self.kept + own_b2, own_b3]
-        if even:
-            columns += [kappa * by_b, kappa * by_b2]
-        second = e(2) / alpha + mean**2
-        growth = self._powers[0] + 6 * s * h3 * (self.kept * mean + kappa * second)
-        growth = growth + s**2 / alpha * slope.bend * e(2)
+        columns = [by_b * (self.length * kept), *beside, by_b2 * kept + own_b2, own_b3]
+        growth = self._powers[0] + second * (slope.bend * e(2)) + (6 * h3 * kept * e(1)) * s
+        if self._even:
+            columns += [self.tilt * by_b, self.tilt * by_b2]
+            growth = growth + (6 * h3 * (e(2) / alpha + e(1) ** 2)) * s * self.tilt
         loadings = np.ascontiguousarray(np.array(columns).T)
         spread = np.maximum(self._spread(), 0.0)
         if not gaussian:
@@ -193,7 +191,7 @@ class NeuronLaw:
             np.array([spread, zero + 2.0]),
             np.array([loadings, 0.0 * loadings]),
             growth=np.array([zero + 1.0, growth]),
-            stretch=np.array([zero, s * h2 * self.length])[:, :, None],
+            stretch=np.array([zero, s * (h2 * self.length)])[:, :, None],
         )
 
     @once
@@ -210,6 +208,8 @@ class NeuronLaw:
     def _powers(self) -> tuple[FloatArray, FloatArray]:
         """N_j = d⁻¹tr (ϱI + κM)^j, j = 2 and 4, from the free cumulants of M."""
         e, alpha, kappa, k1 = self.labels.moment, self.samples, self.tilt, self._inner
+        if not self._even:
+            return k1 * k1, (k1 * k1) ** 2
         k2, k3, k4 = (kappa**j * e(j) / alpha ** (j - 1) for j in (2, 3, 4))
         return k2 + k1**2, k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
 
@@ -220,14 +220,13 @@ class NeuronLaw:
         """
         s, alpha, slope, e = self.moved, self.samples, self.slope, self.labels.moment
         _, _, h2, h3 = slope.hermite
-        seen = (4 * s * h2 * self._inner)[:, None] * self.labels.teacher(1)
-        second = s * s / alpha
+        inner, second = self._inner, s * s / alpha
         most = e(4) * (slope.fourth - slope.noise**2) / alpha + 2 * (slope.noise * e(2)) ** 2
-        product, third = self._inner**2 * e(2), self._inner * e(3)
+        product, third = inner * inner * e(2), inner * e(3)
         total = second * second * most
         bent = second * slope.skew
         if self._even:
-            b, inner = self.tilt / alpha, self._inner
+            b = self.tilt / alpha
             n2, n4 = self._powers
             total = total + 2 * (n4 - n2**2)
             excess = b * (2 * inner**2 * e(2) + 3 * inner * b * e(3) + b * b * e(4))
@@ -235,10 +234,13 @@ class NeuronLaw:
             total = total + 4 * slope.bend * second * b * (2 * inner * e(3) + b * e(4))
             total = total + 4 * slope.noise * second * alpha * (b * e(2)) ** 2
             product = product + b * (2 * inner * e(3) + b * e(4))
-            third, bent = third + b * e(4), bent + 4 * h2 * s * b
-        total = total + 4 * second * (product * slope.spread + s / alpha * third * slope.cubic)
-        seen = seen + bent[:, None] * self.labels.teacher(2)
-        return np.asarray(total + (seen * seen).sum(axis=1))
+            third, bent = third + b * e(4), bent + (4 * h2) * s * b
+        cubic = (slope.cubic / alpha) * s * third
+        total = total + 4 * second * (product * slope.spread + cubic)
+        plain = (4 * h2) * s * inner
+        for first, square in zip(self.labels.teacher(1), self.labels.teacher(2)):
+            total = total + (plain * first + bent * square) ** 2
+        return np.asarray(total)
 
 
 @lru_cache(maxsize=64)

@@ -19,7 +19,7 @@ from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.model.step_direction import StepDirection
 from giantsteps.theory.model.teacher import is_resolved
 from giantsteps.theory.steps.closure import closure_of_continuous, closure_of_few
-from giantsteps.theory.steps.first import by_chance, curvature
+from giantsteps.theory.steps.first import by_chance, curvature, initial_output
 from giantsteps.theory.steps.labels import Labels, labels
 from giantsteps.theory.steps.neuron import NeuronLaw, slopes
 from giantsteps.theory.steps.sized import at_size, by_resolution
@@ -85,6 +85,8 @@ def first_movement(problem: Problem, neurons: float) -> float:
     linear, tilt = slope.hermite[:2]
     noise = (slope.noise + tilt**2) * square / law.samples + (tilt * mean) ** 2
     power = (linear * law.length) ** 2 + noise
+    if problem.init.output == "unscaled":  # the initial output is unlearned, too
+        power += (linear**2 * curvature(problem)) ** 2 * problem.init.second_layer.second_moment
     norm = math.sqrt(power * problem.init.second_layer.second_moment)
     return rate / norm if norm else 0.0
 
@@ -93,20 +95,19 @@ def labels_of(problem: Problem, moved: float, level: int, tail: float = 0.0) -> 
     """The residuals of the first batch for neurons that move by at most ``moved``.
 
     They are y − c₀E A for the squared loss; an unscaled network starts with an output of variance E
-    A² Var σ, which is noise to the gradient.
+    A² E σ², which is noise to the gradient.
     """
-    unscaled = problem.init.output == "unscaled"
-    own = problem.init.second_layer.second_moment * moments(problem.activation).variance
     step, slope = problem.steps[0], _slopes(problem.activation)
-    shift = moments(problem.activation).mean * problem.init.second_layer.mean
+    shift, own = initial_output(problem)
     noise, tilt = moved * math.sqrt(slope.noise) / step.samples, abs(slope.hermite[1]) * moved
     finest = 1.0 / max(noise, tilt / step.samples, 0.25)
     finest = 2.0 ** math.floor(math.log2(finest))
-    noise_variance = problem.noise_variance + (own if unscaled else 0.0)
     # With many types the labels are a level behind: they converge faster than the second layer.
     few = math.isfinite(problem.init.second_layer.distinct_nonzero)
     level = min(level if tail or few else max(level - 1, 0), 3)
-    return labels(problem.teacher, noise_variance, shift, finest, level, tail, step.loss)
+    return labels(
+        problem.teacher, problem.noise_variance, shift, finest, level, tail, step.loss, own
+    )
 
 
 def neuron_law(
@@ -145,6 +146,8 @@ def one_step(
     References: theory §5b, §5c; cui2024, dandi2024.
     """
     sized, neurons, shared = at_size(problem, d, **others)
+    if not is_resolved(sized.teacher):  # jumps and kinks of several directions
+        shared["levels"] = (0, 3)
     if not sized.steps:
         return _untrained(sized, simplify, level, shared)
     rate, tails = first_movement(sized, neurons), tails_of(sized, d, neurons)
@@ -152,8 +155,6 @@ def one_step(
         shared["by_chance"] = lambda: by_chance(sized, d)
     if d is not None:
         shared["first_direction"] = lambda: _direction(sized, rate, neurons)
-    if not is_resolved(sized.teacher):  # jumps and kinks of several directions
-        shared["levels"] = (0, 3)
 
     def built(level: int, tails: tuple[float, float] = (0.0, 0.0)) -> SpikedFeatures:
         return _at_level(sized, rate, neurons, simplify, level, shared, tails)
@@ -196,7 +197,7 @@ def _at_level(
     felt = rate * curvature(problem)
     pull = None if math.isinf(neurons) else _pull(neuron, values, probabilities, felt, simplify)
     if problem.init.output == "unscaled" and law.second_moment > 0:
-        bulk, spike, along = _unscaled(neuron, values, rate, neurons, law.second_moment)
+        bulk, spike, along = _unscaled(neuron, values, rate, felt, neurons, law.second_moment)
         overlap = np.array([[along]])
         root = np.sqrt(probabilities)
         own = -np.outer(root * values, root * values) / law.second_moment
@@ -258,15 +259,14 @@ def _direction(problem: Problem, rate: float, neurons: float) -> StepDirection:
     """
     law, power = neuron_law(problem, np.array([rate])), problem.init.second_layer.second_moment
     lean = float(law.spikes[0]) * math.sqrt(power)
-    pull = rate * law.slope.hermite[0] ** 2 * power
+    pull = rate * curvature(problem) * law.slope.hermite[0] ** 2 * power
     if not lean:
         return StepDirection()
     uneven = rate * law.slope.hermite[2] * math.sqrt(power) / lean
     common = 2.0 * problem.width * uneven**2 * law.labels.moment(2) / law.samples
     if problem.init.output == "unscaled":
-        own = 1.0 / math.sqrt(neurons)
+        own = law.kept / math.sqrt(neurons)
         return StepDirection(0.0, (lean * own / (lean**2 - pull * (own - pull))) ** 2, common)
-    pull *= curvature(problem)
     square, whole = pull**2 * (1.0 + 1.0 / law.samples), neurons * lean**2
     return StepDirection((square - pull * law.kept) / whole, square / whole, common)
 
@@ -293,20 +293,26 @@ def _pull(
 
 
 def _unscaled(
-    neuron: NeuronLaw, values: FloatArray, rate: float, neurons: float, power: float
+    neuron: NeuronLaw,
+    values: FloatArray,
+    rate: float,
+    felt: float,
+    neurons: float,
+    power: float,
 ) -> tuple[NeuronCovariance, FloatArray, float]:
     r"""Bulk, leans and overlap of a network whose output starts at order one.
 
     The gradient points against the initial output too, along ŵ = W₀a/‖W₀a‖, on which neurons lean
     from the start: in the end by A(s₁b̂ + s₂ŵ),
 
-    .. math:: s_1 = η̃μ_1‖b‖,\qquad s_2 = \frac{1}{\sqrt{N E A²}} - η̃μ_1²\sqrt{E A²} ,
+    .. math:: s_1 = η̃μ_1‖b‖,\qquad
+              s_2 = \frac{ϱ}{\sqrt{N E A²}} - η̃μ_1²\sqrt{E A²}\;E ℓ''(f_0; y) ,
 
-    one direction. Of the bulk the component along the second layer is gone.
+    one direction; ``felt`` is η̃ E ℓ''. Of the bulk the component along the second layer is gone.
     """
     linear = neuron.slope.hermite[0]
     first = rate * linear * neuron.length
-    second = 1.0 / math.sqrt(neurons * power) - rate * linear**2 * math.sqrt(power)
+    second = neuron.kept / math.sqrt(neurons * power) - felt * linear**2 * math.sqrt(power)
     size = math.hypot(first, second)
     along = np.array([first, second]) / size if size else np.array([0.0, 1.0])
     overlap = float(neuron.overlap * along[0])

@@ -1,13 +1,13 @@
 r"""The sign step (signSGD, Adam's first step): its equivalent model (theory §9).
 
 Entry (i, j) of the gradient is A_j(μ₁b_i + h_ij), where h = h₁Mw + n₀⁻¹Σ rφ_h x is nearly Gaussian
-from neuron to neuron, with the variance s² = E r² Var σ'/n₀ (symbols of `steps.neuron`). Over the
+from neuron to neuron, with the variance s²/d (symbols of `steps.neuron`). Over the
 neurons its sign has the mean sign(A)ψ(ζ_i) and follows h with the slope φ(ζ_i), ζ = √d b̂ the
 coordinates of b̂:
 
-.. math:: ψ(ζ) = \operatorname{erf}(qζ/\sqrt2),\quad φ(ζ) = ψ'/s,\quad q = \frac{μ_1‖b‖\sqrt{α_0}}
-          {\sqrt{E r² \operatorname{Var}σ'}},\quad S = η̃\sqrt{Eψ²}\,\operatorname{sign}(A),\quad
-          γ = \frac{ρ\,E[ζψ]}{\sqrt{Eψ²}},
+.. math:: ψ(ζ) = \operatorname{erf}(qζ/\sqrt2),\quad φ(ζ) = ψ'/s,\quad q = μ_1‖b‖/s,\quad
+          s² = E r² \operatorname{Var}σ'/α_0 + (h_1E r)²,
+.. math:: S = η̃\sqrt{Eψ²}\,\operatorname{sign}(A),\quad γ = \frac{ρ\,E[ζψ]}{\sqrt{Eψ²}},
 .. math:: Σ = (ϱ + κDM)(ϱ + κMD) + ε D\mathbf SD + η̃²\bigl(1 - ψ² - φ²s²\bigr) + η̃²ω\,vv^⊤,
           \qquad D = \operatorname{diag} φ(ζ_i),
 
@@ -37,6 +37,7 @@ from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.model.rules import graded_rule
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.solver.bulk import Batch, Stage
+from giantsteps.theory.steps.first import curvature
 from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import movement, neuron_law, types_of
 from giantsteps.theory.steps.sized import at_size
@@ -64,43 +65,56 @@ def sign_step(
     sized, neurons, shared = at_size(problem, d, **others)
     rate, law = movement(sized, 0, neurons), neuron_law(sized, np.array([1.0]))
     linear, tilt = law.slope.hermite[:2]
-    noise = math.sqrt((law.slope.noise + tilt**2) * law.labels.moment(2))
+    power, felt = sized.init.second_layer.second_moment, curvature(sized)
+    unscaled = sized.init.output == "unscaled" and power > 0
+    along = -linear * felt * math.sqrt(power) if unscaled else 0.0
+    length = math.hypot(law.length, along)
+    spread = (law.slope.noise + tilt**2) * law.labels.moment(2)
+    noise = math.sqrt(spread + law.samples * (tilt * law.labels.moment(1)) ** 2)
     if not noise:
         raise NotCovered(
             "a sign step of a linear network",
             "its gradient is of rank one, without noise",
             "another activation, or simulation",
         )
-    q = linear * law.length * math.sqrt(law.samples) / noise
+    q = linear * length * math.sqrt(law.samples) / noise
     within = _signs(sized)
     probabilities = within[1].sum(axis=1)
     values = within[1] @ within[0] / probabilities
     rule = graded_rule(
         _COORDINATES, 4.25 if abs(q) < 2 else 2.0 ** math.floor(math.log2(4.0 / abs(q)))
     )
-    zeta, shares = rule.nodes, rule.weights
-    psi = np.asarray(erf(q * zeta / math.sqrt(2)))
-    size = math.sqrt(float(shares @ psi**2))
-    overlap = law.overlap * float(shares @ (psi * zeta)) / size if size else 0.0
+    signs = _Signs(law, q, noise / math.sqrt(law.samples), rule.nodes, rule.weights, along)
+    cosine = signs.mean(signs.psi * signs.zeta) / signs.size if signs.size else 0.0
     kept = 1.0 - sized.steps[0].decay if kept is None else kept
     moved = np.where(values != 0, rate, 0.0)
-    signs = _Signs(law, q, noise / math.sqrt(law.samples), zeta, shares)
+    lean, start = rate * signs.size, 0.0
+    if unscaled:  # neurons lean along W₀a from the start
+        start = kept * float(probabilities @ np.abs(values)) / math.sqrt(neurons * power)
+    both = 2 * lean * start * along / length * cosine if start and length else 0.0
+    whole = math.sqrt(lean**2 + both + start**2) if start else lean
+    signs = replace(signs, parts=(lean / whole, start / whole)) if start else signs
+    overlap, pull = signs.overlap * cosine * signs.parts[0], None
+    if unscaled:
+        pull = -(kept**2) * np.outer(values, values)[None] / power
+    elif d is not None:
+        pull = _pull(values, probabilities, rate * signs.gain * felt * linear**2)
     if "isotropic bulk" in simplify:
-        bulk = NeuronCovariance.isotropic(kept**2 + moved**2 * float(shares @ (1 - psi**2)), 1)
+        bulk = NeuronCovariance.isotropic(kept**2 + moved**2 * signs.mean(1 - signs.psi**2), 1)
     else:
         bulk = signs.covariance(moved, np.sign(values), kept, overlap)
     return SpikedFeatures(
-        spikes=(np.sign(values) * rate * size)[:, None],
+        spikes=(np.sign(values) * whole)[:, None],
         overlap=overlap,
         probabilities=probabilities,
         bulk=bulk,
         norms=None
         if simplify
         else signs.norms(moved, np.sign(values), kept, sized.init.weights == "gaussian"),
-        pull=None if d is None else _pull(values, probabilities, rate * signs.gain * linear**2),
+        pull=pull,
         second_layer=values,
         values_within=within,
-        step_directions=_gradient(law.overlap, overlap, signs)[None],
+        step_directions=_gradient(overlap, signs)[None],
         **shared,
     )
 
@@ -112,12 +126,12 @@ def _signs(problem: Problem) -> tuple[FloatArray, FloatArray]:
     return values, np.array([probabilities * (signs == sign) for sign in np.unique(signs)])
 
 
-def _gradient(of_gradient: float, of_signs: float, signs: _Signs) -> FloatArray:
-    """b̂ along the mean of the signs and along what that leaves of the teacher; the rest of it is
-    beside both."""
+def _gradient(of_signs: float, signs: _Signs) -> FloatArray:
+    """b̂ on the spike and on what that leaves of the teacher; the rest of it is beside both."""
     cosine = signs.mean(signs.psi * signs.zeta) / signs.size if signs.size else 0.0
+    cosine = signs.parts[0] * cosine + signs.parts[1] * signs.along / (signs.length or 1.0)
     left = math.sqrt(max(1.0 - of_signs**2, 0.0))
-    beside = (of_gradient - cosine * of_signs) / left if left else 0.0
+    beside = (signs.overlap - cosine * of_signs) / left if left else 0.0
     return np.array([cosine, beside])
 
 
@@ -130,6 +144,20 @@ class _Signs:
     deviation: float
     zeta: FloatArray
     shares: FloatArray
+    #: Component of b along W₀a, which the initial output of an unscaled network gives it.
+    along: float = 0.0
+    #: Of the direction on which neurons lean: shares of the mean of the signs, and of W₀a.
+    parts: tuple[float, float] = (1.0, 0.0)
+
+    @property
+    def length(self) -> float:
+        """‖b‖."""
+        return math.hypot(self.law.length, self.along)
+
+    @property
+    def overlap(self) -> float:
+        """⟨b̂, β*⟩."""
+        return self.law.overlap * self.law.length / self.length if self.along else self.law.overlap
 
     @cached_property
     def psi(self) -> FloatArray:
@@ -184,6 +212,7 @@ class _Signs:
         columns = [np.full_like(moved, kept**2), moved**2, moved**2 * law.slope.noise / alpha]
         if even:
             columns += [kept * tilt, tilt**2]
+        count = 7 if self.parts[1] else 6
         left = 1 - psi**2 - (phi * self.deviation) ** 2
         root, none = np.sqrt(self.shares), np.zeros_like(zeta)
         spike = root * psi / self.size if self.size else root * zeta
@@ -201,15 +230,13 @@ class _Signs:
             ),
             coefficients=np.stack(columns, axis=1),
             # β⊥, Dβ⊥, b̂, Db̂, the spike, and what norms go with.
-            external=np.stack(
-                [
-                    vector(root, none),
-                    vector(root * phi, none),
-                    vector(none, root * zeta),
-                    vector(none, root * zeta * phi),
-                    vector(none, spike),
-                    vector(none, bent),
-                ]
+            external=self._with_start(
+                vector(root, none),
+                vector(root * phi, none),
+                vector(none, root * zeta),
+                vector(none, root * zeta * phi),
+                vector(none, spike),
+                vector(none, bent),
             ),
             special=self._special(overlap),
             gram=self._gram(left, even),
@@ -227,32 +254,47 @@ class _Signs:
             ),
             stages=(
                 Stage(
-                    frame=np.eye(6)[[1, 3]],
-                    carry=np.eye(6),
-                    sums=np.zeros((6, len(r))),
-                    place=(0,) * 6,
-                    within=np.eye(6)[[0, 2]] if even else None,
+                    frame=np.eye(6, count)[[1, 3]],
+                    carry=np.eye(count),
+                    sums=np.zeros((count, len(r))),
+                    place=(0,) * count,
+                    within=np.eye(6, count)[[0, 2]] if even else None,
                 ),
             ),
         )
 
     def _special(self, overlap: float) -> FloatArray:
         """Spike, the teacher's remainder, and what norms go with: Cov(s)ψ, b̂, β⊥."""
-        beside, _, along, _, spike, bent = np.eye(6)
+        beside, _, along, _, spike, bent, *others = np.eye(7 if self.parts[1] else 6)
         rest = math.sqrt(max(1.0 - overlap**2, 0.0))
-        teacher = self.law.overlap * along
-        teacher = teacher + math.sqrt(max(1.0 - self.law.overlap**2, 0.0)) * beside
+        teacher = self.overlap * along
+        teacher = teacher + math.sqrt(max(1.0 - self.overlap**2, 0.0)) * beside
+        if others:  # W₀a is orthogonal to the teacher
+            own = self.along / self.length if self.length else 0.0
+            left = math.sqrt(max((1.0 - own**2) * (1.0 - self.overlap**2), 0.0)) or 1.0
+            shared = -own * self.overlap * math.sqrt(max(1.0 - own**2, 0.0)) / left
+            other = math.sqrt(max(1.0 - own**2 - shared**2, 0.0))
+            start = own * along + shared * beside + other * others[0]
+            spike = self.parts[0] * spike + self.parts[1] * start
         # A teacher along the spike leaves no direction of its own: any generic one will do.
         remainder = (teacher - overlap * spike) / rest if rest > 1e-12 else beside
         return np.stack([spike, remainder, bent, along, beside])
 
+    def _with_start(self, *vectors: FloatArray) -> FloatArray:
+        """With a generic direction for what W₀a has beside b̂ and the teacher."""
+        if not self.parts[1]:
+            return np.stack(vectors)
+        wider = np.pad(np.stack(vectors), ((0, 1), (0, 0), (0, 1)))
+        wider[-1, :, -1] = vectors[0][:, 0]
+        return wider
+
     def _coordinates(self) -> dict[str, FloatArray]:
         """Moments of the samples' coordinates on β⊥ and b̂."""
-        labels, gamma = self.law.labels, self.law.overlap
+        labels, gamma = self.law.labels, self.overlap
         weights, first, second = labels.weights, labels.first[0], labels.second[0, 0]
         own, seen = labels.nodes / self.law.samples, labels.signal
-        length = self.law.length or 1.0
-        rest = labels.moment(2) / self.law.samples
+        length = self.length or 1.0
+        rest = labels.moment(2) / self.law.samples + self.along**2
         along = (own * weights + seen * first) / length
         mixed = (own * first + seen * second) / length
         square = (own**2 + rest) * weights + 2 * seen * own * first + seen**2 * second
@@ -325,7 +367,9 @@ class _Signs:
         # ⟨w₀, s⟩ follows n₀⁻¹Σ rgφ(g), whose variance is not that of independent factors.
         excess = hermite[1] ** 2 + 12 * hermite[1] * hermite[3] + self.law.slope.spread
         excess = (excess - self.law.slope.noise) * labels.moment(2) / self.law.samples
-        old = self.mean(noise) + self.gain**2 * excess
+        # Where residuals have a mean, signs follow w₀ itself, and what its norm explains is apart.
+        follows_own = labels.moment(1) * self.phi * hermite[1]
+        old = self.mean(noise - 3 * follows_own**2) + self.gain**2 * excess
         own = self.mean(psi**2 * noise) + self.uneven * self.mean(self.bend * psi) ** 2
         spread = 4 * kept**2 * moved**2 * old + 4 * moved**4 * own
         loadings = np.zeros((len(moved), 5))
@@ -334,7 +378,7 @@ class _Signs:
         bent = 4 * kept * self.gain * moved * sign * hermite[2]
         follows = -2 * kept * moved**2 * hermite[1] * self.mean(self.phi * psi * zeta)
         cross, square = self._coordinates()["second"][1] @ labels.nodes
-        loadings[:, 3] = kept * bent * self.law.length + follows * square
+        loadings[:, 3] = kept * bent * self.length + follows * square
         loadings[:, 4] = follows * cross
         spread = spread + (bent * labels.signal) ** 2
         if not gaussian:
@@ -344,6 +388,8 @@ class _Signs:
         turned = self.mean(psi * slope)
         longer = turned / self.size if self.size else 0.0
         growth = kept**2 - 2 * moved**2 * turned
+        common = self.gain * labels.moment(1) * (hermite[1] + 3 * hermite[3])
+        growth = growth + 2 * kept * moved * sign * common
         return Norms(
             np.stack([spread, np.full_like(moved, 2.0)]),
             np.stack([loadings, np.zeros_like(loadings)]),
