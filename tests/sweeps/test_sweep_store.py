@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,12 @@ def newer(path: Path) -> None:
     db.close()
 
 
+def changed(statement: str, path: Path) -> None:
+    """What SQLite cannot notice, which keeps no checksums."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(statement)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -150,6 +157,8 @@ def newer(path: Path) -> None:
         (emptied, "it is empty"),
         (another_kind, "a file of another kind"),
         (foreign, "not a store of giantsteps"),
+        (partial(changed, "UPDATE cells SET numbers = '{half'"), "damaged .* cannot be read"),
+        (partial(changed, "UPDATE arrays SET content = x'00'"), "damaged .* cannot be read"),
         (newer, "format 2; this giantsteps reads formats up to 1. Upgrade"),
     ],
 )
@@ -174,6 +183,33 @@ def test_a_folder_or_a_missing_folder(tmp_path: Path) -> None:
         Store(tmp_path, write=True)
     with pytest.raises(StoreError, match="cannot be created: there is no folder"):
         Store(tmp_path / "nowhere" / "s.sqlite", write=True)
+
+
+@pytest.mark.parametrize("after", ["BEGIN", "COMMIT"])
+def test_ctrl_c_beside_a_transaction_leaves_none_open(filled: Path, after: str) -> None:
+    class Interrupted:
+        """A connection that is interrupted as soon as a statement has been executed."""
+
+        def __init__(self, db: sqlite3.Connection) -> None:
+            self.db, self.left = db, 1
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.db, name)
+
+        def execute(self, statement: str, *values: Any) -> Any:
+            found = self.db.execute(statement, *values)
+            if statement.startswith(after) and self.left:
+                self.left = 0
+                raise KeyboardInterrupt
+            return found
+
+    with Store(filled, write=True) as store:
+        store._db = Interrupted(store._db)  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            store.remember("key", "{}", 0.0)
+        assert not store._db.in_transaction
+        store.remember("key", "{}", 1.0)  # as the cleanup saves what is finished
+        assert store.latest_sweep() == {}
 
 
 def test_a_full_disk_costs_nothing_that_was_saved(filled: Path) -> None:

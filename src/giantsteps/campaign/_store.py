@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
@@ -188,8 +188,8 @@ class Store:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Everything inside is written, or nothing."""
         with self._errors():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
+            try:  # Ctrl-C may come as soon as the transaction is open
+                self._db.execute("BEGIN IMMEDIATE")
                 yield self._db
                 self._db.execute("COMMIT")
             except BaseException:
@@ -267,11 +267,13 @@ class Store:
 
     def numbers(self, addresses: Iterable[str]) -> dict[str, dict[str, float]]:
         """Address → the numbers, of those cells that are done."""
-        rows = self._rows(
-            f"SELECT address, numbers FROM cells WHERE {_THESE} AND status = 'done'",
-            (json.dumps(list(addresses)),),
+        return dict(
+            self._rows(
+                f"SELECT address, numbers FROM cells WHERE {_THESE} AND status = 'done'",
+                (json.dumps(list(addresses)),),
+                lambda address, text: (address, from_json(text)),
+            )
         )
-        return {address: from_json(text) for address, text in rows}
 
     def array_names(self, addresses: Iterable[str]) -> list[str]:
         """Names of the arrays that these cells have, in the order of the answer."""
@@ -283,21 +285,18 @@ class Store:
 
     def arrays(self, addresses: Iterable[str], name: str) -> dict[str, Named]:
         """Address → the array of this name."""
-        rows = self._rows(
-            f"SELECT address, axes, content FROM arrays WHERE {_THESE} AND name = ?",
-            (json.dumps(list(addresses)), name),
-        )
-        return {address: _array(axes, content) for address, axes, content in rows}
+        query = f"SELECT address, axes, content FROM arrays WHERE {_THESE} AND name = ?"
+        return dict(self._rows(query, (json.dumps(list(addresses)), name), _array))
 
     def arrays_of(self, address: str) -> dict[str, Named]:
         """The arrays of one cell by name."""
-        rows = self._rows("SELECT name, axes, content FROM arrays WHERE address = ?", (address,))
-        return {name: _array(axes, content) for name, axes, content in rows}
+        query = "SELECT name, axes, content FROM arrays WHERE address = ?"
+        return dict(self._rows(query, (address,), _array))
 
     def notes(self) -> list[Mapping[str, Any]]:
         """What answers of theory say of themselves, each once."""
-        rows = self._rows("SELECT DISTINCT notes FROM cells WHERE notes IS NOT NULL")
-        return [json.loads(text) for (text,) in rows]
+        query = "SELECT DISTINCT notes FROM cells WHERE notes IS NOT NULL"
+        return self._rows(query, read=json.loads)
 
     def provenance(self, address: str) -> dict[str, Any]:
         """Where and when a cell was computed."""
@@ -305,11 +304,12 @@ class Store:
             "SELECT content, seconds, finished FROM cells JOIN provenance ON provenance = id "
             "WHERE address = ?",
             (address,),
+            lambda content, *times: json.loads(content) | dict(zip(("seconds", "finished"), times)),
         )
         if not rows:
             raise KeyError(address)
-        content, seconds, finished = rows[0]
-        return {**json.loads(content), "seconds": seconds, "finished": finished}
+        found: dict[str, Any] = rows[0]
+        return found
 
     # Sweeps -----------------------------------------------------------------------------------
 
@@ -322,17 +322,25 @@ class Store:
                 (key, content, now),
             )
 
-    def latest_sweep(self) -> str:
-        """The sweep that was run last, as JSON."""
-        rows = self._rows("SELECT content FROM sweeps ORDER BY used DESC LIMIT 1")
+    def latest_sweep(self) -> Any:
+        """The data of the sweep that was run last."""
+        query = "SELECT content FROM sweeps ORDER BY used DESC LIMIT 1"
+        rows = self._rows(query, read=json.loads)
         if not rows:
             raise StoreError(f"no sweep was run with {self.path} yet")
-        (content,) = rows[0]
-        return str(content)
+        return rows[0]
 
-    def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    def _rows(
+        self, query: str, values: tuple[Any, ...] = (), read: Callable[..., Any] | None = None
+    ) -> list[Any]:
+        """The rows of a query, each as ``read`` understands its values."""
         with self._errors():
-            return self._db.execute(query, values).fetchall()
+            rows = self._db.execute(query, values).fetchall()
+        try:
+            return rows if read is None else [read(*row) for row in rows]
+        except (TypeError, ValueError, AttributeError) as error:  # SQLite has no checksums
+            path = self.path or Path("memory")
+            raise StoreError(damaged(path, "what it holds cannot be read")) from error
 
 
 def _row(db: sqlite3.Connection, cell: Cell, outcome: Outcome) -> dict[str, Any]:
@@ -347,10 +355,10 @@ def _row(db: sqlite3.Connection, cell: Cell, outcome: Outcome) -> dict[str, Any]
     return vars(cell) | vars(outcome) | found
 
 
-def _array(axes: str, content: bytes) -> Named:
+def _array(key: str, axes: str, content: bytes) -> tuple[str, Named]:
     dims = json.loads(axes)
     values = np.frombuffer(content, dtype="<f8").reshape([size for _, size in dims])
-    return tuple(name for name, _ in dims), values
+    return key, (tuple(name for name, _ in dims), values)
 
 
 def _empty_store() -> bytes:

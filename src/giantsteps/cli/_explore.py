@@ -24,6 +24,7 @@ from ._options import build, problem_options
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
+    metavar="N",
     default=0,
     show_default=True,
     help="Port on the loopback address; 0 takes a free one.",
@@ -38,7 +39,10 @@ from ._options import build, problem_options
     help="Stop a request after this many seconds.",
 )
 @click.option(
-    "--workers", type=click.IntRange(1), help="Number of processes; default: one per processor."
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Number of processes; default: one per processor.",
 )
 @click.option(
     "--store",

@@ -48,6 +48,7 @@ _SHOWN = 5
 @click.option(
     "--false-alarms",
     type=click.FloatRange(1e-12, 0.5),
+    metavar="P",
     default=0.01,
     show_default=True,
     help="Probability that a random matrix is reported to have a spike.",
@@ -55,6 +56,7 @@ _SHOWN = 5
 @click.option(
     "--permutations",
     type=click.IntRange(2),
+    metavar="N",
     default=40,
     show_default=True,
     help="Number of permuted labels that the gradients are compared with.",

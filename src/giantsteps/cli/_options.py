@@ -78,6 +78,7 @@ campaign_options = options(
     click.option(
         "--workers",
         type=click.IntRange(1),
+        metavar="N",
         help="Number of processes; default: one per processor or GPU, one for short runs.",
     ),
     click.option(

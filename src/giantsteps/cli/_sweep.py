@@ -62,11 +62,13 @@ _run_options = options(
     click.option(
         "--workers",
         type=click.IntRange(1),
+        metavar="N",
         help="Number of processes (or SLURM jobs); default: one per processor or GPU.",
     ),
     click.option(
         "--threads",
         type=click.IntRange(1),
+        metavar="N",
         default=1,
         show_default=True,
         help="Threads of the linear algebra in each worker.",

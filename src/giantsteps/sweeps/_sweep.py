@@ -351,7 +351,7 @@ class Sweep:
     def from_store(cls, path: str | os.PathLike[str]) -> Sweep:
         """The sweep that was last run with a store."""
         with Store(path) as store:
-            return cls.from_data(json.loads(store.latest_sweep()), store=path)
+            return cls.from_data(store.latest_sweep(), store=path)
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{path}: {size}" for path, size in zip(self.grid.dims, self.grid.shape))
