@@ -38,7 +38,7 @@ _TEACHERS: dict[str, Teacher] = {
 _LAYERS: dict[str, SecondLayer] = {"E A = 0": Gaussian(), "E A ≠ 0": Constant()}
 _SIZES = {"limit": False, "given d": True}
 #: Needed almost everywhere; said once, above the tables.
-_COMMON = ("single index", "centered teacher")
+_COMMON = ("single index",)
 _SPACE = "\N{NO-BREAK SPACE}"
 _NAMES = [f"{size}: {name}" for size in _SIZES for name in _ACTIVATIONS]
 _HEAD = (f"| steps | second layer | {' | '.join(_NAMES)} |", "|---" * (2 + len(_NAMES)) + "|")

@@ -64,6 +64,8 @@ TEACHERS: dict[str, Function] = {
     "cub": lambda u: u + (u**3 - 3 * u) / 6,
     "clip": lambda u: torch.clamp(u, -1, 1),
     "crelu": lambda u: torch.relu(u) - _MEAN_RELU,
+    "relu": torch.relu,
+    "softplus": torch.nn.functional.softplus,
 }
 
 

@@ -23,6 +23,7 @@ teacher = "sin"
 width = 1.5
 readout = {samples = 2.0, penalty = 0.1}
 """
+RANGE = "{from = 1, to = 2, count = %d}"
 SWEEP = f"""d = 20
 seeds = 2
 [problem]
@@ -42,6 +43,15 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "problem.toml").write_text(TOML)
     (tmp_path / "sweep.toml").write_text(SWEEP)
     (tmp_path / "half.toml").write_text(SWEEP.replace("[1.0, 2.0]", "{from = 1, to = 2}"))
+    (tmp_path / "no_d.toml").write_text(SWEEP.replace("d = 20\n", ""))
+    (tmp_path / "endless.toml").write_text(SWEEP.replace("[1.0, 2.0]", RANGE % 99_999_999))
+    (tmp_path / "linspace.toml").write_text(SWEEP.replace("[1.0, 2.0]", "{start = 1, num = 3}"))
+    (tmp_path / "device.toml").write_text('device = "cuda"\n' + SWEEP)
+    (tmp_path / "d_varies.toml").write_text(SWEEP.replace('"readout.samples"', '"d"'))
+    (tmp_path / "unread.toml").write_text(SWEEP.replace("readout =", "# readout ="))
+    (tmp_path / "utf16.toml").write_bytes(TOML.encode("utf-16"))
+    (tmp_path / "table.toml").write_text(TOML + "[steps]\nsamples = 2\nrate = 1\n")
+    (tmp_path / "header.toml").write_text("[problem]\n" + TOML)
     (tmp_path / "folder").mkdir()
     (tmp_path / "known.csv").write_text("x\n")
     np.save(tmp_path / "weights.npy", np.ones((20, 20)))
@@ -117,8 +127,8 @@ MISTAKES = {
     "a step too far": ([*PREDICT, *STEP, "--set", "steps.3.rate=2"], "there is entry 0"),
     "an endless axis": ([*PREDICT, "--vary", "width=1:2:999999999"], "up to 10000"),
     "lr as an axis": ([*PREDICT, *STEP, "--vary", "lr=1,2"], 'did you mean "steps.0.rate"?'),
-    "a number as function": ([*PREDICT, "--activation", "3"], "a name, an expression in x"),
-    "two dashes": ([*PREDICT, "--d", "100"], "Did you mean '-d'?"),
+    "a number as function": ([*PREDICT, "--activation", "3"], "a name or an expression in x"),
+    "two dashes": ([*PREDICT, "--d", "100"], "did you mean -d?"),
     "no staircase": ([*PREDICT, *STEP, "--question", "staircase_risk"], "Try --question risk"),
     "no size": (["compare", *FLAGS, "-d", ""], "for -d: '' is not"),
     "endless seeds": (["compare", *FLAGS, "-d", "50", "--seeds", "999999999"], "at most 1000000"),
@@ -145,6 +155,64 @@ MISTAKES = {
         "--spectra is for .nc",
     ),
     "half a quantity": (["sweep", "plot", "sweep.toml", "--quantity", "test"], '"risk.test"'),
+    "an option of PyTorch": ([*PREDICT, "--lr", "0.1"], "--lr here: rate is a field of a step"),
+    "an option of others": ([*PREDICT, "--seeds", "3"], "there is one in compare"),
+    "half an option": ([*PREDICT, "--noise", "0.1"], "did you mean --noise-variance?"),
+    "an option of nobody": ([*PREDICT, "--foo"], "no option --foo here (see"),
+    "an option of a file": (["sweep", "run", "sweep.toml", "--seeds", "3"], "seeds in its file"),
+    "a word as a number": (
+        ["compare", *FLAGS, "-d", "9", "--workers", "x"],
+        "not a valid integer.",
+    ),
+    "a field twice": ([*PREDICT, "--set", "width=1", "--set", "width=2"], "width is given twice"),
+    "bounds twice": (
+        ["optimize", *FLAGS, "--bounds", "penalty=1:2", "--bounds", "readout.penalty=1:3"],
+        "--bounds readout.penalty is given twice",
+    ),
+    "a table over its problem": (
+        ["predict", "problem.toml", "--csv", "problem.toml", "--overwrite"],
+        "'problem.toml' is given twice",
+    ),
+    "a table over its store": (
+        ["compare", *FLAGS, "-d", "20", "--seeds", "2", "--store", "x", "--csv", "x"],
+        "each file needs a name of its own",
+    ),
+    "a step table": (["predict", "table.toml"], "([[steps]] in TOML)"),
+    "a file of Notepad": (["predict", "utf16.toml"], "save it as UTF-8"),
+    "a batch of other size": (
+        [*PREDICT, "--step", "samples=4,rate=1", "--set", "readout.batch=previous"],
+        "must be 4.0, the samples of the last step, whose batch is used again "
+        "(or --set readout.batch=fresh)",
+    ),
+    "a capital": ([*PREDICT, "--activation", "X"], "did you mean x?"),
+    "one network without an error": (
+        [
+            "optimize",
+            *FLAGS,
+            *STEP,
+            "--over",
+            "step-samples",
+            "--budget",
+            "6",
+            "--one-batch",
+            "-d",
+            "20",
+            "--seeds",
+            "1",
+        ],
+        "one has no error bar",
+    ),
+    "no networks to compare": (["compare", *FLAGS, "-d", "20", "--seeds", "0"], "integer >= 2"),
+    "a sweep without d": (["sweep", "run", "no_d.toml"], "d is missing: give d = ... in the file"),
+    "a sweep over d": (["sweep", "run", "d_varies.toml"], "give d = [100, 200] before the tables"),
+    "a sweep without readout": (["sweep", "run", "unread.toml"], "readout = {samples = 2.0, "),
+    "a sweep with a device": (["sweep", "run", "device.toml"], "options = {device = ...}"),
+    "an endless sweep": (["sweep", "run", "endless.toml"], "count = 99999999: must be an integer"),
+    "linspace": (["sweep", "run", "linspace.toml"], "{from = a, to = b, count = n}"),
+    "a slice twice": (
+        ["sweep", "plot", "sweep.toml", "--at", "width=1", "--at", "width=2"],
+        "--at width is given twice",
+    ),
     "no data": (["inspect", "weights.npy", "--activation", "relu"], "is used with --data"),
     "no activation": (
         ["inspect", "weights.npy", "--data", "data.npz"],
@@ -198,6 +266,33 @@ def test_numbers_of_neurons_in_place_of_a_ratio_are_noted(run: Run) -> None:
     code, _, error = run(*PREDICT, "--width", "1500")
     assert code == 0
     assert error == "note: width = 1500 means 1500*d neurons\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_named_and_the_answer_shown(run: Run) -> None:
+    for command in (["predict"], ["compare", "-d", "20", "--seeds", "2"], ["optimize"]):
+        written = [*command, *FLAGS, "--csv", "/dev/full", "--overwrite"]
+        code, out, error = run(*written)
+        assert (code, error) == (1, "giantsteps: error: /dev/full: No space left on device\n")
+        assert "test" in out
+
+
+def test_files_are_written_though_nobody_reads_what_is_printed(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "giantsteps", *PREDICT, "--csv", "x.csv"]
+    reader, writer = os.pipe()
+    os.close(reader)  # as "| head" leaves it
+    subprocess.run(command, stdout=writer, check=False, cwd=tmp_path)
+    os.close(writer)
+    assert (tmp_path / "x.csv").read_text().startswith("d,source,test")
+
+
+def test_a_problem_as_sweeps_and_braces_state_it(run: Run) -> None:
+    assert run("predict", "header.toml") == run("predict", "problem.toml")
+    braces = [*PREDICT, "--step", "{samples=2, rate=3}"]
+    assert run(*braces) == run(*PREDICT, *STEP)
+    code, out, _ = run(*PREDICT, "--vary", "activation=tanh,max(x, 0)")
+    assert code == 0
+    assert "max(x, 0)" in out
 
 
 def test_fractions(run: Run) -> None:

@@ -41,7 +41,8 @@ ADVICE = {
     "readout": (BASE, "--samples and --penalty"),
     "centred activation": ([*BASE, *READOUT, *STEP, "--activation", "relu"],
                            '--activation "centered(NAME)", or give -d'),
-    "centred teacher": ([*BASE, *READOUT, "--teacher", "relu"], '--teacher "centered(NAME)"'),
+    "centred teacher": ([*BASE, *READOUT, "--step", "samples=1,rate=1,exponent=.3",
+                         "--teacher", "relu"], '--teacher "centered(NAME)"'),
     "rule": (
         [*BASE, *READOUT, "--step", "samples=1,rate=1,rule=muon"], "--set steps.N.rule=gradient"
     ),

@@ -10,6 +10,7 @@ import pytest
 import giantsteps as gs
 from giantsteps import simulation, theory
 from giantsteps.comparison import against_one_batch
+from giantsteps.errors import InvalidProblem
 
 PROBLEM = gs.Problem(
     activation="tanh",
@@ -42,7 +43,8 @@ def test_the_networks_are_those_of_the_simulation(tmp_path: Path) -> None:
     again = against_one_batch(FOUND, 40, 3, store=tmp_path / "store.sqlite")
     assert np.array_equal(again.split_errors, found.split_errors)
     assert "3 networks at d = 40" in repr(found)
-    assert np.isnan(against_one_batch(FOUND, 40, 1).standard_error)
+    with pytest.raises(InvalidProblem, match="one has no error bar"):
+        against_one_batch(FOUND, 40, 1)
 
 
 @pytest.mark.slow

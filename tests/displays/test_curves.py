@@ -59,3 +59,24 @@ def test_what_has_no_axis_says_so() -> None:
         theory.risk(GRID).plot(quantity="tset")
     with pytest.raises(gs.InvalidProblem, match="drawn with its theory"):
         simulation.weights(PROBLEM, d=30, seed=0).plot()
+
+
+@pytest.mark.parametrize(("count", "named"), [(8, 8), (21, 21), (60, 24)])
+def test_many_curves_leave_room_for_the_axes(count: int, named: int) -> None:
+    widths = np.linspace(1.0, 2.0, count)
+    grid = gs.Grid(PROBLEM, {"readout.samples": [1.0, 2.0], "width": widths})
+    display = theory.risk(grid).plot()
+    assert isinstance(display, ComparisonDisplay)
+    figure = display.figure_
+    figure.draw_without_rendering()
+    legend = display.ax_.get_legend() or figure.legends[0]
+    assert len(legend.get_texts()) == named
+    assert figure.get_size_inches()[0] == pytest.approx(3.25)
+    assert display.ax_.get_position().width > 0.5
+    label = display.ax_.xaxis.label.get_window_extent()
+    place = legend.get_window_extent()
+    assert not place.overlaps(label)
+    assert figure.bbox.containsx(place.x0)
+    assert figure.bbox.containsx(place.x1)
+    assert figure.bbox.containsy(place.y0)
+    assert figure.bbox.containsy(place.y1)

@@ -161,6 +161,27 @@ def test_a_refused_number_shows_its_error_at_the_control(page: Page) -> None:
     page.until(lambda: page.problem_of("width") == "")
 
 
+@pytest.mark.parametrize(("path", "typed"), [("width", "e"), ("readout.penalty", ""), ("d", "1.7")])
+def test_what_is_no_number_is_said_and_not_taken(page: Page, path: str, typed: str) -> None:
+    page.open()
+    before = page.state()
+    page.type(path, typed)
+    page.until(lambda: "number" in page.problem_of(path))
+    page.settle()
+    assert page.state() == before
+    assert "number" in page.problem_of(path)  # answers for other fields say nothing about it
+    page.type(path, "40")
+    page.until(lambda: page.problem_of(path) == "")
+
+
+def test_a_problem_from_the_gallery_replaces_what_was_typed(page: Page) -> None:
+    page.open()
+    page.type("width", "e")
+    page.until(lambda: "number" in page.problem_of("width"))
+    page.js("GS.set({problem: {...GS.state.problem, width: 3}})")
+    page.until(lambda: page.problem_of("width") == "")
+
+
 def test_the_address_is_the_problem(page: Page) -> None:
     page.open()
     page.slide("steps.0.exponent", 0.25)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,46 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         gs.InvalidProblem,
         'must be one of "width"',
     ),
+    "a file of data": (
+        lambda: gs.Covariance.from_data("x.csv"),
+        gs.InvalidProblem,
+        "inputs = 'x.csv': must be an array of numbers",
+    ),
+    "two arguments": (
+        lambda: gs.MultiIndex(pow, rank=2),  # type: ignore[arg-type]
+        gs.InvalidProblem,
+        "a function of arrays u of shape (…, 2), such as u[..., 0] * u[..., 1]",
+    ),
+    "rows of coordinates": (
+        lambda: gs.MultiIndex(lambda x: x[0] * x[1], rank=2),
+        gs.InvalidProblem,
+        "a function of arrays u of shape (…, 2)",
+    ),
+    "a name as function": (
+        lambda: gs.Function("tanh"),  # type: ignore[arg-type]
+        gs.InvalidProblem,
+        "given as it is, without Function",
+    ),
+    "a number as store": (
+        lambda: gs.compare(PROBLEM, 20, store=3),  # type: ignore[arg-type]
+        gs.InvalidProblem,
+        "store = 3: must be the path of a file",
+    ),
+    "a word as progress": (
+        lambda: gs.compare(PROBLEM, 20, seeds=2, progress="yes"),  # type: ignore[arg-type]
+        gs.InvalidProblem,
+        "progress = 'yes': must be true or false, or a function",
+    ),
+    "one number of penalties": (
+        lambda: simulation.run(PROBLEM, 20, 0).risk(1),  # type: ignore[arg-type]
+        gs.InvalidProblem,
+        "readout.penalty = 1: must be varied over a sequence of values",
+    ),
+    "a question misspelled": (
+        lambda: simulation.batch("rsik", PROBLEM, 20, [0]),
+        gs.InvalidProblem,
+        'did you mean "risk"?',
+    ),
     "a folder as store": (lambda: gs.Sweep.from_store("."), gs.StoreError, "it is a folder"),
 }
 
@@ -80,6 +121,25 @@ def test_functions_of_numpy_have_names() -> None:
     assert PROBLEM.replace(activation=np.tanh) == PROBLEM
     assert PROBLEM.replace(activation=np.tanh).to_toml() == PROBLEM.to_toml()
     assert PROBLEM.replace(activation=np.arcsinh).to_data()["activation"] == "arcsinh"
+
+
+def test_numbers_in_arrays_without_an_axis() -> None:
+    assert PROBLEM.replace(width=np.array(1.5)) == PROBLEM
+    assert theory.risk(PROBLEM, d=np.array(50)).d == 50  # type: ignore[arg-type]
+    torch = pytest.importorskip("torch")
+    assert PROBLEM.replace(width=torch.tensor(1.5)) == PROBLEM
+
+
+def test_a_bad_store_is_refused_before_theory_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.sqlite").write_text("hello")
+    asked: list[Any] = []
+    ask: Any = asked.append
+    for store in (tmp_path / "text.sqlite", tmp_path / "no" / "new.sqlite"):
+        with pytest.raises(gs.StoreError):
+            gs.compare(PROBLEM, 20, theory=ask, store=store)
+    assert not asked
 
 
 def test_axes_of_pandas_are_arrays() -> None:

@@ -128,7 +128,11 @@ def test_a_store_knows_its_last_sweep(make: Callable[..., gs.Sweep]) -> None:
         ({"seed": 3}, "seed", 'did you mean "seeds"'),
         ({"vary": {"width": []}}, "width", "at least one value"),
         ({"vary": {"widht": [1.0]}}, "path", 'did you mean "width"'),
-        ({"vary": {"width": {"from": 1, "to": 2, "count": 0}}}, "vary.width.count", ">= 1"),
+        (
+            {"vary": {"width": {"from": 1, "to": 2, "count": 0}}},
+            "vary.width.count",
+            "from 1 to 10000",
+        ),
         ({"vary": {"width": {"from": 1, "to": 2, "count": 2, "step": 1}}}, "vary.width", "log"),
         ({"vary": {"width": {"from": "a", "to": 2, "count": 2}}}, "vary.width", "from = a"),
         ({"vary": 3}, "vary", "a table"),

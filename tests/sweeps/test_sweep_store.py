@@ -172,7 +172,7 @@ def test_a_bad_file_is_named_and_left_alone(
 def test_a_folder_or_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="it is a folder"):
         Store(tmp_path, write=True)
-    with pytest.raises(StoreError, match="cannot be opened"):
+    with pytest.raises(StoreError, match="cannot be created: there is no folder"):
         Store(tmp_path / "nowhere" / "s.sqlite", write=True)
 
 

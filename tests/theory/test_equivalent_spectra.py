@@ -20,6 +20,7 @@ from giantsteps.theory.model.fewer_nodes import on_fewer_nodes
 from giantsteps.theory.model.kernel_spectrum import KernelSpectrum
 from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.solver.state import State
+from giantsteps.theory.solver.work import Work
 from giantsteps.theory.steps.first import first_step
 
 SAMPLES, D = 1.5, 10**13  # what the initial output pulls is of order η̃, 1e-6
@@ -272,6 +273,23 @@ def test_densities_on_few_nodes_are_those_on_all(layer: str) -> None:
     x = np.linspace(0.1, 0.9, 9) * every.bulk.edge * (1 + 1e-3j)
     found, expected = (one.transform(one.above(x), x).imag for one in (few, every))
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("layer", ["gaussian", gs.Vocabulary((-1.0, 2.0), (0.5, 0.5))])
+def test_densities_of_weights_on_few_nodes_are_those_on_all(layer: Any) -> None:
+    """Three steps: types with covariances of their own, and batches that each type multiplies."""
+    steps = [gs.Step(samples=2.0, rate=1.0, exponent=0.5)] * 3
+    given = problem(1.0, 0.5, activation="tanh(x)+0.3*he2(x)", steps=steps)
+    model = equivalent(given.replace({"init.second_layer": layer}), 300)
+    assert model.bounded is not None
+    every = spectra._weights(model, 1, Work()).spectrum.branch
+    few = every.of_density
+    assert few is not every
+    nodes = [one.equations.bulk.batches[-1].weights.shape[1] for one in (few, every)]
+    assert nodes[0] < nodes[1] / 5
+    z = every.scale * np.array([0.1, 0.3, 1.0, 2.0, 3.0, 5.0]) * (1 + 1e-3j)
+    found, expected = (one.transform(one.above(z), z).imag for one in (few, every))
+    np.testing.assert_allclose(found, expected, rtol=5e-4)
 
 
 def test_a_spectrum_that_takes_too_long_ends_and_says_what_else_to_try(

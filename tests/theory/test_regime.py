@@ -42,7 +42,7 @@ def test_staircase_level(exponent: float, level: int, boundary: bool) -> None:
     ("change", "needle"),
     [
         ({"activation": "relu"}, "gs.centered(activation)"),
-        ({"teacher": "relu"}, "gs.centered(teacher)"),
+        ({"teacher": "relu", "activation": gs.centered("relu")}, "gs.centered(teacher)"),
         (
             {"activation": gs.centered("relu"), "init.second_layer": "constant"},
             "the activation must be odd, or the second layer must have mean zero",

@@ -367,3 +367,23 @@ def test_the_limit_of_a_spike_is_that_of_finite_sizes() -> None:
     for problem in (spiked.untrained(), spiked, spiked.replace(steps=[*PROBLEM.steps] * 2)):
         limit, large = (several_steps(problem, d).risk(PROBLEM.readout) for d in (None, 20_000))
         assert limit.test == pytest.approx(large.test, rel=3e-3)
+
+
+def test_the_learned_function_beside_explicit_directions_has_the_test_error() -> None:
+    """R = E_u[(f*(u) − m(u))² + b(u)²]; two explicit directions make three axes given u."""
+    law = PROBLEM.replace(inputs=gs.PowerLaw(0.7))
+    x, weights = np.polynomial.hermite_e.hermegauss(24)
+    found = theory.learned_function(law, 400, along="teacher", x=x)
+    assert found.target is not None
+    error = (weights / weights.sum()) @ ((found.target - found.mean) ** 2 + found.band**2)
+    assert float(error) == pytest.approx(theory.risk(law, 400).test, rel=1e-3)
+
+
+@pytest.mark.parametrize("law", ["constant", "gaussian"])
+def test_power_laws_have_answers_up_to_where_the_limit_ends(law: str) -> None:
+    """After one step it ends at 1/3; with d the answers rise towards it, ever more slowly."""
+    problem = PROBLEM.replace({"inputs": gs.PowerLaw(0.3), "init.second_layer": law})
+    limit, large = theory.risk(problem).test, theory.risk(problem, 10**8).test
+    assert theory.risk(problem, 10**5).test < large < limit < 1.05 * large
+    still = problem.replace({"inputs": gs.PowerLaw(0.7), "steps": []})
+    assert theory.risk(still).test == pytest.approx(theory.risk(still, 10**8).test, rel=6e-3)

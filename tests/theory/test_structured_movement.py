@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -87,3 +88,38 @@ def test_networks_move_so_in_several_steps(precondition: float) -> None:
     mean = networks.mean(axis=0)
     gap = np.abs(rows(theory.movement(problem, 250)) - mean)
     assert np.all(gap < 0.01 * mean + 3 * error)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_the_first_gradient_close_to_the_identity_is_that_of_isotropic_inputs(
+    activation: str,
+) -> None:
+    problem = PROBLEM.replace({"activation": activation, "init.second_layer": "gaussian"})
+    near = problem.replace(inputs=gs.Covariance((1.0, 1.0 + 1e-13), (0.5, 0.5)))
+    ours, plain = theory.gradient(near, 300), theory.gradient(problem, 300)
+    for name in ("spike_norm", "residual_frobenius_norm", "residual_operator_norm"):
+        assert getattr(ours, name) == pytest.approx(getattr(plain, name), rel=1e-6)
+    assert ours.overlaps["teacher"] == pytest.approx(plain.overlaps["teacher"], rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("changes", "tolerance"),
+    [
+        ({"inputs": gs.Covariance((0.3, 1.7), (0.5, 0.5), (0.1, 0.9))}, 0.02),
+        ({"inputs": gs.PowerLaw(0.6), "activation": "relu", "steps.0.precondition": 1.0}, 0.03),
+        ({"inputs": gs.SpikedCovariance(6.0, 0.9), "init.second_layer": "gaussian"}, 0.08),
+    ],
+)
+def test_networks_have_such_a_first_gradient(changes: dict[str, object], tolerance: float) -> None:
+    """The rank-one part exactly, and what is left of it up to terms of order 1/d."""
+    problem, count = PROBLEM.replace(changes), 12
+    ours = theory.gradient(problem, 300)
+    drawn = [simulation.gradient(problem, 300, seed) for seed in range(count)]
+    for name in ("spike_norm", "residual_frobenius_norm", "residual_operator_norm"):
+        found = np.array([getattr(one, name) for one in drawn])
+        error = 3 * float(found.std(ddof=1)) / math.sqrt(count)
+        slack = 0.0 if name == "spike_norm" else tolerance * found.mean()
+        assert abs(found.mean() - getattr(ours, name)) < error + slack, name
+    overlaps = np.array([one.overlaps["teacher"] for one in drawn])
+    error = 3 * float(overlaps.std(ddof=1)) / math.sqrt(count)
+    assert abs(overlaps.mean() - ours.overlaps["teacher"]) < error + 0.01

@@ -8,7 +8,7 @@ from giantsteps.answers._bibliography import bibliography, bibtex
 from giantsteps.answers._bounds import Bounds as Bounds
 from giantsteps.answers._crossing import Crossing as Crossing
 from giantsteps.answers._degrees_of_freedom import DegreesOfFreedom as DegreesOfFreedom
-from giantsteps.answers._export import Table, of_rows, plain, require, to_csv
+from giantsteps.answers._export import Table, of_rows, plain, require, to_csv, written
 from giantsteps.answers._gradient import Gradient as Gradient
 from giantsteps.answers._learned_function import LearnedFunction as LearnedFunction
 from giantsteps.answers._learned_function import direction_of

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -87,13 +92,43 @@ def columns(answer: Answer) -> dict[str, list[Any]]:
     return table
 
 
+@contextmanager
+def written(path: str | PathLike[str]) -> Iterator[Path]:
+    """A draft beside ``path`` that takes its place once it is whole; an error leaves no trace.
+
+    A device, or a file in a folder that takes no other, is written in place.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; it names ``path``.
+    """
+    whole = Path(os.path.realpath(path))
+    replaced = whole.is_file()
+    apart = (replaced or not whole.exists()) and os.access(whole.parent, os.W_OK)
+    draft = whole.with_name(f".{uuid.uuid4().hex}{whole.suffix}") if apart else whole
+    try:
+        yield draft
+        if apart and replaced:
+            shutil.copymode(whole, draft)
+        if apart:
+            os.replace(draft, whole)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, os.strerror(error.errno), str(path)) from error
+    finally:
+        if apart:
+            draft.unlink(missing_ok=True)
+
+
 def to_csv(table: Mapping[str, Sequence[Any]], path: str | PathLike[str]) -> None:
     """Write columns as CSV; floats keep all their digits, None is an empty cell.
 
     * ``table``: columns of equal length by name.
     * ``path``: the file.
     """
-    with open(path, "w", newline="", encoding="utf-8") as file:
+    with written(path) as draft, open(draft, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(table)
         writer.writerows(zip(*table.values()))

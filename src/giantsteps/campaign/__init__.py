@@ -30,7 +30,7 @@ from giantsteps.campaign._statistics import (
     seeds_to_resolve,
 )
 from giantsteps.campaign._status import Status, html_table, read_status
-from giantsteps.campaign._store import Store
+from giantsteps.campaign._store import Store, check_store
 from giantsteps.campaign._values import Outcome, read_answer
 from giantsteps.campaign._workers import (
     TimeLimit,

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
+from giantsteps.errors import InvalidProblem
+
 #: Called with the number of cells that are done, that failed, and of all.
 Progress: TypeAlias = Callable[[int, int, int], None]
 
@@ -18,8 +20,10 @@ def shown(
     if progress is True:
         with progress_bar(before) as report:
             yield report
-    else:
+    elif progress is None or progress is False or callable(progress):
         yield progress or None
+    else:
+        raise InvalidProblem("progress", progress, "true or false, or a function")
 
 
 @contextmanager

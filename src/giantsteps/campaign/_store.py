@@ -29,7 +29,7 @@ from giantsteps.campaign._sqlite import (
     explain,
 )
 from giantsteps.campaign._values import Named, Outcome, from_json, to_json
-from giantsteps.errors import StoreError
+from giantsteps.errors import InvalidProblem, StoreError
 
 #: Version of the tables; raised when an older giantsteps could no longer read them.
 FORMAT = 1
@@ -85,6 +85,20 @@ WHERE cells.status = 'failed'
 _THESE = "address IN (SELECT value FROM json_each(?))"
 
 
+def check_folder(path: Path) -> None:
+    """Refuse a new store where there is no folder for it."""
+    if not path.parent.is_dir():
+        raise StoreError(f"{path} cannot be created: there is no folder '{path.parent}'")
+
+
+def check_store(path: str | os.PathLike[str] | None) -> None:
+    """Refuse, before any work, what could not be written to; nothing is created."""
+    if path is None or os.path.exists(path):
+        Store(path, write=True, check=False).close()
+    else:
+        check_folder(Path(path))
+
+
 class Store:
     """An open store; a context manager.
 
@@ -102,6 +116,8 @@ class Store:
     def __init__(
         self, path: str | os.PathLike[str] | None, *, write: bool = False, check: bool = True
     ) -> None:
+        if not isinstance(path, str | os.PathLike | None):
+            raise InvalidProblem("store", path, 'the path of a file, such as "networks.sqlite"')
         self.path = None if path is None else Path(path)
         if self.path is None:
             self._db = sqlite3.connect(":memory:", isolation_level=None)
@@ -109,6 +125,7 @@ class Store:
             return
         with self._errors():
             if write and not self.path.exists():
+                check_folder(self.path)
                 write_once(self.path, _empty_store())
             check_not_empty(self.path)
             self._db = connect(self.path) if write else connect_to_read(self.path)

@@ -37,8 +37,8 @@ def main(arguments: list[str] | None = None) -> None:
 
     from giantsteps.errors import GiantstepsError, MissingDependency, NotConverged
 
-    from ._group import giantsteps
-    from ._remedies import as_flags
+    from ._group import giantsteps, no_such_option
+    from ._remedies import as_fields, as_flags
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal may not know Greek
@@ -47,19 +47,23 @@ def main(arguments: list[str] | None = None) -> None:
         code = giantsteps.main(arguments, prog_name="giantsteps", standalone_mode=False)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
-        if isinstance(error, click.NoSuchOption) and context and len(error.option_name) == 3:
-            short = error.option_name[1:]  # --d
-            if any(short in option.opts for option in context.command.params):
-                error = click.NoSuchOption(error.option_name, None, [short], context)
         place = context.command_path if context else "giantsteps"
-        fail(f"{error.format_message()}  (see '{place} --help')", BAD_INPUT)
+        message = error.format_message()
+        if isinstance(error, click.NoSuchOption) and context:
+            message = no_such_option(error, context)
+        message = message.replace("integer range", "integer").replace("float range", "number")
+        fail(f"{message}  (see '{place} --help')", BAD_INPUT)
     except (NotConverged, MissingDependency) as error:
         fail(str(error), FAILED)
     except GiantstepsError as error:
-        fail(as_flags(str(error)), BAD_INPUT)
+        words = sys.argv[1:] if arguments is None else arguments
+        fail((as_fields if "sweep" in words[:1] else as_flags)(str(error)), BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
         fail("stopped", INTERRUPTED)
-    except (OSError, ImportError, MemoryError) as error:
+    except OSError as error:
+        told = error.strerror or str(error)
+        fail(told if error.filename is None else f"{error.filename}: {told}", FAILED)
+    except (ImportError, MemoryError) as error:
         fail(str(error) or type(error).__name__, FAILED)
     sys.exit(code or OK)
 

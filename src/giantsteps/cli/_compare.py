@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import DISAGREEMENT
 from ._options import build, campaign_options, device_option, problem_options, question_option
 from ._output import PATH, check_drawing, check_file, output_options, table, write_json
+
+if TYPE_CHECKING:
+    from giantsteps.comparison import Comparison
+    from giantsteps.problem import Grid, Problem
 
 #: Column of the comparison → heading of the table; the axes of a grid stand before them.
 SHOWN = {
@@ -101,10 +106,6 @@ def command(
     is 3 if theory and simulation disagree.
     """
     target, dimensions = build(**stated), _sizes(sizes)
-    if store is not None and not store.parent.is_dir():
-        raise click.UsageError(
-            f"there is no folder '{store.parent}' for the store: create it first"
-        )
     check_file(csv, overwrite)
     _check_drawing(output, overwrite, target, dimensions, question)
     from giantsteps import campaign, compare
@@ -134,30 +135,33 @@ def command(
         progress=True,
         **asked,
     )
+    with ExitStack() as files:
+        if output is not None:
+            files.callback(lambda: comparison.plot().save(output))
+        if csv is not None:
+            files.callback(comparison.to_csv, csv)
+        _print(comparison, target, as_json)
+    return DISAGREEMENT if comparison.verdict == "disagree" else 0
+
+
+def _print(comparison: Comparison, target: Problem | Grid, as_json: bool) -> None:
     columns = comparison.to_columns()
     if as_json:
         write_json(
             {
                 "problem": target.to_data(),
-                "question": question,
+                "question": comparison.question,
                 "verdict": comparison.verdict,
                 "seeds": len(comparison.seeds),
                 "values": columns,
             }
         )
-    else:
-        axes = {name: name for name in getattr(target, "dims", ())}
-        shown = {
-            heading: columns[name] for name, heading in (axes | SHOWN).items() if name in columns
-        }
-        table(shown, f"{question}: {comparison.verdict}")
-        for note in comparison.notes:
-            click.echo(note)
-    if csv is not None:
-        comparison.to_csv(csv)
-    if output is not None:
-        comparison.plot().save(output)
-    return DISAGREEMENT if comparison.verdict == "disagree" else 0
+        return
+    axes = {name: name for name in getattr(target, "dims", ())}
+    shown = {heading: columns[name] for name, heading in (axes | SHOWN).items() if name in columns}
+    table(shown, f"{comparison.question}: {comparison.verdict}")
+    for note in comparison.notes:
+        click.echo(note)
 
 
 def _check_drawing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -71,15 +72,6 @@ def command(
         time_limit=time_limit,
         progress=True,
     )
-    columns = comparison.to_columns()
-    rows = [i for i, name in enumerate(columns["quantity"]) if name == "test"]
-    table(
-        {title: [columns[name][i] for i in rows] for title, name in _TITLES.items()},
-        f"test error after one step, d = {d}, {seeds} networks per point: {comparison.verdict}",
-    )
-    for note in comparison.notes:
-        click.echo(note)
-    comparison.to_csv(csv)
     display = comparison.plot(
         x="readout.samples",
         curve=theory.risk(smooth, d=d),
@@ -89,7 +81,17 @@ def command(
     display.ax_.set_yscale("log")
     display.ax_.set_yticks([0.06, 0.1, 0.2, 0.4], labels=["0.06", "0.1", "0.2", "0.4"], minor=False)
     display.ax_.tick_params(which="minor", labelleft=False)
-    display.save(output)
+    columns = comparison.to_columns()
+    rows = [i for i, name in enumerate(columns["quantity"]) if name == "test"]
+    with ExitStack() as files:
+        files.callback(display.save, output)
+        files.callback(comparison.to_csv, csv)
+        table(
+            {title: [columns[name][i] for i in rows] for title, name in _TITLES.items()},
+            f"test error after one step, d = {d}, {seeds} networks per point: {comparison.verdict}",
+        )
+        for note in comparison.notes:
+            click.echo(note)
     click.echo(f"figure: {output.resolve()}\ntable:  {csv.resolve()}")
 
 

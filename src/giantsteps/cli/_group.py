@@ -7,6 +7,8 @@ import importlib
 
 import click
 
+from giantsteps.errors import suggest
+
 #: Command → the line that ``giantsteps --help`` shows; ``predict`` lives in ``cli/_predict.py``.
 COMMANDS = {
     "predict": "Answer by theory: risk, spectra, in the limit or at a given d.",
@@ -40,11 +42,7 @@ class LazyGroup(HelpfulGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"giantsteps.cli._{name}")
-        command: click.Command = module.command
-        return command
+        return _command(name) if name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -58,6 +56,41 @@ class LazyGroup(HelpfulGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
+
+
+#: Fields that have no option of their own, and how they are given.
+_FIELDS = ("rate", "exponent", "rule", "loss", "decay")
+_STEP = "--step samples=2,rate=3"
+
+
+def no_such_option(error: click.NoSuchOption, context: click.Context) -> str:
+    """What was probably meant by an option that the command does not have."""
+    name = error.option_name.lstrip("-")
+    own = {option.lstrip("-"): option for part in context.command.params for option in part.opts}
+    close = [name] if name in own else [word for word in own if word.startswith(name)]
+    close = close or difflib.get_close_matches(name, own, 2, 0.7)
+    usual = suggest(name, _FIELDS)
+    meant = [field for field in _FIELDS if f'did you mean "{field}"' in usual]
+    takers = [
+        command
+        for command in COMMANDS
+        if any(error.option_name in part.opts for part in _command(command).params)
+    ]
+    hint = ""
+    if close:
+        hint = f": did you mean {' or '.join(own[word] for word in close)}?"
+    elif " sweep " in context.command_path:
+        hint = ": a sweep states its problem, d and seeds in its file"
+    elif meant and "steps" in {part.name for part in context.command.params}:
+        hint = f": {meant[0]} is a field of a step, {_STEP}"
+    elif takers:
+        hint = f": there is one in {', '.join(takers)}"
+    return f"no option {error.option_name} here{hint}"
+
+
+def _command(name: str) -> click.Command:
+    command: click.Command = importlib.import_module(f"giantsteps.cli._{name}").command
+    return command
 
 
 @click.command(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import OK
 from ._output import PATH, check_file, overwrite_option, table, write_json
+
+if TYPE_CHECKING:
+    from giantsteps.practice import Inspection
 
 _EXISTING = click.Path(path_type=Path, exists=True)
 #: Spikes of one matrix that the text shows.
@@ -85,7 +89,7 @@ def command(
     checkpoint that holds tensors only. No code from a file is executed.
     """
     from giantsteps.answers import require
-    from giantsteps.practice import TABLES, inspect
+    from giantsteps.practice import inspect
 
     if options["activation"] is not None and data is None:
         raise click.UsageError("--activation is used with --data")
@@ -95,14 +99,24 @@ def command(
         require("matplotlib", "--html", "practice")
 
     found = inspect(source, base, data, **options)
-    if csv is not None:
-        found.to_csv(csv)
-    if html is not None:
-        found.to_html(html)
+    with ExitStack() as files:
+        if html is not None:
+            files.callback(found.to_html, html)
+        if csv is not None:
+            files.callback(found.to_csv, csv)
+        _print(found, as_json)
+    if html is not None and not as_json:
+        click.echo(f"Report: {html}")
+    return OK
+
+
+def _print(found: Inspection, as_json: bool) -> None:
     if as_json:
+        from giantsteps.practice import TABLES
+
         tables = {name: found.to_columns(name) for name in TABLES}
         write_json({"title": found.title, **tables})
-        return OK
+        return
     click.echo(repr(found))
     spikes = found.to_columns("spikes")
     if spikes:
@@ -112,6 +126,3 @@ def command(
         table(
             {name: [values[i] for i in first] for name, values in spikes.items()}, f"Spikes{more}"
         )
-    if html is not None:
-        click.echo(f"Report: {html}")
-    return OK

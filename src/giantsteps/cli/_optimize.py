@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 
 from giantsteps.errors import InvalidProblem
 
-from ._options import build, full_path, limit_option, problem_options
+from ._options import build, full_path, limit_option, once, problem_options
 from ._output import (
     PATH,
     check_drawing,
@@ -110,6 +111,8 @@ def command(
         raise click.UsageError("--one-batch needs --budget, and -d for the networks")
     if seeds is not None and not one_batch:
         raise click.UsageError("--seeds is for --one-batch: theory alone simulates no network")
+    if output is not None and stated["axes"]:
+        raise click.UsageError("--output draws one optimum: leave out --vary")
     target = build(**stated)
     check_file(csv, overwrite)
     if output is not None:
@@ -118,7 +121,7 @@ def command(
 
     example = target.problem if isinstance(target, Grid) else target
     paths = [full_path(name, example, "--over") for name in over or ("penalty",)]
-    bounds = dict(_interval(text, example) for text in intervals)
+    bounds = once((_interval(text, example) for text in intervals), "--bounds")
     if reach is not None:
         answer = _reached(target, paths, bounds, reach, d)
     else:
@@ -127,26 +130,32 @@ def command(
         answer = theory.optimize(target, paths, bounds or None, budget, d)
     against = answer.simulate_one_batch(seeds=seeds or 20) if one_batch else None
     if isinstance(target, Grid):
-        _many(answer, target, paths, output, as_json, csv)
+        with ExitStack() as files:
+            if csv is not None:
+                files.callback(answer.to_csv, csv)
+            _many(answer, target, paths, as_json)
         return
     where = "limit" if d is None else f"d = {d}"
     count = PRINTED if output is None else DRAWN
     curves = {path: _curve(answer, path, bounds.get(path), budget, count) for path in paths}
-    if csv is not None:
-        from giantsteps.answers import to_csv
+    with ExitStack() as files:
+        if output is not None:
+            files.callback(_draw, curves, answer, output, quiet=as_json)
+        if csv is not None:
+            from giantsteps.answers import to_csv
 
-        to_csv(_long(curves), csv)
-    if as_json:
-        found = {
-            "problem": target.to_data(),
-            "d": d,
-            "values": answer.to_columns(),
-            "curves": _long(curves),
-        }
-        if against is not None:
-            found["one_batch"] = against.to_columns()
-        write_json(found)
-    else:
+            files.callback(to_csv, _long(curves), csv)
+        if as_json:
+            found = {
+                "problem": target.to_data(),
+                "d": d,
+                "values": answer.to_columns(),
+                "curves": _long(curves),
+            }
+            if against is not None:
+                found["one_batch"] = against.to_columns()
+            write_json(found)
+            return
         _print(answer, target, where, d)
         if against is not None:
             click.echo(against.statement)
@@ -157,10 +166,6 @@ def command(
             rows = {path: points[::step], "test": errors[::step]}
             rest = "its best value" if reach is None else "the given values"
             table(rows, f"test error along {path}, all else at {rest}")
-    if output is not None:
-        _draw(curves, answer, output)
-        if not as_json:
-            click.echo(f"figure: {output.resolve()}")
 
 
 # What is asked ----------------------------------------------------------------------------------
@@ -221,7 +226,7 @@ def _print(answer: Any, problem: Problem, where: str, d: int | None) -> None:
     if answer.note:
         click.echo(answer.note)
     for text in answer.violated:
-        click.echo(f"approximate here, because the theory assumes: {text}")
+        click.echo(f"the theory is approximate here, because it assumes: {text}")
 
 
 def _curve(
@@ -288,15 +293,9 @@ def _many(
     answer: Any,
     grid: Grid,
     paths: list[str],
-    output: Path | None,
     as_json: bool,
-    csv: Path | None,
 ) -> None:
-    if output is not None:
-        raise click.UsageError("--output draws one optimum: leave out --vary")
     columns = answer.to_columns()
-    if csv is not None:
-        answer.to_csv(csv)
     if as_json:
         write_json({"problem": grid.to_data(), "d": answer.d, "values": columns})
         return
@@ -309,7 +308,7 @@ def _many(
     table(shown, f"optimum over {', '.join(paths)}")
 
 
-def _draw(curves: dict[str, Any], answer: Any, output: Path) -> None:
+def _draw(curves: dict[str, Any], answer: Any, output: Path, quiet: bool) -> None:
     """One panel for each field, the optimum marked."""
     from matplotlib import pyplot
 
@@ -335,3 +334,5 @@ def _draw(curves: dict[str, Any], answer: Any, output: Path) -> None:
         figure: Any = axes[0].get_figure(root=True)
         save(figure, output)
         pyplot.close(figure)
+    if not quiet:
+        click.echo(f"figure: {output.resolve()}")

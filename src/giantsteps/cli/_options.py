@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -165,7 +165,7 @@ def build(
             _put(data, FIELDS[name][0], _value(text))
     if steps:
         data["steps"] = [_step(text) for text in steps]
-    changes = dict(map(assignment, assignments))
+    changes = once(map(assignment, assignments), "--set")
     if not data and not changes:
         given = f"'{file}' is empty" if file else "no problem given"
         raise click.UsageError(f"{given}: a TOML file, or flags such as --activation tanh")
@@ -177,9 +177,11 @@ def build(
 def _problem_data(file: Path) -> dict[str, Any]:
     """The problem of a file; that of a sweep is asked about by 'sweep'."""
     data = read_toml(file)
-    if isinstance(data.get("problem"), dict) and ({"vary", "d", "seeds"} & data.keys()):
+    if not isinstance(data.get("problem"), dict):
+        return data
+    if len(data) > 1:
         raise click.UsageError(f"'{file}' is a sweep: giantsteps sweep run {file}")
-    return data
+    return dict(data["problem"])
 
 
 def full_path(name: str, problem: Problem, option: str) -> str:
@@ -195,17 +197,15 @@ def full_path(name: str, problem: Problem, option: str) -> str:
 
 
 def _axes(texts: tuple[str, ...], problem: Problem) -> dict[str, list[Any]]:
-    axes: dict[str, list[Any]] = {}
-    for name, values in map(_axis, texts):
-        path = full_path(name, problem, "--vary")
-        if path == "d":
-            raise click.UsageError(
-                "d is not a field of the problem: run once for each -d; 'compare' takes several, "
-                "such as -d 250,500"
-            )
-        if path in axes:
-            raise click.UsageError(f"--vary {path} is given twice: list its values in one --vary")
-        axes[path] = values
+    axes = once(
+        ((full_path(name, problem, "--vary"), values) for name, values in map(_axis, texts)),
+        "--vary",
+    )
+    if "d" in axes:
+        raise click.UsageError(
+            "d is not a field of the problem: run once for each -d; 'compare' takes several, "
+            "such as -d 250,500"
+        )
     return axes
 
 
@@ -257,6 +257,7 @@ def read_toml(file: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         other = file.suffix.lower() in (".json", ".yaml", ".yml")
         hint = ' (write it as TOML, such as activation = "tanh")' if other else ""
+        hint = " (save it as UTF-8)" if isinstance(error, UnicodeDecodeError) else hint
         raise click.UsageError(f"{file} is not valid TOML: {error}{hint}") from None
     except OSError as error:
         raise click.UsageError(f"cannot read '{file}': {error.strerror}") from None
@@ -321,6 +322,16 @@ def assignment(text: str, option: str = "--set") -> tuple[str, Any]:
     return path, _value(value)
 
 
+def once(pairs: Iterable[tuple[str, Any]], option: str) -> dict[str, Any]:
+    """The pairs as a table; a path that is given twice is refused."""
+    found: dict[str, Any] = {}
+    for path, value in pairs:
+        if path in found:
+            raise click.UsageError(f"{option} {path} is given twice: give it once")
+        found[path] = value
+    return found
+
+
 def _halves(text: str, option: str, allowed: str) -> tuple[str, str]:
     """What stands on either side of the first ``=``."""
     path, _, value = (part.strip() for part in text.partition("="))
@@ -331,13 +342,26 @@ def _halves(text: str, option: str, allowed: str) -> tuple[str, str]:
 
 def _step(text: str) -> dict[str, Any]:
     allowed = "KEY=VALUE,KEY=VALUE,... with samples and rate, each key once"
-    parts = [[word.strip() for word in part.split("=")] for part in text.split(",")]
+    bare = text.strip().removeprefix("{").removesuffix("}")
+    parts = [[word.strip() for word in part.split("=")] for part in _parts(bare)]
     if not all(len(part) == 2 and all(part) for part in parts):
         raise InvalidProblem("--step", text, allowed)
     found = {key: _value(value) for key, value in parts}
     if len(found) < len(parts):
         raise InvalidProblem("--step", text, allowed)
     return found
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between commas; those inside of parentheses separate nothing."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
 
 
 #: Points of an axis, at most.
@@ -355,7 +379,7 @@ def _axis(text: str) -> tuple[str, list[Any]]:
     path, values = _halves(text, "--vary", allowed)
     if ":" not in values:
         values = values.strip().removeprefix("[").removesuffix("]")
-        return path, [_value(part.strip()) for part in values.split(",")]
+        return path, [_value(part) for part in _parts(values)]
     try:
         start, stop, count, *scale = values.split(":")
         ends, number = (float(start), float(stop)), int(count)

@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -51,6 +52,9 @@ def check_file(path: Path | None, overwrite: bool, *endings: str) -> None:
     """Refuse an output that could not be written, or would replace a file unasked."""
     if path is None:
         return
+    given = [other for other in click.get_current_context().params.values() if path == other]
+    if len(given) > 1:
+        raise click.UsageError(f"'{path}' is given twice: each file needs a name of its own")
     if endings and path.suffix.lower() not in endings:
         raise click.UsageError(f"'{path}' must end in {', '.join(endings)}")
     if path.is_dir():
@@ -108,9 +112,14 @@ def exclusive(**flags: object) -> None:
 
 def emit(answer: Answer, as_json: bool, csv: Path | None, title: str) -> None:
     """Print an answer, and write it where asked; the parts by degree go to JSON and CSV alone."""
+    with ExitStack() as files:  # written even if nobody reads what is printed, as after "| head"
+        if csv is not None:
+            files.callback(answer.to_csv, csv)
+        _print(answer, as_json, title)
+
+
+def _print(answer: Answer, as_json: bool, title: str) -> None:
     columns = answer.to_columns()
-    if csv is not None:
-        answer.to_csv(csv)
     if as_json:
         write_json(
             {
@@ -134,7 +143,7 @@ def emit(answer: Answer, as_json: bool, csv: Path | None, title: str) -> None:
     for lower, upper in support:
         click.echo(f"bulk: [{lower:.6g}, {upper:.6g}]")
     for text in answer.violated:
-        click.echo(f"approximate here, because the theory assumes: {text}")
+        click.echo(f"the theory is approximate here, because it assumes: {text}")
     if answer.references:
         click.echo(f"references: {', '.join(answer.references)}")
 

@@ -17,6 +17,15 @@ _MISSING = {
     r"^([\w.]+) = None: must be given: it has no default":
         r"\1 is missing: give --set \1=..., or \1 = ... in the file",
 }  # fmt: skip
+#: What concerns a file alone.
+_IN_FILES = {
+    r"^([\w.]+) = None: must be given: it has no default":
+        r"\1 is missing: give \1 = ... in the file",
+    r"an? \w+\(\.\.\.\) or a table of its fields": "a table of its fields",
+    r"(?:readout=)?Ridge\([^)]*\)": "readout = {samples = 2.0, penalty = 0.1}",
+    r"pass d to the question": "give d = [100, 200] before the tables",
+    r"^at = None: must be given for ([\w.]+)[^:]*": r"--at \1=VALUE must be given",
+}  # fmt: skip
 #: Pattern of advice in Python → the same on the command line, in the order of application.
 _FLAGS = {
     r', in TOML \{name = "\.\.\.", centered = true\}': "",
@@ -32,12 +41,12 @@ _FLAGS = {
     r"or None for the limit": "or left out for the limit",
     r"(positive number of seconds), or None": r"\1",
     r", or a list of distinct integers ≥ 0$": "",
-    r", a Function or a callable$": "",
+    r"a name, an expression in x, a Function or a callable$": "a name or an expression in x",
     r"an nn\.Module, or with activation= if": "--activation, if",
     r"\bTry (?:theory|simulation)\.(\w+)": r"Try --question \1",
-    r"(?:a )?(?:gs\.)?Ridge\([^)]*\)": "--samples and --penalty",
+    r"(?:a |set readout=)?(?:gs\.)?Ridge\([^)]*\)": "--samples and --penalty",
     r"\bsecond_layer=\"?(\w+)\"?": r"--second-layer \1",
-    r"\b(init\.output|readout\.batch)=\"(\w+)\"": r"--set \1=\2",
+    r"(?:\bset )?\b(init\.output|readout\.batch|steps\.\d+\.batch)=\"(\w+)\"": r"--set \1=\2",
     r"\binputs=gs\.Isotropic\(\)": "--set inputs=isotropic",
     r"\bsteps=\(\)": "no --step",
     rf"(?<![\w.,])({_STEP_FIELDS})=\"?([\w.]+)\"?": r"--set steps.N.\1=\2",
@@ -45,6 +54,19 @@ _FLAGS = {
     r"\bwith d given\b": "with -d given",
     r"\[(?:gs\.)?Step\([^)]*\)\]": "--step samples=2,rate=3",
 }  # fmt: skip
+
+
+def as_fields(message: str) -> str:
+    """The message with its remedies as lines of a sweep's file.
+
+    Examples
+    --------
+    >>> as_fields("width = None: must be given: it has no default")
+    'width is missing: give width = ... in the file'
+    """
+    for python, line in _IN_FILES.items():
+        message = re.sub(python, line, message)
+    return message
 
 
 def as_flags(message: str) -> str:

@@ -14,7 +14,7 @@ import click
 
 from . import FAILED, INTERRUPTED, OK
 from ._group import HelpfulGroup
-from ._options import assignment, full_path, read_toml
+from ._options import assignment, full_path, once, read_toml
 from ._output import PATH, check_drawing, check_file, exclusive, options, overwrite_option, table
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def run(file: Path, store: Path | None, **options: Any) -> int:
     Cells that failed keep their error and are skipped: see 'status' and 'retry'. Two runs on one
     machine share the work.
     """
-    return _run(_sweep(file, store), _resume(file, store), again=False, **options)
+    return _run(_sweep(file, store), _command(file, store), again=False, **options)
 
 
 @command.command("retry", short_help="Run failed cells again, and all that are not done.")
@@ -114,7 +114,7 @@ def run(file: Path, store: Path | None, **options: Any) -> int:
 @_run_options
 def retry(file: Path, store: Path | None, **options: Any) -> int:
     """Forget errors and run those cells again, with all others that are not done."""
-    return _run(_sweep(file, store), _resume(file, store), again=True, **options)
+    return _run(_sweep(file, store), _command(file, store), again=True, **options)
 
 
 def _run(
@@ -165,17 +165,18 @@ def _run(
     return FAILED if status.failed else OK
 
 
-def _resume(file: Path, store: Path | None) -> str:
-    """The command that goes on from here."""
+def _command(file: Path, store: Path | None) -> str:
+    """The command that goes on from here, with {} for run or retry."""
     where = [] if store is None else ["--store", str(store)]
-    return shlex.join(["giantsteps", "sweep", "run", str(file), *where])
+    words = shlex.join([str(file), *where]).replace("{", "{{").replace("}", "}}")
+    return f"giantsteps sweep {{}} {words}"
 
 
 def _say_stopped(sweep: Sweep, resume: str, why: str) -> None:
     found = sweep.status()
     click.echo(
         f"{why}: {found.done} of {found.total} cells are done and saved in {sweep.store}; "
-        f"resume with: {resume}",
+        f"resume with: {resume.format('run')}",
         err=True,
     )
 
@@ -203,7 +204,7 @@ def _dry_run(
 def status(file: Path, store: Path | None) -> None:
     """Count cells by source and question, and list the errors."""
     sweep = _sweep(file, store)
-    _show(sweep.status(), sweep, _resume(file, store))
+    _show(sweep.status(), sweep, _command(file, store))
 
 
 @command.command("export", short_help="Write all results to one file.")
@@ -271,11 +272,10 @@ def plot(
     output = file.with_suffix(".png") if output is None else output
     check_drawing(output, overwrite, "a figure")
     sweep = _sweep(file, store)
-    held = {
-        full_path(path, sweep.grid.problem, "--at"): value
-        for path, value in (assignment(text, "--at") for text in at)
-    }
-    axes = [path and full_path(path, sweep.grid.problem, "-x and -y") for path in (x, y)]
+    pairs = (assignment(text, "--at") for text in at)
+    problem = sweep.grid.problem
+    held = once(((full_path(path, problem, "--at"), value) for path, value in pairs), "--at")
+    axes = [path and full_path(path, problem, "-x and -y") for path in (x, y)]
     sweep.plot(*axes, quantity=quantity, at=held).save(output)
     click.echo(f"figure: {output.resolve()}")
 
@@ -316,9 +316,9 @@ def _show(status: Status, sweep: Sweep, resume: str) -> None:
     if len(status.errors) > 10:
         click.echo(f"… and {len(status.errors) - 10} other errors")
     if status.failed:
-        click.echo(f"try them again with: {resume.replace('sweep run', 'sweep retry')}")
+        click.echo(f"try them again with: {resume.format('retry')}")
     if status.left:
-        click.echo(f"run the remaining cells with: {resume}")
+        click.echo(f"run the remaining cells with: {resume.format('run')}")
 
 
 @contextmanager

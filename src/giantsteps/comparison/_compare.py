@@ -142,6 +142,7 @@ def compare(
     if simulation is None:
         asked.function("simulation")
         _check_options(asked, options)
+    campaign.check_store(store)
     known = {name: value for name, value in options.items() if name in asked.takes("theory")}
     ask = theory or partial(asked.function("theory"), **known)
     predicted = [ask(problem, d=size if theory_d == "finite" else theory_d) for size in sizes]
@@ -348,7 +349,7 @@ def _sizes(d: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    chosen = integers(seeds, "seeds", 0, count=True)
+    chosen = () if seeds == 0 else integers(seeds, "seeds", 0, count=True)
     if len(chosen) < 2:
         allowed = "an integer >= 2, or a list of as many distinct ones: one has no error bar"
         raise InvalidProblem("seeds", seeds, allowed)

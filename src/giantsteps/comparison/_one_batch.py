@@ -43,10 +43,8 @@ class OneBatch:
 
     @property
     def standard_error(self) -> float:
-        """Of the gain, over the seeds; NaN for one."""
+        """Of the gain, over the seeds."""
         gaps = self.one_batch_errors - (1 - self.gain) * self.split_errors
-        if len(gaps) < 2:
-            return float("nan")
         return float(gaps.std(ddof=1) / np.sqrt(len(gaps)) / self.split_errors.mean())
 
     @property
@@ -96,7 +94,7 @@ def against_one_batch(
             "that of optimize(problem, over=('steps.0.samples',), budget=...) with one step",
         )
     size = integer(optimum.d if d is None else d, "d", "a dimension of the inputs, such as 400")
-    number = integer(seeds, "seeds", "a positive integer")
+    number = integer(seeds, "seeds", "an integer >= 2: one has no error bar", lower=2)
     pair = [
         Cells.of_networks(problem, question("risk"), [size], range(number), {})[0]
         for problem in (optimum.best, rival)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _DOTTED = (0, (1.2, 1))
 #: Error bars are so many standard errors.
 BARS = 3.0
+#: Curves with a name in the legend, at most.
+_NAMED = 24
 _FLOOR: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 0.8}
 
 
@@ -231,11 +233,29 @@ class ComparisonDisplay(AxesDisplay):
             handles.append(Line2D([], [], **look, label=f"before the {self.steps}"))
         if self.floor is not None:
             handles.append(Line2D([], [], **_FLOOR, label=self.floor_label))
-        crowded = len(handles) > 5
-        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-        self.ax_.legend(
-            handles=handles, title=self.legend_title or None, **place if crowded else {}
+        title = self.legend_title or None
+        if len(handles) > _NAMED:  # so many are graded in colour: some of them are enough
+            title = f"{title or 'curves'}, {_NAMED} of {len(handles)}"
+            chosen = np.linspace(0, len(handles) - 1, _NAMED).round().astype(int)
+            handles = [handles[place] for place in chosen]
+        if len(handles) <= 5:
+            self.ax_.legend(handles=handles, title=title)
+            return
+        beside = self.ax_.legend(
+            handles=handles, title=title, loc="upper left", bbox_to_anchor=(1.0, 1.0)
         )
+        figure = self.figure_
+        if len(figure.axes) > 1 or figure.get_layout_engine() is None:  # arranged by the caller
+            return
+        width, height = figure.get_size_inches()
+        needed = beside.get_window_extent().transformed(figure.dpi_scale_trans.inverted())
+        if needed.width <= 0.3 * width and needed.height <= 0.8 * height:
+            return
+        beside.remove()
+        columns = max(1, int(width // needed.width))
+        rows = -(-len(handles) // columns)
+        figure.set_size_inches(width, height + needed.height * rows / len(handles))
+        figure.legend(handles=handles, title=title, ncols=columns, loc="outside lower center")
 
 
 def draw_curve(ax: Axes, x: Any, y: Any, **look: Any) -> None:

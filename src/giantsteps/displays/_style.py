@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import numbers
 import re
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from giantsteps.answers import require
+from giantsteps.answers import require, written
 from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
@@ -164,8 +165,10 @@ def save(figure: Figure, path: str | PathLike[str]) -> None:
     ending = Path(path).suffix.lower()[1:]
     if ending and ending not in known:
         raise InvalidProblem("path", str(path), f"a file that ends in one of {', '.join(known)}")
-    with style():
-        figure.savefig(path)
+    content = io.BytesIO()  # matplotlib hides what a disk says
+    with style(), written(path if ending else f"{path}.png") as draft:
+        figure.savefig(content, format=ending or "png")
+        draft.write_bytes(content.getvalue())
 
 
 def label(path: str, question: str = "") -> str:

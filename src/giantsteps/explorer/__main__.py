@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, StoreError
 from giantsteps.explorer._launch import serve
 
 
@@ -31,6 +31,8 @@ def main() -> None:
         serve(**settings, store=None if store is None else Path(store), ready=ready)
     except InvalidProblem as error:
         _say({"field": error.field, "value": error.value, "allowed": error.allowed})
+    except StoreError as error:
+        _say({"store": str(error)})
 
 
 def _say(told: dict[str, Any]) -> None:

@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from giantsteps.answers import require
-from giantsteps.errors import GiantstepsError, InvalidProblem
+from giantsteps.campaign import check_store
+from giantsteps.errors import GiantstepsError, InvalidProblem, StoreError
+from giantsteps.problem import integer
 
 if TYPE_CHECKING:
     from giantsteps.problem import Problem
@@ -47,6 +49,9 @@ def serve(
     uvicorn = require("uvicorn", "the explorer", "explore")
     require("starlette", "the explorer", "explore")
     _check_host(host)
+    integer(port, "port", "an integer from 0 to 65535", lower=0)
+    if store is not None and store.exists():
+        check_store(store)
     listening = _listen(host, port)
     token = secrets.token_urlsafe(_TOKEN)
     shown = f"[{host}]" if ":" in host else host
@@ -235,6 +240,8 @@ def explore(
         process.wait()
         if "field" in told:
             raise InvalidProblem(told["field"], told["value"], told["allowed"])
+        if "store" in told:
+            raise StoreError(told["store"])
         raise GiantstepsError("the explorer did not start; its error output says why")
     explorer = Explorer(process, told["url"])
     if browser if browser is not None else not _in_notebook():

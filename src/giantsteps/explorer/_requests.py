@@ -89,13 +89,17 @@ def _axes(problem: Problem, given: Any) -> Problem | Grid:
     return Grid(problem, given)
 
 
-def _dimension(given: Any, most: int = LARGEST_D) -> int | None:
+def _count(given: Any, field: str, most: int, otherwise: str = "") -> int:
+    allowed = f"an integer from 2 to {most}{otherwise}"
+    if integer(given, field, allowed, lower=2) > most:
+        raise InvalidProblem(field, given, allowed)
+    return int(given)
+
+
+def _dimension(given: Any) -> int | None:
     if given is None:
         return None
-    d = integer(given, "d", f"an integer from 2 to {most}, or left out for the limit", lower=2)
-    if d > most:
-        raise InvalidProblem("d", d, f"at most {most}")
-    return d
+    return _count(given, "d", LARGEST_D, ", or left out for the limit")
 
 
 def _options(asked: Question, side: Any, given: Any) -> dict[str, Any]:
@@ -187,12 +191,8 @@ class Simulation:
     def read(cls, body: Any) -> Simulation:
         """Check a body."""
         given = keys(body, {"d": True, "seeds": True, "asks": True})
-        d = _dimension(given["d"], LARGEST_NETWORK)
-        if d is None:
-            raise InvalidProblem("d", None, f"an integer from 2 to {LARGEST_NETWORK}")
-        seeds = integer(given["seeds"], "seeds", f"an integer from 2 to {SEEDS}", lower=2)
-        if seeds > SEEDS:
-            raise InvalidProblem("seeds", seeds, f"at most {SEEDS}")
+        d = _count(given["d"], "d", LARGEST_NETWORK)
+        seeds = _count(given["seeds"], "seeds", SEEDS)
         if not isinstance(given["asks"], list) or not 1 <= len(given["asks"]) <= 8:
             raise InvalidProblem("asks", given["asks"], "a list of one to eight questions")
         return cls(d, seeds, tuple(cls._read_ask(ask, d) for ask in given["asks"]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import tomli_w
 
-from giantsteps.answers import bibtex, require, to_csv
+from giantsteps.answers import bibtex, require, to_csv, written
 from giantsteps.campaign import Progress
 from giantsteps.displays import save, style
 from giantsteps.errors import InvalidProblem
@@ -146,7 +146,8 @@ class Made:
         rows = self.draft.rows
         to_csv({key: [row[key] for row in rows] for key in rows[0]}, self._file(f"{name}.csv"))
         text = tomli_w.dumps(self.to_data(), multiline_strings=True)
-        self._file(f"{name}.toml").write_text(text, encoding="utf-8")
+        with written(self._file(f"{name}.toml")) as draft:
+            draft.write_text(text, encoding="utf-8")
 
     def _file(self, name: str) -> Path:
         self.files.append(self.folder / name)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _BATCHES = {"fresh": "fresh batches", "previous": "one batch"}
 _TIME = "number of steps $t$"
-#: So many steps on one batch have a theory.
-_REUSED = 2
+#: So many steps on one batch are followed by theory, by the law of the second layer.
+_REUSED = {"gaussian": 3, "constant": 4}
 
 
 def _steps(count: int, batch: str, samples: float, rate: float) -> list[Step]:
@@ -35,7 +35,8 @@ def _steps(count: int, batch: str, samples: float, rate: float) -> list[Step]:
     "0.7 and n₀ = 4d, on fresh batches or on one batch, d = {d}, {seeds} networks per point: test "
     "error with a gaussian (a) and a constant (b) second layer, and squared overlap of the first "
     "singular vector of the weights with the teacher (c, d). Theory follows fresh batches for any "
-    "number of steps, and one batch for two.",
+    "number of steps, and one batch for up to four; with a gaussian second layer the fourth takes "
+    "long and is not drawn.",
     references=("cui2024", "moniri2026"),
     smoke={"d": 40, "seeds": 2, "longest": 1},
     quick={"d": 300, "seeds": 5, "longest": 4},
@@ -70,7 +71,7 @@ def time(draft: Draft, d: int, seeds: int, longest: int) -> Drawing:
     drawing, axes = draft.axes(*panels, height=2.3)
     for place, law in enumerate(laws):
         for number, (batch, name) in enumerate(_BATCHES.items()):
-            covered = longest if batch == "fresh" else min(longest, _REUSED)
+            covered = longest if batch == "fresh" else min(longest, _REUSED[law])
             path = draft.stated(theory.trajectory(problem(law, batch, covered), d=d))
             assert path.test is not None
             assert path.overlap is not None

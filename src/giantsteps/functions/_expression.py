@@ -215,7 +215,7 @@ class _Parser:
     def unknown(self, name: str) -> InvalidProblem:
         if _COORDINATE.fullmatch(name):
             return self.refuse(self.coordinates(name))
-        known = [*names(), "max", "min", "clip", "centered", *ALIASES]
+        known = ["x", *names(), "max", "min", "clip", "centered", *ALIASES]
         close = difflib.get_close_matches(name.lower(), known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(names())}"
         return self.refuse(f"{name} is neither x nor a known function; {hint}")

@@ -78,9 +78,16 @@ class MultiIndex:
         return f"MultiIndex({named!r}, rank={self.rank}{', centered=True' * self.centered})"
 
     def _check(self) -> None:
-        with np.errstate(all="ignore"):
-            values = np.asarray(self._plain(self.rule.nodes), dtype=float)
-        if values.shape != self.rule.weights.shape or not np.all(np.isfinite(values)):
+        allowed = f"a function of arrays u of shape (…, {self.rank}), such as u[..., 0] * u[..., 1]"
+        try:
+            with np.errstate(all="ignore"):
+                values = np.asarray(self._plain(self.rule.nodes), dtype=float)
+        except Exception as error:
+            told = f"{allowed} ({type(error).__name__}: {error})"
+            raise InvalidProblem("teacher", self, told) from error
+        if values.shape != self.rule.weights.shape:
+            raise InvalidProblem("teacher", self, allowed)
+        if not np.all(np.isfinite(values)):
             raise InvalidProblem(
                 "teacher", self, "a function that is finite wherever the Gaussian has weight"
             )

@@ -77,6 +77,11 @@ def check_derivative(atom: Atom, slope: Callable[[np.ndarray], np.ndarray], give
 def _probe(value: Own, field: str, given: object) -> None:
     """Refuse what is not a function of arrays, elementwise and real."""
     x = np.linspace(-2.9, 3.1, 7)
+    if not callable(value.callable):
+        allowed = (
+            "a function of arrays; a name or an expression is given as it is, without Function"
+        )
+        raise InvalidProblem(field, given, allowed)
     try:
         with np.errstate(all="ignore"):
             whole, part = np.asarray(value.callable(x)), np.asarray(value.callable(x[1:3]))

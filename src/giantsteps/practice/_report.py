@@ -7,10 +7,9 @@ import io
 import math
 from importlib import resources
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from giantsteps.answers import require
+from giantsteps.answers import require, written
 from giantsteps.practice._display import InspectionDisplay, LayerDisplay
 from giantsteps.practice._inspection import probe_sentence
 
@@ -42,17 +41,16 @@ def write_report(inspection: Inspection, path: str | PathLike[str]) -> None:
         for name in ("changes", "gradients", "probes", "spikes", "layers")
         if (columns := inspection.to_columns(name)) and any(columns.values())
     }
-    Path(path).write_text(
-        template.render(
-            inspection=inspection,
-            overview=drawn[0],
-            figures=figures,
-            tables=tables,
-            probe_sentence=probe_sentence,
-            expected=inspection.false_alarms * len(inspection.layers),
-        ),
-        encoding="utf-8",
+    text = template.render(
+        inspection=inspection,
+        overview=drawn[0],
+        figures=figures,
+        tables=tables,
+        probe_sentence=probe_sentence,
+        expected=inspection.false_alarms * len(inspection.layers),
     )
+    with written(path) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
 def _picture(figure: Any) -> str:

@@ -31,7 +31,7 @@ ACTIVATIONS = {
 
 def torch_library() -> Any:
     """PyTorch, or which extra brings it."""
-    return require("torch", "a module", "torch")
+    return require("torch", "a network that is run on data", "torch")
 
 
 def linear_layers(module: Any) -> dict[str, Any]:

@@ -25,15 +25,15 @@ def number(
 ) -> float:
     """Return ``value`` as a finite float in [lower, upper], or in (lower, upper] if ``open_below``.
 
-    Python and NumPy integers and floats are numbers; booleans and strings are not. A negative zero
-    becomes zero, so that equal values have equal texts.
+    Python and NumPy integers and floats are numbers, arrays and tensors without an axis too;
+    booleans and strings are not. A negative zero becomes zero, so that equal values have equal
+    texts.
     """
-    if type(value) is not float and (
-        not isinstance(value, Real) or isinstance(value, bool | np.bool_)
-    ):
+    given = scalar(value)
+    if type(given) is not float and (not isinstance(given, Real) or isinstance(given, bool)):
         raise InvalidProblem(field, value, allowed)
     try:
-        result = float(value) + 0.0
+        result = float(given) + 0.0
     except OverflowError:
         raise InvalidProblem(field, value, allowed) from None
     if not math.isfinite(result) or not lower <= result <= upper:
@@ -41,6 +41,11 @@ def number(
     if open_below and result == lower:
         raise InvalidProblem(field, value, allowed)
     return result
+
+
+def scalar(value: Any) -> Any:
+    """The number in an array or tensor without an axis; anything else as it is."""
+    return value.item() if getattr(value, "shape", None) == () else value
 
 
 def numbers(
@@ -70,11 +75,10 @@ def shares(given: object, field: str, count: int, of_what: str) -> tuple[float, 
 
 def integer(value: object, field: str, allowed: str, *, lower: int = 1) -> int:
     """Return ``value`` as an int of at least ``lower``; booleans and floats are refused."""
-    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
+    given = scalar(value)
+    if not isinstance(given, Integral) or isinstance(given, bool) or int(given) < lower:
         raise InvalidProblem(field, value, allowed)
-    if int(value) < lower:
-        raise InvalidProblem(field, value, allowed)
-    return int(value)
+    return int(given)
 
 
 def choice(value: object, field: str, known: Iterable[str]) -> str:

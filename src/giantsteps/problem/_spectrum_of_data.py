@@ -32,7 +32,10 @@ def covariance_of_data(
     """
     tolerance = number(tolerance, "tolerance", "a number in [0, 1)", lower=0.0, upper=1.0)
     most = integer(most, "most", "an integer >= 1")
-    rows = np.asarray(inputs, dtype=float)
+    try:
+        rows = np.asarray(inputs, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidProblem("inputs", inputs, "an array of numbers, of shape (rows, d)") from None
     if rows.ndim != 2 or rows.shape[0] < 3 or not np.all(np.isfinite(rows)):
         raise InvalidProblem(
             "inputs", f"of shape {rows.shape}", "finite numbers of shape (rows, d), rows >= 3"

@@ -49,7 +49,7 @@ class Translated:
         1.5
         """
         d = integer(d, "d", "an integer >= 1")
-        allowed = f"{len(steps)} integers, one for each step"
+        allowed = f"a list of {len(steps)} integers, one for each step"
         if isinstance(step_samples, str) or not hasattr(step_samples, "__len__"):
             raise InvalidProblem("step_samples", step_samples, allowed)
         if len(step_samples) != len(steps):

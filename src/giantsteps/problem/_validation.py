@@ -46,7 +46,8 @@ def check_slope(activation: Function) -> None:
 
 def as_steps(value: object) -> tuple[Step, ...]:
     if not isinstance(value, list | tuple):
-        raise InvalidProblem("steps", value, "a list of steps, such as [Step(...)]")
+        one = " ([[steps]] in TOML)" if isinstance(value, Mapping) else ""
+        raise InvalidProblem("steps", value, f"a list of steps, such as [Step(...)]{one}")
     steps = tuple(as_part(step, Step, f"steps.{index}") for index, step in enumerate(value))
     for index, step in enumerate(steps):
         if step.batch == "fresh":
@@ -60,7 +61,7 @@ def as_steps(value: object) -> tuple[Step, ...]:
                 f"steps.{index}.samples",
                 step.samples,
                 f"{steps[index - 1].samples!r}, the samples of the previous step, whose batch is "
-                'used again (or set batch="fresh")',
+                f'used again (or set steps.{index}.batch="fresh")',
             )
     return steps
 
@@ -78,7 +79,7 @@ def check_readout(readout: Ridge | None, steps: tuple[Step, ...]) -> None:
             "readout.samples",
             readout.samples,
             f"{steps[-1].samples!r}, the samples of the last step, whose batch is used again "
-            '(or set batch="fresh")',
+            '(or set readout.batch="fresh")',
         )
 
 

@@ -65,7 +65,7 @@ def batch(
     (4, True)
     """
     if question not in QUESTIONS:
-        raise InvalidProblem("question", question, f"one of {', '.join(sorted(QUESTIONS))}")
+        raise InvalidProblem("question", question, suggest(question, sorted(QUESTIONS)))
     function = QUESTIONS[question]
     known = allowed_options(function)
     for name, value in options.items():

@@ -195,7 +195,7 @@ class Run(Networks):
         """The problem, or the grid over its readout that is meant."""
         self.problem.require_readout()
         axes = {"readout.samples": samples, "readout.penalty": penalties}
-        varied = {path: list(values) for path, values in axes.items() if values is not None}
+        varied = {path: values for path, values in axes.items() if values is not None}
         return Grid(self.problem, varied) if varied else self.problem
 
     # Questions --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from giantsteps.answers import Source, require
+from giantsteps.answers import Source, require, written
 from giantsteps.campaign import (
     Agreement,
     Store,
@@ -255,14 +255,15 @@ def export(sweep: Sweep, path: Path, summary: bool, spectra: bool) -> None:
     """See `Sweep.export`."""
     check_output(path)
     kind = path.suffix.lower()
-    if kind == ".nc":
-        # NetCDF 4 where its libraries are installed, else NetCDF 3, which SciPy writes.
-        modern = all(find_spec(name) for name in ("h5netcdf", "h5py"))
-        to_xarray(sweep, spectra).to_netcdf(path, engine="h5netcdf" if modern else "scipy")
-    elif kind == ".parquet":
-        to_frame(sweep, summary).to_parquet(path, index=False)
-    else:
-        to_frame(sweep, summary).to_csv(path, index=False)
+    with written(path) as draft:
+        if kind == ".nc":
+            # NetCDF 4 where its libraries are installed, else NetCDF 3, which SciPy writes.
+            modern = all(find_spec(name) for name in ("h5netcdf", "h5py"))
+            to_xarray(sweep, spectra).to_netcdf(draft, engine="h5netcdf" if modern else "scipy")
+        elif kind == ".parquet":
+            to_frame(sweep, summary).to_parquet(draft, index=False)
+        else:
+            to_frame(sweep, summary).to_csv(draft, index=False)
 
 
 # Single cells ---------------------------------------------------------------------------------

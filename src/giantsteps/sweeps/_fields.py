@@ -15,6 +15,9 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, choice, integer, suggest
 from giantsteps.questions import QUESTIONS, RUN_OPTIONS
 
+#: Values of one axis, at most.
+_MOST = 10_000
+
 
 def as_sources(given: Any) -> tuple[Source, ...]:
     known = get_args(Source)
@@ -97,11 +100,15 @@ def _paths(vary: Any, prefix: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in vary.items():
         path = f"{prefix}{key}"
-        if isinstance(value, Mapping) and not {"from", "to"} & value.keys():
+        if isinstance(value, Mapping) and not _RANGE & value.keys():
             found.update(_paths(value, f"{path}."))
         else:
             found[path] = value
     return found
+
+
+#: Words of a range, and those that people take for them.
+_RANGE = {"from", "to", "count", "start", "stop", "num", "n", "step"}
 
 
 def _values(path: str, given: Any) -> Any:
@@ -111,9 +118,12 @@ def _values(path: str, given: Any) -> Any:
     allowed = "a list, or {from = a, to = b, count = n}, with log = true for equal ratios"
     if not {"from", "to", "count"} <= given.keys() <= {"from", "to", "count", "log"}:
         raise InvalidProblem(f"vary.{path}", given, allowed)
-    count = integer(given["count"], f"vary.{path}.count", "an integer >= 1")
+    allowed_count = f"an integer from 1 to {_MOST}"
+    count = integer(given["count"], f"vary.{path}.count", allowed_count)
+    if count > _MOST:
+        raise InvalidProblem(f"vary.{path}.count", count, allowed_count)
     space = np.geomspace if given.get("log", False) else np.linspace
     try:
-        return space(float(given["from"]), float(given["to"]), count)
+        return space(float(given["from"]), float(given["to"]), count).tolist()
     except (TypeError, ValueError):
         raise InvalidProblem(f"vary.{path}", given, allowed) from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Grid, read_toml, suggest
+from giantsteps.questions import RUN_OPTIONS
 from giantsteps.sweeps._fields import as_axes
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ def fields_of(data: Mapping[str, Any], kind: type[Sweep]) -> dict[str, Any]:
         allowed = "in a table [problem] of the sweep: this is the file of a problem"
         raise InvalidProblem("activation", data["activation"], allowed)
     for key, value in data.items():
+        if key in RUN_OPTIONS and key not in known:
+            allowed = f"in the table of options: options = {{{key} = ...}}"
+            raise InvalidProblem(str(key), value, allowed)
         if key not in (*known, "problem", "vary"):
             hint = suggest(key, (*known, "problem", "vary"))
             raise InvalidProblem(str(key), value, f"left out: the key must be {hint}")

@@ -34,12 +34,15 @@ def plot(
     options: Mapping[str, Any],
 ) -> ComparisonDisplay | HeatMapDisplay:
     """See `Sweep.plot`."""
-    question, _, path = (quantity or "").partition(".")
+    if not isinstance(at, Mapping):
+        raise InvalidProblem("at", at, 'a mapping such as {"width": 1.5}')
+    question, _, path = str(quantity or "").partition(".")
     if quantity is None:
         question = "risk" if "risk" in sweep.questions else next(iter(sweep.questions))
     elif question not in sweep.questions:
         asked = " or ".join(f'"{name}.NAME"' for name in sweep.questions)
-        allowed = f'{asked}, such as "{next(iter(sweep.questions))}.{quantity}"'
+        name = path or question
+        allowed = f'{asked}, such as "{next(iter(sweep.questions))}.{name}"'
         raise InvalidProblem("quantity", quantity, allowed)
     held = {name: _find(sweep, name, value) for name, value in at.items()}
     title = ", ".join(f"{symbol(name)} = {_points(sweep)[name][n]}" for name, n in held.items())

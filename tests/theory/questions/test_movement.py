@@ -187,10 +187,66 @@ def test_refusals_come_from_the_table(changes: dict[str, Any], words: str) -> No
         theory.movement(problem().replace({"steps.0.exponent": 0.2}))
 
 
-def test_a_reused_batch_is_refused() -> None:
-    steps = [
-        gs.Step(samples=4, rate=1, exponent=0.5),
-        gs.Step(samples=4, rate=1, exponent=0.5, batch="previous"),
-    ]
-    with pytest.raises(NotCovered, match="fresh"):
-        theory.movement(problem(steps=steps), 300)
+def on_batches(*steps: tuple[str, float], **changes: Any) -> gs.Problem:
+    """Steps (batch, rate) of 3d samples."""
+    given = [gs.Step(samples=3, rate=rate, exponent=0.5, batch=b) for b, rate in steps]
+    return problem(steps=given, noise_variance=0.1, width=1.5, **changes)
+
+
+def test_a_step_before_a_reused_batch_is_that_of_fresh_ones() -> None:
+    used = theory.movement(on_batches(("fresh", 0.7), ("previous", 0.0), ("fresh", 0.5)), 400)
+    fresh = theory.movement(on_batches(("fresh", 0.7), ("fresh", 0.5)), 400)
+    for name in NAMES:
+        assert getattr(used, name)[[0, 2]] == pytest.approx(getattr(fresh, name), rel=1e-4)
+        assert getattr(used, name)[1] == 0
+
+
+TWO = gs.Vocabulary([-1.0, 2.0], [0.5, 0.5])
+#: Activation, second layer, batches of steps with a rate of 0.7, and means and standard errors of
+#: 48 networks of d = 400.
+ON_BATCHES: list[tuple[Any, Any, tuple[str, ...], dict[str, list[list[float]]]]] = [
+    (
+        "tanh",
+        "gaussian",
+        ("fresh", "previous", "previous"),
+        {
+            "weights": [[0.326632, 0.166255, 0.114613], [0.001844, 0.000414, 0.000337]],
+            "spectral": [[3.4723, 0.489121, 0.229798], [0.018901, 0.003164, 0.001199]],
+            "preactivations": [[0.326696, 0.175111, 0.124814], [0.001802, 0.000511, 0.000412]],
+            "features": [[0.330247, 0.170437, 0.117118], [0.001605, 0.000486, 0.000373]],
+            "output": [[0.175327, 0.077999, 0.049746], [0.001444, 0.000265, 0.000158]],
+        },
+    ),
+    (
+        gs.centered("relu"),
+        TWO,
+        ("fresh", "previous", "fresh"),
+        {
+            "weights": [[0.473043, 0.160539, 0.258558], [0.001836, 0.000491, 0.001519]],
+            "spectral": [[4.557873, 0.294783, 0.515584], [0.020162, 0.001519, 0.00433]],
+            "preactivations": [[0.473173, 0.177646, 0.298144], [0.001828, 0.000623, 0.00179]],
+            "features": [[0.544663, 0.191031, 0.303436], [0.002029, 0.000603, 0.001817]],
+            "output": [[0.336157, 0.101031, 0.205867], [0.001847, 0.000694, 0.001647]],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("activation", "layer", "batches", "networks"), ON_BATCHES)
+def test_networks_that_use_batches_again(
+    activation: Any, layer: Any, batches: tuple[str, ...], networks: dict[str, list[list[float]]]
+) -> None:
+    init = gs.Init(second_layer=layer)
+    steps = [(batch, 0.7) for batch in batches]
+    found = theory.movement(on_batches(*steps, activation=activation, init=init), 400)
+    for name in NAMES:
+        mean, error = np.array(networks[name])
+        assert np.all(np.abs(getattr(found, name) - mean) < 0.01 * mean + 3 * error), name
+
+
+def test_reused_batches_with_several_directions_and_many_uses_are_refused() -> None:
+    again = ("fresh", 0.5), *[("previous", 0.5)] * 4
+    with pytest.raises(NotCovered, match="four steps"):
+        theory.movement(on_batches(*again), 300)
+    with pytest.raises(NotCovered, match="several directions"):
+        theory.movement(on_batches(*again[:2], teacher=gs.MultiIndex("x0 + x0*x1", rank=2)), 300)

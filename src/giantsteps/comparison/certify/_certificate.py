@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from giantsteps.answers import written
 from giantsteps.campaign import html_table
 from giantsteps.comparison.certify._finding import Finding
 from giantsteps.comparison.certify._group import SEEN, Group
@@ -206,7 +207,8 @@ class Certificate:
         place.mkdir(parents=True, exist_ok=True)
         files = {"certificate.json": json_text(self), "certificate.html": html(self)}
         for name, text in files.items():
-            (place / name).write_text(text, encoding="utf-8")
+            with written(place / name) as draft:
+                draft.write_text(text, encoding="utf-8")
         return [place / name for name in files]
 
     def _title(self) -> str:

@@ -14,12 +14,18 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
+from giantsteps.theory.solver.bulk import Bulk
+from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.packing import packing
 from giantsteps.theory.solver.state import State
 from giantsteps.theory.solver.system import System
+from giantsteps.theory.solver.weights import WeightEquations, WeightState
 from giantsteps.types import Array, FloatArray
 
+#: Where nodes are chosen from, over the mean of the bulk.
+SEEN_FROM = np.geomspace(1e-4, 1e2, 16) * np.exp(0.1j)
 #: Functions below this, relative to the largest, are left out; what a quadrature may miss of one.
-_RESOLVED, _MISSED = 1e-6, 1e-9
+_RESOLVED, _MISSED = 1e-7, 1e-9
 #: Combinations of functions that stand for all of them.
 _COMBINED = 160
 #: A share of the nodes that is not worth it.
@@ -35,33 +41,58 @@ def on_fewer_nodes(point: State) -> System:
     not see them.
     """
     equations = point.equations
-    system, tau = equations.system.take(np.zeros(1, dtype=int)), point.tau
-    probabilities, weights = system.probabilities[0], system.weights[0]
-    of_types = _basis(np.concatenate([equations.loads[0].T, system.residual[0].T]), probabilities)
-    pairs = (of_types[:, None] * of_types).reshape(-1, len(probabilities))
-    along = (tau[:, None] * of_types).reshape(-1, len(probabilities))
-    types, shares = _quadrature(np.concatenate([pairs.astype(complex), along]), probabilities)
+    system = equations.system.take(np.zeros(1, dtype=int))
+    loads = np.concatenate([equations.loads[0].T, system.residual[0].T])
+    types, shares = _types(loads, point.tau, system.probabilities[0], system.bulk)
+    weights = system.weights[0]
     of_nodes = _basis(equations.features[0], weights)
     along = (point.omega[:, None] * of_nodes).reshape(-1, len(weights))
     nodes, measure = _quadrature(np.concatenate([of_nodes.astype(complex), along]), weights)
+    few = {name: getattr(system, name)[:, types] for name in ("mean", "linear", "residual")}
+    bulk = _samples(system.bulk, point.dyson, types)
+    return replace(system, bulk=bulk, probabilities=shares[None], **few).on_nodes(
+        nodes, measure[None]
+    )
+
+
+def weights_on_fewer_nodes(point: WeightState) -> WeightEquations:
+    """The equations of the weights, from these states, on few of their types and samples."""
+    equations = point.equations
+    bulk, probabilities = equations.bulk, equations.probabilities
+    types, shares = _types(equations.coefficients.T, point.h, probabilities, bulk)
+    bulk = _samples(bulk, point.dyson, types)
+    return WeightEquations(equations.width, shares, bulk)
+
+
+def _types(
+    loads: Array, tau: Array, probabilities: FloatArray, bulk: Bulk
+) -> tuple[Array, FloatArray]:
+    """Some of the types for sums of their loads (L, T), of pairs of these, and of these with τ."""
+    if bulk.chained:  # each type multiplies batches by its own: they are rows of the equations
+        return np.arange(len(probabilities)), probabilities
+    basis = _basis(loads, probabilities)
+    pairs = (basis[:, None] * basis).reshape(-1, len(probabilities))
+    along = (tau[:, None] * basis).reshape(-1, len(probabilities))
+    return _quadrature(np.concatenate([pairs.astype(complex), along]), probabilities)
+
+
+def _samples(bulk: Bulk, dyson: Dyson, types: Array) -> Bulk:
+    """A bulk, one cell, with some of its types and on few of its samples."""
     batches, stages = [], []
-    for batch, stage, s in zip(system.bulk.batches, system.bulk.stages, point.dyson.s, strict=True):
-        rows, columns = np.triu_indices(s.shape[-1])
-        functions = s[:, :, rows, columns].swapaxes(1, 2).reshape(-1, s.shape[1])
-        some, parts = _quadrature(functions, batch.weights[0])
+    for batch, stage, s, felt in zip(bulk.batches, bulk.stages, dyson.s, dyson.felt, strict=True):
+        own = packing(s.shape[-1]).pack(s).swapaxes(1, 2)
+        functions = np.concatenate([one.reshape(-1, s.shape[1]) for one in (own, felt)])
+        some, weights = _quadrature(functions, batch.weights[0])
         names = ("first", "second", "linear", "factors", "given")
         kept = {name: _taken(getattr(batch, name), some) for name in names}
-        batches.append(replace(batch, weights=parts[None], **kept))
+        batches.append(replace(batch, weights=weights[None], **kept))
         stages.append(replace(stage, sums=stage.sums[..., some]))
-    bulk = replace(
-        system.bulk,
+    return replace(
+        bulk,
         batches=tuple(batches),
         stages=tuple(stages),
-        coefficients=system.bulk.coefficients[:, types],
+        coefficients=bulk.coefficients[:, types],
     )
-    few = {name: getattr(system, name)[:, types] for name in ("mean", "linear", "residual")}
-    found = replace(system, bulk=bulk, probabilities=shares[None], **few)
-    return found.on_nodes(nodes, measure[None])
 
 
 def merge_types(system: System) -> tuple[System, Array]:

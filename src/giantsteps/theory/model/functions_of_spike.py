@@ -17,6 +17,7 @@ from giantsteps.gaussian import (
     smoothed_around,
     table_nodes,
 )
+from giantsteps.theory.model.teacher import teacher_rule
 from giantsteps.types import Array, FloatArray
 
 
@@ -62,15 +63,21 @@ def teacher_given(teacher: Teacher, along: FloatArray, beside: FloatArray) -> Wa
     """The teacher at u = along + beside · z, along (R, K) and beside (R, R)."""
     if isinstance(teacher, SingleIndex):
         return _link_given(teacher.link, tuple(along[0].tolist()), float(beside[0, 0]))
-    rule = coordinate_rule(len(beside), nodes=_HIDDEN[len(beside)])
+    whole = not along.any() and bool(np.all(beside == np.eye(len(beside))))
+    if whole:  # no spike knows of the teacher: its own quadrature is split at its kinks
+        rule, points = teacher_rule(teacher), along[:, :1]
+    else:
+        rule, points = coordinate_rule(len(beside), nodes=_HIDDEN[len(beside)]), along
     z = rule.nodes
     bent = ((z * z).sum(axis=1) - len(beside)) / 2
     functions = np.concatenate([np.ones((1, len(z))), z.T, bent[None]]) * rule.weights
     parts = []
-    for some in np.array_split(along, -(-along.shape[1] * len(z) // _AT_ONCE) or 1, axis=1):
+    for some in np.array_split(points, -(-points.shape[1] * len(z) // _AT_ONCE) or 1, axis=1):
         values = np.asarray(teacher(some.T[:, None] + z @ beside.T), dtype=float)
         parts.append(np.concatenate([functions @ values.T, [values**2 @ rule.weights]]))
     found = np.concatenate(parts, axis=1)
+    if whole:
+        found = np.repeat(found, along.shape[1], axis=1)
     return Wanted(found[0], found[1:-2], found[-2], found[-1])
 
 

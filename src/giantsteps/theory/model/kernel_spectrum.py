@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.optimize import elementwise
 
-from giantsteps.theory.model.fewer_nodes import merge_types, on_fewer_nodes
+from giantsteps.theory.model.fewer_nodes import SEEN_FROM, merge_types, on_fewer_nodes
 from giantsteps.theory.model.implicit_law import ImplicitLaw, may_lose
 from giantsteps.theory.model.kernel_outlier import Cores, Outlier, weighted_gram
 from giantsteps.theory.solver.continuation import Continuation
@@ -24,9 +24,8 @@ from giantsteps.types import Array, FloatArray
 _MEMORY = 3_000_000
 #: Channels of the types that a density shows: it changes by their squares.
 _CHANNELS = 5e-3
-#: Operations of a round beyond which it takes fewer nodes, and where these are chosen, over the
-#: mean of the bulk.
-_MANY_NODES, _SEEN_FROM = 1e6, np.geomspace(1e-4, 1e2, 12) * np.exp(0.1j)
+#: Operations of a round beyond which it takes fewer nodes.
+_MANY_NODES = 1e6
 _GRID = 8
 #: Operations of a round beside those of its points, and factors: of a round at complex and at real
 #: z, of the forms of special vectors, of the matrix of regressors and of what it is multiplied by.
@@ -162,7 +161,7 @@ class KernelSpectrum:
         used = fewer if fewer.equations.rank < self.equations.rank else self
         if not self._many_nodes:
             return used
-        z = used.scale * _SEEN_FROM
+        z = used.scale * SEEN_FROM
         v1, tau, active = used.above(z)
         point = used._repeat(len(z)).at(v1, tau, -z, active)
         # Of functions that are small, what is not solved for would choose.
@@ -170,8 +169,7 @@ class KernelSpectrum:
 
     @property
     def _many_nodes(self) -> bool:
-        # Where each type multiplies batches by its own, types are rows of the equations.
-        return self._operations > _MANY_NODES and not self.system.bulk.chained
+        return self._operations > _MANY_NODES
 
     @cached_property
     def _operations(self) -> float:

@@ -51,7 +51,7 @@ class _Outliers(WeightSpectrum):
         """Real solutions at x from the nearest of those that were found."""
         known, states = self._solved[-1]
         nearest = np.abs(np.log(x[:, None] / known)).argmin(axis=1)
-        state, gap = settle(self, tuple(part[nearest] for part in states), x)
+        state, gap = settle(self.branch, tuple(part[nearest] for part in states), x)
         bad = np.flatnonzero(~(gap <= _SOLVED))
         if bad.size:
             for part, found in zip(state, self._far(x[bad])):
@@ -69,9 +69,9 @@ class _Outliers(WeightSpectrum):
         Far above the bulk every start leads to the solution, on which H is negative and grows
         with x.
         """
-        state, gap = settle(self, self.far(x), x)
+        state, gap = settle(self.branch, self.branch.far(x), x)
         with np.errstate(all="ignore"):
-            rises = self.parameter(self.linearised(state, x).tangent()) > 0
+            rises = self.branch.parameter(self.branch.linearised(state, x).tangent()) > 0
         lost = ~((gap <= _SOLVED) & rises & np.all(state[0] < 0, axis=1))
         for part in state:
             part[lost] = np.nan

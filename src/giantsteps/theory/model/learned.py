@@ -11,13 +11,15 @@ from giantsteps.functions import Teacher
 from giantsteps.problem import Ridge
 from giantsteps.theory.model.errors import refine
 from giantsteps.theory.model.functions_of_spike import left_of, teacher_given
-from giantsteps.theory.model.rules import axes_rule, graded_rule, width_of
+from giantsteps.theory.model.rules import axes_rule, graded_rule, smooth_rule, width_of
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.stacks import solve_cells
 from giantsteps.types import FloatArray
 
 #: Resolution of one spike coordinate given that of the teacher.
 _AROUND = 1
+#: Nodes of several at once.
+_MOST = 512
 #: Variance of a coordinate, given the one that is asked about, that counts as none.
 _NO_WIDTH = 1e-12
 #: Changes of the errors below which the function is resolved far out, too, where samples are few.
@@ -117,4 +119,6 @@ def _around(
         return rule.nodes[:, None] * size, rule.weights
     slopes = np.abs(model.spikes @ size.T) / np.sqrt(model.bulk.totals)[:, None]
     rule = axes_rule(level, tuple(width_of(float(slope)) for slope in slopes.max(axis=0)))
+    if len(rule.weights) > _MOST:  # beside the first axes neurons lean little
+        rule = smooth_rule(int(_MOST ** (1 / len(size)) + 1e-9), len(size))
     return rule.nodes @ size, rule.weights

@@ -181,6 +181,11 @@ def axes_rule(level: int, widths: tuple[float, ...]) -> Rule:
     return product_rule(axes)
 
 
+def smooth_rule(count: int, rank: int) -> Rule:
+    """k ~ N(0, I_r) by a product of Gauss–Hermite rules, nodes of shape (K, r)."""
+    return product_rule([_smooth(count)] * rank)
+
+
 def product_rule(axes: list[Rule]) -> Rule:
     """Independent coordinates, nodes of shape (K, r)."""
     grids = np.meshgrid(*(axis.nodes for axis in axes), indexing="ij")

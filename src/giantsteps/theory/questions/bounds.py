@@ -37,7 +37,7 @@ def bounds(problem: Problem | Grid) -> Bounds:
     Parameters
     ----------
     problem : Problem or Grid
-        With a rank-one centred teacher; the readout plays no part.
+        With a rank-one teacher; the readout plays no part.
 
     Returns
     -------

@@ -29,7 +29,7 @@ def movement(problem: Problem | Grid, d: int | None = None) -> Movement:
     Parameters
     ----------
     problem : Problem or Grid
-        With at least one step, each on a fresh batch.
+        With at least one step.
     d : int, optional
         Input dimension. Without it, the limit, where neurons move at exponent 1/2 only and the
         first step changes the operator norm by an infinite factor.
@@ -42,12 +42,14 @@ def movement(problem: Problem | Grid, d: int | None = None) -> Movement:
     Raises
     ------
     NotCovered
-        For a batch that is used twice, several steps on inputs with a covariance, the unscaled
-        network and rules without theory: `simulation.movement` answers them.
+        For a reused batch with a teacher of several directions, on inputs with a covariance or in
+        more than four steps, the unscaled network and rules without theory: `simulation.movement`
+        answers them.
 
     Notes
     -----
-    Terms of relative order 1/N are left out.
+    Terms of relative order 1/N are left out, and of the operator norm of neurons that have used a
+    batch again products of its sums.
 
     References
     ----------

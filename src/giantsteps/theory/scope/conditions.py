@@ -14,6 +14,8 @@ from giantsteps.theory.scope.predicates import (
     finite_moments,
     fresh,
     mean_free_or_odd,
+    mean_out_of_reach,
+    most_uses,
     no_initial_output,
     no_marginal_spike,
     off_the_peak,
@@ -57,6 +59,9 @@ def _one_sided_limits(problem: Problem, d: int | None) -> str:
     )
 
 
+_CENTERED_TEACHER = 'gs.centered(teacher), in TOML {name = "...", centered = true}'
+
+
 def _or_give_d(advice: str) -> Callable[[Problem, int | None], str]:
     """Advice that names d where d is not given yet and would help."""
 
@@ -92,8 +97,14 @@ CONDITIONS: dict[str, Condition] = {
     "centered teacher": Condition(
         "E σ*(z) = 0",
         "the teacher must have mean zero",
-        'gs.centered(teacher), in TOML {name = "...", centered = true}',
+        _CENTERED_TEACHER,
         teacher_centered,
+    ),
+    "no mean or odd": Condition(
+        "E σ*(z) = 0 or σ is odd",
+        "the teacher must have mean zero, or the activation must be odd",
+        _or_give_d(f"{_CENTERED_TEACHER}, or an odd activation"),
+        mean_out_of_reach,
     ),
     "centered activation": Condition(
         "E σ(z) = 0",
@@ -240,11 +251,11 @@ CONDITIONS: dict[str, Condition] = {
             len(problem.steps) <= 1 or all(step.rule != "sign" for step in problem.steps)
         ),
     ),
-    "fresh batches": Condition(
-        "every step has a fresh batch",
-        "the equations are those of fresh batches",
-        'batch="fresh", or simulation',
-        fresh,
+    "few uses of a batch": Condition(
+        "at most four steps share a batch",
+        "more than four steps share a batch",
+        'at most four steps on a batch, batch="fresh", or simulation',
+        lambda problem: most_uses(problem) <= 4,
     ),
     "squared loss": Condition(
         "the loss is the squared one",

@@ -17,6 +17,10 @@ def teacher_centered(problem: Problem) -> bool:
     return teacher_moments(problem.teacher).is_centered
 
 
+def mean_out_of_reach(problem: Problem) -> bool:
+    return teacher_centered(problem) or moments(problem.activation).is_odd
+
+
 def activation_centered(problem: Problem) -> bool:
     return moments(problem.activation).is_centered
 
@@ -42,12 +46,16 @@ def curved(problem: Problem) -> bool:
     return len(problem.steps) > 2 and large and not moments(problem.activation).is_odd
 
 
+def most_uses(problem: Problem) -> int:
+    """How many steps share a batch, at most."""
+    return 1 + max(map(len, "".join(step.batch[0] for step in problem.steps).split("f")))
+
+
 def remembered(problem: Problem) -> bool:
     """Whether a reused batch is one of two steps, of small steps, or with odd functions."""
     if fresh(problem) or len(problem.steps) <= 2 or not any(s.exponent for s in problem.steps):
         return True
-    uses = "".join(step.batch[0] for step in problem.steps).split("f")
-    if max(map(len, uses)) > 3 or not no_initial_output(problem):
+    if most_uses(problem) > 4 or not no_initial_output(problem):
         return False
     teacher = problem.teacher
     if not isinstance(teacher, SingleIndex):

@@ -22,7 +22,7 @@ from giantsteps.theory.steps.staircase import loss, risk
 Cells = dict[tuple[Kind, bool], Rule | Absent]
 
 _ONE_DIRECTION = ("single index", "centered teacher")
-_FEW_DIRECTIONS = ("few directions", "directions in plain steps", "centered teacher")
+_FEW_DIRECTIONS = ("few directions", "directions in plain steps")
 #: Seams of a problem that an equation does not cover unless it says so.
 _SEAMS = (
     "gradient steps",
@@ -104,14 +104,14 @@ _RANDOM_FEATURES = Rule(
     "§4",
     small.risk,
     "theorem (mei2019; spectra fan2020)",
-    needs=("centered teacher", "isotropic inputs"),
+    needs=("isotropic inputs",),
     references=("ba2022", "mei2019", "fan2020"),
 )
 _GAUSSIAN = Rule(
     "§4",
     small.risk,
     "theorem (ba2022, Theorem 5)",
-    needs=("centered teacher", "centered activation", "mean-free or odd", *_SEAMS),
+    needs=("no mean or odd", "centered activation", "mean-free or odd", *_SEAMS),
     references=("ba2022",),
 )
 #: The equivalent model before the steps.
@@ -133,14 +133,14 @@ _SUMMED_SPIKE = Rule(
     "§7",
     summed.weights,
     "theorem (ba2022; benaych2012)",
-    needs=("centered teacher", *_SEAMS, "squared loss", "no initial output"),
+    needs=(*_SEAMS, "squared loss", "no initial output"),
     references=("ba2022", "benaych2012"),
 )
 _SPIKE = replace(
     _SUMMED_SPIKE,
     section="§2",
     method=first.weights,
-    needs=("centered teacher", *_SEAMS[:2], *_SEAMS[4:], "isotropic or one direction"),
+    needs=(*_SEAMS[:2], *_SEAMS[4:], "isotropic or one direction"),
 )
 
 
@@ -188,7 +188,7 @@ _SPECTRUM_BEFORE = Rule(
     "§3",
     kernel_small.kernel,
     "theorem (fan2020; after a step wang2024)",
-    needs=("centered teacher", *_SEAMS),
+    needs=("no mean or odd", *_SEAMS),
     references=("ba2022", "wang2024", "fan2020"),
 )
 
@@ -204,7 +204,11 @@ _MOVES = replace(
         *_FEW_DIRECTIONS,
         "known rules",
         "one sign step",
-        "fresh batches",
+        "odd where reused",
+        "plain where reused",
+        "one direction where reused",
+        "few uses of a batch",
+        "fresh on a covariance",
         "seams one at a time",
         "one preconditioner",
         "scaled output",
@@ -212,7 +216,7 @@ _MOVES = replace(
 )
 
 
-_FLOORS = Rule("§4", bounds.bounds, "theorem (ba2022)", needs=_FEW_DIRECTIONS[::2],
+_FLOORS = Rule("§4", bounds.bounds, "theorem (ba2022)", needs=_FEW_DIRECTIONS[:1],
                exact_if=("light eigenvalues",), references=("ba2022", "cui2024"))  # fmt: skip
 _FLOORS_AFTER = replace(
     _FLOORS,
@@ -254,8 +258,8 @@ RULES: dict[str, Cells] = {
     "gradient": {
         **_everywhere(
             Rule("§2", gradient.gradient, "theorem (ba2022, Proposition 2); its residual derived "
-                 "(theory §2)", needs=("centered teacher", "isotropic inputs", "scaled output"),
-                 references=("ba2022",))
+                 "(theory §2)", references=("ba2022",), exact_if=("light eigenvalues",),
+                 needs=("isotropic or one direction", "scaled output"))
         ),
         **_everywhere(_NO_STEP_YET, (Kind.UNTRAINED,)),
     },
@@ -359,7 +363,7 @@ def rule_of(question: str, problem: Problem, given: bool) -> Rule | Absent:
     # before the steps always, after a small one at a size.
     closed = kind is Kind.UNTRAINED or (given and kind is Kind.SMALL)
     if closed and isinstance(rule, Rule):
-        seams = [CONDITIONS[name] for name in rule.needs if name in _SEAMS]
+        seams = [CONDITIONS[name] for name in rule.needs if name in (*_SEAMS, "no mean or odd")]
         general = RULES[question][Kind.LARGE, given]
         if isinstance(general, Rule) and not all(seam.holds(problem) for seam in seams):
             return general

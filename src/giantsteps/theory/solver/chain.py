@@ -207,6 +207,11 @@ class Chain(Dyson):
         return found
 
     @property
+    def felt(self) -> list[Array]:
+        pairs = zip(self.bulk.batches, self.seen)
+        return [batch.linear * transposed(np.diagonal(seen, 0, 2, 3)) for batch, seen in pairs]
+
+    @property
     def regular(self) -> Array:
         """Whether no sample has passed a pole, shape (B,)."""
         signs = np.linalg.eigvalsh(self.resolvent) < 0
@@ -287,17 +292,18 @@ class Chain(Dyson):
         few[:, 2 * size :, 2 * size :] = own
         return self._whole(transposed(self._whole(few)))
 
-    def slopes(self, core: Array, seen: list[tuple[Array, Array, Array, Array]]) -> Array:
+    def slopes(self, core: Array, seen: list[tuple[Array, Array]], rests: list[Array]) -> Array:
         """Minus the derivatives of a form in X, in the identity and in every P_t, (B, m, R, R).
 
-        ``core`` is what Z sees of the form, (B, n, n), and of each batch ``seen`` are T, what its
-        samples see of the form themselves and by each coordinate, and what they see on average.
+        ``core`` is what Z sees of the form, (B, n, n), and of each batch ``seen`` are what its
+        samples see of the form themselves and by each coordinate, and ``rests`` what they see on
+        average on the batch's rows.
         """
         last, rank = self.layout.sources[-1], self.rank
         total = core[:, last, last]
-        for number, (batch, (t, own, back, rest)) in enumerate(zip(self.bulk.batches, seen)):
+        for number, (batch, (own, back), rest) in enumerate(zip(self.bulk.batches, seen, rests)):
             ends, rows = transposed(self._ends(number)), self.layout.sources[number]
-            columns = product(t[..., rows], ends[:, None])  # (B, Y, n, T)
+            columns = product(self.t[number][..., : len(rows)], ends[:, None])  # (B, Y, q, T)
             own, back = product(own[..., rows], ends), product(back[..., rows], ends[:, None])
             whole = (columns * product(rest[:, None], columns)).sum(axis=2)
             parts = []

@@ -103,7 +103,7 @@ class Dyson(DysonEquation):
         outer, rows, part = self.layout.outer, self.layout.active, self.resolvent
         if not self.layout.all_active:
             part = part[:, :, rows[:, None], rows]
-        packed = outer.pack(self._active_scales * part)
+        packed = outer.whole.pack(self._active_scales * part)
         weights = self.bulk.shares[:, :, None]
         return outer.congruence(product(transposed(packed * weights), packed))
 

@@ -183,6 +183,16 @@ class DysonEquation:
             for g, t in zip(self.scaled, self.t)
         ]
 
+    @property
+    def felt(self) -> list[Array]:
+        """Of each batch: what the traces of its linear operators are means of, (B, F, Y)."""
+        found = []
+        for batch, psi in zip(self.bulk.batches, self.psi):
+            packed = self.layout.inner.pack(psi).swapaxes(1, 2)
+            felt = batch.linear[:, :, None] * packed[:, None]
+            found.append(felt.reshape(len(felt), -1, felt.shape[-1]))
+        return found
+
     def mean(self, batch: int, values: Array, weights: Array | None = None) -> Array:
         """E over the samples of values (B, Y, ...)."""
         if weights is None:
@@ -214,13 +224,14 @@ class DysonEquation:
         return symmetric(inverse(matrix))
 
     def averaged(self, resolvent: Array) -> Array:
-        """Σ ν_ιλ_ι 𝔤_ι on the active rows."""
-        part = resolvent
+        """Σ ν_ιλ_ι 𝔤_ι on the active rows, zero where no batch sees it."""
+        part, kept = resolvent, self.layout.outer.kept
         if not self.layout.all_active:
             rows = self.layout.active
             part = resolvent[:, :, rows[:, None], rows]
         weights = self.bulk.shares[:, :, None, None] * self._active_scales
-        return np.asarray((weights * part).sum(axis=1))
+        found = np.asarray((weights * part).sum(axis=1))
+        return found if kept is None else found * kept
 
     @once
     def image(self) -> Array:

@@ -80,8 +80,12 @@ class Blocks(ABC):
 
     @cached_property
     def outer(self) -> Packing:
-        """Packing of the active rows."""
-        return packing(len(self.active))
+        """Packing of the active rows: of what one batch sees, if there are several."""
+        size = len(self.active)
+        kept = np.zeros((size, size), dtype=bool)
+        for own in self.own:
+            kept[own[:, None], own] = True
+        return packing(size) if kept.all() or not self.own else Packing(size, kept)
 
 
 @dataclass(frozen=True)

@@ -6,29 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from giantsteps.theory.solver.iterate import ENOUGH, iterate
 from giantsteps.theory.solver.numbers import are_numbers, solve_numbers
 from giantsteps.theory.solver.state import Equations, State
 from giantsteps.types import Array
 
-TOLERANCE = 1e-13
-#: At complex λ_s, for densities.
-_OF_DENSITY = 1e-10
-#: The tolerance that rounding leaves to an ill-conditioned cell.
-_ENOUGH = 1e-11
+#: Plain rounds at the start.
 _WARM_UP = 1
 #: Rounds of a cell, within so many operations, a few seconds; and operations of a round beyond
 #: which there is none.
 _ROUNDS, _FEWEST = 120, 10
 _WORK, _LARGEST = 6_000_000_000, 750_000_000
-#: Rounds in which the residual of a cell that goes on has halved, or its point has come down.
-_PATIENCE = 25
-_ROUNDING = 1e-12
 #: With n > N the solution hardly changes below this penalty.
 _TINY = 1e-9
-#: A residual that falls so much in a round goes on with the same derivatives.
-_QUICK = 0.1
-#: Shares of a Newton step that are tried before a plain one.
-_SHARES = (1.0, 0.5, 0.2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,46 +51,14 @@ def solve_state(
     else:
         v1, tau, inner = (np.asarray(part, np.result_type(part, penalty)) for part in start)
         current, taken = equations.at(v1, tau, penalty, inner), np.zeros(len(penalty), dtype=int)
-    dtype = np.result_type(current.v1, current.tau, penalty)
-    parts = [np.array(part, dtype=dtype) for part in (current.v1, current.tau, current.active)]
-    cells = len(penalty)
-    residual, iterations = np.full(cells, np.inf), taken.copy()
-    active = np.arange(cells)
-    tolerance = _OF_DENSITY if np.iscomplexobj(penalty) else TOLERANCE
-    marks, since, last = np.full(cells, np.inf), np.zeros(cells, dtype=int), parts[1].copy()
-    # Near a start at complex λ_s cells go on with derivatives of an earlier round, if all gain.
-    nearby = start is not None and np.iscomplexobj(penalty)
-    by, before, going = None, np.full(cells, np.inf), np.ones(cells, dtype=bool)
+    warm_up = _WARM_UP if start is None else 0
     rounds = rounds or _allowed(equations, penalty)
-    count = 0
-    for count in range(rounds):
-        gap = current.gap
-        better = (gap < residual[active]) & going
-        residual[active[better]] = gap[better]
-        iterations[active] = taken[active] + count
-        for part, new in zip(parts, (current.v1, current.tau, current.active)):
-            part[active[better]] = new[better]
-        # Converged, or as close as rounding allows: the last step did not help.
-        keep = ~((gap <= tolerance) | (~better & (residual[active] <= _ENOUGH)))
-        halved = residual[active] < 0.5 * marks[active]
-        marks[active[halved]] = residual[active[halved]]
-        down = np.all((current.tau <= last[active]).real, axis=1)  # on its way from above
-        since[active[halved | down]] = count
-        last[active] = current.tau
-        keep &= (count - since[active] <= _PATIENCE) & (np.isfinite(gap) | (count == 0)) & going
-        if not keep.any():
-            if len(active) == cells and better.all() and np.all(residual <= _ENOUGH):
-                return Solved(current, residual, iterations, residual <= _ENOUGH)
-            break
-        if by is None or not np.all(gap[keep] <= _QUICK * before[keep]):
-            if not keep.all():
-                active, gap = active[keep], gap[keep]
-                current, keep = current.take(keep), keep[keep]
-            by = current if nearby else None
-        before, going = gap, keep
-        current = _step(current, start is None and count < _WARM_UP, by)
-    left = np.flatnonzero(residual > _ENOUGH)
-    again_for = rounds - count - 1 if rounds < _ROUNDS else rounds
+    found = iterate(current, rounds, warm_up)
+    parts, residual, iterations = found.parts, found.residual, taken + found.rounds
+    if found.point is not None:
+        return Solved(found.point, residual, iterations, residual <= ENOUGH)
+    left = np.flatnonzero(residual > ENOUGH)
+    again_for = rounds - found.last - 1 if rounds < _ROUNDS else rounds
     if start is None and left.size and again_for and not np.iscomplexobj(penalty):
         # A first guess may lie below the solution, from where an ill-conditioned cell creeps.
         rest = equations.take(left)
@@ -110,7 +68,7 @@ def solve_state(
         for part, new in zip(parts, (again.state.v1, again.state.tau, again.state.active)):
             part[left] = new
     state = equations.at(parts[0], parts[1], penalty, parts[2])
-    return Solved(state, residual, iterations, residual <= _ENOUGH)
+    return Solved(state, residual, iterations, residual <= ENOUGH)
 
 
 def _allowed(equations: Equations, penalty: Array) -> int:
@@ -146,57 +104,3 @@ def _first(equations: Equations, penalty: Array) -> tuple[State, Array]:
         for part, found in zip(parts, point):
             part[known] = found[known].reshape(-1, *part.shape[1:])
     return equations.at(parts[0], parts[1], penalty, parts[2]), rounds
-
-
-def _step(current: State, plain: bool, by: State | None) -> State:
-    """A Newton step where it helps, shortened if need be, and a plain step elsewhere; with the
-    derivatives of an earlier point, if there is one.
-    """
-    image = (*current.image, 0.5 * (current.active + current.dyson.image))
-    if plain:
-        return current.move(*image)
-    goal = current.newton(by)
-    bold = current.move(*goal)
-    good = _helps(current, bold)
-    if good.all():
-        return bold
-    here = (current.v1, current.tau, current.active)
-    chosen = [part.copy() for part in image]
-    waiting = np.ones(len(current.tau), dtype=bool)
-    for share in _SHARES:
-        if share < 1:
-            bold = current.move(*(a + share * (b - a) for a, b in zip(here, goal)))
-            good = _helps(current, bold)
-        good &= waiting
-        for part, new in zip(chosen, (bold.v1, bold.tau, bold.active)):
-            part[good] = new[good]
-        waiting &= ~good
-        if not waiting.any():
-            break
-    return current.move(*chosen)
-
-
-def _helps(current: State, bold: State) -> Array:
-    """Whether a step stays in the cone and comes closer to the solution.
-
-    At complex λ_s the residual may rise on the way, and to stay in the half-plane is enough.
-    """
-    if np.iscomplexobj(bold.penalty):
-        return np.asarray(_inside(bold) & np.isfinite(bold.gap))
-    closer = bold.gap < current.gap
-    if not closer.all():
-        closer |= _descends(current, bold)
-    return np.asarray(_inside(bold) & closer)
-
-
-def _descends(current: State, bold: State) -> Array:
-    """Whether the step went down and stays above the solution, on its way from above."""
-    return np.all((bold.tau <= current.tau) & (bold.image[1] <= bold.tau), axis=1)
-
-
-def _inside(point: State) -> Array:
-    """Whether V and τ are positive, or, at complex λ_s, in the upper half-plane."""
-    part = np.imag if np.iscomplexobj(point.penalty) else np.real
-    size = np.abs(point.variance).max(axis=1, keepdims=True)
-    upper = np.all(part(point.tau) > -_ROUNDING * np.abs(point.tau), axis=1)
-    return upper & np.all(part(point.variance) > -_ROUNDING * size, axis=1)

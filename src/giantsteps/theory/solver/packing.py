@@ -81,26 +81,39 @@ def solve(matrix: Array, right: Array) -> Array:
 class Packing:
     """Symmetric matrices of one size as vectors of their entries i ≤ j.
 
+    Parameters
+    ----------
+    size : int
+    kept : ndarray of shape (size, size), optional
+        Which entries are not zero: all of them unless given.
+
     Attributes
     ----------
     rows, columns : ndarray of shape (P,)
         i and j of the entries.
     count : ndarray of shape (P,)
         How often an entry stands in the matrix: 1 or 2.
+    whole : Packing
+        That of all entries.
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    def __init__(self, size: int, kept: Array | None = None) -> None:
+        self.size, self.kept = size, kept
         self.rows, self.columns = np.triu_indices(size)
+        if kept is not None:
+            some = kept[self.rows, self.columns]
+            self.rows, self.columns = self.rows[some], self.columns[some]
+        self.whole = self if kept is None else packing(size)
         self.count = np.where(self.rows == self.columns, 1.0, 2.0)
-        self.place = np.empty((size, size), dtype=int)
-        self.place[self.rows, self.columns] = np.arange(len(self.rows))
-        self.place[self.columns, self.rows] = np.arange(len(self.rows))
-        self._flat = self.rows * size + self.columns
         self._length, a, b = len(self.rows), self.rows[:, None], self.columns[:, None]
+        self.place = np.full((size, size), self._length)
+        self.place[self.rows, self.columns] = np.arange(self._length)
+        self.place[self.columns, self.rows] = np.arange(self._length)
+        self._flat = self.rows * size + self.columns
         #: Where the moments of two entries stand, for `congruence`.
-        self._straight = self.place[a, self.rows] * self._length + self.place[b, self.columns]
-        self._crossed = self.place[a, self.columns] * self._length + self.place[b, self.rows]
+        place, count = self.whole.place, len(self.whole)
+        self._straight = place[a, self.rows] * count + place[b, self.columns]
+        self._crossed = place[a, self.columns] * count + place[b, self.rows]
 
     def __len__(self) -> int:
         return self._length
@@ -113,11 +126,15 @@ class Packing:
 
     def unpack(self, packed: Array) -> Array:
         """The matrices again, shape (..., size, size)."""
-        return packed[..., None] if self.size == 1 else packed.take(self.place, axis=-1)
+        if self.size == 1:
+            return packed[..., None]
+        if self.kept is not None:
+            packed = np.concatenate([packed, np.zeros_like(packed[..., :1])], axis=-1)
+        return packed.take(self.place, axis=-1)
 
     def congruence(self, moment: Array) -> Array:
-        """The map D ↦ E[A D A] of packed D, from the moments E[A_iA_j], shape (..., P, P), of the
-        packed entries of symmetric A."""
+        """The map D ↦ E[A D A] of packed D, from the moments E[A_iA_j] of all entries of symmetric
+        A, packed."""
         if self.size == 1:
             return moment
         flat = moment.reshape(*moment.shape[:-2], -1)
@@ -126,7 +143,7 @@ class Packing:
 
     def squared(self, matrix: Array) -> Array:
         """The map D ↦ A D A for stacked symmetric matrices A."""
-        packed = self.pack(matrix)
+        packed = self.whole.pack(matrix)
         return self.congruence(packed[..., :, None] * packed[..., None, :])
 
 

@@ -47,17 +47,15 @@ class _Held:
     ======  =========  ============  ================
     symbol  attribute  shape         meaning
     ======  =========  ============  ================
+    y       y          (B, Y)        at the samples
     k       k          (B, En, n)    E[κy(I − T)]
     D⁻¹     soft       (B, n, n)     (E[y²Ψ]/α)⁻¹
-    yΨ/α    seen       (B, Y, n, n)  at the samples …
-    yT      pulled     (B, Y, n, n)  … and this
     ======  =========  ============  ================
     """
 
+    y: Array
     k: Array
     soft: Array
-    seen: Array
-    pulled: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,25 +83,54 @@ class Forms:
         weights = self.dyson.bulk.shares[:, :, None, None] * self.dyson.scales
         return np.asarray((weights * self.dyson.resolvent).sum(axis=1))
 
-    @once
-    def _pencil(self) -> list[tuple[Array, Array, Array]]:
-        """T, S and 𝔤/α of each batch on all rows, shapes (B, Y, n, n) and (B, n, n)."""
-        dyson, found = self.dyson, []
-        for number, batch in enumerate(dyson.bulk.batches):
-            scaled = self._averaged / batch.samples[:, None, None]
-            if self._size == dyson.rank:
-                found.append((dyson.t[number], dyson.s[number], scaled))
-                continue
-            rows = dyson.layout.active[dyson.layout.own[number]]
-            others = np.setdiff1d(np.arange(self._size), rows)
-            shape = (*batch.weights.shape, self._size, self._size)
-            t, s = (np.zeros(shape, dtype=scaled.dtype) for _ in range(2))
-            t[:, :, rows[:, None], rows] = dyson.t[number]
-            s[:, :, rows[:, None], rows] = dyson.s[number]
-            beside = np.ascontiguousarray(scaled[:, None, rows[:, None], others])
-            t[:, :, rows[:, None], others] = -product(dyson.s[number], beside)
-            t[:, :, others, others] = 1.0
-            found.append((t, s, scaled))
+    def _scaled(self, number: int) -> Array:
+        """𝔤/α of a batch on all rows, shape (B, n, n)."""
+        return self._averaged / self.dyson.bulk.batches[number].samples[:, None, None]
+
+    def _rows(self, number: int) -> Array:
+        """The rows of a batch: beside them T is the identity and −S𝔤/α, and S is zero."""
+        layout = self.dyson.layout
+        return layout.active[layout.own[number]]
+
+    def _others(self, number: int) -> tuple[Array, Array]:
+        """The other rows, and 𝔤/α between its own and them."""
+        rows = self._rows(number)
+        others = np.setdiff1d(np.arange(self._size), rows)
+        return others, self._scaled(number)[:, rows[:, None], others]
+
+    def _seen(self, number: int, functions: Array, columns: Array) -> Array:
+        """E[fT] for functions with the weights of the samples, (B, F, Y), in these columns, (B, F,
+        n, C).
+        """
+        rows = self._rows(number)
+        same = rows[:, None] == columns
+        inside = same.any(axis=0)
+        t = self.dyson.t[number][..., same[:, inside].argmax(axis=0)]
+
+        def mean(values: Array) -> Array:
+            found = product(functions, values.reshape(*values.shape[:2], -1))
+            return found.reshape(*functions.shape[:2], *values.shape[2:])
+
+        if len(rows) == self._size and inside.all():
+            return mean(t)
+        found: Array = np.zeros((*functions.shape[:2], self._size, len(columns)), dtype=t.dtype)
+        here, there = np.flatnonzero(inside), np.flatnonzero(~inside)
+        if len(here):
+            found[:, :, rows[:, None], here] = mean(t)
+        if len(there):
+            beside = self._scaled(number)[:, None, rows[:, None], columns[there]]
+            found[:, :, rows[:, None], there] = -product(mean(self.dyson.s[number]), beside)
+            found[:, :, columns[there], there] = functions.sum(axis=2)[:, :, None]
+        return found
+
+    def _pulled(self, number: int, sums: Array) -> Array:
+        """T a of vectors (B, Y, n)."""
+        rows, (others, beside) = self._rows(number), self._others(number)
+        found, t = np.array(sums, dtype=self._averaged.dtype), self.dyson.t[number]
+        found[..., rows] = product(t, sums[..., rows, None])[..., 0]
+        if len(others):
+            across = product(sums[..., others], transposed(beside))
+            found[..., rows] -= product(self.dyson.s[number], across[..., None])[..., 0]
         return found
 
     # -- forms, batch after batch -----------------------------------------------------------------
@@ -144,13 +171,14 @@ class Forms:
     def _extra(self) -> list[Array]:
         """Δ = E[(κκᵀ − I) ⊗ S] of each batch, shape (B, En, En)."""
         found, n = [], self._size
-        for number, (batch, (_, s, _)) in enumerate(zip(self.dyson.bulk.batches, self._pencil)):
+        for number, batch in enumerate(self.dyson.bulk.batches):
+            s, rows = self.dyson.s[number], self._rows(number)
             count = batch.first.shape[1]
             out = np.zeros((self._cells, count, n, count, n), dtype=s.dtype)
             for e in range(count):
                 for f in range(count):
                     weights = batch.second[:, e, f] - (batch.weights if e == f else 0.0)
-                    out[:, e, :, f] = self.dyson.mean(number, s, weights)
+                    out[:, e, rows[:, None], f, rows] = self.dyson.mean(number, s, weights)
             total = out.reshape(self._cells, count * n, count * n)
             if (held := self._held[number]) is not None:
                 total = total + product(product(held.k, held.soft), transposed(held.k))
@@ -165,13 +193,13 @@ class Forms:
             if batch.given is None:
                 found.append(None)
                 continue
-            t, _, scaled = self._pencil[number]
-            y, beside = batch.given, identity(self._size) - t
-            k = [self.dyson.mean(number, beside, first * y) for first in batch.first.swapaxes(0, 1)]
-            seen = product(scaled[:, None], t) * y[:, :, None, None]
-            stiff = symmetric(self.dyson.mean(number, seen, batch.weights * y))
-            pulled = t * y[:, :, None, None]
-            found.append(_Held(np.concatenate(k, axis=1), inverse(stiff), seen, pulled))
+            y, every = batch.given[:, None], np.arange(self._size)
+            seen = -self._seen(number, batch.first * y, every)
+            seen[:, :, every, every] += product(y, transposed(batch.first))[:, 0, :, None]
+            stiff = self._seen(number, batch.weights[:, None] * y**2, every)[:, 0]
+            k = seen.reshape(self._cells, -1, self._size)
+            soft = inverse(symmetric(product(self._scaled(number), stiff)))
+            found.append(_Held(batch.given, k, soft))
         return found
 
     @staticmethod
@@ -194,36 +222,34 @@ class Forms:
         T times a number.
         """
         batch, stage = self.dyson.bulk.batches[number], self.dyson.bulk.stages[number]
-        t, _, scaled = self._pencil[number]
         cells, n, groups = self._cells, self._size, self._groups(number, last)
         count, m = stage.carry.shape[1:]
         size, directions = len(groups[0][1]), batch.first.shape[1]
-        z: Array = np.zeros((cells, directions, n, count, size), dtype=t.dtype)
-        carried = np.zeros((cells, m, n, count, size), dtype=t.dtype)
-        own: Array = np.zeros((cells, count, size, count, size), dtype=t.dtype)
+        scaled = self._scaled(number)
+        z: Array = np.zeros((cells, directions, n, count, size), dtype=scaled.dtype)
+        carried = np.zeros((cells, m, n, count, size), dtype=scaled.dtype)
+        own: Array = np.zeros((cells, count, size, count, size), dtype=scaled.dtype)
         seen_by = batch.first[:, :, None] * stage.sums[:, None]  # (B, E, k, Y)
         weighted = batch.weights[:, None] * stage.sums
         for vectors, rows in groups:
-            columns = t[..., rows].reshape(*t.shape[:2], n * size)
-            flat = seen_by[:, :, vectors].reshape(cells, -1, t.shape[1])
-            found = product(flat, columns).reshape(cells, directions, len(vectors), n, size)
+            flat = seen_by[:, :, vectors].reshape(cells, -1, seen_by.shape[-1])
+            found = self._seen(number, flat, rows)
+            found = found.reshape(cells, directions, len(vectors), n, size)
             z[:, :, :, vectors] = found.swapaxes(2, 3)
             carry = stage.carry[:, vectors].swapaxes(1, 2)
             carried[:, :, rows[:, None], vectors, np.arange(size)[:, None]] = carry[:, :, None]
-            seen = product(scaled[:, None], t[..., rows])  # Ψ/α
             for others, across in groups:
                 pairs = weighted[:, others][:, :, None] * stage.sums[:, vectors][:, None]
-                flat = pairs.reshape(cells, -1, t.shape[1])
-                block = seen[:, :, across].reshape(*t.shape[:2], size * size)
-                found = product(flat, block).reshape(cells, len(others), len(vectors), size, size)
+                flat = pairs.reshape(cells, -1, pairs.shape[-1])
+                found = product(scaled[:, None, across], self._seen(number, flat, rows))  # Ψ/α
+                found = found.reshape(cells, len(others), len(vectors), size, size)
                 own[:, others[:, None], :, vectors] = found.transpose(1, 2, 0, 3, 4)
         z, own = (part.reshape(cells, -1, count * size) for part in (z, own))
         if (held := self._held[number]) is not None:
-            c: Array = np.zeros((cells, n, count, size), dtype=t.dtype)
+            c: Array = np.zeros((cells, n, count, size), dtype=scaled.dtype)
             for vectors, rows in groups:
-                flat = held.seen[..., rows].reshape(*t.shape[:2], n * size)
-                found = product(weighted[:, vectors], flat).reshape(cells, -1, n, size)
-                c[:, :, vectors] = found.swapaxes(1, 2)
+                given = self._seen(number, weighted[:, vectors] * held.y[:, None], rows)
+                c[:, :, vectors] = product(scaled[:, None], given).swapaxes(1, 2)
             c = c.reshape(cells, n, count * size)
             less = product(held.soft, c)
             z, own = z + product(held.k, less), own - product(transposed(c), less)
@@ -280,32 +306,37 @@ class Forms:
         drive = np.zeros((len(force), self._size, self._size), dtype=hat.dtype)
         rests, samples = [], []
         for number, batch in enumerate(bulk.batches):
-            t, s, scaled = self._pencil[number]
+            t, s, rows = dyson.t[number], dyson.s[number], self._rows(number)
             reach = seen[number]  # ζ, (B, E, n)
             rest = over - (reach[..., :, None] * reach[..., None, :]).sum(axis=1)
-            along = product(s[:, :, None], reach[:, None, :, :, None])[..., 0]  # Sζ_e
+            rest = rest[:, rows[:, None], rows]
+            own = reach[:, None, :, rows, None]
+            along = np.zeros((len(force), s.shape[1], *reach.shape[1:]), dtype=hat.dtype)
+            along[..., rows] = product(s[:, :, None], own)[..., 0]  # Sζ_e
+            back = np.broadcast_to(reach[:, None], along.shape).copy()  # Tᵀζ_e
+            back[..., rows] = product(transposed(t)[:, :, None], own)[..., 0]
+            others, beside = self._others(number)
+            back[..., others] -= product(along[..., rows], beside[:, None])
+            drive += batch.square(pulled[number], -along) / batch.samples[:, None, None]
             more = dyson.mean(number, product(product(s, rest[:, None]), s))
-            drive += (batch.square(pulled[number], -along) + more) / batch.samples[:, None, None]
-            own = product(scaled[:, None], pulled[number][..., None])[..., 0]  # Ψa/α
-            back = product(transposed(t)[:, :, None], reach[:, None, :, :, None])[..., 0]  # Tᵀζ_e
+            drive[:, rows[:, None], rows] += more / batch.samples[:, None, None]
             rests.append(rest)
-            samples.append((own, back))
+            samples.append((product(pulled[number], self._scaled(number)), back))  # Ψa/α
         settled, energy = dyson.pushed(symmetric(drive))
+        for number, rest in enumerate(rests):
+            rows = self._rows(number)
+            rest += energy[:, rows[:, None], rows]
         if isinstance(dyson, Chain):
-            batches = [
-                (t, *one, rest + energy)
-                for (t, _, _), one, rest in zip(self._pencil, samples, rests)
-            ]
-            return dyson.slopes((outer + settled)[:, 0], batches)
+            return dyson.slopes((outer + settled)[:, 0], samples, rests)
         found = []
         for place, operator in enumerate(dyson.layout.operators):
             if operator.kind == "linear":
                 number, which = operator.where
                 batch, rows = bulk.batches[number], operator.rows
-                t, (own, back) = self._pencil[number][0][..., rows], samples[number]
+                t, (own, back) = dyson.t[number][..., : dyson.rank], samples[number]
                 function = batch.linear[:, which]
                 part = batch.square(own[..., rows], back[..., rows], function)
-                whole = product(product(transposed(t), (rests[number] + energy)[:, None]), t)
+                whole = product(product(transposed(t), rests[number][:, None]), t)
                 found.append(part + dyson.mean(number, whole, batch.weights * function))
             else:
                 block = (outer + settled)[:, :, operator.rows[:, None], operator.columns]
@@ -352,12 +383,12 @@ class Forms:
         pulled: list[Array] = [np.zeros(0)] * count
         for number in reversed(range(count)):
             batch, stage = bulk.batches[number], bulk.stages[number]
-            t = self._pencil[number][0]
-            a = product(transposed(stage.sums), source)  # (B, Y, n)
-            pulled[number] = product(t, a[..., None])[..., 0]
+            pulled[number] = self._pulled(number, product(transposed(stage.sums), source))
             z = product(batch.first, pulled[number])  # (B, E, n)
             if (held := self._held[number]) is not None:
-                c = product(held.seen, (batch.weights[:, :, None] * a)[..., None]).sum(axis=1)
+                given = batch.weights * held.y
+                c = product(given[:, None], pulled[number])[:, 0, :, None]
+                c = product(self._scaled(number), c)
                 z = z + product(held.k, product(held.soft, c)).reshape(z.shape)
             source = product(transposed(stage.carry), source)
             source = source + self._returned(number, z)
@@ -370,7 +401,8 @@ class Forms:
             seen[number] = reach.reshape(z.shape)
             if held is not None:
                 less = product(held.soft, c - product(transposed(held.k), reach))  # λ
-                pulled[number] = pulled[number] - product(held.pulled, less[:, None])[..., 0]
+                less = held.y[:, :, None] * transposed(less)
+                pulled[number] = pulled[number] - self._pulled(number, less)
         onto = bulk.external.transpose(0, 2, 3, 1)  # (B, I, E, m)
         given = product(onto, source[:, None])  # (B, I, E, n)
         hat = product(given, self.dyson.resolvent)  # symmetric

@@ -29,6 +29,8 @@ _ANY = 0.01
 _ROUNDS = 3
 #: Below this size of τ(Y) its second moment is computed without cancellation.
 _WEAK = 1e-3
+#: Of unknowns that are on the border of where they may be.
+_ROUNDING = 1e-12
 #: Share of V by the linear part that counts as none.
 _NO_PART = 1e-14
 
@@ -67,11 +69,9 @@ class Equations:
 
     def start(self, penalty: Array) -> State:
         """Where to begin: at a `guess`; at complex λ_s without data."""
-        return (
-            self.above(penalty)
-            if np.iscomplexobj(penalty)
-            else self.at(*self.guess(penalty), penalty)
-        )
+        if np.iscomplexobj(penalty):
+            return self.above(penalty)
+        return self.at(*self.guess(penalty), penalty)
 
     def guess(self, penalty: Array) -> tuple[Array, Array]:
         """What (V₁, τ) are without data, τ = 1/λ_s, times a number a of its own,
@@ -136,13 +136,18 @@ class State:
     active: Array  # (B, Q, Q): 𝔤 of the Dyson equation on its active blocks
     penalty: Array  # (B,): λ_s, real or complex
 
+    @property
+    def parts(self) -> tuple[Array, Array, Array]:
+        """(V₁, τ, 𝔤)."""
+        return self.v1, self.tau, self.active
+
     def move(self, v1: Array, tau: Array, active: Array) -> State:
         """The same equations at another point."""
         return State(self.equations, v1, tau, active, self.penalty)
 
     def take(self, cells: Array) -> State:
         """The point of some of the cells."""
-        parts = (part[cells] for part in (self.v1, self.tau, self.active, self.penalty))
+        parts = (part[cells] for part in (*self.parts, self.penalty))
         return State(self.equations.take(cells), *parts)
 
     @once
@@ -225,10 +230,8 @@ class State:
     def gap(self) -> Array:
         """Relative distance of the point from its image, one number per cell."""
         v1, tau = self.image
-        # A linear part that is rounding (an even activation) need not be known.
-        scale = np.maximum(
-            np.abs(self.v1).max(axis=1), _NO_PART * np.abs(self.variance).max(axis=1)
-        )
+        least = _NO_PART * np.abs(self.variance).max(axis=1)  # of an even activation: rounding
+        scale = np.maximum(np.abs(self.v1).max(axis=1), least)
         scale = np.where(scale > 0, scale, 1.0)
         gaps = [np.abs(v1 - self.v1).max(axis=1) / scale, np.abs(tau / self.tau - 1.0).max(axis=1)]
         if self.equations.system.bulk.batches:
@@ -236,6 +239,14 @@ class State:
             size = np.abs(self.active).max(axis=(1, 2))
             gaps.append(apart / np.where(size > 0, size, 1.0))
         return np.maximum.reduce(gaps)
+
+    @property
+    def inside(self) -> Array:
+        """Whether V and τ are positive, or, at complex λ_s, in the upper half-plane."""
+        part = np.imag if np.iscomplexobj(self.penalty) else np.real
+        size = np.abs(self.variance).max(axis=1, keepdims=True)
+        upper = np.all(part(self.tau) > -_ROUNDING * np.abs(self.tau), axis=1)
+        return upper & np.all(part(self.variance) > -_ROUNDING * size, axis=1)
 
     # -- its derivative ---------------------------------------------------------------------------
 
@@ -370,15 +381,13 @@ class State:
     def _moved(self, step: Array) -> tuple[Array, Array, Array]:
         """How (V₁, τ, 𝔤) move when (V₁, πτ) move by ``step``."""
         equations = self.equations
-        packed = equations.packing
-        tau = step[:, len(packed) :] / equations.system.probabilities
-        if not equations.system.bulk.batches:
+        packed, system = equations.packing, equations.system
+        tau = step[:, len(packed) :] / system.probabilities
+        if not system.bulk.batches:
             return step[:, : len(packed)], tau, np.zeros_like(self.active)
         hats = product(self.curvature[:, : len(packed)], step[:, :, None])
         x = product(packed.squared(self.x), hats)[:, :, 0]  # δX = −X δĈ X, δĈ = −curvature step
-        strengths = (equations.system.width[:, None] * equations.system.probabilities * tau)[
-            :, None
-        ]
+        strengths = (system.width[:, None] * step[:, len(packed) :])[:, None]
         parameters = np.concatenate([x, product(strengths, equations.loads)[:, 0]], axis=1)
         active = self.dyson.layout.outer.unpack(self.dyson.followed(parameters))
         return step[:, : len(packed)], tau, active

@@ -66,8 +66,8 @@ class Work:
 
 def of_forms(bulk: Bulk, rank: int) -> float:
     """Operations of the forms of special vectors of one cell, about."""
-    total, blocks = 0, 1 + 2 * sum(batch.factors.shape[1] for batch in bulk.batches)
+    total = 0
     for batch, stage in zip(bulk.batches, bulk.stages, strict=True):
-        count = stage.carry.shape[1]
+        count, blocks = stage.carry.shape[1], 1 + batch.factors.shape[1]
         total += batch.weights.shape[1] * rank**2 * (count**2 + 20 * blocks**2)
     return float(total)

@@ -6,6 +6,7 @@ step added to it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,6 +40,8 @@ class GaussianFeatures:
     Δ       ``noise``              variance of the label noise
     θ₁      ``strength``           of the spike; inf is allowed
     ρ²      ``alignment``          of the spike with the teacher
+    μ₀*²    ``teacher_mean``       mean of σ*, squared
+    ‖m‖²    ``mean_strength``      N c₀² + c₂²Σ(‖w_j‖² − 1)² of the features' mean
     ======  =====================  ==========================================
     """
 
@@ -52,12 +55,18 @@ class GaussianFeatures:
     noise: Array
     strength: Array
     alignment: Array
+    teacher_mean: Array
+    mean_strength: Array
 
     @classmethod
-    def of(cls, problems: Sequence[Problem]) -> GaussianFeatures:
-        """The scalars of each problem, its first step (if any) taken at exponent zero."""
+    def of(cls, problems: Sequence[Problem], d: int | None = None) -> GaussianFeatures:
+        """The scalars of each problem, its first step (if any) taken at exponent zero; at the
+        realised ratios if d is given.
+        """
         rows = []
         for problem in problems:
+            neurons = math.inf if d is None else problem.at(d).neurons
+            problem = problem if d is None else problem.realised(d)
             sigma, teacher = moments(problem.activation), teacher_moments(problem.teacher)
             readout = problem.require_readout()
             step = first_step(problem) if problem.steps else None
@@ -74,9 +83,19 @@ class GaussianFeatures:
                     problem.noise_variance,
                     step.strength if step else 0.0,
                     step.alignment if step else 0.0,
+                    0.0 if teacher.is_centered else teacher.mean**2,
+                    _mean_strength(problem, neurons),
                 )
             )
-        return cls(*np.array(rows, dtype=float).reshape(-1, 10).T)
+        return cls(*np.array(rows, dtype=float).reshape(-1, 12).T)
+
+
+def _mean_strength(problem: Problem, neurons: float) -> float:
+    """‖m‖² of the features' mean m = c₀𝟙 + c₂(‖w‖² − 1), 2N/d the sum of squared norms."""
+    sigma = moments(problem.activation)
+    norms = 2.0 * problem.width * sigma.quadratic**2
+    own = 0.0 if sigma.is_centered else neurons * sigma.mean**2
+    return own + (norms if problem.init.weights == "gaussian" else 0.0)
 
 
 def effective_penalty(f: GaussianFeatures) -> tuple[Array, Array, Array]:

@@ -44,6 +44,7 @@ class FirstStep:
     ‖b‖²     ``norm_squared`` squared length of the step's direction
     ρ²       ``alignment``    its squared cosine with β*
     Ey₀²     ``label_moment`` second moment of the labels it sees, y − c₀ E A for the squared loss
+    Ey₀      ``label_mean``   their mean
     θ₁       ``strength``     singular value of η μ₁ b aᵀ; inf where η → ∞
     =======  ===============  ==================================================
 
@@ -53,6 +54,7 @@ class FirstStep:
     norm_squared: float
     alignment: float
     label_moment: float
+    label_mean: float
     strength: float
 
 
@@ -72,7 +74,7 @@ def first_step(problem: Problem, neurons: int | None = None, d: int | None = Non
     """
     step = problem.steps[0]
     activation, law = moments(problem.activation), problem.init.second_layer
-    linear, label_moment = _residual(problem, activation.mean * law.mean)
+    linear, label_mean, label_moment = _residual(problem, activation.mean * law.mean)
     signal, noise, seen_of_signal = _reach(problem, d)
     norm_squared = linear**2 * signal + label_moment / step.samples * noise
     if neurons is not None:
@@ -84,6 +86,7 @@ def first_step(problem: Problem, neurons: int | None = None, d: int | None = Non
         norm_squared=norm_squared,
         alignment=linear**2 * seen_of_signal / norm_squared if norm_squared else 0.0,
         label_moment=label_moment,
+        label_mean=label_mean,
         strength=rate * scale if scale else 0.0,
     )
 
@@ -126,8 +129,8 @@ def by_chance(problem: Problem, d: int) -> float:
     return float(min(max(found, 0.0), 1.0)) - signal / (signal + square / step.samples)
 
 
-def _residual(problem: Problem, output: float) -> tuple[float, float]:
-    """E[u r] and E r² of r = −ℓ'(f₀; y), the labels that the first step sees; f₀ → c₀ E A."""
+def _residual(problem: Problem, output: float) -> tuple[float, float, float]:
+    """E[u r], E r and E r² of r = −ℓ'(f₀; y), the labels that the first step sees; f₀ → c₀ E A."""
     if problem.steps[0].loss != "squared":
         law = labels(
             problem.teacher,
@@ -137,10 +140,10 @@ def _residual(problem: Problem, output: float) -> tuple[float, float]:
             level=_LEVEL,
             loss=problem.steps[0].loss,
         )
-        return float(np.linalg.norm(law.teacher(1))), law.moment(2)
+        return float(np.linalg.norm(law.teacher(1))), law.moment(1), law.moment(2)
     teacher = teacher_moments(problem.teacher)
     second = teacher.second_moment - 2 * output * teacher.mean + output**2
-    return teacher.linear, second + problem.noise_variance
+    return teacher.linear, teacher.mean - output, second + problem.noise_variance
 
 
 def curvature(problem: Problem) -> float:

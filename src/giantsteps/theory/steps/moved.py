@@ -32,6 +32,7 @@ from giantsteps.theory.model.leading import largest_value
 from giantsteps.theory.steps.one import movement as rate_of
 from giantsteps.theory.steps.several.covariance import covariance_of_state, weights_of_state
 from giantsteps.theory.steps.several.fresh import leans_after, take_step
+from giantsteps.theory.steps.several.history_moves import law_at, leans_at, moves_of
 from giantsteps.theory.steps.several.model import trained_by
 from giantsteps.theory.steps.several.opening import after_first
 from giantsteps.theory.steps.several.spectrum import spectrum_of
@@ -88,7 +89,13 @@ def _movement(problem: Problem, claim: Any, d: int | None) -> Movement:
     neurons = math.inf if d is None else float(problem.at(d).neurons)
     sized = problem if d is None else problem.realised(d)
     sign = sized.steps[0].rule in SIGNS
-    steps = [_sign(sized, d, neurons)] if sign else _gradient(sized, d, neurons)
+    reused = any(step.batch == "previous" for step in sized.steps)
+    if sign:
+        steps = [_sign(sized, d, neurons)]
+    elif reused:
+        steps = _remembered(sized, neurons)
+    else:
+        steps = _gradient(sized, d, neurons)
     rows = np.array([_row(sized, step, neurons) for step in steps]).T
     names = ("weights", "spectral", "preactivations", "features", "output")
     return Movement(
@@ -150,6 +157,25 @@ def _gradient(problem: Problem, d: int | None, neurons: float) -> list[_Step]:
             None if spectrum.flat else (weights[number], own(change)),
         )
         for number, change in enumerate(changes)
+    ]
+
+
+def _remembered(problem: Problem, neurons: float) -> list[_Step]:
+    """Steps of which some use a batch again."""
+    course, views = moves_of(problem, neurons)
+    own, times = course.neurons, range(len(course.rates))
+    stages = [_start(len(own.values)), *(_Stage(*law_at(views, s + 1)) for s in times)]
+    leans = [leans_at(course, s) for s in range(len(stages))]
+    return [
+        _Step(
+            own.values,
+            own.probabilities,
+            stages[s],
+            stages[s + 1],
+            _Stage(*law_at(views, s + 1, since=s)),
+            (leans[s], leans[s + 1]),
+        )
+        for s in times
     ]
 
 

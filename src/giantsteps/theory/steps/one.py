@@ -146,6 +146,8 @@ def one_step(
     References: theory §5b, §5c; cui2024, dandi2024.
     """
     sized, neurons, shared = at_size(problem, d, **others)
+    if not is_resolved(sized.teacher):  # jumps and kinks of several directions
+        shared["levels"] = (0, 3)
     if not sized.steps:
         return _untrained(sized, simplify, level, shared)
     rate, tails = first_movement(sized, neurons), tails_of(sized, d, neurons)
@@ -153,8 +155,6 @@ def one_step(
         shared["by_chance"] = lambda: by_chance(sized, d)
     if d is not None:
         shared["first_direction"] = lambda: _direction(sized, rate, neurons)
-    if not is_resolved(sized.teacher):  # jumps and kinks of several directions
-        shared["levels"] = (0, 3)
 
     def built(level: int, tails: tuple[float, float] = (0.0, 0.0)) -> SpikedFeatures:
         return _at_level(sized, rate, neurons, simplify, level, shared, tails)

@@ -1,13 +1,13 @@
 r"""The sign step (signSGD, Adam's first step): its equivalent model (theory §9).
 
 Entry (i, j) of the gradient is A_j(μ₁b_i + h_ij), where h = h₁Mw + n₀⁻¹Σ rφ_h x is nearly Gaussian
-from neuron to neuron, with the variance s² = E r² Var σ'/n₀ (symbols of `steps.neuron`). Over the
+from neuron to neuron, with the variance s²/d (symbols of `steps.neuron`). Over the
 neurons its sign has the mean sign(A)ψ(ζ_i) and follows h with the slope φ(ζ_i), ζ = √d b̂ the
 coordinates of b̂:
 
-.. math:: ψ(ζ) = \operatorname{erf}(qζ/\sqrt2),\quad φ(ζ) = ψ'/s,\quad q = \frac{μ_1‖b‖\sqrt{α_0}}
-          {\sqrt{E r² \operatorname{Var}σ'}},\quad S = η̃\sqrt{Eψ²}\,\operatorname{sign}(A),\quad
-          γ = \frac{ρ\,E[ζψ]}{\sqrt{Eψ²}},
+.. math:: ψ(ζ) = \operatorname{erf}(qζ/\sqrt2),\quad φ(ζ) = ψ'/s,\quad q = μ_1‖b‖/s,\quad
+          s² = E r² \operatorname{Var}σ'/α_0 + (h_1E r)²,
+.. math:: S = η̃\sqrt{Eψ²}\,\operatorname{sign}(A),\quad γ = \frac{ρ\,E[ζψ]}{\sqrt{Eψ²}},
 .. math:: Σ = (ϱ + κDM)(ϱ + κMD) + ε D\mathbf SD + η̃²\bigl(1 - ψ² - φ²s²\bigr) + η̃²ω\,vv^⊤,
           \qquad D = \operatorname{diag} φ(ζ_i),
 
@@ -69,7 +69,8 @@ def sign_step(
     unscaled = sized.init.output == "unscaled" and power > 0
     along = -linear * felt * math.sqrt(power) if unscaled else 0.0
     length = math.hypot(law.length, along)
-    noise = math.sqrt((law.slope.noise + tilt**2) * law.labels.moment(2))
+    spread = (law.slope.noise + tilt**2) * law.labels.moment(2)
+    noise = math.sqrt(spread + law.samples * (tilt * law.labels.moment(1)) ** 2)
     if not noise:
         raise NotCovered(
             "a sign step of a linear network",

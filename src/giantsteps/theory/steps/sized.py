@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from giantsteps.problem import Problem
+from giantsteps.theory.model.norm_types import halved
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 
 State = TypeVar("State")
@@ -55,7 +56,7 @@ def by_resolution(
     ``built`` and ``bounded`` make it at a resolution, as it is and with labels and second layer cut
     at their largest draws; ``others`` are further fields.
     """
-    finer = lru_cache(maxsize=8)(built)
+    finer = lru_cache(maxsize=8)(lambda level: halved(built(level)))
     if bounded is not None:
         cut = bounded
         others["bounded"] = lambda more: cut(SPECTRA + more)

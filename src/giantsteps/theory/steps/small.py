@@ -48,12 +48,13 @@ _ROUNDING = 1e-14
 
 @dataclass(frozen=True)
 class RidgeErrors:
-    """Errors of theory §4, one entry a cell; ``unlearned`` is the part 1 − P/μ₁*² of the linear
-    component that stays out of reach."""
+    """Errors of theory §4, one entry a cell; ``unlearned`` is the part of the teacher's linear
+    component that stays out of reach, ``unlearned_mean`` that of its mean."""
 
     test: Array
     train: Array
     unlearned: Array
+    unlearned_mean: Array
     residual: Array
     iterations: Array
 
@@ -62,7 +63,7 @@ def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
     r"""Test and train error of theory §4.
 
     .. math::
-        P(κ) &= μ_1^{*2}(1 - s K(s)),\qquad
+        P(κ) &= μ_1^{*2}(1 - s K(s)) + μ_0^{*2}\frac{‖m‖^2 q_1}{1 + ‖m‖^2 q_1},\qquad
         K(s) = \frac{ρ^2 g_1}{1 + s θ_1^2 g_1 g_2} + (1-ρ^2)\, g_1, \\
         R + Δ &= \frac{E y^2 - P + κ P'}{1 - df_2},\qquad
         \text{train} = (λ/κ)^2 (R + Δ) = (1 - df_1)^2 (R + Δ)
@@ -71,11 +72,21 @@ def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
     _, df2 = freedom(f, kappa)
     s = np.maximum((f.residual + kappa) / f.linear, _LEAST)
     unlearned, slope = _unlearned(f, s)  # s K(s) and its derivative in s
-    explained = f.teacher_linear * (1 - unlearned)
-    explained_slope = -f.teacher_linear * slope / f.linear
+    left, left_slope = _unlearned_mean(f, s)
+    explained = f.teacher_linear * (1 - unlearned) + f.teacher_mean * (1 - left)
+    explained_slope = -(f.teacher_linear * slope + f.teacher_mean * left_slope) / f.linear
     noisy = (f.label_moment - explained + kappa * explained_slope) / (1 - df2)
     train = shrinkage(f, kappa) ** 2 * noisy
-    return RidgeErrors(noisy - f.noise, train, unlearned, residual, iterations)
+    return RidgeErrors(noisy - f.noise, train, unlearned, left, residual, iterations)
+
+
+def _unlearned_mean(f: GaussianFeatures, s: Array) -> tuple[Array, Array]:
+    """1/(1 + ‖m‖²q₁), q₁ = g₂(s)/μ₁², and its derivative in s."""
+    _, b, root = traces(s, f.width)
+    finite = np.isfinite(f.mean_strength)
+    strength = np.where(finite, f.mean_strength, 0.0) / f.linear
+    left = np.where(finite, 1.0 / (1.0 + strength * b), 0.0)
+    return left, left**2 * strength * b * (1.0 + f.width * b) / root
 
 
 def _unlearned(f: GaussianFeatures, s: Array) -> tuple[Array, Array]:
@@ -97,19 +108,22 @@ def small_errors(problems: Sequence[Problem], d: int | None = None) -> RidgeBatc
     """Errors of each problem, at the realised ratios if d is given, and their parts by degree.
 
     The part of E(f̂ − f*)² on He_k(⟨x, β*⟩) is μ₁*²(s K)² for k = 1 and all of k! c*_k² above:
-    Gaussian-equivalent features learn nothing beyond degree one.
+    Gaussian-equivalent features learn nothing beyond degree one. The mean of σ*, k = 0, is learned
+    by that of the features.
     """
-    sized = problems if d is None else [problem.realised(d) for problem in problems]
-    errors = ridge_errors(GaussianFeatures.of(sized))
+    errors = ridge_errors(GaussianFeatures.of(problems, d))
     factorial = np.array([1.0, 1.0, 2.0, 6.0, 24.0])
     by_degree = np.array([factorial * _hermite(p.teacher) ** 2 for p in problems]).reshape(
         -1, DEGREES
     )
+    by_degree[:, 0] *= errors.unlearned_mean**2
     by_degree[:, 1] *= errors.unlearned**2
     error = np.maximum(errors.residual, _ROUNDING)
     wrong = [
-        _wrong_sign(problem, test, unlearned)
-        for problem, test, unlearned in zip(problems, errors.test, errors.unlearned, strict=True)
+        _wrong_sign(problem, *one)
+        for problem, *one in zip(
+            problems, errors.test, errors.unlearned, errors.unlearned_mean, strict=True
+        )
     ]
     return RidgeBatch(
         errors.test,
@@ -122,21 +136,23 @@ def small_errors(problems: Sequence[Problem], d: int | None = None) -> RidgeBatc
     )
 
 
-def _wrong_sign(problem: Problem, test: float, unlearned: float) -> float:
+def _wrong_sign(problem: Problem, test: float, unlearned: float, unlearned_mean: float) -> float:
     """P(f̂ f* < 0): f̂ is linear in the teacher's linear direction, and noise beside it."""
     if not problem.binary or not np.isfinite(test):
         return math.nan
     teacher = teacher_moments(problem.teacher)
     slope = teacher.linear * (1.0 - unlearned)
-    power = test + 2.0 * teacher.linear * slope - teacher.second_moment  # E f̂²
+    fit = teacher.mean * (1.0 - unlearned_mean)
+    power = test + 2.0 * (teacher.linear * slope + teacher.mean * fit) - teacher.second_moment
+    variance = power - fit**2
     if isinstance(problem.teacher, SingleIndex):
         link, zero = problem.teacher.link, np.zeros(1)
-        predicted = Predicted(np.ones(1), zero, np.array([slope]), zero, np.array([power]))
+        predicted = Predicted(np.ones(1), zero + fit, np.array([slope]), zero, np.array([variance]))
         return wrong_sign(predicted, link, jumps_of_link(link, zero, 1.0))
     frame = linear_frame(problem.teacher)
     rule = coordinate_rule(problem.teacher.rank - 1)
     same = np.ones(len(rule.weights))
-    predicted = Predicted(rule.weights, 0 * same, slope * same, 0 * same, power * same)
+    predicted = Predicted(rule.weights, fit * same, slope * same, 0 * same, variance * same)
 
     def labels(z: Array) -> Array:
         u = (rule.nodes @ frame[1:])[:, None] + z[:, :, None] * frame[0]
@@ -158,8 +174,8 @@ def _hermite(teacher: Teacher) -> Array:
 def untrained_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """The risk of the same readouts on the features at initialisation.
 
-    Random features do not see the second layer, and the mean of σ only as a regressor that a
-    centred teacher leaves at zero: theory §4 holds for every activation there.
+    Random features do not see the second layer, and the mean of σ only as a regressor of the
+    teacher's mean: theory §4 holds for every activation there.
     """
     untrained = [problem.untrained() for problem in problems]
     claims = [{**claim, "problem": problem} for claim, problem in zip(claims, untrained)]
@@ -208,11 +224,11 @@ def learned_function(
     along: str = "spike",
     x: ArrayLike | None = None,
 ) -> list[LearnedFunction]:
-    r"""Everything is linear: with κ, s, K above,
+    r"""Everything is linear: with κ, s, K above and the learned mean m₀,
 
-    .. math:: m(x) = μ_1^*(1 - sK(s))\,x \ \text{(teacher)},\qquad
-        m(x) = μ_1^*ρ\Bigl(1 - \frac{s g_1}{1 + sθ_1^2 g_1 g_2}\Bigr) x \ \text{(spike)},\qquad
-        b^2 = R + 2P - Eσ^{*2} - m(1)^2 .
+    .. math:: m(x) = m_0 + μ_1^*(1 - sK(s))\,x \ \text{(teacher)},\qquad
+        m(x) = m_0 + μ_1^*ρ\Bigl(1 - \frac{s g_1}{1 + sθ_1^2 g_1 g_2}\Bigr) x \
+        \text{(spike)},\qquad b^2 = R + 2P - Eσ^{*2} - m_0^2 - m'^2 .
     """
     return [
         _learned(problem, claim, d, along, points_of(x)) for problem, claim in zip(problems, claims)
@@ -224,9 +240,8 @@ def _learned(
 ) -> LearnedFunction:
     if along == "spike" and not problem.steps:
         raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
-    sized = problem if d is None else problem.realised(d)
-    alone = summed(sized) if len(sized.steps) > 1 else sized
-    features, teacher = GaussianFeatures.of([alone]), teacher_moments(problem.teacher)
+    alone = summed(problem) if len(problem.steps) > 1 else problem
+    features, teacher = GaussianFeatures.of([alone], d), teacher_moments(problem.teacher)
     errors, rank = ridge_errors(features), problem.teacher.rank
     learned = 1.0 - errors.unlearned[0]  # 1 − sK
     linear = linear_frame(problem.teacher)[0] if rank > 1 else np.ones(1)
@@ -236,12 +251,14 @@ def _learned(
         cosines, slope = overlap * linear, teacher.linear * overlap * _along_spike(features)
     else:
         cosines, slope = np.eye(rank)[number], teacher.linear * linear[number] * learned
-    power = errors.test[0] + 2.0 * teacher.linear**2 * learned - teacher.second_moment  # E f̂²
+    constant = teacher.mean * (1.0 - errors.unlearned_mean[0])
+    product = teacher.linear**2 * learned + teacher.mean * constant  # E f̂ f*
+    power = errors.test[0] + 2.0 * product - teacher.second_moment - constant**2  # Var f̂
     return LearnedFunction(
         **claim,
         solution=_solution(errors.residual[0], errors.iterations[0]),
         x=points,
-        mean=slope * points,
+        mean=constant + slope * points,
         band=np.full(points.shape, math.sqrt(max(power - slope**2, 0.0))),
         along=along,
         target=target_along(problem.teacher, cosines, points),

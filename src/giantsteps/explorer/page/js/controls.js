@@ -21,6 +21,23 @@
       GS.el("div", { class: "problem", id: `${id}-problem`, role: "alert", hidden: true }));
   };
 
+  /** The present value at a path as text: an error of what was typed beside it lasts as long. */
+  const keyAt = (path) => String(JSON.stringify(path === "d" ? GS.state.view.d : GS.get(problem(), path)));
+
+  /** Take what is typed into a box; what `read` has no value for is said and not taken. */
+  const listen = (box, path, allowed, read, take) => {
+    box.addEventListener("input", () => {
+      const value = read(box);
+      GS.clearError(path);
+      if (value !== undefined) { take(value); return; }
+      GS.showError({ allowed }, path);
+      box.closest(".control").dataset.typed = keyAt(path);  // what panels answer says nothing about it
+    });
+  };
+  const numberIn = (box) => (Number.isFinite(box.valueAsNumber) ? box.valueAsNumber : undefined);
+  /** Whether a box may be given the value of the problem: nobody is at it, and what it has was taken. */
+  const isFree = (box) => document.activeElement !== box && !box.closest(".control").dataset.typed;
+
   const toSlider = (field, value) => (field.scale === "log"
     ? (1000 * Math.log(Math.max(value, field.min) / field.min)) / Math.log(field.max / field.min) : value);
   const fromSlider = (field, text) => {
@@ -40,14 +57,14 @@
       step: fixed ? 1 : log ? 1 : field.step,
     });
     const take = (moving) => change(path, fixed ? fixed[Number(range.value)] : fromSlider(field, range.value), moving);
-    range.addEventListener("input", () => { box.value = fixed ? fixed[Number(range.value)] : fromSlider(field, range.value); take(true); });
+    range.addEventListener("input", () => { GS.clearError(path); box.value = fixed ? fixed[Number(range.value)] : fromSlider(field, range.value); take(true); });
     range.addEventListener("change", () => take(false));
-    box.addEventListener("input", () => { if (box.value !== "" && Number.isFinite(box.valueAsNumber)) change(path, box.valueAsNumber); });
+    listen(box, path, "a number", numberIn, (value) => change(path, value));
     const element = control(path, field.label, field.tex, box, range);
     if (fixed) { box.readOnly = true; if (fixed.length < 2) range.disabled = true; }
     element.update = () => {
       const value = GS.get(problem(), path);
-      if (document.activeElement !== box) box.value = value ?? "";
+      if (isFree(box)) box.value = value ?? "";
       const place = fixed ? fixed.indexOf(value) : toSlider(field, value);
       if (document.activeElement !== range || String(range.value) === "") range.value = place;
       range.setAttribute("aria-valuetext", GS.format(value));
@@ -72,20 +89,21 @@
   /** Numbers separated by commas. */
   const numbers = (path, label) => {
     const box = GS.el("input", { type: "text", class: "value full", spellcheck: "false" });
-    box.addEventListener("input", () => {
-      const values = box.value.split(",").map((part) => Number(part.trim()));
-      if (box.value.trim() && values.every(Number.isFinite)) change(path, values);
-    });
+    const read = () => {
+      const parts = box.value.split(",").map((part) => part.trim());
+      return parts.every((part) => part && Number.isFinite(Number(part))) ? parts.map(Number) : undefined;
+    };
+    listen(box, path, "numbers with commas between them", read, (values) => change(path, values));
     const element = control(path, label, "", box);
-    element.update = () => { if (document.activeElement !== box) box.value = (GS.get(problem(), path) || []).join(", "); };
+    element.update = () => { if (isFree(box)) box.value = (GS.get(problem(), path) || []).join(", "); };
     return element;
   };
 
   const plainNumber = (path, label) => {
     const box = GS.el("input", { type: "number", class: "value", step: "any" });
-    box.addEventListener("input", () => { if (Number.isFinite(box.valueAsNumber)) change(path, box.valueAsNumber); });
+    listen(box, path, "a number", numberIn, (value) => change(path, value));
     const element = control(path, label, "", box);
-    element.update = () => { if (document.activeElement !== box) box.value = GS.get(problem(), path) ?? ""; };
+    element.update = () => { if (isFree(box)) box.value = GS.get(problem(), path) ?? ""; };
     return element;
   };
 
@@ -116,7 +134,7 @@
         if (turn !== asked) return null;
         if (!(error instanceof GS.Refusal)) throw error;
         GS.showError(error.details, path);
-        element.dataset.typed = "true";  // what panels answer says nothing about it
+        element.dataset.typed = keyAt(path);
         return null;
       }
     };
@@ -212,12 +230,13 @@
 
   const dimension = () => {
     const box = GS.el("input", { type: "number", class: "value", min: 2, step: 1, placeholder: "limit" });
-    box.addEventListener("input", () => {
-      const d = box.value === "" ? null : Math.round(box.valueAsNumber);
-      if (d === null || d >= 2) GS.set({ view: { d } }, { source: "d" });
-    });
+    const read = () => {
+      if (box.value === "" && !box.validity.badInput) return null;
+      return Number.isInteger(box.valueAsNumber) && box.valueAsNumber >= 2 ? box.valueAsNumber : undefined;
+    };
+    listen(box, "d", "a whole number from 2 on, or empty for the limit", read, (d) => GS.set({ view: { d } }, { source: "d" }));
     const element = control("d", "dimension d (empty: d → ∞)", "", box);
-    element.update = () => { if (document.activeElement !== box) box.value = GS.state.view.d ?? ""; };
+    element.update = () => { if (isFree(box)) box.value = GS.state.view.d ?? ""; };
     if (GS.backend.isStatic) box.readOnly = true;
     return element;
   };
@@ -259,6 +278,9 @@
     const p = problem();
     const now = JSON.stringify([p.steps?.map((s) => s.batch), Boolean(p.readout), p.readout?.batch, lawName(p.init?.second_layer), typeof p.init?.second_layer, lawName(p.inputs), GS.state.view.key]);
     if (now !== shape) { const at = document.activeElement?.closest?.("[data-path]")?.dataset.path; shape = now; build(); if (at) form().querySelector(`[data-path="${at}"] input, [data-path="${at}"] select`)?.focus(); }
+    for (const { dataset } of form().querySelectorAll(".control[data-typed]")) {
+      if (dataset.typed !== keyAt(dataset.path)) GS.clearError(dataset.path);
+    }
     for (const element of form().querySelectorAll(".control")) element.update?.();
   };
 

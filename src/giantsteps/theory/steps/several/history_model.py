@@ -39,8 +39,8 @@ from giantsteps.theory.steps.sized import at_size, by_resolution
 from giantsteps.types import FloatArray
 
 #: Operations that a model may take, about twenty seconds of a core, and what to try beyond.
-_MOST = 2.4e10
-_INSTEAD = (
+MOST = 2.4e10
+INSTEAD = (
     "fewer steps on one batch, a constant or few-valued second layer, an odd activation, "
     'batch="fresh", or simulation'
 )
@@ -58,22 +58,18 @@ def remembered_steps(
     sized, count, shared = at_size(problem, d, levels=(0, 1), **others)
     rates = tuple(movement(sized, s, count) for s in range(len(sized.steps)))
     batches, samples = batches_of(sized)
-    work = Work("steps on a batch that is used again", _INSTEAD, _MOST)
+    work = Work("steps on a batch that is used again", INSTEAD, MOST)
     assert isinstance(sized.teacher, SingleIndex)
     link, noise = sized.teacher.link, sized.noise_variance
 
     def built(level: int, tails: tuple[float, float] = (0.0, 0.0)) -> SpikedFeatures:
-        values, probabilities = types_of(
-            sized.init.second_layer, 1, _steepness(sized, rates), tails[1]
-        )
-        if sized.init.second_layer.symmetric and moments(sized.activation).is_odd:
-            values, probabilities = folded(values, probabilities)
-        types, start = len(values), np.ones(len(values))
+        neurons = neurons_of(sized, rates, work, tails[1])
+        types, start = len(neurons.values), np.ones(len(neurons.values))
         norms = few and not simplify and not tails[0]
         if norms:  # and, one each, neurons whose initial weights are a little longer
-            values, probabilities = np.tile(values, 2), np.append(probabilities, 0.0 * start)
+            more = np.tile(neurons.values, 2), np.append(neurons.probabilities, 0.0 * start)
+            neurons = Neurons(sized.activation, *more, work)
             start = np.append(start, start + _LONGER)
-        neurons = Neurons(sized.activation, values, probabilities, work)
         fine = min(level + _FINER, 4)
         course = follow(neurons, link, noise, batches, samples, rates, fine, start)
         nodes = sample_nodes(
@@ -93,6 +89,17 @@ def remembered_steps(
 
     tails = tails_of(sized, d, count)
     return by_resolution(built, 1, lambda level: built(level, tails))
+
+
+def neurons_of(
+    problem: Problem, rates: tuple[float, ...], work: Work, tail: float = 0.0
+) -> Neurons:
+    """The types of the problem's neurons, A ≥ 0 alone where A and −A are mirror images."""
+    law = problem.init.second_layer
+    values, probabilities = types_of(law, 1, _steepness(problem, rates), tail)
+    if law.symmetric and moments(problem.activation).is_odd:
+        values, probabilities = folded(values, probabilities)
+    return Neurons(problem.activation, values, probabilities, work)
 
 
 def batches_of(problem: Problem) -> tuple[tuple[int, ...], tuple[float, ...]]:
@@ -129,7 +136,7 @@ def _model(
     neurons, lean = course.neurons, course.leans[-1]
     basis, _, _ = kept_directions(lean, neurons.probabilities, np.eye(1, lean.shape[1]), WEAK)
     leans, overlap = lean @ basis, basis[0]
-    totals = course.covariance[:, -1, -1] + _beside(lean, leans)
+    totals = course.covariance[:, -1, -1] + beside_spikes(lean, leans)
     views = [
         View.of(course, nodes, course.uses(batch, len(course.rates) - 1))
         for batch in range(len(course.samples))
@@ -141,7 +148,7 @@ def _model(
         found, loads = None, [np.zeros((0, len(nodes.weights))) for _ in views]
         if longer is not None:
             other, total = longer
-            grown = total + _beside(other, other @ basis) - totals
+            grown = total + beside_spikes(other, other @ basis) - totals
             stretch = (other @ basis - leans)[:, :DIRECTIONS]
             found = norms_of_course(views, grown / _LONGER, stretch / _LONGER)
             loads = found.loads
@@ -170,7 +177,7 @@ def _first_direction(course: Course, basis: FloatArray) -> FloatArray:
     return np.asarray((most / (length if length > 0 else 1.0)) @ basis[: len(most)])[None]
 
 
-def _beside(lean: FloatArray, leans: FloatArray) -> FloatArray:
+def beside_spikes(lean: FloatArray, leans: FloatArray) -> FloatArray:
     """Squares of the leans along all directions but the spikes."""
     return np.asarray((lean**2).sum(axis=1) - (leans[:, :DIRECTIONS] ** 2).sum(axis=1))
 
@@ -202,13 +209,16 @@ def _pull(views: list[View]) -> FloatArray:
     return np.asarray(change / np.sqrt(np.outer(chances, chances)))[None]
 
 
-def added(view: View) -> FloatArray:
-    """ψ_A at the samples of a batch, (T, Y)."""
-    course, time = view.course, len(view.course.rates)
-    back = [course.own[:, time, step + 1][:, None] for step in view.uses]
+def added(view: View, time: int, since: int | None = None) -> FloatArray:
+    """ψ_A at the samples of a batch, (T, Y), for the weights at a time or their change since."""
+    course = view.course
+    own = course.own[:, time] - (0.0 if since is None else course.own[:, since])
+    back = [own[:, step + 1, None] for step in view.uses]
     total = np.zeros_like(view.fields[0])
     for l, one in enumerate(back):
         total += 2 * one * view.with_field(l, time)
+        if since is not None:
+            total -= 2 * one * view.with_field(l, since)
         for m, other in enumerate(back):
             total += one * other * view.noise(l, m) / view.memory.samples
     return total
@@ -240,12 +250,33 @@ def _covariance(
     loads: list[FloatArray],
 ) -> tuple[NeuronCovariance, FloatArray]:
     """Σ_A, and what norms go with as combinations of the last special vectors, (T, L)."""
+    course = views[0].course
+    parts = [added(view, len(course.rates)) for view in views]
+    covariance, shares = sums_over_batches(views, parts, basis, totals, tolerance, loads)
+    frame = frame_of(basis)
+    exact = frame @ forms_of_course(views) @ frame.T
+    # The squares of what is not a direction of the samples count as they do in the totals.
+    more = totals - course.covariance[:, -1, -1]
+    exact = exact + more[:, None, None] * np.eye(len(frame))
+    covariance = replace(covariance, excess=exact - operators_on(covariance, len(frame)))
+    return covariance, shares
+
+
+def sums_over_batches(
+    views: list[View],
+    parts: list[FloatArray],
+    basis: FloatArray,
+    totals: FloatArray,
+    tolerance: float,
+    loads: list[FloatArray],
+) -> tuple[NeuronCovariance, FloatArray]:
+    """Σ_A of these ψ_A of the batches, and what norms go with."""
     count = basis.shape[1] + 1
     batches, stages, mixings, means, shares = [], [], [], [], []
     vectors = count
-    for view, load in zip(views, loads, strict=True):
+    for view, part, load in zip(views, parts, loads, strict=True):
         weights = view.samples.weights
-        mixing, functions = few_functions(added(view), weights, tolerance)
+        mixing, functions = few_functions(part, weights, tolerance)
         first, second = coordinates(view, basis)
         batches.append(
             Batch(
@@ -294,12 +325,6 @@ def _covariance(
         batches=tuple(batches),
         stages=tuple(stages),
     )
-    frame = frame_of(basis)
-    exact = frame @ forms_of_course(views) @ frame.T
-    # The squares of what is not a direction of the samples count as they do in the totals.
-    more = totals - views[0].course.covariance[:, -1, -1]
-    exact = exact + more[:, None, None] * np.eye(count)
-    covariance = replace(covariance, excess=exact - operators_on(covariance, count))
     return covariance, np.concatenate(shares, axis=1)
 
 

@@ -77,8 +77,12 @@ def after_first(
     tails: tuple[float, float],
     change: bool = False,
     fine: bool = False,
+    types: tuple[FloatArray, FloatArray] | None = None,
 ) -> Trained:
-    """After the first step, whose neurons lean along b, or the law of its change."""
+    """After the first step, whose neurons lean along b, or the law of its change.
+
+    ``types`` are values of the second layer and their probabilities, for others than a quadrature.
+    """
     rate, inverse = first_movement(problem, neurons), problem.width / neurons
     unit = neuron_law(problem, np.array([rate]), level, tails[0])
     linear, tilt, bend, _ = unit.slope.hermite
@@ -90,7 +94,7 @@ def after_first(
     length = float(np.linalg.norm(direction))
     later = sum(movement(problem, number, neurons) for number in range(1, len(problem.steps)))
     steepness = (abs(rate) + abs(later)) * abs(linear) * length
-    values, probabilities = folded_types(problem, level + fine, steepness, tails[1])
+    values, probabilities = types or folded_types(problem, level + fine, steepness, tails[1])
     law = replace(unit, moved=rate * values, kept=unit.kept - float(change))
     s, alpha, e = law.moved, law.samples, law.labels.moment
     gain = law.kept + s[:, None] * tilt * e(1) * reach

@@ -1,0 +1,77 @@
+r"""Longer and shorter neurons as types of their own, where labels have a mean (theory §5c).
+
+Gaussian neurons differ in norm by ϖ of variance 2/d, and to first order the readout sums over
+a·ϖ as over a. A centred activation with an even part learns the mean of the labels from these two
+sums alone, and after a small step both matter alike: terms of second order, which mix them, are of
+order d^{-1/2} then. Two halves of each type,
+
+.. math:: S_t ± e_t\sqrt{2/d},\qquad Σ_t(1 ± \sqrt{2/d}\,f_t/c_t) ,
+
+have the first three moments of ϖ, and need no expansion.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from giantsteps.gaussian import moments
+from giantsteps.theory.model.norms import Norms
+from giantsteps.theory.model.spiked_features import SpikedFeatures
+from giantsteps.theory.model.teacher import teacher_moments
+from giantsteps.types import FloatArray
+
+#: The fluctuation of the initial norms among those of the model.
+_INITIAL = 1
+
+
+def halved(model: SpikedFeatures) -> SpikedFeatures:
+    """The model with two halves of each type, where the norms learn the mean of the labels."""
+    norms, bulk = model.norms, model.bulk
+    if norms is None or len(norms.spread) <= _INITIAL or not _learned_by_norms(model):
+        return model
+    half = math.sqrt(2.0 * model.width / model.neurons) * np.array([1.0, -1.0])
+    grown = np.concatenate([1.0 + one * norms.growth[_INITIAL] / bulk.totals for one in half])
+    leans = _twice(model.spikes)
+    stretch = np.concatenate([one * norms.stretch[_INITIAL] for one in half])
+    leans[:, : stretch.shape[1]] += stretch
+    others = [c for c in range(len(norms.spread)) if c != _INITIAL]
+
+    def kept(values: FloatArray) -> FloatArray:
+        return _twice(values[others], axis=1)
+
+    return replace(
+        model,
+        spikes=leans,
+        probabilities=_twice(model.probabilities) / 2,
+        bulk=replace(
+            bulk,
+            coefficients=grown[:, None] * _twice(bulk.coefficients),
+            excess=None if bulk.excess is None else grown[:, None, None] * _twice(bulk.excess),
+        ),
+        norms=Norms(
+            kept(norms.spread),
+            kept(norms.loadings),
+            growth=kept(norms.growth),
+            stretch=kept(norms.stretch),
+            own=kept(norms.own),
+        ),
+        pull=None if model.pull is None else _twice(_twice(model.pull, axis=1), axis=2),
+        weak=None if model.weak is None else _twice(model.weak),
+        second_layer=None if model.second_layer is None else _twice(model.second_layer),
+    )
+
+
+def _twice(values: FloatArray, axis: int = 0) -> FloatArray:
+    return np.concatenate([values, values], axis=axis)
+
+
+def _learned_by_norms(model: SpikedFeatures) -> bool:
+    """Whether a centred activation with an even part meets labels with a mean in a small step."""
+    problem, sigma = model.problem, moments(model.activation)
+    if problem is None or math.isinf(model.neurons) or sigma.is_odd or not sigma.is_centered:
+        return False
+    small = any(step.exponent < 0.5 for step in problem.steps)
+    return small and not teacher_moments(model.teacher).is_centered

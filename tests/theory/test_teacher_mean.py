@@ -1,0 +1,126 @@
+"""Teachers with a mean: closed forms before the steps, the equivalent model, and sign steps."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import giantsteps as gs
+from giantsteps import simulation, theory
+
+RELU = gs.Problem(
+    activation="relu",
+    teacher="relu",
+    noise_variance=0.1,
+    width=1.5,
+    steps=[gs.Step(samples=3, rate=0.7, exponent=0.5)],
+    readout=gs.Ridge(samples=3, penalty=0.1),
+    init=gs.Init(second_layer="constant"),
+)
+CENTERED = RELU.replace({"activation": gs.centered("relu")})
+TWO = gs.MultiIndex("relu(x0) + relu(x1)", 2)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        RELU,
+        CENTERED,
+        CENTERED.replace({"init.weights": "sphere"}),
+        RELU.replace({"activation": gs.centered("gelu"), "teacher": "exp(x/3)", "width": 0.7}),
+        RELU.replace({"activation": "tanh"}),
+        RELU.replace({"activation": "gelu", "teacher": "sign(x - 0.7)"}),
+        RELU.replace({"teacher": TWO}),
+    ],
+)
+def test_closed_form_is_the_limit_of_the_model(problem: gs.Problem) -> None:
+    untrained = problem.untrained()
+    readout = untrained.require_readout()
+    closed = theory.risk(untrained)
+    model = theory.equivalent(untrained, 10**8).risk(readout)
+    assert closed.test == pytest.approx(model.test, rel=1e-6)
+    assert closed.train == pytest.approx(model.train, rel=1e-6)
+    if problem.teacher.rank == 1:
+        assert closed.by_degree == pytest.approx(model.by_degree, abs=1e-6)
+    if closed.classification_error is not None:
+        assert closed.classification_error == pytest.approx(model.classification_error, rel=1e-6)
+    along = "teacher" if problem.teacher.rank == 1 else "x0"
+    functions = [
+        theory.learned_function(untrained, along=along, x=[-1.0, 0.0, 2.0]),
+        theory.equivalent(untrained, 10**8).learned_function(
+            readout, along=along, x=[-1.0, 0.0, 2.0]
+        ),
+    ]
+    assert functions[0].mean == pytest.approx(functions[1].mean, abs=1e-5)
+    assert functions[0].band == pytest.approx(functions[1].band, abs=1e-5)
+
+
+@pytest.mark.parametrize("layer", ["constant", "gaussian"])
+def test_limit_after_a_giant_step(layer: str) -> None:
+    problem = RELU.replace({"init.second_layer": layer})
+    assert theory.risk(problem).test == pytest.approx(theory.risk(problem, 10**10).test, rel=1e-5)
+
+
+def test_odd_activations_learn_nothing_of_the_mean() -> None:
+    """The mean is noise to them: it adds its square to the error of a noisier teacher."""
+    small = RELU.replace({"activation": "tanh", "steps.0.exponent": 0.0, "steps.0.rate": 2.0})
+    square = 1 / (2 * math.pi)
+    centered = small.replace({"teacher": gs.centered("relu"), "noise_variance": 0.1 + square})
+    expected, found = theory.risk(centered), theory.risk(small)
+    assert found.test == pytest.approx(expected.test + square, rel=1e-12)
+    assert found.train == pytest.approx(expected.train, rel=1e-12)
+    assert found.by_degree is not None
+    assert found.by_degree[0] == pytest.approx(square, rel=1e-12)
+
+
+def test_what_small_steps_and_the_staircase_need() -> None:
+    small = CENTERED.replace({"steps.0.exponent": 0.0, "init.second_layer": "gaussian"})
+    with pytest.raises(gs.NotCovered, match=r"an odd activation, or pass d"):
+        theory.risk(small)
+    assert theory.risk(small, 250).exact
+    with pytest.raises(gs.NotCovered, match="teacher must have mean zero"):
+        theory.risk(small.replace({"steps.0.exponent": 0.3}))
+
+
+@pytest.mark.parametrize(("d", "networks", "error"), [(100, 0.664, 0.007), (300, 0.686, 0.0075)])
+def test_norms_that_learn_the_mean(d: int, networks: float, error: float) -> None:
+    """After a small step: E f*/E f̂ − 1 of what 300 and 100 networks leave; 0.74 to first order."""
+    change = {"teacher": "abs", "steps.0.exponent": 0.0, "steps.0.rate": 4.0}
+    found = theory.risk(CENTERED.replace(change), d)
+    assert found.by_degree is not None
+    left = float(found.by_degree[0])
+    assert abs(math.sqrt(2 / math.pi / left) - 1 - networks) < 3 * error
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        CENTERED,
+        RELU.replace({"activation": "gelu", "teacher": "softplus"}),
+        RELU.replace({"teacher": "sin"}),  # residuals have the mean of the output
+    ],
+)
+def test_the_gradient_against_networks(problem: gs.Problem) -> None:
+    d, seeds = 300, 12
+    found = [simulation.gradient(problem, d, seed) for seed in range(seeds)]
+    expected = theory.gradient(problem, d)
+    values = np.array([one.residual_frobenius_norm for one in found])
+    # Without the mean of the residuals it is 10 to 30 % smaller.
+    assert values.mean() == pytest.approx(expected.residual_frobenius_norm, rel=0.03)
+
+
+@pytest.mark.parametrize("teacher", ["tanh", "relu"])
+def test_a_sign_step_sees_the_mean_of_the_residuals(teacher: str) -> None:
+    """Raw ReLU: signs follow the weights that the mean of the residuals multiplies."""
+    problem = RELU.replace({"teacher": teacher, "steps.0.rule": "sign"})
+    d, seeds = 300, 10
+    values = np.array(
+        [simulation.weights(problem, d, s).spikes[0].value for s in range(seeds)], dtype=float
+    )
+    error = float(values.std(ddof=1)) / math.sqrt(seeds)
+    expected = float(theory.weights(problem, d).spikes[0].value)
+    assert abs(float(values.mean()) - expected) < 3 * error + 0.01 * expected
+    moved = np.array([simulation.movement(problem, d, s).preactivations for s in range(seeds)])
+    assert theory.movement(problem, d).preactivations == pytest.approx(moved.mean(), rel=0.01)
