@@ -139,3 +139,20 @@ def test_the_limit_of_the_model_before_the_steps(activation: object) -> None:
     untrained = RELU.replace({"activation": activation}).untrained()
     model = theory.equivalent(untrained).risk(untrained.require_readout())
     assert model.test == pytest.approx(theory.risk(untrained).test, rel=1e-10)
+
+
+def test_the_norm_of_the_input_before_the_steps() -> None:
+    """A small mean of σ that learns a large one of the labels; without the norm 11 % too small."""
+    problem = gs.Problem(
+        activation="elu",
+        teacher="exp(x/3)",
+        noise_variance=0.02,
+        width=2.0,
+        readout=gs.Ridge(samples=1.2, penalty=0.05),
+        init=gs.Init(weights="sphere"),
+    )
+    d, seeds = 200, 30
+    found = [float(simulation.risk(problem, d, s, test_samples="exact").test) for s in range(seeds)]
+    error = float(np.std(found, ddof=1)) / math.sqrt(seeds)
+    assert abs(theory.risk(problem, d).test - float(np.mean(found))) < 3 * error
+    assert theory.risk(problem).test < float(np.mean(found)) - 5 * error

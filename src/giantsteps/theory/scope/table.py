@@ -107,6 +107,8 @@ _RANDOM_FEATURES = Rule(
     needs=("isotropic inputs",),
     references=("ba2022", "mei2019", "fan2020"),
 )
+#: At a size the model answers where labels have a mean that the features learn.
+_BEFORE_AT = replace(_RANDOM_FEATURES, needs=("no mean or odd", *_RANDOM_FEATURES.needs))
 _GAUSSIAN = Rule(
     "§4",
     small.risk,
@@ -249,7 +251,8 @@ RULES: dict[str, Cells] = {
     },
     "risk": {
         **_of_model(build.risk),
-        **_everywhere(_RANDOM_FEATURES, (Kind.UNTRAINED,)),
+        (Kind.UNTRAINED, False): _RANDOM_FEATURES,
+        (Kind.UNTRAINED, True): _BEFORE_AT,
         (Kind.SMALL, False): _GAUSSIAN,
         (Kind.BETWEEN, False): _STAIRCASE,
         (Kind.BOUNDARY, False): _BOUNDARY,
@@ -286,7 +289,8 @@ RULES: dict[str, Cells] = {
     },
     "learned_function": {
         **_of_model(build.learned_function),
-        **_everywhere(_by(_RANDOM_FEATURES, small.learned_function), (Kind.UNTRAINED,)),
+        (Kind.UNTRAINED, False): _by(_RANDOM_FEATURES, small.learned_function),
+        (Kind.UNTRAINED, True): _by(_BEFORE_AT, small.learned_function),
         (Kind.SMALL, False): _by(_GAUSSIAN, small.learned_function),
         (Kind.BETWEEN, False): _SEVERAL_POLYNOMIALS,
         (Kind.BOUNDARY, False): _SEVERAL_POLYNOMIALS,

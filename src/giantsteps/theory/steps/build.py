@@ -189,17 +189,19 @@ def attempts(
 
 def initial_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
     """Errors before the steps."""
-    if all(problem.inputs.isotropic for problem in problems):
+    closed = [small.closed_at(problem, d) for problem in problems]
+    if all(closed):
         return small.untrained_risk(problems, claims, d)
     found: list[Risk] = []
-    for problem, claim in zip(problems, claims, strict=True):
-        if problem.inputs.isotropic:
+    for problem, claim, simple in zip(problems, claims, closed, strict=True):
+        if simple:
             found += small.untrained_risk([problem], [claim], d)
             continue
         untrained = problem.untrained()
         sized = untrained if d is None else untrained.realised(d)
         stated = {**claim, "problem": untrained}
-        cell = several_steps(untrained, d, claim=stated), sized.require_readout()
+        steps = one_step if problem.inputs.isotropic else several_steps
+        cell = steps(untrained, d, claim=stated), sized.require_readout()
         found += risk_of_models([cell], None, [stated])
     return found
 

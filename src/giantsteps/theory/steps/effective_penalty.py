@@ -41,7 +41,7 @@ class GaussianFeatures:
     θ₁      ``strength``           of the spike; inf is allowed
     ρ²      ``alignment``          of the spike with the teacher
     μ₀*²    ``teacher_mean``       mean of σ*, squared
-    ‖m‖²    ``mean_strength``      N c₀² + c₂²Σ(‖w_j‖² − 1)² of the features' mean
+    ‖m‖²    ``mean_strength``      of the features' mean; inf where it grows with N
     ======  =====================  ==========================================
     """
 
@@ -59,14 +59,10 @@ class GaussianFeatures:
     mean_strength: Array
 
     @classmethod
-    def of(cls, problems: Sequence[Problem], d: int | None = None) -> GaussianFeatures:
-        """The scalars of each problem, its first step (if any) taken at exponent zero; at the
-        realised ratios if d is given.
-        """
+    def of(cls, problems: Sequence[Problem]) -> GaussianFeatures:
+        """The scalars of each problem, its first step (if any) taken at exponent zero."""
         rows = []
         for problem in problems:
-            neurons = math.inf if d is None else problem.at(d).neurons
-            problem = problem if d is None else problem.realised(d)
             sigma, teacher = moments(problem.activation), teacher_moments(problem.teacher)
             readout = problem.require_readout()
             step = first_step(problem) if problem.steps else None
@@ -84,18 +80,18 @@ class GaussianFeatures:
                     step.strength if step else 0.0,
                     step.alignment if step else 0.0,
                     0.0 if teacher.is_centered else teacher.mean**2,
-                    _mean_strength(problem, neurons),
+                    _mean_strength(problem),
                 )
             )
         return cls(*np.array(rows, dtype=float).reshape(-1, 12).T)
 
 
-def _mean_strength(problem: Problem, neurons: float) -> float:
-    """‖m‖² of the features' mean m = c₀𝟙 + c₂(‖w‖² − 1), 2N/d the sum of squared norms."""
+def _mean_strength(problem: Problem) -> float:
+    """‖m‖² of the features' mean m = c₀𝟙 + c₂(‖w‖² − 1), with Σ(‖w_j‖² − 1)² → 2β."""
     sigma = moments(problem.activation)
-    norms = 2.0 * problem.width * sigma.quadratic**2
-    own = 0.0 if sigma.is_centered else neurons * sigma.mean**2
-    return own + (norms if problem.init.weights == "gaussian" else 0.0)
+    if not sigma.is_centered:
+        return math.inf
+    return 2.0 * problem.width * sigma.quadratic**2 * (problem.init.weights == "gaussian")
 
 
 def effective_penalty(f: GaussianFeatures) -> tuple[Array, Array, Array]:

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from giantsteps.answers import DegreesOfFreedom, LearnedFunction, Risk, Solution, direction_of
 from giantsteps.errors import InvalidProblem
 from giantsteps.functions import SingleIndex, Teacher
-from giantsteps.gaussian import coordinate_rule, hermite_coefficients
+from giantsteps.gaussian import coordinate_rule, hermite_coefficients, moments
 from giantsteps.laws import g1, g2, traces
 from giantsteps.problem import Problem
 from giantsteps.theory.model.classification import (
@@ -111,7 +111,8 @@ def small_errors(problems: Sequence[Problem], d: int | None = None) -> RidgeBatc
     Gaussian-equivalent features learn nothing beyond degree one. The mean of σ*, k = 0, is learned
     by that of the features.
     """
-    errors = ridge_errors(GaussianFeatures.of(problems, d))
+    sized = problems if d is None else [problem.realised(d) for problem in problems]
+    errors = ridge_errors(GaussianFeatures.of(sized))
     factorial = np.array([1.0, 1.0, 2.0, 6.0, 24.0])
     by_degree = np.array([factorial * _hermite(p.teacher) ** 2 for p in problems]).reshape(
         -1, DEGREES
@@ -168,6 +169,16 @@ def _hermite(teacher: Teacher) -> Array:
     return np.full(DEGREES, np.nan)
 
 
+def closed_at(problem: Problem, d: int | None) -> bool:
+    """Whether the closed forms hold before the steps: at a size the norm of the input is noise to
+    the features' mean, by which an activation with an even part learns that of the labels.
+    """
+    odd = moments(problem.activation).is_odd
+    return problem.inputs.isotropic and (
+        d is None or odd or teacher_moments(problem.teacher).is_centered
+    )
+
+
 # -- answers ------------------------------------------------------------------------------------
 
 
@@ -175,7 +186,7 @@ def untrained_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | 
     """The risk of the same readouts on the features at initialisation.
 
     Random features do not see the second layer, and the mean of σ only as a regressor of the
-    teacher's mean: theory §4 holds for every activation there.
+    teacher's mean: theory §4 holds for every activation there (see `closed_at`).
     """
     untrained = [problem.untrained() for problem in problems]
     claims = [{**claim, "problem": problem} for claim, problem in zip(claims, untrained)]
@@ -240,8 +251,9 @@ def _learned(
 ) -> LearnedFunction:
     if along == "spike" and not problem.steps:
         raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
-    alone = summed(problem) if len(problem.steps) > 1 else problem
-    features, teacher = GaussianFeatures.of([alone], d), teacher_moments(problem.teacher)
+    sized = problem if d is None else problem.realised(d)
+    alone = summed(sized) if len(sized.steps) > 1 else sized
+    features, teacher = GaussianFeatures.of([alone]), teacher_moments(problem.teacher)
     errors, rank = ridge_errors(features), problem.teacher.rank
     learned = 1.0 - errors.unlearned[0]  # 1 − sK
     linear = linear_frame(problem.teacher)[0] if rank > 1 else np.ones(1)
