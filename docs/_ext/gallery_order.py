@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _ORDER = ("compare", "spike", "kernel", "rates", "staircase", "two_steps", "many_steps",
-          "optimizers", "inputs", "phases",
+          "optimizers", "inputs", "inputs_digits", "phases",
           "own_function", "own_weights", "probe_digits", "train_mlp", "fine_tuning")  # fmt: skip
 
 

@@ -177,3 +177,14 @@ def test_inputs_without_structure_and_inputs_that_are_refused() -> None:
             gs.Covariance.from_data(bad)
     with pytest.raises(InvalidProblem, match="teacher_direction"):
         gs.Covariance.from_data(noise, np.zeros(50))
+
+
+def test_strong_directions_of_data_stay_alone() -> None:
+    """Theory takes them one by one; values of equal size are one group."""
+    scales = np.sqrt(np.concatenate([[30.0, 24.0], np.ones(58)]))
+    rows = np.random.default_rng(3).standard_normal((4000, 60)) * scales
+    law = gs.Covariance.from_data(rows, tolerance=0.1)
+    assert law.weights[-2:] == pytest.approx((1 / 60, 1 / 60))
+    assert law.eigenvalues[-1] / law.eigenvalues[-2] == pytest.approx(1.25, rel=0.2)
+    flat = gs.Covariance.from_data(np.tile(np.eye(4), (3, 1)), tolerance=0.0)
+    assert len(set(flat.eigenvalues)) == len(flat.eigenvalues)

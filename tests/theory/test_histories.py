@@ -172,6 +172,6 @@ def test_what_is_not_covered() -> None:
 
 def test_more_work_than_allowed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = stepped(("fresh", 0.61), ("previous", 0.6), ("previous", 0.6))
-    monkeypatch.setattr(history_model, "_MOST", 1e7)
+    monkeypatch.setattr(history_model, "MOST", 1e7)
     with pytest.raises(gs.NotConverged, match=r"used again: more than 0.01 .* fewer steps"):
         theory.risk(problem, d=1000)

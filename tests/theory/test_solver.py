@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import giantsteps as gs
 from giantsteps import theory
 from giantsteps.theory import NeuronCovariance
 from giantsteps.theory.solver import readout as readouts
+from giantsteps.theory.solver.dyson import Directions, Dyson
 from giantsteps.theory.solver.newton import Solved, solve_state
 from giantsteps.theory.solver.prior import Prior
 from giantsteps.theory.solver.readout import Readout, read_out
@@ -299,3 +301,33 @@ def test_unknowns_that_are_numbers_solve_the_same_equations(
     whole = theory.risk(grid, d=500)
     np.testing.assert_allclose(short.test, whole.test, rtol=1e-10)
     np.testing.assert_allclose(short.train, whole.train, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("activation", "count"), [("relu", 1), ("tanh", 2)])
+def test_few_directions_of_the_hessian_are_those_of_the_whole(
+    monkeypatch: pytest.MonkeyPatch, activation: str, count: int
+) -> None:
+    """Along X, the types and what the initial output pulls."""
+    asked: list[tuple[Dyson, Directions]] = []
+    curved = Dyson.curved
+
+    def kept(dyson: Dyson, directions: Directions) -> np.ndarray:
+        asked.append((dyson, directions))
+        return curved(dyson, directions)
+
+    monkeypatch.setattr(Dyson, "curved", kept)
+    theory.risk(
+        gs.Problem(
+            activation=activation,
+            teacher="sin",
+            width=1.5,
+            steps=[gs.Step(samples=3, rate=0.7, exponent=0.5)] * count,
+            readout=gs.Ridge(samples=3, penalty=0.1),
+        ),
+        d=500,
+    )
+    assert {directions.shares is None for _, directions in asked} == {False, True}
+    for dyson, directions in asked:
+        whole = directions.along(dyson.hessian)
+        few = curved(dataclasses.replace(dyson), directions)
+        assert_allclose(few, whole, rtol=1e-10, atol=1e-12 * np.abs(whole).max())

@@ -387,3 +387,17 @@ def test_power_laws_have_answers_up_to_where_the_limit_ends(law: str) -> None:
     assert theory.risk(problem, 10**5).test < large < limit < 1.05 * large
     still = problem.replace({"inputs": gs.PowerLaw(0.7), "steps": []})
     assert theory.risk(still).test == pytest.approx(theory.risk(still, 10**8).test, rel=6e-3)
+
+
+def test_before_the_steps_the_second_layer_is_nothing_to_heavy_directions() -> None:
+    """Two of them are explicit there; neurons differ in their weights along these alone."""
+    law = gs.Covariance((0.75, 5.0, 9.0), (58 / 60, 1 / 60, 1 / 60))
+    still = PROBLEM.replace({"inputs": law, "steps": []})
+    explicit = leading(still.realised(60), 60)
+    assert explicit is not None
+    assert explicit.sum() == 2
+    tests = [
+        theory.risk(still.replace({"init.second_layer": name}), 60).test
+        for name in ("constant", "gaussian")
+    ]
+    assert tests[0] == pytest.approx(tests[1], rel=1e-12)

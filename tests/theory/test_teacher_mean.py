@@ -124,3 +124,18 @@ def test_a_sign_step_sees_the_mean_of_the_residuals(teacher: str) -> None:
     assert abs(float(values.mean()) - expected) < 3 * error + 0.01 * expected
     moved = np.array([simulation.movement(problem, d, s).preactivations for s in range(seeds)])
     assert theory.movement(problem, d).preactivations == pytest.approx(moved.mean(), rel=0.01)
+
+
+@pytest.mark.parametrize("layer", ["constant", "gaussian"])
+@pytest.mark.parametrize("teacher", ["step", "sin"])
+def test_what_is_zero_but_for_rounding_is_not_fitted(teacher: str, layer: str) -> None:
+    """Without a linear part neurons do not lean: nothing is free of penalty in the limit."""
+    problem = RELU.replace({"activation": "he3", "teacher": teacher, "init.second_layer": layer})
+    assert theory.risk(problem).test == pytest.approx(theory.risk(problem, 10**9).test, rel=1e-7)
+
+
+@pytest.mark.parametrize("activation", ["tanh", "he3", "he2", gs.centered("relu")])
+def test_the_limit_of_the_model_before_the_steps(activation: object) -> None:
+    untrained = RELU.replace({"activation": activation}).untrained()
+    model = theory.equivalent(untrained).risk(untrained.require_readout())
+    assert model.test == pytest.approx(theory.risk(untrained).test, rel=1e-10)

@@ -94,8 +94,8 @@ class Covariance(Inputs):
         inputs: ArrayLike,
         teacher_direction: ArrayLike | None = None,
         *,
-        tolerance: float = 0.01,
-        most: int = 12,
+        tolerance: float = 0.001,
+        most: int = 24,
     ) -> Covariance:
         r"""Estimate the law from rows of inputs: see :func:`covariance_of_data`.
 
@@ -107,7 +107,9 @@ class Covariance(Inputs):
             β* in the coordinates of the inputs, up to its norm; gives ``teacher``.
         tolerance : float
             Share of the spread of the spectrum, Σ(λ − 1)²/d, that may be lost by replacing groups
-            of eigenvalues with their means; as few groups as this allows.
+            of eigenvalues with their means; as few groups as this allows. The first three
+            directions stay alone where each has 1 % of the variance and four times the mean, and
+            the spread is that of the others.
         most : int
             Maximal number of groups, whatever the loss.
 

@@ -13,9 +13,6 @@ from giantsteps.problem._inputs import Directions, Inputs
 from giantsteps.problem._part import set_fields
 from giantsteps.types import FloatArray
 
-#: The largest eigenvalue of a quadrature: beside one, larger ones are lost to rounding.
-_LARGEST = 1e15
-
 
 @dataclass(frozen=True, repr=False)
 class PowerLaw(Inputs):
@@ -88,15 +85,12 @@ class PowerLaw(Inputs):
         return self._limit(count) if d is None else self._finite(count, d)
 
     def _limit(self, count: int) -> Directions:
-        """Gauss–Legendre in t with u = t^q, where q smooths every moment that is finite, as far as
-        floating point knows such eigenvalues beside one.
-        """
+        """Gauss–Legendre in t with u = t^q, where q smooths every moment that is finite."""
         along = self.exponent + self.teacher
         moments = (0.0, 2 * self.exponent, along, along + self.exponent, along + 2 * self.exponent)
         power = min(4 / (1 - max(moment for moment in moments if moment < 1)), 60.0)
         nodes, weights = np.polynomial.legendre.leggauss(count)
         t = (nodes + 1) / 2
-        power = min(power, math.log(_LARGEST) / max(-self.exponent * math.log(t[0]), 1e-9))
         shares = weights * t ** (power - 1)
         shares /= shares.sum()
         values = t ** (-power * self.exponent)

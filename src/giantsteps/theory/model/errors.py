@@ -24,6 +24,9 @@ from giantsteps.types import Array, FloatArray
 #: models of several steps on one batch or with explicit directions, of those of few types, whose
 #: finest resolutions cost little, of one step, and of several fresh steps with many types.
 GOOD, BAD = (1e-3, 1e-6, 1e-7, 1e-5), (3e-3, 3e-3, 1e-6, 3e-3)
+#: A change up to which it is the stated error of the first kind where a finer resolution takes too
+#: long.
+_STATED = 1e-2
 #: Share of a change that the next one is at least after several steps: two resolutions may agree by
 #: accident.
 _SLOW = 0.03
@@ -83,15 +86,16 @@ def refine(
 
     fresh = [i for i in range(len(cells)) if i not in known]
     _begin(cells, fresh, effort, known, failures)
+    last: set[int] = set()  # those without a finer resolution
     while effort != "scan" and (failed is not None or not failures):
         waiting = {
             i: one
             for i, one in known.items()
-            if i not in failures and _waits(cells[i][0], one, good)
+            if i not in failures and i not in last and _waits(cells[i][0], one, good)
         }
         if not waiting:
             break
-        _advance(cells, waiting, known, failures)
+        _advance(cells, waiting, known, failures, last)
     found = [known[i] for i in range(len(cells))]
     rounding = np.array([_least(model) for model, _ in cells])
     residual = np.array([one.residual for one in found])
@@ -99,7 +103,11 @@ def refine(
     for i, (model, readout) in enumerate(cells):
         if effort != "answer" and i not in failures:
             model.answered[readout] = found[i]
-        if effort != "scan" and i not in failures and not error[i] <= BAD[kind_of(model)]:
+        if (
+            effort != "scan"
+            and i not in failures
+            and not error[i] <= (_STATED if i in last else BAD[kind_of(model)])
+        ):
             failures[i] = NotConverged(
                 f"the quadratures of {model.describe()} with {readout}",
                 float(error[i]),
@@ -150,8 +158,9 @@ def _advance(
     waiting: dict[int, Kept],
     known: dict[int, Kept],
     failures: dict[int, Exception],
+    last: set[int],
 ) -> None:
-    """Some of the cells at their next resolutions."""
+    """Some of the cells at their next resolutions; ``last`` takes those whose last it was."""
     chosen, some = list(waiting), [cells[i] for i in waiting]
     levels = [one.level + 1 for one in waiting.values()]
     parts = [
@@ -159,10 +168,17 @@ def _advance(
         for part in parts_of(some, levels)
     ]
     solved = solve(some, parts)
-    failures.update({chosen[at]: failure for at, failure in solved.failed.items()})
+    for at, failure in solved.failed.items():
+        i = chosen[at]
+        if kind_of(cells[i][0]) == 0 and waiting[i].error <= _STATED:
+            last.add(i)
+        else:
+            failures[i] = failure
     for part in parts:
         for at in part.members:
             i, new = chosen[at], solved.readouts[at]
+            if i in last:
+                continue
             before = waiting[i].readout
             error = _change(cells[i], before, new)
             if error > _ROUNDED:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Modes of the norm of the input that are followed: the norm itself, and the batch's own.
 _MODES = 4
+#: Functions of the spike that are zero, relative to σ.
+_ROUNDING = 1e-13
 
 
 def coordinates(model: SpikedFeatures, level: int, bound: float = 0.0) -> Rule:
@@ -73,7 +75,10 @@ def functions_at(model: SpikedFeatures, points: FloatArray) -> dict[str, FloatAr
     target = [wanted.mean]
     # At N = ∞ functions without penalty, which rounding knows by their size: that of rare neurons.
     share = np.ones(len(totals)) if math.isfinite(model.neurons) else np.sqrt(model.probabilities)
-    mean = [share[:, None] * seen.mean]
+    # Without a penalty what is zero but for rounding would be fitted.
+    size = np.sqrt(np.max(seen.second_moment, initial=0.0))
+    present = np.abs(seen.mean).max(axis=1, initial=0.0) > _ROUNDING * size
+    mean = [np.where(present[:, None], share[:, None] * seen.mean, 0.0)]
     if model.regressors is not None:
         mean = [model.regressors(points)]
     norms = np.zeros((0, 1, len(points)))

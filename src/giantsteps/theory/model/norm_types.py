@@ -69,9 +69,7 @@ def _twice(values: FloatArray, axis: int = 0) -> FloatArray:
 
 
 def _learned_by_norms(model: SpikedFeatures) -> bool:
-    """Whether a centred activation with an even part meets labels with a mean in a small step."""
-    problem, sigma = model.problem, moments(model.activation)
-    if problem is None or math.isinf(model.neurons) or sigma.is_odd or not sigma.is_centered:
-        return False
-    small = any(step.exponent < 0.5 for step in problem.steps)
-    return small and not teacher_moments(model.teacher).is_centered
+    """Whether a centred activation with an even part meets labels with a mean, at a size."""
+    sigma = moments(model.activation)
+    even = sigma.is_centered and not sigma.is_odd and math.isfinite(model.neurons)
+    return even and not teacher_moments(model.teacher).is_centered

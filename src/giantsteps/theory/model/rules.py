@@ -30,6 +30,9 @@ _FEW, _MORE = 4, 1.35
 CHANNELS = (1e-3, 1e-4, 2e-5, 1e-5, 1e-6, 3e-7)
 #: Functions that vary on this scale need no panels, and weights below this no nodes.
 _SMOOTH, _NEGLIGIBLE = 4.0, 1e-15
+#: The same of three coordinates and more, of whose nodes most lie in corners: a part in 1e6 of the
+#: errors.
+_OF_MANY = 1e-9
 #: Panels that end at a kink begin so far from it.
 _BESIDE = (0.0625, 0.25)
 #: Panels grow by this factor away from a steep place, up to this width.
@@ -193,7 +196,7 @@ def product_rule(axes: list[Rule]) -> Rule:
     weights = axes[0].weights
     for axis in axes[1:]:
         weights = np.multiply.outer(weights, axis.weights)
-    return Rule(nodes, weights.ravel()).pruned(_NEGLIGIBLE)
+    return Rule(nodes, weights.ravel()).pruned(_NEGLIGIBLE if len(axes) < 3 else _OF_MANY)
 
 
 @lru_cache(maxsize=256)

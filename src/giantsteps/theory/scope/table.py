@@ -94,6 +94,7 @@ _SEVEN = Rule(
         "batches add up",
         "few curved batches",
         "linear labels",
+        "linear labels where reused",
         "light eigenvalues",
         "one direction where reused",
     ),

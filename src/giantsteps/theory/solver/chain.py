@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from giantsteps.theory.solver.bulk import Bulk
-from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.dyson import Directions, Dyson
 from giantsteps.theory.solver.layout import Blocks
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import packing, product, symmetric, transposed
@@ -291,6 +291,9 @@ class Chain(Dyson):
             own = own - (weights[..., None, None] * pairs).sum(axis=1)
         few[:, 2 * size :, 2 * size :] = own
         return self._whole(transposed(self._whole(few)))
+
+    def _direct_along(self, directions: Directions) -> Array:
+        return directions.along(self._direct)
 
     def slopes(self, core: Array, seen: list[tuple[Array, Array]], rests: list[Array]) -> Array:
         """Minus the derivatives of a form in X, in the identity and in every P_t, (B, m, R, R).

@@ -6,7 +6,7 @@ potential), and of 𝔤 itself, whose changes settle through (I − 𝒦𝓢)⁻
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,8 +24,40 @@ from giantsteps.theory.solver.packing import (
 )
 from giantsteps.types import Array
 
-#: Matrices (…, D) times some directions.
-Along = Callable[[Array], Array]
+#: Numbers that are kept at a time, for each cell.
+_CHUNK = 500_000
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Directions of the packed parameters: the first few alone, then others, (B, D, m).
+
+    If these are f_tc u_tu_tᵀ for each operator c, ``shares`` are f (B, m, C) and ``channels`` u
+    (B, m, R).
+    """
+
+    alone: int
+    others: Array
+    shares: Array | None = None
+    channels: Array | None = None
+
+    @property
+    def count(self) -> int:
+        """n."""
+        return self.alone + int(self.others.shape[-1])
+
+    def along(self, matrix: Array) -> Array:
+        """Matrices (…, D) times the directions, (…, n)."""
+        found = product(matrix, self.others)
+        if not self.alone:
+            return found
+        return np.concatenate([matrix[..., : self.alone], found], axis=-1)
+
+    def rows(self, places: Array) -> Array:
+        """Some of their entries, (B, places, n)."""
+        alone = np.zeros((len(self.others), len(places), self.alone))
+        alone[:, places < self.alone, places[places < self.alone]] = 1.0
+        return np.concatenate([alone, self.others[:, places]], axis=2)
 
 
 class Dyson(DysonEquation):
@@ -114,11 +146,13 @@ class Dyson(DysonEquation):
         matrix = identity(len(outer)) - product(self._spreading, self._feedback)
         return inverse(matrix)
 
-    def _change(self, along: Along) -> tuple[Array, Array]:
-        """∂𝔤 on the active rows along some directions of the parameters, shape (B, P_Q, n), and
-        what they add to the self-energy at fixed 𝔤.
+    def _change(self, directions: Directions | None) -> tuple[Array, Array]:
+        """∂𝔤 on the active rows along some or all directions of the parameters, shape (B, P_Q, n),
+        and what they add to the self-energy at fixed 𝔤.
         """
-        through_z, through_q = (along(part) for part in self._sources)
+        through_z, through_q = self._sources
+        if directions is not None:
+            through_z, through_q = map(directions.along, (through_z, through_q))
         return -product(self._settled, through_z + product(self._spreading, through_q)), through_q
 
     @once
@@ -128,34 +162,76 @@ class Dyson(DysonEquation):
         D = (1 + m) P_R packed entries; first derivatives are the traces times the number of times
         that an entry stands in its matrix.
         """
-        return symmetric(self._curved(lambda matrix: matrix))
+        return symmetric(self._curved(None))
 
-    def curved(self, along: Along, few: bool = True) -> Array:
-        """The hessian times some directions B of the parameters, shape (B, D, n).
-
-        ``along`` multiplies matrices (…, D) by B from the right. Few directions do not need the
-        whole hessian.
+    def curved(self, directions: Directions) -> Array:
+        """The hessian times some directions of the parameters, shape (B, D, n); few directions do
+        not need the whole hessian.
         """
-        if "hessian" in self.__dict__ or not few:
-            return along(self.hessian)
-        return self._curved(along)
+        if "hessian" in self.__dict__ or 2 * directions.count >= self.layout.parameters:
+            return directions.along(self.hessian)
+        return self._curved(directions)
 
-    def _curved(self, along: Along) -> Array:
+    def _curved(self, directions: Directions | None) -> Array:
+        direct = self._direct if directions is None else self._direct_along(directions)
         if not self.bulk.batches:
-            return along(self._direct)
+            return direct
         counts = self.layout.outer.count[:, None]
         through_z, through_q = self._sources
-        change, own = self._change(along)
+        change, own = self._change(directions)
         energy = own - product(self._feedback, change)
         found = product(transposed(through_q), counts * change)
-        return found - product(transposed(through_z), counts * energy) + along(self._direct)
+        return found - product(transposed(through_z), counts * energy) + direct
 
     @once
     def _direct(self) -> Array:
-        """Second derivatives at fixed 𝔤 and self-energy."""
+        """Second derivatives at fixed 𝔤 and self-energy, those in the functions of a batch apart
+        from the others.
+        """
+        found = np.zeros((len(self.x), *(2 * (self.layout.parameters,))), self._z.dtype)
+        fixed, batches = self._places
+        found[:, fixed[:, None], fixed] = self._direct_in_z
+        for number, place in enumerate(batches):
+            found[:, place[:, None], place] = self._direct_in_samples(number)
+        return found
+
+    def _direct_along(self, directions: Directions) -> Array:
+        """The same times some directions, (B, D, n)."""
+        shape = len(self.x), self.layout.parameters, directions.count
+        found = np.zeros(shape, self._z.dtype)
+        fixed, batches = self._places
+        found[:, fixed] = product(self._direct_in_z, directions.rows(fixed))
+        for number, place in enumerate(batches):  # X stands in Z alone
+            others = directions.others[:, place]
+            if directions.shares is not None and directions.channels is not None:
+                of = place[:: len(self.layout.inner)] // len(self.layout.inner) - 1
+                law = directions.shares[:, :, of], directions.channels
+                part = self._direct_in_samples_along(number, *law)
+            elif others.any():
+                part = product(self._direct_in_samples(number), others)
+            else:
+                continue
+            found[:, place, directions.alone :] = part
+        return found
+
+    @property
+    def _places(self) -> tuple[Array, list[Array]]:
+        """Parameters in Z, and those that stand in Q of each batch."""
+        size = len(self.layout.inner)
+        found: list[list[Array]] = [[] for _ in range(1 + len(self.bulk.batches))]
+        for number, operator in enumerate(self.layout.operators):
+            batch = operator.where[0] if operator.kind == "linear" else -1
+            found[batch + 1].append(np.arange(number * size, (number + 1) * size))
+        fixed, *batches = (np.concatenate(part or [np.arange(0)]) for part in found)
+        return fixed, batches
+
+    @once
+    def _direct_in_z(self) -> Array:
+        """The block of the parameters in Z."""
         layout, rank = self.layout, self.rank
-        inner, size, operators = layout.inner, len(layout.inner), layout.operators
-        cells, count = len(self.x), len(operators) * size
+        inner, size = layout.inner, len(layout.inner)
+        fixed = [i for i, one in enumerate(layout.operators) if one.kind != "linear"]
+        cells, count = len(self.x), len(fixed) * size
         found = np.zeros((cells, count, count), self._z.dtype)
         # X and the diagonal operators, which come first, at once.
         block = symmetric(self._stirred[0][..., :rank, :rank])
@@ -165,24 +241,19 @@ class Dyson(DysonEquation):
         block = block.reshape(cells, corners, corners, size, size).transpose(0, 1, 4, 2, 3)
         place = slice(corners * size)
         found[:, place, place] = block.reshape(cells, corners * size, corners * size)
-        for i, first in enumerate(operators):
-            if first.kind == "linear" and first.where[1] == 0:
-                part = self._direct_in_samples(first.where[0])
-                place = slice(i * size, i * size + part.shape[1])
-                found[:, place, place] = part
+        for here, i in enumerate(fixed):
+            first = layout.operators[i]
             if first.kind != "product":
                 continue
-            for j, second in enumerate(operators[: i + 1]):
-                if second.kind == "linear":
-                    continue
-                here, there = slice(i * size, (i + 1) * size), slice(j * size, (j + 1) * size)
+            for there, j in enumerate(fixed[: here + 1]):
                 weights = self.along(i) * self.plain(j)
                 block = self._stirred[j][..., first.rows[:, None], first.columns]
                 block = symmetric((weights[:, :, None, None, None] * block).sum(axis=1))
                 part = -transposed(inner.pack(block)) * (1.0 if first.once else 2.0)
                 part = part * inner.count[:, None]
-                found[:, here, there] = part
-                found[:, there, here] = transposed(part)
+                row, column = (slice(place * size, (place + 1) * size) for place in (here, there))
+                found[:, row, column] = part
+                found[:, column, row] = transposed(part)
         return found
 
     def _direct_in_samples(self, number: int) -> Array:
@@ -197,6 +268,23 @@ class Dyson(DysonEquation):
         blocks = np.swapaxes(moment.reshape(cells, count, len(inner), count, len(inner)), 2, 3)
         blocks = inner.congruence(np.ascontiguousarray(blocks)) * -inner.count[:, None]
         return np.swapaxes(blocks, 2, 3).reshape(cells, count * len(inner), count * len(inner))
+
+    def _direct_in_samples_along(self, number: int, shares: Array, channels: Array) -> Array:
+        """The same along Σ_c f_tcψ_c u_tu_tᵀ, (B, LP, m), of which Ψ makes Ψu_t (Ψu_t)ᵀ."""
+        batch, inner = self.bulk.batches[number], self.layout.inner
+        cells, count, nodes = batch.linear.shape
+        m = channels.shape[1]
+        weighted = batch.linear * (batch.weights * batch.samples[:, None])[:, None]
+        found: Array | float = 0.0
+        size = max(_CHUNK // (m * len(inner)), 1)
+        for start in range(0, nodes, size):
+            some = slice(start, start + size)
+            seen = product(self.psi[number][:, some], transposed(channels)[:, None])  # (B, Y, R, m)
+            functions = product(transposed(batch.linear[..., some]), transposed(shares))
+            pairs = seen[:, :, inner.rows] * seen[:, :, inner.columns] * functions[:, :, None]
+            flat = (pairs * -inner.count[:, None]).reshape(cells, pairs.shape[1], -1)
+            found = found + product(weighted[..., some], flat)
+        return np.reshape(found, (cells, count * len(inner), m))
 
     def corrected(self, by: Dyson | None = None) -> Array:
         """The traces after one Newton step of 𝔤 at fixed parameters, shape (B, 1 + m, R, R); with
@@ -220,7 +308,7 @@ class Dyson(DysonEquation):
 
     def followed(self, parameters: Array) -> Array:
         """How a solution 𝔤 moves when the packed parameters move by (B, D), packed."""
-        return self._change(lambda matrix: product(matrix, parameters[:, :, None]))[0][:, :, 0]
+        return self._change(Directions(0, parameters[:, :, None]))[0][:, :, 0]
 
     def pushed(self, drive: Array) -> tuple[Array, Array]:
         """How W responds through 𝔤 when ∂W/∂𝔤 = ``drive``, (B, n, n), and 𝔤 follows its equation.

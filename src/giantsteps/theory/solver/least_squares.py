@@ -55,11 +55,12 @@ def fitted_freely(short: Array, functions: Array, target: Array, root: Array) ->
     function comes or goes with a jump.
     """
     left, values, right = np.linalg.svd(functions * root[:, None], full_matrices=False)
-    strength = (values / values[:, :1])[:, :, None]
+    largest = np.where(values[:, :1] > 0, values[:, :1], 1.0)
+    strength = (values / largest)[:, :, None]
     # At points without weight by the combination that makes them, elsewhere to the last digits.
     seen = root[:, None] > 0
     exact = strength * right / np.where(seen, root[:, None], 1.0)
-    combined = product(transposed(left), functions) / values[:, :1, None]
+    combined = product(transposed(left), functions) / largest[:, :, None]
     basis = strength * np.where(seen, exact, combined)
     resolved = np.full((len(target), 1, 1), _RESOLVED)
     fit, power = target, ((target * root) ** 2).sum(axis=1)

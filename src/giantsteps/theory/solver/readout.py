@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from giantsteps.theory.solver.dyson import Directions
 from giantsteps.theory.solver.least_squares import fitted, fitted_freely, square_root, triangular
 from giantsteps.theory.solver.packing import inverse, product, solve, symmetric, transposed
 from giantsteps.theory.solver.prior import Prior
@@ -214,8 +215,10 @@ def _pulled(state: State, m: Array) -> Array:
         weights = system.pull[:, c] * m[:, :, None] * m[:, None]
         inner = symmetric(product(product(transposed(mixing), weights), mixing))
         pulls.append(packed.pack(inner)[:, :, None])
-    drive, place = np.concatenate(pulls, axis=1), slice(size, (1 + len(pulls)) * size)
-    total = state.dyson.curved(lambda matrix: product(matrix[..., place], drive))[:, :, 0]
+    drive, after = np.concatenate(pulls, axis=1), state.dyson.layout.parameters
+    after -= (1 + len(pulls)) * size
+    drive = np.pad(drive, ((0, 0), (size, after), (0, 0)))
+    total = state.dyson.curved(Directions(0, drive))[:, :, 0]
     total = (
         total.reshape(system.cells, -1, size) / packed.count * system.inverse_neurons[:, None, None]
     )

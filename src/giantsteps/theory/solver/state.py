@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from giantsteps.theory.solver.chain import dyson_at
-from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.dyson import Directions, Dyson
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import (
     Packing,
@@ -280,14 +280,11 @@ class State:
     @once
     def _curved(self) -> Array:
         """The hessian along the entries of X and the p_t of the types, (B, (1 + m)P, P + T)."""
-        size, loads = len(self.equations.packing), transposed(self.equations.loads)
-
-        def along(matrix: Array) -> Array:
-            parts = matrix[..., :size], product(matrix[..., size:], loads)
-            return np.concatenate(parts, axis=-1)
-
-        count, types = self.dyson.layout.parameters, loads.shape[-1]
-        return self.dyson.curved(along, few=2 * (size + types) < count)
+        equations = self.equations
+        size, loads = len(equations.packing), transposed(equations.loads)
+        types = equations.system.bulk.coefficients, equations.mixing
+        others = np.pad(loads, ((0, 0), (size, 0), (0, 0)))
+        return self.dyson.curved(Directions(size, others, *types))
 
     def _second(self) -> Array:
         r"""D ↦ τ(Y D Yᵀ) on packed matrices, Y = I − X𝒢 = Σ_c P_cΩ_c𝒢.

@@ -206,8 +206,9 @@ def _at_level(
     if "isotropic bulk" in simplify:
         bulk = NeuronCovariance.isotropic(bulk.totals, 1, len(overlap))
     norms = None
-    # Without penalty a continuous second layer fits every function that norms could add.
-    fits_all = math.isinf(neurons) and math.isinf(law.distinct_nonzero)
+    # Without penalty a continuous second layer fits every function that norms could add, where
+    # neurons lean.
+    fits_all = math.isinf(neurons) and math.isinf(law.distinct_nonzero) and steepness > 0
     if (rate or neuron.kept < 1) and not simplify and not fits_all:
         norms = neuron.norms(problem.init.weights == "gaussian")
     regressors = None

@@ -3,9 +3,7 @@ r"""Neurons after each of several steps, some on batches used again, and their c
 Weights at a time lean along teacher and directions by F_A^s and have a part of their own with the
 squared norm K_A^{ss}; their change by a step leans by F_A^{s+1} − F_A^s, and
 
-.. math:: c_A = K_A^{s+1,s+1} - 2K_A^{s+1,s} + K_A^{ss}
-
-(theory §7).
+.. math:: c_A = K_A^{s+1,s+1} - 2K_A^{s+1,s} + K_A^{ss} .
 """
 
 from __future__ import annotations

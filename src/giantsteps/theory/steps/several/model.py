@@ -38,8 +38,9 @@ RESOLVED, _FINE = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4), (1e-4, 3e-5, 2e-5, 1e-5, 5e-6)
 _FINE_CHANNELS = 3e-4
 #: Channels of models with explicit directions, by resolution, after one step and after several.
 _CHANNELS = (8e-3, 3e-3, 1e-3, 3e-4, 1e-5, 1e-6), (1e-3, 5e-4, 2e-4, 1e-4, 1e-5, 1e-6)
-#: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second,
-#: this one beside an even part of the activation where the step moves the output by less than it.
+#: Eigenvalues of one direction, relative to d, from which on it is explicit: the first, the second
+#: (before the steps and after one), this one beside an even part of the activation where the step
+#: moves the output by less than it.
 _HEAVY, _NEAR = (0.01, 0.025), 1.0
 #: The same of the first after several steps where the activation has an even part.
 _HEAVY_LATER = 0.03
@@ -145,7 +146,8 @@ def leading(problem: Problem, d: int) -> FloatArray | None:
         if many:
             return None
     single = law.distinct_nonzero == (2 if folds(problem) else 1)
-    two = moved and single and steps == 1 and not spectrum.power and (not even or far < _NEAR)
+    two = single and steps == 1 and not spectrum.power and (not even or far < _NEAR)
+    two = two or not moved  # which costs next to nothing
     least = (_HEAVY_LATER if even and steps > 1 else _HEAVY[0], *_HEAVY[1 : 1 + two])
     found = np.zeros(len(order), dtype=bool)
     for place, heavy in zip(order, least):

@@ -43,7 +43,7 @@ def before_steps(
         values, probabilities = folded_types(problem, level, steepness, tails[1])
     places = spectrum.places
     spikes = np.zeros((len(values), 0))
-    many = 3 if math.isinf(problem.init.second_layer.distinct_nonzero) else 0
+    many = 3 if rate and math.isinf(problem.init.second_layer.distinct_nonzero) else 0
     for number, place in enumerate(places):
         count = max(_NODES[level] - max(many, 3 * number), 3)
         z, weights = np.polynomial.hermite_e.hermegauss(count)

@@ -16,6 +16,10 @@ from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import EIGENVALUES
 from giantsteps.types import FloatArray
 
+#: Eigenvalues beyond this are lost to rounding beside one; those of a limit are nodes of next to no
+#: weight.
+_LARGEST = 1e15
+
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
@@ -70,4 +74,14 @@ def spectrum_of(problem: Problem, d: int | None) -> Spectrum:
     """The eigenvalues of Σ, and the preconditioner that all steps share."""
     power = problem.steps[0].precondition if problem.steps else 0.0
     values, shares, teacher = problem.inputs.directions(EIGENVALUES, d)
+    if d is None and values.max() > _LARGEST:
+        order = np.argsort(values)
+        last = int(np.searchsorted(values[order], _LARGEST))
+        values, shares, teacher = (
+            values[order][:last],
+            *(
+                np.append(part[order][: last - 1], part[order][last - 1 :].sum())
+                for part in (shares, teacher)
+            ),
+        )
     return Spectrum(values, shares, teacher, power, inverse=0.0 if d is None else 1.0 / d)
