@@ -95,6 +95,20 @@ def test_closing_at_once_ends_what_is_at_work(networks: Any) -> None:
         hanging.result(0)
 
 
+def test_closing_at_once_ends_workers_that_start(
+    networks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_workers, "_work_off", networks.hang)  # which is never ready
+    pool = Processes(1)
+    waiting = pool.submit(pow, 2, 3)
+    time.sleep(0.5)
+    started = time.monotonic()
+    pool.close(now=True)
+    assert time.monotonic() - started < 50  # the worker itself would end after a minute
+    with pytest.raises(WorkersGone):
+        waiting.result(0)
+
+
 def test_stopped_from_another_thread_nobody_waits_for_ever(networks: Any) -> None:
     pool = Processes(1)
     calls = [pool.submit(networks.hang) for _ in range(3)]  # one at work, two waiting

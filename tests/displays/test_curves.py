@@ -50,6 +50,17 @@ def test_axes_of_the_answers_own() -> None:
     assert "singular value" in along.ax_.get_ylabel()
 
 
+def test_optima_over_a_grid() -> None:
+    best = theory.optimize(gs.Grid(PROBLEM, {"readout.samples": [1.0, 2.0]}))
+    display = best.plot()
+    assert isinstance(display, ComparisonDisplay)
+    np.testing.assert_array_equal(display.series[0].curve, best.value.test)
+    penalty = best.plot(quantity="arguments.readout.penalty")
+    assert isinstance(penalty, ComparisonDisplay)
+    assert penalty.ax_.get_ylabel() == r"best ridge penalty $\lambda$"
+    np.testing.assert_array_equal(penalty.series[0].curve, best.arguments["readout.penalty"])
+
+
 def test_what_has_no_axis_says_so() -> None:
     with pytest.raises(gs.InvalidProblem, match="ask about a Grid"):
         theory.risk(PROBLEM).plot(quantity="test")
@@ -57,6 +68,8 @@ def test_what_has_no_axis_says_so() -> None:
         theory.risk(GRID).plot(x="width")
     with pytest.raises(gs.InvalidProblem, match='did you mean "test"'):
         theory.risk(GRID).plot(quantity="tset")
+    with pytest.raises(gs.InvalidProblem, match="ask about a Grid"):
+        theory.crossing(PROBLEM, "readout.samples", 0.16).plot()
     with pytest.raises(gs.InvalidProblem, match="drawn with its theory"):
         simulation.weights(PROBLEM, d=30, seed=0).plot()
 

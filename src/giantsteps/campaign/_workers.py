@@ -25,6 +25,8 @@ from giantsteps.threads import processors
 _UNGUARDED = 86
 #: Workers that may die before they are ready to work.
 _STARTS = 3
+#: Seconds between looks whether to stop, while a worker starts.
+_LOOK = 0.1
 
 
 class WorkerLost(GiantstepsError):
@@ -212,6 +214,9 @@ class Processes(Workers):
                 continue
             theirs.close()
             with suppress(EOFError, OSError):
+                while not ours.poll(_LOOK):
+                    if self._stopped:
+                        process.kill()  # Ctrl-C does not wait until it has started
                 ours.recv()
                 self._failed_starts = 0
                 return process, ours

@@ -73,8 +73,10 @@ class Quantity:
                 value = _step(value, part)
             except (AttributeError, KeyError, IndexError, ValueError):
                 value = None
-            if value is None:
-                self._refuse(answer)
+        if value is None:  # a name of its tables
+            _, value = answer._variables().get(self.within, ((), None))
+        if value is None:
+            self._refuse(answer)
         try:
             array = np.asarray(value, dtype=float)
             if array.shape[: len(answer.shape)] == answer.shape:

@@ -39,7 +39,11 @@ def curves(
     read = Quantity(quantity)
     values = read.read(answer)
     axes: dict[str, Any] = {**answer.coords, **read.axes(answer)}
-    numeric = [name for name, points in axes.items() if np.asarray(points).dtype.kind in "fiu"]
+    numeric = [
+        name
+        for name, points in axes.items()
+        if np.asarray(points).dtype.kind in "fiu" and name != "crossing"  # it only counts them
+    ]
     if x is None and numeric:
         x = numeric[0]
     if x is None or x not in numeric:

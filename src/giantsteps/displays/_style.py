@@ -86,6 +86,12 @@ _LABELS = {
     r"kappa": r"effective penalty $\kappa$",
     r"df1": r"degrees of freedom $\mathrm{df}_1$",
     r"df2": r"degrees of freedom $\mathrm{df}_2$",
+    r"weights": r"movement of the weights",
+    r"spectral": r"movement of the weights, spectral norm",
+    r"preactivations": r"movement of the pre-activations",
+    r"features": r"movement of the features",
+    r"output": r"movement of the output",
+    r"floors\.linear": r"lower bound for any kernel method",
     r"loss": r"penalised training loss",
     r"spike_norm": r"norm of the gradient's spike",
     r"residual_operator_norm": r"operator norm of the gradient's residual",
@@ -181,6 +187,8 @@ def label(path: str, question: str = "") -> str:
         if match:
             number = int(match[1]) if match.groups() else 0
             return text if number == 0 else f"{text} ({number + 1})"
+    if path.startswith("arguments."):
+        return f"best {label(path.removeprefix('arguments.'))}"
     if path.startswith("initial."):
         return f"{label(path.removeprefix('initial.'), question)} before the steps"
     if match := re.fullmatch(r"spikes\.(\d+)\.value", path):
