@@ -40,10 +40,12 @@ def test_close_to_the_identity_it_is_the_isotropic_model(exponent: float, law: s
     assert ours.risk().train == pytest.approx(plain.risk().train, rel=1e-5)
 
 
-def test_the_identity_is_isotropic() -> None:
-    plain = theory.risk(PROBLEM, 500)
-    for law in (gs.Covariance((2.0,), (1.0,)), gs.PowerLaw(0.0)):
-        same = theory.risk(PROBLEM.replace(inputs=law), 500)
+@pytest.mark.parametrize("steps", [1, 2])
+def test_the_identity_is_isotropic(steps: int) -> None:
+    problem = PROBLEM.replace(steps=steps * [PROBLEM.steps[0]])
+    plain = theory.risk(problem, 500)
+    for law in (gs.Covariance((2.0,), (1.0,)), gs.PowerLaw(0.0), gs.SpikedCovariance(0.0, 0.4)):
+        same = theory.risk(problem.replace(inputs=law), 500)
         assert (same.test, same.train) == pytest.approx((plain.test, plain.train), rel=1e-10)
 
 
