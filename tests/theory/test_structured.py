@@ -40,10 +40,12 @@ def test_close_to_the_identity_it_is_the_isotropic_model(exponent: float, law: s
     assert ours.risk().train == pytest.approx(plain.risk().train, rel=1e-5)
 
 
-def test_the_identity_is_isotropic() -> None:
-    plain = theory.risk(PROBLEM, 500)
-    for law in (gs.Covariance((2.0,), (1.0,)), gs.PowerLaw(0.0)):
-        same = theory.risk(PROBLEM.replace(inputs=law), 500)
+@pytest.mark.parametrize("steps", [1, 2])
+def test_the_identity_is_isotropic(steps: int) -> None:
+    problem = PROBLEM.replace(steps=steps * [PROBLEM.steps[0]])
+    plain = theory.risk(problem, 500)
+    for law in (gs.Covariance((2.0,), (1.0,)), gs.PowerLaw(0.0), gs.SpikedCovariance(0.0, 0.4)):
+        same = theory.risk(problem.replace(inputs=law), 500)
         assert (same.test, same.train) == pytest.approx((plain.test, plain.train), rel=1e-10)
 
 
@@ -401,3 +403,20 @@ def test_before_the_steps_the_second_layer_is_nothing_to_heavy_directions() -> N
         for name in ("constant", "gaussian")
     ]
     assert tests[0] == pytest.approx(tests[1], rel=1e-12)
+
+
+def test_several_preconditioned_steps_of_an_even_part_are_stated_with_a_size() -> None:
+    """And networks are within it: the rows of docs §10 are at d = 500 to 800."""
+    law = gs.Covariance((0.2, 1.8), (0.5, 0.5))
+    steps = [gs.Step(samples=3.0, rate=r, exponent=0.5, precondition=1.0) for r in (1.3, 0.5)]
+    problem = PROBLEM.replace({"inputs": law, "steps": steps, "activation": gs.centered("relu")})
+    found, count = theory.risk(problem, 300), 12
+    assert not found.exact
+    assert any("within 4 %" in text for text in found.violated)
+    drawn = np.array([simulation.risk(problem, 300, seed).test for seed in range(count)])
+    error = 3 * float(drawn.std(ddof=1)) / math.sqrt(count)
+    assert abs(found.test - drawn.mean()) < 0.04 * drawn.mean() + error
+    with pytest.raises(gs.NotCovered, match="initial output"):
+        theory.risk(problem.replace({"activation": "relu"}), 300)
+    isotropic = problem.replace(inputs=gs.Isotropic())
+    assert not any("preconditioned" in text for text in theory.risk(isotropic, 300).violated)

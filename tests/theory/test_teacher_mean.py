@@ -135,7 +135,7 @@ def test_what_is_zero_but_for_rounding_is_not_fitted(teacher: str, layer: str) -
 
 
 @pytest.mark.parametrize("activation", ["tanh", "he3", "he2", gs.centered("relu")])
-def test_the_limit_of_the_model_before_the_steps(activation: object) -> None:
+def test_the_limit_of_the_model_before_the_steps(activation: str | gs.Function) -> None:
     untrained = RELU.replace({"activation": activation}).untrained()
     model = theory.equivalent(untrained).risk(untrained.require_readout())
     assert model.test == pytest.approx(theory.risk(untrained).test, rel=1e-10)

@@ -79,6 +79,16 @@ def _isotropic_or_give_d(problem: Problem, d: int | None) -> str:
     return f"{way}inputs=gs.Isotropic(), or simulation"
 
 
+def _curved_and_preconditioned(problem: Problem) -> bool:
+    """Whether there are several preconditioned steps of an even part, inputs with a covariance."""
+    return (
+        not problem.inputs.isotropic
+        and len(problem.steps) > 1
+        and any(step.precondition for step in problem.steps)
+        and not moments(problem.activation).is_odd
+    )
+
+
 CONDITIONS: dict[str, Condition] = {
     "single index": Condition(
         "the teacher depends on one direction",
@@ -345,15 +355,21 @@ CONDITIONS: dict[str, Condition] = {
         "the same precondition for every step, or simulation",
         lambda problem: len({step.precondition for step in problem.steps}) <= 1,
     ),
+    "no output where preconditioned": Condition(
+        "E σ(z) = 0 or the second layer has mean zero where several steps of an activation with an "
+        "even part are preconditioned",
+        "an initial output lets several preconditioned steps multiply the weights in another way "
+        "in each eigenspace",
+        'gs.centered(activation), second_layer="gaussian", precondition=0, one step, or simulation',
+        lambda problem: no_initial_output(problem) or not _curved_and_preconditioned(problem),
+    ),
     "odd where preconditioned": Condition(
-        "σ is odd where several steps are preconditioned",
-        "the equations of several preconditioned steps are those of odd activations",
-        "an odd activation, precondition=0, one step, or simulation",
-        lambda problem: (
-            moments(problem.activation).is_odd
-            or all(step.precondition == 0 for step in problem.steps)
-            or len(problem.steps) == 1
-        ),
+        "σ is odd where several steps are preconditioned (else later batches multiply the weights "
+        "as if they saw samples on one scale: test errors of networks at d = 500 to 800 are "
+        "within 4 %, training errors within 8 %)",
+        "several steps of an activation with an even part are preconditioned",
+        "an odd activation, precondition=0, or one step",
+        lambda problem: not _curved_and_preconditioned(problem),
     ),
     "no mean output": Condition(
         "an unscaled network has E σ(z) = 0 or a second layer of mean zero",

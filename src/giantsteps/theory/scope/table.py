@@ -86,11 +86,12 @@ _SEVEN = Rule(
         "plain where reused",
         "fresh on a covariance",
         "one preconditioner",
-        "odd where preconditioned",
+        "no output where preconditioned",
         "scaled output",
         "fresh readout",
     ),
     exact_if=(
+        "odd where preconditioned",
         "batches add up",
         "few curved batches",
         "linear labels",

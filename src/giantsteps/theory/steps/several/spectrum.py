@@ -73,6 +73,9 @@ class Spectrum:
 def spectrum_of(problem: Problem, d: int | None) -> Spectrum:
     """The eigenvalues of Σ, and the preconditioner that all steps share."""
     power = problem.steps[0].precondition if problem.steps else 0.0
+    inverse = 0.0 if d is None else 1.0 / d
+    if problem.inputs.isotropic:  # as every law may be
+        return Spectrum(np.ones(1), np.ones(1), np.ones(1), power, inverse=inverse)
     values, shares, teacher = problem.inputs.directions(EIGENVALUES, d)
     if d is None and values.max() > _LARGEST:
         order = np.argsort(values)
@@ -84,4 +87,4 @@ def spectrum_of(problem: Problem, d: int | None) -> Spectrum:
                 for part in (shares, teacher)
             ),
         )
-    return Spectrum(values, shares, teacher, power, inverse=0.0 if d is None else 1.0 / d)
+    return Spectrum(values, shares, teacher, power, inverse=inverse)
