@@ -65,11 +65,26 @@ def test_risk_at_the_best_penalty_lies_between(
     assert found["optimal penalty"] < best < found["infinite penalty"]
 
 
-def test_no_bound_for_other_second_layers_and_no_silent_mean() -> None:
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+def test_a_kernel_learns_the_mean_of_the_labels_and_a_network_may_not(activation: str) -> None:
+    """The kernel's floor is that of the centred teacher; an odd network never learns the mean."""
+    asked = problem(activation, teacher="relu")
+    found = theory.bounds(asked)
+    centred = theory.bounds(asked.replace({"teacher": gs.centered("relu")}))
+    assert found["linear"] == pytest.approx(centred["linear"], rel=1e-12)
+    model = theory.equivalent(asked, simplify="isotropic bulk")
+    risks = [
+        float(model.risk(gs.Ridge(samples=2.0, penalty=p)).test) for p in np.geomspace(1e-3, 1e4, 8)
+    ]
+    assert found["optimal penalty"] < min(risks) < found["infinite penalty"]
+    assert risks[-1] == pytest.approx(found["infinite penalty"], rel=2e-3)
+    if activation == "tanh":
+        assert found["optimal penalty"] > centred["optimal penalty"] + 1 / (2 * np.pi) - 1e-9
+
+
+def test_other_second_layers_have_no_ceiling() -> None:
     assert (
         set(theory.bounds(problem().replace({"init.second_layer": "gaussian"})).ceilings) == set()
     )
-    with pytest.raises(gs.NotCovered, match="centered"):
-        theory.bounds(problem(teacher="relu"))
     grid = gs.Grid(problem(), {"teacher": ["sin", "tanh"], "steps.0.rate": [1.0, 2.0]})
     assert np.shape(theory.bounds(grid)["linear"]) == (2, 2)

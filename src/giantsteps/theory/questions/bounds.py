@@ -11,7 +11,7 @@ def bounds(problem: Problem | Grid) -> Bounds:
     r"""Floors and ceilings of the test error R, without label noise.
 
     .. math::
-        \text{linear} &= E σ^{*2} - μ_1^{*2} \\
+        \text{linear} &= \operatorname{Var} σ^* - μ_1^{*2} \\
         τ^* &= \inf_κ E\bigl(σ^*(ξ_1) - E_{ξ_2} σ(κξ_1 + ξ_2)\bigr)^2
 
     and, after one large step with a constant second layer, for the best penalty λ,
