@@ -66,6 +66,7 @@ TEACHERS: dict[str, Function] = {
     "crelu": lambda u: torch.relu(u) - _MEAN_RELU,
     "relu": torch.relu,
     "softplus": torch.nn.functional.softplus,
+    "exp3": lambda u: torch.exp(u / 3),
 }
 
 

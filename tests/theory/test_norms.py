@@ -173,6 +173,50 @@ def test_norms_of_a_network_are_those_of_its_step(weights: str) -> None:
         assert stretch[0] == pytest.approx(norms.stretch[1, 0, 0] * ratio, rel=0.03)
 
 
+@pytest.mark.parametrize(
+    ("teacher", "samples", "rate", "weights"),
+    [
+        ("exp(x/3)", 10.0, 1.5, "sphere"),
+        ("exp(x/3)", 10.0, 1.5, "gaussian"),
+        ("exp(x/3)", 4.0, 0.8, "sphere"),
+        ("sin", 4.0, 1.5, "sphere"),
+        ("-sin(x)", 4.0, -1.5, "sphere"),
+    ],
+)
+def test_norms_after_a_sign_step_are_those_of_neurons(
+    teacher: str, samples: float, rate: float, weights: str
+) -> None:
+    """Residuals with a mean make signs follow a neuron's own weights: over plain neurons."""
+    d, neurons = 400, 3000
+    step = gs.Step(samples=samples, rate=abs(rate), exponent=0.5, rule="sign")
+    problem = PROBLEM.replace(
+        {"activation": "relu", "teacher": teacher, "steps.0": step, "init.weights": weights}
+    ).replace({"init.second_layer": gs.Vocabulary([math.copysign(1.0, rate)], [1.0])})
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        beta = rng.standard_normal(d)
+        x, w = rng.standard_normal((round(samples * d), d)), rng.standard_normal((d, neurons))
+        w /= np.linalg.norm(w, axis=0) if weights == "sphere" else math.sqrt(d)
+        y = problem.teacher((x @ beta / np.linalg.norm(beta))[:, None])
+        pulls = math.copysign(1.0, rate) * y - 1 / math.sqrt(2 * math.pi)  # A(y − A E σ)
+        gradient = x.T @ ((x @ w > 0) * pulls[:, None])
+        signs, b = np.sign(gradient), gradient.mean(axis=1)
+        unit = signs.mean(axis=1) / np.linalg.norm(signs.mean(axis=1))
+        moved = w + abs(rate) / math.sqrt(d) * signs
+        squares = ((moved - np.outer(unit, unit @ moved)) ** 2).sum(axis=0)
+        # Along b, which is special to the batch, neurons count as along any other direction.
+        noise = gradient - b[:, None]
+        along = b @ noise / np.linalg.norm(b)
+        slope = (along @ (squares - squares.mean())) / (along @ along)
+        generic = slope**2 * (noise**2).sum(axis=0).mean() / d
+        found.append(d * ((squares - slope * along).var() + generic))
+    norms = theory.equivalent(problem).norms
+    assert norms is not None
+    grown = np.ones(len(norms.spread)) if norms.growth is None else norms.growth[:, 0]
+    assert float(norms.spread[:, 0] @ grown**2) == pytest.approx(np.mean(found), rel=0.05)
+
+
 def test_a_continuous_second_layer_does_not_care() -> None:
     """Every odd function of the spike is learned without a penalty there already."""
     problem = PROBLEM.replace({"init.second_layer": "gaussian"})

@@ -184,7 +184,7 @@ class NeuronLaw:
             columns += [self.tilt * by_b, self.tilt * by_b2]
             growth = growth + (6 * h3 * (e(2) / alpha + e(1) ** 2)) * s * self.tilt
         loadings = np.ascontiguousarray(np.array(columns).T)
-        spread = np.maximum(self._spread(), 0.0)
+        spread = np.maximum(self.spread(), 0.0)
         if not gaussian:
             return Norms(spread, loadings)
         return Norms(
@@ -213,7 +213,7 @@ class NeuronLaw:
         k2, k3, k4 = (kappa**j * e(j) / alpha ** (j - 1) for j in (2, 3, 4))
         return k2 + k1**2, k4 + 4 * k1 * k3 + 2 * k2**2 + 6 * k1**2 * k2 + k1**4
 
-    def _spread(self) -> FloatArray:
+    def spread(self) -> FloatArray:
         """v_t: traceless forms of w₀, products of old and new weights, and the new ones.
 
         A sample has (ϱI + κM)² at κm̄ + κr/α beyond its trace: κ(r/α)(2(ϱ + κm̄) + κr/α).

@@ -238,46 +238,67 @@ class SignLaw:
         return _mirrored(gram)
 
     def norms(self, moved: FloatArray, sign: FloatArray, kept: float, gaussian: bool) -> Norms:
-        r"""Norms vary by old weights times signs, 2ϱη̃⟨w₀, s − ψ⟩/√d, and by the signs' overlap with
-        their mean.
+        r"""The squared norm beside the spike is a sum over coordinates of
+        2ϱη̃ x(s − ψ) − 2η̃²ψs, x = √d w₀ and s the sign of μ₁b + ax + n, with a = h₁E r.
 
-        Gaussian weights have norms of their own; a longer neuron has another mean slope and another
-        q.
+        Its quadratic part in x and n has the variance of a gradient step, all else that of
+        independent coordinates. Gaussian weights have norms of their own; a longer neuron has
+        another mean slope and another h.
         """
-        zeta, psi, hermite, labels = self.zeta, self.psi, self.law.slope.hermite, self.law.labels
-        noise = 1.0 - psi**2
-        # ⟨w₀, s⟩ follows n₀⁻¹Σ rgφ(g), whose variance is not that of independent factors.
-        excess = hermite[1] ** 2 + 12 * hermite[1] * hermite[3] + self.law.slope.spread
-        excess = (excess - self.law.slope.noise) * labels.moment(2) / self.law.samples
-        # Where residuals have a mean, signs follow w₀ itself, and what its norm explains is apart.
-        follows_own = labels.moment(1) * self.phi * hermite[1]
-        old = self.mean(noise - 3 * follows_own**2) + self.gain**2 * excess
-        own = self.mean(psi**2 * noise) + self.uneven * self.mean(self.bend * psi) ** 2
-        spread = 4 * kept**2 * moved**2 * old + 4 * moved**4 * own
+        psi, hermite, labels = self.psi, self.law.slope.hermite, self.law.labels
+        noise, h2, h3 = 1.0 - psi**2, hermite[2], hermite[3]
+        a = labels.moment(1) * hermite[1]
+        # E x^i n^j s of Hermite polynomials, i + j = 1, 2, 3: a^i τ^j times derivatives of ψ.
+        first, second = self.phi, self.bend / self.deviation**2
+        third = first * ((self.q * self.zeta) ** 2 - 1) / self.deviation**2
+        old, own = 2 * kept * moved * sign, -2 * moved**2
+        turned = self.mean(psi * second)
+        by_xx = old * self.mean(2 * a * first + a**3 * third) + own * a**2 * turned
+        by_xn = old * self.mean(first + a**2 * third) + own * a * turned
+        by_nn = (old * a * self.mean(third) + own * turned) / 2
+        alone = (
+            old**2 * self.mean(noise - 2 * a**2 * psi * second - (a * first) ** 2)
+            - 4 * old * own * a * self.mean(first * psi**2)
+            + own**2 * self.mean(psi**2 * noise)
+        )
+        entry = max(self.deviation**2 - a**2, 0.0)
+        xn, both, nn = self._forms()
+        spread = alone - by_xx**2 / 2 + by_xn**2 * (xn - entry)
+        spread = spread + 2 * by_xn * by_nn * both + by_nn**2 * (nn - 2 * entry**2)
+        spread = np.maximum(spread, 0.0)
         loadings = np.zeros((len(moved), 5))
         loadings[:, 2] = -2 * moved**3 * sign
         # On b̂, as after a gradient step of the size η̃E φ; signs that follow Mw₀ overlap with ψ.
-        bent = 4 * kept * self.gain * moved * sign * hermite[2]
-        follows = -2 * kept * moved**2 * hermite[1] * self.mean(self.phi * psi * zeta)
+        follows = -2 * kept * moved**2 * hermite[1] * self.mean(first * psi * self.zeta)
         cross, square = self._coordinates()["second"][1] @ labels.nodes
-        loadings[:, 3] = kept * bent * self.length + follows * square
+        loadings[:, 3] = 2 * kept * h2 * by_xn * self.length + follows * square
         loadings[:, 4] = follows * cross
-        spread = spread + (bent * labels.signal) ** 2
         if not gaussian:
             return Norms(spread, loadings)
-        change = self.q * hermite[2] / hermite[0] if hermite[0] else 0.0  # ∂q/∂‖w₀‖²
-        slope = zeta * self.phi * self.deviation * change
-        turned = self.mean(psi * slope)
-        longer = turned / self.size if self.size else 0.0
-        growth = kept**2 - 2 * moved**2 * turned
-        common = self.gain * labels.moment(1) * (hermite[1] + 3 * hermite[3])
-        growth = growth + 2 * kept * moved * sign * common
+        # Growth of n along x and of its variance with ‖w₀‖², then that of the mean slope.
+        share, power = 3 * h3 * labels.moment(1), labels.moment(2) / self.law.samples
+        power = power * (hermite[1] ** 2 + 6 * hermite[1] * h3 + self.law.slope.bend)
+        change = self.q * h2 / hermite[0] if hermite[0] else 0.0  # ∂q/∂‖w₀‖²
+        sharper = self.mean(psi * self.zeta * first) * self.deviation * change
+        wider = turned * (a**2 + 2 * a * share + power) / 2
+        longer = (sharper + wider) / self.size if self.size else 0.0
+        growth = kept**2 + by_xx / 2 + by_xn * share + by_nn * power + own * sharper
         return Norms(
             np.stack([spread, np.full_like(moved, 2.0)]),
             np.stack([loadings, np.zeros_like(loadings)]),
             growth=np.stack([np.ones_like(moved), growth]),
             stretch=np.stack([0 * moved, sign * moved * longer])[:, :, None],
         )
+
+    def _forms(self) -> tuple[float, float, float]:
+        """d times Var w₀·n, Cov(w₀·n, n·n) and Var n·n, n = h − aw₀, on the sphere."""
+
+        def spread(size: float, kept: float) -> float:
+            mean = size * self.law.slope.hermite[1] * self.law.labels.moment(1)
+            return float(replace(self.law, moved=np.array([size]), kept=kept - mean).spread()[0])
+
+        new, more, less = spread(1.0, 0.0), spread(1.0, 1.0), spread(-1.0, 1.0)
+        return ((more + less) / 2 - new) / 4, (more - less) / 8, new
 
 
 def _mirrored(upper: FloatArray) -> FloatArray:
