@@ -31,11 +31,13 @@ from giantsteps.types import FloatArray
 #: kinks, and their least weight.
 _NODES, _KINKED, _LEAST = (24, 8, 6, 4), (0, 24, 12, 8), 1e-7
 #: Spacing of tabulated functions, and their degree.
-_SPACING, _DEGREE = 0.08, 3
+_SPACING, _DEGREE = 1 / 16, 3
+#: Intervals per unit between which functions are linear, and how many tables of them are kept.
+_INTERVALS, _KEPT = 2048, 64
 #: Numbers that are kept at a time.
 _CHUNK = 2_000_000
 #: Operations of a node, about.
-_OPERATIONS = 120
+_OPERATIONS = 60
 #: Own fields that are nothing.
 _STILL = 1e-9
 
@@ -101,7 +103,7 @@ class Neurons:
     values: FloatArray
     probabilities: FloatArray
     work: Work = field(default_factory=Work)
-    _tables: dict[tuple[float, int], BSpline] = field(default_factory=dict)
+    _tables: dict[tuple[float, int], Table] = field(default_factory=dict)
 
     @property
     def weights(self) -> FloatArray:
@@ -109,28 +111,57 @@ class Neurons:
         return np.asarray(self.probabilities * self.values)
 
     def means(self, h: FloatArray, spread: float) -> FloatArray:
-        """E (σ, σ', σ'', σ'²)(h + spread·ξ), on a last axis of four."""
+        """E (σ, σ', σ'', σ'²)(h + spread·ξ), on a first axis of four."""
         if spread <= _STILL:
             slope = np.asarray(self.activation.derivative(h), dtype=float)
             output = np.asarray(self.activation(h), dtype=float)
-            return np.stack([output, slope, np.zeros_like(h), slope**2], axis=-1)
-        end = math.ceil(float(np.abs(h).max())) + 1
-        if (spread, end) not in self._tables:
-            self._tables[spread, end] = _table(self.activation, spread, end)
-        return np.asarray(self._tables[spread, end](h))
+            return np.stack([output, slope, np.zeros_like(h), slope**2])
+        key = (spread, math.ceil(float(np.abs(h).max())) + 1)
+        if key not in self._tables:
+            if len(self._tables) >= _KEPT:
+                del self._tables[next(iter(self._tables))]
+            self._tables[key] = _table(self.activation, *key)
+        return self._tables[key](h)
 
 
-def _table(activation: Function, spread: float, end: int) -> BSpline:
+#: h → means, on a first axis of four.
+Table = Callable[[FloatArray], FloatArray]
+
+
+def _linear(spline: BSpline, end: int) -> Table:
+    """A spline, linear between many points: far cheaper to evaluate."""
+    points = np.arange(-end * _INTERVALS, end * _INTERVALS + 1) / _INTERVALS
+    values = np.ascontiguousarray(spline(points).T)
+
+    def at(h: FloatArray) -> FloatArray:
+        part = (h + end) * _INTERVALS
+        place = part.astype(np.intp)
+        part -= place
+        after, found = place + 1, np.empty((len(values), *h.shape))
+        for one, out in zip(values, found):
+            one.take(place, out=out, mode="clip")
+            step = one.take(after, mode="clip")
+            step -= out
+            step *= part
+            out += step
+        return found
+
+    return at
+
+
+def _table(activation: Function, spread: float, end: int) -> Table:
     points = np.arange(-end - 4 * _SPACING, end + 5 * _SPACING, _SPACING)
     kinks = activation.derivative.breakpoints(-end, end)
-    if len(kinks) and spread < 4 * _SPACING:
+    narrow = bool(len(kinks)) and spread < 4 * _SPACING
+    if narrow:
         near = spread / 4 * np.arange(30.0)
         far = np.abs(points[:, None] - kinks).min(axis=1) > near[-1]
         fine = np.add.outer(kinks, np.concatenate([-near, near])).ravel()
         points = np.unique(np.concatenate([points[far], fine]))
     output, slope = (smoothed(f, points, spread) for f in (activation, activation.derivative))
     values = [output.mean, slope.mean, slope.linear / spread, slope.second_moment]
-    return make_interp_spline(points, np.stack(values, axis=-1), k=_DEGREE)
+    spline = make_interp_spline(points, np.stack(values, axis=-1), k=_DEGREE)
+    return (lambda h: np.moveaxis(spline(h), -1, 0)) if narrow else _linear(spline, end)
 
 
 #: What is done with h of a type at its nodes in the last step: their type, the samples, h (Y, G),
@@ -232,11 +263,11 @@ def _of_chunk(
             if s + 1 < len(fields):
                 own = h[..., None] + memory.roots[t, s, s] * rules[s][0]
                 current.append(np.asarray(neurons.activation.derivative(own), dtype=float))
-            means = neurons.means(h, float(memory.roots[t, s, s])).reshape(size, -1, 4)
-            output[t], slope[t], bend[t], square[t] = np.einsum("ygf,g->fy", means, weights)
+            means = neurons.means(h, float(memory.roots[t, s, s])).reshape(4, size, -1)
+            output[t], slope[t], bend[t], square[t] = means @ weights
             tilt[s, t] = memory.roots[t, s, s] * bend[t]
             if full:
-                seen = means[..., 1] * weights
+                seen = means[1] * weights
                 for j in range(s):
                     tilt[j, t] = seen @ xi[j]
                     before = slopes[j][t]

@@ -38,8 +38,8 @@ from giantsteps.theory.steps.several.trained import few_functions, pulled
 from giantsteps.theory.steps.sized import at_size, by_resolution
 from giantsteps.types import FloatArray
 
-#: Operations that a model may take, about twenty seconds of a core, and what to try beyond.
-MOST = 2.4e10
+#: Operations that a model may take, about ten seconds of a core, and what to try beyond.
+MOST = 1.2e10
 INSTEAD = (
     "fewer steps on one batch, a constant or few-valued second layer, an odd activation, "
     'batch="fresh", or simulation'
