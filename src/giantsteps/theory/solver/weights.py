@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from giantsteps.theory.solver.chain import dyson_at
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import identity, solve
-from giantsteps.theory.solver.work import Work
 from giantsteps.types import Array, FloatArray
 
 #: Operations of a round beside those of its points, and factors: of the equations of types, of
@@ -31,14 +30,12 @@ class WeightEquations:
     β       width
     πₜ      probabilities  (T,)
     Σₜ      bulk                      of one cell
-    \       work                      counts the operations
     ======  =============  =========  =====================
     """
 
     width: float
     probabilities: FloatArray
     bulk: Bulk
-    work: Work = field(default_factory=Work)
 
     @once
     def coefficients(self) -> FloatArray:
