@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from giantsteps.functions import Function, SingleIndex, Teacher
-from giantsteps.gaussian import Rule, gauss_rule
+from giantsteps.gaussian import Rule, gauss_rule, normal_panels
 from giantsteps.problem import Step
 from giantsteps.theory.model.teacher import teacher_rule
 from giantsteps.theory.solver.once import once
@@ -285,11 +285,7 @@ def _noise(breaks: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
         return g[None], v[None] / v.sum()
     ends = np.full((1, breaks.shape[1]), _FAR)
     edges = np.concatenate([-ends, np.clip(np.sort(breaks, axis=0), -_FAR, _FAR), ends]).T
-    x, unit = np.polynomial.legendre.leggauss(_NOISE[level])
-    half = np.diff(edges, axis=1)[:, :, None] / 2
-    nodes = (edges[:, :-1, None] + half * (1 + x)).reshape(len(edges), -1)
-    weights = (half * unit).reshape(len(edges), -1) * np.exp(-(nodes**2) / 2)
-    return nodes, weights / weights.sum(axis=1, keepdims=True)
+    return normal_panels(edges, _NOISE[level])
 
 
 def largest_label(teacher: Teacher, noise_variance: float, shift: float, tail: float) -> float:

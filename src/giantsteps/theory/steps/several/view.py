@@ -9,7 +9,13 @@ from functools import cached_property
 import numpy as np
 
 from giantsteps.functions import SingleIndex, Teacher
-from giantsteps.gaussian import Smoothed, coordinate_rule
+from giantsteps.gaussian import (
+    Smoothed,
+    coordinate_rule,
+    hermite_rule,
+    normal_panels,
+    tensor_rule,
+)
 from giantsteps.problem import Step
 from giantsteps.theory.model.classification import jumps_of_link
 from giantsteps.theory.model.functions_of_spike import (
@@ -196,11 +202,7 @@ def split_normal(jumps: FloatArray) -> tuple[FloatArray, FloatArray]:
     """z ~ N(0, 1) by quadratures with parts that end at jumps (P, J), and weights: (P, Q) each."""
     ends = np.broadcast_to(np.array([-REACH, 0.0, REACH]), (len(jumps), 3))
     edges = np.sort(np.clip(np.concatenate([ends, jumps], axis=1), -REACH, REACH), axis=1)
-    x, w = np.polynomial.legendre.leggauss(_SPLIT)
-    half = np.diff(edges, axis=1)[:, :, None] / 2
-    z = (edges[:, :-1, None] + half * (1 + x)).reshape(len(jumps), -1)
-    weights = (half * w).reshape(z.shape) * np.exp(-z * z / 2)
-    return z, weights / weights.sum(axis=1, keepdims=True)
+    return normal_panels(edges, _SPLIT)
 
 
 def sample_nodes(
@@ -212,25 +214,15 @@ def sample_nodes(
     """
     axes_of = (_FINE_ALONG, _FINE_BESIDE) if fine else (_ALONG, _BESIDE)
     counts = [nodes[level] for nodes in axes_of[:rank]]
-    axes = [
-        bounded_normal(count, tail) if tail else coordinate_rule(1, nodes=count) for count in counts
-    ]
-    nodes, weights = axes[0].nodes, axes[0].weights
-    for axis in axes[1:]:
-        count = len(axis.weights)
-        nodes = np.concatenate(
-            [np.repeat(nodes, count, axis=0), np.tile(axis.nodes, (len(nodes), 1))], axis=1
-        )
-        weights = np.multiply.outer(weights, axis.weights).ravel()
-    kept = weights > _PRUNED
-    return nodes[kept], weights[kept] / weights[kept].sum()
+    axes = [bounded_normal(count, tail) if tail else hermite_rule(count) for count in counts]
+    rule = tensor_rule(axes).pruned(_PRUNED)
+    return rule.nodes, rule.weights / rule.weights.sum()
 
 
 def few_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
     """The same before all steps, when neurons lean little."""
-    rule = coordinate_rule(rank, nodes=_FEW[level])
-    some = rule.weights > _FAINT
-    return rule.nodes[some], rule.weights[some] / rule.weights[some].sum()
+    rule = coordinate_rule(rank, nodes=_FEW[level]).pruned(_FAINT)
+    return rule.nodes, rule.weights / rule.weights.sum()
 
 
 def remembered_nodes(
