@@ -20,7 +20,7 @@ from scipy.special import ndtr
 from giantsteps.functions import Function, SingleIndex, Teacher
 from giantsteps.gaussian import Rule, gauss_rule, normal_panels
 from giantsteps.problem import Step
-from giantsteps.theory.model.teacher import teacher_rule
+from giantsteps.theory.model.teacher import single_link, teacher_rule
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.theory.steps.several.conditional import conditional_rule
@@ -112,7 +112,7 @@ def labels(
       labels are unbounded; that of n₀ samples is the one of labels up to the largest of n₀ draws,
       tail = 1/(2n₀). E r² and E[u r] stay what they are.
     """
-    link = teacher.link if isinstance(teacher, SingleIndex) else None
+    link = single_link(teacher)
     rule = teacher_rule(teacher) if link is None else None
     if loss in _OF_DIFFERENCES:  # an output is noise to them
         noise_variance, output_variance = noise_variance + output_variance, 0.0

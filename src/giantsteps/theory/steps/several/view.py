@@ -16,7 +16,7 @@ from giantsteps.gaussian import (
     normal_panels,
     tensor_rule,
 )
-from giantsteps.problem import Step
+from giantsteps.problem import Problem, Step
 from giantsteps.theory.model.classification import jumps_of_link
 from giantsteps.theory.model.functions_of_spike import (
     Wanted,
@@ -31,7 +31,6 @@ from giantsteps.theory.model.rules import (
 )
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
 from giantsteps.theory.steps.several.trained import (
-    Task,
     Trained,
 )
 from giantsteps.types import FloatArray
@@ -60,7 +59,7 @@ FINEST = len(_ALONG) - 1
 class View:
     """What neurons and teacher do at points k (K, r), and the residuals of a step there."""
 
-    task: Task
+    problem: Problem
     trained: Trained
     step: Step
     points: FloatArray
@@ -69,14 +68,14 @@ class View:
     @cached_property
     def wanted(self) -> Wanted:
         trained = self.trained
-        return teacher_given(self.task.teacher, trained.overlap @ self.points.T, trained.beside)
+        return teacher_given(self.problem.teacher, trained.overlap @ self.points.T, trained.beside)
 
     @cached_property
     def output(self) -> FloatArray:
         """f(k)."""
         trained = self.trained
         scale = np.sqrt(trained.totals)[:, None]
-        seen = smoothed_by_symmetry(self.task.activation, trained.spikes @ self.points.T, scale)
+        seen = smoothed_by_symmetry(self.problem.activation, trained.spikes @ self.points.T, scale)
         return np.asarray((trained.probabilities * trained.values) @ seen.mean)
 
     @cached_property
@@ -86,7 +85,7 @@ class View:
 
     def _slopes(self, mean: FloatArray) -> Smoothed:
         scale = np.sqrt(self.trained.totals)[:, None]
-        return smoothed_by_symmetry(self.task.activation.derivative, mean, scale)
+        return smoothed_by_symmetry(self.problem.activation.derivative, mean, scale)
 
     @cached_property
     def _bent(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -122,13 +121,13 @@ class View:
         """r at a quadrature of (z, noise), (K, Q), its weights (K, Q) and z (R, K, Q), or with
         K = 1.
         """
-        trained, task = self.trained, self.task
+        trained, problem = self.trained, self.problem
         along = self.points @ trained.overlap.T
-        z, chances = _hidden_rule(task.teacher, along, trained.beside)
-        noise = coordinate_rule(1, nodes=_NOISE if task.noise_variance else 1)
-        e = math.sqrt(task.noise_variance) * noise.nodes[:, 0]
+        z, chances = _hidden_rule(problem.teacher, along, trained.beside)
+        noise = coordinate_rule(1, nodes=_NOISE if problem.noise_variance else 1)
+        e = math.sqrt(problem.noise_variance) * noise.nodes[:, 0]
         u = along[:, None] + np.moveaxis(z, 0, -1) @ trained.beside.T
-        labels = np.asarray(task.teacher(u), dtype=float)[:, :, None] + e
+        labels = np.asarray(problem.teacher(u), dtype=float)[:, :, None] + e
         output = np.broadcast_to(self.output[:, None, None], labels.shape)
         r = self.step.residual(output, labels).reshape(len(labels), -1)
         weights = (chances[:, :, None] * noise.weights).reshape(len(chances), -1)
@@ -159,7 +158,7 @@ class View:
         """E[r² | k]."""
         if self._plain:
             wanted, f = self.wanted, self.output
-            known = wanted.square + self.task.noise_variance
+            known = wanted.square + self.problem.noise_variance
             return np.asarray(known - 2 * wanted.mean * f + f * f)
         r, weights, _ = self._hidden
         return np.asarray((r**2 * weights).sum(axis=1))
