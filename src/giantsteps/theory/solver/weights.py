@@ -13,9 +13,9 @@ from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import identity, solve
 from giantsteps.types import Array, FloatArray
 
-#: Operations of a round beside those of its points, and factors: of the equations of types, of
-#: nodes of samples, of the Dyson equation's own unknowns.
-_ROUND, _OF_TYPES, _OF_NODES, _OF_UNKNOWNS = 1.6e6, 0.03, 3.5, 0.2
+#: Factors of operations: of the equations of types, of nodes of samples, of the Dyson equation's
+#: own unknowns.
+_OF_TYPES, _OF_NODES, _OF_UNKNOWNS = 0.03, 3.5, 0.2
 
 
 @dataclass(frozen=True, eq=False)
