@@ -28,6 +28,7 @@ from giantsteps.campaign import (
     read_table,
 )
 from giantsteps.campaign._work import failure
+from giantsteps.campaign._worker import killed_for_memory
 from giantsteps.campaign._workers import InProcess, Processes
 from giantsteps.errors import GiantstepsError
 
@@ -98,7 +99,7 @@ def test_closing_at_once_ends_what_is_at_work(networks: Any) -> None:
 def test_closing_at_once_ends_workers_that_start(
     networks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_workers, "_work_off", networks.hang)  # which is never ready
+    monkeypatch.setattr(_workers, "answer_calls", networks.hang)  # which is never ready
     pool = Processes(1)
     waiting = pool.submit(pow, 2, 3)
     time.sleep(0.5)
@@ -125,7 +126,7 @@ def test_a_kill_for_memory_is_called_so(
     misbehaving: Callable[..., list[Cells]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts = iter(range(1000))
-    monkeypatch.setattr(_workers, "_killed_for_memory", lambda: next(counts))
+    monkeypatch.setattr(_workers, "killed_for_memory", lambda: next(counts))
     with Store(None) as store:
         status = campaign.run(misbehaving(range(4), deadly=[2]), store, workers=1)
     assert (status.done, status.failed) == (3, 1)
@@ -134,7 +135,7 @@ def test_a_kill_for_memory_is_called_so(
 
 
 def test_the_system_counts_kills_for_memory() -> None:
-    assert _workers._killed_for_memory() >= 0
+    assert killed_for_memory() >= 0
 
 
 # A campaign -----------------------------------------------------------------------------------
@@ -184,7 +185,7 @@ def test_a_script_without_a_guard_gets_one_clear_line(tmp_path: Path) -> None:
 def test_workers_that_cannot_start_stop_the_run(
     misbehaving: Callable[..., list[Cells]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_workers, "_work_off", os._exit)  # which takes one argument: it raises
+    monkeypatch.setattr(_workers, "answer_calls", os._exit)  # which takes one argument: it raises
     with Store(None) as store, pytest.raises(WorkersGone, match="cannot start"):
         campaign.run(misbehaving(range(3)), store, workers=1)
 

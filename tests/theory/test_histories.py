@@ -21,6 +21,8 @@ from giantsteps.theory.steps.several.history_law import follow
 from giantsteps.theory.steps.several.history_view import Course, View, sample_nodes
 from giantsteps.theory.steps.several.reused import reused_steps
 
+from .two_step_model import fresh_field
+
 TWO = gs.Vocabulary([-1.0, 2.0], [0.5, 0.5])
 READOUT = gs.Ridge(samples=3.0, penalty=1 / 30)
 #: σ, σ*, second layer: odd, with a kink, with an output of its own.
@@ -64,7 +66,8 @@ def test_two_steps_are_those_of_the_closed_form(
     problem = stepped(("fresh", 0.8), ("fresh", 0.6), layer=layer, activation=sigma)
     problem = problem.replace({"teacher": teacher})
     law: SecondLayer = problem.init.second_layer
-    field = two_step_field(sigma, as_teacher(teacher), 0.05, law, (3.0, 3.0), (0.8, 0.6), reused)
+    args, rates = (sigma, as_teacher(teacher), 0.05, law), (0.8, 0.6)
+    field = two_step_field(*args, 3.0, rates) if reused else fresh_field(*args, (3.0, 3.0), rates)
     found = course(problem, (0, 0) if reused else (0, 1), (0.8, 0.6))
     lean = found.leans[-1]
     assert_allclose(lean @ lean.T, field.kernel, rtol=2e-3, atol=1e-3)

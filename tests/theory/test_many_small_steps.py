@@ -13,12 +13,12 @@ from giantsteps import theory
 from giantsteps.gaussian import moments
 from giantsteps.laws import outlier
 from giantsteps.theory.steps.first import first_step
-from giantsteps.theory.steps.several.batches import first_batch_alignment, summed
 from giantsteps.theory.steps.several.small import (
     _drift,
     _wishart,
     many_small_steps,
 )
+from giantsteps.theory.steps.several.summed import first_batch_alignment, summed
 
 from .two_step_model import two_steps
 

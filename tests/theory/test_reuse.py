@@ -12,6 +12,8 @@ from giantsteps import theory
 from giantsteps.functions import as_function, as_teacher
 from giantsteps.theory.steps.several.field import two_step_field
 
+from .two_step_model import fresh_field
+
 BENT = gs.centered("tanh(x) + 0.5*tanh(x)**2")
 SLANTED = "he2(x)/2 + he3(x)/12**0.5"
 LAW = gs.Constant(1.5)
@@ -36,18 +38,10 @@ def pull(
     teacher: Any,
     rate: float,
     reused: bool = True,
-    noise: float = 0.0,
 ) -> float:
     """The largest component of the second step along the teacher, E[u g_A] A."""
-    field = two_step_field(
-        as_function(activation),
-        as_teacher(teacher),
-        noise,
-        LAW,
-        (4.0, 4.0),
-        (rate, 1.0),
-        reused,
-    )
+    law, rates = (as_function(activation), as_teacher(teacher), 0.0, LAW), (rate, 1.0)
+    field = two_step_field(*law, 4.0, rates) if reused else fresh_field(*law, (4.0, 4.0), rates)
     return np.abs(field.teacher).max()
 
 

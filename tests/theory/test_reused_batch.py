@@ -79,11 +79,9 @@ def test_inner_products_of_sums_are_those_of_the_field() -> None:
     )
     rates = (0.8, 0.5)
     args = problem.activation, problem.teacher, 0.1, problem.init.second_layer
-    field = two_step_field(*args, (3.0, 3.0), rates, True)
+    field = two_step_field(*args, 3.0, rates)
     law = sample_law(problem.teacher, 0.1, 3.0)
-    response, residual = respond(
-        problem.activation, law, field.values, field.probabilities, 0.8, True
-    )
+    response, residual = respond(problem.activation, law, field.values, field.probabilities, 0.8)
     samples = Samples.of(law, residual, 1e-12)
     linear = 0.8 * 0.6057055 * samples.label
     lean = field.values[:, None] * (linear + 0.5 * samples.residual * samples.take(response.slope))

@@ -20,7 +20,7 @@ from giantsteps.theory.model.weight_spectrum import WeightSpectrum
 from giantsteps.theory.steps.several import field as fields
 from giantsteps.theory.steps.several.field import two_step_field
 
-from .two_step_model import field_of, two_steps
+from .two_step_model import field_of, fresh_field, two_steps
 
 ONE = gs.Constant()
 BENT = gs.centered("tanh(x) + 0.5*tanh(x)**2")
@@ -63,8 +63,11 @@ def problem(
 def test_open_values_of_the_field(
     reused: bool, strength: float, overlap: float, length: float
 ) -> None:
-    field = two_step_field(
-        as_function("tanh"), as_teacher("sin"), 0.3, ONE, (2.0, 2.0), (0.5, 2.0), reused
+    law = as_function("tanh"), as_teacher("sin"), 0.3, ONE
+    field = (
+        two_step_field(*law, 2.0, (0.5, 2.0))
+        if reused
+        else fresh_field(*law, (2.0, 2.0), (0.5, 2.0))
     )
     assert_allclose(field.modes.strength, [strength], atol=5e-6)
     assert_allclose(field.modes.teacher, [[overlap]], atol=5e-6)
@@ -175,9 +178,8 @@ def _brute_force(
 @pytest.mark.parametrize("reused", [False, True])
 def test_field_is_that_of_brute_force(reused: bool) -> None:
     law = gs.Vocabulary([-0.7, 1.2], [0.4, 0.6])
-    field = two_step_field(
-        as_function("tanh"), as_teacher("sin"), 0.0, law, (2.0, 2.0), (0.8, 1.1), reused
-    )
+    args, rates = (as_function("tanh"), as_teacher("sin"), 0.0, law), (0.8, 1.1)
+    field = two_step_field(*args, 2.0, rates) if reused else fresh_field(*args, (2.0, 2.0), rates)
     kernel, variances = _brute_force(np.sin, 2.0, (0.8, 1.1), *law.types(), reused)
     assert_allclose(field.kernel, kernel, rtol=2e-6)
     assert_allclose(field.variances, variances, rtol=2e-6)
@@ -195,7 +197,7 @@ def test_each_term_is_needed(term: str, monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(fields, "reused_response", broken)
     field = two_step_field.__wrapped__(
-        as_function("tanh"), as_teacher("sin"), 0.3, ONE, (2.0, 2.0), (0.5, 2.0), True
+        as_function("tanh"), as_teacher("sin"), 0.3, ONE, 2.0, (0.5, 2.0)
     )
     wrong = abs(field.modes.strength[0] - 0.76591) + abs(field.variances[0] - 0.97660)
     assert wrong > 1e-4
@@ -399,13 +401,10 @@ def test_an_uncentred_activation_is_covered_where_the_second_layer_has_mean_zero
 
 def test_an_output_of_its_own_is_a_shift_of_the_labels() -> None:
     shift = moments(as_function("softplus")).mean
-    asked = two_step_field(
-        as_function("softplus"), as_teacher("sin"), 0.1, ONE, (3.0, 3.0), (1.2, 0.9), True
-    )
-    moved = two_step_field(
-        gs.centered("softplus"), as_teacher(f"sin(x) - {shift!r}"), 0.1, ONE,
-        (3.0, 3.0), (1.2, 0.9), True,
-    )  # fmt: skip
+    rest = 0.1, ONE, 3.0, (1.2, 0.9)
+    asked = two_step_field(as_function("softplus"), as_teacher("sin"), *rest)
+    shifted = as_teacher(f"sin(x) - {shift!r}")
+    moved = two_step_field(gs.centered("softplus"), shifted, *rest)
     for name in ("kernel", "teacher", "first", "variances"):
         assert_allclose(getattr(asked, name), getattr(moved, name), rtol=1e-9)
 

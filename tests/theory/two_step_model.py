@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from giantsteps.problem import Problem, Step
+from giantsteps.functions import Function, Teacher
+from giantsteps.gaussian import moments, smoothed
+from giantsteps.problem import Problem, SecondLayer, Step
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.steps.first import link_of
+from giantsteps.theory.steps.one import types_of
 from giantsteps.theory.steps.several.field import Field, Modes, two_step_field
+from giantsteps.theory.steps.several.response import Response, lengths
+from giantsteps.theory.steps.several.sample_law import sample_law
 
 #: The strongest direction of the field is a spike, and the one beside it that matters most to the
 #: readout if N ℓ_j γ_j² is above this. Two give the risk to 0.2 %; a third costs ten times more.
@@ -29,14 +35,56 @@ def field_of(problem: Problem, d: int | None = None) -> Field:
         step.rate if neurons is None else step.learning_rate(neurons) / math.sqrt(neurons)
         for step in (first, second)
     ]
-    return two_step_field(
-        sized.activation,
-        sized.teacher,
-        sized.noise_variance,
-        sized.init.second_layer,
-        (first.samples, second.samples),
-        (rates[0], rates[1]),
-        second.batch == "previous",
+    law = sized.activation, sized.teacher, sized.noise_variance, sized.init.second_layer
+    if second.batch == "previous":
+        return two_step_field(*law, first.samples, (rates[0], rates[1]))
+    return fresh_field(*law, (first.samples, second.samples), (rates[0], rates[1]))
+
+
+def fresh_field(
+    activation: Function,
+    teacher: Teacher,
+    noise_variance: float,
+    second_layer: SecondLayer,
+    samples: tuple[float, float],
+    rates: tuple[float, float],
+) -> Field:
+    r"""The field where the second step has a batch of its own, whose samples no neuron knows.
+
+    .. math:: h = \sqrt{c_1}\,g + s\,μ_1 v,\qquad
+              ⟨D_A,D_{A'}⟩ = ⟨E[xg_A],E[xg_{A'}]⟩ + E[g_Ag_{A'}]/α_2,\qquad
+              ⟨D_A,b⟩ = ⟨b,E[xg_A]⟩
+    """
+    sigma = moments(activation)
+    shift = sigma.mean * second_layer.mean
+    law = sample_law(teacher, noise_variance, samples[0], shift=shift)
+    length = np.sqrt(law.norm_squared)
+    steepness = abs(sigma.linear) * length * (abs(rates[0]) + abs(rates[1]))
+    values, probabilities = types_of(second_layer, 2, steepness)
+    first, second = rates[0] * sigma.linear, rates[1]
+    before = lengths(sigma, law, rates[0] * values)
+    at = np.multiply.outer(first * values, law.step), np.sqrt(before)[:, None]
+    output, slope = (smoothed(f, *at) for f in (activation, activation.derivative))
+    zeta = slope.mean[:, None]  # the label plays no part: one row stands for all
+    residual = law.label + shift - (probabilities * values) @ output.mean
+    pull = residual * zeta
+    frame = law.frame(pull)
+    weighted = (pull * law.mass).reshape(len(values), -1)
+    inner = frame @ frame.T + weighted @ pull.reshape(len(values), -1).T / samples[1]
+    along = frame @ law.direction
+    kernel = first**2 * law.norm_squared + first * second * np.add.outer(along, along)
+    noise = law.mean(residual**2 * (slope.second_moment[:, None] - zeta**2)) / samples[1]
+    stretch = law.mean(residual * slope.slope[:, None])
+    return Field(
+        values=values,
+        probabilities=probabilities,
+        kernel=np.outer(values, values) * (kernel + second**2 * inner),
+        teacher=values[:, None] * (first * law.linear + second * frame[:, :-1]),
+        first=values * (first * length + second * along / length),
+        variances=before * (1 + second * values * stretch) ** 2 + (second * values) ** 2 * noise,
+        law=law,
+        response=Response(*(zeta for _ in fields(Response))),  # of no use here
+        residual=residual,
     )
 
 
@@ -46,7 +94,8 @@ def leading_modes(modes: Modes, neurons: float, most: int) -> Modes:
     matter = neurons * modes.strength * seen
     matter[:1] = math.inf
     order = np.argsort(-matter, kind="stable")[:most]
-    return modes.take([int(j) for j in order if matter[j] > _NOTICEABLE])
+    kept = order[matter[order] > _NOTICEABLE]
+    return Modes(*(getattr(modes, one.name)[..., kept] for one in fields(Modes)))
 
 
 def two_steps(problem: Problem, d: int | None = None, **others: Any) -> SpikedFeatures:

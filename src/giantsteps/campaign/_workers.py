@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import signal
 import subprocess
 import threading
@@ -13,10 +12,10 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker, spawn
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from giantsteps.campaign._worker import answer_calls, ending, killed_for_memory
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.problem import integer
 from giantsteps.threads import processors
@@ -197,7 +196,7 @@ class Processes(Workers):
         while True:
             ours, theirs = self._context.Pipe()
             process = self._context.Process(
-                target=_work_off, args=(theirs, self._watched, gpu), daemon=True
+                target=answer_calls, args=(theirs, self._watched, gpu), daemon=True
             )
             try:
                 process.start()
@@ -232,12 +231,12 @@ class Processes(Workers):
                 )
             if self._failed_starts >= _STARTS:
                 raise WorkersGone(
-                    f"worker processes cannot start: {_end(process.exitcode)}. Work in this "
+                    f"worker processes cannot start: {ending(process.exitcode)}. Work in this "
                     'process (executor="serial", workers=1) to see why'
                 )
 
     def _call(self, process: Any, pipe: Any, asked: Any, limit: float | None) -> Any:
-        killed = _killed_for_memory()
+        killed = killed_for_memory()
         pipe.send(asked)
         ready = wait([pipe, process.sentinel], timeout=limit)
         if not ready:
@@ -247,8 +246,8 @@ class Processes(Workers):
             succeeded, value = pipe.recv()
         except (EOFError, OSError):
             process.join()
-            memory = _killed_for_memory() > killed
-            raise WorkerLost(_end(process.exitcode, memory)) from None
+            memory = killed_for_memory() > killed
+            raise WorkerLost(ending(process.exitcode, memory)) from None
         if not succeeded:
             raise _Raised(value)
         return value
@@ -299,60 +298,6 @@ class _Raised(Exception):
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
-
-
-def _work_off(pipe: Connection, watched: Connection, gpu: str | None) -> None:
-    """Of a worker: leave Ctrl-C to the runner, end with it, and answer calls."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(watched,), daemon=True).start()
-    if gpu is not None:
-        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
-    with suppress(EOFError, OSError):  # when the runner has gone
-        pipe.send("ready")
-        while True:
-            function, arguments = pipe.recv()
-            try:
-                pipe.send((True, function(*arguments)))
-            except Exception as error:
-                pipe.send((False, _portable(error)))
-
-
-def _portable(error: Exception) -> Exception:
-    """The error, or one with its text if it cannot be sent."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return GiantstepsError(f"{type(error).__name__}: {error}")
-    return error
-
-
-def _end_with(watched: Connection) -> None:
-    watched.poll(None)  # returns when the other end is closed
-    os._exit(1)
-
-
-def _end(code: int | None, memory: bool = False) -> str:
-    """How a process ended, in words."""
-    if memory:
-        return "the system killed its process because memory ran out"
-    if code is not None and code < 0:
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = f"signal {-code}"
-        if name == "SIGKILL":
-            return "its process was killed (SIGKILL), as the system does when memory runs out"
-        return f"its process was ended by {name}"
-    return f"its process ended with exit code {code}"
-
-
-def _killed_for_memory() -> int:
-    """How many processes the system has killed for memory so far, as far as it tells."""
-    with suppress(OSError, ValueError):
-        for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0
 
 
 # Choosing -------------------------------------------------------------------------------------

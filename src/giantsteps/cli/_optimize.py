@@ -232,7 +232,8 @@ def _print(answer: Any, problem: Problem, where: str, d: int | None) -> None:
 def _curve(
     answer: Any, path: str, bounds: tuple[float, float] | None, budget: float | None, count: int
 ) -> tuple[list[float], list[float]]:
-    """Points and test errors along a path through the optimum, or between the given bounds.
+    """Points and test errors, NaN where there is none, along a path through the optimum or between
+    the given bounds.
 
     With a budget the readout takes what the step leaves.
     """
@@ -240,8 +241,6 @@ def _curve(
 
     from giantsteps import theory
     from giantsteps.answers import Crossing
-    from giantsteps.errors import GiantstepsError
-    from giantsteps.problem import Grid
 
     crossed = isinstance(answer, Crossing)
     centre = answer.problem if crossed else answer.best
@@ -251,32 +250,18 @@ def _curve(
         shared = at + centre.get(rest)
         points = [shared * part for part in np.linspace(0, 1, count + 2)[1:-1].tolist()]
         changes = [{path: point, rest: shared - point} for point in points]
-        return points, [_error(centre, change, answer.d) for change in changes]
-    if crossed:
-        bounds = answer.bounds
-    elif bounds is None:
-        linear = path.endswith("exponent")
-        bounds = (0.0, 0.5) if linear else (at / AROUND, at * AROUND)
-    logarithmic = bounds[0] > 0 and not path.endswith("exponent")
-    lower, upper = bounds
-    line = np.geomspace(lower, upper, count) if logarithmic else np.linspace(lower, upper, count)
-    points = line.tolist()
-    try:
-        errors = theory.risk(Grid(centre, {path: points}), d=answer.d).test
-        return points, np.asarray(errors).tolist()
-    except GiantstepsError:  # not covered somewhere on the way: ask point by point
-        return points, [_error(centre, {path: point}, answer.d) for point in points]
-
-
-def _error(problem: Problem, changes: dict[str, float], d: int | None) -> float:
-    """The test error, NaN where the theory has none."""
-    from giantsteps import theory
-    from giantsteps.errors import GiantstepsError
-
-    try:
-        return float(theory.risk(problem.replace(changes), d=d).test)
-    except GiantstepsError:
-        return float("nan")
+    else:
+        if crossed:
+            bounds = answer.bounds
+        elif bounds is None:
+            linear = path.endswith("exponent")
+            bounds = (0.0, 0.5) if linear else (at / AROUND, at * AROUND)
+        logarithmic = bounds[0] > 0 and not path.endswith("exponent")
+        (lower, upper), space = bounds, np.geomspace if logarithmic else np.linspace
+        points = space(lower, upper, count).tolist()
+        changes = [{path: point} for point in points]
+    cells = [centre.replace(change) for change in changes]
+    return points, theory.values_of("test", cells, answer.d).tolist()
 
 
 def _long(curves: dict[str, tuple[list[float], list[float]]]) -> dict[str, list[Any]]:

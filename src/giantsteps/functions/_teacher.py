@@ -68,12 +68,11 @@ class SingleIndex:
         return self.link.to_data()
 
 
-def as_teacher(spec: Spec | Teacher, field: str = "teacher") -> Teacher:
+def as_teacher(spec: Spec | Teacher) -> Teacher:
     """The teacher that a specification means: a function means a link, and so rank one; a table
     with ``rank`` means a `MultiIndex`.
 
     * ``spec``: what `as_function` reads, a teacher, or ``{"expression": "x0*x1", "rank": 2}``.
-    * ``field``: the field that the error names.
 
     Raises
     ------
@@ -85,5 +84,5 @@ def as_teacher(spec: Spec | Teacher, field: str = "teacher") -> Teacher:
     if not isinstance(spec, Function) and isinstance(spec, Teacher):
         return spec
     if isinstance(spec, Mapping) and "rank" in spec:
-        return MultiIndex.from_data(spec, field)
-    return SingleIndex(as_function(spec, field))
+        return MultiIndex.from_data(spec)
+    return SingleIndex(as_function(spec, "teacher"))

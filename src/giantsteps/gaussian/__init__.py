@@ -10,7 +10,13 @@ from giantsteps.gaussian._hermite import (
     information_exponent,
     moments,
 )
-from giantsteps.gaussian._multivariate import coordinate_rule, split_rule
+from giantsteps.gaussian._multivariate import (
+    coordinate_rule,
+    hermite_rule,
+    split_rule,
+    tensor_rule,
+)
+from giantsteps.gaussian._panels import legendre_panels, normal_panels
 from giantsteps.gaussian._quadrature import Rule, check_function, expectation, gauss_rule
 from giantsteps.gaussian._scales import hermite_at_scales
 from giantsteps.gaussian._smoothed import Smoothed, smoothed

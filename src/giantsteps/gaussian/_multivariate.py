@@ -36,7 +36,7 @@ def split_rule(nodes: int = 20, reach: float = 6.0) -> Rule:
 
 
 @lru_cache(maxsize=64)
-def _hermite_rule(nodes: int) -> Rule:
+def hermite_rule(nodes: int) -> Rule:
     """z ~ N(0, 1) by Gauss–Hermite: exact for polynomials of degree 2·nodes − 1."""
     z, weights = np.polynomial.hermite_e.hermegauss(nodes)
     return Rule(z, weights / weights.sum())
@@ -59,13 +59,13 @@ def coordinate_rule(rank: int, *, reach: float | None = None, nodes: int | None 
     if rank not in sizes:
         raise InvalidProblem("rank", rank, f"an integer from 1 to {max(sizes)}")
     count = nodes or sizes[rank]
-    axis = _hermite_rule(count) if reach is None else split_rule(count, reach)
+    axis = hermite_rule(count) if reach is None else split_rule(count, reach)
     if rank == 1:
         return Rule(axis.nodes[:, None], axis.weights)
-    return _product([axis] * rank).pruned(PRUNED)
+    return tensor_rule([axis] * rank).pruned(PRUNED)
 
 
-def _product(axes: list[Rule]) -> Rule:
+def tensor_rule(axes: list[Rule]) -> Rule:
     """Independent coordinates: every combination of nodes, shape (K, axes)."""
     nodes = np.stack(np.meshgrid(*(axis.nodes for axis in axes), indexing="ij"), axis=-1)
     weights = reduce(np.multiply.outer, (axis.weights for axis in axes))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -50,6 +51,27 @@ def edges_of(lower: float, upper: float, width: float, points: np.ndarray) -> np
     count = max(1, int(np.ceil((upper - lower) / width - 1e-9)))
     inside = points[(points > lower) & (points < upper)]
     return np.unique(np.concatenate([np.linspace(lower, upper, count + 1), inside]))
+
+
+@lru_cache(maxsize=32)
+def _legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.polynomial.legendre.leggauss(order)
+
+
+def legendre_panels(edges: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss–Legendre nodes and weights between edges (…, E), of so many nodes a panel, on one last
+    axis."""
+    x, w = _legendre(order)
+    half = np.diff(edges, axis=-1)[..., None] / 2
+    shape = (*edges.shape[:-1], -1)
+    return (edges[..., :-1, None] + half * (1 + x)).reshape(shape), (half * w).reshape(shape)
+
+
+def normal_panels(edges: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+    """The same for z ~ N(0, 1) between the first and the last edge: weights sum to one."""
+    nodes, lengths = legendre_panels(edges, order)
+    weights = lengths * np.exp(-nodes * nodes / 2)
+    return nodes, weights / weights.sum(axis=-1, keepdims=True)
 
 
 def panel_nodes(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 
 from giantsteps.functions import Function
 from giantsteps.gaussian._hermite import hermite_functions
+from giantsteps.gaussian._panels import legendre_panels
 from giantsteps.types import FloatArray
 
 _REACH, _ORDER = 9.0, 20
@@ -40,10 +41,8 @@ def hermite_at_scales(function: Function, scales: FloatArray, degree: int) -> Fl
     width = max(_WIDTH * float(scales.min()), 2.0 * reach / _PANELS)
     count = int(np.ceil(2.0 * reach / width))
     edges = np.unique(np.concatenate([np.linspace(-reach, reach, count + 1), kinks]))
-    x, w = np.polynomial.legendre.leggauss(_ORDER)
-    half = np.diff(edges)[:, None] / 2
-    nodes = (edges[:-1, None] + half * (1 + x)).ravel()
-    values = np.asarray(function(nodes), dtype=float) * (half * w).ravel()
+    nodes, lengths = legendre_panels(edges, _ORDER)
+    values = np.asarray(function(nodes), dtype=float) * lengths
     found = np.empty((len(scales), degree + 1))
     block = max(1, _BLOCK // (len(nodes) * (degree + 1)))
     for start in range(0, len(scales), block):

@@ -1,6 +1,6 @@
 """Laws of eigenvalues and singular values, and the spikes that leave them."""
 
-from ._deformation import Outlier, Outliers, critical_strength, outlier, outliers
+from ._deformation import Outlier, critical_strength, outlier
 from ._empirical import EmpiricalLaw
 from ._kernel_bulk import KernelBulk
 from ._law import Law

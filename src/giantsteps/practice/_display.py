@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from giantsteps.practice._inspection import Inspection
     from giantsteps.practice._layer import Layer
 
-_THEORY, _FOUND, _THIRD = PALETTE[0], PALETTE[1], PALETTE[2]
+_THEORY, _FOUND = PALETTE[:2]
 _HISTOGRAM = "#C9D3DB"
 
 

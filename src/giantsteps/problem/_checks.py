@@ -89,25 +89,19 @@ def choice(value: object, field: str, known: Iterable[str]) -> str:
     return value
 
 
-def keywords(data: object, part: type, field: str) -> dict[str, Any]:
+def keywords(data: object, part: type) -> dict[str, Any]:
     """Return ``data`` as arguments of the dataclass ``part``; no key unknown, none missing."""
     known = {item.name: item for item in fields(part)}
-    prefix = f"{field}." if field else ""
     if not isinstance(data, Mapping):
-        raise InvalidProblem(
-            field or part.__name__, data, f"a table with the keys {', '.join(known)}"
-        )
+        raise InvalidProblem(part.__name__, data, f"a table with the keys {', '.join(known)}")
     for key, value in data.items():
         if key not in known:
-            raise InvalidProblem(
-                f"{prefix}{key}",
-                value,
-                f"left out: the keys are {suggest(key, known).removeprefix('one of ')}",
-            )
+            listed = suggest(key, known).removeprefix("one of ")
+            raise InvalidProblem(key, value, f"left out: the keys are {listed}")
     for name, item in known.items():
         required = item.default is MISSING and item.default_factory is MISSING
         if required and name not in data:
-            raise InvalidProblem(f"{prefix}{name}", None, "given: it has no default")
+            raise InvalidProblem(name, None, "given: it has no default")
     return dict(data)
 
 

@@ -101,7 +101,7 @@ def as_part(value: object, part: type[_P], path: str) -> _P:
         allowed = f"{article} {part.__name__}(...) or a table of its fields"
         raise InvalidProblem(path, value, allowed)
     with under(path):
-        return part(**keywords(value, part, ""))
+        return part(**keywords(value, part))
 
 
 def as_law(spec: object, base: Any, known: Mapping[str, type[_L]], field: str, what: str) -> _L:
@@ -115,7 +115,7 @@ def as_law(spec: object, base: Any, known: Mapping[str, type[_L]], field: str, w
     parameters = dict(spec) if isinstance(spec, Mapping) else {}
     parameters.pop("law", None)
     with under(field):
-        return known[name](**keywords(parameters, known[name], ""))
+        return known[name](**keywords(parameters, known[name]))
 
 
 def set_fields(part: Part, **values: object) -> None:

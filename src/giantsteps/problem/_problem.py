@@ -277,7 +277,7 @@ class Problem(Saved, Translated, Part):
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Problem:
         """Build a problem from what :meth:`to_data` returns; defaults may be left out."""
-        return cls(**keywords(data, cls, ""))
+        return cls(**keywords(data, cls))
 
     @cached_property
     def content_hash(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,8 +9,9 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 
-def histogram(values: ArrayLike, bins: int = 10, width: int = 80, height: int = 26) -> str:
+def histogram(values: ArrayLike) -> str:
     """Bars over [0, 1], with the line of the uniform law at a third of the height."""
+    bins, width, height = 10, 80, 26
     counts = np.histogram(values, bins, (0.0, 1.0))[0] * bins / max(np.size(values), 1)
     wide = width / bins
     bars = "".join(
@@ -24,11 +24,9 @@ def histogram(values: ArrayLike, bins: int = 10, width: int = 80, height: int = 
     return _drawing(width, height, bars + line, "histogram of u")
 
 
-def interval(
-    centre: float, spread: float, allowed: Sequence[float], reach: float, width: int = 130
-) -> str:
+def interval(centre: float, spread: float, allowed: Sequence[float], reach: float) -> str:
     """An error with its standard error on the band of errors that would pass, from −reach on."""
-    height, middle = 16, 8
+    width, height, middle = 130, 16, 8
 
     def at(value: float) -> float:
         return width * (0.5 + 0.5 * min(max(value / reach, -1.0), 1.0))
@@ -44,9 +42,9 @@ def interval(
     return _drawing(width, height, "".join(parts), "error and what would pass")
 
 
-def quantiles(values: ArrayLike, width: int = 260) -> str:
+def quantiles(values: ArrayLike) -> str:
     """Sorted values against those of the uniform law, with the 99 % band of each."""
-    u = np.sort(np.asarray(values, dtype=float))
+    width, u = 260, np.sort(np.asarray(values, dtype=float))
     count = len(u)
     rank = np.arange(1, count + 1)
     expected = rank / (count + 1)
@@ -67,7 +65,6 @@ def quantiles(values: ArrayLike, width: int = 260) -> str:
 
 
 def _drawing(width: float, height: float, parts: str, title: str) -> str:
-    assert math.isfinite(width)
     return (
         f"<svg width='{width}' height='{height}' viewBox='0 0 {width} {height}' role='img'>"
         f"<title>{title}</title>{parts}</svg>"

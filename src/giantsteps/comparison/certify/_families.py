@@ -89,16 +89,12 @@ def _three_to_five(rng: np.random.Generator) -> list[float]:
     return [0.5] * int(rng.integers(3, 6))
 
 
-def _one_of(rng: np.random.Generator, options: Sequence[Any]) -> Any:
-    return options[int(rng.integers(len(options)))]
-
-
 def _decay(rng: np.random.Generator) -> Mapping[str, Any]:
     return {"decay": round(float(rng.uniform(0.05, 0.5)), 2)}
 
 
 def _losses(rng: np.random.Generator) -> Mapping[str, Any]:
-    return {"loss": _one_of(rng, ("logistic", "hinge", "huber")), "noise": 0.0}
+    return {"loss": ("logistic", "hinge", "huber")[int(rng.integers(3))], "noise": 0.0}
 
 
 def _two_variances(rng: np.random.Generator) -> Mapping[str, Any]:

@@ -13,16 +13,16 @@ import numpy as np
 from scipy.linalg import cython_lapack
 
 
-def _c_function(capsule: object, arguments: int) -> Any:
-    """The C function in a capsule, which takes so many pointers and returns nothing."""
+def _c_function(capsule: object) -> Any:
+    """The C function in a capsule, which takes five pointers and returns nothing."""
     name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * arguments)
+    kind = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)
     return kind(pointer(capsule, name(capsule)))
 
 
-_dpotrf = _c_function(cython_lapack.__pyx_capi__["dpotrf"], 5)
+_dpotrf = _c_function(cython_lapack.__pyx_capi__["dpotrf"])
 
 
 def factorise(symmetric: np.ndarray) -> bool:

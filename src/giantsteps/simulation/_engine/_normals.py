@@ -33,7 +33,7 @@ Words = NDArray[np.uint64]
 #: Where the tail begins, and the area of each layer.
 TAIL, _AREA = 3.6541528853610088, 0.00492867323399
 _SLAB = 2**14  # variates at a time: what is made on the way stays in the cache
-_LAYER, _LAYER_AND_SIGN = np.uint64(0xFF), np.uint64(0x1FF)
+_LAYER_AND_SIGN = np.uint64(0x1FF)
 _EXPONENT_OF_ONE = np.uint64(0x3FF0000000000000)
 _GOLDEN = np.array(0x9E3779B97F4A7C15, dtype=np.uint64)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from giantsteps.functions import Function
+from giantsteps.gaussian import legendre_panels
 from giantsteps.types import FloatArray
 
 #: Where z ends, Gauss–Legendre nodes of a panel, and panels that are always there.
@@ -56,10 +57,8 @@ def wrong_sign(
     )
     scale = np.sqrt(np.maximum(predicted.variance[:, None] - slope**2 - 2 * bend**2, 0.0))
     edges = _edges(fit, slope, bend, scale, jumps)
-    x, w = np.polynomial.legendre.leggauss(_NODES)
-    half = np.diff(edges, axis=1)[:, :, None] / 2
-    z = (edges[:, :-1, None] + half * (1 + x)).reshape(len(fit), -1)
-    density = (half * w).reshape(z.shape) * np.exp(-z * z / 2)
+    z, lengths = legendre_panels(edges, _NODES)
+    density = lengths * np.exp(-z * z / 2)
     signed = np.sign(teacher(z)) * (fit + slope * z + bend * (z * z - 1.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         wrong = np.where(scale > 0, ndtr(-signed / scale), signed < 0)

@@ -16,6 +16,7 @@ from giantsteps.theory.model.functions_of_spike import (
     teacher_given,
 )
 from giantsteps.theory.model.rules import spike_rule
+from giantsteps.theory.model.teacher import single_link
 from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
@@ -29,10 +30,17 @@ _ROUNDING = 1e-13
 
 def coordinates(model: SpikedFeatures, level: int, bound: float = 0.0) -> Rule:
     """Quadrature of the coordinates k, nodes (K, r); ``bound`` as for `bounded_points`."""
-    link = model.teacher.link if isinstance(model.teacher, SingleIndex) else None
     # Many functions without penalty need more nodes than averages.
     types = None if bound or model.regressors is not None else model.probabilities
-    return spike_rule(level, model.spikes, model.bulk.totals, model.cosines[0], link, types, bound)
+    return spike_rule(
+        level,
+        model.spikes,
+        model.bulk.totals,
+        model.cosines[0],
+        single_link(model.teacher),
+        types,
+        bound,
+    )
 
 
 def bounded_points(model: SpikedFeatures, points: FloatArray, bound: float) -> FloatArray:

@@ -42,22 +42,20 @@ def wrong_sign_of_model(model: SpikedFeatures, readout: Readout, level: int) -> 
     return wrong_sign(predicted, lambda z: labels(model, along, z), label_jumps(model, along))
 
 
-def parts_by_degree(
-    model: SpikedFeatures, level: int, degree: int = DEGREES - 1
-) -> Callable[[Readout], Array]:
+def parts_by_degree(model: SpikedFeatures, level: int) -> Callable[[Readout], Array]:
     r"""The parts by degree of any readout of a model.
 
     Given k, the prediction is C(k) + s(k) z + b(k)(z² − 1), z the teacher's coordinate orthogonal
     to the spikes, and E_z He_j(γ·k + √(1−|γ|²) z) = |γ|^j He_j(γ̂·k).
     """
     if model.teacher.rank > 1:
-        return lambda readout: np.full(degree + 1, np.nan)
+        return lambda readout: np.full(DEGREES, np.nan)
     rule = coordinates(model, level)
     count = len(rule.weights)
     length = math.sqrt(float(model.overlap @ model.overlap))
     along = rule.nodes @ (model.overlap / length) if length > 0 else rule.nodes[:, 0]
-    basis = hermite_functions(along, degree) * rule.weights
-    j, roots, pairs, target = _of_degrees(model.link, degree)
+    basis = hermite_functions(along, DEGREES - 1) * rule.weights
+    j, roots, pairs, target = _of_degrees(model.link)
     basis = basis * (length**j)[:, None]
     beside = float(model.beside[0, 0])
     once = beside * roots * basis[:-1]
@@ -73,11 +71,11 @@ def parts_by_degree(
 
 
 @lru_cache(maxsize=64)
-def _of_degrees(link: Function, degree: int) -> tuple[Array, Array, Array, Array]:
+def _of_degrees(link: Function) -> tuple[Array, Array, Array, Array]:
     """j, √j and √(j(j−1)) of the degrees that have them, and √j! c*_j.
 
     √j! cancels: j He_{j−1}/√j! = √j h_{j−1}, j(j−1) He_{j−2}/√j! = √(j(j−1)) h_{j−2}.
     """
-    j = np.arange(degree + 1.0)
-    target = hermite_coefficients(link, degree) * np.exp(gammaln(j + 1) / 2)
+    j = np.arange(float(DEGREES))
+    target = hermite_coefficients(link, DEGREES - 1) * np.exp(gammaln(j + 1) / 2)
     return j, np.sqrt(j[1:])[:, None], np.sqrt(j[2:] * (j[2:] - 1))[:, None], target

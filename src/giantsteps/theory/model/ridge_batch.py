@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -30,20 +30,10 @@ class RidgeBatch:
     iterations: FloatArray
     error: FloatArray
     classification_error: FloatArray
-    status: str = "converged"
 
     def take(self, cells: FloatArray) -> RidgeBatch:
         """Some of the entries, in this order."""
-        return RidgeBatch(
-            self.test[cells],
-            self.train[cells],
-            self.by_degree[cells],
-            self.residual[cells],
-            self.iterations[cells],
-            self.error[cells],
-            self.classification_error[cells],
-            self.status,
-        )
+        return RidgeBatch(*(getattr(self, one.name)[cells] for one in fields(self)))
 
 
 def _degrees(batch: RidgeBatch) -> FloatArray:
@@ -61,7 +51,7 @@ def risks_of(
         Risk(
             **claim,
             solution=Solution(
-                status=batch.status,
+                status="converged",
                 residual=batch.residual[i],
                 iterations=float(batch.iterations[i]),
                 error=batch.error[i],

@@ -11,7 +11,7 @@ from scipy.linalg import eigh_tridiagonal
 from scipy.special import ndtri
 
 from giantsteps.functions import Function
-from giantsteps.gaussian import Rule
+from giantsteps.gaussian import Rule, hermite_rule, normal_panels, tensor_rule
 from giantsteps.types import FloatArray
 
 #: Resolutions, from 0: nodes of a panel, and Gauss–Hermite nodes of a smooth axis. The last one is
@@ -76,11 +76,7 @@ def graded_rule(
         kept = np.abs(np.abs(merged) - kink) > (1.0 - max(_BESIDE)) * kink
         merged = np.unique(np.concatenate([-beside, merged[kept], beside]))
     merged = _split(merged[(merged >= -reach) & (merged <= reach)], widest)
-    x, w = np.polynomial.legendre.leggauss(orders[level])
-    half = np.diff(merged)[:, None] / 2
-    nodes = (merged[:-1, None] + half * (1 + x)).ravel()
-    weights = (half * w).ravel() * np.exp(-nodes * nodes / 2)
-    return Rule(nodes, weights / weights.sum())
+    return Rule(*normal_panels(merged, orders[level]))
 
 
 @lru_cache(maxsize=256)
@@ -111,7 +107,7 @@ def bounded_normal(count: int, tail: float) -> Rule:
     inside, weights = _gauss(fine.nodes, fine.weights, count)
     nodes = np.concatenate([[-reach], inside, [reach]])
     weights = np.concatenate([[tail / 2], (1.0 - tail) * weights, [tail / 2]])
-    return _column(Rule(nodes / math.sqrt(float(weights @ nodes**2)), weights))
+    return Rule(nodes / math.sqrt(float(weights @ nodes**2)), weights)
 
 
 def _gauss(u: FloatArray, density: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
@@ -133,11 +129,7 @@ def _gauss(u: FloatArray, density: FloatArray, count: int) -> tuple[FloatArray, 
 def _half_normal() -> tuple[FloatArray, FloatArray]:
     """|z|, z ~ N(0, 1), to rounding for functions on all scales: nodes and weights."""
     edges = np.concatenate([[0.0], 12.0 * 0.25 ** np.arange(12.0, -1.0, -1.0)])
-    x, w = np.polynomial.legendre.leggauss(60)
-    half = np.diff(edges)[:, None] / 2
-    z = (edges[:-1, None] + half * (1 + x)).ravel()
-    weights = (half * w).ravel() * np.exp(-z * z / 2)
-    return z, weights / weights.sum()
+    return normal_panels(edges, 60)
 
 
 def largest_draw(draws: float) -> float:
@@ -178,25 +170,19 @@ def axes_rule(level: int, widths: tuple[float, ...]) -> Rule:
     * ``widths``: scale on which functions vary along each axis: panels where it is short, else
       Gauss–Hermite.
     """
-    axes = [
-        graded_rule(level, width) if width < _SMOOTH else _smooth(_AXES[level]) for width in widths
-    ]
+    smooth = hermite_rule(_AXES[level])
+    axes = [graded_rule(level, width) if width < _SMOOTH else smooth for width in widths]
     return product_rule(axes)
 
 
 def smooth_rule(count: int, rank: int) -> Rule:
     """k ~ N(0, I_r) by a product of Gauss–Hermite rules, nodes of shape (K, r)."""
-    return product_rule([_smooth(count)] * rank)
+    return product_rule([hermite_rule(count)] * rank)
 
 
 def product_rule(axes: list[Rule]) -> Rule:
-    """Independent coordinates, nodes of shape (K, r)."""
-    grids = np.meshgrid(*(axis.nodes for axis in axes), indexing="ij")
-    nodes = np.stack([grid.ravel() for grid in grids], axis=1)
-    weights = axes[0].weights
-    for axis in axes[1:]:
-        weights = np.multiply.outer(weights, axis.weights)
-    return Rule(nodes, weights.ravel()).pruned(_NEGLIGIBLE if len(axes) < 3 else _OF_MANY)
+    """Independent coordinates, nodes of shape (K, r), those that weigh something."""
+    return tensor_rule(axes).pruned(_NEGLIGIBLE if len(axes) < 3 else _OF_MANY)
 
 
 @lru_cache(maxsize=256)
@@ -206,11 +192,6 @@ def _mapped_product(counts: tuple[int, ...], steepness: tuple[float, ...]) -> Ru
     rule.nodes.setflags(write=False)
     rule.weights.setflags(write=False)
     return rule
-
-
-def _smooth(count: int) -> Rule:
-    z, weights = np.polynomial.hermite_e.hermegauss(count)
-    return Rule(z, weights / weights.sum())
 
 
 def width_of(steepness: float) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from giantsteps.answers import Solution, Spectrum, Spike
 from giantsteps.errors import InvalidProblem, NotCovered
-from giantsteps.gaussian import hermite_coefficients, moments
+from giantsteps.gaussian import hermite_coefficients, hermite_rule, moments
 from giantsteps.laws import SingularValues
 from giantsteps.problem import Ridge
 from giantsteps.theory.model.covariance import NeuronCovariance
@@ -336,10 +336,10 @@ def _along_first(
     left = math.sqrt(max(1.0 - float(strong @ strong), 0.0))
     if left < _WHOLE:
         return along @ strong, weights, weights * found.pull[0]
-    nodes, shares = np.polynomial.hermite_e.hermegauss(_MONOMIALS + 2)
-    z = nodes[:, None]
+    beyond = hermite_rule(_MONOMIALS + 2)
+    z = beyond.nodes[:, None]
     x = along @ strong + left * z
-    weights = weights * (shares / shares.sum())[:, None]
+    weights = weights * beyond.weights[:, None]
     beside = (weak @ found.pull[1:]) / left
     if model.first_direction is not None:
         beside = beside + found.slope(first.leans(model.spikes[:, 0]), spectrum.system)

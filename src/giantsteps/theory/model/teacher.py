@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from giantsteps.functions import MultiIndex, SingleIndex, Teacher
+from giantsteps.functions import Function, MultiIndex, SingleIndex, Teacher
 from giantsteps.gaussian import Rule, coordinate_rule, gauss_rule, moments
 from giantsteps.types import FloatArray
 
@@ -32,6 +32,11 @@ class TeacherMoments:
     def residual_variance(self) -> float:
         """E f*² without constant and linear part."""
         return max(self.second_moment - self.mean**2 - self.linear**2, 0.0)
+
+
+def single_link(teacher: Teacher) -> Function | None:
+    """σ* where the teacher depends on one direction."""
+    return teacher.link if isinstance(teacher, SingleIndex) else None
 
 
 def teacher_rule(teacher: Teacher) -> Rule:

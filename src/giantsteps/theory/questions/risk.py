@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from giantsteps.answers import Risk
 from giantsteps.errors import NotConverged, NotCovered
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.model.errors import Effort
-from giantsteps.theory.scope.dispatch import answer, answers
-from giantsteps.theory.scope.dispatch import attempts as attempts_of
+from giantsteps.theory.scope.dispatch import answer, resolve, said
+from giantsteps.theory.scope.rule import Rule
 from giantsteps.theory.steps import build
+from giantsteps.threads import capped
 
 
 def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
@@ -72,11 +74,6 @@ def risk(problem: Problem | Grid, d: int | None = None) -> Risk:
     return answer("risk", problem, d)
 
 
-def risks(problems: Sequence[Problem], d: int | None = None) -> list[Risk]:
-    """The risk of each problem, solved in one batch."""
-    return answers("risk", problems, d)  # type: ignore[return-value]
-
-
 def attempts(
     problems: Sequence[Problem],
     d: int | None = None,
@@ -89,9 +86,32 @@ def attempts(
     ``effort`` is less for scans and searches, as in `refine`. Without
     ``initial`` those before the steps may be missing. ``known`` keeps models for the next call.
     """
-    options: Any = {"effort": effort, "initial": initial, "known": known}
-    tolerant = {build.risk: functools.partial(build.attempts, **options)}
-    return attempts_of("risk", problems, d, tolerant)  # type: ignore[return-value]
+    found: dict[int, Risk | NotCovered | NotConverged] = {}
+    groups: dict[Callable[..., Any], list[tuple[int, Rule]]] = {}
+    for i, problem in enumerate(problems):
+        try:
+            rule = resolve("risk", problem, d)
+        except NotCovered as refusal:
+            found[i] = refusal
+        else:
+            groups.setdefault(rule.method, []).append((i, rule))
+    for method, members in groups.items():
+        some = [problems[i] for i, _ in members]
+        claims = [rule.stated(problems[i], d) for i, rule in members]
+        answered: Sequence[Risk | Exception]
+        try:
+            with capped(1), np.errstate(over="raise"):
+                if method is build.risk:
+                    answered = build.attempts(some, claims, d, effort, initial, known)
+                else:
+                    answered = method(some, claims, d)
+        except build.NO_ANSWER as error:
+            answered = [error]
+            if len(some) > 1:  # one of them: each is asked again
+                answered = [attempts([one], d, effort, initial, known)[0] for one in some]
+        for (i, _), one in zip(members, answered, strict=True):
+            found[i] = said("risk", one) if isinstance(one, Exception) else one
+    return [found[i] for i in range(len(problems))]
 
 
 def staircase_risk(problem: Problem | Grid, *, lengthening: bool = True) -> Risk:

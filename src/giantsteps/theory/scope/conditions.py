@@ -11,6 +11,7 @@ from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.scope.predicates import (
     activation_centered,
     curved,
+    curved_and_preconditioned,
     finite_moments,
     fresh,
     mean_free_or_odd,
@@ -77,16 +78,6 @@ def _isotropic_or_give_d(problem: Problem, d: int | None) -> str:
     helps = d is None and problem.steps and plain(problem) and problem.teacher.rank == 1
     way = "pass d to theory.risk, theory.learned_function or theory.equivalent, " if helps else ""
     return f"{way}inputs=gs.Isotropic(), or simulation"
-
-
-def _curved_and_preconditioned(problem: Problem) -> bool:
-    """Whether there are several preconditioned steps of an even part, inputs with a covariance."""
-    return (
-        not problem.inputs.isotropic
-        and len(problem.steps) > 1
-        and any(step.precondition for step in problem.steps)
-        and not moments(problem.activation).is_odd
-    )
 
 
 CONDITIONS: dict[str, Condition] = {
@@ -361,7 +352,7 @@ CONDITIONS: dict[str, Condition] = {
         "an initial output lets several preconditioned steps multiply the weights in another way "
         "in each eigenspace",
         'gs.centered(activation), second_layer="gaussian", precondition=0, one step, or simulation',
-        lambda problem: no_initial_output(problem) or not _curved_and_preconditioned(problem),
+        lambda problem: no_initial_output(problem) or not curved_and_preconditioned(problem),
     ),
     "odd where preconditioned": Condition(
         "σ is odd where several steps are preconditioned (else later batches multiply the weights "
@@ -369,7 +360,7 @@ CONDITIONS: dict[str, Condition] = {
         "within 4 %, training errors within 8 %)",
         "several steps of an activation with an even part are preconditioned",
         "an odd activation, precondition=0, or one step",
-        lambda problem: not _curved_and_preconditioned(problem),
+        lambda problem: not curved_and_preconditioned(problem),
     ),
     "no mean output": Condition(
         "an unscaled network has E σ(z) = 0 or a second layer of mean zero",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,6 @@ from giantsteps.problem import Grid, Problem, integer
 from giantsteps.theory.scope.conditions import CONDITIONS
 from giantsteps.theory.scope.rule import Absent, Rule
 from giantsteps.theory.scope.table import rule_of
-from giantsteps.theory.steps.build import NO_ANSWER
 from giantsteps.theory.steps.kinds import kind_of
 from giantsteps.threads import capped
 
@@ -32,9 +31,7 @@ def answer(question: str, target: Problem | Grid, d: int | None, **options: Any)
     return type(cells[0]).stack(target, cells)
 
 
-def answers(
-    question: str, problems: Sequence[Problem], d: int | None, **options: Any
-) -> list[Answer]:
+def answers(question: str, problems: Sequence[Problem], d: int | None, **options: Any) -> list[Any]:
     """Answer ``question`` for each problem.
 
     Those with the same method are solved in one batch. Every problem is checked against the table
@@ -51,43 +48,6 @@ def answers(
     return [found[i] for i in range(len(problems))]
 
 
-def attempts(
-    question: str,
-    problems: Sequence[Problem],
-    d: int | None,
-    one_by_one: Mapping[Callable[..., Any], Callable[..., Sequence[Answer | Exception]]],
-) -> list[Answer | NotCovered | NotConverged]:
-    """Answer ``question`` for each problem, or say why there is no answer.
-
-    ``one_by_one`` gives for a method the one that returns failures instead of raising the first;
-    of other methods every problem of a batch that fails is asked again.
-    """
-    found: dict[int, Answer | NotCovered | NotConverged] = {}
-    groups: dict[Callable[..., Any], list[tuple[int, Rule]]] = {}
-    for i, problem in enumerate(problems):
-        try:
-            rule = resolve(question, problem, d)
-        except NotCovered as refusal:
-            found[i] = refusal
-        else:
-            groups.setdefault(rule.method, []).append((i, rule))
-    for method, members in groups.items():
-        some = [problems[i] for i, _ in members]
-        claims = [rule.stated(problems[i], d) for i, rule in members]
-        answered: Sequence[Answer | Exception]
-        answering: Callable[..., Any] = one_by_one.get(method, method)
-        try:
-            with capped(1), np.errstate(over="raise"):
-                answered = answering(some, claims, d)
-        except NO_ANSWER as error:
-            answered = [error]
-            if len(some) > 1:
-                answered = [attempts(question, [one], d, one_by_one)[0] for one in some]
-        for (i, _), one in zip(members, answered, strict=True):
-            found[i] = _said(question, one) if isinstance(one, Exception) else one
-    return [found[i] for i in range(len(problems))]
-
-
 @contextmanager
 def within_range(question: str) -> Iterator[None]:
     """Numbers that overflow and equations that are singular to rounding are no answer."""
@@ -95,10 +55,10 @@ def within_range(question: str) -> Iterator[None]:
         with np.errstate(over="raise"):
             yield
     except (FloatingPointError, np.linalg.LinAlgError) as error:
-        raise _said(question, error) from error
+        raise said(question, error) from error
 
 
-def _said(question: str, error: Exception) -> NotCovered | NotConverged:
+def said(question: str, error: Exception) -> NotCovered | NotConverged:
     """An error of numbers in the user's terms, another one as it is."""
     if isinstance(error, NotCovered | NotConverged):
         return error

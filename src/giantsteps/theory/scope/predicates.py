@@ -46,6 +46,16 @@ def curved(problem: Problem) -> bool:
     return len(problem.steps) > 2 and large and not moments(problem.activation).is_odd
 
 
+def curved_and_preconditioned(problem: Problem) -> bool:
+    """Whether there are several preconditioned steps of an even part, inputs with a covariance."""
+    return (
+        not problem.inputs.isotropic
+        and len(problem.steps) > 1
+        and any(step.precondition for step in problem.steps)
+        and not moments(problem.activation).is_odd
+    )
+
+
 def most_uses(problem: Problem) -> int:
     """How many steps share a batch, at most."""
     return 1 + max(map(len, "".join(step.batch[0] for step in problem.steps).split("f")))

@@ -129,9 +129,7 @@ _STAIRCASE = Rule(
     references=("moniri2023",),
 )  # fmt: skip
 _BOUNDARY = replace(_STAIRCASE, needs=(*_STAIRCASE.needs, "no marginal spike"))
-_SUMMED_RISK = replace(
-    _GAUSSIAN, method=summed.risk, section="§7", needs=(*_GAUSSIAN.needs, "squared loss")
-)
+_SUMMED_RISK = replace(_GAUSSIAN, section="§7", needs=(*_GAUSSIAN.needs, "squared loss"))
 _SUMMED_SPIKE = Rule(
     "§7",
     summed.weights,

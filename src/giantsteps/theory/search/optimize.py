@@ -13,7 +13,7 @@ from giantsteps.answers import Optimum, Risk, Solution
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.problem import Grid, Problem
 from giantsteps.theory.model.errors import Effort
-from giantsteps.theory.questions.risk import risks
+from giantsteps.theory.scope.dispatch import answers
 from giantsteps.theory.search.box import minimum_in_box
 from giantsteps.theory.search.domain import Space
 from giantsteps.theory.search.quantity import Asked, asked_of
@@ -216,9 +216,8 @@ def _over_steps(
         inner = [_search(together, others, given or None, budget, d, count) for count in counts]
         found = [(one.value, one) for one in inner]
     else:
-        found = [
-            (value, None) for value in risks([together.split_steps(count) for count in counts], d)
-        ]
+        split = [together.split_steps(count) for count in counts]
+        found = [(value, None) for value in answers("risk", split, d)]
     at = int(np.argmin([float(value.test) for value, _ in found]))
     value, within = found[at]
     side = float(at == len(counts) - 1) - float(at == 0)
@@ -355,7 +354,7 @@ def _answer(
 ) -> Optimum:
     points = [space.snap(found.point[None])[0] for space, found in zip(spaces, best)]
     arguments = [space.changes(point) for space, point in zip(spaces, points)]
-    values = risks([posed(*cell) for cell in zip(spaces, arguments)], d)
+    values = answers("risk", [posed(*cell) for cell in zip(spaces, arguments)], d)
     sides = [space.sides(point) for space, point in zip(spaces, points)]
     shape = () if isinstance(target, Problem) else target.shape
     value = values[0] if isinstance(target, Problem) else Risk.stack(target, values)

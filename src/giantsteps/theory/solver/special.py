@@ -33,10 +33,10 @@ from functools import lru_cache
 import numpy as np
 
 from giantsteps.theory.solver.chain import Chain
-from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.layout import Blocks
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import identity, inverse, product, symmetric, transposed
+from giantsteps.theory.solver.pencil import Pencil
 from giantsteps.types import Array
 
 
@@ -59,79 +59,11 @@ class _Held:
 
 
 @dataclass(frozen=True, eq=False)
-class Forms:
+class Forms(Pencil):
     """f_aᵀ𝒢f_b of the special vectors at a solution of the Dyson equation.
 
     Columns are numbered by vector and row of the pencil, (v, p) ↦ vn + p.
     """
-
-    dyson: Dyson
-
-    # -- the pencil on all its rows --------------------------------------------------------------
-
-    @property
-    def _cells(self) -> int:
-        return len(self.dyson.x)
-
-    @property
-    def _size(self) -> int:
-        return self.dyson.layout.size
-
-    @once
-    def _averaged(self) -> Array:
-        """Σ ν_ιλ_ι 𝔤_ι on all rows, shape (B, n, n)."""
-        weights = self.dyson.bulk.shares[:, :, None, None] * self.dyson.scales
-        return np.asarray((weights * self.dyson.resolvent).sum(axis=1))
-
-    def _scaled(self, number: int) -> Array:
-        """𝔤/α of a batch on all rows, shape (B, n, n)."""
-        return self._averaged / self.dyson.bulk.batches[number].samples[:, None, None]
-
-    def _rows(self, number: int) -> Array:
-        """The rows of a batch: beside them T is the identity and −S𝔤/α, and S is zero."""
-        layout = self.dyson.layout
-        return layout.active[layout.own[number]]
-
-    def _others(self, number: int) -> tuple[Array, Array]:
-        """The other rows, and 𝔤/α between its own and them."""
-        rows = self._rows(number)
-        others = np.setdiff1d(np.arange(self._size), rows)
-        return others, self._scaled(number)[:, rows[:, None], others]
-
-    def _seen(self, number: int, functions: Array, columns: Array) -> Array:
-        """E[fT] for functions with the weights of the samples, (B, F, Y), in these columns, (B, F,
-        n, C).
-        """
-        rows = self._rows(number)
-        same = rows[:, None] == columns
-        inside = same.any(axis=0)
-        t = self.dyson.t[number][..., same[:, inside].argmax(axis=0)]
-
-        def mean(values: Array) -> Array:
-            found = product(functions, values.reshape(*values.shape[:2], -1))
-            return found.reshape(*functions.shape[:2], *values.shape[2:])
-
-        if len(rows) == self._size and inside.all():
-            return mean(t)
-        found: Array = np.zeros((*functions.shape[:2], self._size, len(columns)), dtype=t.dtype)
-        here, there = np.flatnonzero(inside), np.flatnonzero(~inside)
-        if len(here):
-            found[:, :, rows[:, None], here] = mean(t)
-        if len(there):
-            beside = self._scaled(number)[:, None, rows[:, None], columns[there]]
-            found[:, :, rows[:, None], there] = -product(mean(self.dyson.s[number]), beside)
-            found[:, :, columns[there], there] = functions.sum(axis=2)[:, :, None]
-        return found
-
-    def _pulled(self, number: int, sums: Array) -> Array:
-        """T a of vectors (B, Y, n)."""
-        rows, (others, beside) = self._rows(number), self._others(number)
-        found, t = np.array(sums, dtype=self._averaged.dtype), self.dyson.t[number]
-        found[..., rows] = product(t, sums[..., rows, None])[..., 0]
-        if len(others):
-            across = product(sums[..., others], transposed(beside))
-            found[..., rows] -= product(self.dyson.s[number], across[..., None])[..., 0]
-        return found
 
     # -- forms, batch after batch -----------------------------------------------------------------
 
@@ -144,7 +76,7 @@ class Forms:
         pairs = (flat[:, :, None] * flat[:, None]).reshape(cells, count, count, directions, more)
         weights = pairs.sum(axis=-1).transpose(0, 3, 1, 2)  # (B, I, m, m)
         blocks = (weights[..., None, None] * resolvent[:, :, None, None]).sum(axis=1)
-        size = count * self._size
+        size = count * self.size
         return blocks.swapaxes(2, 3).reshape(cells, size, size)
 
     @once
@@ -161,25 +93,25 @@ class Forms:
     def _framed(self, number: int) -> Array:
         """F ⊗ I of a batch, shape (B, En, mn); each row has its own F where samples differ."""
         stage = self.dyson.bulk.stages[number]
-        found = _lifted(stage.frame, self._size)
+        found = _lifted(stage.frame, self.size)
         if stage.within is None:
             return found
         left = np.tile(self.dyson.layout.left, stage.frame.shape[1])
-        return np.where(left[:, None], _lifted(stage.within, self._size), found)
+        return np.where(left[:, None], _lifted(stage.within, self.size), found)
 
     @once
     def _extra(self) -> list[Array]:
         """Δ = E[(κκᵀ − I) ⊗ S] of each batch, shape (B, En, En)."""
-        found, n = [], self._size
+        found, n = [], self.size
         for number, batch in enumerate(self.dyson.bulk.batches):
-            s, rows = self.dyson.s[number], self._rows(number)
+            s, rows = self.dyson.s[number], self.rows(number)
             count = batch.first.shape[1]
-            out = np.zeros((self._cells, count, n, count, n), dtype=s.dtype)
+            out = np.zeros((self.cells, count, n, count, n), dtype=s.dtype)
             for e in range(count):
                 for f in range(count):
                     weights = batch.second[:, e, f] - (batch.weights if e == f else 0.0)
                     out[:, e, rows[:, None], f, rows] = self.dyson.mean(number, s, weights)
-            total = out.reshape(self._cells, count * n, count * n)
+            total = out.reshape(self.cells, count * n, count * n)
             if (held := self._held[number]) is not None:
                 total = total + product(product(held.k, held.soft), transposed(held.k))
             found.append(total)
@@ -193,12 +125,12 @@ class Forms:
             if batch.given is None:
                 found.append(None)
                 continue
-            y, every = batch.given[:, None], np.arange(self._size)
-            seen = -self._seen(number, batch.first * y, every)
+            y, every = batch.given[:, None], np.arange(self.size)
+            seen = -self.seen(number, batch.first * y, every)
             seen[:, :, every, every] += product(y, transposed(batch.first))[:, 0, :, None]
-            stiff = self._seen(number, batch.weights[:, None] * y**2, every)[:, 0]
-            k = seen.reshape(self._cells, -1, self._size)
-            soft = inverse(symmetric(product(self._scaled(number), stiff)))
+            stiff = self.seen(number, batch.weights[:, None] * y**2, every)[:, 0]
+            k = seen.reshape(self.cells, -1, self.size)
+            soft = inverse(symmetric(product(self.scaled(number), stiff)))
             found.append(_Held(batch.given, k, soft))
         return found
 
@@ -212,7 +144,7 @@ class Forms:
         another batch follows, else the channels of each vector in its own place."""
         place = self.dyson.bulk.stages[number].place
         if not last:
-            return [(np.arange(len(place)), np.arange(self._size))]
+            return [(np.arange(len(place)), np.arange(self.size))]
         return _by_place(place, self.dyson.layout)
 
     def _after(self, number: int, before: Array, last: bool) -> Array:
@@ -222,10 +154,10 @@ class Forms:
         T times a number.
         """
         batch, stage = self.dyson.bulk.batches[number], self.dyson.bulk.stages[number]
-        cells, n, groups = self._cells, self._size, self._groups(number, last)
+        cells, n, groups = self.cells, self.size, self._groups(number, last)
         count, m = stage.carry.shape[1:]
         size, directions = len(groups[0][1]), batch.first.shape[1]
-        scaled = self._scaled(number)
+        scaled = self.scaled(number)
         z: Array = np.zeros((cells, directions, n, count, size), dtype=scaled.dtype)
         carried = np.zeros((cells, m, n, count, size), dtype=scaled.dtype)
         own: Array = np.zeros((cells, count, size, count, size), dtype=scaled.dtype)
@@ -233,7 +165,7 @@ class Forms:
         weighted = batch.weights[:, None] * stage.sums
         for vectors, rows in groups:
             flat = seen_by[:, :, vectors].reshape(cells, -1, seen_by.shape[-1])
-            found = self._seen(number, flat, rows)
+            found = self.seen(number, flat, rows)
             found = found.reshape(cells, directions, len(vectors), n, size)
             z[:, :, :, vectors] = found.swapaxes(2, 3)
             carry = stage.carry[:, vectors].swapaxes(1, 2)
@@ -241,14 +173,14 @@ class Forms:
             for others, across in groups:
                 pairs = weighted[:, others][:, :, None] * stage.sums[:, vectors][:, None]
                 flat = pairs.reshape(cells, -1, pairs.shape[-1])
-                found = product(scaled[:, None, across], self._seen(number, flat, rows))  # Ψ/α
+                found = product(scaled[:, None, across], self.seen(number, flat, rows))  # Ψ/α
                 found = found.reshape(cells, len(others), len(vectors), size, size)
                 own[:, others[:, None], :, vectors] = found.transpose(1, 2, 0, 3, 4)
         z, own = (part.reshape(cells, -1, count * size) for part in (z, own))
         if (held := self._held[number]) is not None:
             c: Array = np.zeros((cells, n, count, size), dtype=scaled.dtype)
             for vectors, rows in groups:
-                given = self._seen(number, weighted[:, vectors] * held.y[:, None], rows)
+                given = self.seen(number, weighted[:, vectors] * held.y[:, None], rows)
                 c[:, :, vectors] = product(scaled[:, None], given).swapaxes(1, 2)
             c = c.reshape(cells, n, count * size)
             less = product(held.soft, c)
@@ -272,16 +204,16 @@ class Forms:
             number = len(bulk.batches) - 1
             forms = self._after(number, self._stages[number][0], last=True)
             if isinstance(self.dyson, Chain):
-                rows = self.dyson.shares(bulk.stages[-1].place).reshape(self._cells, 1, -1)
+                rows = self.dyson.shares(bulk.stages[-1].place).reshape(self.cells, 1, -1)
                 forms = forms * transposed(rows) * rows
         else:
             count = bulk.external.shape[1]
-            forms = self._given.reshape(self._cells, count, self._size, count, self._size)
-            forms = forms[:, :, :rank, :, :rank].reshape(self._cells, count * rank, count * rank)
+            forms = self._given.reshape(self.cells, count, self.size, count, self.size)
+            forms = forms[:, :, :rank, :, :rank].reshape(self.cells, count * rank, count * rank)
         mixed = _lifted(bulk.special, rank)
         found = product(product(mixed, forms), transposed(mixed))
         count = bulk.special.shape[1]
-        return symmetric(found).reshape(self._cells, count, rank, count, rank)
+        return symmetric(found).reshape(self.cells, count, rank, count, rank)
 
     # -- derivatives ----------------------------------------------------------------------------
 
@@ -303,10 +235,10 @@ class Forms:
         hat, seen, pulled = self._traced(force)
         outer = (hat[..., :, None] * hat[..., None, :]).sum(axis=2)  # (B, I, n, n)
         over = (dyson.scales * outer).sum(axis=1)
-        drive = np.zeros((len(force), self._size, self._size), dtype=hat.dtype)
+        drive = np.zeros((len(force), self.size, self.size), dtype=hat.dtype)
         rests, samples = [], []
         for number, batch in enumerate(bulk.batches):
-            t, s, rows = dyson.t[number], dyson.s[number], self._rows(number)
+            t, s, rows = dyson.t[number], dyson.s[number], self.rows(number)
             reach = seen[number]  # ζ, (B, E, n)
             rest = over - (reach[..., :, None] * reach[..., None, :]).sum(axis=1)
             rest = rest[:, rows[:, None], rows]
@@ -315,16 +247,16 @@ class Forms:
             along[..., rows] = product(s[:, :, None], own)[..., 0]  # Sζ_e
             back = np.broadcast_to(reach[:, None], along.shape).copy()  # Tᵀζ_e
             back[..., rows] = product(transposed(t)[:, :, None], own)[..., 0]
-            others, beside = self._others(number)
+            others, beside = self.others(number)
             back[..., others] -= product(along[..., rows], beside[:, None])
             drive += batch.square(pulled[number], -along) / batch.samples[:, None, None]
             more = dyson.mean(number, product(product(s, rest[:, None]), s))
             drive[:, rows[:, None], rows] += more / batch.samples[:, None, None]
             rests.append(rest)
-            samples.append((product(pulled[number], self._scaled(number)), back))  # Ψa/α
+            samples.append((product(pulled[number], self.scaled(number)), back))  # Ψa/α
         settled, energy = dyson.pushed(symmetric(drive))
         for number, rest in enumerate(rests):
-            rows = self._rows(number)
+            rows = self.rows(number)
             rest += energy[:, rows[:, None], rows]
         if isinstance(dyson, Chain):
             return dyson.slopes((outer + settled)[:, 0], samples, rests)
@@ -365,7 +297,7 @@ class Forms:
         pulled : list of ndarray of shape (B, Y, n)
             T a of each batch.
         """
-        bulk, rank, n = self.dyson.bulk, self.dyson.rank, self._size
+        bulk, rank, n = self.dyson.bulk, self.dyson.rank, self.size
         count = len(bulk.batches)
         spread = product(transposed(_lifted(bulk.special, rank)), force[:, :, None])
         spread = spread.reshape(len(force), -1, rank)  # on the last vectors
@@ -383,12 +315,12 @@ class Forms:
         pulled: list[Array] = [np.zeros(0)] * count
         for number in reversed(range(count)):
             batch, stage = bulk.batches[number], bulk.stages[number]
-            pulled[number] = self._pulled(number, product(transposed(stage.sums), source))
+            pulled[number] = self.pulled(number, product(transposed(stage.sums), source))
             z = product(batch.first, pulled[number])  # (B, E, n)
             if (held := self._held[number]) is not None:
                 given = batch.weights * held.y
                 c = product(given[:, None], pulled[number])[:, 0, :, None]
-                c = product(self._scaled(number), c)
+                c = product(self.scaled(number), c)
                 z = z + product(held.k, product(held.soft, c)).reshape(z.shape)
             source = product(transposed(stage.carry), source)
             source = source + self._returned(number, z)
@@ -402,7 +334,7 @@ class Forms:
             if held is not None:
                 less = product(held.soft, c - product(transposed(held.k), reach))  # λ
                 less = held.y[:, :, None] * transposed(less)
-                pulled[number] = pulled[number] - self._pulled(number, less)
+                pulled[number] = pulled[number] - self.pulled(number, less)
         onto = bulk.external.transpose(0, 2, 3, 1)  # (B, I, E, m)
         given = product(onto, source[:, None])  # (B, I, E, n)
         hat = product(given, self.dyson.resolvent)  # symmetric

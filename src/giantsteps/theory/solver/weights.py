@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,12 +11,11 @@ from giantsteps.theory.solver.chain import dyson_at
 from giantsteps.theory.solver.dyson import Dyson
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import identity, solve
-from giantsteps.theory.solver.work import Work
 from giantsteps.types import Array, FloatArray
 
-#: Operations of a round beside those of its points, and factors: of the equations of types, of
-#: nodes of samples, of the Dyson equation's own unknowns.
-_ROUND, _OF_TYPES, _OF_NODES, _OF_UNKNOWNS = 1.6e6, 0.03, 3.5, 0.2
+#: Factors of operations: of the equations of types, of nodes of samples, of the Dyson equation's
+#: own unknowns.
+_OF_TYPES, _OF_NODES, _OF_UNKNOWNS = 0.03, 3.5, 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,14 +30,12 @@ class WeightEquations:
     β       width
     πₜ      probabilities  (T,)
     Σₜ      bulk                      of one cell
-    \       work                      counts the operations
     ======  =============  =========  =====================
     """
 
     width: float
     probabilities: FloatArray
     bulk: Bulk
-    work: Work = field(default_factory=Work)
 
     @once
     def coefficients(self) -> FloatArray:

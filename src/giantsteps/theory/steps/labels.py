@@ -18,9 +18,9 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from giantsteps.functions import Function, SingleIndex, Teacher
-from giantsteps.gaussian import Rule, gauss_rule
+from giantsteps.gaussian import Rule, gauss_rule, normal_panels
 from giantsteps.problem import Step
-from giantsteps.theory.model.teacher import teacher_rule
+from giantsteps.theory.model.teacher import single_link, teacher_rule
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.theory.steps.several.conditional import conditional_rule
@@ -112,7 +112,7 @@ def labels(
       labels are unbounded; that of n₀ samples is the one of labels up to the largest of n₀ draws,
       tail = 1/(2n₀). E r² and E[u r] stay what they are.
     """
-    link = teacher.link if isinstance(teacher, SingleIndex) else None
+    link = single_link(teacher)
     rule = teacher_rule(teacher) if link is None else None
     if loss in _OF_DIFFERENCES:  # an output is noise to them
         noise_variance, output_variance = noise_variance + output_variance, 0.0
@@ -285,11 +285,7 @@ def _noise(breaks: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
         return g[None], v[None] / v.sum()
     ends = np.full((1, breaks.shape[1]), _FAR)
     edges = np.concatenate([-ends, np.clip(np.sort(breaks, axis=0), -_FAR, _FAR), ends]).T
-    x, unit = np.polynomial.legendre.leggauss(_NOISE[level])
-    half = np.diff(edges, axis=1)[:, :, None] / 2
-    nodes = (edges[:, :-1, None] + half * (1 + x)).reshape(len(edges), -1)
-    weights = (half * unit).reshape(len(edges), -1) * np.exp(-(nodes**2) / 2)
-    return nodes, weights / weights.sum(axis=1, keepdims=True)
+    return normal_panels(edges, _NOISE[level])
 
 
 def largest_label(teacher: Teacher, noise_variance: float, shift: float, tail: float) -> float:

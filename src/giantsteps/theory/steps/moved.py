@@ -36,7 +36,7 @@ from giantsteps.theory.steps.several.history_moves import law_at, leans_at, move
 from giantsteps.theory.steps.several.model import trained_by
 from giantsteps.theory.steps.several.opening import after_first
 from giantsteps.theory.steps.several.spectrum import spectrum_of
-from giantsteps.theory.steps.several.trained import Task, Trained
+from giantsteps.theory.steps.several.trained import Trained
 from giantsteps.theory.steps.sign import SIGNS, sign_step
 from giantsteps.types import FloatArray
 
@@ -126,7 +126,6 @@ def _gradient(problem: Problem, d: int | None, neurons: float) -> list[_Step]:
     """Steps along the gradient, each on a fresh batch."""
     spectrum, inverse = spectrum_of(problem, d), problem.width / neurons
     states = trained_by(problem, spectrum, neurons, _LEVEL, norms=False)
-    task = Task.of(problem)
     first = states[0]
 
     def stage(trained: Trained) -> _Stage:
@@ -142,8 +141,8 @@ def _gradient(problem: Problem, d: int | None, neurons: float) -> list[_Step]:
     for number, before in enumerate(states[:-1], start=1):
         taken = problem.steps[number]
         step = before, taken, rate_of(problem, number, neurons), _LEVEL, spectrum
-        changes.append(take_step(task, *step, kept=-taken.decay, inverse=inverse))
-        leans.append(leans_after(task, *step, inverse=inverse))
+        changes.append(take_step(problem, *step, kept=-taken.decay, inverse=inverse))
+        leans.append(leans_after(problem, *step, inverse=inverse))
     stages = [start, *map(stage, states)]
     weights = stages if spectrum.flat else [start, *map(own, states)]
     return [

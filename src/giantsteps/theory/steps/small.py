@@ -37,7 +37,7 @@ from giantsteps.theory.steps.effective_penalty import (
     freedom,
     shrinkage,
 )
-from giantsteps.theory.steps.several.batches import summed
+from giantsteps.theory.steps.several.summed import summed
 from giantsteps.types import FloatArray as Array
 
 #: Least s: linear features without penalty are the limit s → 0.
@@ -202,8 +202,9 @@ def _distinct_errors(problems: tuple[Problem, ...], d: int | None) -> RidgeBatch
 
 
 def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:
-    """No step, or one with η = Θ(1)."""
-    return risks_of(small_errors(problems, d), claims, untrained_risk(problems, claims, d))
+    """No step, or steps with η = Θ(1), whose rates add up."""
+    errors = small_errors([summed(problem) for problem in problems], d)
+    return risks_of(errors, claims, untrained_risk(problems, claims, d))
 
 
 def degrees_of_freedom(
@@ -252,8 +253,7 @@ def _learned(
     if along == "spike" and not problem.steps:
         raise InvalidProblem("along", along, '"teacher": without a step there is no spike')
     sized = problem if d is None else problem.realised(d)
-    alone = summed(sized) if len(sized.steps) > 1 else sized
-    features, teacher = GaussianFeatures.of([alone]), teacher_moments(problem.teacher)
+    features, teacher = GaussianFeatures.of([summed(sized)]), teacher_moments(problem.teacher)
     errors, rank = ridge_errors(features), problem.teacher.rank
     learned = 1.0 - errors.unlearned[0]  # 1 − sK
     linear = linear_frame(problem.teacher)[0] if rank > 1 else np.ones(1)

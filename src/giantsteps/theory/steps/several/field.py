@@ -1,4 +1,4 @@
-r"""Where two steps move the neurons: one vector for each second-layer value (theory §7).
+r"""Where two steps on one batch move the neurons: a vector for each second-layer value (theory §7).
 
 .. math:: W_2 = W_0 + \sum_j F(A_j)\,e_j^\top + \text{bulk},\qquad
           F(A) = A\,(η̃_1 μ_1 b + η̃_2 D(A)),\qquad
@@ -23,7 +23,6 @@ from giantsteps.problem import SecondLayer
 from giantsteps.theory.steps.one import types_of
 from giantsteps.theory.steps.several.response import (
     Response,
-    fresh_response,
     gains,
     lengths,
     reused_response,
@@ -56,15 +55,6 @@ class Modes:
     teacher: NDArray
     first: NDArray
 
-    def take(self, modes: list[int]) -> Modes:
-        """Some of them."""
-        return Modes(
-            self.strength[modes],
-            self.spikes[:, modes],
-            self.teacher[:, modes],
-            self.first[modes],
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Field:
@@ -79,7 +69,7 @@ class Field:
     ⟨F(A), β_i⟩     teacher        (T, R)    along the teacher's directions
     ⟨F(A), b̂⟩       first          (T,)      along the direction of the first step
     c_t             variances      (T,)      squared length of the bulk of a neuron
-    \\               law                      of the samples of the second batch …
+    \\               law                      of the samples of the batch …
     \\               response                 … what neurons answer them …
     r               residual       (Y, V)    … and what is left of the labels
     ==============  =============  ========  =================================================
@@ -127,24 +117,22 @@ def two_step_field(
     teacher: Teacher,
     noise_variance: float,
     second_layer: SecondLayer,
-    samples: tuple[float, float],
+    samples: float,
     rates: tuple[float, float],
-    reused: bool,
     tail: float = 0.0,
 ) -> Field:
-    r"""The field of two steps.
+    r"""The field of two steps on one batch.
 
     .. math::
         𝒦(A,A') = AA'\bigl[(η̃_1μ_1)^2\|b\|^2 + η̃_1μ_1η̃_2(⟨D_A,b⟩+⟨D_{A'},b⟩)
         + η̃_2^2⟨D_A,D_{A'}⟩\bigr]
 
-    With g_A = r ζ_A, expectations over a sample of the second batch:
+    With g_A = r ζ_A, expectations over a sample of the batch:
 
     .. math::
-        \text{fresh:}\quad &⟨D_A,D_{A'}⟩ = ⟨E[xg_A],E[xg_{A'}]⟩ + E[g_Ag_{A'}]/α_2,\quad
-        ⟨D_A,b⟩ = ⟨b,E[xg_A]⟩;\\
-        \text{reused:}\quad &⟨D_A,D_{A'}⟩ = … + (E[∂g_A]E[yg_{A'}] + E[yg_A]E[∂g_{A'}])/α_0,
-        \quad ⟨D_A,b⟩ = E[(y/α_0+v)g_A],
+        ⟨D_A,D_{A'}⟩ &= ⟨E[xg_A],E[xg_{A'}]⟩ + E[g_Ag_{A'}]/α_0
+        + (E[∂g_A]E[yg_{A'}] + E[yg_A]E[∂g_{A'}])/α_0, \\
+        ⟨D_A,b⟩ &= E[(y/α_0+v)g_A],
 
     ∂ the derivative in v at fixed y. For c_t see theory §7.
 
@@ -152,7 +140,7 @@ def two_step_field(
     symbol       argument            meaning
     ===========  ==================  =====================================================
     σ            activation          the first gradient sees y − E σ E A
-    α₀, α₂       samples             n/d of the two steps; equal if ``reused``
+    α₀           samples             n/d of the batch
     η̃₁, η̃₂       rates               η_i/√N
     \\            tail                share of the largest |A| that is cut (`types_of`)
     ===========  ==================  =====================================================
@@ -160,28 +148,25 @@ def two_step_field(
     References: theory §7; moniri2026.
     """
     shift = moments(activation).mean * second_layer.mean
-    law = sample_law(teacher, noise_variance, samples[0], shift=shift)
+    law = sample_law(teacher, noise_variance, samples, shift=shift)
     linear = moments(activation).linear
+    first, second = rates[0] * linear, rates[1]
     steepness = abs(linear) * math.sqrt(law.norm_squared) * (abs(rates[0]) + abs(rates[1]))
     values, probabilities = types_of(second_layer, 1 if tail else _TYPES, steepness, tail)
-    response, residual = respond(activation, law, values, probabilities, rates[0], reused)
+    response, residual = respond(activation, law, values, probabilities, rates[0])
     pull = residual * response.slope  # g_A, (T, Y, V)
     frame = law.frame(pull)  # E[x g_A], (T, R + 1)
     weighted = (pull * law.mass).reshape(len(values), -1)
-    inner = frame @ frame.T + weighted @ pull.reshape(len(values), -1).T / samples[1]
-    along = frame @ law.direction  # ⟨D_A, b⟩
-    if reused:
-        moved = rates[0] * linear
-        feedback = np.tensordot(probabilities * values**2, response.slope, axes=1)
-        drift = residual * response.curvature * values[:, None, None] - feedback * response.slope
-        drift = moved * law.mean(drift)  # E[∂g_A]
-        echo = law.mean(pull * law.label)  # E[y g_A]
-        inner = inner + (np.outer(drift, echo) + np.outer(echo, drift)) / samples[0]
-        along = law.mean((law.label / samples[0] + law.step) * pull)
-    first, second = rates[0] * linear, rates[1]
+    inner = frame @ frame.T + weighted @ pull.reshape(len(values), -1).T / samples
+    feedback = np.tensordot(probabilities * values**2, response.slope, axes=1)
+    drift = residual * response.curvature * values[:, None, None] - feedback * response.slope
+    drift = first * law.mean(drift)  # E[∂g_A]
+    echo = law.mean(pull * law.label)  # E[y g_A]
+    inner = inner + (np.outer(drift, echo) + np.outer(echo, drift)) / samples
+    along = law.mean((law.label / samples + law.step) * pull)  # ⟨D_A, b⟩
     kernel = first**2 * law.norm_squared + first * second * np.add.outer(along, along)
     kernel = kernel + second**2 * inner
-    variances = _variances(activation, law, response, residual, values, rates, samples[1], reused)
+    variances = _variances(activation, law, response, residual, values, rates)
     length = np.sqrt(law.norm_squared)
     return Field(
         values=values,
@@ -202,11 +187,9 @@ def respond(
     values: NDArray,
     probabilities: NDArray,
     rate: float,
-    reused: bool,
 ) -> tuple[Response, NDArray]:
-    """How neurons answer the samples of the second batch, and the residuals r, (Y, V)."""
-    answer = reused_response if reused else fresh_response
-    response = answer(activation, law, rate * values)
+    """How neurons answer the samples in the second step, and the residuals r, (Y, V)."""
+    response = reused_response(activation, law, rate * values)
     output = np.tensordot(probabilities * values, response.output, axes=1)
     initial = moments(activation).mean * float(probabilities @ values)
     return response, law.label + initial - output
@@ -219,21 +202,17 @@ def _variances(
     residual: NDArray,
     values: NDArray,
     rates: tuple[float, float],
-    samples: float,
-    reused: bool,
 ) -> NDArray:
     """c_t, the squared length of the neurons without F(A): traces of the bulk (theory §7)."""
     sigma = moments(activation)
     first, second = rates[0] * values, rates[1] * values
     before = lengths(sigma, law, first)
     noise = response.slope_square - response.slope**2
-    noise = law.mean(residual**2 * noise) / samples
+    noise = law.mean(residual**2 * noise) / law.samples
     stretch = law.mean(residual * response.curvature)  # P = E[r σ''(h)]
-    if not reused:
-        return before * (1.0 + second * stretch) ** 2 + second**2 * noise
     tilt = law.mean(residual * response.tilt)  # L = E[r g σ'(h)]
     echo = response.echo - sigma.linear * response.slope
-    echo = law.mean(law.label * residual * echo) / samples  # X
+    echo = law.mean(law.label * residual * echo) / law.samples  # X
     own = widths(sigma, law, first)
     return (
         before

@@ -20,8 +20,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from giantsteps.problem import Step
+from giantsteps.problem import Problem, Step
 from giantsteps.theory.model.rules import spike_rule
+from giantsteps.theory.model.teacher import single_link
 from giantsteps.theory.steps.neuron import slopes
 from giantsteps.theory.steps.several.conditional import Conditional
 from giantsteps.theory.steps.several.directions import WEAK, kept_directions
@@ -40,7 +41,7 @@ from giantsteps.theory.steps.several.moves import (
     reach_of,
 )
 from giantsteps.theory.steps.several.spectrum import Spectrum
-from giantsteps.theory.steps.several.trained import Record, Task, Trained, pulled
+from giantsteps.theory.steps.several.trained import Record, Trained, pulled
 from giantsteps.theory.steps.several.view import (
     FINE_RESIDUALS,
     FINEST,
@@ -60,7 +61,7 @@ _SEEN = 0.1
 
 
 def take_step(
-    task: Task,
+    problem: Problem,
     trained: Trained,
     step: Step,
     rate: float,
@@ -85,7 +86,7 @@ def take_step(
     with the coordinates and residuals of their quantile, so that it has an edge; ``inverse`` is
     1/d, zero in the limit. ``fine`` is whether errors shall be resolved to 1e-6.
     """
-    view, pace, rate = _view_and_pace(task, trained, step, rate, level, spectrum, kept, inverse)
+    view, pace, rate = _view_and_pace(problem, trained, step, rate, level, spectrum, kept, inverse)
     moved = moved_neurons(view, view.slope, trained.spikes, trained.totals, pace)
     gain, types = moved.gain, len(trained.values)
     teacher = np.zeros((trained.teachers, moved.lean.shape[1]))
@@ -103,17 +104,17 @@ def take_step(
     else:
         # An even part moves neurons by M w: those that lean along an explicit direction do so
         # along what M makes of it, too, and this goes with the weights that it makes lean there.
-        even = not trained.records and bool(slopes(task.activation).hermite[1])
+        even = not trained.records and bool(slopes(problem.activation).hermite[1])
         basis, combination, rank = kept_directions(*law, int(even), len(spectrum.places) + 1)
     leans, overlap = moved.lean @ basis, teacher @ basis
     strong = basis[:, :rank]
     dropped = _by_class(moved.lean - leans[:, :rank] @ strong.T, moved, pace)
     few = not trained.records and float((trained.overlap**2).sum()) < _SEEN
     nodes = few_nodes(trained.rank, level) if few else remembered_nodes(trained, level, tail, fine)
-    remembered = View(task, trained, step, *nodes)
+    remembered = View(problem, trained, step, *nodes)
     top = math.inf
     if tail:
-        many = View(task, trained, step, *sample_nodes(trained.rank, FINEST))
+        many = View(problem, trained, step, *sample_nodes(trained.rank, FINEST))
         top = many.largest_residual(tail)
     residuals = remembered.residuals((FINE_RESIDUALS if fine else RESIDUALS)[level], top)
     own_norms = NewNorms(remembered, residuals, pace, gain)
@@ -177,7 +178,7 @@ def take_step(
 
 
 def leans_after(
-    task: Task,
+    problem: Problem,
     trained: Trained,
     step: Step,
     rate: float,
@@ -186,7 +187,7 @@ def leans_after(
     inverse: float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Leans before and after a step in one space, with nothing dropped, (T, space) each."""
-    view, pace, _ = _view_and_pace(task, trained, step, rate, level, spectrum, None, inverse)
+    view, pace, _ = _view_and_pace(problem, trained, step, rate, level, spectrum, None, inverse)
     after = moved_neurons(view, view.slope, trained.spikes, trained.totals, pace).lean
     leans = np.concatenate([trained.spikes, trained.weak], axis=1)
     inside = np.tensordot(leans, trained.axes[: trained.directions], axes=1)
@@ -196,7 +197,7 @@ def leans_after(
 
 
 def _view_and_pace(
-    task: Task,
+    problem: Problem,
     trained: Trained,
     step: Step,
     rate: float,
@@ -207,9 +208,10 @@ def _view_and_pace(
 ) -> tuple[View, Pace, float]:
     """What a step sees and how far it goes; the rate that multiplies the gradient."""
     state = trained.spikes, trained.totals, trained.overlap[0]
-    averages = trained.probabilities if task.link is None or trained.rank > 1 else None
-    rule = spike_rule(level, *state, task.link, averages)
-    view = View(task, trained, step, rule.nodes, rule.weights)
+    link = single_link(problem.teacher)
+    averages = trained.probabilities if link is None or trained.rank > 1 else None
+    rule = spike_rule(level, *state, link, averages)
+    view = View(problem, trained, step, rule.nodes, rule.weights)
     reach = reach_of(view, rate * trained.values, spectrum, inverse)
     left = 1.0 - step.decay if kept is None else kept
     pace = Pace(rate * trained.values, step.samples, left, reach, spectrum)
@@ -262,7 +264,10 @@ def _record(
     linear, crossed = factors, not trained.records
     by_type = trained.probabilities * step.moved**2
     usual = np.tensordot(by_type / (by_type.sum() or 1.0), xi, axes=1)
-    known = not trained.records or (step.spectrum.explicit is None and view.task.few_values)
+    # Continuous second layers are symmetric: without an output of their own, squares M² of later
+    # batches are not worth their cost.
+    few = math.isfinite(view.problem.init.second_layer.distinct_nonzero)
+    known = not trained.records or (step.spectrum.explicit is None and few)
     if known and np.abs(usual).max() > 1e-9 * np.abs(slope.mean).max():
         # The sum over samples that multiplies the weights, by what most neurons see.
         factors = (r * usual).reshape(1, -1)

@@ -103,7 +103,7 @@ class NewNorms:
     @cached_property
     def _phi(self) -> Mapping[str, FloatArray]:
         """h₃ = E[φHe₃]/6, and E[z^aφ^b] as φ{b}{z…}, (T, K)."""
-        trained, slope, sigma = self.view.trained, self.view.slope, self.view.task.activation
+        trained, slope, sigma = self.view.trained, self.view.slope, self.view.problem.activation
         scale = np.sqrt(trained.totals)[:, None]
         mean = trained.spikes @ self.view.points.T
         reach = float(np.abs(mean).max()) + REACH * float(scale.max())

@@ -33,6 +33,7 @@ from giantsteps.theory.steps.several.history_law import follow, initial_output
 from giantsteps.theory.steps.several.history_norms import HistoryNorms, norms_of_course
 from giantsteps.theory.steps.several.history_view import Course, Samples, View, sample_nodes
 from giantsteps.theory.steps.several.model import RESOLVED
+from giantsteps.theory.steps.several.summed import batches
 from giantsteps.theory.steps.several.traces import gram_of_batch
 from giantsteps.theory.steps.several.trained import few_functions, pulled
 from giantsteps.theory.steps.sized import at_size, by_resolution
@@ -57,7 +58,7 @@ def remembered_steps(
     few = math.isfinite(problem.init.second_layer.distinct_nonzero)
     sized, count, shared = at_size(problem, d, levels=(0, 1), **others)
     rates = tuple(movement(sized, s, count) for s in range(len(sized.steps)))
-    batches, samples = batches_of(sized)
+    numbers, samples = batches_of(sized)
     work = Work("steps on a batch that is used again", INSTEAD, MOST)
     assert isinstance(sized.teacher, SingleIndex)
     link, noise = sized.teacher.link, sized.noise_variance
@@ -71,7 +72,7 @@ def remembered_steps(
             neurons = Neurons(sized.activation, *more, work)
             start = np.append(start, start + _LONGER)
         fine = min(level + _FINER, 4)
-        course = follow(neurons, link, noise, batches, samples, rates, fine, start)
+        course = follow(neurons, link, noise, numbers, samples, rates, fine, start)
         nodes = sample_nodes(
             link,
             noise,
@@ -104,13 +105,9 @@ def neurons_of(
 
 def batches_of(problem: Problem) -> tuple[tuple[int, ...], tuple[float, ...]]:
     """The number of the batch of each step, and α of each batch."""
-    numbers: list[int] = []
-    samples: list[float] = []
-    for step in problem.steps:
-        if step.batch == "fresh" or not samples:
-            samples.append(step.samples)
-        numbers.append(len(samples) - 1)
-    return tuple(numbers), tuple(samples)
+    groups = batches(problem)
+    numbers = [number for number, group in enumerate(groups) for _ in group]
+    return tuple(numbers), tuple(group[0].samples for group in groups)
 
 
 def _steepness(problem: Problem, rates: tuple[float, ...]) -> float:
@@ -137,10 +134,7 @@ def _model(
     basis, _, _ = kept_directions(lean, neurons.probabilities, np.eye(1, lean.shape[1]), WEAK)
     leans, overlap = lean @ basis, basis[0]
     totals = course.covariance[:, -1, -1] + beside_spikes(lean, leans)
-    views = [
-        View.of(course, nodes, course.uses(batch, len(course.rates) - 1))
-        for batch in range(len(course.samples))
-    ]
+    views = views_of(course, nodes)
     norms = None
     if "isotropic bulk" in simplify:
         bulk = NeuronCovariance.isotropic(totals, len(overlap))
@@ -167,6 +161,12 @@ def _model(
         step_directions=_first_direction(course, basis),
         **shared,
     )
+
+
+def views_of(course: Course, nodes: Samples) -> list[View]:
+    """All batches after the last step."""
+    last = len(course.rates) - 1
+    return [View.of(course, nodes, course.uses(b, last)) for b in range(len(course.samples))]
 
 
 def _first_direction(course: Course, basis: FloatArray) -> FloatArray:

@@ -25,6 +25,7 @@ from giantsteps.theory.steps.several.history_model import (
     beside_spikes,
     neurons_of,
     sums_over_batches,
+    views_of,
 )
 from giantsteps.theory.steps.several.history_view import Course, View, sample_nodes
 from giantsteps.types import FloatArray
@@ -42,8 +43,7 @@ def moves_of(problem: Problem, neurons: float) -> tuple[Course, list[View]]:
     own = neurons_of(problem, rates, Work("movement on a batch that is used again", INSTEAD, MOST))
     course = follow(own, link, noise, batches, samples, rates, _LEVEL)
     nodes = sample_nodes(link, noise, course.sizes_seen, initial_output(own), _LEVEL)
-    last = len(rates) - 1
-    return course, [View.of(course, nodes, course.uses(b, last)) for b in range(len(samples))]
+    return course, views_of(course, nodes)
 
 
 def leans_at(course: Course, time: int) -> FloatArray:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from giantsteps.functions import Function
-from giantsteps.gaussian import coordinate_rule
+from giantsteps.gaussian import Rule, hermite_rule, tensor_rule
 from giantsteps.theory.model.rules import bounded_normal
 from giantsteps.theory.steps.several.histories import Answers, Memory, Neurons, Visit, answers
 from giantsteps.theory.steps.several.view import REACH, split_normal
@@ -130,27 +130,22 @@ def sample_nodes(
 ) -> Samples:
     """A product rule for samples; ``sizes`` are those of the leans along each direction."""
 
-    def normal(count: int) -> tuple[FloatArray, FloatArray]:
-        rule = bounded_normal(count, tail) if tail else coordinate_rule(1, nodes=count)
-        return rule.nodes[:, 0], rule.weights / rule.weights.sum()
+    def normal(count: int) -> Rule:
+        rule = bounded_normal(count, tail) if tail else hermite_rule(count)
+        return Rule(rule.nodes, rule.weights / rule.weights.sum())
 
     jumps = np.asarray(link.breakpoints(-REACH, REACH), dtype=float)
     u = normal(_TEACHER[level])
     if len(jumps) and not tail:
-        places, weights = split_normal(jumps[None])
-        u = places[0], weights[0]
+        u = Rule(*(part[0] for part in split_normal(jumps[None])))
     counts = [_FEW + round(_OCTAVE[level] * math.log2(1.0 + size / _SMALL)) for size in sizes]
     axes = [u, normal(_NOISE[level] if noise else 1), *map(normal, counts)]
-    grid = np.meshgrid(*(nodes for nodes, _ in axes), indexing="ij")
-    weights = axes[0][1]
-    for _, more in axes[1:]:
-        weights = np.multiply.outer(weights, more)
-    some = weights > (1e-3 * tail if tail else _LEAST[level])
-    if level > 0 and some.sum() > _MOST:
+    rule = tensor_rule(axes).pruned(1e-3 * tail if tail else _LEAST[level])
+    if level > 0 and len(rule.weights) > _MOST:
         return sample_nodes(link, noise, sizes, shift, level - 1, tail)
-    raw = np.stack([part[some] for part in grid])
+    raw = np.ascontiguousarray(rule.nodes.T)
     label = np.asarray(link(raw[0]), dtype=float) + math.sqrt(noise) * raw[1] - shift
-    return Samples(label, weights[some] / weights[some].sum(), np.delete(raw, 1, axis=0))
+    return Samples(label, rule.weights / rule.weights.sum(), np.delete(raw, 1, axis=0))
 
 
 @dataclass(frozen=True, eq=False)

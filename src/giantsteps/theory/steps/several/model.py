@@ -27,7 +27,7 @@ from giantsteps.theory.steps.several.covariance import (
 from giantsteps.theory.steps.several.fresh import take_step
 from giantsteps.theory.steps.several.opening import after_first, before_steps
 from giantsteps.theory.steps.several.spectrum import Spectrum, spectrum_of
-from giantsteps.theory.steps.several.trained import Task, Trained
+from giantsteps.theory.steps.several.trained import Trained
 from giantsteps.theory.steps.sized import at_size, stages_by_resolution
 from giantsteps.types import FloatArray
 
@@ -175,7 +175,6 @@ def trained_by(
     first = 0 if spectrum.explicit is not None else 1
     law = problem, spectrum, neurons, level, norms, tails
     trained = after_first(*law, fine=fine) if first else before_steps(*law)
-    task = Task.of(problem)
     states = [trained]
     norms = norms and bool(np.any(trained.values))  # a second layer of zeros moves nothing
     for number, step in enumerate(problem.steps[first:], start=first):
@@ -185,19 +184,19 @@ def trained_by(
             continue
         cut = tails[0] * problem.steps[0].samples / step.samples
         inverse, at = problem.width / neurons, (states[-1], step, rate, level, spectrum)
-        states.append(take_step(task, *at, norms, tail=cut, inverse=inverse, fine=fine))
+        states.append(take_step(problem, *at, norms, tail=cut, inverse=inverse, fine=fine))
         size = float(np.abs(states[-1].spikes).max(initial=0.0))
         if not size < _DIVERGED:
             what = f"weights that grow from step to step, to {size:.0e} times their size"
             raise NotConverged(what, math.inf, number + 1, "smaller rates, or a bounded activation")
-        more = _longer(task, states[-1], neurons / problem.width) if norms else 0.0
+        more = _longer(problem, states[-1], neurons / problem.width) if norms else 0.0
         if more > _FIRST_ORDER:
             what = f"norms of neurons that vary so much that features do by {more:.0%}"
             raise NotConverged(what, more, number + 1, "smaller rates, a larger d, or the limit")
     return states
 
 
-def _longer(task: Task, trained: Trained, d: float) -> float:
+def _longer(problem: Problem, trained: Trained, d: float) -> float:
     """What neurons a standard deviation longer add to the power of the features, relative to it.
 
     Gaussian weights vary by (2/d)^½ without steps, which does not count.
@@ -210,7 +209,7 @@ def _longer(task: Task, trained: Trained, d: float) -> float:
     spread = np.maximum(np.sum(growth, axis=0) - 2 * totals**2, 0.0) / d
     longer = totals + np.sqrt(spread)
     sizes = np.sqrt([totals, longer])
-    moments = smoothed(task.activation, np.zeros_like(sizes), sizes)
+    moments = smoothed(problem.activation, np.zeros_like(sizes), sizes)
     power, more = moments.second_moment @ trained.probabilities
     return float(more / power - 1.0) if power > 0 else 0.0
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from giantsteps.gaussian import hermite_rule
 from giantsteps.problem import Problem
 from giantsteps.theory.steps.first import curvature
 from giantsteps.theory.steps.neuron import NeuronLaw
@@ -46,12 +47,12 @@ def before_steps(
     many = 3 if rate and math.isinf(problem.init.second_layer.distinct_nonzero) else 0
     for number, place in enumerate(places):
         count = max(_NODES[level] - max(many, 3 * number), 3)
-        z, weights = np.polynomial.hermite_e.hermegauss(count)
-        z = math.sqrt(spectrum.values[place] / d) * z
+        normal = hermite_rule(count)
+        z = math.sqrt(spectrum.values[place] / d) * normal.nodes
         more = np.tile(z, len(spikes))[:, None]
         spikes = np.concatenate([np.repeat(spikes, len(z), axis=0), more], axis=1)
         values = np.repeat(values, len(z))
-        probabilities = np.multiply.outer(probabilities, weights / weights.sum()).ravel()
+        probabilities = np.multiply.outer(probabilities, normal.weights).ravel()
     rank = len(places)
     teacher = _teacher(unit, spectrum)
     spike = np.zeros((rank, *teacher.shape[1:]))

@@ -1,14 +1,12 @@
 r"""How a neuron answers a sample after the first step: means of σ and its slopes (theory §7).
 
-The pre-activation of a neuron with second-layer value A, s = η̃₁A, on a sample of the second
-batch is (theory §7)
+The pre-activation of a neuron with second-layer value A, s = η̃₁A, on a sample that is used again
+is (theory §7)
 
-.. math::
-    \text{fresh:}\quad h &= \sqrt{c_1}\,g + s\,μ_1 v,\\
-    \text{reused:}\quad h &= ag + s\,(y\,σ'(g)/α_0 + μ_1 v) + \sqrt ω\,ξ,
+.. math:: h = ag + s\,(y\,σ'(g)/α_0 + μ_1 v) + \sqrt ω\,ξ
 
-with g, ξ ~ N(0, 1), a = 1 + sh₁E y, ω = s² Ey² Var σ'/α₀ and c₁ = a² + ω: a reused sample finds a
-neuron that has seen it.
+with g, ξ ~ N(0, 1), a = 1 + sh₁E y and ω = s² Ey² Var σ'/α₀: the sample finds a neuron that has
+seen it.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ from giantsteps.functions import Function
 from giantsteps.gaussian import (
     Moments,
     Rule,
-    Smoothed,
     gauss_rule,
     moments,
     smoothed,
@@ -83,41 +80,8 @@ def widths(sigma: Moments, law: SampleLaw, moved: NDArray) -> NDArray:
     return moved**2 * (law.label_moment * sigma.derivative_variance / law.samples)
 
 
-def fresh_response(activation: Function, law: SampleLaw, moved: NDArray) -> Response:
-    """The response to a sample that the first step has not seen.
-
-    Parameters
-    ----------
-    activation : Function
-        σ.
-    law : SampleLaw
-    moved : ndarray of shape (T,)
-        s = η̃₁A of each type.
-    """
-    sigma = moments(activation)
-    scale = np.sqrt(lengths(sigma, law, moved))[:, None]
-    mean = np.multiply.outer(moved * sigma.linear, law.step)
-    slope = smoothed_slope(activation, law, moved)
-    # The label plays no part: one row stands for all.
-    return Response(
-        output=smoothed(activation, mean, scale).mean[:, None],
-        slope=slope.mean[:, None],
-        curvature=slope.slope[:, None],
-        slope_square=slope.second_moment[:, None],
-        tilt=slope.linear[:, None],
-        echo=moments(activation).linear * slope.mean[:, None],
-    )
-
-
-def smoothed_slope(activation: Function, law: SampleLaw, moved: NDArray) -> Smoothed:
-    """Moments of σ'(h) on a sample that the first step has not seen, (T, V)."""
-    sigma = moments(activation)
-    scale = np.sqrt(lengths(sigma, law, moved))[:, None]
-    return smoothed(activation.derivative, np.multiply.outer(moved * sigma.linear, law.step), scale)
-
-
 def reused_response(activation: Function, law: SampleLaw, moved: NDArray) -> Response:
-    """The response to a sample that was in the batch of the first step; arguments as above.
+    """The response of neurons with s = ``moved``, (T,), to a sample of the first step's batch.
 
     The mean over ξ is a smoothed function of one variable, tabulated once a type; that over g is
     a quadrature, split and refined at the kinks of σ' to the scale of ξ.

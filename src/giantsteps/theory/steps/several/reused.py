@@ -58,7 +58,6 @@ def reused_steps(
     few = math.isfinite(problem.init.second_layer.distinct_nonzero)
     sized, neurons, shared = at_size(problem, d, levels=(0, 4 if few else 2), **others)
     rates = movement(sized, 0, neurons), movement(sized, 1, neurons)
-    first, second = sized.steps
 
     def built(level: int, tails: tuple[float, float] = (0.0, 0.0)) -> SpikedFeatures:
         field = two_step_field(
@@ -66,9 +65,8 @@ def reused_steps(
             sized.teacher,
             sized.noise_variance,
             sized.init.second_layer,
-            (first.samples, second.samples),
+            sized.steps[0].samples,
             rates,
-            True,
             tails[1],
         )
         if not tails[1] and sized.init.second_layer.symmetric and moments(sized.activation).is_odd:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import chdtri, ndtri
 
 from giantsteps.functions import SingleIndex
-from giantsteps.gaussian import Rule
+from giantsteps.gaussian import Rule, tensor_rule
 from giantsteps.theory.model.rules import bounded_normal, graded_rule
 from giantsteps.theory.steps.labels import largest_label
 from giantsteps.theory.steps.several.sample_law import SampleLaw
@@ -85,17 +85,14 @@ class Samples:
         stay what they are.
         """
         counts = _COUNTS[min(level, len(_COUNTS) - 1)]
-        none = Rule(np.zeros((1, 1)), np.ones(1))
-        rules = (
+        none = Rule(np.zeros(1), np.ones(1))
+        rules = [
             _coordinate(teacher, counts[0], tail),
             bounded_normal(counts[1], tail) if noise_variance else none,
             bounded_normal(counts[2], tail),
-        )
-        weights = np.einsum("i,j,k->ijk", *(rule.weights for rule in rules)).ravel()
-        some = weights > _LEAST * tail
-        weights = weights[some] / weights[some].sum()
-        grid = np.meshgrid(*(rule.nodes[:, 0] for rule in rules), indexing="ij")
-        drawn = np.stack([part.ravel()[some] for part in grid])
+        ]
+        rule = tensor_rule(rules).pruned(_LEAST * tail)
+        weights, drawn = rule.weights / rule.weights.sum(), rule.nodes.T
         # No sample is among the largest in all of them.
         far = math.sqrt(chdtri(3 if noise_variance else 2, tail)) / np.linalg.norm(drawn, axis=0)
         u, noise, z = drawn * np.minimum(far, 1.0)
@@ -174,4 +171,4 @@ def _coordinate(teacher: SingleIndex, count: int, tail: float) -> Rule:
     inside = graded_rule(0, 2 * reach, places, reach, (count,), 2 * reach)
     nodes = np.concatenate([[-reach], inside.nodes, [reach]])
     weights = np.concatenate([[tail / 2], (1.0 - tail) * inside.weights, [tail / 2]])
-    return Rule((nodes / math.sqrt(float(weights @ nodes**2)))[:, None], weights)
+    return Rule(nodes / math.sqrt(float(weights @ nodes**2)), weights)

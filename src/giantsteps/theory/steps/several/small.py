@@ -35,7 +35,7 @@ from giantsteps.gaussian import moments
 from giantsteps.problem import Problem, Step
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.teacher import linear_cosines, teacher_moments
-from giantsteps.theory.steps.several.batches import batches
+from giantsteps.theory.steps.several.summed import batches
 from giantsteps.theory.steps.sized import at_size
 from giantsteps.types import FloatArray
 

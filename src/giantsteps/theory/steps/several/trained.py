@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from giantsteps.functions import Function, SingleIndex, Teacher
-from giantsteps.problem import Problem
 from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.types import FloatArray
-
-
-@dataclass(frozen=True)
-class Task:
-    """What all steps share: the network's activation and the teacher of its labels.
-
-    Continuous second layers are symmetric: without an output of their own, squares M² of later
-    batches are not worth their cost.
-    """
-
-    activation: Function
-    teacher: Teacher
-    noise_variance: float
-    few_values: bool = True
-
-    @classmethod
-    def of(cls, problem: Problem) -> Task:
-        few = not math.isinf(problem.init.second_layer.distinct_nonzero)
-        return cls(problem.activation, problem.teacher, problem.noise_variance, few)
-
-    @property
-    def link(self) -> Function | None:
-        """σ* where the teacher depends on one direction."""
-        return self.teacher.link if isinstance(self.teacher, SingleIndex) else None
 
 
 @dataclass(frozen=True, eq=False)

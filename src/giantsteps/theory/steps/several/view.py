@@ -9,8 +9,14 @@ from functools import cached_property
 import numpy as np
 
 from giantsteps.functions import SingleIndex, Teacher
-from giantsteps.gaussian import Smoothed, coordinate_rule
-from giantsteps.problem import Step
+from giantsteps.gaussian import (
+    Smoothed,
+    coordinate_rule,
+    hermite_rule,
+    normal_panels,
+    tensor_rule,
+)
+from giantsteps.problem import Problem, Step
 from giantsteps.theory.model.classification import jumps_of_link
 from giantsteps.theory.model.functions_of_spike import (
     Wanted,
@@ -25,7 +31,6 @@ from giantsteps.theory.model.rules import (
 )
 from giantsteps.theory.steps.several.conditional import Conditional, conditional_rule
 from giantsteps.theory.steps.several.trained import (
-    Task,
     Trained,
 )
 from giantsteps.types import FloatArray
@@ -54,7 +59,7 @@ FINEST = len(_ALONG) - 1
 class View:
     """What neurons and teacher do at points k (K, r), and the residuals of a step there."""
 
-    task: Task
+    problem: Problem
     trained: Trained
     step: Step
     points: FloatArray
@@ -63,14 +68,14 @@ class View:
     @cached_property
     def wanted(self) -> Wanted:
         trained = self.trained
-        return teacher_given(self.task.teacher, trained.overlap @ self.points.T, trained.beside)
+        return teacher_given(self.problem.teacher, trained.overlap @ self.points.T, trained.beside)
 
     @cached_property
     def output(self) -> FloatArray:
         """f(k)."""
         trained = self.trained
         scale = np.sqrt(trained.totals)[:, None]
-        seen = smoothed_by_symmetry(self.task.activation, trained.spikes @ self.points.T, scale)
+        seen = smoothed_by_symmetry(self.problem.activation, trained.spikes @ self.points.T, scale)
         return np.asarray((trained.probabilities * trained.values) @ seen.mean)
 
     @cached_property
@@ -80,7 +85,7 @@ class View:
 
     def _slopes(self, mean: FloatArray) -> Smoothed:
         scale = np.sqrt(self.trained.totals)[:, None]
-        return smoothed_by_symmetry(self.task.activation.derivative, mean, scale)
+        return smoothed_by_symmetry(self.problem.activation.derivative, mean, scale)
 
     @cached_property
     def _bent(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -116,13 +121,13 @@ class View:
         """r at a quadrature of (z, noise), (K, Q), its weights (K, Q) and z (R, K, Q), or with
         K = 1.
         """
-        trained, task = self.trained, self.task
+        trained, problem = self.trained, self.problem
         along = self.points @ trained.overlap.T
-        z, chances = _hidden_rule(task.teacher, along, trained.beside)
-        noise = coordinate_rule(1, nodes=_NOISE if task.noise_variance else 1)
-        e = math.sqrt(task.noise_variance) * noise.nodes[:, 0]
+        z, chances = _hidden_rule(problem.teacher, along, trained.beside)
+        noise = coordinate_rule(1, nodes=_NOISE if problem.noise_variance else 1)
+        e = math.sqrt(problem.noise_variance) * noise.nodes[:, 0]
         u = along[:, None] + np.moveaxis(z, 0, -1) @ trained.beside.T
-        labels = np.asarray(task.teacher(u), dtype=float)[:, :, None] + e
+        labels = np.asarray(problem.teacher(u), dtype=float)[:, :, None] + e
         output = np.broadcast_to(self.output[:, None, None], labels.shape)
         r = self.step.residual(output, labels).reshape(len(labels), -1)
         weights = (chances[:, :, None] * noise.weights).reshape(len(chances), -1)
@@ -153,7 +158,7 @@ class View:
         """E[r² | k]."""
         if self._plain:
             wanted, f = self.wanted, self.output
-            known = wanted.square + self.task.noise_variance
+            known = wanted.square + self.problem.noise_variance
             return np.asarray(known - 2 * wanted.mean * f + f * f)
         r, weights, _ = self._hidden
         return np.asarray((r**2 * weights).sum(axis=1))
@@ -196,11 +201,7 @@ def split_normal(jumps: FloatArray) -> tuple[FloatArray, FloatArray]:
     """z ~ N(0, 1) by quadratures with parts that end at jumps (P, J), and weights: (P, Q) each."""
     ends = np.broadcast_to(np.array([-REACH, 0.0, REACH]), (len(jumps), 3))
     edges = np.sort(np.clip(np.concatenate([ends, jumps], axis=1), -REACH, REACH), axis=1)
-    x, w = np.polynomial.legendre.leggauss(_SPLIT)
-    half = np.diff(edges, axis=1)[:, :, None] / 2
-    z = (edges[:, :-1, None] + half * (1 + x)).reshape(len(jumps), -1)
-    weights = (half * w).reshape(z.shape) * np.exp(-z * z / 2)
-    return z, weights / weights.sum(axis=1, keepdims=True)
+    return normal_panels(edges, _SPLIT)
 
 
 def sample_nodes(
@@ -212,25 +213,15 @@ def sample_nodes(
     """
     axes_of = (_FINE_ALONG, _FINE_BESIDE) if fine else (_ALONG, _BESIDE)
     counts = [nodes[level] for nodes in axes_of[:rank]]
-    axes = [
-        bounded_normal(count, tail) if tail else coordinate_rule(1, nodes=count) for count in counts
-    ]
-    nodes, weights = axes[0].nodes, axes[0].weights
-    for axis in axes[1:]:
-        count = len(axis.weights)
-        nodes = np.concatenate(
-            [np.repeat(nodes, count, axis=0), np.tile(axis.nodes, (len(nodes), 1))], axis=1
-        )
-        weights = np.multiply.outer(weights, axis.weights).ravel()
-    kept = weights > _PRUNED
-    return nodes[kept], weights[kept] / weights[kept].sum()
+    axes = [bounded_normal(count, tail) if tail else hermite_rule(count) for count in counts]
+    rule = tensor_rule(axes).pruned(_PRUNED)
+    return rule.nodes, rule.weights / rule.weights.sum()
 
 
 def few_nodes(rank: int, level: int) -> tuple[FloatArray, FloatArray]:
     """The same before all steps, when neurons lean little."""
-    rule = coordinate_rule(rank, nodes=_FEW[level])
-    some = rule.weights > _FAINT
-    return rule.nodes[some], rule.weights[some] / rule.weights[some].sum()
+    rule = coordinate_rule(rank, nodes=_FEW[level]).pruned(_FAINT)
+    return rule.nodes, rule.weights / rule.weights.sum()
 
 
 def remembered_nodes(
