@@ -245,19 +245,23 @@ class SignLaw:
         q.
         """
         zeta, psi, hermite, labels = self.zeta, self.psi, self.law.slope.hermite, self.law.labels
-        noise = 1.0 - psi**2
+        noise, height = 1.0 - psi**2, self.phi * self.deviation
+        # Where residuals have a mean, signs follow w₀ itself, with the correlation ϱ of h and w₀ in
+        # a coordinate: its norm explains some of ⟨w₀, s⟩, and signs follow the rest of h less.
+        same = labels.moment(1) * hermite[1] / self.deviation
+        explained = self.mean(same * height + same**3 * ((self.q * zeta) ** 2 - 1) * height / 2)
+        gain = self.gain * (1.0 - same**2 / (1.0 + self.q**2))
         # ⟨w₀, s⟩ follows n₀⁻¹Σ rgφ(g), whose variance is not that of independent factors.
         excess = hermite[1] ** 2 + 12 * hermite[1] * hermite[3] + self.law.slope.spread
         excess = (excess - self.law.slope.noise) * labels.moment(2) / self.law.samples
-        # Where residuals have a mean, signs follow w₀ itself, and what its norm explains is apart.
-        follows_own = labels.moment(1) * self.phi * hermite[1]
-        old = self.mean(noise - 3 * follows_own**2) + self.gain**2 * excess
+        old = self.mean(noise - 2 * same**2 * psi * self.bend - (same * height) ** 2)
+        old = old - 2 * explained**2 + gain**2 * excess
         own = self.mean(psi**2 * noise) + self.uneven * self.mean(self.bend * psi) ** 2
         spread = 4 * kept**2 * moved**2 * old + 4 * moved**4 * own
         loadings = np.zeros((len(moved), 5))
         loadings[:, 2] = -2 * moved**3 * sign
         # On b̂, as after a gradient step of the size η̃E φ; signs that follow Mw₀ overlap with ψ.
-        bent = 4 * kept * self.gain * moved * sign * hermite[2]
+        bent = 4 * kept * gain * moved * sign * hermite[2]
         follows = -2 * kept * moved**2 * hermite[1] * self.mean(self.phi * psi * zeta)
         cross, square = self._coordinates()["second"][1] @ labels.nodes
         loadings[:, 3] = kept * bent * self.length + follows * square
@@ -270,7 +274,7 @@ class SignLaw:
         turned = self.mean(psi * slope)
         longer = turned / self.size if self.size else 0.0
         growth = kept**2 - 2 * moved**2 * turned
-        common = self.gain * labels.moment(1) * (hermite[1] + 3 * hermite[3])
+        common = explained + 3 * gain * labels.moment(1) * hermite[3]
         growth = growth + 2 * kept * moved * sign * common
         return Norms(
             np.stack([spread, np.full_like(moved, 2.0)]),
