@@ -423,7 +423,7 @@ def test_several_preconditioned_steps_of_an_even_part_are_stated_with_a_size() -
 
 
 def test_an_outlier_at_a_pole_of_the_resolvent_is_found() -> None:
-    """The teacher of an even step without a lean: the root is a pole, and was hit to the last bit."""
+    """The teacher, where neurons do not lean: the root is a pole, and was hit to the last bit."""
     step = gs.Step(samples=2.0, rate=1.0, exponent=0.5)
     problem = gs.Problem(
         activation="he3",
