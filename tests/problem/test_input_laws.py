@@ -71,6 +71,12 @@ def test_the_quadrature_of_a_power_law(law: gs.PowerLaw) -> None:
     assert coarse[2] @ coarse[0] == pytest.approx(fine[2] @ fine[0], rel=2e-3)
 
 
+@pytest.mark.parametrize("strength", [-0.4, 0.135, 0.156, 0.579, 7.3])
+def test_a_teacher_along_the_spike_has_no_other_part(strength: float) -> None:
+    """Rounding left −2e-16 of it, whose root was not a number."""
+    assert gs.SpikedCovariance(strength, 1.0).directions()[2].tolist() == [0.0, 1.0]
+
+
 def test_only_ratios_of_eigenvalues_matter() -> None:
     law = gs.Covariance((30, 170), (0.5, 0.5))
     assert law == gs.Covariance((1.7, 0.3), (0.5, 0.5))

@@ -178,3 +178,21 @@ def test_more_work_than_allowed_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(history_model, "MOST", 1e7)
     with pytest.raises(gs.NotConverged, match=r"used again: more than 0.01 .* fewer steps"):
         theory.risk(problem, d=1000)
+
+
+def test_resolutions_that_share_their_steps_follow_them_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def counted(neurons: Neurons, *others: Any) -> Course:
+        asked.append((neurons.values.tobytes(), others[-2]))
+        return follow(neurons, *others)
+
+    monkeypatch.setattr(history_model, "follow", counted)
+    problem = stepped(("fresh", 0.59), ("previous", 0.6), ("previous", 0.6))
+    found = theory.weights(problem, d=900)
+    assert found.solution is not None
+    assert 0 < found.solution.error < 1e-3  # by a finer resolution of what the samples see
+    assert asked
+    assert len(asked) == len(set(asked))

@@ -420,3 +420,19 @@ def test_several_preconditioned_steps_of_an_even_part_are_stated_with_a_size() -
         theory.risk(problem.replace({"activation": "relu"}), 300)
     isotropic = problem.replace(inputs=gs.Isotropic())
     assert not any("preconditioned" in text for text in theory.risk(isotropic, 300).violated)
+
+
+def test_an_outlier_at_a_pole_of_the_resolvent_is_found() -> None:
+    """The teacher, where neurons do not lean: the root is a pole, and was hit to the last bit."""
+    step = gs.Step(samples=2.0, rate=1.0, exponent=0.5)
+    problem = gs.Problem(
+        activation="he3",
+        teacher="square",
+        noise_variance=0.1,
+        width=1.5,
+        steps=[step],
+        inputs=gs.SpikedCovariance(5.0, 0.5),
+    )
+    near = problem.replace({"noise_variance": 0.1001})
+    found, beside = (theory.gradient(p, 300).residual_operator_norm for p in (problem, near))
+    assert found == pytest.approx(beside, rel=1e-3)

@@ -102,6 +102,26 @@ def test_the_first_gradient_close_to_the_identity_is_that_of_isotropic_inputs(
     assert ours.overlaps["teacher"] == pytest.approx(plain.overlaps["teacher"], rel=1e-10)
 
 
+@pytest.mark.parametrize("width", [0.4, 3.0])
+@pytest.mark.parametrize("activation", ["tanh", "relu", "he2"])
+def test_the_first_gradient_of_few_samples(activation: str, width: float) -> None:
+    """Most of its eigenvalues are zero, and the mass of the others has raised `NotConverged`."""
+    few = {"activation": activation, "width": width, "steps.0.samples": 0.3}
+    problem = PROBLEM.replace(few)
+    for inputs in (
+        gs.SpikedCovariance(1e-7, 0.5),
+        gs.Covariance((0.9999999, 1.0000001), (0.5, 0.5)),
+    ):
+        ours, plain = (
+            theory.gradient(problem.replace(inputs=inputs), 300),
+            theory.gradient(problem, 300),
+        )
+        assert ours.residual_operator_norm == pytest.approx(plain.residual_operator_norm, rel=1e-5)
+    strong = problem.replace(inputs=gs.SpikedCovariance(20.0, 0.5))
+    single = theory.gradient(strong, 300).residual_operator_norm
+    assert single > 1.3 * theory.gradient(problem, 300).residual_operator_norm
+
+
 @pytest.mark.parametrize(
     ("changes", "tolerance"),
     [

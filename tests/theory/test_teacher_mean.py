@@ -126,6 +126,44 @@ def test_a_sign_step_sees_the_mean_of_the_residuals(teacher: str) -> None:
     assert theory.movement(problem, d).preactivations == pytest.approx(moved.mean(), rel=0.01)
 
 
+@pytest.mark.parametrize("samples", [2.0, 8.0, 30.0])
+@pytest.mark.parametrize("teacher", ["relu", "step", "exp(x/3)"])
+@pytest.mark.parametrize("activation", ["relu", "abs", "square", "softplus"])
+def test_norms_after_a_sign_step_vary(activation: str, teacher: str, samples: float) -> None:
+    """To first order in the mean of the residuals, variances of norms were negative."""
+    problem = RELU.replace({"activation": activation, "teacher": teacher, "noise_variance": 0.0})
+    problem = problem.replace({"steps.0.rule": "sign", "steps.0.samples": samples})
+    for layer in ("constant", "gaussian"):
+        norms = theory.equivalent(problem.replace({"init.second_layer": layer})).norms
+        assert norms is not None
+        assert norms.spread.min() > 0
+
+
+def test_signs_that_follow_the_weights_themselves() -> None:
+    """Their products with the old weights vary, given the norms, and grow with the norms."""
+    d, neurons, samples, rate = 400, 1500, 8.0, 1e-3
+    step = gs.Step(samples=samples, rate=rate, exponent=0.5, rule="sign")
+    problem = RELU.replace({"activation": "softplus", "teacher": "exp(x/3)", "steps": [step]})
+    problem = problem.replace({"noise_variance": 0.0, "init.second_layer": "gaussian"})
+    norms = theory.equivalent(problem).norms
+    assert norms is not None
+    spread, common = norms.spread[0, -1] / (2 * rate) ** 2, (norms.growth[1, -1] - 1) / (2 * rate)
+    found = []
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        x = random.standard_normal((d, int(samples * d)))
+        y = np.exp(random.standard_normal(d) / math.sqrt(d) @ x / 3)
+        old = random.standard_normal((d, neurons))
+        signs = np.sign((x * y) @ (1 / (1 + np.exp(-x.T @ old / math.sqrt(d)))))
+        product = (old * (signs - signs.mean(axis=1, keepdims=True))).mean(axis=0)
+        norm = (old**2).mean(axis=0)
+        slope, _ = np.polyfit(norm, product, 1)
+        found.append((d * np.var(product - slope * norm), slope))
+    # To first order in the mean these are −0.25 and 0.42.
+    np.testing.assert_allclose(spread, np.mean(found, axis=0)[0], rtol=0.07)
+    np.testing.assert_allclose(common, np.mean(found, axis=0)[1], rtol=0.03)
+
+
 @pytest.mark.parametrize("layer", ["constant", "gaussian"])
 @pytest.mark.parametrize("teacher", ["step", "sin"])
 def test_what_is_zero_but_for_rounding_is_not_fitted(teacher: str, layer: str) -> None:

@@ -222,7 +222,7 @@ class SpikedCovariance(Inputs):
     def spike_share(self) -> float:
         """τ of the spike: its share of ‖Σ^{1/2}β*‖²."""
         along = self.alignment * (1 + self.strength)
-        return along / (along + 1 - self.alignment)
+        return along / (along + (1 - self.alignment))  # so that it is at most one
 
     def at(self, d: int) -> SpikedCovariance:
         if self.strength > _SPIKE * d:

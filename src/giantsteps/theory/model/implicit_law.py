@@ -33,8 +33,8 @@ _FAR, _UP, _FURTHER = 30.0, 12, 10.0
 _ABOVE, _LIKELY = 1.2, 0.05
 #: No edge of a bulk is below its mean (but for rounding and weights of both signs).
 _MEAN = 0.9
-#: The last point of a scan below the largest edge.
-_BELOW = 1e-4
+#: The last point of a scan below the largest edge, and how far one of the last interval goes.
+_BELOW, _LAST = 1e-4, 10.0
 #: Rounds of the search for an edge, and points of one.
 _SECTIONS, _WITHIN = 14, 7
 #: How well an edge is known, if it is no fold, and a residual that is good enough for a real
@@ -289,6 +289,19 @@ class ImplicitLaw(Law):
         raise NotConverged(
             "the edges of a law", float(np.isnan(edges).mean()), _SECTIONS, "another rate"
         )
+
+    @capped(1)
+    def last(self) -> tuple[float, float, float]:
+        """The interval that ends at the edge, and its mass, without the rest of the support.
+
+        Zero and one where it is longer than a factor of ten.
+        """
+        x, inside = self._scan(self.edge / _LAST, self.edge * (1 - _BELOW), _RATIOS[0])
+        lower, upper = self._intervals(x, inside)[-1]
+        if not lower:
+            return 0.0, upper, 1.0
+        (*_, piece), _ = self._densities.resolved([(lower, upper)], False)
+        return lower, upper, piece.mass
 
     @cached_property
     @capped(1)

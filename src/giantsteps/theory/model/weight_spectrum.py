@@ -181,7 +181,11 @@ class WeightSpectrum:
         return tuple(sorted(found, reverse=True))
 
     def _eigenvalue(self, x: float, rank: int) -> float:
-        return float(self._eigenvalues(np.array([x]))[0, rank])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            try:
+                return float(self._eigenvalues(np.array([x]))[0, rank])
+            except NotConverged:  # the root is a pole of 𝔊, and x is exactly there
+                return float(self._eigenvalues(np.array([x * (1 + 1e-12)]))[0, rank])
 
     def overlaps(
         self, value: float, left: Mapping[str, FloatArray], right: Mapping[str, FloatArray]

@@ -90,11 +90,10 @@ def _norm(problem: Problem, neurons: int, d: int) -> tuple[float, float]:
 def _edge(spectrum: WeightSpectrum, problem: Problem, d: int) -> float:
     """Where the law ends; an interval that one eigenvalue of Σ makes is one value in its middle."""
     law = spectrum.law
-    if problem.inputs.isotropic or len(law.support) < 2:
+    if problem.inputs.isotropic:
         return law.edge
-    (_, below), (left, right) = law.support[-2:]
-    single = d * (1.0 - float(law.cdf(np.array([(below + left) / 2]))[0])) < 1.5
-    return (left + right) / 2 if single else right
+    left, right, mass = law.last()
+    return (left + right) / 2 if d * mass < 1.5 else right
 
 
 def _residual(problem: Problem, neurons: int, d: int, more: int) -> WeightSpectrum | None:

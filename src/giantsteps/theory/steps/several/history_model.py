@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -63,21 +64,25 @@ def remembered_steps(
     assert isinstance(sized.teacher, SingleIndex)
     link, noise = sized.teacher.link, sized.noise_variance
 
-    def built(level: int, tails: tuple[float, float] = (0.0, 0.0)) -> SpikedFeatures:
-        neurons = neurons_of(sized, rates, work, tails[1])
-        types, start = len(neurons.values), np.ones(len(neurons.values))
-        norms = few and not simplify and not tails[0]
+    @lru_cache(maxsize=2)
+    def followed(level: int, norms: bool, tail: float) -> Course:
+        neurons = neurons_of(sized, rates, work, tail)
+        start = np.ones(len(neurons.values))
         if norms:  # and, one each, neurons whose initial weights are a little longer
             more = np.tile(neurons.values, 2), np.append(neurons.probabilities, 0.0 * start)
             neurons = Neurons(sized.activation, *more, work)
             start = np.append(start, start + _LONGER)
-        fine = min(level + _FINER, 4)
-        course = follow(neurons, link, noise, numbers, samples, rates, fine, start)
+        return follow(neurons, link, noise, numbers, samples, rates, level, start)
+
+    def built(level: int, tails: tuple[float, float] = (0.0, 0.0)) -> SpikedFeatures:
+        norms = few and not simplify and not tails[0]
+        course = followed(min(level + _FINER, 4), norms, tails[1])
+        types = len(course.neurons.values) // (1 + norms)
         nodes = sample_nodes(
             link,
             noise,
             course.sizes_seen,
-            initial_output(neurons),
+            initial_output(course.neurons),
             min(level + (0 if tails[0] else _BULK), 4),
             tails[0],
         )
