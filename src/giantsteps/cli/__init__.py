@@ -47,7 +47,8 @@ def main(arguments: list[str] | None = None) -> None:
         code = giantsteps.main(arguments, prog_name="giantsteps", standalone_mode=False)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
-        place = context.command_path if context else "giantsteps"
+        words = sys.argv[1:] if arguments is None else arguments
+        place = context.command_path if context else " ".join(["giantsteps", *words[:1]])
         message = error.format_message()
         if isinstance(error, click.NoSuchOption) and context:
             message = no_such_option(error, context)
@@ -57,7 +58,8 @@ def main(arguments: list[str] | None = None) -> None:
         fail(str(error), FAILED)
     except GiantstepsError as error:
         words = sys.argv[1:] if arguments is None else arguments
-        fail((as_fields if "sweep" in words[:1] else as_flags)(str(error)), BAD_INPUT)
+        code = FAILED if type(error) is GiantstepsError else BAD_INPUT  # networks or a cluster
+        fail((as_fields if "sweep" in words[:1] else as_flags)(str(error)), code)
     except (click.Abort, KeyboardInterrupt):
         fail("stopped", INTERRUPTED)
     except OSError as error:
