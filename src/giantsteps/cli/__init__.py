@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import NoReturn
 
 __all__: list[str] = []  # ``giantsteps`` on the terminal; `main` is its entry point
 
@@ -33,12 +34,15 @@ def main(arguments: list[str] | None = None) -> None:
     >>> round(json.loads(printed.getvalue())["values"]["test"][0], 6)
     0.192405
     """
-    import click
+    try:
+        import click
 
-    from giantsteps.errors import GiantstepsError, MissingDependency, NotConverged
+        from giantsteps.errors import GiantstepsError, MissingDependency, NotConverged
 
-    from ._group import giantsteps, no_such_option
-    from ._remedies import as_fields, as_flags
+        from ._group import giantsteps, no_such_option
+        from ._remedies import as_fields, as_flags
+    except KeyboardInterrupt:
+        fail("stopped", INTERRUPTED)
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal may not know Greek
@@ -70,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(code or OK)
 
 
-def fail(message: str, code: int) -> None:
+def fail(message: str, code: int) -> NoReturn:
     """One line on standard error, then exit."""
     if sys.stderr is not None:  # it may be closed
         sys.stderr.write(f"giantsteps: error: {' '.join(message.split())}\n")
