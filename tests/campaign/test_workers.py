@@ -161,21 +161,29 @@ def test_bare_functions_of_workers_have_no_store(misbehaving: Callable[..., list
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX processes")
-def test_a_script_without_a_guard_gets_one_clear_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "call",
+    [
+        "gs.compare(problem, d=10, seeds=4, workers=2)",
+        'gs.compare(problem, d=10, seeds=4, workers=2, store="x.sqlite")',
+        'gs.Sweep(grid=problem, d=10, seeds=4, store="x.sqlite").run(workers=2)',
+    ],
+)
+def test_a_script_without_a_guard_gets_one_clear_line(tmp_path: Path, call: str) -> None:
     script = tmp_path / "careless.py"
     script.write_text(
-        textwrap.dedent("""
+        textwrap.dedent(f"""
         import giantsteps as gs
         problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
                              readout=gs.Ridge(samples=2, penalty=0.1))
         try:
-            gs.compare(problem, d=10, seeds=4, workers=2)
+            {call}
         except gs.GiantstepsError as error:
             print(error)
         """)
     )
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=120
+        [sys.executable, script], capture_output=True, text=True, timeout=120, cwd=tmp_path
     )
     assert done.stdout.count("\n") == 1, done.stdout
     assert 'below `if __name__ == "__main__":`' in done.stdout

@@ -218,6 +218,32 @@ MISTAKES = {
         ["inspect", "weights.npy", "--data", "data.npz"],
         "must be given with --activation",
     ),
+    "d twice": ([*PREDICT, "-d", "50", "-d", "60"], "only 'compare' takes several"),
+    "standard output as a file": ([*PREDICT, "--csv", "-"], "'-' is no file"),
+    "a file without a command": (["problem.toml"], "a file stands after a command"),
+    "a sweep without a command": (["sweep", "sweep.toml"], "after a command; commands: export"),
+    "an option without a value": ([*PREDICT, "-d"], "(see 'giantsteps predict --help')"),
+    "an argument as an option": (["predict", "--file", "x"], "no option --file here (see"),
+    "bounds upside down": (["optimize", *FLAGS, "--bounds", "penalty=2:1"], "numbers a < b"),
+    "a level that is no number": (["optimize", *FLAGS, "--reach", "nan"], "a number, or 'floor'"),
+    "a field twice in a list": (
+        ["optimize", *FLAGS, "--over", "penalty,readout.penalty"],
+        "--over readout.penalty is given twice",
+    ),
+    "what a step has learned, without a step": (
+        [*PREDICT, "--question", "learned_function"],
+        "the direction of a step: give --step samples=2,rate=3",
+    ),
+    "a law without its name": (
+        [*PREDICT, "--set", "inputs.eigenvalues=[1, 2]"],
+        "inputs.law is missing: give --set inputs.law=..., or inputs.law = ... in the file: one of",
+    ),
+    "a division by zero": ([*PREDICT, "--activation", "x/0"], "activation = 'x/0': must be"),
+    "what a sweep did not ask": (
+        ["sweep", "plot", "sweep.toml", "--quantity", "weights"],
+        'must be "risk.NAME", as the sweep has no other question',
+    ),
+    "a negative seed": (["inspect", "weights.npy", "--seed", "-1"], "seed = -1: must be"),
 }
 
 
@@ -259,7 +285,29 @@ def test_without_standard_input() -> None:
 
 def test_help_is_a_command(run: Run) -> None:
     assert run("help") == run()
+    assert run("help", "predict") == run("predict", "--help")
+    assert run("sweep", "help", "run")[1].startswith("Usage: giantsteps sweep run")
+    assert run("help", "predct")[2].startswith("giantsteps: error: no command 'predct'; did you")
     assert run("sweep", "help")[1].startswith("Usage: giantsteps sweep")
+
+
+def test_what_is_meant_is_done(run: Run) -> None:
+    small = ["compare", *FLAGS, "--seeds", "2", "--quantity", "test"]
+    assert run(*small, "-d", "20", "-d", "30") == run(*small, "-d", "20,30")
+    both = ["optimize", *FLAGS, *STEP, "--json"]
+    assert run(*both, "--over", "rate,penalty") == run(*both, "--over", "rate", "--over", "penalty")
+    usual = ["rate", "--lr", "0.1", "--width", "100", "-d", "100"]
+    assert run(*usual, "--optimizer", "Adam") == run(*usual, "--optimizer", "adam")
+    for grid in ([], ["--vary", "width=1,2"]):
+        code, out, _ = run(*PREDICT, "--question", "weights", *grid)
+        assert (code, "no spike: all values lie in the bulk" in out) == (0, True)
+
+
+def test_networks_that_fail_are_no_bad_input(run: Run) -> None:
+    code, _, error = run("compare", *FLAGS, "-d", "20", "--seeds", "2", "--time-limit", "1e-9")
+    assert (code, error) == (
+        1, "giantsteps: error: 2 networks failed: TimeLimit: not finished after 1e-09 s\n"
+    )  # fmt: skip
 
 
 def test_numbers_of_neurons_in_place_of_a_ratio_are_noted(run: Run) -> None:

@@ -17,6 +17,7 @@ import pytest
 import giantsteps as gs
 from giantsteps import simulation, theory
 from giantsteps.explorer._states import DEFAULT, GALLERY, TOUR
+from giantsteps.problem import INPUTS
 
 
 class Page:
@@ -74,6 +75,15 @@ class Page:
             "b.dispatchEvent(new Event('input', {bubbles: true}));",
             path,
             text,
+        )
+
+    def choose(self, path: str, option: str) -> None:
+        self.js(
+            "const s = document.querySelector(`[data-path='${arguments[0]}'] select`);"
+            "s.value = arguments[1];"
+            "s.dispatchEvent(new Event('change', {bubbles: true}));",
+            path,
+            option,
         )
 
     def problem_of(self, path: str) -> str:
@@ -212,6 +222,37 @@ def test_steps_are_added_reordered_and_removed(page: Page) -> None:
     assert rates == [1.5, DEFAULT.steps[0].rate]
     page.js(press, "Remove step 1")
     assert page.state()["problem"]["steps"] == DEFAULT.to_data()["steps"]
+
+
+@pytest.mark.parametrize("law", [name for name in INPUTS if name != "isotropic"])
+def test_every_law_of_the_inputs_can_be_chosen(page: Page, law: str) -> None:
+    page.open()
+    before = page.columns("numbers")["test"][0]
+    page.choose("inputs", law)
+    page.settle()
+    stated = page.state()["problem"]
+    assert stated["inputs"]["law"] == law
+    shown = page.columns("numbers")["test"][0]
+    assert shown == pytest.approx(theory.risk(gs.Problem.from_data(stated)).test, rel=1e-9)
+    assert shown != pytest.approx(before, rel=1e-3)
+
+
+def test_what_uses_a_batch_again_follows_its_samples(page: Page) -> None:
+    page.open()
+    page.js(
+        "[...document.querySelectorAll('button')].find(b => b.textContent === 'Add a step').click()"
+    )
+    page.choose("steps.1.batch", "previous")
+    page.choose("readout.batch", "previous")
+    page.type("steps.0.samples", "5")
+    page.until(lambda: page.state()["problem"]["readout"]["samples"] == 5)
+    assert [step["samples"] for step in page.state()["problem"]["steps"]] == [5, 5]
+    page.js(
+        "for (const _ of [1, 2]) document.querySelector(\"[aria-label='Remove step 1']\").click()"
+    )
+    assert page.state()["problem"]["readout"] == {"samples": 5, "penalty": 0.1, "batch": "fresh"}
+    page.settle()
+    assert page.columns("numbers")["test"]
 
 
 def test_copy_as_python_runs_and_gives_the_same_number(page: Page, tmp_path: Path) -> None:

@@ -129,6 +129,17 @@ def test_inputs_that_the_module_does_not_take_are_named() -> None:
         gs.inspect(module, data=(x, x[:, 0]))
 
 
+def test_pixels_are_whole_numbers_and_tokens_stay_them() -> None:
+    pixels, labels = np.arange(200).reshape(20, 10) % 7, np.arange(20) % 2
+    plain = torch.nn.Linear(10, 2)
+    as_floats = gs.inspect(plain, data=(pixels * 1.0, labels), probes=False).gradients
+    assert gs.inspect(plain, data=(pixels, labels), probes=False).gradients == as_floats
+    tokens = torch.nn.Sequential(
+        torch.nn.Embedding(7, 3), torch.nn.Flatten(), torch.nn.Linear(30, 2)
+    )
+    assert gs.inspect(tokens, data=(pixels, labels), probes=False).gradients
+
+
 def test_gradients_are_those_of_pytorch_and_leave_the_module_alone() -> None:
     x, y = digits()
     before, _ = networks()

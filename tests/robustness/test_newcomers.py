@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import giantsteps as gs
-from giantsteps import simulation, theory
+from giantsteps import practice, simulation, theory
 from giantsteps.laws import Law
 
 PROBLEM = gs.Problem(
@@ -222,14 +222,49 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: theory.risk_of_weights(np.full((40, 60), 1e200), np.eye(40)[0], PROBLEM),
         "weights = 'up to 1.0e+200': must be below 1e+50",
     ),
+    "a width twice": (
+        lambda: gs.Problem.from_sizes(
+            d=9, neurons=9, width=1.0, activation="tanh", teacher="sin"
+        ),
+        "width = 1.0: must be left out: it is neurons / d",
+    ),
+    "a number as module": (
+        lambda: gs.Problem.from_module(3 * bool(_torch()), (np.ones((3, 3)), np.ones(3))),
+        "module = 3: must be an nn.Module of PyTorch",
+    ),
+    "a word as learning rate": (
+        lambda: practice.two_layer(_network()).rate("fast"),  # type: ignore[arg-type]
+        "learning_rate = 'fast'",
+    ),
+    "nothing to record": (
+        lambda: practice.Recorder(_torch().nn.ReLU()),
+        "module = 'ReLU': must be a module with linear or convolution layers",
+    ),
+    "a base of other names": (
+        lambda: gs.inspect({"fc": np.ones((9, 9))}, base={"module.fc": np.eye(9), "b": np.eye(9)}),
+        "with the names and shapes of the source, such as fc (here module.fc)",
+    ),
+    "no base": (lambda: gs.inspect({"fc": np.ones((9, 9))}, base={}), "(here there is none)"),
+    "a seed of another kind": (
+        lambda: gs.inspect(np.eye(9), seed=-1), "seed = -1: must be a non-negative integer"
+    ),
     "probabilities": (
         lambda: gs.Vocabulary(values=(1, -1), probabilities=(1,)), "2 numbers, one per value"
     ),
 }  # fmt: skip
 
 
+def _torch() -> Any:
+    return pytest.importorskip("torch")
+
+
 def _relu() -> Any:
-    return pytest.importorskip("torch").nn.ReLU()
+    return _torch().nn.ReLU()
+
+
+def _network() -> Any:
+    nn = _torch().nn
+    return nn.Sequential(nn.Linear(9, 12), nn.Tanh(), nn.Linear(12, 1))
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -115,6 +115,8 @@ class Processes(Workers):
     can_stop = True
 
     def __init__(self, workers: int, gpus: tuple[str, ...] = ()) -> None:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            os._exit(_UNGUARDED)  # a worker that imports the script of its runner
         check_interpreter()
         self._workers, self._stopped, self._lock = workers, False, threading.Lock()
         methods = multiprocessing.get_all_start_methods()
@@ -200,10 +202,6 @@ class Processes(Workers):
             )
             try:
                 process.start()
-            except RuntimeError as error:
-                if "bootstrapping" in str(error):  # a worker that imports the script of its runner
-                    os._exit(_UNGUARDED)
-                raise
             except (EOFError, OSError):  # the process that starts them was killed: it comes back
                 ours.close()
                 theirs.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
+from typing import NoReturn
 
 __all__: list[str] = []  # ``giantsteps`` on the terminal; `main` is its entry point
 
@@ -33,12 +34,15 @@ def main(arguments: list[str] | None = None) -> None:
     >>> round(json.loads(printed.getvalue())["values"]["test"][0], 6)
     0.192405
     """
-    import click
+    try:
+        import click
 
-    from giantsteps.errors import GiantstepsError, MissingDependency, NotConverged
+        from giantsteps.errors import GiantstepsError, MissingDependency, NotConverged
 
-    from ._group import giantsteps, no_such_option
-    from ._remedies import as_fields, as_flags
+        from ._group import giantsteps, no_such_option
+        from ._remedies import as_fields, as_flags
+    except KeyboardInterrupt:
+        fail("stopped", INTERRUPTED)
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal may not know Greek
@@ -47,7 +51,8 @@ def main(arguments: list[str] | None = None) -> None:
         code = giantsteps.main(arguments, prog_name="giantsteps", standalone_mode=False)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
-        place = context.command_path if context else "giantsteps"
+        words = sys.argv[1:] if arguments is None else arguments
+        place = context.command_path if context else " ".join(["giantsteps", *words[:1]])
         message = error.format_message()
         if isinstance(error, click.NoSuchOption) and context:
             message = no_such_option(error, context)
@@ -57,7 +62,8 @@ def main(arguments: list[str] | None = None) -> None:
         fail(str(error), FAILED)
     except GiantstepsError as error:
         words = sys.argv[1:] if arguments is None else arguments
-        fail((as_fields if "sweep" in words[:1] else as_flags)(str(error)), BAD_INPUT)
+        code = FAILED if type(error) is GiantstepsError else BAD_INPUT  # networks or a cluster
+        fail((as_fields if "sweep" in words[:1] else as_flags)(str(error)), code)
     except (click.Abort, KeyboardInterrupt):
         fail("stopped", INTERRUPTED)
     except OSError as error:
@@ -68,7 +74,7 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(code or OK)
 
 
-def fail(message: str, code: int) -> None:
+def fail(message: str, code: int) -> NoReturn:
     """One line on standard error, then exit."""
     if sys.stderr is not None:  # it may be closed
         sys.stderr.write(f"giantsteps: error: {' '.join(message.split())}\n")

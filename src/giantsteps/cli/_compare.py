@@ -50,6 +50,7 @@ SHORT = 5e10
     "--dimension",
     "sizes",
     required=True,
+    multiple=True,
     metavar="D[,D...]",
     help="Input dimension; several show whether a gap shrinks with d.",
 )
@@ -82,7 +83,7 @@ SHORT = 5e10
 @click.option("--dry-run", is_flag=True, help="Only estimate what the simulation would take.")
 @output_options
 def command(
-    sizes: str,
+    sizes: tuple[str, ...],
     seeds: int,
     question: str,
     quantities: tuple[str, ...],
@@ -105,7 +106,7 @@ def command(
     that the whole comparison disagrees somewhere though the theory is right is 1 %. The exit code
     is 3 if theory and simulation disagree.
     """
-    target, dimensions = build(**stated), _sizes(sizes)
+    target, dimensions = build(**stated), _sizes(",".join(sizes))
     check_file(csv, overwrite)
     _check_drawing(output, overwrite, target, dimensions, question)
     from giantsteps import campaign, compare

@@ -29,10 +29,21 @@ class HelpfulGroup(click.Group):
     """A group that prints its help when it is called without a command, or with ``help``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args in ([], ["help"]) and not ctx.resilient_parsing:
-            click.echo(ctx.get_help())
-            ctx.exit()
+        if args[:1] in ([], ["help"]) and not ctx.resilient_parsing:
+            args = [*args[1:], "--help"]
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and args[0] not in known:
+            close = difflib.get_close_matches(args[0], known, n=1)
+            hint = f"did you mean '{close[0]}'?" if close else f"commands: {', '.join(known)}"
+            if "." in args[0]:
+                hint = "a file stands after a command; " + hint
+            raise click.UsageError(f"no command '{args[0]}'; {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
 
 class LazyGroup(HelpfulGroup):
@@ -43,15 +54,6 @@ class LazyGroup(HelpfulGroup):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         return _command(name) if name in COMMANDS else None
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS:
-            close = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"commands: {', '.join(COMMANDS)}"
-            raise click.UsageError(f"no command '{args[0]}'; {hint}", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -66,7 +68,8 @@ _STEP = "--step samples=2,rate=3"
 def no_such_option(error: click.NoSuchOption, context: click.Context) -> str:
     """What was probably meant by an option that the command does not have."""
     name = error.option_name.lstrip("-")
-    own = {option.lstrip("-"): option for part in context.command.params for option in part.opts}
+    options = [part for part in context.command.params if isinstance(part, click.Option)]
+    own = {option.lstrip("-"): option for part in options for option in part.opts}
     close = [name] if name in own else [word for word in own if word.startswith(name)]
     close = close or difflib.get_close_matches(name, own, 2, 0.7)
     usual = suggest(name, _FIELDS)

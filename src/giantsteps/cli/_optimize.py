@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,7 +121,8 @@ def command(
     from giantsteps.problem import Grid
 
     example = target.problem if isinstance(target, Grid) else target
-    paths = [full_path(name, example, "--over") for name in over or ("penalty",)]
+    fields = ",".join(over or ("penalty",)).split(",")
+    paths = list(once(((full_path(name, example, "--over"), None) for name in fields), "--over"))
     bounds = once((_interval(text, example) for text in intervals), "--bounds")
     if reach is not None:
         answer = _reached(target, paths, bounds, reach, d)
@@ -175,6 +177,8 @@ def _interval(text: str, problem: Problem) -> tuple[str, tuple[float, float]]:
     name, _, interval = text.partition("=")
     try:
         lower, upper = (float(part) for part in interval.split(":"))
+        if not lower < upper:
+            raise ValueError
     except ValueError:
         raise InvalidProblem("--bounds", text, "FIELD=a:b, with numbers a < b") from None
     return full_path(name.strip(), problem, "--bounds"), (lower, upper)
@@ -189,6 +193,8 @@ def _reached(
         raise click.UsageError("--reach needs exactly one --over: the field to vary")
     try:
         level: float | str = reach if reach == "floor" else float(reach)
+        if isinstance(level, float) and not math.isfinite(level):
+            raise ValueError
     except ValueError:
         raise InvalidProblem("--reach", reach, "a number, or 'floor'") from None
     return theory.crossing(target, paths[0], level, bounds=bounds.get(paths[0]), d=d)

@@ -60,7 +60,7 @@ device_option = click.option(
 )
 
 
-class _OneDimension(click.types.IntParamType):
+class _Dimension(click.types.IntParamType):
     """An integer; several are pointed to the command that takes them."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -70,10 +70,19 @@ class _OneDimension(click.types.IntParamType):
         return found
 
 
-DIMENSION = _OneDimension()
-limit_option = click.option(
-    "-d", "--dimension", "d", type=DIMENSION, help="Input dimension; without it, the limit d → ∞."
-)
+def _one(ctx: click.Context, option: click.Parameter, sizes: tuple[int, ...]) -> int | None:
+    if len(sizes) > 1:
+        raise click.UsageError("-d is given twice: only 'compare' takes several, as -d 250,500")
+    return sizes[0] if sizes else None
+
+
+def dimension_option(**settings: Any) -> Callable[[Command], Command]:
+    """``-d``, one whole number."""
+    names = ("-d", "--dimension", "d")
+    return click.option(*names, type=_Dimension(), multiple=True, callback=_one, **settings)
+
+
+limit_option = dimension_option(help="Input dimension; without it, the limit d → ∞.")
 campaign_options = options(
     click.option(
         "--workers",

@@ -55,6 +55,8 @@ def check_file(path: Path | None, overwrite: bool, *endings: str) -> None:
     given = [other for other in click.get_current_context().params.values() if path == other]
     if len(given) > 1:
         raise click.UsageError(f"'{path}' is given twice: each file needs a name of its own")
+    if str(path) == "-":
+        raise click.UsageError("'-' is no file: give it a name; --json prints all values")
     if endings and path.suffix.lower() not in endings:
         raise click.UsageError(f"'{path}' must end in {', '.join(endings)}")
     if path.is_dir():
@@ -135,7 +137,7 @@ def _print(answer: Answer, as_json: bool, title: str) -> None:
         return
     where = answer.source if answer.d is None else f"{answer.source}, d = {answer.d}"
     shown = {k: v for k, v in columns.items() if k not in _IN_TITLE and "by_degree" not in k}
-    if getattr(answer, "spikes", None) == () and not answer.shape:
+    if hasattr(answer, "spikes") and not any(shown.values()):
         click.echo(f"{title} ({where})\n  no spike: all values lie in the bulk")
     else:
         table(shown, f"{title} ({where})")

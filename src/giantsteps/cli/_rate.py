@@ -40,21 +40,21 @@ _LOSSES = ("mse", "half-mse", "logistic", "hinge", "huber")
 )
 @click.option(
     "--parametrization",
-    type=click.Choice(_PARAMETRIZATIONS),
+    type=click.Choice(_PARAMETRIZATIONS, case_sensitive=False),
     default="pytorch",
     show_default=True,
     help="pytorch: defaults of nn.Linear; standard: variance 1/fan_in; he: 2/fan_in.",
 )
 @click.option(
     "--optimizer",
-    type=click.Choice(("sgd", "adam", "signsgd")),
+    type=click.Choice(("sgd", "adam", "signsgd"), case_sensitive=False),
     default="sgd",
     show_default=True,
     help="Optimiser; for adam its first step.",
 )
 @click.option(
     "--loss",
-    type=click.Choice(_LOSSES),
+    type=click.Choice(_LOSSES, case_sensitive=False),
     default="mse",
     show_default=True,
     help="Loss, a mean over the batch; mse is nn.MSELoss, logistic nn.SoftMarginLoss.",

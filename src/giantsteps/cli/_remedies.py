@@ -24,6 +24,7 @@ _IN_FILES = {
     r"an? \w+\(\.\.\.\) or a table of its fields": "a table of its fields",
     r"(?:readout=)?Ridge\([^)]*\)": "readout = {samples = 2.0, penalty = 0.1}",
     r"pass d to the question": "give d = [100, 200] before the tables",
+    r"compare a Grid, or several sizes d": "leave one of the sweep's without --at",
     r"^at = None: must be given for ([\w.]+)[^:]*": r"--at \1=VALUE must be given",
 }  # fmt: skip
 #: Pattern of advice in Python → the same on the command line, in the order of application.
@@ -53,6 +54,7 @@ _FLAGS = {
     r"\b(?:pass|give) d\b": "give -d",
     r"\bwith d given\b": "with -d given",
     r"\[(?:gs\.)?Step\([^)]*\)\]": "--step samples=2,rate=3",
+    r'^"teacher": without a step.*': "the direction of a step: give --step samples=2,rate=3",
 }  # fmt: skip
 
 
@@ -82,6 +84,7 @@ def as_flags(message: str) -> str:
         if count:
             return found
     given, must, advice = message.rpartition(": must be ")  # what the user wrote stays as it is
+    given = re.sub(r" = <Function (.*)>$", r" = '\1'", given)
     for python, flags in _FLAGS.items():
         advice = re.sub(python, flags, advice)
     return given + must + advice

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ._options import DIMENSION, build, device_option, problem_options, question_option
+from ._options import build, device_option, dimension_option, problem_options, question_option
 from ._output import check_file, emit, output_options
 
 
@@ -23,7 +23,7 @@ from ._output import check_file, emit, output_options
 )
 @problem_options
 @question_option("simulation")
-@click.option("-d", "--dimension", "d", type=DIMENSION, required=True, help="Input dimension.")
+@dimension_option(required=True, help="Input dimension.")
 @click.option(
     "--seed",
     type=int,

@@ -99,6 +99,7 @@ def inspect(
     if not isinstance(false_alarms, float) or not 1e-12 <= false_alarms <= 0.5:
         raise InvalidProblem("false_alarms", false_alarms, "a probability from 1e-12 to 0.5")
     integer(permutations, "permutations", "an integer of at least 2", lower=2)
+    integer(seed, "seed", "a non-negative integer", lower=0)
     weights = open_weights(source)
     batch = None if data is None else open_data(data)
     module = weights.module
@@ -212,7 +213,10 @@ def _changes(
             cosines = _cosines(now, change, then)
         found.append(Change(layer, layer.norm / norm if norm > 0 else np.inf, cosines))
     if not found:
-        raise InvalidProblem("base", base.title, "weights with the names and shapes of the source")
+        here = base.tensors[0].name if base.tensors else "there is none"
+        told = f"such as {weights.tensors[0].name} (here {here})"
+        allowed = f"weights with the names and shapes of the source, {told}"
+        raise InvalidProblem("base", base.title, allowed)
     return tuple(found)
 
 

@@ -59,6 +59,7 @@ def measure_probe(
     if x.ndim != 2 or len(x) != len(y):
         raise InvalidProblem("features", x.shape, f"of shape ({len(y)}, p), one row per label")
     integer(splits, "splits", "an integer of at least 2", lower=2)
+    integer(seed, "seed", "a non-negative integer", lower=0)
     y = y.reshape(len(y), -1)
     classes = classes_of(y, curve.threshold)
     sizes, penalties = np.ravel(curve.samples).astype(int), np.ravel(curve.penalty)

@@ -14,7 +14,7 @@ from giantsteps.functions import Function, as_function, names
 from giantsteps.practice._sources import open_data
 from giantsteps.practice._teacher import fit_teacher
 from giantsteps.practice._torch import evaluating, linear_layers, torch_library
-from giantsteps.problem import OUTPUTS, Problem, Ridge, Step, Vocabulary, choice
+from giantsteps.problem import OUTPUTS, Problem, Ridge, Step, Vocabulary, choice, number
 from giantsteps.types import FloatArray
 
 #: Relative spread of the neurons' norms, and size of the biases, that the theory can ignore.
@@ -58,6 +58,8 @@ class TwoLayer:
         ``Step(rate=η / N**e, exponent=e)`` is such a step.
         """
         choice(output, "output", OUTPUTS)
+        for name, value in (("learning_rate", learning_rate), ("loss_factor", loss_factor)):
+            number(value, name, "a finite number >= 0", lower=0.0)
         size = self.size if output == "scaled" else 1.0
         return float(loss_factor * learning_rate * size / self.scale**2)
 

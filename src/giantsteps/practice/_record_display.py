@@ -59,11 +59,13 @@ class RecordDisplay(Display):
             "right_alignment": "top input direction, squared",
             "left_alignment": "top output direction, squared",
         }
+        lowest = 0.0
         known = {name for layer, name in self.record.names() if layer == self.layer}
         for place, (name, label) in enumerate(labels.items()):
             if name in known:
                 steps, values = self.record.get(self.layer, name)
                 ax.plot(steps, values, color=PALETTE[place], label=label)
-        ax.set(ylabel="cosine", ylim=(-0.05, 1.05))
+                lowest = min(lowest, *values)
+        ax.set(ylabel="cosine", ylim=(lowest - 0.05, 1.05))
         if known & set(labels):
             ax.legend()

@@ -121,6 +121,9 @@ class Recorder:
                 allowed = "the store that has the run, where resume= is given"
                 raise InvalidProblem("path", path, allowed)
         found = linear_layers(module)
+        if not found:
+            kind = type(module).__name__
+            raise InvalidProblem("module", kind, "a module with linear or convolution layers")
         store = Store(path, write=True)
         try:
             about = {"run": run, "every": every} | _rule(optimizer)

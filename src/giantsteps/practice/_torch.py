@@ -37,6 +37,8 @@ def torch_library() -> Any:
 def linear_layers(module: Any) -> dict[str, Any]:
     """Name of the weight → linear or convolution layer, in the order of the module."""
     nn = torch_library().nn
+    if not isinstance(module, nn.Module):
+        raise InvalidProblem("module", module, "an nn.Module of PyTorch")
     kinds = (nn.Linear, nn.modules.conv._ConvNd)
     return {
         f"{name}.weight" if name else "weight": part
@@ -71,21 +73,21 @@ def batch_for(module: Any, x: NDArray[Any], y: NDArray[Any]) -> tuple[Any, Any]:
     parameter = next(module.parameters(), None)
     if parameter is None:
         raise InvalidProblem("source", type(module).__name__, "a module with parameters")
-    kind = parameter.dtype if x.dtype.kind == "f" else None
-    inputs = torch.as_tensor(x, dtype=kind, device=parameter.device)
     if y.dtype.kind in "iu" and y.ndim == 1:
         labels = torch.as_tensor(y.astype(np.int64), device=parameter.device)
     else:
         labels = torch.as_tensor(y.astype(np.float64), dtype=parameter.dtype)
         labels = labels.to(parameter.device)
-    try:
-        with evaluating(module), torch.no_grad():
-            module(inputs[:2])
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        raise InvalidProblem(
-            "data", tuple(x.shape), f"inputs that the module takes: {error}"
-        ) from None
-    return inputs, labels
+    why: Exception | None = None
+    for kind in (parameter.dtype,) if x.dtype.kind == "f" else (None, parameter.dtype):
+        inputs = torch.as_tensor(x, dtype=kind, device=parameter.device)  # tokens, or pixels
+        try:
+            with evaluating(module), torch.no_grad():
+                module(inputs[:2])
+            return inputs, labels
+        except (RuntimeError, ValueError, TypeError, IndexError) as error:
+            why = error
+    raise InvalidProblem("data", tuple(x.shape), f"inputs that the module takes: {why}")
 
 
 def default_loss(outputs: Any, labels: Any) -> Callable[[Any, Any], Any]:

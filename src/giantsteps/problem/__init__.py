@@ -5,7 +5,7 @@ from __future__ import annotations
 # Checks, plain data and the names that fields take are shared with other packages; they are not
 # part of the interface.
 from giantsteps.errors import suggest
-from giantsteps.problem._checks import choice, integer
+from giantsteps.problem._checks import choice, integer, number
 from giantsteps.problem._convention import Convention
 from giantsteps.problem._conventions import CONVENTIONS
 from giantsteps.problem._covariance import Covariance, SpikedCovariance

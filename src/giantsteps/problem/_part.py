@@ -111,7 +111,9 @@ def as_law(spec: object, base: Any, known: Mapping[str, type[_L]], field: str, w
     name = spec.get("law") if isinstance(spec, Mapping) else spec
     if not isinstance(name, str) or name not in known:
         shown = f"{field}.law" if isinstance(spec, Mapping) else field
-        raise InvalidProblem(shown, name, f"{what}: {suggest(name, known)}")
+        missing = isinstance(spec, Mapping) and name is None
+        needed = "given: it has no default" if missing else what
+        raise InvalidProblem(shown, name, f"{needed}: {suggest(name, known)}")
     parameters = dict(spec) if isinstance(spec, Mapping) else {}
     parameters.pop("law", None)
     with under(field):

@@ -49,6 +49,8 @@ class Translated:
         1.5
         """
         d = integer(d, "d", "an integer >= 1")
+        if "width" in fields:
+            raise InvalidProblem("width", fields["width"], "left out: it is neurons / d")
         allowed = f"a list of {len(steps)} integers, one for each step"
         if isinstance(step_samples, str) or not hasattr(step_samples, "__len__"):
             raise InvalidProblem("step_samples", step_samples, allowed)

@@ -42,7 +42,9 @@ def plot(
     elif question not in sweep.questions:
         asked = " or ".join(f'"{name}.NAME"' for name in sweep.questions)
         name = path or question
-        allowed = f'{asked}, such as "{next(iter(sweep.questions))}.{name}"'
+        known = question in QUESTIONS
+        example = f'such as "{next(iter(sweep.questions))}.{name}"'
+        allowed = f"{asked}, {'as the sweep has no other question' if known else example}"
         raise InvalidProblem("quantity", quantity, allowed)
     held = {name: _find(sweep, name, value) for name, value in at.items()}
     title = ", ".join(f"{symbol(name)} = {_points(sweep)[name][n]}" for name, n in held.items())

@@ -175,23 +175,17 @@
   const stepControls = (i, choices) => {
     const path = `steps.${i}`, step = problem().steps[i], last = problem().steps.length - 1;
     const replace = (list) => GS.set({ problem: { ...problem(), steps: list } });
-    const moved = (to) => { const list = GS.copy(problem().steps); [list[i], list[to]] = [list[to], list[i]]; list[0].batch = "fresh"; replace(list); };
+    const moved = (to) => { const list = GS.copy(problem().steps); [list[i], list[to]] = [list[to], list[i]]; replace(list); };
     const button = (text, label, action, disabled) => GS.el("button", { type: "button", class: "small", "aria-label": label, disabled: disabled || GS.backend.isStatic, onclick: action }, text);
     const more = GS.el("details", {}, GS.el("summary", {}, "rule, loss, decay"),
       select(`${path}.rule`, "rule", choices.rule.enum), select(`${path}.loss`, "loss", choices.loss.enum), slider(`${path}.decay`));
     more.open = ["rule", "loss", "decay"].some((key) => step[key] !== undefined);
-    const batches = i > 0 ? [select(`${path}.batch`, "batch", choices.batch.enum, {
-      set: (value) => {
-        let next = GS.with(problem(), `${path}.batch`, value);
-        if (value === "previous") next = GS.with(next, `${path}.samples`, next.steps[i - 1].samples);
-        GS.set({ problem: next });
-      },
-    })] : [];
+    const batches = i > 0 ? [select(`${path}.batch`, "batch", choices.batch.enum)] : [];
     return GS.el("div", { class: "step", role: "group", "aria-label": `Step ${i + 1}` },
       GS.el("div", { class: "head" }, GS.el("h3", {}, `Step ${i + 1}`),
         button("↑", `Move step ${i + 1} up`, () => moved(i - 1), i === 0),
         button("↓", `Move step ${i + 1} down`, () => moved(i + 1), i === last),
-        button("✕", `Remove step ${i + 1}`, () => replace(problem().steps.filter((_, k) => k !== i).map((s, k) => (k === 0 ? { ...s, batch: "fresh" } : s))))),
+        button("✕", `Remove step ${i + 1}`, () => replace(problem().steps.filter((_, k) => k !== i)))),
       ...batches,
       ...(step.batch === "previous" ? [] : [slider(`${path}.samples`)]),
       slider(`${path}.rate`), slider(`${path}.exponent`), more);
@@ -214,8 +208,8 @@
 
   const inputs = (laws) => {
     const starts = {
-      isotropic: undefined, power_law: { law: "power_law", exponent: 0.4 },
-      spiked_covariance: { law: "spiked_covariance", strength: 2, alignment: 0.5 },
+      isotropic: undefined, power_law: { law: "power_law", exponent: 0.2 },
+      spiked: { law: "spiked", strength: 2, alignment: 0.5 },
       covariance: { law: "covariance", eigenvalues: [0.3, 1.7], weights: [0.5, 0.5] },
     };
     const given = problem().inputs;
@@ -254,13 +248,7 @@
     const has = GS.el("input", { type: "checkbox", disabled: GS.backend.isStatic, onchange: () => change("readout", has.checked ? { samples: 3, penalty: 0.1 } : undefined) });
     has.checked = Boolean(problem().readout);
     const readout = problem().readout
-      ? [...(steps.length ? [select("readout.batch", "batch", schema.readout.properties.batch.enum, {
-          set: (value) => {
-            let next = GS.with(problem(), "readout.batch", value);
-            if (value === "previous") next = GS.with(next, "readout.samples", next.steps[next.steps.length - 1].samples);
-            GS.set({ problem: next });
-          },
-        })] : []),
+      ? [...(steps.length ? [select("readout.batch", "batch", schema.readout.properties.batch.enum)] : []),
         ...(problem().readout.batch === "previous" ? [] : [slider("readout.samples")]), slider("readout.penalty")] : [];
     form().replaceChildren(
       GS.el("datalist", { id: "function-names" }, ...GS.schema.functions.map((name) => GS.el("option", { value: name }))),

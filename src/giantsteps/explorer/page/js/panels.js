@@ -360,7 +360,7 @@
         ...(map.cells.length ? [{ name: `${GS.simulated.label()} | theory`, colour: GS.MAP_INK, onMap: true, points: true }] : [])]);
       const compared = map.cells.filter((cell) => cell.theory !== null && cell.error > 0);
       const apart = compared.length ? ` Dots: ${map.cells.length} simulated cells, coloured by their mean, which stands before theory’s value; at most ${GS.format(Math.max(...compared.map((cell) => Math.abs(cell.mean - cell.theory) / cell.error)), 2)} standard errors apart.` : "";
-      const text = `${GS.schema.quantities[panel.answer.quantity]} over ${GS.fieldName(x.path)} and ${GS.fieldName(y.path)}; the circle is the current problem. ${drawn.length ? `Lines: ${drawn.map((line) => line.label).join("; ")}.` : GS.backend.isStatic ? "Critical lines are drawn in the explorer itself." : "No critical line crosses this range."}${apart}`;
+      const text = `${GS.schema.quantities[panel.answer.quantity]} over ${GS.fieldName(x.path)} and ${GS.fieldName(y.path)}; the circle is the current problem. ${drawn.length ? `Lines: ${drawn.map((line) => line.label).join("; ")}.` : GS.backend.isStatic ? "Critical lines are drawn in the explorer itself." : panel.moving ? "" : "No critical line crosses this range."}${apart}`;
       panel.caption.textContent = text;
       panel.plot.setAttribute("aria-label", text);
     },

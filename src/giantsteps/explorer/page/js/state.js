@@ -75,9 +75,21 @@ GS.state = { problem: null, view: GS.copy(GS.DEFAULT_VIEW) };
 GS.listeners = [];
 GS.onChange = (listener) => GS.listeners.push(listener);
 
+/** A batch that is used once more has the samples of the step before; the first step has a fresh one. */
+GS.followed = (problem) => {
+  const copy = GS.copy(problem), steps = copy.steps || [], readout = copy.readout || {};
+  steps.forEach((step, i) => {
+    if (i === 0 && step.batch === "previous") step.batch = "fresh";
+    if (step.batch === "previous") step.samples = steps[i - 1].samples;
+  });
+  if (readout.batch === "previous" && !steps.length) readout.batch = "fresh";
+  if (readout.batch === "previous") readout.samples = steps[steps.length - 1].samples;
+  return copy;
+};
+
 /** Change the problem or the view; `moving` while a slider is dragged. */
 GS.set = (change, { moving = false, source = null } = {}) => {
-  if (change.problem) GS.state.problem = change.problem;
+  if (change.problem) GS.state.problem = GS.followed(change.problem);
   if (change.view) GS.state.view = { ...GS.state.view, ...change.view };
   GS.repairView();
   clearTimeout(GS.urlTimer);
