@@ -159,8 +159,9 @@ def test_signs_that_follow_the_weights_themselves() -> None:
         norm = (old**2).mean(axis=0)
         slope, _ = np.polyfit(norm, product, 1)
         found.append((d * np.var(product - slope * norm), slope))
-    # To first order in the mean these are −0.25 and 0.42.
-    np.testing.assert_allclose(spread, np.mean(found, axis=0)[0], rtol=0.07)
+    # To first order in the mean these are −0.25 and 0.42. What b has beyond a generic direction is
+    # left out of the first (theory §9).
+    np.testing.assert_allclose(spread, np.mean(found, axis=0)[0], rtol=0.15)
     np.testing.assert_allclose(common, np.mean(found, axis=0)[1], rtol=0.03)
 
 
