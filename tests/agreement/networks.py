@@ -53,6 +53,12 @@ ACTIVATIONS: dict[str, Function] = {
     "tt": _bent,
     "csoftplus": _centered(torch.nn.functional.softplus),
     "cgelu": _centered(torch.nn.functional.gelu),
+    "softplus": torch.nn.functional.softplus,
+    "sigmoid": torch.sigmoid,
+    "elu": torch.nn.functional.elu,
+    "silu": torch.nn.functional.silu,
+    "leaky": lambda x: torch.nn.functional.leaky_relu(x, 0.1),
+    "tanhplus": lambda x: torch.tanh(x) + 0.5,
 }
 TEACHERS: dict[str, Function] = {
     "sin": torch.sin,
@@ -67,13 +73,18 @@ TEACHERS: dict[str, Function] = {
     "relu": torch.relu,
     "softplus": torch.nn.functional.softplus,
     "exp3": lambda u: torch.exp(u / 3),
+    "gelu": torch.nn.functional.gelu,
+    "step": lambda u: (u > 0).double(),
+    "abs": torch.abs,
+    "onesin": lambda u: 1 + torch.sin(u),
+    "sigmoid4": lambda u: torch.sigmoid(4 * u),
 }
 
 
 def _of_directions(expression: str) -> Function:
     """A function of the columns x0, x1, … of its argument."""
     code = compile(expression, "teacher", "eval")
-    known = {"tanh": torch.tanh, "sin": torch.sin}
+    known = {"tanh": torch.tanh, "sin": torch.sin, "relu": torch.relu}
     return lambda u: eval(code, known | {f"x{i}": u[:, i] for i in range(u.shape[1])})
 
 

@@ -31,6 +31,8 @@ ACTIVATIONS: dict[str, Any] = {
     "tt": "tanh(x) + 0.4*(tanh(x)**2 - 0.39429449)",
     "csoftplus": gs.centered("softplus"),
     "cgelu": gs.centered("gelu"),
+    "leaky": "max(x, 0.1*x)",
+    "tanhplus": "tanh(x) + 0.5",
 }
 TEACHERS: dict[str, Any] = {
     "erf2": "erf(2*x)",
@@ -39,6 +41,8 @@ TEACHERS: dict[str, Any] = {
     "cub": "x + (x**3 - 3*x)/6",
     "clip": "clip(x, -1, 1)",
     "exp3": "exp(x/3)",
+    "onesin": "1 + sin(x)",
+    "sigmoid4": "sigmoid(4*x)",
     "crelu": gs.centered("relu"),
 }
 
