@@ -221,7 +221,8 @@ def _model(
     shared: dict[str, Any],
     tolerance: float,
 ) -> SpikedFeatures:
-    if "isotropic bulk" in simplify:
+    isotropic = "isotropic bulk" in simplify
+    if isotropic:
         bulk = NeuronCovariance.isotropic(trained.totals, trained.directions, trained.teachers)
     else:
         bulk = covariance_of_state(trained, spectrum, tolerance)
@@ -235,7 +236,7 @@ def _model(
         probabilities=trained.probabilities,
         bulk=bulk,
         norms=None if simplify else norms_of_state(trained, bulk),
-        pull=_pull(trained, spectrum, shared["neurons"]),
+        pull=_pull(trained, spectrum, shared["neurons"], isotropic),
         weak=trained.weak,
         weak_overlap=trained.weak_overlap,
         own_variances=own,
@@ -268,8 +269,14 @@ def _of_weights(
     )
 
 
-def _pull(trained: Trained, spectrum: Spectrum, neurons: float) -> FloatArray | None:
-    """What multiplies traces with powers of Σ in the penalty of m."""
+def _pull(
+    trained: Trained, spectrum: Spectrum, neurons: float, isotropic: bool = False
+) -> FloatArray | None:
+    """What multiplies traces with functions of Σ in the penalty of m, or with their means."""
     if math.isinf(neurons):
         return None
-    return pull_of(trained, spectrum)[1]
+    functions, found = pull_of(trained, spectrum)
+    if not isotropic:
+        return found
+    means = (functions * spectrum.values) @ spectrum.shares
+    return np.tensordot(means, found, axes=1)[None]
