@@ -49,6 +49,17 @@ def test_the_identity_is_isotropic(steps: int) -> None:
         assert (same.test, same.train) == pytest.approx((plain.test, plain.train), rel=1e-10)
 
 
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_simplified_bulk_is_that_of_isotropic_inputs_close_to_the_identity(steps: int) -> None:
+    problem = PROBLEM.replace(steps=steps * [PROBLEM.steps[0]])
+    near = problem.replace(inputs=gs.Covariance((0.999, 1.001), (0.5, 0.5)))
+    ours, plain = (
+        theory.equivalent(one, 200, simplify="isotropic bulk").risk().test
+        for one in (near, problem)
+    )
+    assert ours == pytest.approx(plain, rel=1e-4)
+
+
 def test_long_inputs_have_another_mean_slope() -> None:
     """E_w σ'(⟨w, x⟩) depends on ‖x‖, so that b shrinks where an eigenvalue is large."""
     d, count = 80, 400_000

@@ -5,7 +5,7 @@ from ._empirical import EmpiricalLaw
 from ._kernel_bulk import KernelBulk
 from ._law import Law
 from ._marchenko_pastur import MarchenkoPastur
-from ._resolvent import g1, g1_prime, g2, g2_prime, traces
+from ._resolvent import traces
 from ._sample_covariance import Population, SampleCovariance, Subordination
 from ._singular_values import SingularValues
 

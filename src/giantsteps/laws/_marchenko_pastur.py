@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..errors import InvalidProblem
 from ._law import Law
 from ._panels import Panels
-from ._resolvent import g1, g2, traces
+from ._resolvent import traces
 from ._singular_values import SingularValues
 
 
@@ -100,7 +100,8 @@ class MarchenkoPastur(Law):
         z = np.asarray(z, dtype=complex)
         # Im s = +|Im z| and a conjugation: real z is then approached from the upper half-plane.
         s = (self.shift - z.real) / self.scale + 1j * (np.abs(z.imag) / self.scale)
-        trace = self._trace(s) / self.scale
+        found = traces(s, self.width)
+        trace = (found.left if self.side == "inputs" else found.right) / self.scale
         return np.where(z.imag < 0, trace, trace.conj())
 
     def fractions(self, omega: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -110,7 +111,7 @@ class MarchenkoPastur(Law):
         ∫ x/(x+s)² = q/r and ∫ x²/(x+s)² = q (r − s)/r.
         """
         s = (self.shift - np.asarray(omega)) / self.scale
-        left, right, root = traces(s, self.width)
+        left, right, root, _ = traces(s, self.width)
         own = left if self.side == "inputs" else right
         ratio = self.shift / self.scale
         with np.errstate(divide="ignore", invalid="ignore"):  # infinite at an edge
@@ -147,6 +148,3 @@ class MarchenkoPastur(Law):
     def _unit_edges(self) -> tuple[float, float]:
         root = np.sqrt(self.width)
         return float(((1.0 - self.width) / (1.0 + root)) ** 2), float((1.0 + root) ** 2)
-
-    def _trace(self, s: NDArray[Any]) -> NDArray[Any]:
-        return (g1 if self.side == "inputs" else g2)(s, self.width)

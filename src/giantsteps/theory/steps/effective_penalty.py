@@ -145,9 +145,8 @@ def freedom(f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
     """
     gamma = f.samples / f.width
     s = (f.residual + kappa) / f.linear
-    _, trace, root = traces(s, f.width)
-    q1 = trace / f.linear
-    q1_slope = -trace * (1.0 + f.width * trace) / (root * f.linear**2)
+    found = traces(s, f.width)
+    q1, q1_slope = found.right / f.linear, found.right_slope / f.linear**2
     first, second = 1 - kappa * q1, 1 - 2 * kappa * q1 - kappa**2 * q1_slope
     top = f.linear * (1 + np.sqrt(f.width)) ** 2 + f.residual
     far = kappa > top

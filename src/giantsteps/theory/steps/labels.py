@@ -82,11 +82,6 @@ class Labels:
         """E[u r] of a teacher of one direction."""
         return float(self.teacher(1)[0])
 
-    @property
-    def largest(self) -> float:
-        """The largest |r|."""
-        return float(np.abs(self.nodes).max())
-
 
 @lru_cache(maxsize=128)
 def labels(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from giantsteps.problem import Problem
 from giantsteps.theory.model.norm_types import halved
 from giantsteps.theory.model.spiked_features import SpikedFeatures
 
-State = TypeVar("State")
 #: Resolution of the spectra.
 SPECTRA = 1
 
@@ -63,36 +61,3 @@ def by_resolution(
     model = copy(finer(level))
     model.__dict__.update(finer=finer, **others)  # nothing that is validated
     return model
-
-
-def stages_by_resolution(
-    others: Sequence[Mapping[str, Any]],
-    level: int,
-    states: Callable[[int], State],
-    cut: Callable[[int], State],
-    built: Callable[[State, int, Mapping[str, Any], int, bool], SpikedFeatures],
-    bare: Callable[[int], State],
-    weights: Callable[[State, int, Mapping[str, Any], int], SpikedFeatures],
-) -> list[SpikedFeatures]:
-    """The models after the last steps, one for each of ``others``, which are their fields.
-
-    ``states`` and ``cut`` give the laws after all steps at a resolution; ``built`` makes a model of
-    them from the number of the step, counted from the end, and from whether they are cut. ``bare``
-    is ``cut`` without norms, which the singular values of W do not see, and ``weights`` makes the
-    model of these.
-    """
-    states, cut, bare = (lru_cache(maxsize=8)(law) for law in (states, cut, bare))
-
-    def stage(number: int, fields: Mapping[str, Any]) -> SpikedFeatures:
-        @lru_cache(maxsize=2)
-        def at(more: int) -> SpikedFeatures:
-            return weights(bare(SPECTRA + more), number, fields, SPECTRA + more)
-
-        return by_resolution(
-            lambda level: built(states(level), number, fields, level, False),
-            min(level, 1),
-            lambda level: built(cut(level), number, fields, level, True),
-            own_weights=lambda: replace(at(0), bounded=at),
-        )
-
-    return [stage(number - len(others), fields) for number, fields in enumerate(others)]

@@ -19,7 +19,7 @@ from giantsteps.answers import DegreesOfFreedom, LearnedFunction, Risk, Solution
 from giantsteps.errors import InvalidProblem
 from giantsteps.functions import SingleIndex, Teacher
 from giantsteps.gaussian import coordinate_rule, hermite_coefficients, moments
-from giantsteps.laws import g1, g2, traces
+from giantsteps.laws import traces
 from giantsteps.problem import Problem
 from giantsteps.theory.model.classification import (
     Predicted,
@@ -82,17 +82,17 @@ def ridge_errors(f: GaussianFeatures) -> RidgeErrors:
 
 def _unlearned_mean(f: GaussianFeatures, s: Array) -> tuple[Array, Array]:
     """1/(1 + ‖m‖²q₁), q₁ = g₂(s)/μ₁², and its derivative in s."""
-    _, b, root = traces(s, f.width)
+    found = traces(s, f.width)
     finite = np.isfinite(f.mean_strength)
     strength = np.where(finite, f.mean_strength, 0.0) / f.linear
-    left = np.where(finite, 1.0 / (1.0 + strength * b), 0.0)
-    return left, left**2 * strength * b * (1.0 + f.width * b) / root
+    left = np.where(finite, 1.0 / (1.0 + strength * found.right), 0.0)
+    return left, -(left**2) * strength * found.right_slope
 
 
 def _unlearned(f: GaussianFeatures, s: Array) -> tuple[Array, Array]:
     """s K(s) and its derivative."""
-    a, b, root = traces(s, f.width)
-    a_slope, b_slope = -a * (1.0 + a) / root, -b * (1.0 + f.width * b) / root
+    found = traces(s, f.width)
+    a, b, a_slope, b_slope = found.left, found.right, found.left_slope, found.right_slope
     finite = np.isfinite(f.strength)
     theta = np.where(finite, f.strength, 0.0) ** 2
     spiked = 1 + s * theta * a * b
@@ -286,5 +286,5 @@ def _along_spike(features: GaussianFeatures) -> float:
     """1 − s g₁/(1 + sθ₁²g₁g₂): the part of the linear component along b̂ that is learned."""
     kappa, _, _ = effective_penalty(features)
     s = (features.residual + kappa) / features.linear
-    a, b = g1(s, features.width), g2(s, features.width)
+    a, b, _, _ = traces(s, features.width)
     return float((1.0 - s * a / (1.0 + s * features.strength**2 * a * b))[0])

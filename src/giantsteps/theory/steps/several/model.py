@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from giantsteps.theory.steps.several.fresh import take_step
 from giantsteps.theory.steps.several.opening import after_first, before_steps
 from giantsteps.theory.steps.several.spectrum import Spectrum, spectrum_of
 from giantsteps.theory.steps.several.trained import Trained
-from giantsteps.theory.steps.sized import at_size, stages_by_resolution
+from giantsteps.theory.steps.sized import SPECTRA, at_size, by_resolution
 from giantsteps.types import FloatArray
 
 #: Functions of a batch that are kept, relative to the largest, by resolution; the same where errors
@@ -105,27 +106,34 @@ def stages_of_steps(
     norms = not simplify and not (continuous and d is None)
     tails = tails_of(sized, d, neurons)
 
-    def built(
-        states: list[Trained], number: int, fields: Mapping[str, Any], level: int, cut: bool
-    ) -> SpikedFeatures:
-        kept = (_FINE if fine and not cut else RESOLVED)[level]
-        return _model(states[number], spectrum, simplify, {**shared, **fields}, kept)
+    @lru_cache(maxsize=8)
+    def states(level: int) -> list[Trained]:
+        return trained_by(sized, spectrum, neurons, level, norms, fine=fine)
 
-    def weights(
-        states: list[Trained], number: int, fields: Mapping[str, Any], level: int
-    ) -> SpikedFeatures:
-        law = states[number], spectrum, simplify, {**shared, **fields}, RESOLVED[level]
-        return _model(*law) if spectrum.flat else _of_weights(*law)
+    @lru_cache(maxsize=8)
+    def cut(level: int, norms: bool) -> list[Trained]:
+        return trained_by(sized, spectrum, neurons, level, norms, tails)
 
-    return stages_by_resolution(
-        others,
-        level,
-        lambda level: trained_by(sized, spectrum, neurons, level, norms, fine=fine),
-        lambda level: trained_by(sized, spectrum, neurons, level, norms, tails),
-        built,
-        lambda level: trained_by(sized, spectrum, neurons, level, False, tails),
-        weights,
-    )
+    def stage(number: int, fields: dict[str, Any]) -> SpikedFeatures:
+        """That after one of the steps, counted from the end."""
+        law, finest = (spectrum, simplify, fields), _FINE if fine else RESOLVED
+
+        @lru_cache(maxsize=2)
+        def weights(more: int) -> SpikedFeatures:
+            level = SPECTRA + more  # without norms, which the singular values of W do not see
+            made = _model if spectrum.flat else _of_weights
+            return made(cut(level, False)[number], *law, RESOLVED[level])
+
+        return by_resolution(
+            lambda level: _model(states(level)[number], *law, finest[level]),
+            min(level, 1),
+            lambda level: _model(cut(level, norms)[number], *law, RESOLVED[level]),
+            own_weights=lambda: replace(weights(0), bounded=weights),
+        )
+
+    return [
+        stage(number - len(others), {**shared, **fields}) for number, fields in enumerate(others)
+    ]
 
 
 def leading(problem: Problem, d: int) -> FloatArray | None:
@@ -221,7 +229,8 @@ def _model(
     shared: dict[str, Any],
     tolerance: float,
 ) -> SpikedFeatures:
-    if "isotropic bulk" in simplify:
+    isotropic = "isotropic bulk" in simplify
+    if isotropic:
         bulk = NeuronCovariance.isotropic(trained.totals, trained.directions, trained.teachers)
     else:
         bulk = covariance_of_state(trained, spectrum, tolerance)
@@ -235,7 +244,7 @@ def _model(
         probabilities=trained.probabilities,
         bulk=bulk,
         norms=None if simplify else norms_of_state(trained, bulk),
-        pull=_pull(trained, spectrum, shared["neurons"]),
+        pull=_pull(trained, spectrum, shared["neurons"], isotropic),
         weak=trained.weak,
         weak_overlap=trained.weak_overlap,
         own_variances=own,
@@ -268,8 +277,14 @@ def _of_weights(
     )
 
 
-def _pull(trained: Trained, spectrum: Spectrum, neurons: float) -> FloatArray | None:
-    """What multiplies traces with powers of Σ in the penalty of m."""
+def _pull(
+    trained: Trained, spectrum: Spectrum, neurons: float, isotropic: bool = False
+) -> FloatArray | None:
+    """What multiplies traces with functions of Σ in the penalty of m, or with their means."""
     if math.isinf(neurons):
         return None
-    return pull_of(trained, spectrum)[1]
+    functions, found = pull_of(trained, spectrum)
+    if not isotropic:
+        return found
+    means = (functions * spectrum.values) @ spectrum.shares
+    return np.tensordot(means, found, axes=1)[None]

@@ -20,7 +20,7 @@ from scipy.special import gammaln
 
 from giantsteps.answers import Risk
 from giantsteps.gaussian import hermite_coefficients, hermite_functions, moments
-from giantsteps.laws import g1, g1_prime, g2, g2_prime
+from giantsteps.laws import traces
 from giantsteps.problem import Problem
 from giantsteps.theory.model.classification import Predicted, jumps_of_link, wrong_sign
 from giantsteps.theory.model.ridge_batch import DEGREES, RidgeBatch, risks_of
@@ -98,7 +98,8 @@ class Prices:
 def prices(problems: Sequence[Problem], f: GaussianFeatures, kappa: Array) -> Prices:
     """w(κ), w₀(κ) and their derivatives for each problem."""
     s = (f.residual + kappa) / f.linear
-    q1, q1_slope = g2(s, f.width) / f.linear, g2_prime(s, f.width) / f.linear**2
+    found = traces(s, f.width)
+    q1, q1_slope = found.right / f.linear, found.right_slope / f.linear**2
     strength = np.array(
         [
             2 * moments(p.activation).quadratic ** 2 * p.width
@@ -109,8 +110,8 @@ def prices(problems: Sequence[Problem], f: GaussianFeatures, kappa: Array) -> Pr
     )
     constant = 1 / (1 + strength * q1)
     return Prices(
-        linear=s * g1(s, f.width),
-        linear_slope=(g1(s, f.width) + s * g1_prime(s, f.width)) / f.linear,
+        linear=s * found.left,
+        linear_slope=(found.left + s * found.left_slope) / f.linear,
         constant=constant,
         constant_slope=-(constant**2) * strength * q1_slope,
     )
