@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.interpolate import BSpline, make_interp_spline
 
+from giantsteps.errors import NotConverged
 from giantsteps.functions import Function
 from giantsteps.gaussian import moments, smoothed
 from giantsteps.theory.solver.work import Work
@@ -32,6 +33,8 @@ from giantsteps.types import FloatArray
 _NODES, _KINKED, _LEAST = (24, 8, 6, 4), (0, 24, 12, 8), 1e-7
 #: Spacing of tabulated functions, and their degree.
 _SPACING, _DEGREE = 0.08, 3
+#: Where tables may end.
+_FARTHEST = 1e4
 #: Numbers that are kept at a time.
 _CHUNK = 2_000_000
 #: Operations of a node, about.
@@ -114,7 +117,11 @@ class Neurons:
             slope = np.asarray(self.activation.derivative(h), dtype=float)
             output = np.asarray(self.activation(h), dtype=float)
             return np.stack([output, slope, np.zeros_like(h), slope**2], axis=-1)
-        end = math.ceil(float(np.abs(h).max())) + 1
+        most = float(np.abs(h).max())
+        if most > _FARTHEST:
+            what = f"steps on a batch that is used again, which move neurons by up to {most:.3g}"
+            raise NotConverged(what, most, 1, 'smaller rates, more samples, or batch="fresh"')
+        end = math.ceil(most) + 1
         if (spread, end) not in self._tables:
             self._tables[spread, end] = _table(self.activation, spread, end)
         return np.asarray(self._tables[spread, end](h))

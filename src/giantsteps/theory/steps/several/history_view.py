@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from giantsteps.errors import NotConverged
 from giantsteps.functions import Function
 from giantsteps.gaussian import coordinate_rule
 from giantsteps.theory.model.rules import bounded_normal
@@ -18,8 +19,8 @@ from giantsteps.types import FloatArray
 _TEACHER, _NOISE, _LEAST = (8, 11, 14, 18, 24), (2, 3, 3, 4, 5), (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 #: Nodes along a direction: so many, and more for each octave of the leans above a size.
 _FEW, _OCTAVE, _SMALL = 2, (0.8, 1.2, 1.6, 2.0, 2.6), 0.03
-#: Nodes of samples that are affordable: with more, the next lower resolution.
-_MOST = 9_000
+#: Nodes of samples that are affordable: with more, the next lower resolution; and at any one.
+_MOST, _LARGEST = 9_000, 1_000_000
 #: Cholesky factors that are nothing.
 _STILL = 1e-7
 
@@ -141,16 +142,20 @@ def sample_nodes(
         u = places[0], weights[0]
     counts = [_FEW + round(_OCTAVE[level] * math.log2(1.0 + size / _SMALL)) for size in sizes]
     axes = [u, normal(_NOISE[level] if noise else 1), *map(normal, counts)]
-    grid = np.meshgrid(*(nodes for nodes, _ in axes), indexing="ij")
-    weights = axes[0][1]
-    for _, more in axes[1:]:
-        weights = np.multiply.outer(weights, more)
-    some = weights > (1e-3 * tail if tail else _LEAST[level])
-    if level > 0 and some.sum() > _MOST:
+    raw, weights = np.zeros((0, 1)), np.ones(1)
+    for nodes, more in axes:
+        grid = np.multiply.outer(weights, more)
+        old, new = np.nonzero(grid > (1e-3 * tail if tail else _LEAST[level]))
+        if level == 0 and len(old) > _LARGEST:
+            what = "the samples of steps on a batch that is used again, by nodes"
+            raise NotConverged(what, float(len(old)), 0, 'smaller rates, or batch="fresh"')
+        if len(old) > _LARGEST:
+            break
+        raw, weights = np.concatenate([raw[:, old], nodes[new][None]]), grid[old, new]
+    if level > 0 and len(old) > _MOST:
         return sample_nodes(link, noise, sizes, shift, level - 1, tail)
-    raw = np.stack([part[some] for part in grid])
     label = np.asarray(link(raw[0]), dtype=float) + math.sqrt(noise) * raw[1] - shift
-    return Samples(label, weights[some] / weights[some].sum(), np.delete(raw, 1, axis=0))
+    return Samples(label, weights / weights.sum(), np.delete(raw, 1, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
