@@ -21,6 +21,8 @@ _TEACHER, _NOISE, _LEAST = (8, 11, 14, 18, 24), (2, 3, 3, 4, 5), (1e-5, 1e-6, 1e
 _FEW, _OCTAVE, _SMALL = 2, (0.8, 1.2, 1.6, 2.0, 2.6), 0.03
 #: Nodes of samples that are affordable: with more, the next lower resolution; and at any one.
 _MOST, _LARGEST = 9_000, 1_000_000
+#: Least mass of the nodes that are not left out.
+_KEPT = 0.5
 #: Cholesky factors that are nothing.
 _STILL = 1e-7
 
@@ -146,16 +148,21 @@ def sample_nodes(
     for nodes, more in axes:
         grid = np.multiply.outer(weights, more)
         old, new = np.nonzero(grid > (1e-3 * tail if tail else _LEAST[level]))
-        if level == 0 and len(old) > _LARGEST:
-            what = "the samples of steps on a batch that is used again, by nodes"
-            raise NotConverged(what, float(len(old)), 0, 'smaller rates, or batch="fresh"')
         if len(old) > _LARGEST:
+            weights = np.zeros(0)
             break
         raw, weights = np.concatenate([raw[:, old], nodes[new][None]]), grid[old, new]
-    if level > 0 and len(old) > _MOST:
+    mass = float(weights.sum())
+    if level > 0 and (len(old) > _MOST or mass < _KEPT):
         return sample_nodes(link, noise, sizes, shift, level - 1, tail)
+    if mass < _KEPT:
+        what = "the nodes of samples of a batch that is used again"
+        raise NotConverged(what, 1.0 - mass, len(old), 'smaller rates, or batch="fresh"')
+    weights = weights / mass
+    square = raw[1:] ** 2 @ weights  # nodes that are left out are far out
+    raw[1:] /= np.sqrt(np.where(square > 0, square, 1.0))[:, None]
     label = np.asarray(link(raw[0]), dtype=float) + math.sqrt(noise) * raw[1] - shift
-    return Samples(label, weights / weights.sum(), np.delete(raw, 1, axis=0))
+    return Samples(label, weights, np.delete(raw, 1, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
