@@ -196,3 +196,26 @@ def test_resolutions_that_share_their_steps_follow_them_once(
     assert 0 < found.solution.error < 1e-3  # by a finer resolution of what the samples see
     assert asked
     assert len(asked) == len(set(asked))
+
+
+def test_steps_that_grow_without_end_are_refused_at_once() -> None:
+    """The samples would have taken 22 TiB, tables of the activation minutes."""
+    far = ("fresh", 0.4), ("previous", 0.3), ("fresh", 1.3), ("previous", 1.3)
+    problem = stepped(*far, layer="gaussian", activation="x + (x**3 - 3*x)/5", teacher="tanh(2*x)")
+    problem = problem.replace({f"steps.{s}.samples": 0.8 for s in range(4)})
+    with pytest.raises(gs.NotConverged, match=r"nodes of samples .*smaller rates"):
+        theory.risk(problem, d=1000)
+    once = ("fresh", 1e5), ("previous", 0.3), ("previous", 0.3)
+    with pytest.raises(gs.NotConverged, match=r"moves? (a neuron|neurons) by up to .*smaller rate"):
+        theory.risk(stepped(*once, activation="x + (x**3 - 3*x)/50"), d=1000)
+
+
+@pytest.mark.parametrize("level", [0, 4])
+def test_a_product_of_nodes_is_pruned_on_the_way(level: int) -> None:
+    sizes = np.array([0.4, 2.5, 0.1])
+    found = sample_nodes(as_function("sin"), 0.05, sizes, 0.0, level)
+    assert_allclose(found.raw[1:] ** 2 @ found.weights, 1.0, rtol=1e-12)
+    assert found.raw[0] ** 2 @ found.weights == pytest.approx(1.0, rel=1e-2)
+    many = np.full(9, 1e6)
+    with pytest.raises(gs.NotConverged, match="nodes of samples of a batch"):
+        sample_nodes(as_function("sin"), 0.05, many, 0.0, level)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.interpolate import BSpline, make_interp_spline
 
+from giantsteps.errors import NotConverged
 from giantsteps.functions import Function
 from giantsteps.gaussian import moments, smoothed
 from giantsteps.theory.solver.work import Work
@@ -32,8 +33,10 @@ from giantsteps.types import FloatArray
 _NODES, _KINKED, _LEAST = (24, 8, 6, 4), (0, 24, 12, 8), 1e-7
 #: Spacing of tabulated functions, and their degree.
 _SPACING, _DEGREE = 1 / 16, 3
-#: Intervals per unit between which functions are linear, and how many tables of them are kept.
-_INTERVALS, _KEPT = 2048, 64
+#: Intervals per unit between which functions are linear, how far, and how many tables are kept.
+_INTERVALS, _NEAR, _KEPT = 2048, 16, 64
+#: Where tables may end.
+_FARTHEST = 1e4
 #: Numbers that are kept at a time.
 _CHUNK = 2_000_000
 #: Operations of a node, about.
@@ -116,7 +119,11 @@ class Neurons:
             slope = np.asarray(self.activation.derivative(h), dtype=float)
             output = np.asarray(self.activation(h), dtype=float)
             return np.stack([output, slope, np.zeros_like(h), slope**2])
-        key = (spread, math.ceil(float(np.abs(h).max())) + 1)
+        most = float(np.abs(h).max())
+        if most > _FARTHEST:
+            what = f"steps on a batch that is used again, which move neurons by up to {most:.3g}"
+            raise NotConverged(what, most, 1, 'smaller rates, more samples, or batch="fresh"')
+        key = (spread, math.ceil(most) + 1)
         if key not in self._tables:
             if len(self._tables) >= _KEPT:
                 del self._tables[next(iter(self._tables))]
@@ -161,7 +168,9 @@ def _table(activation: Function, spread: float, end: int) -> Table:
     output, slope = (smoothed(f, points, spread) for f in (activation, activation.derivative))
     values = [output.mean, slope.mean, slope.linear / spread, slope.second_moment]
     spline = make_interp_spline(points, np.stack(values, axis=-1), k=_DEGREE)
-    return (lambda h: np.moveaxis(spline(h), -1, 0)) if narrow else _linear(spline, end)
+    if narrow or end > _NEAR:
+        return lambda h: np.moveaxis(spline(h), -1, 0)
+    return _linear(spline, end)
 
 
 #: What is done with h of a type at its nodes in the last step: their type, the samples, h (Y, G),

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from giantsteps.errors import NotConverged
 from giantsteps.functions import Function
-from giantsteps.gaussian import Rule, hermite_rule, tensor_rule
+from giantsteps.gaussian import Rule, hermite_rule
 from giantsteps.theory.model.rules import bounded_normal
 from giantsteps.theory.steps.several.histories import Answers, Memory, Neurons, Visit, answers
 from giantsteps.theory.steps.several.view import REACH, split_normal
@@ -18,8 +19,10 @@ from giantsteps.types import FloatArray
 _TEACHER, _NOISE, _LEAST = (8, 11, 14, 18, 24), (2, 3, 3, 4, 5), (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 #: Nodes along a direction: so many, and more for each octave of the leans above a size.
 _FEW, _OCTAVE, _SMALL = 2, (0.8, 1.2, 1.6, 2.0, 2.6), 0.03
-#: Nodes of samples that are affordable: with more, the next lower resolution.
-_MOST = 9_000
+#: Nodes of samples that are affordable: with more, the next lower resolution; and at any one.
+_MOST, _LARGEST = 9_000, 1_000_000
+#: Least mass of the nodes that are not left out.
+_KEPT = 0.5
 #: Cholesky factors that are nothing.
 _STILL = 1e-7
 
@@ -140,12 +143,25 @@ def sample_nodes(
         u = Rule(*(part[0] for part in split_normal(jumps[None])))
     counts = [_FEW + round(_OCTAVE[level] * math.log2(1.0 + size / _SMALL)) for size in sizes]
     axes = [u, normal(_NOISE[level] if noise else 1), *map(normal, counts)]
-    rule = tensor_rule(axes).pruned(1e-3 * tail if tail else _LEAST[level])
-    if level > 0 and len(rule.weights) > _MOST:
+    raw, weights = np.zeros((0, 1)), np.ones(1)
+    for axis in axes:
+        grid = np.multiply.outer(weights, axis.weights)
+        old, new = np.nonzero(grid > (1e-3 * tail if tail else _LEAST[level]))
+        if len(old) > _LARGEST:
+            weights = np.zeros(0)
+            break
+        raw, weights = np.concatenate([raw[:, old], axis.nodes[new][None]]), grid[old, new]
+    mass = float(weights.sum())
+    if level > 0 and (len(old) > _MOST or mass < _KEPT):
         return sample_nodes(link, noise, sizes, shift, level - 1, tail)
-    raw = np.ascontiguousarray(rule.nodes.T)
+    if mass < _KEPT:
+        what = "the nodes of samples of a batch that is used again"
+        raise NotConverged(what, 1.0 - mass, len(old), 'smaller rates, or batch="fresh"')
+    weights = weights / mass
+    square = raw[1:] ** 2 @ weights  # nodes that are left out are far out
+    raw[1:] /= np.sqrt(np.where(square > 0, square, 1.0))[:, None]
     label = np.asarray(link(raw[0]), dtype=float) + math.sqrt(noise) * raw[1] - shift
-    return Samples(label, rule.weights / rule.weights.sum(), np.delete(raw, 1, axis=0))
+    return Samples(label, weights, np.delete(raw, 1, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
