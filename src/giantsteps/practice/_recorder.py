@@ -242,13 +242,13 @@ class Recorder:
         layer = layer_of_matrix(
             name, weights.shape, "float32", weights, false_alarms=FALSE_ALARMS, seed=0
         )
-        values = layer.values[:_VALUES]
+        largest = layer.values[:_VALUES]
         if not np.all(np.isfinite(weights)):  # training has diverged
-            values = np.full(min(_VALUES, *weights.shape), np.nan, np.float64)
+            largest = np.full(min(_VALUES, *weights.shape), np.nan)
         moved = weights - start.weights
         size = float(np.linalg.norm(start.weights))
         kept: dict[str, Any] = {
-            "values": values,
+            "values": largest,
             "spikes": len(layer.spikes),
             **{name: getattr(layer, name) for name in _NUMBERS},
             "shape": [layer.rows, layer.columns],
