@@ -47,6 +47,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "endless.toml").write_text(SWEEP.replace("[1.0, 2.0]", RANGE % 99_999_999))
     (tmp_path / "linspace.toml").write_text(SWEEP.replace("[1.0, 2.0]", "{start = 1, num = 3}"))
     (tmp_path / "device.toml").write_text('device = "cuda"\n' + SWEEP)
+    (tmp_path / "no_tests.toml").write_text("options = {test_samples = -3}\n" + SWEEP)
     (tmp_path / "d_varies.toml").write_text(SWEEP.replace('"readout.samples"', '"d"'))
     (tmp_path / "unread.toml").write_text(SWEEP.replace("readout =", "# readout ="))
     (tmp_path / "utf16.toml").write_bytes(TOML.encode("utf-16"))
@@ -242,6 +243,10 @@ MISTAKES = {
     "what a sweep did not ask": (
         ["sweep", "plot", "sweep.toml", "--quantity", "weights"],
         'must be "risk.NAME", as the sweep has no other question',
+    ),
+    "a sweep without test samples": (
+        ["sweep", "run", "no_tests.toml", "--serial"],
+        "options.test_samples = -3: must be an integer >= 2",
     ),
     "a negative seed": (["inspect", "weights.npy", "--seed", "-1"], "seed = -1: must be"),
 }

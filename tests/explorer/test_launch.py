@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import giantsteps as gs
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, StoreError
 from giantsteps.explorer import serve
 
 pytest.importorskip("starlette", reason="the extra explore is not installed")
@@ -31,6 +31,11 @@ def test_a_port_that_is_taken_is_said() -> None:
 def test_only_loopback_addresses_are_served(host: str) -> None:
     with pytest.raises(InvalidProblem, match="loopback"):
         serve(host=host, ready=lambda url: pytest.fail(url))
+
+
+def test_a_store_without_a_folder_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="there is no folder"):
+        gs.explore(browser=False, store=tmp_path / "no" / "store.sqlite")
 
 
 def test_a_function_of_your_own_cannot_be_explored() -> None:

@@ -260,3 +260,20 @@ def test_lightning() -> None:
         assert len(recorder.record.get("training", "loss")[1]) == 4
         assert recorder.record.about["learning_rate"] == 0.1
         assert len(recorder.record.predicted_spike("layer.weight")[1]) == 5
+
+
+def test_training_that_diverges_is_recorded_to_its_end() -> None:
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Linear(12, 10), torch.nn.Tanh(), torch.nn.Linear(10, 1))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    with Recorder(network, optimizer) as recorder:
+        for factor in (1.0, float("nan"), 1.0):
+            optimizer.zero_grad()
+            (factor * network(torch.randn(20, 12)).square().mean()).backward()
+            optimizer.step()
+    largest = [found[0] for found in recorder.record.get("0.weight", "values")[1]]
+    assert np.isfinite(largest).tolist() == [True, True, False, False]
+    assert len(recorder.record.to_columns()["step"]) == 8
+    assert recorder.record.plot("0.weight").axes_
+    with pytest.raises(gs.InvalidProblem, match="an optimizer of torch"):
+        Recorder(network, torch.optim.lr_scheduler.StepLR(optimizer, 1))

@@ -244,6 +244,14 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: gs.inspect({"fc": np.ones((9, 9))}, base={"module.fc": np.eye(9), "b": np.eye(9)}),
         "with the names and shapes of the source, such as fc (here module.fc)",
     ),
+    "a penalty as readout": (
+        lambda: theory.equivalent(PROBLEM, d=50).risk(0.1),  # type: ignore[arg-type]
+        "readout = 0.1: must be a Ridge(samples=..., penalty=...)",
+    ),
+    "a word as samples": (
+        lambda: theory.equivalent(PROBLEM, d=50).kernel("all"),  # type: ignore[arg-type]
+        "samples = 'all': must be a positive finite number (n/d)",
+    ),
     "no base": (lambda: gs.inspect({"fc": np.ones((9, 9))}, base={}), "(here there is none)"),
     "a seed of another kind": (
         lambda: gs.inspect(np.eye(9), seed=-1), "seed = -1: must be a non-negative integer"

@@ -50,8 +50,7 @@ def serve(
     require("starlette", "the explorer", "explore")
     _check_host(host)
     integer(port, "port", "an integer from 0 to 65535", lower=0)
-    if store is not None and store.exists():
-        check_store(store)
+    check_store(store)
     listening = _listen(host, port)
     token = secrets.token_urlsafe(_TOKEN)
     shown = f"[{host}]" if ":" in host else host

@@ -177,7 +177,7 @@ class Recorder:
         if self._count == 1:
             for name, start in self._start.items():
                 gradient = self._gradient(name)
-                if gradient is not None and np.any(gradient):
+                if gradient is not None and np.any(gradient) and np.all(np.isfinite(gradient)):
                     start.follow(gradient)
         if self._count == 1 or self._count % self._every == 0:
             self._write(loss)
@@ -242,10 +242,13 @@ class Recorder:
         layer = layer_of_matrix(
             name, weights.shape, "float32", weights, false_alarms=FALSE_ALARMS, seed=0
         )
+        largest = layer.values[:_VALUES]
+        if not np.all(np.isfinite(weights)):  # training has diverged
+            largest = np.full(min(_VALUES, *weights.shape), np.nan)
         moved = weights - start.weights
         size = float(np.linalg.norm(start.weights))
         kept: dict[str, Any] = {
-            "values": layer.values[:_VALUES],
+            "values": largest,
             "spikes": len(layer.spikes),
             **{name: getattr(layer, name) for name in _NUMBERS},
             "shape": [layer.rows, layer.columns],
@@ -259,7 +262,7 @@ class Recorder:
         gradient = self._gradient(name)
         if start.gradient is None or start.left is None or start.right is None:
             return kept
-        if gradient is None or not np.all(np.isfinite(weights)):
+        if gradient is None or not np.all(np.isfinite([weights, gradient])):
             return kept
         values = np.linalg.svd(gradient, compute_uv=False)
         kept["gradient"] = float(values[0])
@@ -312,6 +315,8 @@ def _rule(optimizer: Any) -> dict[str, Any]:
     if optimizer is None:
         return {}
     torch = torch_library()
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise InvalidProblem("optimizer", optimizer, "an optimizer of torch.optim, or None")
     group = optimizer.param_groups[0]
     adaptive = (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad)
     if isinstance(optimizer, torch.optim.SGD):

@@ -12,8 +12,9 @@ import numpy as np
 
 from giantsteps.answers import Source
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Grid, choice, integer, suggest
+from giantsteps.problem import Grid, Problem, choice, integer, suggest
 from giantsteps.questions import QUESTIONS, RUN_OPTIONS
+from giantsteps.simulation import run
 
 #: Values of one axis, at most.
 _MOST = 10_000
@@ -59,6 +60,15 @@ def as_options(given: Any) -> dict[str, Any]:
             raise InvalidProblem(f"options.{name}", value, f"left out: the key must be {hint}")
         _plain(value, f"options.{name}")
     return {name: value for name, value in given.items() if value is not None}
+
+
+def try_options(problem: Problem, d: int, options: Mapping[str, Any]) -> None:
+    """Refuse options that every network of a sweep would refuse."""
+    try:
+        run(problem, d, 0, **options)
+    except InvalidProblem as error:
+        if error.field in options:
+            raise InvalidProblem(f"options.{error.field}", error.value, error.allowed) from None
 
 
 def _plain(value: Any, name: str) -> None:

@@ -35,6 +35,7 @@ from giantsteps.sweeps._fields import (
     as_questions,
     as_sources,
     check_problems,
+    try_options,
 )
 
 if TYPE_CHECKING:
@@ -189,6 +190,10 @@ class Sweep:
         retry : bool
             Also run the cells that failed before.
         """
+        if "simulation" in self.sources:
+            away = () if isinstance(executor, str) else ("device",)  # a cluster has its own
+            options = {key: value for key, value in self.options.items() if key not in away}
+            try_options(self.grid.problem, self.d[0], options)
         with Store(self.store, write=True) as store:
             self._remember(store)
             return campaign.run(

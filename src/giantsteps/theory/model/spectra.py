@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from giantsteps.answers import Solution, Spectrum, Spike
-from giantsteps.errors import InvalidProblem, NotCovered
+from giantsteps.errors import NotCovered
 from giantsteps.gaussian import hermite_coefficients, hermite_rule, moments
 from giantsteps.laws import SingularValues
 from giantsteps.problem import Ridge
@@ -100,8 +100,6 @@ def _of_features(
     scale: Callable[[float], float],
 ) -> tuple[_Used, Resolved, Solution]:
     """The spectrum of the kernel, resolved; ``scale`` makes of an eigenvalue what is shown."""
-    if not (samples > 0 and math.isfinite(samples)):
-        raise InvalidProblem("samples", samples, "a positive finite number (n/d)")
     if math.isinf(model.neurons):
         raise NotCovered(
             "the spectrum of the features in the limit",

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from giantsteps.errors import InvalidProblem, NotCovered
 from giantsteps.functions import Function, SingleIndex, Teacher
-from giantsteps.problem import Ridge
+from giantsteps.problem import Ridge, number
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.frame import Frame
 from giantsteps.theory.model.given_coordinates import wanted_at
@@ -269,10 +269,10 @@ class SpikedFeatures(Frame):
 
     def readout_of(self, readout: Ridge | None) -> Ridge:
         """The readout asked for, or that of the problem at its realised size."""
-        if readout is not None:
+        if isinstance(readout, Ridge):
             return readout
-        if self.problem is None:
-            raise InvalidProblem("readout", None, "a Ridge(samples=..., penalty=...)")
+        if self.problem is None or readout is not None:
+            raise InvalidProblem("readout", readout, "a Ridge(samples=..., penalty=...)")
         finite = math.isfinite(self.neurons)
         sized = self.problem.realised(round(self.dimension)) if finite else self.problem
         return sized.require_readout()
@@ -330,7 +330,10 @@ class SpikedFeatures(Frame):
         return self if self.plain is None else self.plain()
 
     def _samples(self, samples: float | None) -> float:
-        return self.readout_of(None).samples if samples is None else samples
+        if samples is None:
+            return self.readout_of(None).samples
+        allowed = "a positive finite number (n/d)"
+        return number(samples, "samples", allowed, lower=0.0, open_below=True)
 
     @capped(1)
     def weights(self) -> Spectrum:

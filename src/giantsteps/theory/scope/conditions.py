@@ -76,8 +76,10 @@ def _or_give_d(advice: str) -> Callable[[Problem, int | None], str]:
 def _isotropic_or_give_d(problem: Problem, d: int | None) -> str:
     """Inputs with a covariance are met by the equivalent model, at any exponent."""
     helps = d is None and problem.steps and plain(problem) and problem.teacher.rank == 1
-    way = "pass d to theory.risk, theory.learned_function or theory.equivalent, " if helps else ""
-    return f"{way}inputs=gs.Isotropic(), or simulation"
+    if not helps:
+        return "inputs=gs.Isotropic(), or simulation"
+    asked = "theory.risk, theory.learned_function or theory.equivalent"
+    return f"inputs=gs.Isotropic(), simulation, or pass d to {asked}"
 
 
 CONDITIONS: dict[str, Condition] = {
