@@ -202,9 +202,9 @@ def test_steps_that_grow_without_end_are_refused_at_once() -> None:
     problem = problem.replace({f"steps.{s}.samples": 0.8 for s in range(4)})
     with pytest.raises(gs.NotConverged, match=r"nodes of samples .*smaller rates"):
         theory.risk(problem, d=1000)
-    far = ("fresh", 1e5), ("previous", 0.3), ("previous", 0.3)
+    once = ("fresh", 1e5), ("previous", 0.3), ("previous", 0.3)
     with pytest.raises(gs.NotConverged, match=r"moves? (a neuron|neurons) by up to .*smaller rate"):
-        theory.risk(stepped(*far, activation="x + (x**3 - 3*x)/50"), d=1000)
+        theory.risk(stepped(*once, activation="x + (x**3 - 3*x)/50"), d=1000)
 
 
 @pytest.mark.parametrize("level", [0, 4])
