@@ -219,3 +219,21 @@ def test_a_product_of_nodes_is_pruned_on_the_way(level: int) -> None:
     many = np.full(9, 1e6)
     with pytest.raises(gs.NotConverged, match="nodes of samples of a batch"):
         sample_nodes(as_function("sin"), 0.05, many, 0.0, level)
+
+
+def test_rare_samples_with_large_labels_are_not_left_out() -> None:
+    """Most of tr Σ² is theirs; without them a step of no rate made errors 8 % larger."""
+    steps = [gs.Step(samples=n, rate=r, exponent=0.5) for n, r in ((4.75, 0.442), (0.631, 0.601))]
+    problem = gs.Problem(
+        activation="sin",
+        teacher="x + 0.3*he3(x)",
+        noise_variance=0.1,
+        width=1.76,
+        steps=steps,
+        readout=gs.Ridge(samples=5.96, penalty=0.284),
+    )
+    still = gs.Step(samples=0.631, rate=1e-6, exponent=0.5, batch="previous")
+    more = problem.replace(steps=[*steps, still])
+    assert theory.risk(more, d=300).test == pytest.approx(
+        theory.risk(problem, d=300).test, rel=0.04
+    )

@@ -23,6 +23,8 @@ _FEW, _OCTAVE, _SMALL = 2, (0.8, 1.2, 1.6, 2.0, 2.6), 0.03
 _MOST, _LARGEST = 9_000, 1_000_000
 #: Least mass of the nodes that are not left out.
 _KEPT = 0.5
+#: Samples whose squared label is so many times the mean count by its square, as in tr Σ².
+_RARE = 10.0
 #: Cholesky factors that are nothing.
 _STILL = 1e-7
 
@@ -143,14 +145,17 @@ def sample_nodes(
         u = Rule(*(part[0] for part in split_normal(jumps[None])))
     counts = [_FEW + round(_OCTAVE[level] * math.log2(1.0 + size / _SMALL)) for size in sizes]
     axes = [u, normal(_NOISE[level] if noise else 1), *map(normal, counts)]
-    raw, weights = np.zeros((0, 1)), np.ones(1)
-    for axis in axes:
+    raw, weights = u.nodes[None], u.weights
+    power = (np.asarray(link(raw[0]), dtype=float) - shift) ** 2
+    rare = np.maximum(power / (_RARE * float(power @ weights) + 1e-300), 1.0) ** 2
+    for axis in axes[1:]:
         grid = np.multiply.outer(weights, axis.weights)
-        old, new = np.nonzero(grid > (1e-3 * tail if tail else _LEAST[level]))
+        old, new = np.nonzero(grid * rare[:, None] > (1e-3 * tail if tail else _LEAST[level]))
         if len(old) > _LARGEST:
             weights = np.zeros(0)
             break
-        raw, weights = np.concatenate([raw[:, old], axis.nodes[new][None]]), grid[old, new]
+        raw = np.concatenate([raw[:, old], axis.nodes[new][None]])
+        weights, rare = grid[old, new], rare[old]
     mass = float(weights.sum())
     if level > 0 and (len(old) > _MOST or mass < _KEPT):
         return sample_nodes(link, noise, sizes, shift, level - 1, tail)
