@@ -20,7 +20,6 @@ from giantsteps.figures import FIGURES, Figure, Made
 from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
-from giantsteps.figures._simulations import Simulations
 from giantsteps.problem import Grid, Init, Problem, Ridge, Step
 
 if TYPE_CHECKING:
@@ -140,8 +139,8 @@ def _plain(value: object) -> object:
 def test_all_formats_and_the_store_of_the_paper_form(tmp_path: Path) -> None:
     small: dict[str, Any] = {"d": 30, "seeds": 2, "rates": (1.0,), "widths": (0.5, 1.0), "fine": 3}
     made = FIGURES["cui2024-5"].make("paper", tmp_path, **small)
-    assert made.draft.simulations.store == tmp_path / "cui2024-5.sqlite"
-    assert made.draft.simulations.store.exists()
+    assert made.draft.store == tmp_path / "cui2024-5.sqlite"
+    assert made.draft.store.exists()
     assert all((tmp_path / f"cui2024-5.{kind}").stat().st_size > 1000 for kind in ("pdf", "png"))
 
 
@@ -167,7 +166,7 @@ def test_a_violated_assumption_stands_in_the_caption(tmp_path: Path) -> None:
         activation="tanh", teacher="sin", width=1.0, steps=steps,
         readout=Ridge(samples=2.0, penalty=0.1), init=Init(second_layer="constant"),
     )  # fmt: skip
-    draft = Draft(simulations=Simulations(store=tmp_path / "none.sqlite"))
+    draft = Draft(store=tmp_path / "none.sqlite")
     answer = draft.stated(theory.risk(problem, d=50))
     assert answer.violated
     figure = FIGURES["moniri2026-count"]

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from giantsteps import simulation
-from giantsteps.answers import Spectrum
 from giantsteps.campaign import Store
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.figures import FIGURES
@@ -114,14 +113,14 @@ def test_leaves_over_a_grid_and_spectra(tmp_path: Path) -> None:
     simulations = Simulations(store=tmp_path / "figure.sqlite")
     grid = Grid(PROBLEM, {"steps.0.rate": [1.0, 4.0]})
     options = {"top": 2, "bulk": False}
-    overlaps = simulations.samples(grid, "weights.overlap.teacher", d=40, seeds=3, **options)
-    spectra = simulations.answers(Spectrum, "features", PROBLEM, d=40, seeds=2, top=3)
+    overlaps = simulations.measure(grid, "weights.overlap.teacher", d=40, seeds=3, **options)
+    spectra = simulations.answers("features", PROBLEM, d=40, seeds=2, top=3)
     assert not simulations.store.exists(), "nothing runs before it is read"
-    assert overlaps.value.shape == (2, 2, 3)
+    assert overlaps.samples.shape == (2, 2, 3)
     for index, cell in enumerate(grid):
         for seed in range(3):
             spikes = simulation.weights(cell, d=40, seed=seed, top=2).spikes
-            assert overlaps.value[index, :, seed] == pytest.approx([s.overlap for s in spikes])
+            assert overlaps.samples[index, :, seed] == pytest.approx([s.overlap for s in spikes])
     for seed, found in enumerate(spectra.value):
         wanted = simulation.features(PROBLEM, d=40, seed=seed, top=3)
         assert found.matrix == wanted.matrix
@@ -190,7 +189,7 @@ def test_a_failed_network_is_an_error_and_is_tried_again(
 
     def ask() -> Any:
         simulations = Simulations(store=tmp_path / "figure.sqlite")
-        return simulations.samples(PROBLEM, "risk.test", d=30, seeds=2).value
+        return simulations.measure(PROBLEM, "risk.test", d=30, seeds=2).samples
 
     with monkeypatch.context() as patch:
         patch.setattr(simulation.Run, "risk", broken)

@@ -7,10 +7,9 @@ problems, without building them: ten thousand take a fraction of a second.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from giantsteps.answers import Source
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Grid, Problem, content_hash, integer, to_data
+from giantsteps.problem import Grid, Problem, content_hash, integer
 from giantsteps.questions import Question
 
 #: Indices along every axis of a grid, whose product is a block of it.
@@ -64,8 +63,6 @@ class Cells:
     share: bool = True
     #: The same before the steps: computed in one go with these where both are missing.
     initial: Cells | None = None
-    _targets: dict[Place, Problem | Grid] = field(default_factory=dict, repr=False)
-    _problems: dict[Place, list[tuple[str, str]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of_networks(
@@ -96,8 +93,8 @@ class Cells:
         )
         if not initial:
             return [after]
-        before = replace(after, untrained=True, _targets={}, _problems={})
-        return [before, replace(after, initial=before, _targets={}, _problems={})]
+        before = replace(after, untrained=True)
+        return [before, replace(after, initial=before)]
 
     @property
     def name(self) -> str:
@@ -143,16 +140,28 @@ class Cells:
         return frozenset(self.addresses.ravel())
 
     def address(self, problem: str, d: int | None, seed: int | None) -> str:
-        """The address of the problem with this hash."""
-        return cell_address(self.source, self.question, self.options, problem, d, seed)
+        """The address of the problem with this hash: the hash of all that determines a result."""
+        return content_hash(
+            "cell",
+            {
+                "source": self.source,
+                "question": self.question.name,
+                "version": self.question.version(self.source),
+                "options": self._identity,
+                "problem": problem,
+                "d": d,
+                "seed": seed,
+            },
+        )
+
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        """The options that change a result; the precision is one of them."""
+        where = WHERE if self.source == "simulation" else ()
+        return {name: _plain(value) for name, value in self.options.items() if name not in where}
 
     def target(self, place: Place) -> Problem | Grid:
         """What is asked at a place: one problem, or the grid of a block."""
-        if place not in self._targets:
-            self._targets[place] = self._target(place)
-        return self._targets[place]
-
-    def _target(self, place: Place) -> Problem | Grid:
         fixed: dict[str, Any] = {}
         varied: dict[str, list[Any]] = {}
         for (path, values), chosen in zip(self.grid.axes.items(), place, strict=True):
@@ -167,14 +176,11 @@ class Cells:
         self, place: Place, d: int | None, seeds: Iterable[int | None], addresses: Sequence[str]
     ) -> list[Cell]:
         """Cells as they are stored: of every seed the block at a place, row-major."""
-        if place not in self._problems:
-            target = self._target(place)  # another one: the first stays small, to be sent
-            asked = [target] if isinstance(target, Problem) else list(target)
-            self._problems[place] = [
-                (problem.content_hash, json.dumps(problem.to_data())) for problem in asked
-            ]
-        options = json.dumps(_identity(self.source, self.options), sort_keys=True)
-        places = [(seed, *problem) for seed in seeds for problem in self._problems[place]]
+        target = self.target(place)
+        asked = [target] if isinstance(target, Problem) else target
+        problems = [(problem.content_hash, json.dumps(problem.to_data())) for problem in asked]
+        options = json.dumps(self._identity, sort_keys=True)
+        places = [(seed, *problem) for seed in seeds for problem in problems]
         return [
             Cell(
                 address=address,
@@ -206,35 +212,6 @@ def integers(given: Any, name: str, lower: int, count: bool = False) -> tuple[in
     return values
 
 
-def cell_address(
-    source: Source,
-    question: Question,
-    options: Mapping[str, Any],
-    problem: str,
-    d: int | None,
-    seed: int | None,
-) -> str:
-    """The address of a cell: the hash of all that determines its result."""
-    return content_hash(
-        "cell",
-        {
-            "source": source,
-            "question": question.name,
-            "version": question.version(source),
-            "options": _identity(source, options),
-            "problem": problem,
-            "d": d,
-            "seed": seed,
-        },
-    )
-
-
-def _identity(source: Source, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that change a result; the precision is one of them."""
-    where = () if source != "simulation" or options.get("rng") == "device" else WHERE
-    return {name: _plain(value) for name, value in options.items() if name not in where}
-
-
 def _plain(value: Any) -> Any:
     """Plain data as it is; an object, which no file can hold, by its identity in this process."""
     try:
@@ -246,61 +223,13 @@ def _plain(value: Any) -> Any:
 
 def problem_hashes(grid: Grid, unseen: Mapping[str, Any]) -> NDArray[np.object_]:
     """``content_hash`` of every problem of a grid, with what is ``unseen`` replaced."""
-    hidden = [is_below(path, unseen) for path in grid.axes]
-    shape = tuple(1 if same else size for same, size in zip(hidden, grid.shape))
-    base = grid.problem.replace(unseen)
-    axes = [
-        (path, values, to_data(values))
-        for (path, values), same in zip(grid.axes.items(), hidden)
-        if not same
-    ]
-    hashes = np.empty([len(values) for _, values, _ in axes], dtype=object)
-    whole = not _fields_are_independent(base, axes)
-    for index in np.ndindex(hashes.shape):
-        chosen = {path: values[at] for (path, values, _), at in zip(axes, index)}
-        data = {path: plain[at] for (path, _, plain), at in zip(axes, index)}
-        hashes[index] = base.replace(chosen).content_hash if whole else _hash(base, data)
+    seen = {path: v for path, v in grid.axes.items() if not is_below(path, unseen)}
+    problems = Grid(grid.problem.replace(unseen), seen)
+    hashes = np.array([problem.content_hash for problem in problems], dtype=object)
+    shape = tuple(size if path in seen else 1 for path, size in zip(grid.axes, grid.shape))
     return np.broadcast_to(hashes.reshape(shape), grid.shape)
-
-
-def _hash(base: Problem, changes: Mapping[str, Any]) -> str:
-    """The hash of a problem with other data at some paths, without building it."""
-    data = copy.deepcopy(base.to_data())
-    for path, value in changes.items():
-        _put(data, path.split("."), value)
-    return content_hash("problem", data)
-
-
-def _fields_are_independent(base: Problem, axes: Sequence[tuple[str, Any, Any]]) -> bool:
-    """Whether a problem's data change at the paths of the axes alone.
-
-    They do not where a step reuses the batch of another, nor where a value is a default, which
-    plain data may leave out.
-    """
-    if "previous" in json.dumps(base.to_data()):
-        return False
-    try:
-        return all(
-            base.replace({path: value}).content_hash == _hash(base, {path: data})
-            for path, values, plain in axes
-            for value, data in zip(values, plain)
-        )
-    except (KeyError, IndexError):
-        return False
 
 
 def is_below(path: str, others: Iterable[str]) -> bool:
     """Whether a path is one of others, or inside of one."""
     return any(path == other or path.startswith(f"{other}.") for other in others)
-
-
-def _put(data: Any, path: Sequence[str], value: Any) -> None:
-    *parents, leaf = path
-    for name in parents:
-        data = data[int(name)] if isinstance(data, list) else data[name]
-    if value is None:
-        data.pop(leaf, None)
-    elif isinstance(data, list):
-        data[int(leaf)] = value
-    else:
-        data[leaf] = value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -10,7 +10,6 @@ from giantsteps import answers
 from giantsteps.answers import Answer
 from giantsteps.campaign._cells import Cells
 from giantsteps.campaign._store import Store
-from giantsteps.questions import Question
 from giantsteps.types import FloatArray
 
 #: Name → (names of the axes, numbers).
@@ -65,7 +64,8 @@ def read_answers(cells: Cells, store: Store, *, bulk: bool = False) -> list[list
     asked, grid = cells.question, cells.grid
     kind: type[Answer] = getattr(answers, asked.answer)
     names = ("along", "matrix")
-    facts = {"matrix": asked.name.replace("_", " "), **_defaults(asked), **cells.options}
+    defaults = {name: option.default for name, option in asked.options.items()}
+    facts = {"matrix": asked.name.replace("_", " "), **defaults, **cells.options}
     told = {name: facts[name] for name in names if name in kind.__dataclass_fields__}
     target = grid if grid.dims else grid.problem
     source = {"source": cells.source, "exact": cells.source == "simulation"}
@@ -76,10 +76,6 @@ def read_answers(cells: Cells, store: Store, *, bulk: bool = False) -> list[list
         ]
         for size, d in enumerate(cells.sizes)
     ]
-
-
-def _defaults(asked: Question) -> dict[str, Any]:
-    return {name: option.default for name, option in asked.options.items()}
 
 
 def _at(table: Table, cells: Cells, size: int, seed: int) -> dict[str, FloatArray]:

@@ -58,7 +58,7 @@ def weights(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
         width=2.0,
         steps=[Step(samples=4.0, rate=rate)],
     )
-    runs = draft.spectra("weights", problem, d=d, seeds=seeds, top=1)
+    runs = draft.answers("weights", problem, d=d, seeds=seeds, top=1)
     first = draft.computed(leading_direction, problem, d=d, seeds=1)
     drawing, (left, right) = draft.axes(
         (_VALUE, "density"), (r"teacher $\sqrt{d}\,\beta_{*i}$", r"$\sqrt{d}\,u_{1i}$")
@@ -92,7 +92,7 @@ def kernel(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
         steps=[Step(samples=1.5, rate=rate)],
         readout=Ridge(samples=1.5, penalty=1e-3),
     )
-    runs = draft.spectra("kernel", problem, d=d, seeds=seeds, top=1)
+    runs = draft.answers("kernel", problem, d=d, seeds=seeds, top=1)
     last = draft.computed(leading_vectors, problem, d=d, seeds=1, top=1)
     drawing, (left, right) = draft.axes(
         ("eigenvalue of $K$", "density"), (r"label $\tilde{y}_i$", r"$\sqrt{n}\,u_{1i}$")

@@ -52,7 +52,9 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawi
         _problem(**step, alpha0=alpha0) if alpha0 else _problem(**step, alpha0=1.0).untrained()
         for alpha0 in batches
     ]
-    runs = [draft.functions(p, d=d, seeds=seeds, along="teacher") for p in problems]
+    runs = [
+        draft.answers("learned_function", p, d=d, seeds=seeds, along="teacher") for p in problems
+    ]
     label = r"projection on the teacher $\langle x, \beta_*\rangle$"
     labels = [(label, "prediction" if i == 0 else "") for i in range(len(batches))]
     drawing, axes = draft.axes(*labels, height=2.1, sharey=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -21,9 +20,8 @@ from giantsteps.displays import (
     panels,
 )
 from giantsteps.figures._measured import Measured
-from giantsteps.figures._simulations import Compute, Pending, Simulations
+from giantsteps.figures._simulations import Pending, Simulations
 from giantsteps.problem import Grid, Problem
-from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,18 +34,16 @@ Some = TypeVar("Some", bound=Answer)
 
 
 @dataclass(kw_only=True)
-class Draft:
+class Draft(Simulations):
     """What a figure draws with: it asks theory and simulation, and remembers every point.
 
     A figure asks for all its simulations first and draws then: they are done together when the
     first of them is read.
     """
 
-    simulations: Simulations  # what was asked of networks
     #: Every plotted point: panel, series, source, x, y, standard error.
     rows: list[dict[str, Any]] = field(default_factory=list)
-    #: Every problem that was simulated, and that theory was asked about, by its content.
-    problems: dict[str, Problem | Grid] = field(default_factory=dict)
+    #: Every problem that theory was asked about, by its content.
     theory: dict[str, Problem | Grid] = field(default_factory=dict)
     #: Assumptions of the theory that a problem leaves, and papers, each once.
     violated: dict[str, None] = field(default_factory=dict)
@@ -64,55 +60,6 @@ class Draft:
         if isinstance(answer.problem, (Problem, Grid)):
             self.theory.setdefault(answer.problem.content_hash, answer.problem)
         return answer
-
-    def noted(self, problem: Problem | Grid) -> None:
-        """Remember a simulated problem for the settings beside the figure."""
-        self.problems.setdefault(problem.content_hash, problem)
-
-    def measure(
-        self,
-        problem: Problem | Grid | Sequence[Problem | Grid],
-        quantity: str,
-        *,
-        d: int,
-        seeds: int,
-        **options: Any,
-    ) -> Measured:
-        """A simulated number such as ``"risk.test"`` or ``"weights.overlap.teacher"``.
-
-        * ``problem``: a list of them is a first axis.
-        * ``quantity``: question and path, as `Sweep.to_xarray` names it.
-        * ``options``: of the question, such as ``top``.
-        """
-        if not isinstance(problem, Problem | Grid):
-            each = [self.measure(p, quantity, d=d, seeds=seeds, **options) for p in problem]
-            return Measured.stack(each)
-        self.noted(problem)
-        found = self.simulations.samples(problem, quantity, d=d, seeds=seeds, **options)
-        return Measured(lambda: found.value)
-
-    def spectra(
-        self, question: str, problem: Problem, *, d: int, seeds: int, **options: Any
-    ) -> Pending[list[Spectrum]]:
-        """Whole spectra, one per seed: ``"weights"``, ``"kernel"`` or ``"features"``."""
-        self.noted(problem)
-        return self.simulations.answers(Spectrum, question, problem, d=d, seeds=seeds, **options)
-
-    def functions(
-        self, problem: Problem, *, d: int, seeds: int, **options: Any
-    ) -> Pending[list[LearnedFunction]]:
-        """Learned functions, one per seed."""
-        self.noted(problem)
-        return self.simulations.answers(
-            LearnedFunction, "learned_function", problem, d=d, seeds=seeds, **options
-        )
-
-    def computed(
-        self, compute: Compute, problem: Problem, *, d: int, seeds: int, **options: Any
-    ) -> Pending[list[dict[str, FloatArray]]]:
-        """What the figure computes of its networks by itself, one mapping per seed."""
-        self.noted(problem)
-        return self.simulations.computed(compute, problem, d=d, seeds=seeds, **options)
 
     # Drawing ----------------------------------------------------------------------------------
 

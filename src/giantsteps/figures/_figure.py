@@ -15,7 +15,6 @@ from giantsteps.campaign import Progress
 from giantsteps.displays import save, style
 from giantsteps.errors import InvalidProblem
 from giantsteps.figures._draft import Draft
-from giantsteps.figures._simulations import Simulations
 from giantsteps.problem import Grid, suggest
 
 if TYPE_CHECKING:
@@ -85,14 +84,13 @@ class Figure:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory() as scratch, style():
             place = folder if size == "paper" else Path(scratch)
-            simulations = Simulations(
+            draft = Draft(
                 store=place / f"{self.name}.sqlite",
                 device=device,
                 workers=workers,
                 time_limit=time_limit,
                 progress=progress,
             )
-            draft = Draft(simulations=simulations)
             drawing = self.draw(draft, **settings)
             made = Made(figure=self, size=size, settings=settings, draft=draft, folder=folder)
             made.save(drawing, formats)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from giantsteps.campaign import mean_and_error
-from giantsteps.figures._simulations import Pending
 from giantsteps.types import FloatArray
+
+if TYPE_CHECKING:
+    from giantsteps.figures._simulations import Pending
 
 
 class Measured:

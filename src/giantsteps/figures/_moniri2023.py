@@ -52,7 +52,7 @@ def _problem(teacher: Any, rate: float, exponent: float, penalty: float = 0.01) 
 )
 def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[float]) -> Drawing:
     problems = [_problem("sin", rate, exponent) for exponent in exponents]
-    runs = [draft.spectra("features", p, d=d, seeds=seeds, top=3) for p in problems]
+    runs = [draft.answers("features", p, d=d, seeds=seeds, top=3) for p in problems]
     labels = [(r"singular value of $\Phi$", "density")] * len(exponents)
     drawing, axes = draft.axes(*labels)
     for ax, exponent, problem, found in zip(axes, exponents, problems, runs):

@@ -66,7 +66,7 @@ def spectra(draft: Draft, d: int, seeds: int, exponents: tuple[float, float]) ->
     problems = [
         _problem(teacher, exponents, batch, activation="tanh(x) + tanh(x)**2") for batch in _BATCHES
     ]
-    runs = [draft.spectra("weights", p, d=d, seeds=seeds, top=4) for p in problems]
+    runs = [draft.answers("weights", p, d=d, seeds=seeds, top=4) for p in problems]
     label = (r"singular value of $W_2$", "density")
     drawing, axes = draft.axes(label, label)
     for ax, problem, found, title in zip(axes, problems, runs, _BATCHES.values()):

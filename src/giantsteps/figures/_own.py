@@ -113,7 +113,7 @@ def phases(draft: Draft, d: int, fine: int) -> Drawing:
         ax=ax,
     )
     ax.set_xlabel(label[0])
-    draft.noted(problem)
+    draft.theory[problem.content_hash] = problem
     for alpha0, row in zip(y, display.values):
         draft.record(ax, f"floor - R at n0/d = {alpha0:.4g}", "theory", x, row, np.nan)
     for line in display.lines:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -10,14 +10,13 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from giantsteps.answers import Answer, Spectrum
 from giantsteps.campaign import Cells, Progress, Store, read_answers, read_table, simulated
+from giantsteps.figures._measured import Measured
 from giantsteps.problem import Grid, Problem
 from giantsteps.questions import QUESTIONS, Question
 from giantsteps.types import FloatArray
 
 T = TypeVar("T")
-Some = TypeVar("Some", bound=Answer)
 #: ``compute(problem, d, seed, device=…, **options)``: numbers of one network by name. A function
 #: of a module, so that workers find it; its options are plain data.
 Compute: TypeAlias = Callable[..., Mapping[str, Any]]
@@ -50,14 +49,29 @@ class Simulations:
     workers: int | None = 1
     time_limit: float | None = None
     progress: Progress | bool | None = None
+    #: Every problem that was simulated, by its content.
+    problems: dict[str, Problem | Grid] = field(default_factory=dict)
     _cells: list[Cells] = field(default_factory=list, repr=False)
     _done: int = field(default=0, repr=False)
 
-    def samples(
-        self, problem: Problem | Grid, quantity: str, *, d: int, seeds: int, **options: Any
-    ) -> Pending[FloatArray]:
-        """A simulated leaf, such as ``"risk.test"``, of the shape of the grid, its own axes if it
-        has any, and the seeds; ``options`` of the question, such as ``top``."""
+    def measure(
+        self,
+        problem: Problem | Grid | Sequence[Problem | Grid],
+        quantity: str,
+        *,
+        d: int,
+        seeds: int,
+        **options: Any,
+    ) -> Measured:
+        """A simulated number such as ``"risk.test"`` or ``"weights.overlap.teacher"``, of the shape
+        of the grid, then its own axes.
+
+        Of several problems, along a new first axis. Errors are exact expectations over the test
+        points unless the options say how many.
+        """
+        if not isinstance(problem, Problem | Grid):
+            each = [self.measure(p, quantity, d=d, seeds=seeds, **options) for p in problem]
+            return Measured.stack(each)
         question, _, name = quantity.partition(".")
         before = name.startswith("initial.")
         exact = {"test_samples": "exact"} if question == "risk" else {}
@@ -69,26 +83,15 @@ class Simulations:
             size, seed = dims.index("d"), dims.index("seed")
             return np.moveaxis(values, (size, seed), (0, -1))[0]
 
-        return Pending(self, reader)
+        found = Pending(self, reader)
+        return Measured(lambda: found.value)
 
     def answers(
-        self,
-        kind: type[Some],
-        question: str,
-        problem: Problem,
-        *,
-        d: int,
-        seeds: int,
-        **options: Any,
-    ) -> Pending[list[Some]]:
-        """Simulated answers of that kind with all their values, one per seed."""
+        self, question: str, problem: Problem, *, d: int, seeds: int, **options: Any
+    ) -> Pending[list[Any]]:
+        """Simulated answers with all their values, one per seed."""
         (cells,) = self._ask(problem, QUESTIONS[question], d, seeds, options)
-
-        def reader(store: Store) -> list[Some]:
-            (found,) = read_answers(cells, store, bulk=kind is Spectrum)
-            return [answer for answer in found if isinstance(answer, kind)]
-
-        return Pending(self, reader)
+        return Pending(self, lambda store: read_answers(cells, store, bulk=True)[0])
 
     def computed(
         self, compute: Compute, problem: Problem, *, d: int, seeds: int, **options: Any
@@ -120,6 +123,7 @@ class Simulations:
         options: Mapping[str, Any],
         initial: bool = False,
     ) -> list[Cells]:
+        self.problems.setdefault(problem.content_hash, problem)
         keywords = {"device": self.device, **options}
         cells = Cells.of_networks(problem, question, [d], range(seeds), keywords, initial=initial)
         self._cells += cells

@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,17 +19,9 @@ from giantsteps.campaign import Cells, Progress, Store
 from giantsteps.comparison.certify._certificate import Certificate
 from giantsteps.comparison.certify._design import Setting, draw
 from giantsteps.comparison.certify._families import FAMILIES, SPREAD_AT
-from giantsteps.comparison.certify._finding import (
-    Finding,
-    Plan,
-    Prediction,
-    found,
-    networks,
-    predict,
-)
+from giantsteps.comparison.certify._finding import Finding, Plan, measured, networks, predict
 from giantsteps.errors import InvalidProblem
 from giantsteps.problem import Problem, integer, suggest
-from giantsteps.types import FloatArray
 
 
 @dataclass(frozen=True)
@@ -199,38 +191,27 @@ def recertify(
     return Certificate(findings, data["scale"], data["design_seed"])
 
 
-@dataclass(frozen=True)
-class _Examined:
-    """A setting, what theory says of it, and its simulations if they are known."""
-
-    setting: Setting
-    plan: Plan
-    prediction: Prediction
-    simulated: FloatArray | None = None
-
-
-def _drawn(number: int, family: str, seed: int, scale: Scale) -> _Examined:
-    plan = scale.plan(family)
+def _drawn(number: int, family: str, seed: int, scale: Scale) -> Finding:
     setting, answers = draw(number, family, seed=seed, sizes=scale.sizes)
-    return _Examined(setting, plan, predict(setting, plan, answers))
+    return predict(setting, scale.plan(family), answers)
 
 
-def _saved(row: Mapping[str, Any], seed: int) -> _Examined:
+def _saved(row: Mapping[str, Any], seed: int) -> Finding:
     setting = Setting(row["number"], row["family"], Problem.from_data(row["problem"]), seed)
     lower, upper, *others = row["plan"]
-    plan = Plan((lower, upper), *others)
-    anew = setting.kind.asked.paired or row["failure"]
-    known = None if anew else np.array(row["simulation"], dtype=float)
-    return _Examined(setting, plan, predict(setting, plan), known)
+    finding = predict(setting, Plan((lower, upper), *others))
+    if setting.kind.asked.paired or row["failure"] or finding.failure:
+        return finding
+    return replace(finding, simulated=np.array(row["simulation"], dtype=float))
 
 
-def _examine(setting: Callable[[], _Examined]) -> _Examined:
+def _alone(setting: Callable[[], Finding]) -> Finding:
     with campaign.capped(1):
         return setting()
 
 
 def _findings(
-    settings: Sequence[Callable[[], _Examined]],
+    settings: Sequence[Callable[[], Finding]],
     store: Store,
     workers: int | None,
     time_limit: float | None,
@@ -240,8 +221,12 @@ def _findings(
     """Theory for every setting, then the networks that are not known, and both side by side."""
     executor = campaign.executor_for(workers, time_limit)
     with campaign.crew(executor, workers) as crew, campaign.shown(progress) as report:
-        examined = campaign.each(crew, [(_examine, one) for one in settings], report)
-        for where, cells in _unknown(examined, device).items():
+        findings = campaign.each(crew, [(_alone, one) for one in settings], report)
+        unknown: dict[Any, list[Cells]] = {}  # by device
+        for finding in (one for one in findings if one.pending):
+            for part in chain.from_iterable(networks(finding, device)):
+                unknown.setdefault(part.options.get("device"), []).append(part)
+        for where, cells in unknown.items():
             cards = () if executor == "serial" else campaign.gpus(where)
             campaign.run(
                 cells,
@@ -252,19 +237,4 @@ def _findings(
                 progress=report,
                 retry=True,
             ).check()
-    return tuple(
-        found(
-            one.setting, one.plan, one.prediction, store if one.simulated is None else one.simulated
-        )
-        for one in examined
-    )
-
-
-def _unknown(examined: Sequence[_Examined], device: str | None) -> dict[Any, list[Cells]]:
-    """The networks to be simulated, by their device."""
-    cells: dict[Any, list[Cells]] = {}
-    for one in examined:
-        if one.simulated is None and not one.prediction.failure:
-            for part in chain.from_iterable(networks(one.setting, one.plan, device)):
-                cells.setdefault(part.options.get("device"), []).append(part)
-    return cells
+    return tuple(measured(one, store) if one.pending else one for one in findings)

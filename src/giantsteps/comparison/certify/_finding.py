@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,21 +33,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Prediction:
-    """What theory says of a setting at the two sizes."""
-
-    theory: FloatArray  # (2,): at the two sizes
-    residual: float = math.nan  # of the solver; 0 for closed forms
-    #: The theory's own estimate of the relative error of its quadratures and linear systems, by a
-    #: second resolution; NaN where it gives none.
-    numerics: float = math.nan
-    violated: tuple[str, ...] = ()  # assumptions of the theory that the setting does not satisfy
-    #: What the theory raised, if it failed on a problem that it covers; nothing was compared.
-    failure: str = ""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Finding(Prediction):
+class Finding:
     r"""What theory and simulation say of one setting.
 
     .. math:: x_i = r^p\,g_i(d_2) - g_i(d_1),\qquad
@@ -66,7 +52,21 @@ class Finding(Prediction):
 
     setting: Setting
     plan: Plan
-    simulated: FloatArray  # (2, blocks): means over a block's networks, which no other setting has
+    theory: FloatArray  # (2,): at the two sizes
+    residual: float = math.nan  # of the solver; 0 for closed forms
+    #: The theory's own estimate of the relative error of its quadratures and linear systems, by a
+    #: second resolution; NaN where it gives none.
+    numerics: float = math.nan
+    violated: tuple[str, ...] = ()  # assumptions of the theory that the setting does not satisfy
+    #: What the theory raised, if it failed on a problem that it covers; nothing was compared.
+    failure: str = ""
+    #: (2, blocks): means over a block's networks, which no other setting has; NaN before they ran.
+    simulated: FloatArray
+
+    @property
+    def pending(self) -> bool:
+        """Whether networks are to be simulated for it."""
+        return not self.failure and bool(np.isnan(self.simulated).all())
 
     @property
     def exact(self) -> bool:
@@ -90,15 +90,19 @@ class Finding(Prediction):
         return 3 * float(mean_and_error(self.gaps[1])[1])
 
 
-def predict(setting: Setting, plan: Plan, answers: Mapping[int, Any] | None = None) -> Prediction:
-    """Ask theory; ``answers`` are those that it gave already, by size."""
+def predict(setting: Setting, plan: Plan, answers: Mapping[int, Any] | None = None) -> Finding:
+    """Ask theory, and no network yet; ``answers`` are those that it gave already, by size."""
     family, known = setting.kind, answers or {}
+    here: Any = {"setting": setting, "plan": plan, "simulated": np.full((2, plan.blocks), np.nan)}
     try:
         said = [known.get(d) or family.asked.predict(setting.problem, d) for d in plan.sizes]
     except (NotConverged, np.linalg.LinAlgError) as error:
-        return Prediction(theory=np.full(2, np.nan), failure=f"{type(error).__name__}: {error}")
+        return Finding(
+            **here, theory=np.full(2, np.nan), failure=f"{type(error).__name__}: {error}"
+        )
     solution = getattr(said[1], "solution", None)
-    return Prediction(
+    return Finding(
+        **here,
         theory=np.array([family.asked.number(answer, family.quantity) for answer in said]),
         residual=0.0 if solution is None else float(np.max(solution.residual)),
         numerics=math.nan if solution is None else float(np.max(solution.error)),
@@ -106,36 +110,24 @@ def predict(setting: Setting, plan: Plan, answers: Mapping[int, Any] | None = No
     )
 
 
-def networks(setting: Setting, plan: Plan, device: str | None = None) -> list[list[Cells]]:
+def networks(finding: Finding, device: str | None = None) -> list[list[Cells]]:
     """The networks of a setting: those with d₁, and those with d₂."""
-    family = setting.kind
+    setting, plan, family = finding.setting, finding.plan, finding.setting.kind
     seeds = np.array(setting.seeds(plan.networks)).reshape(plan.blocks, -1)
     lower, upper = plan.sizes
-    groups = ((lower, seeds[:, 1:].ravel()), (upper, seeds[:, 0]))
     return [
         family.asked.cells(
-            setting.problem,
-            family.quantity,
-            d,
-            [int(seed) for seed in chosen],
-            plan.points,
-            device,
+            setting.problem, family.quantity, d, chosen.tolist(), plan.points, device
         )
-        for d, chosen in groups
+        for d, chosen in ((lower, seeds[:, 1:].ravel()), (upper, seeds[:, 0]))
     ]
 
 
-def found(
-    setting: Setting, plan: Plan, prediction: Prediction, simulated: FloatArray | Store
-) -> Finding:
-    """Theory and simulation side by side; the numbers, or the store that holds the networks."""
-    if prediction.failure:
-        simulated = np.full((2, plan.blocks), np.nan)
-    elif isinstance(simulated, Store):
-        family, store = setting.kind, simulated
-        small, large = (
-            np.reshape(family.asked.measured(cells[-1], family.quantity, store), (plan.blocks, -1))
-            for cells in networks(setting, plan)
-        )
-        simulated = np.stack([small.mean(axis=1), large.mean(axis=1)])
-    return Finding(setting=setting, plan=plan, simulated=simulated, **vars(prediction))
+def measured(finding: Finding, store: Store) -> Finding:
+    """The finding with what the networks in a store say."""
+    family, blocks = finding.setting.kind, finding.plan.blocks
+    means = [
+        np.reshape(family.asked.measured(cells[-1], family.quantity, store), (blocks, -1)).mean(1)
+        for cells in networks(finding)
+    ]
+    return replace(finding, simulated=np.stack(means))
