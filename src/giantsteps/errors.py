@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 __all__ = [
     "GiantstepsError",
@@ -203,3 +204,14 @@ def suggest(value: object, known: Iterable[str]) -> str:
         close = close or [ends[end] for end in difflib.get_close_matches(value, ends, n=1)]
     meant = " or ".join(f'"{name}"' for name in close)
     return f"{text} (did you mean {meant}?)" if close else text
+
+
+def check_names(
+    given: Mapping[str, Any], known: Iterable[str], what: str, prefix: str = ""
+) -> None:
+    """Refuse a name that is not ``known``, and say ``what`` the known ones are: "the options"."""
+    names = tuple(known)
+    for name, value in given.items():
+        if name not in names:
+            listed = suggest(name, names).removeprefix("one of ")
+            raise InvalidProblem(f"{prefix}{name}", value, f"left out: {what} are {listed}")

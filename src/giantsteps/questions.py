@@ -14,7 +14,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from giantsteps.errors import InvalidProblem, NotCovered, suggest
+from giantsteps.errors import InvalidProblem, NotCovered, check_names, suggest
 
 if TYPE_CHECKING:
     from giantsteps.answers import Answer
@@ -127,11 +127,8 @@ class Question:
 
         The error names those ``beside`` them, too: arguments of the caller itself.
         """
-        known = [*self.options, *RUN_OPTIONS]
-        for name, value in given.items():
-            if name not in known:
-                listed = suggest(name, dict.fromkeys([*beside, *known])).removeprefix("one of ")
-                raise InvalidProblem(name, value, f"left out: the options are {listed}")
+        known = dict.fromkeys([*beside, *self.options, *RUN_OPTIONS])
+        check_names(given, known, "the options")
 
 
 def names(*sides: Side) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ import math
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,9 +21,6 @@ from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
 from giantsteps.problem import Grid, Init, Problem, Ridge, Step
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 pytest.importorskip("matplotlib")
 
@@ -194,11 +191,10 @@ def test_adding_a_figure_takes_one_function(
 
     @figure("new-1", "A line", caption="To {end:g}.", references=("ba2022",),
             smoke={"end": 1.0}, quick={"end": 2.0}, paper={})  # fmt: skip
-    def draw(draft: Draft, end: float) -> Drawing:
-        drawing, (ax,) = draft.axes(("x", "y"))
+    def draw(draft: Draft, end: float) -> None:
+        (ax,) = draft.axes(("x", "y"))
         draft.line(ax, [0.0, end], [0.0, 1.0], "line")
         draft.points(ax, [0.0], Measured.of([[1.0, 2.0]]), "points", marker="o")
-        return drawing
 
     made = _figure.FIGURES["new-1"].make("quick", tmp_path, formats=())
     assert made.caption.startswith("A line. To 2.")

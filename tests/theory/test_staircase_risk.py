@@ -241,11 +241,9 @@ def test_mutations_are_seen(monkeypatch: pytest.MonkeyPatch, broken: str) -> Non
         monkeypatch.setattr(staircase, broken, lambda p: 1.05 * right(p))
     else:
 
-        def wrong(*args: Any) -> staircase.Prices:
-            price = right(*args)
-            return staircase.Prices(
-                price.linear, price.linear_slope, 1.05 * price.constant, price.constant_slope
-            )
+        def wrong(*args: Any) -> Any:
+            price, slope = right(*args)
+            return price * (1.05, 1.0), slope
 
         monkeypatch.setattr(staircase, broken, wrong)
     assert np.asarray(theory.risk(case).by_degree)[0] != pytest.approx(reference, rel=6e-3)
@@ -384,16 +382,16 @@ def drops(case: gs.Problem, lengthening: bool) -> tuple[float, float]:
     """
     f = GaussianFeatures.of([case])
     kappa, _, _ = effective_penalty(f)
-    price, step = staircase.prices([case], f, kappa), first_step(case)
+    (price, _), step = staircase.prices([case], f, kappa), first_step(case)
     _, first, second = hermite_coefficients(link_of(case), 2)
     _, linear, quadratic = hermite_coefficients(case.activation, 2)
     assert linear
     shrunk = float(shrinkage(f, kappa)[0])
     # An activation with a mean has the constant as a regressor of its own.
-    constant = 0.0 if abs(moments(case.activation).mean) > 1e-12 else float(price.constant[0])
+    constant = 0.0 if abs(moments(case.activation).mean) > 1e-12 else float(price[0, 0])
     longer = 1 + (staircase.lengthening_of(case) if lengthening else 0.0)
     reach = 4 * second**2 * step.alignment**2 if abs(quadratic) > 1e-12 else 0.0
-    taken = float(price.linear[0]) * first**2 * step.alignment
+    taken = float(price[0, 1]) * first**2 * step.alignment
     return shrunk * taken, shrunk * reach / (2 + constant * longer**2)
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from giantsteps.answers import _export
 from giantsteps.answers._leaves import Leaf, Record, as_leaf
 from giantsteps.types import FloatArray
-
-if TYPE_CHECKING:
-    pass
 
 #: Two-sided 95 % of a normal law.
 _TWO_SIDED_95 = 1.959963984540054

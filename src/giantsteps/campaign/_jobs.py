@@ -46,7 +46,6 @@ class Job:
         return [address for column in columns for address in here[..., column].ravel()]
 
     def task(self, threads: int) -> Task:
-        """What a worker is told."""
         cells = self.cells
         return Task(
             question=cells.question,

@@ -28,7 +28,7 @@ from giantsteps.campaign._values import Outcome
 from giantsteps.campaign._work import failure, work
 from giantsteps.campaign._workers import TimeLimit, WorkerLost, Workers, WorkersGone, as_workers
 from giantsteps.errors import GiantstepsError, InvalidProblem
-from giantsteps.problem import integer
+from giantsteps.problem import integer, number
 
 #: Seconds after which results are saved: what a power cut can cost.
 SAVE = 0.5
@@ -126,9 +126,8 @@ def crew(
 def _check_limit(limit: Any, workers: Workers) -> None:
     if limit is None:
         return
-    number = isinstance(limit, int | float) and not isinstance(limit, bool)
-    if not number or not 0 < limit < float("inf"):
-        raise InvalidProblem("time_limit", limit, "a positive number of seconds, or None")
+    allowed = "a positive number of seconds, or None"
+    number(limit, "time_limit", allowed, lower=0.0, open_below=True)
     if not workers.can_stop:
         raise InvalidProblem(
             "time_limit", limit, 'None here: only worker processes (executor="processes") and '

@@ -220,12 +220,11 @@ class Store:
 
     def claims(self) -> list[tuple[str, str]]:
         """Pairs of an address and the runner that has claimed it."""
-        return [(address, runner) for address, runner in self._rows("SELECT * FROM claims")]
+        return self._rows("SELECT * FROM claims")
 
     def runners(self) -> list[tuple[str, str, str, float]]:
         """Name, host, process and end of the lease of every runner."""
-        rows = self._rows("SELECT id, host, process, expires FROM runners")
-        return [(name, host, process, expires) for name, host, process, expires in rows]
+        return self._rows("SELECT id, host, process, expires FROM runners")
 
     def errors(self) -> dict[str, str]:
         """Address → error, of the cells that failed."""
@@ -242,20 +241,16 @@ class Store:
 
     def find(self, source: str, problem: str) -> list[tuple[str, str]]:
         """Address and options of the cells of one problem from one source."""
-        rows = self._rows(
-            "SELECT address, options FROM cells WHERE source = ? AND problem = ?", (source, problem)
-        )
-        return [(address, options) for address, options in rows]
+        query = "SELECT address, options FROM cells WHERE source = ? AND problem = ?"
+        return self._rows(query, (source, problem))
 
     def contents(self, source: str) -> dict[str, str]:
         """Hash → content, of the problems that have cells from one source."""
-        return dict(
-            self._rows(
-                "SELECT hash, content FROM problems "
-                "WHERE hash IN (SELECT DISTINCT problem FROM cells WHERE source = ?)",
-                (source,),
-            )
+        query = (
+            "SELECT hash, content FROM problems "
+            "WHERE hash IN (SELECT DISTINCT problem FROM cells WHERE source = ?)"
         )
+        return dict(self._rows(query, (source,)))
 
     def forget(self, addresses: Iterable[str]) -> None:
         """Delete cells with their arrays, and problems that are left without cells."""

@@ -233,8 +233,6 @@ def _simulate(
 
 @dataclass(frozen=True)
 class _Plan:
-    """The networks of a comparison."""
-
     problem: Problem | Grid
     asked: Question
     sizes: tuple[int, ...]

@@ -183,11 +183,8 @@ def _paths(answer: Answer) -> list[str]:
     """Names of the numbers of an answer."""
     names = list(answer._variables())
     if isinstance(answer, Spectrum):
-        parts = ["value", "overlap", *(f"overlaps.{n}" for n in _overlaps(answer))]
+        names = list(dict.fromkeys(name for spike in answer.spikes for name in spike.overlaps))
+        parts = ["value", "overlap", *(f"overlaps.{n}" for n in names)]
         names = [f"spikes.{n}.{part}" for n in range(len(answer.spikes)) for part in parts]
     derived = ("gain", "ratio", "test_noisy")
     return names + [name for name in derived if getattr(answer, name, None) is not None]
-
-
-def _overlaps(answer: Spectrum) -> list[str]:
-    return list(dict.fromkeys(name for spike in answer.spikes for name in spike.overlaps))

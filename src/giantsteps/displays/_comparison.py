@@ -181,7 +181,9 @@ class ComparisonDisplay(AxesDisplay):
     def _draw(self) -> None:
         looks = self._looks()
         for series, look in zip(self.series, looks):
-            self._draw_series(series, look)
+            line = {"color": look["color"], "linestyle": look["linestyle"]}
+            draw_curve(self.ax_, series.curve_x, series.curve, **line)
+            draw_points(self.ax_, series.x, series.mean, series.standard_error, **look)
         if self.floor is not None:
             draw_floor(self.ax_, self.floor)
         self.ax_.set(xlabel=self.x_label, ylabel=self.y_label)
@@ -212,11 +214,6 @@ class ComparisonDisplay(AxesDisplay):
                 }
             )
         return looks
-
-    def _draw_series(self, series: Series, look: dict[str, Any]) -> None:
-        line = {"color": look["color"], "linestyle": look["linestyle"]}
-        draw_curve(self.ax_, series.curve_x, series.curve, **line)
-        draw_points(self.ax_, series.x, series.mean, series.standard_error, **look)
 
     def _legend(self, looks: Sequence[dict[str, Any]]) -> None:
         from matplotlib.lines import Line2D

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import numbers
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from giantsteps.answers import require, written
 from giantsteps.errors import InvalidProblem
+from giantsteps.problem import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,9 +143,8 @@ def panels(
     pyplot = require("matplotlib.pyplot", "a figure", "plot")
     width = (SINGLE if count == 1 else DOUBLE) if width is None else width
     for name, inches in {"width": width, "height": height}.items():
-        number = isinstance(inches, numbers.Real) and not isinstance(inches, bool)
-        if inches is not None and not (number and 0.1 <= inches <= 200):
-            raise InvalidProblem(name, inches, "a number of inches from 0.1 to 200")
+        if inches is not None:
+            number(inches, name, "a number of inches from 0.1 to 200", lower=0.1, upper=200.0)
     size = (width, 0.74 * width / count if height is None else height)
     shape = {"figsize": size, "layout": "constrained", "squeeze": False}
     axes = list(pyplot.subplots(1, count, **shape, **options)[1][0])

@@ -129,7 +129,6 @@ class Pool:
         self._idle += workers
 
     async def close(self) -> None:
-        """End all processes."""
         for job in list(self._jobs):
             job.cancel()
         for worker in list(self._all):

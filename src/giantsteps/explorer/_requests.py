@@ -121,13 +121,11 @@ class Ask:
     partial: bool = False
 
     def answer(self) -> Any:
-        """What theory says."""
         where = {} if self.d is None else {"d": self.d}
         return self.question.function("theory")(self.target, **where, **self.options)
 
     @classmethod
     def read(cls, body: Any) -> Ask:
-        """Check a body."""
         known = {"question": True, "problem": True, "d": False, "axes": False, "options": False}
         given = keys(body, {**known, "partial": False})
         asked = question(given["question"])
@@ -158,7 +156,6 @@ class Plane:
 
     @classmethod
     def read(cls, body: Any) -> Plane:
-        """Check a body."""
         known = {"problem": True, "x": True, "y": True, "quantity": False, "lines": False}
         given = keys(body, {**known, "d": False})
         problem = read_problem(given["problem"])
@@ -189,7 +186,6 @@ class Simulation:
 
     @classmethod
     def read(cls, body: Any) -> Simulation:
-        """Check a body."""
         given = keys(body, {"d": True, "seeds": True, "asks": True})
         d = _count(given["d"], "d", LARGEST_NETWORK)
         seeds = _count(given["seeds"], "seeds", SEEDS)

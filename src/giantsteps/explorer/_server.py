@@ -73,7 +73,6 @@ class _Refused(Exception):
 
 
 def application(settings: Settings) -> Starlette:
-    """The ASGI application of one explorer."""
     server = _Server(settings)
     methods = {"ask": "POST", "plane": "POST", "function": "POST", "take": "POST", "figure": "POST"}
     assert methods.keys() == OPERATIONS.keys()
@@ -139,7 +138,9 @@ class _Server:
         return endpoint
 
     def _check(self, request: Request) -> None:
-        if not hmac.compare_digest(request.path_params["token"].encode(), self._token):
+        if not hmac.compare_digest(
+            request.path_params["token"].encode(), self.settings.token.encode()
+        ):
             raise _Refused(404, "not found")
         name, _, _ = request.headers.get("host", "").rpartition(":")
         host = name or request.headers.get("host", "")
@@ -153,10 +154,6 @@ class _Server:
             and request.method != "GET"
         ):
             raise _Refused(403, "requests from other pages are refused")
-
-    @property
-    def _token(self) -> bytes:
-        return self.settings.token.encode()
 
     async def nothing(self, request: Request) -> Response:
         """What has no token does not exist."""

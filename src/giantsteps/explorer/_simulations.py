@@ -79,7 +79,6 @@ class Job:
             self._crew.stop()
 
     def join(self) -> None:
-        """Wait until everything has ended."""
         self._thread.join()
 
     def to_data(self) -> dict[str, Any]:

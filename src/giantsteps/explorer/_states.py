@@ -26,7 +26,6 @@ class State:
     panel: str = ""
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data for the page."""
         return {**vars(self), "problem": self.problem.to_data()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,6 @@ from giantsteps.figures._networks import (
 )
 from giantsteps.functions import centered
 from giantsteps.problem import Grid, Problem, Ridge, Step
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 _PAPER = ("ba2022",)
 _SAMPLES = r"samples $\alpha = n/d$"
@@ -51,7 +48,7 @@ _READINGS = (
     quick={"d": 400, "seeds": 3},
     paper={"d": 2000, "seeds": 5},
 )
-def weights(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
+def weights(draft: Draft, d: int, seeds: int, rate: float) -> None:
     problem = Problem(
         activation="tanh",
         teacher=centered("relu"),
@@ -60,7 +57,7 @@ def weights(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
     )
     runs = draft.answers("weights", problem, d=d, seeds=seeds, top=1)
     first = draft.computed(leading_direction, problem, d=d, seeds=1)
-    drawing, (left, right) = draft.axes(
+    left, right = draft.axes(
         (_VALUE, "density"), (r"teacher $\sqrt{d}\,\beta_{*i}$", r"$\sqrt{d}\,u_{1i}$")
     )
     answer = theory.weights(problem)
@@ -68,7 +65,6 @@ def weights(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
     left.set_ylim(top=1.2 * left.get_ylim()[1])  # room for the legend
     found, overlap = first.value[0], answer.spikes[0].overlaps["teacher"]
     _cloud(draft, right, found["teacher"], found["vector"], float(overlap), "teacher")
-    return drawing
 
 
 @figure(
@@ -84,7 +80,7 @@ def weights(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
     quick={"d": 400, "seeds": 3},
     paper={"d": 2000, "seeds": 3},
 )
-def kernel(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
+def kernel(draft: Draft, d: int, seeds: int, rate: float) -> None:
     problem = Problem(
         activation=centered("softplus"),
         teacher="tanh",
@@ -94,14 +90,13 @@ def kernel(draft: Draft, d: int, seeds: int, rate: float) -> Drawing:
     )
     runs = draft.answers("kernel", problem, d=d, seeds=seeds, top=1)
     last = draft.computed(leading_vectors, problem, d=d, seeds=1, top=1)
-    drawing, (left, right) = draft.axes(
+    left, right = draft.axes(
         ("eigenvalue of $K$", "density"), (r"label $\tilde{y}_i$", r"$\sqrt{n}\,u_{1i}$")
     )
     answer = theory.kernel(problem)
     draft.spectrum(left, answer, runs)
     found, overlap = last.value[0], answer.spikes[0].overlap
     _cloud(draft, right, found["labels"], found["vectors"][:, 0], float(overlap), "labels")
-    return drawing
 
 
 def _cloud(draft: Draft, ax: Any, x: Any, vector: Any, overlap: float, name: str) -> None:
@@ -168,7 +163,7 @@ def _curves(
 )  # fmt: skip
 def samples(
     draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: int, rates: Sequence[float]
-) -> Drawing:
+) -> None:
     def problem(alpha: float) -> Problem:
         return Problem(
             activation="tanh",
@@ -179,9 +174,7 @@ def samples(
             readout=Ridge(samples=alpha, penalty=1e-4),
         )
 
-    drawing, (ax, right) = draft.axes(
-        (_SAMPLES, _RISK), (_SAMPLES, r"gain of the step $R_0 - R_1$")
-    )
+    ax, right = draft.axes((_SAMPLES, _RISK), (_SAMPLES, r"gain of the step $R_0 - R_1$"))
     x = np.geomspace(min(samples), max(samples), fine)
     _curves(
         draft, ax, [problem(a) for a in samples], samples, ([problem(a) for a in x], x),
@@ -194,7 +187,6 @@ def samples(
     right.set_ylim(-0.5 * top, 1.8 * top)  # the error bars at n = N are long
     ax.legend()
     right.legend()
-    return drawing
 
 
 @figure(
@@ -211,7 +203,7 @@ def samples(
 )  # fmt: skip
 def width(
     draft: Draft, d: int, seeds: int, widths: Sequence[float], fine: int, rates: Sequence[float]
-) -> Drawing:
+) -> None:
     base = Problem(
         activation="tanh",
         teacher=centered("relu"),
@@ -220,7 +212,7 @@ def width(
         steps=[Step(samples=5.0, rate=1.0)],
         readout=Ridge(samples=5.0, penalty=1e-2),
     )
-    drawing, (ax,) = draft.axes((_WIDTH, _RISK))
+    (ax,) = draft.axes((_WIDTH, _RISK))
     x = np.linspace(min(widths), max(widths), fine)
     _curves(
         draft, ax, [base.replace({"width": b}) for b in widths], widths,
@@ -229,7 +221,6 @@ def width(
     )  # fmt: skip
     draft.floor(ax, theory.bounds(base)["linear"], "kernel floor")
     ax.legend()
-    return drawing
 
 
 @figure(
@@ -249,7 +240,7 @@ def width(
 def rate(
     draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: int,
     exponents: Sequence[float],
-) -> Drawing:  # fmt: skip
+) -> None:  # fmt: skip
     def problem(alpha: float) -> Problem:
         return Problem(
             activation="erf",
@@ -260,7 +251,7 @@ def rate(
             readout=Ridge(samples=alpha, penalty=1e-3),
         )
 
-    drawing, (ax,) = draft.axes((_SAMPLES, _RISK))
+    (ax,) = draft.axes((_SAMPLES, _RISK))
     x = np.geomspace(min(samples), max(samples), fine)
     _curves(
         draft, ax, [problem(a) for a in samples], samples, ([problem(a) for a in x], x),
@@ -272,7 +263,6 @@ def rate(
     draft.line(ax, x, 0.6 * last * x[-1] / x, "slope d/n", **look, label=r"slope $d/n$")
     logarithmic(ax)
     ax.legend(title=r"$\eta = N^e$", loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return drawing
 
 
 def _several(steps: int, rate: float, alpha: float = 2.0) -> Problem:
@@ -302,7 +292,7 @@ def _several(steps: int, rate: float, alpha: float = 2.0) -> Problem:
 )  # fmt: skip
 def steps(
     draft: Draft, d: int, seeds: int, samples: Sequence[float], steps: Sequence[int], rate: float
-) -> Drawing:
+) -> None:
     problems = [_several(count, rate) for count in steps]
     grids = [Grid(p, {"readout.samples": samples}) for p in problems]
     found = draft.measure(grids, "risk.test", d=d, seeds=seeds)
@@ -310,7 +300,7 @@ def steps(
         draft.computed(risk_of_its_weights, p, d=d, seeds=seeds, samples=list(samples))
         for p in problems
     ]
-    drawing, (ax,) = draft.axes((r"readout samples $\alpha = n/d$", _RISK))
+    (ax,) = draft.axes((r"readout samples $\alpha = n/d$", _RISK))
     for number, count in enumerate(steps):
         line = Measured.of_networks(equivalent[number], "test").mean
         name = "before the steps" if count == 0 else rf"$t = {count}$"
@@ -319,7 +309,6 @@ def steps(
     logarithmic(ax, "y")
     ax.set_ylim(0.02, 1.0)
     ax.legend(loc="upper right", ncols=2)
-    return drawing
 
 
 @figure(
@@ -335,7 +324,7 @@ def steps(
     quick={"d": 200, "seeds": 6, "longest": 8, "rates": (0.5, 1.0, 2.0)},
     paper={"d": 1000, "seeds": 20},
 )
-def time(draft: Draft, d: int, seeds: int, longest: int, rates: Sequence[float]) -> Drawing:
+def time(draft: Draft, d: int, seeds: int, longest: int, rates: Sequence[float]) -> None:
     t = np.arange(longest + 1)
     curves = {rate: [_several(int(count), rate) for count in t] for rate in rates}
 
@@ -343,7 +332,7 @@ def time(draft: Draft, d: int, seeds: int, longest: int, rates: Sequence[float])
     risks = [draft.measure(curve, "risk.test", d=d, seeds=seeds) for curve in networks]
     overlap: dict[str, Any] = {"quantity": "weights.overlap.teacher", "top": 1, "bulk": False}
     overlaps = [draft.measure(curve, d=d, seeds=seeds, **overlap) for curve in networks]
-    drawing, (left, right) = draft.axes(
+    left, right = draft.axes(
         ("number of steps $t$", _RISK),
         ("number of steps $t$", r"squared overlap $\langle u_1, \beta_*\rangle^2$"),
     )
@@ -359,4 +348,3 @@ def time(draft: Draft, d: int, seeds: int, longest: int, rates: Sequence[float])
     left.legend(loc="lower left", bbox_to_anchor=(0.0, 0.08), ncols=2)
     right.set_ylim(-0.03, 1.0)
     right.legend()
-    return drawing

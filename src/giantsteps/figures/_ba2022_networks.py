@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
 from giantsteps.figures._networks import covariance_gap, kernel_errors, neurons
 from giantsteps.problem import Grid, Problem, Ridge, Step
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 _PAPER = ("ba2022",)
 
@@ -34,7 +31,7 @@ _PAPER = ("ba2022",)
     quick={"d": 200, "steps": 30},
     paper={"d": 1000, "steps": 60},
 )
-def aligned(draft: Draft, d: int, steps: int) -> Drawing:
+def aligned(draft: Draft, d: int, steps: int) -> None:
     step: dict[str, Any] = {"samples": 8.0, "rate": 2.0, "exponent": 0.5}
     problem = Problem(
         activation="tanh",
@@ -44,7 +41,7 @@ def aligned(draft: Draft, d: int, steps: int) -> Drawing:
     )
     (network,) = draft.computed(neurons, problem, d=d, seeds=1).value
     label = (r"along the teacher $\langle w, \beta_*\rangle$", "orthogonal to it")
-    drawing, (left, middle, right) = draft.axes(
+    left, middle, right = draft.axes(
         label, (label[0], ""), ("number of steps $t$", "loss on the batch"), height=2.2
     )
     reach = 1.05 * float(np.abs(network["after"]).max())
@@ -56,7 +53,6 @@ def aligned(draft: Draft, d: int, steps: int) -> Drawing:
     points = Measured.of(np.asarray(network["loss"])[:, None])
     draft.pair(right, "loss", 0, None, (np.arange(steps + 1), points), markersize=2.0)
     logarithmic(right, "y")
-    return drawing
 
 
 @figure(
@@ -74,7 +70,7 @@ def aligned(draft: Draft, d: int, steps: int) -> Drawing:
     quick={"d": 150, "seeds": 4, "samples": (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), "fine": 40},
     paper={"d": 400, "seeds": 10},
 )
-def kernels(draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: int) -> Drawing:
+def kernels(draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: int) -> None:
     problem = Problem(
         activation="erf",
         teacher="erf",
@@ -87,9 +83,7 @@ def kernels(draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: in
     after = draft.measure(grid, "risk.test", d=d, seeds=seeds)
     before = draft.measure(grid, "risk.initial.test", d=d, seeds=seeds)
     found = draft.computed(kernel_errors, problem, d=d, seeds=seeds, samples=list(samples))
-    drawing, (ax,) = draft.axes(
-        (r"samples $\alpha = n/d$", r"test error $R$"), width=4.5, height=2.6
-    )
+    (ax,) = draft.axes((r"samples $\alpha = n/d$", r"test error $R$"), width=4.5, height=2.6)
     x = np.geomspace(min(samples), max(samples), fine)
     answer = draft.stated(theory.risk(Grid(problem, {"readout.samples": x}), d=d))
     assert answer.initial is not None
@@ -102,7 +96,6 @@ def kernels(draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: in
     draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
     logarithmic(ax)
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return drawing
 
 
 @figure(
@@ -121,7 +114,7 @@ def kernels(draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: in
 )
 def tangent(
     draft: Draft, d: int, seeds: int, samples: Sequence[float], fine: int, penalty: float
-) -> Drawing:
+) -> None:
     base = Problem(
         activation="erf",
         teacher="erf",
@@ -141,7 +134,7 @@ def tangent(
         for problem in steps
     ]
     labels = (r"samples $\alpha = n/d$", r"test error $R$")
-    drawing, axes = draft.axes(labels, labels, height=2.8, sharey=True)
+    axes = draft.axes(labels, labels, height=2.8, sharey=True)
     x = np.geomspace(min(samples), max(samples), fine)
     titles = (r"$\eta = 2$", r"$\eta = 2\sqrt{N}$")
     for ax, title, problem, found in zip(axes, titles, steps, measured):
@@ -157,7 +150,6 @@ def tangent(
         draft.floor(ax, theory.bounds(problem)["linear"], "kernel floor")
         logarithmic(ax)
     axes[0].legend()
-    return drawing
 
 
 @figure(
@@ -173,9 +165,7 @@ def tangent(
     quick={"seeds": 4, "sizes": (50, 100, 200, 400), "exponents": (0.0, 0.125, 0.25, 0.5)},
     paper={"seeds": 10, "sizes": (100, 200, 400, 800, 1600)},
 )
-def covariance(
-    draft: Draft, seeds: int, sizes: Sequence[int], exponents: Sequence[float]
-) -> Drawing:
+def covariance(draft: Draft, seeds: int, sizes: Sequence[int], exponents: Sequence[float]) -> None:
     base = Problem(activation="erf", teacher="erf", width=2.0, steps=[Step(samples=4.0, rate=1.0)])
     cells = {"no step": base.untrained()} | {
         f"$e = {e:g}$": base.replace({"steps.0.exponent": e}) for e in exponents
@@ -185,7 +175,7 @@ def covariance(
         for name, problem in cells.items()
         for d in sizes
     }
-    drawing, (ax,) = draft.axes(
+    (ax,) = draft.axes(
         ("input dimension $d$", r"$\Vert\Sigma_\Phi - \bar\Sigma_\Phi\Vert$"), width=4.2
     )
     for number, name in enumerate(cells):
@@ -197,4 +187,3 @@ def covariance(
     ax.set_xticks(list(sizes), [str(size) for size in sizes])
     ax.minorticks_off()
     ax.legend(title=r"$\eta = N^e$", loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return drawing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,6 @@ from giantsteps.gaussian import smoothed
 from giantsteps.problem import Grid, Problem, Ridge
 from giantsteps.theory import SpikedFeatures
 from giantsteps.types import FloatArray
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 _PAPER = ("cui2024",)
 _SAMPLES = r"readout samples $\alpha = n/d$"
@@ -45,7 +42,7 @@ def _problem(**values: Any) -> Problem:
     quick={"d": 400, "seeds": 5, "batches": (0.0, 0.5, 2.0, 8.0)},
     paper={"d": 2000, "seeds": 10},
 )
-def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawing:
+def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> None:
     step = {"activation": "tanh", "teacher": "tanh", "beta": 1.0, "alpha": 2.0,
             "eta_tilde": 2.5, "lam": 0.01}  # fmt: skip
     problems = [
@@ -57,7 +54,7 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawi
     ]
     label = r"projection on the teacher $\langle x, \beta_*\rangle$"
     labels = [(label, "prediction" if i == 0 else "") for i in range(len(batches))]
-    drawing, axes = draft.axes(*labels, height=2.1, sharey=True)
+    axes = draft.axes(*labels, height=2.1, sharey=True)
     for ax, alpha0, problem, found in zip(axes, batches, problems, runs):
         draft.function(ax, theory.learned_function(problem, d=d, along="teacher"), found)
         if ax is not axes[0]:
@@ -65,7 +62,6 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawi
             if legend is not None:
                 legend.remove()
         ax.set_title(rf"$\alpha_0 = {alpha0:g}$" + ("" if alpha0 else ", no step"))
-    return drawing
 
 
 @figure(
@@ -83,7 +79,7 @@ def learned(draft: Draft, d: int, seeds: int, batches: Sequence[float]) -> Drawi
 )  # fmt: skip
 def curves(
     draft: Draft, d: int, seeds: int, batches: Sequence[float], samples: Sequence[float], fine: int
-) -> Drawing:
+) -> None:
     x = np.linspace(min(samples), max(samples), fine)
     teachers = {"tanh": 0.01, "sin": 0.1}
 
@@ -99,7 +95,7 @@ def curves(
 
     found = {(t, a): measured(t, a, "risk.test") for t in teachers for a in batches}
     start = {t: measured(t, batches[0], "risk.initial.test") for t in teachers}
-    drawing, axes = draft.axes((_SAMPLES, _RISK), (_SAMPLES, _RISK))
+    axes = draft.axes((_SAMPLES, _RISK), (_SAMPLES, _RISK))
     for ax, (teacher, lam) in zip(axes, teachers.items()):
         for number, alpha0 in enumerate(batches):
             answer = draft.stated(theory.risk(_at(problem(teacher, alpha0), x, lam), d=d))
@@ -112,7 +108,6 @@ def curves(
         ax.set_title(f"tanh network, {teacher} teacher")
         logarithmic(ax, "y")
     axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return drawing
 
 
 def _at(problem: Problem, samples: Sequence[float] | NDArray[Any], lam: float) -> Grid:
@@ -155,9 +150,9 @@ def _sum_loss(alpha: float, lam: float) -> Ridge:
     quick={"fine": 161, "spikes": (0.5, 0.9)},
     paper={"fine": 401},
 )
-def bounds(draft: Draft, fine: int, spikes: Sequence[float]) -> Drawing:
+def bounds(draft: Draft, fine: int, spikes: Sequence[float]) -> None:
     label = r"projection on the spike $k$"
-    drawing, axes = draft.axes(
+    axes = draft.axes(
         *((label, "function of $k$" if i == 0 else "") for i in range(len(spikes))), sharey=True
     )
     x = np.linspace(-4.0, 4.0, fine)
@@ -177,7 +172,6 @@ def bounds(draft: Draft, fine: int, spikes: Sequence[float]) -> Drawing:
         ax.set_title(rf"$r = {spike:g}$")
         ax.set_ylim(-2.1, 3.3)  # room for the legend
         ax.legend(loc="upper left")
-    return drawing
 
 
 def _closest(model: SpikedFeatures, x: FloatArray) -> dict[str, FloatArray]:
@@ -214,7 +208,7 @@ def _closest(model: SpikedFeatures, x: FloatArray) -> dict[str, FloatArray]:
 )  # fmt: skip
 def spiked(
     draft: Draft, d: int, seeds: int, spikes: Sequence[float], samples: Sequence[float], fine: int
-) -> Drawing:
+) -> None:
     panels = (("sin", "sign"), ("tanh", "tanh"))
 
     def drawn(functions: tuple[str, str], spike: float) -> Measured:
@@ -226,7 +220,7 @@ def spiked(
         return Measured.of_networks(networks, "test")
 
     found = {(f, spike): drawn(f, spike) for f in panels for spike in spikes}
-    drawing, axes = draft.axes((_SAMPLES, _RISK), (_SAMPLES, _RISK))
+    axes = draft.axes((_SAMPLES, _RISK), (_SAMPLES, _RISK))
     x = np.linspace(min(samples), max(samples), fine)
     for ax, functions in zip(axes, panels):
         for number, spike in enumerate(spikes):
@@ -237,7 +231,6 @@ def spiked(
         ax.set_title(f"{functions[0]} features, {functions[1]} teacher")
         logarithmic(ax, "y")
     axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return drawing
 
 
 @figure(
@@ -254,7 +247,7 @@ def spiked(
 )  # fmt: skip
 def width(
     draft: Draft, d: int, seeds: int, rates: Sequence[float], widths: Sequence[float], fine: int
-) -> Drawing:
+) -> None:
     x = np.linspace(min(widths), max(widths), fine)
 
     def problems(rate: float, at: Sequence[float] | NDArray[Any]) -> list[Problem]:
@@ -268,7 +261,7 @@ def width(
 
     found = [draft.measure(problems(r, widths), "risk.test", d=d, seeds=seeds) for r in rates]
     start = draft.measure(problems(rates[0], widths), "risk.initial.test", d=d, seeds=seeds)
-    drawing, (ax,) = draft.axes((r"width $\beta = N/d$", _RISK))
+    (ax,) = draft.axes((r"width $\beta = N/d$", _RISK))
     for number, rate in enumerate(rates):
         answers = [draft.stated(theory.risk(p, d=d)) for p in problems(rate, x)]
         curve = (x, [answer.test for answer in answers])
@@ -278,4 +271,3 @@ def width(
     draft.pair(ax, "before the step", 5, (x, line), (widths, start), color=GREY)
     draft.floor(ax, theory.bounds(problems(1.0, [1.0])[0])["linear"], "kernel floor")
     ax.legend()
-    return drawing

@@ -25,7 +25,6 @@ from giantsteps.problem import Grid, Problem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
 
 #: Whatever NumPy and matplotlib read as numbers: arrays, lists of leaves, single numbers.
 Values: TypeAlias = Any
@@ -48,6 +47,7 @@ class Draft(Simulations):
     #: Assumptions of the theory that a problem leaves, and papers, each once.
     violated: dict[str, None] = field(default_factory=dict)
     references: dict[str, None] = field(default_factory=dict)
+    drawing: Any = None  # the matplotlib figure
     #: Name of a panel → labels of its axes.
     panels: dict[str, tuple[str, str]] = field(default_factory=dict)
 
@@ -69,13 +69,14 @@ class Draft(Simulations):
         height: float = 2.4,
         width: float | None = None,
         **share: Any,
-    ) -> tuple[Drawing, list[Axes]]:
+    ) -> list[Axes]:
         """A new figure with one panel for each pair of labels, lettered where there are several."""
         axes = panels(len(labels), width, height, **share)
         for letter, ax, (x, y) in zip("abcdef", axes, labels):
             ax.set(xlabel=x, ylabel=y, label=letter)
             self.panels[letter] = (x, y)
-        return axes[0].get_figure(root=True), axes  # type: ignore[return-value]
+        self.drawing = axes[0].get_figure(root=True)
+        return axes
 
     def record(
         self, ax: Axes, series: str, source: str, x: Values, y: Values, error: Values
@@ -123,12 +124,10 @@ class Draft(Simulations):
         ax.plot([], [], label=label, **(marker if found is not None else {}), **handle)
 
     def floor(self, ax: Axes, level: float, label: str) -> None:
-        """A dashed horizontal line."""
         self.record(ax, _plain(label), "reference", np.nan, level, np.nan)
         draw_floor(ax, level, label=label)
 
     def mark(self, ax: Axes, place: float, label: str = "", **look: Any) -> None:
-        """A thin vertical line."""
         self.record(ax, _plain(label), "reference", place, np.nan, np.nan)
         shown: dict[str, Any] = {"color": GREY, "linewidth": 0.6, "linestyle": ":"} | look
         ax.axvline(place, **shown, label=label or None, zorder=0)

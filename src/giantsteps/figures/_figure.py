@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import tomli_w
 
@@ -16,9 +16,6 @@ from giantsteps.displays import save, style
 from giantsteps.errors import InvalidProblem
 from giantsteps.figures._draft import Draft
 from giantsteps.problem import Grid, suggest
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 #: How large: for tests, for a look, and as published.
 Size: TypeAlias = Literal["smoke", "quick", "paper"]
@@ -45,7 +42,7 @@ class Figure:
     chosen: str = ""  # what the paper does not state and was chosen here
     references: tuple[str, ...]  # keys of the bibliography; those of the answers are added
     settings: Mapping[Size, Mapping[str, Any]]  # keywords of ``draw`` for each `Size`
-    draw: Callable[..., Drawing]  # ``draw(draft, **settings)`` returns the matplotlib figure
+    draw: Callable[..., None]  # ``draw(draft, **settings)`` draws on the axes of the draft
 
     def make(
         self,
@@ -91,10 +88,10 @@ class Figure:
                 time_limit=time_limit,
                 progress=progress,
             )
-            drawing = self.draw(draft, **settings)
+            self.draw(draft, **settings)
             made = Made(figure=self, size=size, settings=settings, draft=draft, folder=folder)
-            made.save(drawing, formats)
-        require("matplotlib.pyplot", "a figure", "plot").close(drawing)
+            made.save(formats)
+        require("matplotlib.pyplot", "a figure", "plot").close(draft.drawing)
         return made
 
 
@@ -136,11 +133,10 @@ class Made:
         """Keys of the papers: the figure's own first."""
         return tuple(dict.fromkeys([*self.figure.references, *self.draft.references]))
 
-    def save(self, drawing: Drawing, formats: Sequence[str] = FORMATS) -> None:
-        """Write all files."""
+    def save(self, formats: Sequence[str] = FORMATS) -> None:
         name = self.figure.name
         for suffix in formats:
-            save(drawing, self._file(f"{name}.{suffix}"))
+            save(self.draft.drawing, self._file(f"{name}.{suffix}"))
         rows = self.draft.rows
         to_csv({key: [row[key] for row in rows] for key in rows[0]}, self._file(f"{name}.csv"))
         text = tomli_w.dumps(self.to_data(), multiline_strings=True)
@@ -186,14 +182,14 @@ def figure(
     quick: Mapping[str, Any],
     paper: Mapping[str, Any],
     **fields: Any,
-) -> Callable[[Callable[..., Drawing]], Callable[..., Drawing]]:
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Register the decorated function as the figure ``name``; ``fields`` are those of `Figure`.
 
     ``smoke`` names every setting; ``quick`` and ``paper`` those that differ from it, and from those
     before them.
     """
 
-    def register(draw: Callable[..., Drawing]) -> Callable[..., Drawing]:
+    def register(draw: Callable[..., None]) -> Callable[..., None]:
         settings: dict[Size, Mapping[str, Any]] = {
             "smoke": smoke,
             "quick": {**smoke, **quick},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,6 @@ from giantsteps.figures._figure import figure
 from giantsteps.figures._networks import leading_vectors
 from giantsteps.functions import centered
 from giantsteps.problem import Grid, Init, Problem, Ridge, Step
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 _PAPER = ("moniri2023",)
 _ACTIVATION = "tanh(x) + 0.6*tanh(x)**2"
@@ -50,15 +47,14 @@ def _problem(teacher: Any, rate: float, exponent: float, penalty: float = 0.01) 
     quick={"d": 600, "seeds": 2, "exponents": (0.12, 0.4)},
     paper={"d": 2000, "seeds": 3},
 )
-def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[float]) -> Drawing:
+def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[float]) -> None:
     problems = [_problem("sin", rate, exponent) for exponent in exponents]
     runs = [draft.answers("features", p, d=d, seeds=seeds, top=3) for p in problems]
     labels = [(r"singular value of $\Phi$", "density")] * len(exponents)
-    drawing, axes = draft.axes(*labels)
+    axes = draft.axes(*labels)
     for ax, exponent, problem, found in zip(axes, exponents, problems, runs):
         display = draft.spectrum(ax, theory.features(problem, d=d), found)
         display.axes_[0].set_title(rf"$e = {exponent:g}$")
-    return drawing
 
 
 @figure(
@@ -74,14 +70,14 @@ def spectra(draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[f
     quick={"d": 800, "exponent": 0.4},
     paper={"d": 2000, "rate": 2.0},
 )
-def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
+def vectors(draft: Draft, d: int, rate: float, exponent: float) -> None:
     problem = _problem("sin", rate, exponent)
     answer = draft.stated(theory.features(problem, d=d))
     (network,) = draft.computed(leading_vectors, problem, d=d, seeds=1, top=2).value
     z, left = network["projection"], network["vectors"]
     monomials = (lambda k: k, lambda k: k**2 / np.sqrt(3))
     x = np.linspace(-3.2, 3.2, 101)
-    drawing, axes = draft.axes(
+    axes = draft.axes(
         *[(r"$z = \langle x, b\rangle/\|b\|$", rf"$\sqrt{{n}}\,u_{k}$") for k in (1, 2)]
     )
     for number, ax in enumerate(axes):
@@ -95,7 +91,6 @@ def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
         draft.line(ax, x, y, "theory", color=PALETTE[0], label="theory", zorder=4)
         title = f"squared overlap:\ntheory {overlap:.3f}, simulation {found:.3f}"
         ax.legend(title=title, loc="upper center")
-    return drawing
 
 
 @figure(
@@ -114,7 +109,7 @@ def vectors(draft: Draft, d: int, rate: float, exponent: float) -> Drawing:
 )
 def errors(
     draft: Draft, d: int, seeds: int, rate: float, exponents: Sequence[float], fine: int
-) -> Drawing:
+) -> None:
     x = np.linspace(0.0, 0.5, fine)
     teachers = {"linear teacher": "he1", "linear and quadratic teacher": "he1(x) + he2(x)/2**0.5"}
     problems = [_problem(teacher, rate, 0.1) for teacher in teachers.values()]
@@ -122,7 +117,7 @@ def errors(
     grids = [Grid(p, {"steps.0.exponent": list(exponents)}) for p in problems]
     found = [[draft.measure(g, f"risk.{part}", d=d, seeds=seeds) for part in parts] for g in grids]
     label = (r"exponent $e$ of $\eta \propto N^e$", "error")
-    drawing, axes = draft.axes(label, label)
+    axes = draft.axes(label, label)
     for ax, title, problem, measured in zip(axes, teachers, problems, found):
         answer = draft.stated(theory.risk(Grid(problem, {"steps.0.exponent": x}), d=d))
         for number, part in enumerate(parts):
@@ -135,7 +130,6 @@ def errors(
         ax.set_ylim(bottom=0.0)
         ax.set_title(title)
     axes[1].legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return drawing
 
 
 def _limits(draft: Draft, ax: Any, problem: Problem, part: str, colour: str) -> None:

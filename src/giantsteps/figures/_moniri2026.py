@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from giantsteps.figures._figure import figure
 from giantsteps.figures._measured import Measured
 from giantsteps.functions import centered
 from giantsteps.problem import Grid, Init, Problem, Step
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 _PAPER = ("moniri2026",)
 _ACTIVATION = "tanh(x) + 0.5*tanh(x)**2"
@@ -61,18 +58,17 @@ def _problem(
     quick={"d": 600, "seeds": 2, "exponents": (0.4, 0.5)},
     paper={"d": 2000, "seeds": 3},
 )
-def spectra(draft: Draft, d: int, seeds: int, exponents: tuple[float, float]) -> Drawing:
+def spectra(draft: Draft, d: int, seeds: int, exponents: tuple[float, float]) -> None:
     teacher = centered("sin(x) - cos(1.5*x)")
     problems = [
         _problem(teacher, exponents, batch, activation="tanh(x) + tanh(x)**2") for batch in _BATCHES
     ]
     runs = [draft.answers("weights", p, d=d, seeds=seeds, top=4) for p in problems]
     label = (r"singular value of $W_2$", "density")
-    drawing, axes = draft.axes(label, label)
+    axes = draft.axes(label, label)
     for ax, problem, found, title in zip(axes, problems, runs, _BATCHES.values()):
         display = draft.spectrum(ax, theory.weights(problem, d=d), found)
         display.axes_[0].set_title(title)
-    return drawing
 
 
 @figure(
@@ -88,9 +84,9 @@ def spectra(draft: Draft, d: int, seeds: int, exponents: tuple[float, float]) ->
     quick={"fine": 99},
     paper={"fine": 197},
 )
-def count(draft: Draft, fine: int) -> Drawing:
+def count(draft: Draft, fine: int) -> None:
     label = (r"first exponent $e_1$", r"second exponent $e_2$")
-    drawing, axes = draft.axes(label, label, height=2.6)
+    axes = draft.axes(label, label, height=2.6)
     first, second = np.linspace(0.0, 0.49, fine), np.linspace(0.0, 0.5, fine)
     problem = _problem("sin", (0.25, 0.25), "fresh")
     grid = Grid(problem, {"steps.0.exponent": first, "steps.1.exponent": second})
@@ -105,7 +101,6 @@ def count(draft: Draft, fine: int) -> Drawing:
         ax.set_title(title)
         for e2, row in zip(second, np.asarray(shown.count).T):
             draft.record(ax, f"outliers at e2 = {e2:.4g}", "theory", first, row, np.nan)
-    return drawing
 
 
 def _outlier_map(ax: Any, answer: OutlierCount) -> None:
@@ -147,21 +142,18 @@ def _outlier_map(ax: Any, answer: OutlierCount) -> None:
     quick={"d": 400, "seeds": 8, "rates": (0.5, 1.0, 1.5, 2.0, 3.0, 4.0), "fine": 12},
     paper={"d": 1500, "seeds": 20, "fine": 31},
 )
-def overlap(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int) -> Drawing:
+def overlap(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int) -> None:
     def problems(batch: str, at: Sequence[float]) -> list[Problem]:
         return [_problem(_HIDDEN, (0.35, 0.45), batch, float(rate)) for rate in at]
 
     found = [_found(draft, problems(batch, rates), d, seeds) for batch in _BATCHES]
-    drawing, (ax,) = draft.axes(
-        (r"rate of both steps", r"squared overlap $\langle u, \beta_*\rangle^2$")
-    )
+    (ax,) = draft.axes((r"rate of both steps", r"squared overlap $\langle u, \beta_*\rangle^2$"))
     x = np.linspace(min(rates), max(rates), fine)
     for number, (batch, name) in enumerate(_BATCHES.items()):
         curve = [_leading(draft, p, d) for p in problems(batch, x.tolist())]
         draft.pair(ax, name, number, (x, curve), (rates, found[number]))
     ax.set_ylim(bottom=-0.01)
     ax.legend()
-    return drawing
 
 
 #: How many leading vectors count.
@@ -202,7 +194,7 @@ def _found(draft: Draft, problems: Sequence[Problem], d: int, seeds: int) -> Mea
 )
 def exponents(
     draft: Draft, d: int, seeds: int, exponents: Sequence[float], fine: int, highest: int
-) -> Drawing:
+) -> None:
     teachers = ("sin", _HIDDEN, "he3(x)/6**0.5")[:highest]
 
     def problems(teacher: str, batch: str, at: Sequence[float]) -> list[Problem]:
@@ -214,7 +206,7 @@ def exponents(
         for teacher in teachers
     }
     label = (r"exponent $e_2$ of the second step", r"squared overlap with $\beta_*$")
-    drawing, axes = draft.axes(label, (label[0], ""), sharey=True)
+    axes = draft.axes(label, (label[0], ""), sharey=True)
     x = np.linspace(min(exponents), max(exponents), fine)
     for ax, (batch, title) in zip(axes, _BATCHES.items()):
         for number, teacher in enumerate(teachers):
@@ -223,4 +215,3 @@ def exponents(
             draft.pair(ax, f"{number + 1}", number, (x, curve), points)
         ax.set(title=title, ylim=(-0.03, 1.0))
     axes[1].legend(title="information\nexponent", loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return drawing

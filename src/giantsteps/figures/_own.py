@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -14,9 +14,6 @@ from giantsteps.displays import GREY, PhaseDiagramDisplay, colours
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.problem import Grid, Init, Problem, Ridge, Step
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 _PAPERS = ("ba2022", "moniri2023", "cui2024")
 
@@ -34,7 +31,7 @@ _PAPERS = ("ba2022", "moniri2023", "cui2024")
     quick={"d": 500, "seeds": 6, "fine": 50, "points": 12},
     paper={"d": 2000, "seeds": 20, "fine": 100, "points": 16},
 )
-def rates(draft: Draft, d: int, seeds: int, fine: int, points: int) -> Drawing:
+def rates(draft: Draft, d: int, seeds: int, fine: int, points: int) -> None:
     problem = Problem(
         activation="tanh",
         teacher="sin",
@@ -45,7 +42,7 @@ def rates(draft: Draft, d: int, seeds: int, fine: int, points: int) -> Drawing:
     )
     neurons = problem.at(d).neurons
     top = 4.0 * math.sqrt(neurons)
-    drawing, (ax,) = draft.axes((r"learning rate $\eta$", r"test error $R$"), width=4.5, height=2.8)
+    (ax,) = draft.axes((r"learning rate $\eta$", r"test error $R$"), width=4.5, height=2.8)
     x, coarse = np.geomspace(0.1, top, fine), np.geomspace(0.1, top, points)
     answer = draft.stated(theory.risk(Grid(problem, {"steps.0.rate": x}), d=d))
     grid = Grid(problem, {"steps.0.rate": coarse})
@@ -74,7 +71,6 @@ def rates(draft: Draft, d: int, seeds: int, fine: int, points: int) -> Drawing:
     handles, names = ax.get_legend_handles_labels()
     shown = [(h, n) for h, n in zip(handles, names) if n not in places]
     ax.legend(*zip(*shown), loc="lower left")
-    return drawing
 
 
 @figure(
@@ -89,7 +85,7 @@ def rates(draft: Draft, d: int, seeds: int, fine: int, points: int) -> Drawing:
     quick={"d": 1000, "fine": 36},
     paper={"d": 4000, "fine": 72},
 )
-def phases(draft: Draft, d: int, fine: int) -> Drawing:
+def phases(draft: Draft, d: int, fine: int) -> None:
     problem = Problem(
         activation="tanh",
         teacher="sin",
@@ -99,7 +95,7 @@ def phases(draft: Draft, d: int, fine: int) -> Drawing:
         init=Init(second_layer="constant"),
     )
     label = (r"movement of a neuron $\tilde\eta = \eta/\sqrt{N}$", r"step samples $n_0/d$")
-    drawing, (ax,) = draft.axes(label, height=2.8)
+    (ax,) = draft.axes(label, height=2.8)
     x, y = np.geomspace(0.01, 3.0, fine), np.geomspace(0.2, 20.0, fine)
     display = PhaseDiagramDisplay.from_grid(
         problem,
@@ -120,7 +116,6 @@ def phases(draft: Draft, d: int, fine: int) -> Drawing:
         for number, piece in enumerate(line.pieces):
             name = f"{line.label} {number}".replace("$", "")
             draft.record(ax, name, "theory", piece[:, 0], piece[:, 1], np.nan)
-    return drawing
 
 
 @figure(
@@ -134,8 +129,8 @@ def phases(draft: Draft, d: int, fine: int) -> Drawing:
     quick={"fine": 40, "penalties": (0.01, 0.1, 1.0), "largest": 500.0},
     paper={"fine": 120},
 )
-def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) -> Drawing:
-    drawing, (ax,) = draft.axes((r"readout samples $\alpha = n/d$", r"test error $R$"))
+def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) -> None:
+    (ax,) = draft.axes((r"readout samples $\alpha = n/d$", r"test error $R$"))
     model = theory.SpikedFeatures(
         activation="tanh", teacher="sin", width=1.0, spikes=0.9, overlap=1.0, bulk=1.0
     )
@@ -168,4 +163,3 @@ def bounds(draft: Draft, fine: int, penalties: Sequence[float], largest: float) 
     logarithmic(ax, "x")
     ax.set_ylim(bottom=0.0)
     ax.legend()
-    return drawing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from giantsteps.errors import NotCovered
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
 from giantsteps.problem import Grid, PowerLaw, Problem, Ridge, Step
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 _RISK = r"test error $R$"
 
@@ -48,7 +45,7 @@ def _problem(inputs: PowerLaw | None = None, **step: Any) -> Problem:
     quick={"d": 300, "seeds": 5, "rates": (0.25, 0.5, 1.0, 2.0, 4.0), "fine": 17},
     paper={"d": 1000, "seeds": 20, "fine": 33},
 )
-def rules(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int) -> Drawing:
+def rules(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int) -> None:
     names = {"normalized": "SGD", "sign": "Adam", "muon": "Muon"}
     grids = {rule: Grid(_problem(rule=rule), {"steps.0.rate": rates}) for rule in names}
     errors = {
@@ -62,7 +59,7 @@ def rules(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int) -
         for rule in names
     }
     label = r"movement of a neuron $\tilde\eta$"
-    drawing, (left, right) = draft.axes(
+    left, right = draft.axes(
         (label, _RISK), (label, r"squared overlap $\langle u_1, \beta_*\rangle^2$")
     )
     x = np.geomspace(min(rates), max(rates), fine)
@@ -87,7 +84,6 @@ def rules(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int) -
     top = max(row["y"] for row in draft.rows if row["panel"] == "a" and row["y"] == row["y"])
     left.set_ylim(0.0, 1.35 * top)
     right.set_ylim(-0.03, 1.2)
-    return drawing
 
 
 @figure(
@@ -107,7 +103,7 @@ def rules(draft: Draft, d: int, seeds: int, rates: Sequence[float], fine: int) -
 def inputs(
     draft: Draft, d: int, seeds: int, exponents: Sequence[float], teachers: Sequence[float],
     fine: int,
-) -> Drawing:  # fmt: skip
+) -> None:  # fmt: skip
     powers = {0.0: "gradient", 0.5: r"times $\Sigma^{-1/2}$", 1.0: r"times $\Sigma^{-1}$"}
 
     def decays(at: Any) -> list[PowerLaw]:
@@ -122,7 +118,7 @@ def inputs(
         [ask([_problem(law, precondition=p) for law in laws(at)]) for p in powers]
         for at, laws in panels
     ]
-    drawing, axes = draft.axes(
+    axes = draft.axes(
         ("exponent $a$ of the eigenvalues", _RISK), ("exponent $b$ of the teacher", "")
     )
     for ax, (at, laws), measured in zip(axes, panels, found):
@@ -132,4 +128,3 @@ def inputs(
             line = [draft.stated(theory.risk(p, d=d)).test for p in cells]
             draft.pair(ax, name, number, (x, line), (at, measured[number]))
     axes[0].legend()
-    return drawing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from giantsteps.figures._measured import Measured
 from giantsteps.figures._networks import direction_overlaps
 from giantsteps.functions import MultiIndex, centered
 from giantsteps.problem import Init, Problem, Ridge, Step
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 _BATCHES = {"fresh": "fresh batches", "previous": "one batch"}
 _TIME = "number of steps $t$"
@@ -42,7 +39,7 @@ def _steps(count: int, batch: str, samples: float, rate: float) -> list[Step]:
     quick={"d": 300, "seeds": 5, "longest": 4},
     paper={"d": 1000, "seeds": 20, "longest": 6},
 )
-def time(draft: Draft, d: int, seeds: int, longest: int) -> Drawing:
+def time(draft: Draft, d: int, seeds: int, longest: int) -> None:
     t = np.arange(longest + 1)
 
     def problem(law: str, batch: str, count: int) -> Problem:
@@ -68,7 +65,7 @@ def time(draft: Draft, d: int, seeds: int, longest: int) -> Drawing:
     errors, overlaps = measured("test"), measured("overlap")
     panels = [(_TIME, r"test error $R$"), (_TIME, ""),
               (_TIME, r"overlap $\langle u_1, \beta_*\rangle^2$"), (_TIME, "")]  # fmt: skip
-    drawing, axes = draft.axes(*panels, height=2.3)
+    axes = draft.axes(*panels, height=2.3)
     for place, law in enumerate(laws):
         for number, (batch, name) in enumerate(_BATCHES.items()):
             covered = longest if batch == "fresh" else min(longest, _REUSED[law])
@@ -88,7 +85,6 @@ def time(draft: Draft, d: int, seeds: int, longest: int) -> Drawing:
         axes[2 + place].set_ylim(-0.03, 1.03)
     axes[0].legend(loc="upper right")
     axes[2].legend(loc="lower right")
-    return drawing
 
 
 @figure(
@@ -107,7 +103,7 @@ def time(draft: Draft, d: int, seeds: int, longest: int) -> Drawing:
 )
 def directions(
     draft: Draft, d: int, seeds: int, longest: int, samples: float, rate: float, followed: int
-) -> Drawing:
+) -> None:
     def problem(count: int) -> Problem:
         return Problem(
             activation=centered("relu"),
@@ -120,7 +116,7 @@ def directions(
     t = np.arange(longest + 1)
     networks = draft.computed(direction_overlaps, problem(longest), d=d, seeds=seeds)
     errors = draft.measure(problem(longest), "trajectory.test", d=d, seeds=seeds, top=1)
-    drawing, (left, right) = draft.axes(
+    left, right = draft.axes(
         (_TIME, "squared overlap with the weights"), (_TIME, r"test error $R$")
     )
     overlaps = Measured.of_networks(networks, "overlap")
@@ -137,4 +133,3 @@ def directions(
         ax.legend()
     left.set_ylim(-0.03, 1.03)
     right.set_ylim(bottom=0.0)
-    return drawing

@@ -157,7 +157,6 @@ def add(a: Node, b: Node) -> Node:
 
 
 def sub(a: Node, b: Node) -> Node:
-    """a - b, simplified."""
     if isinstance(a, Const) and isinstance(b, Const):
         return _folded(SUB, a.value - b.value, a, b)
     if b == ZERO:
@@ -175,7 +174,6 @@ def neg(a: Node) -> Node:
 
 
 def mul(a: Node, b: Node) -> Node:
-    """a * b, simplified."""
     if isinstance(a, Const) and isinstance(b, Const):
         return _folded(MUL, a.value * b.value, a, b)
     if ZERO in (a, b):
@@ -190,14 +188,12 @@ def mul(a: Node, b: Node) -> Node:
 
 
 def div(a: Node, b: Node) -> Node:
-    """a / b, simplified."""
     if b == ONE:
         return a
     return ZERO if a == ZERO else Call(DIV, (a, b))
 
 
 def power(a: Node, exponent: Node) -> Node:
-    """a ** exponent, simplified."""
     if exponent == ZERO:
         return ONE
     return a if exponent == ONE else Call(POW, (a, exponent))

@@ -120,7 +120,6 @@ class InspectionDisplay(Display):
         self.inspection = inspection
 
     def plot(self) -> Self:
-        """Draw on a new figure."""
         curves = {
             name: curve
             for name, curve in self.inspection.probes.items()

@@ -94,7 +94,6 @@ class FirstGradient:
         return f"labels mostly fitted: {ratio}"
 
     def to_row(self) -> dict[str, Any]:
-        """The numbers of the table."""
         return {
             "layer": self.name,
             "norm": self.norm,

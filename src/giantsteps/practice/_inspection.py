@@ -46,7 +46,6 @@ class Change:
     cosines: Mapping[str, tuple[FloatArray, FloatArray]]
 
     def to_row(self) -> dict[str, Any]:
-        """The numbers of the table."""
         row = {"layer": self.layer.name, "relative_norm": self.relative_norm}
         row |= {key: value for key, value in self.layer.to_row().items() if key != "layer"}
         for pair, (left, right) in self.cosines.items():

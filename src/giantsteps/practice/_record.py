@@ -175,7 +175,9 @@ class Record(Table):
         rows = []
         for layer in self.layers:
             names = [name for found, name in pairs if found == layer and name not in _ARRAYS]
-            series = {name: _by_step(*self.get(layer, name)) for name in names}
+            series = {
+                name: dict(zip(*map(np.ndarray.tolist, self.get(layer, name)))) for name in names
+            }
             values = dict(zip(self.steps(layer).tolist(), self.get(layer, "values")[1]))
             for step in self.steps(layer).tolist():
                 row = {"layer": layer, "step": step, "largest": float(values[step][0])}
@@ -202,7 +204,3 @@ def _open(source: str | PathLike[str]) -> Store:
     if not Path(source).is_file():
         raise InvalidProblem("source", str(source), "a file that exists")
     return Store(source)
-
-
-def _by_step(steps: NDArray[np.int64], values: FloatArray) -> dict[int, float]:
-    return dict(zip(steps.tolist(), values.tolist()))

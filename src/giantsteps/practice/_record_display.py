@@ -26,7 +26,6 @@ class RecordDisplay(Display):
         self.record, self.layer = record, layer
 
     def plot(self) -> Self:
-        """Draw on a new figure."""
         with style():
             self.axes_ = panels(2, height=2.4)
             self.figure_ = self.axes_[0].get_figure(root=True)  # type: ignore[assignment]

@@ -21,7 +21,6 @@ _FIGURES = 60
 
 
 def write_report(inspection: Inspection, path: str | PathLike[str]) -> None:
-    """Write the page."""
     jinja2 = require("jinja2", "an HTML report", "practice")
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     environment.filters["cell"] = _cell

@@ -117,13 +117,11 @@ def default_loss(outputs: Any, labels: Any) -> Callable[[Any, Any], Any]:
         )
 
     def squares(out: Any, target: Any) -> Any:
-        return functional.mse_loss(out.reshape(len(out), -1), _like(target, out))
+        return functional.mse_loss(
+            out.reshape(len(out), -1), target.reshape(len(target), -1).to(out.dtype)
+        )
 
     return squares
-
-
-def _like(target: Any, out: Any) -> Any:
-    return target.reshape(len(target), -1).to(out.dtype)
 
 
 def hidden_features(module: Any, inputs: Any) -> dict[str, FloatArray]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from giantsteps.errors import InvalidProblem, suggest
+from giantsteps.errors import InvalidProblem, check_names, suggest
 
 
 def number(
@@ -94,10 +94,7 @@ def keywords(data: object, part: type) -> dict[str, Any]:
     known = {item.name: item for item in fields(part)}
     if not isinstance(data, Mapping):
         raise InvalidProblem(part.__name__, data, f"a table with the keys {', '.join(known)}")
-    for key, value in data.items():
-        if key not in known:
-            listed = suggest(key, known).removeprefix("one of ")
-            raise InvalidProblem(key, value, f"left out: the keys are {listed}")
+    check_names(data, known, "the keys")
     for name, item in known.items():
         required = item.default is MISSING and item.default_factory is MISSING
         if required and name not in data:

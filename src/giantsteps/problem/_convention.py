@@ -168,7 +168,9 @@ class Convention:
         for key, value in values.items():
             if key not in known and key not in _PLAIN:
                 raise InvalidProblem(key, value, f"left out: use {suggest(key, [*known, *_PLAIN])}")
-        rates = values.get(_rate(self.rows).key(d), ())
+        rates = values.get(
+            next(key for key, row in known.items() if row.path == "steps.*.rate"), ()
+        )
         count = len(rates) if isinstance(rates, _MANY) else 1
         ours: dict[str, list[float]] = {}
         for key, row in known.items():
@@ -217,10 +219,6 @@ class Convention:
         rows += [("first layer", "W", "weights", f'"{self.weights}"', "")]
         rows += [("second layer", "a", "second_layer", f'"{self.second_layer}"', "")]
         return rows + [(quantity, "", "", text, "") for quantity, text in self.statements]
-
-
-def _rate(rows: tuple[Row, ...]) -> Row:
-    return next(row for row in rows if row.path == "steps.*.rate")
 
 
 def _lookup(problem: Problem, step: int) -> Lookup:

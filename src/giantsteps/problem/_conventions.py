@@ -161,7 +161,6 @@ CONVENTIONS: Mapping[str, Convention] = {
 
 
 def convention(name: object) -> Convention:
-    """Return the convention of a paper."""
     if not isinstance(name, str) or name not in CONVENTIONS:
         raise InvalidProblem("convention", name, suggest(name, CONVENTIONS))
     return CONVENTIONS[name]

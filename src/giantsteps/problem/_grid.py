@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from giantsteps.errors import InvalidProblem, suggest
+from giantsteps.errors import InvalidProblem, check_names
 from giantsteps.problem import _display, _paths, _serialize
 from giantsteps.problem._problem import COUPLED, Problem
 from giantsteps.problem._serialize import Saved
@@ -174,14 +174,9 @@ class Grid(Saved):
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Grid:
         """Build a grid from what :meth:`to_data` returns."""
-        known = ("problem", "vary")
         if not isinstance(data, Mapping):
             raise InvalidProblem("grid", data, "a table with the keys problem, vary")
-        for key, value in data.items():
-            if key not in known:
-                raise InvalidProblem(
-                    str(key), value, f"left out: the key must be {suggest(key, known)}"
-                )
+        check_names(data, ("problem", "vary"), "the keys")
         if "problem" not in data:
             raise InvalidProblem("problem", None, "given: it has no default")
         return cls(Problem.from_data(data["problem"]), data.get("vary", {}))

@@ -47,10 +47,6 @@ class _Scales:
     boost: float = 1.0
 
 
-def _mup(neurons: int, d: int, base: float) -> _Scales:
-    return _Scales(1.0, 1.0, math.sqrt(base) / neurons, 1.0, neurons / base)
-
-
 #: Name → scales of N neurons, d inputs and the base width.
 PARAMETRIZATIONS: dict[str, Callable[[int, int, float], _Scales]] = {
     "pytorch": lambda n, d, base: _Scales(1.0, 1.0, (3 * n) ** -0.5, 3**-0.5),
@@ -58,7 +54,7 @@ PARAMETRIZATIONS: dict[str, Callable[[int, int, float], _Scales]] = {
     "he": lambda n, d, base: _Scales(1.0, 1.0, (2 / n) ** 0.5, 2**0.5),
     "ntk": lambda n, d, base: _Scales(d**-0.5, n**-0.5, 1.0, 1.0),
     "mean-field": lambda n, d, base: _Scales(1.0, 1 / n, 1.0, 1.0),
-    "mup": _mup,
+    "mup": lambda n, d, base: _Scales(1.0, 1.0, math.sqrt(base) / n, 1.0, n / base),
 }
 #: Loss → (κ, loss of `Step`): means over the batch. ``"mse"`` is nn.MSELoss, ``"logistic"``
 #: nn.SoftMarginLoss, or nn.BCEWithLogitsLoss with labels 0 and 1 for −1 and 1.

@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, ClassVar, Self, TypeVar
 
-from giantsteps.errors import InvalidProblem, suggest
+from giantsteps.errors import InvalidProblem, check_names, suggest
 from giantsteps.problem._checks import keywords, under
 
 #: Metadata of a field that an older edition did not have. At its default such a field is left out
@@ -24,11 +24,7 @@ class Part:
         """Refuse names that are no fields, with the fields that there are."""
         kind: Any = cls
         known = _names(kind)
-        for name, value in named.items():
-            if name not in known:
-                fields_of = suggest(name, known).removeprefix("one of ")
-                allowed = f"left out: the fields of {cls.__name__} are {fields_of}"
-                raise InvalidProblem(name, value, allowed)
+        check_names(named, known, f"the fields of {cls.__name__}")
         if args and all(item.kw_only for item in fields(kind)):
             allowed = f"given by name: {', '.join(f'{name}=...' for name in known)}"
             raise InvalidProblem(f"arguments of {cls.__name__}", args, allowed)

@@ -34,7 +34,6 @@ def _children(value: object) -> list[tuple[str, Any]]:
 
 
 def get(problem: Problem, path: str) -> Any:
-    """Return what ``path`` names."""
     check_paths(problem, [path])
     return walk(problem)[path]
 
@@ -57,7 +56,6 @@ def check_paths(problem: Problem, paths: Iterable[str]) -> None:
 
 
 def _exists(problem: Problem, path: str) -> bool:
-    """Whether there is such a path."""
     here: Any = problem
     for name in path.split("."):
         children = dict(_children(here))

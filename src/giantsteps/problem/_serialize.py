@@ -76,7 +76,6 @@ def content_hash(kind: str, data: Any) -> str:
 
 
 def to_toml(data: dict[str, Any]) -> str:
-    """Return plain data as TOML text."""
     try:
         return tomli_w.dumps(data)
     except TypeError as error:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from giantsteps.answers import Answer
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, check_names
 from giantsteps.problem import Grid, Problem, suggest
 from giantsteps.simulation import _many
 from giantsteps.simulation._engine import _machine
@@ -67,11 +67,7 @@ def batch(
     if question not in QUESTIONS:
         raise InvalidProblem("question", question, suggest(question, sorted(QUESTIONS)))
     function = QUESTIONS[question]
-    known = allowed_options(function)
-    for name, value in options.items():
-        if name not in known:
-            listed = suggest(name, known).removeprefix("one of ")
-            raise InvalidProblem(name, value, f"left out: the options are {listed}")
+    check_names(options, allowed_options(function), "the options")
     if not isinstance(seeds, Iterable):
         raise InvalidProblem("seeds", seeds, "a list of seeds, such as range(10)")
     chosen = [as_seed(seed) for seed in seeds]

@@ -52,7 +52,6 @@ class Plan:
     alone: Callable[[int], Answer]  # the answer of one seed
 
     def run(self) -> list[Answer]:
-        """One answer per seed."""
         groups = [
             self.seeds[start : start + self.together]
             for start in range(0, len(self.seeds), self.together)

@@ -31,7 +31,6 @@ RunFor: TypeAlias = Callable[[Problem], Networks]
 
 
 def as_kind(kind: object) -> Kind:
-    """``kind`` if it is one."""
     if kind not in get_args(Kind):
         raise InvalidProblem("kind", kind, '"conjugate" or "tangent"')
     return kind  # type: ignore[return-value]
@@ -250,7 +249,6 @@ def _gather(places: Iterable[Place]) -> dict[int, list[float]]:
 
 
 def _samples(problem: Problem, d: int) -> int:
-    """n."""
     problem.require_readout()
     samples = problem.at(d).samples
     assert samples is not None

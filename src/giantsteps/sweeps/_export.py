@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -44,23 +43,19 @@ _SINGLE = ("standard_error", "bulk", "degree")
 # Reading --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Results:
+#: Name of an axis → the points along it.
+Points: TypeAlias = dict[str, FloatArray]
+
+
+def read(sweep: Sweep, store: Store, spectra: bool = False) -> tuple[dict[str, Table], Points]:
     """What is done: by source every number and array over the grid, d and seeds, NaN elsewhere;
-    and coordinates of further axes, such as those of learned functions."""
-
-    tables: dict[str, Table]
-    points: dict[str, FloatArray]
-
-
-def read(sweep: Sweep, store: Store, spectra: bool = False) -> Results:
-    """The results of a sweep.
+    and coordinates of further axes, such as those of learned functions.
 
     Simulated quantities of the network before its steps are ``risk.initial.test`` and so on, as
     those of theory; ``risk.gain`` is what the steps bring, for each seed on the same draws.
     """
     found: dict[str, Table] = {source: {} for source in sweep.sources}
-    points: dict[str, FloatArray] = {}
+    points: Points = {}
     for part in sweep.cells:
         for name, (dims, numbers) in read_table(part, store, bulk=spectra).items():
             if name == dims[-1]:  # the same in all cells
@@ -74,7 +69,7 @@ def read(sweep: Sweep, store: Store, spectra: bool = False) -> Results:
                 dims, after = table[f"{name}.test"]
                 table[f"{name}.gain"] = (dims, table[f"{name}.initial.test"][1] - after)
     _fill(found.values())
-    return Results(found, points)
+    return found, points
 
 
 def _fill(tables: Iterable[Table]) -> None:
@@ -154,12 +149,11 @@ def _measured(
 
 
 def to_xarray(sweep: Sweep, spectra: bool = False) -> xr.Dataset:
-    """See `Sweep.to_xarray`."""
     xarray = require("xarray", "to_xarray()")
     with opened(sweep) as store:
-        results = read(sweep, store, spectra)
+        tables, points = read(sweep, store, spectra)
         notes = store.notes()
-    table = {**results.tables.get("simulation", {}), **summarise(results.tables, sweep.d)[0]}
+    table = {**tables.get("simulation", {}), **summarise(tables, sweep.d)[0]}
     coords: dict[str, Any] = {**sweep.grid.coords, "d": list(sweep.d), "seed": list(sweep.seeds)}
     attributes = {
         "questions": ", ".join(sweep.questions),
@@ -168,14 +162,13 @@ def to_xarray(sweep: Sweep, spectra: bool = False) -> xr.Dataset:
         "violated": "; ".join(dict.fromkeys(text for note in notes for text in note["violated"])),
         "references": ", ".join(dict.fromkeys(k for note in notes for k in note["references"])),
     }
-    return xarray.Dataset(table, coords=coords | results.points, attrs=attributes)
+    return xarray.Dataset(table, coords=coords | points, attrs=attributes)
 
 
 def to_frame(sweep: Sweep, summary: bool) -> pd.DataFrame:
-    """See `Sweep.to_frame` and `Sweep.summary`."""
     pandas = require("pandas", "to_frame()")
     with opened(sweep) as store:
-        found = read(sweep, store).tables
+        found, _ = read(sweep, store)
     if summary or "simulation" not in sweep.sources:
         return pandas.DataFrame(_summary_columns(sweep, *summarise(found, sweep.d)))
     dims = (*sweep.grid.dims, "d", "seed")
@@ -252,7 +245,6 @@ def check_output(path: Path) -> None:
 
 
 def export(sweep: Sweep, path: Path, summary: bool, spectra: bool) -> None:
-    """See `Sweep.export`."""
     check_output(path)
     kind = path.suffix.lower()
     with written(path) as draft:
@@ -290,7 +282,6 @@ def _source(d: int | None, seed: int | None) -> Source:
 def values(
     sweep: Sweep, question: str, problem: Problem, d: int | None, seed: int | None
 ) -> dict[str, Any]:
-    """See `Sweep.values`."""
     where = address(sweep, question, problem, d, seed)
     with opened(sweep) as store:
         numbers = store.numbers([where])

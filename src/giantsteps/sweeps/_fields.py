@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from giantsteps.answers import Source
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, check_names
 from giantsteps.problem import Grid, Problem, choice, integer, suggest
 from giantsteps.questions import QUESTIONS, RUN_OPTIONS
 from giantsteps.simulation import run
@@ -54,10 +54,8 @@ def as_options(given: Any) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise InvalidProblem("options", given, "a table of options of the simulation")
     known = [name for name in RUN_OPTIONS if name != "dtype"]
+    check_names(given, known, "the keys", "options.")
     for name, value in given.items():
-        if name not in known:
-            hint = suggest(name, known)
-            raise InvalidProblem(f"options.{name}", value, f"left out: the key must be {hint}")
         _plain(value, f"options.{name}")
     return {name: value for name, value in given.items() if value is not None}
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Grid, read_toml, suggest
+from giantsteps.errors import InvalidProblem, check_names
+from giantsteps.problem import Grid, read_toml
 from giantsteps.questions import RUN_OPTIONS
 from giantsteps.sweeps._fields import as_axes
 
@@ -46,9 +46,7 @@ def fields_of(data: Mapping[str, Any], kind: type[Sweep]) -> dict[str, Any]:
         if key in RUN_OPTIONS and key not in known:
             allowed = f"in the table of options: options = {{{key} = ...}}"
             raise InvalidProblem(str(key), value, allowed)
-        if key not in (*known, "problem", "vary"):
-            hint = suggest(key, (*known, "problem", "vary"))
-            raise InvalidProblem(str(key), value, f"left out: the key must be {hint}")
+    check_names(data, (*known, "problem", "vary"), "the keys")
     for key in ("problem", "d"):
         if key not in data:
             raise InvalidProblem(key, None, "given: it has no default")

@@ -33,7 +33,6 @@ def plot(
     points: int,
     options: Mapping[str, Any],
 ) -> ComparisonDisplay | HeatMapDisplay:
-    """See `Sweep.plot`."""
     if not isinstance(at, Mapping):
         raise InvalidProblem("at", at, 'a mapping such as {"width": 1.5}')
     question, _, path = str(quantity or "").partition(".")

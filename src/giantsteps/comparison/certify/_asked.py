@@ -33,7 +33,6 @@ class Asked:
         return str(self.question.theory).partition(":")[2]
 
     def predict(self, problem: Problem, d: int) -> Any:
-        """The answer of the theory."""
         if self.paired:
             return {"test": 1.0, "train": 1.0}
         known = {k: v for k, v in self.options.items() if k in self.question.takes("theory")}
@@ -41,7 +40,6 @@ class Asked:
         return ask(problem.realised(d)) if self.limit else ask(problem, d=d)
 
     def number(self, answer: Any, quantity: str) -> float:
-        """The number asked for."""
         if isinstance(answer, Mapping):
             return float(answer[quantity])
         return float(Quantity(quantity).read(answer).ravel()[0])

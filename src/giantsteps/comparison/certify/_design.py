@@ -40,11 +40,9 @@ class Setting:
 
     @property
     def kind(self) -> Family:
-        """The family."""
         return FAMILIES[self.family]
 
     def seeds(self, count: int) -> list[int]:
-        """Seeds of its networks."""
         rng = np.random.default_rng([self.seed, self.number, 1])
         return [int(value) for value in rng.integers(2**48, size=count)]
 

@@ -52,7 +52,6 @@ class Family:
 
     @property
     def asked(self) -> Asked:
-        """How theory and simulation are asked."""
         return ASKED[self.question]
 
     @property

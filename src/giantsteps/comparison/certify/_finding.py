@@ -28,7 +28,6 @@ class Plan:
 
     @property
     def networks(self) -> int:
-        """How many there are."""
         return self.blocks * (self.small + 1)
 
 

@@ -210,7 +210,6 @@ class Group:
         return f"closes as d^-{self.power:.2g}" if self.p_value() > self.level else "stays"
 
     def to_data(self) -> dict[str, Any]:
-        """As plain data."""
         return {
             "name": self.name,
             "settings": len(self.findings),

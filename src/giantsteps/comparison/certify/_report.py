@@ -42,7 +42,6 @@ def _rounded(value: Any) -> Any:
 
 
 def html(certificate: Certificate) -> str:
-    """The whole report as one page."""
     from giantsteps import __version__
 
     return str(

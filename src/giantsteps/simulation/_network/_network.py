@@ -43,7 +43,6 @@ class Network:
 
     @property
     def arrays(self) -> Arrays:
-        """The arrays in use."""
         return self.streams.arrays
 
     def weights(self) -> Array:

@@ -154,7 +154,6 @@ class GivenSamples:
 
     @classmethod
     def of(cls, data: Data, problem: Problem, sizes: Sizes, arrays: Arrays) -> GivenSamples:
-        """The samples for a problem."""
         starts: list[int | None] = []
         taken = 0
         for step, size in zip(problem.steps, sizes.step_samples):

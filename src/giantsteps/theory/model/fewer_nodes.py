@@ -84,7 +84,8 @@ def _samples(bulk: Bulk, dyson: Dyson, types: Array) -> Bulk:
         functions = np.concatenate([one.reshape(-1, s.shape[1]) for one in (own, felt)])
         some, weights = _quadrature(functions, batch.weights[0])
         names = ("first", "second", "linear", "factors", "given")
-        kept = {name: _taken(getattr(batch, name), some) for name in names}
+        values = {name: getattr(batch, name) for name in names}
+        kept: Any = {name: None if v is None else v[..., some] for name, v in values.items()}
         batches.append(replace(batch, weights=weights[None], **kept))
         stages.append(replace(stage, sums=stage.sums[..., some]))
     return replace(
@@ -114,10 +115,6 @@ def merge_types(system: System) -> tuple[System, Array]:
     kept = {name: getattr(system, name)[:, first] for name in ("mean", "linear", "residual")}
     bulk = replace(system.bulk, coefficients=system.bulk.coefficients[:, first])
     return replace(system, probabilities=probabilities, bulk=bulk, **kept), group
-
-
-def _taken(values: Array | None, some: Array) -> Any:
-    return None if values is None else values[..., some]
 
 
 def _basis(functions: Array, weights: FloatArray) -> FloatArray:

@@ -133,7 +133,6 @@ def model_of_weights(
     teacher: Teacher | Function | str,
     noise_variance: float = 0.0,
 ) -> SpikedFeatures:
-    """See :meth:`SpikedFeatures.from_weights`."""
     w = _matrix(weights, teacher_directions)
     d, neurons = w.shape
     beta = _direction(teacher_directions, d)

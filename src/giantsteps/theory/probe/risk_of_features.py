@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from giantsteps.answers import ProbeCurve
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Ridge
+from giantsteps.problem import Ridge, integer
 from giantsteps.theory.probe.best_penalty import best_penalties
 from giantsteps.theory.probe.classification import classes_of
 from giantsteps.theory.probe.feature_pool import FeaturePool
@@ -171,13 +171,15 @@ def _curve(
     sample = pool.thinned()
     found = [Point.of(pool, sample, cell, own, i, classes) for i, cell in enumerate(cells)]
     refused = [f"{cell.samples:.0f}" for cell, point in zip(cells, found) if point.refused]
+    sizes_refused = ", ".join(dict.fromkeys(refused))
     if len(refused) == len(found):
         raise InvalidProblem(
             "samples",
-            ", ".join(dict.fromkeys(refused)),
+            sizes_refused,
             "more rows, or a larger penalty: from one training set of this size to another the "
             "error of the probe varies too much for a mean",
         )
+    few = f"training sets that differ little from one another: no answer for n = {sizes_refused}"
     shape = sizes.shape
     wrong = np.array([point.wrong for point in found]).reshape(shape)
     missing = np.array([point.theory for point in found]).reshape(shape)
@@ -199,13 +201,8 @@ def _curve(
         intercept=pool.intercept,
         threshold=None if classes is None else classes.threshold,
         source="theory",
-        violated=(_too_few(refused),) if refused else (),
+        violated=(few,) if refused else (),
     )
-
-
-def _too_few(refused: list[str]) -> str:
-    sizes = ", ".join(dict.fromkeys(refused))
-    return f"training sets that differ little from one another: no answer for n = {sizes}"
 
 
 def _requests(
@@ -224,8 +221,8 @@ def _requests(
         wrong = [item for item in ridges if not isinstance(item, Ridge)]
         if wrong or not ridges:
             raise InvalidProblem("readout", wrong or readout, "a Ridge or a list of them")
-        if d is not None and (isinstance(d, bool) or not isinstance(d, int) or d < 1):
-            raise InvalidProblem("d", d, "a positive integer, the unit of Ridge.samples")
+        if d is not None:
+            integer(d, "d", "a positive integer, the unit of Ridge.samples")
         ratios = np.array([float(ridge.samples) for ridge in ridges])
         found = np.array([float(ridge.penalty) for ridge in ridges])
         if isinstance(readout, Ridge):

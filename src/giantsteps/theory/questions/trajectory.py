@@ -9,7 +9,7 @@ import numpy as np
 
 from giantsteps.answers import Risk, Solution, Spectrum, Trajectory
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Grid, Problem
+from giantsteps.problem import Grid, Problem, integer
 from giantsteps.theory.model.errors import risk_of_models
 from giantsteps.theory.model.leading import leading_of_model, leading_of_spectrum
 from giantsteps.theory.model.spiked_features import SpikedFeatures
@@ -64,8 +64,7 @@ def trajectory(problem: Problem | Grid, d: int | None = None, *, top: int = 1) -
     >>> path.test.round(2).tolist(), path.overlap[:, 0].round(2).tolist()
     ([0.26, 0.12, 0.08], [0.0, 0.75, 0.89])
     """
-    if isinstance(top, bool) or not isinstance(top, int) or top < 1:
-        raise InvalidProblem("top", top, "an integer >= 1")
+    integer(top, "top", "an integer >= 1")
     if not isinstance(problem, Problem | Grid):
         raise InvalidProblem("problem", problem, "a Problem or a Grid")
     with within_range("trajectory"):

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from giantsteps.errors import InvalidProblem
-from giantsteps.problem import Problem
+from giantsteps.problem import Problem, number
 from giantsteps.types import FloatArray
 
 Bounds = Mapping[str, tuple[float, float]]
@@ -94,7 +94,6 @@ class Axis:
         return self.coordinate(self.lower), self.coordinate(self.upper)
 
     def scan(self, count: int) -> FloatArray:
-        """Evenly spaced coordinates, both ends included."""
         return np.linspace(*self.ends, count)
 
 
@@ -263,16 +262,14 @@ def _splits(over: Sequence[str]) -> int:
 
 def _free_budget(problem: Problem, over: Sequence[str], budget: object) -> float:
     """What of the budget the search may spend: all but fresh batches that stay as they are."""
-    positive = isinstance(budget, int | float) and not isinstance(budget, bool) and budget > 0
-    if not positive or not math.isfinite(budget):  # type: ignore[arg-type]
-        raise InvalidProblem("budget", budget, "a positive finite number, (n0 + n)/d")
+    allowed = "a positive finite number, (n0 + n)/d"
+    free = number(budget, "budget", allowed, lower=0.0, open_below=True)
     problem.require_readout()
     if not _splits(over):
         raise InvalidProblem(
             "over", tuple(over), 'a list with the samples of a step, such as "steps.0.samples", to '
             "split a budget; the readout takes what is left",
         )  # fmt: skip
-    free = float(budget)  # type: ignore[arg-type]
     for index, step in enumerate(problem.steps):
         path = f"steps.{index}.samples"
         if step.batch == "previous" and path in over:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from giantsteps.answers import Risk
 from giantsteps.errors import InvalidProblem, NotConverged, NotCovered
-from giantsteps.problem import Problem, suggest
+from giantsteps.problem import Problem, number, suggest
 from giantsteps.theory.model.errors import Effort
 from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.theory.questions.risk import attempts
@@ -49,14 +48,10 @@ def level_of(problem: Problem, level: object, quantity: str) -> float:
             raise InvalidProblem("level", level, f'a number: the floor is one of "test", '
                                  f"not of {quantity!r}")  # fmt: skip
         return linear_floor(problem)
-    number = isinstance(level, int | float | np.floating) and not isinstance(level, bool)
-    if not number or not math.isfinite(level):  # type: ignore[arg-type]
-        raise InvalidProblem("level", level, 'a finite number, or "floor"')
-    return float(level)  # type: ignore[arg-type]
+    return number(level, "level", 'a finite number, or "floor"')
 
 
 def check_quantity(quantity: object) -> None:
-    """Refuse what is no quantity."""
     if quantity not in QUANTITIES:
         raise InvalidProblem("quantity", quantity, suggest(quantity, QUANTITIES))
 

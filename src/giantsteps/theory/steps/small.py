@@ -179,6 +179,10 @@ def closed_at(problem: Problem, d: int | None) -> bool:
     )
 
 
+#: The same for all rates of a step.
+_known_errors = lru_cache(maxsize=16)(small_errors)
+
+
 # -- answers ------------------------------------------------------------------------------------
 
 
@@ -192,13 +196,7 @@ def untrained_risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | 
     claims = [{**claim, "problem": problem} for claim, problem in zip(claims, untrained)]
     place: dict[Problem, int] = {}
     cells = np.array([place.setdefault(problem, len(place)) for problem in untrained])
-    return risks_of(_distinct_errors(tuple(place), d).take(cells), claims)
-
-
-@lru_cache(maxsize=16)
-def _distinct_errors(problems: tuple[Problem, ...], d: int | None) -> RidgeBatch:
-    """`small_errors`, the same for all rates of a step."""
-    return small_errors(problems, d)
+    return risks_of(_known_errors(tuple(place), d).take(cells), claims)
 
 
 def risk(problems: Sequence[Problem], claims: Sequence[Any], d: int | None) -> list[Risk]:

@@ -77,9 +77,8 @@ def regressors(degrees: Sequence[int], lengthening: float, size: int) -> Array:
     return columns
 
 
-@dataclass(frozen=True)
-class Prices:
-    r"""What random features leave of a unit residual, one entry a cell, and the slopes in κ.
+def prices(problems: Sequence[Problem], f: GaussianFeatures, kappa: Array) -> tuple[Array, Array]:
+    r"""What random features leave of a unit residual, (w₀, w) for each cell, and the slopes in κ.
 
     .. math:: w = s\,g_1(s),\qquad w_0 = \frac{1}{1 + 2 c_2^2 β\, q_1(κ)},\qquad
               s = (μ_2^2+κ)/μ_1^2,\quad q_1 = g_2(s)/μ_1^2
@@ -88,15 +87,6 @@ class Prices:
     less for gaussian weights with c₂ ≠ 0, whose unequal lengths make the mean of a neuron
     c₂(‖w_j‖² − 1) and with it a constant feature of strength² 2c₂²β.
     """
-
-    linear: Array
-    linear_slope: Array
-    constant: Array
-    constant_slope: Array
-
-
-def prices(problems: Sequence[Problem], f: GaussianFeatures, kappa: Array) -> Prices:
-    """w(κ), w₀(κ) and their derivatives for each problem."""
     s = (f.residual + kappa) / f.linear
     found = traces(s, f.width)
     q1, q1_slope = found.right / f.linear, found.right_slope / f.linear**2
@@ -109,11 +99,11 @@ def prices(problems: Sequence[Problem], f: GaussianFeatures, kappa: Array) -> Pr
         ]
     )
     constant = 1 / (1 + strength * q1)
-    return Prices(
-        linear=s * found.left,
-        linear_slope=(found.left + s * found.left_slope) / f.linear,
-        constant=constant,
-        constant_slope=-(constant**2) * strength * q1_slope,
+    linear_slope = (found.left + s * found.left_slope) / f.linear
+    constant_slope = -(constant**2) * strength * q1_slope
+    return (
+        np.stack([constant, s * found.left], axis=-1),
+        np.stack([constant_slope, linear_slope], axis=-1),
     )
 
 
@@ -187,17 +177,8 @@ class _Fit:
 def _fits(
     problems: Sequence[Problem], f: GaussianFeatures, kappa: Array, lengthening: bool
 ) -> list[_Fit]:
-    """The fit of each problem."""
-    price = prices(problems, f, kappa)
-    return [
-        _fit(
-            problem,
-            np.array([price.constant[i], price.linear[i]]),
-            np.array([price.constant_slope[i], price.linear_slope[i]]),
-            lengthening,
-        )
-        for i, problem in enumerate(problems)
-    ]
+    cells = zip(problems, *prices(problems, f, kappa), strict=True)
+    return [_fit(problem, price, slope, lengthening) for problem, price, slope in cells]
 
 
 def _wrong_sign(problem: Problem, fit: _Fit, test: float) -> float:
