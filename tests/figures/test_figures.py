@@ -19,7 +19,7 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.figures import FIGURES, Figure, Made
 from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
-from giantsteps.figures._measured import Measured
+from giantsteps.figures._simulations import Measured
 from giantsteps.problem import Grid, Init, Problem, Ridge, Step
 
 pytest.importorskip("matplotlib")

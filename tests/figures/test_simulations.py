@@ -12,9 +12,8 @@ from giantsteps import simulation
 from giantsteps.campaign import Store
 from giantsteps.errors import GiantstepsError, InvalidProblem
 from giantsteps.figures import FIGURES
-from giantsteps.figures._measured import Measured
 from giantsteps.figures._networks import leading_vectors, risk_of_its_weights, spiked_ridge
-from giantsteps.figures._simulations import Simulations
+from giantsteps.figures._simulations import Measured, Simulations
 from giantsteps.problem import Grid, Problem, Ridge, Step
 from giantsteps.theory import risk_of_weights
 

@@ -13,7 +13,6 @@ from giantsteps.answers._gradient import Gradient as Gradient
 from giantsteps.answers._learned_function import LearnedFunction as LearnedFunction
 from giantsteps.answers._learned_function import direction_of
 from giantsteps.answers._leaves import Leaf, Record, as_leaf
-from giantsteps.answers._movement import Movement as Movement
 from giantsteps.answers._optimum import Optimum as Optimum
 from giantsteps.answers._outlier_count import OutlierCount as OutlierCount
 from giantsteps.answers._probe_curve import ProbeCurve as ProbeCurve
@@ -22,8 +21,9 @@ from giantsteps.answers._solution import Solution as Solution
 from giantsteps.answers._spectrum import Matrix
 from giantsteps.answers._spectrum import Spectrum as Spectrum
 from giantsteps.answers._spectrum import Spike as Spike
+from giantsteps.answers._steps import Movement as Movement
+from giantsteps.answers._steps import Trajectory as Trajectory
 from giantsteps.answers._training_loss import TrainingLoss as TrainingLoss
-from giantsteps.answers._trajectory import Trajectory as Trajectory
 
 __all__ = ["Answer", "bibtex"]
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from giantsteps.campaign._cells import Cell, Cells, integers, is_below
 from giantsteps.campaign._cost import forecast, in_words
 from giantsteps.campaign._dask import DaskWorkers, dask_workers, slurm_script
-from giantsteps.campaign._each import each
 from giantsteps.campaign._jobs import operations
 from giantsteps.campaign._progress import Progress, progress_bar, shown
 from giantsteps.campaign._provenance import provenance
 from giantsteps.campaign._results import Table, read_answers, read_table
-from giantsteps.campaign._run import crew, executor_for, run, simulated
+from giantsteps.campaign._run import crew, each, executor_for, run, simulated
 from giantsteps.campaign._statistics import (
     LEVEL,
     VERDICTS,

@@ -123,6 +123,25 @@ def crew(
         found.close()
 
 
+def each(
+    workers: Workers,
+    calls: Sequence[tuple[Any, ...]],
+    progress: Progress | None = None,
+    limit: float | None = None,
+) -> list[Any]:
+    """Results of calls, a function and its arguments each; the first error is raised."""
+    found: dict[int, Any] = {}
+    running: dict[Future[Any], int] = {}
+    for place, call in enumerate(calls):
+        running[workers.submit(*call, limit=limit)] = place
+        while len(running) >= workers.capacity or (running and place == len(calls) - 1):
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                found[running.pop(future)] = future.result()
+                if progress is not None:
+                    progress(len(found), 0, len(calls))
+    return [found[place] for place in range(len(calls))]
+
+
 def _check_limit(limit: Any, workers: Workers) -> None:
     if limit is None:
         return

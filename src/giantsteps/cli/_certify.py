@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from . import DISAGREEMENT, OK
-from ._options import campaign_options, device_option
-from ._output import check_folder, exclusive, overwrite_option, table
+from ._options import campaign_options, device_option, store_option
+from ._output import check_folder, exclusive, folder_option, overwrite_option, table
 
 
 @click.command(
@@ -35,21 +35,11 @@ from ._output import check_folder, exclusive, overwrite_option, table
     help="Re-check the current theory against the simulations stored in FILE, a "
     "certificate.json: a minute or two.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
-    help="Folder for certificate.html and certificate.json; default: the current folder.",
-)
+@folder_option("certificate.html and certificate.json")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Random seed of the benchmark design."
 )
-@click.option(
-    "--store",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Cache networks in FILE (SQLite) so that an interrupted run can resume.",
-)
+@store_option
 @device_option
 @campaign_options
 @overwrite_option

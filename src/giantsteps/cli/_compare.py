@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import DISAGREEMENT
-from ._options import build, campaign_options, device_option, problem_options, question_option
+from ._options import (
+    build,
+    campaign_options,
+    device_option,
+    problem_options,
+    question_option,
+    store_option,
+)
 from ._output import PATH, check_drawing, check_file, output_options, table, write_json
 
 if TYPE_CHECKING:
@@ -72,12 +79,7 @@ SHORT = 5e10
     type=PATH,
     help="Draw the comparison along the first --vary (or d): .png, .pdf or .svg.",
 )
-@click.option(
-    "--store",
-    type=PATH,
-    metavar="FILE",
-    help="Cache networks in FILE (SQLite) so that an interrupted comparison can resume.",
-)
+@store_option
 @campaign_options
 @device_option
 @click.option("--dry-run", is_flag=True, help="Only estimate what the simulation would take.")

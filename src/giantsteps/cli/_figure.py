@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ._options import campaign_options, device_option
-from ._output import check_folder, exclusive, overwrite_option, table
+from ._output import check_folder, exclusive, folder_option, overwrite_option, table
 
 
 @click.command(
@@ -24,13 +24,7 @@ from ._output import check_folder, exclusive, overwrite_option, table
 @click.option("--smoke", is_flag=True, help="Tiny networks, as a test: seconds.")
 @click.option("--quick", is_flag=True, help="Small networks: seconds to two minutes (default).")
 @click.option("--paper", is_flag=True, help="Sizes for print; an interrupted run can resume.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("."),
-    help="Folder for the files; default: the current folder.",
-)
+@folder_option("the files")
 @device_option
 @campaign_options
 @overwrite_option

@@ -83,6 +83,13 @@ def dimension_option(**settings: Any) -> Callable[[Command], Command]:
 
 
 limit_option = dimension_option(help="Input dimension; without it, the limit d → ∞.")
+store_option = click.option(
+    "--store",
+    type=PATH,
+    metavar="FILE",
+    help="Cache networks in FILE (SQLite) so that an interrupted run can resume.",
+)
+
 campaign_options = options(
     click.option(
         "--workers",

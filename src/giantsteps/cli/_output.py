@@ -35,6 +35,17 @@ def options(*decorators: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return decorate
 
 
+def folder_option(what: str) -> Callable[[Command], Command]:
+    """``-o`` of a command that writes several files."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=Path("."),
+        help=f"Folder for {what}; default: the current folder.",
+    )
+
+
 overwrite_option = click.option(
     "--overwrite", is_flag=True, help="Replace output files that exist."
 )

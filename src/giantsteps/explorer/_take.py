@@ -11,17 +11,11 @@ from typing import Any
 from giantsteps.problem import Problem
 from giantsteps.problem import __all__ as constructors
 
-#: Field of a problem → flag of the command line; the rest goes through ``--set``.
-_FLAGS = {
-    "activation": "--activation",
-    "teacher": "--teacher",
-    "width": "--width",
-    "noise_variance": "--noise-variance",
-    "readout.samples": "--samples",
-    "readout.penalty": "--penalty",
-    "init.weights": "--weights",
-    "init.second_layer": "--second-layer",
-}
+#: Fields of a problem with a flag of their own name; the rest goes through ``--set``.
+_FLAGS = (
+    *("activation", "teacher", "width", "noise_variance"),
+    *("readout.samples", "readout.penalty", "init.weights", "init.second_layer"),
+)
 
 
 #: What stands in the code of a problem without the name of the library.
@@ -45,7 +39,8 @@ def as_command(problem: Problem, question: str, d: int | None) -> str:
         if path == "steps":
             words += [["--step", _step(step)] for step in value]
         elif path in _FLAGS:
-            words.append([_FLAGS[path], value if isinstance(value, str) else _toml(value)])
+            option = "--" + path.rpartition(".")[2].replace("_", "-")
+            words.append([option, value if isinstance(value, str) else _toml(value)])
         else:
             words.append(["--set", f"{path}={_toml(value)}"])
     if question != "risk":

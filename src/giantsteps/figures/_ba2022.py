@@ -11,12 +11,12 @@ from giantsteps import theory
 from giantsteps.displays import GREY, PALETTE
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
-from giantsteps.figures._measured import Measured
 from giantsteps.figures._networks import (
     leading_direction,
     leading_vectors,
     risk_of_its_weights,
 )
+from giantsteps.figures._simulations import Measured
 from giantsteps.functions import centered
 from giantsteps.problem import Grid, Problem, Ridge, Step
 

@@ -11,8 +11,8 @@ from giantsteps import theory
 from giantsteps.displays import GREY
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
-from giantsteps.figures._measured import Measured
 from giantsteps.figures._networks import covariance_gap, kernel_errors, neurons
+from giantsteps.figures._simulations import Measured
 from giantsteps.problem import Grid, Problem, Ridge, Step
 
 _PAPER = ("ba2022",)

@@ -13,8 +13,8 @@ from giantsteps import theory
 from giantsteps.displays import GREY
 from giantsteps.figures._draft import Draft, logarithmic
 from giantsteps.figures._figure import figure
-from giantsteps.figures._measured import Measured
 from giantsteps.figures._networks import spiked_ridge
+from giantsteps.figures._simulations import Measured
 from giantsteps.gaussian import smoothed
 from giantsteps.problem import Grid, Problem, Ridge
 from giantsteps.theory import SpikedFeatures

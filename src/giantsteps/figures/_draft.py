@@ -19,8 +19,7 @@ from giantsteps.displays import (
     draw_points,
     panels,
 )
-from giantsteps.figures._measured import Measured
-from giantsteps.figures._simulations import Pending, Simulations
+from giantsteps.figures._simulations import Measured, Pending, Simulations
 from giantsteps.problem import Grid, Problem
 
 if TYPE_CHECKING:

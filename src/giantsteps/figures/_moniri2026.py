@@ -12,7 +12,7 @@ from giantsteps import theory
 from giantsteps.answers import OutlierCount
 from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
-from giantsteps.figures._measured import Measured
+from giantsteps.figures._simulations import Measured
 from giantsteps.functions import centered
 from giantsteps.problem import Grid, Init, Problem, Step
 

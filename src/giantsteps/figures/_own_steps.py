@@ -9,8 +9,8 @@ import numpy as np
 from giantsteps import theory
 from giantsteps.figures._draft import Draft
 from giantsteps.figures._figure import figure
-from giantsteps.figures._measured import Measured
 from giantsteps.figures._networks import direction_overlaps
+from giantsteps.figures._simulations import Measured
 from giantsteps.functions import MultiIndex, centered
 from giantsteps.problem import Init, Problem, Ridge, Step
 

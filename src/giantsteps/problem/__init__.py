@@ -10,7 +10,6 @@ from giantsteps.problem._convention import Convention
 from giantsteps.problem._conventions import CONVENTIONS
 from giantsteps.problem._covariance import Covariance, SpikedCovariance
 from giantsteps.problem._grid import Grid
-from giantsteps.problem._input_laws import INPUTS
 from giantsteps.problem._inputs import Inputs, Isotropic
 from giantsteps.problem._learning_rate import (
     LearningRate as LearningRate,
@@ -21,7 +20,7 @@ from giantsteps.problem._learning_rate import (
 )
 from giantsteps.problem._parts import BATCHES, OUTPUTS, WEIGHTS, Init, Ridge, Sizes
 from giantsteps.problem._power_law import PowerLaw
-from giantsteps.problem._problem import Problem
+from giantsteps.problem._problem import INPUTS, Problem
 from giantsteps.problem._second_layer import (
     Constant,
     Gaussian,

@@ -108,7 +108,7 @@ class Init(Part):
         set_fields(
             self,
             weights=choice(self.weights, "weights", WEIGHTS),
-            second_layer=as_second_layer(self.second_layer, "second_layer"),
+            second_layer=as_second_layer(self.second_layer),
             output=choice(self.output, "output", OUTPUTS),
         )
 

@@ -12,10 +12,11 @@ from giantsteps.errors import InvalidProblem
 from giantsteps.functions import Function, SingleIndex, Teacher, as_function, as_teacher
 from giantsteps.problem import _display, _paths, _serialize
 from giantsteps.problem._checks import integer, keywords, number
-from giantsteps.problem._input_laws import as_inputs
+from giantsteps.problem._covariance import Covariance, SpikedCovariance
 from giantsteps.problem._inputs import Inputs, Isotropic
-from giantsteps.problem._part import LATER, Part, as_part, set_fields
+from giantsteps.problem._part import LATER, Part, as_law, as_part, set_fields
 from giantsteps.problem._parts import Init, Ridge, Sizes
+from giantsteps.problem._power_law import PowerLaw
 from giantsteps.problem._serialize import Saved
 from giantsteps.problem._step import Step
 from giantsteps.problem._translated import Translated
@@ -27,6 +28,12 @@ from giantsteps.problem._validation import (
     is_binary,
     size_at,
 )
+
+#: The laws of the inputs by their names in files.
+_INPUTS: dict[str, type[Inputs]] = {
+    law.law: law for law in (Isotropic, Covariance, PowerLaw, SpikedCovariance)
+}
+INPUTS = tuple(_INPUTS)
 
 # Fields that are validated together: a grid over several of them checks every combination.
 COUPLED = ("activation", "steps", "readout")
@@ -129,7 +136,7 @@ class Problem(Saved, Translated, Part):
             steps=steps,
             readout=readout,
             init=as_part(self.init, Init, "init"),
-            inputs=as_inputs(self.inputs, "inputs"),
+            inputs=as_law(self.inputs, Inputs, _INPUTS, "inputs", "a law of the inputs"),
         )
 
     # Sizes -------------------------------------------------------------------------------------

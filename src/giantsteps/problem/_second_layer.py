@@ -221,7 +221,7 @@ class Vocabulary(SecondLayer):
 _LAWS: dict[str, type[SecondLayer]] = {law.law: law for law in (Gaussian, Constant, Vocabulary)}
 
 
-def as_second_layer(spec: object, field: str = "second_layer") -> SecondLayer:
+def as_second_layer(spec: object) -> SecondLayer:
     """Return the law that ``spec`` names: a law, its name, or ``{"law": name, ...parameters}``.
 
     * ``spec``: A law, its name, or a table with its name and parameters as it stands in a file.
@@ -232,4 +232,4 @@ def as_second_layer(spec: object, field: str = "second_layer") -> SecondLayer:
     InvalidProblem
         When the specification means no law.
     """
-    return as_law(spec, SecondLayer, _LAWS, field, "a law of the second layer")
+    return as_law(spec, SecondLayer, _LAWS, "second_layer", "a law of the second layer")

@@ -11,12 +11,13 @@ from giantsteps.simulation._questions import (
     degrees_of_freedom,
     gradient,
     learned_function,
+    movement,
     risk,
     run,
+    trajectory,
 )
 from giantsteps.simulation._run import Run as Run
 from giantsteps.simulation._spectral_questions import features, kernel, weights
-from giantsteps.simulation._step_questions import movement, trajectory
 
 __all__ = [
     "Data",

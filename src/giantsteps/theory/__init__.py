@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from giantsteps.theory.questions.risk import staircase_risk as staircase_risk
     from giantsteps.theory.questions.spectra import features as features
     from giantsteps.theory.questions.spectra import kernel as kernel
+    from giantsteps.theory.questions.spectra import weights as weights
     from giantsteps.theory.questions.training_loss import training_loss as training_loss
     from giantsteps.theory.questions.trajectory import trajectory as trajectory
-    from giantsteps.theory.questions.weights import weights as weights
     from giantsteps.theory.search.critical_rate import critical_rate as critical_rate
     from giantsteps.theory.search.crossing import crossing as crossing
     from giantsteps.theory.search.level_curves import level_curves as level_curves
@@ -67,7 +67,7 @@ _LAZY = {
     "staircase_risk": "questions.risk",
     "training_loss": "questions.training_loss",
     "trajectory": "questions.trajectory",
-    "weights": "questions.weights",
+    "weights": "questions.spectra",
 }
 
 # Shared with other packages; not part of the interface.
