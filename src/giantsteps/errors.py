@@ -41,13 +41,6 @@ class InvalidProblem(GiantstepsError, ValueError):
         The value that was given.
     allowed : str
         What would have been allowed and, where it helps, what to try.
-
-    Examples
-    --------
-    >>> raise InvalidProblem("width", -1.0, "a positive finite number (N/d)")
-    Traceback (most recent call last):
-        ...
-    giantsteps.errors.InvalidProblem: width = -1.0: must be a positive finite number (N/d)
     """
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
@@ -112,14 +105,6 @@ class NotConverged(GiantstepsError):
         Number of iterations that it took.
     advice : str
         What to try.
-
-    Examples
-    --------
-    >>> try:
-    ...     raise NotConverged("a fixed point", 1e-3, 500, "a larger penalty")
-    ... except NotConverged as error:
-    ...     print(error)
-    a fixed point: no convergence after 500 iterations (residual 1.0e-03). Try: a larger penalty.
     """
 
     def __init__(self, setting: str, residual: float, iterations: int, advice: str) -> None:
@@ -135,29 +120,11 @@ class NotConverged(GiantstepsError):
 
 
 class MissingDependency(GiantstepsError, ImportError):
-    """A library is missing that an extra of this package installs.
-
-    Examples
-    --------
-    >>> raise MissingDependency('a figure needs matplotlib: pip install "giantsteps[plot]"')
-    Traceback (most recent call last):
-        ...
-    giantsteps.errors.MissingDependency: a figure needs matplotlib: pip install "giantsteps[plot]"
-    """
+    """A library is missing that an extra of this package installs."""
 
 
 class StoreError(GiantstepsError):
-    """A results store cannot be read or written; nothing in it was changed.
-
-    Examples
-    --------
-    >>> from giantsteps.campaign import Store
-    >>> try:
-    ...     Store("no-such-folder/store.sqlite")
-    ... except StoreError as error:
-    ...     print(error)
-    no-such-folder/store.sqlite cannot be opened: No such file or directory
-    """
+    """A results store cannot be read or written; nothing in it was changed."""
 
 
 #: What things are called elsewhere → here.

@@ -48,16 +48,7 @@ class _Same:
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """A question: who answers it, with what, and what is compared.
-
-    Examples
-    --------
-    >>> asked = QUESTIONS["gradient"]
-    >>> isinstance(asked, Question), asked.answer, asked.sides
-    (True, 'Gradient', ('theory', 'simulation'))
-    >>> asked.function("theory").__name__
-    'gradient'
-    """
+    """A question: who answers it, with what, and what is compared."""
 
     name: str  # its name in ``compare``, sweeps and the command line
     summary: str  # what is asked, as a phrase for help texts

@@ -63,17 +63,6 @@ class LearnedFunction(Answer):
     References
     ----------
     theory §5c; cui2024.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> found = theory.learned_function(problem, d=500, along="teacher", x=[-1.0, 0.0, 1.0])
-    >>> isinstance(found, LearnedFunction), found.mean.round(2) + 0.0, found.target.round(2)
-    (True, array([-0.45,  0.  ,  0.45]), array([-0.84,  0.  ,  0.84]))
     """
 
     x: FloatArray

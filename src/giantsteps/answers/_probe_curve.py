@@ -63,20 +63,6 @@ class ProbeCurve(_export.Table, Record):
         Where the numbers come from.
     violated : tuple of str
         Assumptions of the prediction that these training sets do not satisfy.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps import theory
-    >>> rng = np.random.default_rng(0)
-    >>> features = rng.standard_normal((400, 20))
-    >>> labels = features[:, 0] + 0.5 * rng.standard_normal(400)
-    >>> curve = theory.risk_of_features(features, labels, samples=[40, 400], penalty=0.01)
-    >>> isinstance(curve, ProbeCurve), curve.test.shape, bool(curve.test[1] < curve.test[0])
-    (True, (2,), True)
-    >>> low, high = curve.band
-    >>> bool(np.all((low < curve.test) & (curve.test < high)))
-    True
     """
 
     samples: Leaf

@@ -45,19 +45,6 @@ class Risk(Answer):
     References
     ----------
     theory §0, §4, §5c.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> risk = theory.risk(problem)
-    >>> isinstance(risk, Risk), round(risk.test_noisy - risk.test, 12)
-    (True, 0.05)
-    >>> round(risk.initial.test, 4), round(risk.test, 4), round(risk.gain, 4)
-    (0.2097, 0.1692, 0.0404)
     """
 
     test: Leaf

@@ -102,19 +102,6 @@ class Spectrum(Answer):
     References
     ----------
     theory §2, §3, §5d.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> from giantsteps import theory
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> spectrum = theory.weights(problem)
-    >>> isinstance(spectrum, Spectrum), spectrum.count, round(spectrum.bulk.edge, 4)
-    (True, 1, 2.2247)
-    >>> round(spectrum.spikes[0].value, 4), spectrum.matrix
-    (2.2456, 'weights')
     """
 
     bulk: Law | NDArray[Any] | None

@@ -24,15 +24,6 @@ def main(arguments: list[str] | None = None) -> None:
     ----------
     arguments : list of str, optional
         The words after ``giantsteps``; those of the process unless given.
-
-    Examples
-    --------
-    >>> import contextlib, io, json
-    >>> with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as printed:
-    ...     main(["predict", "--activation", "tanh", "--teacher", "sin", "--width", "1.5",
-    ...           "--samples", "2", "--penalty", "0.1", "--json"])
-    >>> round(json.loads(printed.getvalue())["values"]["test"][0], 6)
-    0.192405
     """
     try:
         import click

@@ -56,18 +56,6 @@ class Comparison(Table, Record):
         The answers of theory, one per size.
     refinable : bool
         Whether theory is that of the package, so that `plot` can ask it for more points.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> problem = gs.Problem(activation="tanh", teacher="sin", noise_variance=0.05, width=1.5,
-    ...                      steps=[gs.Step(samples=4, rate=3)],
-    ...                      readout=gs.Ridge(samples=2, penalty=0.1))
-    >>> found = gs.compare(gs.Grid(problem, {"readout.penalty": [0.01, 0.1]}), d=50, seeds=3)
-    >>> isinstance(found, Comparison), found.sizes, found.seeds, found.question
-    (True, (50,), (0, 1, 2), 'risk')
-    >>> found["gain"].verdict.shape, sorted(found.to_columns())[:3]
-    ((2,), ['d', 'p_value', 'quantity'])
     """
 
     problem: Problem | Grid

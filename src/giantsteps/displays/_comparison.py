@@ -45,15 +45,6 @@ class Series:
         Theory.
     before : bool
         Whether it shows the network before the steps.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> x = np.array([1.0, 2.0])
-    >>> curve = Series(label="tanh", x=x, mean=0.1 / x, standard_error=0.001 / x,
-    ...                curve_x=x, curve=0.1 / x)
-    >>> ComparisonDisplay(series=[curve], x_label="x", y_label="y").plot().ax_.get_ylabel()
-    'y'
     """
 
     label: str

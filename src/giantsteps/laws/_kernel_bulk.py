@@ -29,15 +29,6 @@ class KernelBulk(SampleCovariance):
     References
     ----------
     theory §3; fan2020; ba2022.
-
-    Examples
-    --------
-    >>> from giantsteps.functions import as_function
-    >>> from giantsteps.gaussian import moments
-    >>> tanh = moments(as_function("tanh"))
-    >>> bulk = KernelBulk(width=1.25, samples=1.5, linear=tanh.linear, residual=tanh.residual)
-    >>> round(bulk.edge, 4), [round(mass, 4) for _, mass in bulk.atoms]
-    (3.1279, [0.1667])
     """
 
     def __init__(self, *, width: float, samples: float, linear: float, residual: float) -> None:

@@ -74,18 +74,6 @@ class Inspection:
         Name of a tensor → why it was left out.
     false_alarms : float
         Probability that a random matrix is reported to have a spike.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps.practice import inspect
-    >>> found = inspect([np.random.default_rng(0).standard_normal((30, 40)), np.zeros((3, 4))])
-    >>> isinstance(found, Inspection), [layer.verdict for layer in found.layers]
-    (True, ['random', 'zero'])
-    >>> found.to_columns()["shape"]
-    ['30×40', '3×4']
-    >>> [table for table in TABLES if found.to_columns(table)]
-    ['layers']
     """
 
     title: str

@@ -90,14 +90,6 @@ class Layer:
         Number of further values above the margin, which large entries explain.
     note : str
         What else should be known, or nothing.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps.practice import inspect
-    >>> layer, = inspect(np.random.default_rng(0).standard_normal((50, 80))).layers
-    >>> isinstance(layer, Layer), layer.verdict, round(layer.scale, 2)
-    (True, 'random', 1.0)
     """
 
     name: str

@@ -56,22 +56,6 @@ class Record(Table):
     References
     ----------
     theory §2.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from giantsteps.practice import Record, Recorder
-    >>> module = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.ReLU(),
-    ...                              torch.nn.Linear(30, 1))
-    >>> optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
-    >>> with Recorder(module, optimizer) as recorder:
-    ...     x = torch.randn(50, 20)
-    ...     ((module(x)[:, 0] - x[:, 0]) ** 2).mean().backward()
-    ...     optimizer.step()
-    >>> record = recorder.record
-    >>> steps, movement = record.get("0.weight", "movement")
-    >>> isinstance(record, Record), steps.tolist(), bool(movement[1] > 0)
-    (True, [0, 1], True)
     """
 
     def __init__(self, source: str | PathLike[str] | TrainingRun, run: str | None = None) -> None:

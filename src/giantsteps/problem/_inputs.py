@@ -90,12 +90,6 @@ class Isotropic(Inputs):
     References
     ----------
     theory §0.
-
-    Examples
-    --------
-    >>> law = Isotropic()
-    >>> law.isotropic, [values.tolist() for values in law.directions()]
-    (True, [[1.0], [1.0], [1.0]])
     """
 
     law = "isotropic"

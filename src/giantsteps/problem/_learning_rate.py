@@ -90,13 +90,6 @@ class LearningRate:
         q: state the activation as σ(qx), such as ``"tanh(0.577*x)"``, where q is not one.
     output : float
         Output at initialisation over that of ``Init(output="unscaled")``; N^{-1/2} is ``"scaled"``.
-
-    Examples
-    --------
-    >>> import giantsteps as gs
-    >>> found = gs.rate_of_learning_rate(0.1, neurons=4096, d=1024, parametrization="mup")
-    >>> isinstance(found, LearningRate), found.exponent, found.step(samples=4).rate
-    (True, 0.5, 0.2)
     """
 
     eta: float

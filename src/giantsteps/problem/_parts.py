@@ -31,12 +31,6 @@ class Ridge(Part):
     References
     ----------
     theory §0.
-
-    Examples
-    --------
-    >>> readout = Ridge(samples=2, penalty=0.1)
-    >>> readout
-    Ridge(samples=2.0, penalty=0.1)
     """
 
     samples: float

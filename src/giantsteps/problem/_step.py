@@ -153,15 +153,5 @@ class Step(Part):
         return self.rate * float(neurons) ** self.exponent
 
     def residual(self, output: Any, labels: Any) -> Any:
-        """Return r = −∂ℓ/∂f at outputs f and labels y, arrays of one shape and namespace.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> labels = np.array([-1.0, 1.0, 3.0])
-        >>> Step(samples=1, rate=1, loss="huber").residual(np.zeros(3), labels).tolist()
-        [-1.0, 1.0, 1.0]
-        >>> Step(samples=1, rate=1, loss="logistic").residual(np.zeros(3), labels).tolist()
-        [-0.5, 0.5, 1.5]
-        """
+        """Return r = −∂ℓ/∂f at outputs f and labels y, arrays of one shape and namespace."""
         return _RESIDUALS[self.loss](output, labels)

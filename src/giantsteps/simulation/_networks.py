@@ -104,11 +104,13 @@ class Networks:
 
     @property
     def seeds(self) -> tuple[int, ...]:
+        """The seed of each network."""
         seeds = self.network.streams.seeds
         return seeds if isinstance(seeds, tuple) else (seeds,)
 
     @property
     def count(self) -> int:
+        """How many networks there are."""
         return math.prod(self.lead)
 
     def each(self, x: Array | None) -> list[Any]:
