@@ -18,8 +18,6 @@ from giantsteps.answers._leaves import Index, Record, as_leaf, as_mapping, expan
 from giantsteps.answers._solution import Solution, stack_solutions, union
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from giantsteps.displays import Display
     from giantsteps.problem import Grid, Problem
 
@@ -270,13 +268,8 @@ class Answer(_export.Table, Record):
         """Coordinates of the axes after those of the grid, where they have any."""
         return {}
 
-    def to_columns(self) -> dict[str, list[Any]]:
-        """The tidy table as columns, one row per cell: what ``to_frame`` and ``to_csv`` write."""
-        return _export.columns(self)
-
-    def to_xarray(self) -> xr.Dataset:
-        """A dataset whose dimensions are the paths of the grid (needs xarray)."""
-        return _export.to_xarray(self)
+    to_columns = _export.columns
+    to_xarray = _export.to_xarray
 
     # Display ----------------------------------------------------------------------------------
 

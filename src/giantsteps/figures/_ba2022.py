@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -114,9 +114,9 @@ def _cloud(draft: Draft, ax: Any, x: Any, vector: Any, overlap: float, name: str
 def _curves(
     draft: Draft,
     ax: Any,
-    problems: Sequence[Problem],
-    x: Any,
-    fine: tuple[Sequence[Problem], Any],
+    problem: Callable[[float], Problem],
+    x: Sequence[float],
+    fine: Any,
     path: str,
     values: Sequence[Any],
     name: str,
@@ -130,22 +130,23 @@ def _curves(
 
     On the axes ``gains``, what the step takes off the error.
     """
-    grids = [Grid(problem, {path: values}) for problem in problems]
+    grids = [Grid(problem(at), {path: values}) for at in x]
 
     found = draft.measure(grids, "risk.test", d=d, seeds=seeds)
     start = draft.measure(grids, "risk.initial.test", d=d, seeds=seeds)[:, 0] if before else None
-    curve = [draft.stated(theory.risk(Grid(p, {path: values}), d=d)) for p in fine[0]]
+    smooth = [Grid(problem(at), {path: values}) for at in fine]
+    curve = [draft.stated(theory.risk(grid, d=d)) for grid in smooth]
     if start is not None:
         line = [np.ravel(answer.initial.test)[0] for answer in curve if answer.initial is not None]
-        draft.pair(ax, "before the step", 5, (fine[1], line), (x, start), color=GREY)
+        draft.pair(ax, "before the step", 5, (fine, line), (x, start), color=GREY)
     for number, value in enumerate(values):
         after = [np.ravel(answer.test)[number] for answer in curve]
         points = found[:, number]
-        draft.pair(ax, name.format(value), number, (fine[1], after), (x, points))
+        draft.pair(ax, name.format(value), number, (fine, after), (x, points))
         if gains is not None and start is not None:
             gained = Measured.of(start.samples - points.samples)
             less = np.subtract(line, after)
-            draft.pair(gains, name.format(value), number, (fine[1], less), (x, gained))
+            draft.pair(gains, name.format(value), number, (fine, less), (x, gained))
 
 
 @figure(
@@ -177,7 +178,7 @@ def samples(
     ax, right = draft.axes((_SAMPLES, _RISK), (_SAMPLES, r"gain of the step $R_0 - R_1$"))
     x = np.geomspace(min(samples), max(samples), fine)
     _curves(
-        draft, ax, [problem(a) for a in samples], samples, ([problem(a) for a in x], x),
+        draft, ax, problem, samples, x,
         "steps.0.rate", list(rates), r"$\eta = {:g}$", d=d, seeds=seeds, gains=right,
     )  # fmt: skip
     logarithmic(ax)
@@ -215,8 +216,7 @@ def width(
     (ax,) = draft.axes((_WIDTH, _RISK))
     x = np.linspace(min(widths), max(widths), fine)
     _curves(
-        draft, ax, [base.replace({"width": b}) for b in widths], widths,
-        ([base.replace({"width": b}) for b in x], x),
+        draft, ax, lambda beta: base.replace({"width": beta}), widths, x,
         "steps.0.rate", list(rates), r"$\eta = {:g}$", d=d, seeds=seeds,
     )  # fmt: skip
     draft.floor(ax, theory.bounds(base)["linear"], "kernel floor")
@@ -254,7 +254,7 @@ def rate(
     (ax,) = draft.axes((_SAMPLES, _RISK))
     x = np.geomspace(min(samples), max(samples), fine)
     _curves(
-        draft, ax, [problem(a) for a in samples], samples, ([problem(a) for a in x], x),
+        draft, ax, problem, samples, x,
         "steps.0.exponent", list(exponents), r"$e = {:g}$", d=d, seeds=seeds, before=False,
     )  # fmt: skip
     draft.floor(ax, theory.bounds(problem(1.0))["linear"], "kernel floor")

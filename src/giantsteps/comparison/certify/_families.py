@@ -60,14 +60,6 @@ class Family:
         return self.quantity.startswith("spikes.")
 
 
-def _between(rng: np.random.Generator) -> list[float]:
-    return [float(rng.uniform(0.1, 0.45))]
-
-
-def _first_stair(rng: np.random.Generator) -> list[float]:
-    return [float(rng.uniform(0.1, 0.2))]
-
-
 def _above(rng: np.random.Generator) -> list[float]:
     return [0.5 if rng.random() < 0.5 else float(rng.uniform(0.25, 0.45))]
 
@@ -84,25 +76,9 @@ def _two(rng: np.random.Generator) -> list[float]:
     return [_above(rng)[0] for _ in range(2)]
 
 
-def _three_to_five(rng: np.random.Generator) -> list[float]:
-    return [0.5] * int(rng.integers(3, 6))
-
-
-def _decay(rng: np.random.Generator) -> Mapping[str, Any]:
-    return {"decay": round(float(rng.uniform(0.05, 0.5)), 2)}
-
-
-def _losses(rng: np.random.Generator) -> Mapping[str, Any]:
-    return {"loss": ("logistic", "hinge", "huber")[int(rng.integers(3))], "noise": 0.0}
-
-
 def _two_variances(rng: np.random.Generator) -> Mapping[str, Any]:
     low, share = (round(float(rng.uniform(*ends)), 2) for ends in ((0.2, 0.8), (0.3, 0.7)))
     return {"inputs": Covariance((low, 2.0), (share, 1 - share))}
-
-
-def _power_law(rng: np.random.Generator) -> Mapping[str, Any]:
-    return {"inputs": PowerLaw(round(float(rng.uniform(0.1, 0.45)), 2))}
 
 
 _VALUE, _TEACHER, _LAYER = (
@@ -132,19 +108,35 @@ FAMILIES: dict[str, Family] = {
     "gain, small step": Family("risk", "gain", _SMALL, **_GROWS, spread=0.056),
     "test error, several small steps": _error(_several, rates=(0.5, 2.0)),
     "test error, several directions": Family("risk in the limit", "test", _SMALL, teachers=_MANY),
-    "test error, between": _error(_between, **_MOVES),
+    "test error, between": _error(lambda rng: [float(rng.uniform(0.1, 0.45))], **_MOVES),
     "test error, large step": _error(_LARGE, **_MOVES),
     "train error, large step": Family("risk", "train", _LARGE, **_MOVES),
     "test error, two fresh steps": _error(_two, **_MOVES, vary=_FRESH),
     "test error, two steps on one batch": _error(_two, **_MOVES, vary={"batch": "previous"}),
-    "test error, three to five fresh steps": _error(_three_to_five, rates=(0.3, 1.0), vary=_FRESH),
+    "test error, three to five fresh steps": _error(
+        lambda rng: [0.5] * int(rng.integers(3, 6)), rates=(0.3, 1.0), vary=_FRESH
+    ),
     "test error, sign step": _error(_LARGE, **_MOVES, vary={"rule": "sign"}),
     "test error, normalized step": _error(_LARGE, **_MOVES, vary={"rule": "normalized"}),
-    "test error, weight decay": _error(_LARGE, **_MOVES, vary=_decay),
-    "test error, other losses": _error(_LARGE, **_MOVES, teachers=("sign(x)",), vary=_losses),
+    "test error, weight decay": _error(
+        _LARGE, **_MOVES, vary=lambda rng: {"decay": round(float(rng.uniform(0.05, 0.5)), 2)}
+    ),
+    "test error, other losses": _error(
+        _LARGE,
+        **_MOVES,
+        teachers=("sign(x)",),
+        vary=lambda rng: {
+            "loss": ("logistic", "hinge", "huber")[int(rng.integers(3))],
+            "noise": 0.0,
+        },
+    ),
     "test error, unscaled output": _error(_LARGE, **_MOVES, vary={"output": "unscaled"}),
     "test error, two variances of the inputs": _error(_LARGE, **_MOVES, vary=_two_variances),
-    "test error, power law of the inputs": _error(_LARGE, **_MOVES, vary=_power_law),
+    "test error, power law of the inputs": _error(
+        _LARGE,
+        **_MOVES,
+        vary=lambda rng: {"inputs": PowerLaw(round(float(rng.uniform(0.1, 0.45)), 2))},
+    ),
     "test error, given weights": Family("given weights", "test", _any_small, spread=0.011),
     "degrees of freedom": Family("degrees of freedom", "df2", _NONE, spread=0.001),
     "degrees of freedom, large step": Family(
@@ -186,7 +178,7 @@ FAMILIES: dict[str, Family] = {
     "test error, limit of the staircase": Family(
         "risk in the limit",
         "test",
-        _first_stair,
+        lambda rng: [float(rng.uniform(0.1, 0.2))],
         rates=(2.0, 6.0),
         slow="N^e is large (else the limit of theory §6 is far)",
     ),
