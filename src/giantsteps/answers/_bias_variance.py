@@ -25,9 +25,8 @@ class BiasVariance(Answer):
 
     Attributes
     ----------
-    test, bias, variance : float or ndarray
     test_error, bias_error, variance_error : float or ndarray
-        Their standard errors over the seeds (jackknife).
+        Standard errors of the three over the seeds (jackknife).
     seeds : int
         Number of networks.
 

@@ -20,27 +20,19 @@ class Crossing(Answer):
 
     .. math:: q(x_i) = \ell, \qquad x_1 < x_2 < …
 
-    ======  ============  ============================
+    ======  ============  ===========================================================
     symbol  attribute     meaning
-    ======  ============  ============================
-    x_i     ``values``    where it crosses, increasing
+    ======  ============  ===========================================================
+    x_i     ``values``    last axis, increasing; over a grid NaN after a cell's last
     q       ``quantity``  what crosses
     ℓ       ``level``     the value
-    x       ``along``     the field that varies
-    ======  ============  ============================
+    x       ``along``     path of the field that varies
+    ======  ============  ===========================================================
 
     Attributes
     ----------
-    values : ndarray
-        x_i, last axis, increasing; over a grid NaN after the last one of a cell.
-    level : float or ndarray
-        ℓ.
     start : float or ndarray
         q − ℓ at the lower bound: its sign says on which side the quantity starts.
-    along : str
-        Path of the field that varies.
-    quantity : str
-        What crosses.
     bounds : tuple of float
         The interval that was searched.
 

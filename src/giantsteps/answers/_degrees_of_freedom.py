@@ -24,11 +24,6 @@ class DegreesOfFreedom(Answer):
     df₂     ``df2``        n⁻¹ tr Σ²(Σ+κ)⁻² likewise; 1/(1 − df₂) multiplies the risk
     ======  =============  ===========================================================
 
-    Attributes
-    ----------
-    kappa, df1, df2 : float or ndarray
-        Of the shape of the grid.
-
     References
     ----------
     theory §4; ba2022.

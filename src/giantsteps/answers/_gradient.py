@@ -25,8 +25,6 @@ class Gradient(Answer):
 
     Attributes
     ----------
-    spike_norm, residual_operator_norm, residual_frobenius_norm : float or ndarray
-        Of the shape of the grid.
     overlaps : mapping of str to float or ndarray
         Squared cosines of the top singular vectors of G: ``"teacher"`` and ``"direction"`` (β*
         and b, left), ``"second_layer"`` (a, right).

@@ -38,23 +38,18 @@ class LearnedFunction(Answer):
     .. math:: m(x) = E[\hat f \mid \langle u, \cdot\rangle = x], \qquad
               b(x)^2 = Var[\hat f \mid \langle u, \cdot\rangle = x]
 
-    ======  ==================  =======================================
+    ======  ==================  ================================================================
     symbol  attribute           meaning
-    ======  ==================  =======================================
-    u       ``along``           the direction
-    x       ``x``               points along it
-    m, b    ``mean``, ``band``  mean and spread of the prediction there
+    ======  ==================  ================================================================
+    u       ``along``           "spike", the first of the weights; "teacher", β*; or "x0", "x1", …,
+                                one of a teacher's several directions
+    x       ``x``               points along it, common to all cells of a grid
+    m, b    ``mean``, ``band``  mean and spread of the prediction there: the points on the last axis
     f̂                           the trained network
-    ======  ==================  =======================================
+    ======  ==================  ================================================================
 
     Attributes
     ----------
-    x : ndarray
-        Points along the direction, shape (points,), common to all cells of a grid.
-    mean, band : ndarray
-        m and b, shape of the grid, then the points.
-    along : {"spike", "teacher", "x0", "x1", ...}
-        The direction u: the first spike of the weights, β*, or one of a teacher's several.
     target : ndarray or None
         The teacher along the same direction, E[f* | x], of the shape of ``mean``.
     standard_error : ndarray or None

@@ -22,22 +22,14 @@ class Optimum(Answer):
 
     .. math:: x^* = \arg\min_{l \le x \le u} R(x)
 
-    ======  =============  ==============================
+    ======  =============  ========================================================================
     symbol  attribute      meaning
-    ======  =============  ==============================
-    x*      ``arguments``  the best values, path by path
-    R       ``value``      the errors there
-    l, u    ``sides``      the bound that x* sits on, if any
-    ======  =============  ==============================
-
-    Attributes
-    ----------
-    arguments : mapping of str to float or ndarray
-        x*, path by path; with a budget also ``"readout.samples"``, which takes the rest.
-    value : Risk
-        The errors at x*; over a grid its ``problem`` is the grid that was asked.
-    sides : mapping of str to float or ndarray
-        −1 where x* sits on its lower bound, 1 on its upper bound, 0 inside.
+    ======  =============  ========================================================================
+    x*      ``arguments``  the best values, path by path; with a budget also ``"readout.samples"``,
+                           which takes the rest
+    R       ``value``      the errors there; over a grid its ``problem`` is the grid that was asked
+    l, u    ``sides``      −1 where x* sits on its lower bound, 1 on its upper bound, 0 inside
+    ======  =============  ========================================================================
 
     References
     ----------

@@ -26,21 +26,13 @@ class Risk(Answer):
     R₀          ``initial.test``          the same readout on the features at initialisation
     R[k]        ``by_degree``             last axis: the part of R on He_k(⟨x, β*⟩), k = 0, 1, …
     R − Σ R[k]  ``rest``                  the part on higher degrees and in other directions
-    P(wrong)    ``classification_error``  probability of sign(f̂) ≠ f*, for teachers ±1
+    P(wrong)    ``classification_error``  probability of sign(f̂) ≠ f*; None unless f* is ±1
     ==========  ========================  ====================================================
 
     Attributes
     ----------
-    test, train : float or ndarray
-        Of the shape of the grid.
-    initial : Risk or None
-        The answer before the steps, over the same grid.
-    by_degree : ndarray or None
-        Shape of the grid, then the degree.
     standard_error : float, ndarray or None
         Simulation: of ``test`` over the test points drawn, given the network.
-    classification_error : float, ndarray or None
-        Probability that f̂ has the wrong sign; None unless the teacher takes the values ±1 only.
 
     References
     ----------

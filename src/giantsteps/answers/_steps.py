@@ -78,11 +78,6 @@ class Movement(OverSteps):
     Δf          ``output``          fifth: of the network with its second layer in training
     ==========  ==================  ===========================================================
 
-    Attributes
-    ----------
-    weights, spectral, preactivations, features, output : ndarray
-        Shape of the grid, then the step.
-
     References
     ----------
     theory §0.

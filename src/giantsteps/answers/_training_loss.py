@@ -23,13 +23,6 @@ class TrainingLoss(Answer):
     L₀ − L  ``drop``            decrease by the steps
     ======  ==================  ====================================================
 
-    Attributes
-    ----------
-    loss : float or ndarray
-        Of the shape of the grid.
-    initial : TrainingLoss or None
-        The answer before the steps, over the same grid.
-
     References
     ----------
     theory §6; moniri2023.

@@ -96,7 +96,11 @@ class SpikedPopulation:
                 highest = 2.0 * lowest
                 while branches(highest)[number] > 1.0:
                     highest *= 2.0
-                found.append(_root(_excess(branches, number), lowest, highest))
+
+                def excess(tau: float, number: int = number) -> float:
+                    return branches(tau)[number] - 1.0
+
+                found.append(float(brentq(excess, lowest, highest, xtol=1e-300, rtol=1e-14)))
         return found
 
     def _spike(self, tau: float) -> PopulationSpike:
@@ -121,12 +125,3 @@ class SpikedPopulation:
             common=float(flat**2 / length),
             rest=float(rest),
         )
-
-
-def _excess(branches: Callable[[float], list[float]], number: int) -> Callable[[float], float]:
-    """By how much one branch exceeds one."""
-    return lambda tau: branches(tau)[number] - 1.0
-
-
-def _root(f: Callable[[float], float], lower: float, upper: float) -> float:
-    return float(brentq(f, lower, upper, xtol=1e-300, rtol=1e-14))
