@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from giantsteps.answers import _export
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
-from giantsteps.answers._risk import Risk
+from giantsteps.answers._readout import Risk
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

@@ -1,7 +1,8 @@
-"""Answers over the steps of a problem: one axis, "step"."""
+"""Answers about the steps of a problem; those over all of them have an axis "step"."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers._answer import Answer
-from giantsteps.answers._leaves import over
+from giantsteps.answers._leaves import Leaf, over
 from giantsteps.types import FloatArray
 
 
@@ -132,3 +133,70 @@ class Trajectory(OverSteps):
     overlap: FloatArray | None = field(default=None, metadata=over("step", "top"))
     test: FloatArray | None = field(default=None, metadata=over("step"))
     train: FloatArray | None = field(default=None, metadata=over("step"))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Gradient(Answer):
+    r"""The first gradient, split into its spike and a remainder.
+
+    .. math:: \sqrt N G = \mu_1 b a^\top + B
+
+    ============  =============================  =====================================
+    symbol        attribute
+    ============  =============================  =====================================
+    μ₁‖b‖‖a‖      ``spike_norm``                 the rank-one part
+    ‖B‖_op        ``residual_operator_norm``     smaller than the spike by ~ 1/√N
+    ‖B‖_F         ``residual_frobenius_norm``    of the order of the spike
+    ============  =============================  =====================================
+
+    Attributes
+    ----------
+    overlaps : mapping of str to float or ndarray
+        Squared cosines of the top singular vectors of G: ``"teacher"`` and ``"direction"`` (β*
+        and b, left), ``"second_layer"`` (a, right).
+
+    References
+    ----------
+    theory §2; ba2022, Proposition 2.
+    """
+
+    spike_norm: Leaf
+    residual_operator_norm: Leaf
+    residual_frobenius_norm: Leaf
+    overlaps: Mapping[str, Leaf] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> Leaf:
+        """Operator norm of the residual over that of the spike, of order 1/√N."""
+        return self.residual_operator_norm / self.spike_norm
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class OutlierCount(Answer):
+    """The number of outliers of W that the exponents of the steps allow.
+
+    It counts the terms of the weights' movement, one for each power A^p of the second layer in the
+    right vectors, whose size N^e does not vanish: e ≥ 0. Those with e > 0 diverge and are outliers
+    of every large network. Those with e = 0, on a boundary line, stay of order one, and are
+    outliers if they are strong enough.
+
+    Attributes
+    ----------
+    count : float or ndarray
+        The number of all of them; ``inf`` where every power contributes.
+    marginal : float or ndarray
+        The number of those of order one.
+    sizes : mapping of str to float or ndarray
+        Exponent of the size of each, by its right vector ``"A"``, ``"A^2"``, …; the first ten.
+
+    References
+    ----------
+    theory §7; moniri2026.
+    """
+
+    count: Leaf
+    marginal: Leaf
+    sizes: Mapping[str, Leaf] = field(default_factory=dict)
+
+    def __int__(self) -> int:
+        return int(self.count)

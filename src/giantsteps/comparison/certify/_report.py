@@ -1,4 +1,4 @@
-"""The report of a certificate: JSON, and one HTML page from the template beside this module."""
+"""The report of a certificate: JSON, and one HTML page with drawings in SVG, from a template."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from importlib.resources import files
 from statistics import median_high
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
 from giantsteps.answers import require
-from giantsteps.comparison.certify._drawings import histogram, interval, quantiles
 
 if TYPE_CHECKING:
     from giantsteps.comparison.certify._certificate import Certificate
@@ -64,7 +67,7 @@ def _template() -> Any:
         "difference": _difference,
         "histogram": lambda values: safe(histogram(values)),
         "quantiles": lambda values: safe(quantiles(values)),
-        "interval": lambda group: safe(_interval(group)),
+        "interval": lambda group: safe(interval(group)),
     }
     text = files(__package__).joinpath("report.html.jinja").read_text(encoding="utf-8")
     return environment.from_string(text)
@@ -73,10 +76,6 @@ def _template() -> Any:
 def _difference(group: Group, size: int) -> str:
     gap, error = group.gap_at(size)
     return f"{-100 * gap:+.2f} ± {100 * error:.2f}\u202f%"
-
-
-def _interval(group: Group) -> str:
-    return interval(group.error, group.standard_error, group.allowed, _REACH)
 
 
 def _setting(c: Certificate, f: Finding) -> list[str]:
@@ -107,3 +106,69 @@ def _number(value: float) -> str:
 
 def _small(value: float) -> str:
     return f"{value:.0e}" if math.isfinite(value) else "–"
+
+
+# Drawings -------------------------------------------------------------------------------------
+
+
+def histogram(values: ArrayLike) -> str:
+    """Bars over [0, 1], with the line of the uniform law at a third of the height."""
+    bins, width, height = 10, 80, 26
+    counts = np.histogram(values, bins, (0.0, 1.0))[0] * bins / max(np.size(values), 1)
+    wide = width / bins
+    bars = "".join(
+        f"<rect class='bar' x='{wide * i:.1f}' y='{height * (1 - min(h, 3) / 3):.1f}' "
+        f"width='{wide - 1:.1f}' height='{height * min(h, 3) / 3:.1f}'/>"
+        for i, h in enumerate(counts)
+    )
+    level = height * 2 / 3
+    line = f"<line class='law' x1='0' x2='{width}' y1='{level}' y2='{level}'/>"
+    return _drawing(width, height, bars + line, "histogram of u")
+
+
+def interval(group: Group) -> str:
+    """An error with its standard error on the band of errors that would pass."""
+    width, height, middle = 130, 16, 8
+
+    def at(value: float) -> float:
+        return width * (0.5 + 0.5 * min(max(value / _REACH, -1.0), 1.0))
+
+    centre, spread = group.error, group.standard_error
+    low, high = map(at, group.allowed)
+    parts = [
+        f"<rect class='band' x='{low:.1f}' y='4' width='{max(high - low, 1):.1f}' height='8'/>",
+        f"<line class='axis' x1='{width / 2}' x2='{width / 2}' y1='0' y2='{height}'/>",
+        f"<line class='bar' x1='{at(centre - spread):.1f}' x2='{at(centre + spread):.1f}' "
+        f"y1='{middle}' y2='{middle}'/>",
+        f"<circle class='bar' cx='{at(centre):.1f}' cy='{middle}' r='3'/>",
+    ]
+    return _drawing(width, height, "".join(parts), "error and what would pass")
+
+
+def quantiles(values: ArrayLike) -> str:
+    """Sorted values against those of the uniform law, with the 99 % band of each."""
+    width, u = 260, np.sort(np.asarray(values, dtype=float))
+    count = len(u)
+    rank = np.arange(1, count + 1)
+    expected = rank / (count + 1)
+    low, high = (np.asarray(stats.beta.ppf(q, rank, count + 1 - rank)) for q in (0.005, 0.995))
+
+    def place(x: ArrayLike, y: ArrayLike) -> str:
+        points = zip(np.atleast_1d(x) * width, (1 - np.atleast_1d(y)) * width)
+        return " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
+
+    band = place(np.append(expected, expected[::-1]), np.append(low, high[::-1]))
+    parts = [
+        f"<rect class='frame' x='0.5' y='0.5' width='{width - 1}' height='{width - 1}'/>",
+        f"<polygon class='band' points='{band}'/>",
+        f"<line class='law' x1='0' y1='{width}' x2='{width}' y2='0'/>",
+        f"<polyline class='curve' points='{place(expected, u)}'/>",
+    ]
+    return _drawing(width, width, "".join(parts), "u against the uniform law")
+
+
+def _drawing(width: float, height: float, parts: str, title: str) -> str:
+    return (
+        f"<svg width='{width}' height='{height}' viewBox='0 0 {width} {height}' role='img'>"
+        f"<title>{title}</title>{parts}</svg>"
+    )
