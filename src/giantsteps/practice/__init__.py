@@ -11,8 +11,7 @@ from giantsteps.practice._inspection import Inspection as Inspection
 from giantsteps.practice._layer import Layer as Layer
 from giantsteps.practice._measure import measure_probe
 from giantsteps.practice._module import TwoLayer, problem_of_module, two_layer
-from giantsteps.practice._record import Record
-from giantsteps.practice._record_display import RecordDisplay
+from giantsteps.practice._record import Record, RecordDisplay
 from giantsteps.practice._recorder import Recorder
 from giantsteps.practice._teacher import TeacherFit, fit_teacher
 

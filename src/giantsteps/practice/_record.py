@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers import Table, of_rows
 from giantsteps.campaign import Store
+from giantsteps.displays import PALETTE, Display, panels, style
 from giantsteps.errors import InvalidProblem
 from giantsteps.practice._runs import TrainingRun, run_names
 from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
-    from giantsteps.practice._record_display import RecordDisplay
+    from matplotlib.axes import Axes
 
 _ARRAYS = ("values", "shape", "first_weights", "first_gradient")
 #: The prediction ends where this part of the first gradient is left in the gradient.
@@ -170,8 +171,6 @@ class Record(Table):
 
     def plot(self, layer: str | None = None) -> RecordDisplay:
         """Singular values, alignments and movement of one layer over the steps."""
-        from giantsteps.practice._record_display import RecordDisplay
-
         return RecordDisplay(self, layer or self.layers[0]).plot()
 
     def close(self) -> None:
@@ -188,3 +187,60 @@ def _open(source: str | PathLike[str]) -> Store:
     if not Path(source).is_file():
         raise InvalidProblem("source", str(source), "a file that exists")
     return Store(source)
+
+
+#: Singular values that are drawn.
+_LINES = 12
+
+
+class RecordDisplay(Display):
+    """One layer over the steps: singular values against theory, alignments, movement."""
+
+    axes_: list[Axes]
+
+    def __init__(self, record: Record, layer: str) -> None:
+        self.record, self.layer = record, layer
+
+    def plot(self) -> Self:
+        with style():
+            self.axes_ = panels(2, height=2.4)
+            self.figure_ = self.axes_[0].get_figure(root=True)  # type: ignore[assignment]
+            self._draw_values(self.axes_[0])
+            self._draw_alignments(self.axes_[1])
+            for ax in self.axes_:
+                ax.set_xlabel("step")
+            self.axes_[0].set_title(self.layer, loc="right")
+        return self
+
+    def _draw_values(self, ax: Axes) -> None:
+        steps, values = self.record.get(self.layer, "values")
+        for place in range(min(_LINES, min(map(len, values)))):
+            label = "largest singular values" if place == 0 else None
+            line = [found[place] for found in values]
+            ax.plot(steps, line, "o-", color="#8899A6", markersize=2, linewidth=0.6, label=label)
+        _, edges = self.record.get(self.layer, "edge")
+        ax.plot(steps, edges, color=PALETTE[0], linestyle=":", label="edge of the bulk")
+        if "rule" in self.record.about:
+            steps, predicted = self.record.predicted_spike(self.layer)
+            if np.any(np.isfinite(predicted)):
+                ax.plot(steps, predicted, color=PALETTE[1], label="theory, first steps")
+        ax.set_ylabel("singular value")
+        ax.legend()
+
+    def _draw_alignments(self, ax: Axes) -> None:
+        labels = {
+            "gradient_cosine": "gradient with the first",
+            "movement_cosine": "movement with the first gradient",
+            "right_alignment": "top input direction, squared",
+            "left_alignment": "top output direction, squared",
+        }
+        lowest = 0.0
+        known = {name for layer, name in self.record.names() if layer == self.layer}
+        for place, (name, label) in enumerate(labels.items()):
+            if name in known:
+                steps, values = self.record.get(self.layer, name)
+                ax.plot(steps, values, color=PALETTE[place], label=label)
+                lowest = min(lowest, *values)
+        ax.set(ylabel="cosine", ylim=(lowest - 0.05, 1.05))
+        if known & set(labels):
+            ax.legend()
