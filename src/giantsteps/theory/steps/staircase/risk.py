@@ -240,13 +240,11 @@ def _fit(problem: Problem, price: Array, price_slope: Array, lengthening: bool) 
     missed = teacher - powers * (target - left)
     missed[0] = price[0] * left[0]
     missed[1] = price[1] * (overlap * left[1] + teacher[1] * (1 - step.alignment))
-    paid = np.ones(size)
-    paid[:2] = price
     return _Fit(
         objective=float(objective),
         slope=float(slope),
         by_degree=missed[:DEGREES] ** 2,
-        along=target - paid * left,
+        along=target - weights * left,
         beside=float(teacher[1] * np.sqrt(1 - step.alignment) * (1 - price[1])),
         overlap=float(overlap),
     )
