@@ -73,7 +73,9 @@ def level_curves(
            [ 3.   ,  7.802]])
     """
     coords = _numeric_axes(grid)
-    known = _nodes(grid, quantity, d) if values is None else np.asarray(values, dtype=float)
+    if values is None:
+        values = values_of(quantity, list(grid), d).reshape(grid.shape)
+    known = np.asarray(values, dtype=float)
     if known.shape != grid.shape:
         raise InvalidProblem("values", known.shape, f"of the grid's shape {grid.shape}")
     gaps = known - np.array([level_of(p, level, quantity) for p in grid]).reshape(grid.shape)
@@ -99,10 +101,6 @@ def level_curves(
     found = [[place(edge, solved[edge]) for edge in curve] for curve in curves]
     kept = [[point for point in curve if np.all(np.isfinite(point))] for curve in found]
     return tuple(np.array(curve) for curve in kept if len(curve) > 1)
-
-
-def _nodes(grid: Grid, quantity: str, d: int | None) -> FloatArray:
-    return values_of(quantity, list(grid), d).reshape(grid.shape)
 
 
 def _numeric_axes(grid: Grid) -> tuple[FloatArray, FloatArray]:

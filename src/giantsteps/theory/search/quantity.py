@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -34,24 +35,23 @@ QUANTITIES = {
 }
 
 
-def linear_floor(problem: Problem) -> float:
-    """‖P_{>1}f*‖² = E f*² − (E f*)² − |E[u f*]|², the floor of every kernel (theory §4)."""
-    teacher = teacher_moments(problem.teacher)
-    return teacher.second_moment - teacher.mean**2 - teacher.linear**2
+def _floor(problem: Problem) -> float:
+    """‖P_{>1}f*‖², the floor of every kernel (theory §4)."""
+    return teacher_moments(problem.teacher).residual_variance
 
 
 def level_of(problem: Problem, level: object, quantity: str) -> float:
     """A level as a number: ``"floor"`` is the kernel floor of the test error."""
-    check_quantity(quantity)
+    _check(quantity)
     if isinstance(level, str) and level == "floor":
         if quantity != "test":
             raise InvalidProblem("level", level, f'a number: the floor is one of "test", '
                                  f"not of {quantity!r}")  # fmt: skip
-        return linear_floor(problem)
+        return _floor(problem)
     return number(level, "level", 'a finite number, or "floor"')
 
 
-def check_quantity(quantity: object) -> None:
+def _check(quantity: object) -> None:
     if quantity not in QUANTITIES:
         raise InvalidProblem("quantity", quantity, suggest(quantity, QUANTITIES))
 
@@ -86,7 +86,7 @@ def asked_of(
     known: Models | None = None,
 ) -> Asked:
     """The quantity for each problem, in one batch; ``effort`` and ``known`` as in `attempts`."""
-    check_quantity(quantity)
+    _check(quantity)
     found = (
         [_rate_over_critical(problem, d) for problem in problems]
         if quantity == "rate over critical"
@@ -113,8 +113,5 @@ def _rate_over_critical(problem: Problem, d: int | None) -> float | Exception:
 
 def _read(quantity: str, risk: Risk) -> float:
     if quantity == "gain over floor":
-        return linear_floor(risk.problem) - float(risk.test)  # type: ignore[arg-type]
-    if quantity == "initial.test":
-        assert risk.initial is not None
-        return float(risk.initial.test)
-    return float(getattr(risk, quantity))
+        return _floor(risk.problem) - float(risk.test)  # type: ignore[arg-type]
+    return float(attrgetter(quantity)(risk))
