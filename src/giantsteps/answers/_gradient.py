@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from giantsteps.answers._answer import Answer
 from giantsteps.answers._leaves import Leaf
 
@@ -43,5 +45,9 @@ class Gradient(Answer):
 
     @property
     def ratio(self) -> Leaf:
-        """Operator norm of the residual over that of the spike, of order 1/√N."""
-        return self.residual_operator_norm / self.spike_norm
+        """Operator norm of the residual over that of the spike, of order 1/√N; NaN or infinite
+        where there is no spike.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.divide(self.residual_operator_norm, self.spike_norm)
+        return ratio if self.shape else float(ratio)
