@@ -118,6 +118,8 @@ MISTAKES = {
     "a script as weights": (["inspect", "script.py"], "must be a file that ends in .safetensors"),
     "a script as certificate": (["certify", "--again", "script.py"], "it is no JSON"),
     "no networks": (["demo", "--seeds", "0"], "seeds = 0"),
+    "no dimension": (["demo", "-d", "0"], "must be an integer >= 1 (several must be distinct)"),
+    "one network": (["demo", "--seeds", "1"], "an integer >= 2: one has no error bar"),
     "a file in YAML": (["predict", "problem.yaml"], "write it as TOML, such as activation ="),
     "a file without end": (["predict", "deep.toml"], "deep.toml is not valid TOML"),
     "an empty file": (["predict", "empty.toml"], "'empty.toml' is empty"),

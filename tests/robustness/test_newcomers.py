@@ -319,6 +319,12 @@ def test_mistakes_are_explained(mistake: str) -> None:
     assert needle in str(caught.value)
 
 
+def test_sizes_and_seeds_may_be_arrays() -> None:
+    found = gs.compare(PROBLEM, np.array([30, 40]), seeds=np.arange(3), test_samples=50)
+    plain = gs.compare(PROBLEM, [30, 40], seeds=3, test_samples=50)
+    assert found.to_columns() == plain.to_columns()
+
+
 def test_a_class_has_no_weights() -> None:
     linear = pytest.importorskip("torch").nn.Linear
     with pytest.raises(
