@@ -320,7 +320,9 @@ def test_mistakes_are_explained(mistake: str) -> None:
 
 
 def test_sizes_and_seeds_may_be_arrays() -> None:
-    found = gs.compare(PROBLEM, np.array([30, 40]), seeds=np.arange(3), test_samples=50)
+    sizes: Any = np.array([30, 40])
+    seeds: Any = np.arange(3)
+    found = gs.compare(PROBLEM, sizes, seeds=seeds, test_samples=50)
     plain = gs.compare(PROBLEM, [30, 40], seeds=3, test_samples=50)
     assert found.to_columns() == plain.to_columns()
 
