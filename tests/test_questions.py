@@ -106,6 +106,8 @@ def test_a_problem_and_a_grid_give_the_same_answer(name: str, side: Any) -> None
 def test_theory_answers_at_a_size(name: str) -> None:
     answer: Any = QUESTIONS[name].function("theory")(problem_for(name), d=D)
     assert (answer.source, answer.d) == ("finite width", D)
+    assert answer.evidence
+    assert answer.evidence in repr(answer)
     assert pickle.loads(pickle.dumps(answer)) == answer
     bulk = getattr(answer, "bulk", None)
     if bulk is not None:  # a law at a size holds the equations that its density is solved from

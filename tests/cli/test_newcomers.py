@@ -1,5 +1,6 @@
 """What a newcomer types: help, a note, or one line that says what to do instead."""
 
+import json
 import os
 import subprocess
 import sys
@@ -226,6 +227,10 @@ MISTAKES = {
     "a file without a command": (["problem.toml"], "a file stands after a command"),
     "a sweep without a command": (["sweep", "sweep.toml"], "after a command; commands: export"),
     "an option without a value": ([*PREDICT, "-d"], "(see 'giantsteps predict --help')"),
+    "an axis of the explorer": (
+        ["explore", *FLAGS, "--vary", "width=1,2"],
+        "no option --vary here: there is",
+    ),
     "an argument as an option": (["predict", "--file", "x"], "no option --file here (see"),
     "bounds upside down": (["optimize", *FLAGS, "--bounds", "penalty=2:1"], "numbers a < b"),
     "a level that is no number": (["optimize", *FLAGS, "--reach", "nan"], "a number, or 'floor'"),
@@ -374,6 +379,13 @@ def test_lists_as_people_type_them(run: Run) -> None:
     code, both, _ = run(*compare, "test,train")
     assert code == 0
     assert run(*compare, "test", "--quantity", "train")[1] == both
+
+
+def test_what_an_answer_rests_on_is_shown(run: Run) -> None:
+    _, out, _ = run(*PREDICT, *STEP)
+    assert "evidence: theorem (ba2022, Theorem 5)\n" in out
+    _, out, _ = run(*PREDICT, *STEP, "--json")
+    assert json.loads(out)["evidence"] == "theorem (ba2022, Theorem 5)"
 
 
 def test_short_names_are_axes(run: Run) -> None:

@@ -320,6 +320,8 @@ class Answer(_export.Table, Record):
                 ("solved", f"{self.solution.status}, residual {_shown(self.solution.residual)}")
             )
         rows.append(("violated", "; ".join(self.violated) or "none"))
+        if self.evidence:
+            rows.append(("evidence", self.evidence))
         if self.references:
             rows.append(("references", ", ".join(self.references)))
         return rows

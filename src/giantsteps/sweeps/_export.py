@@ -46,8 +46,8 @@ _SINGLE = ("standard_error", "bulk", "degree")
 
 @dataclass(frozen=True)
 class Results:
-    """What is done: by source every number and array over the grid, d and seeds, NaN elsewhere;
-    and coordinates of further axes, such as those of learned functions."""
+    """All finished results: for each source, every number and array over the grid, d and seeds, NaN
+    elsewhere; and coordinates of further axes, such as those of learned functions."""
 
     tables: dict[str, Table]
     points: dict[str, FloatArray]
