@@ -104,8 +104,19 @@ def test_a_problem_and_a_grid_give_the_same_answer(name: str, side: Any) -> None
 
 @pytest.mark.parametrize("name", [n for n in names("theory") if QUESTIONS[n].finite])
 def test_theory_answers_at_a_size(name: str) -> None:
-    answer = QUESTIONS[name].function("theory")(problem_for(name), d=D)
+    answer: Any = QUESTIONS[name].function("theory")(problem_for(name), d=D)
     assert (answer.source, answer.d) == ("finite width", D)
+    assert answer.evidence
+    assert answer.evidence in repr(answer)
+    assert pickle.loads(pickle.dumps(answer)) == answer
+    bulk = getattr(answer, "bulk", None)
+    if bulk is not None:  # a law at a size holds the equations that its density is solved from
+        copy = pickle.loads(pickle.dumps(answer)).bulk
+        inside = np.mean(bulk.support[-1])
+        assert copy.density(inside) == bulk.density(inside) > 0
+        assert pickle.loads(pickle.dumps(answer)) == answer
+        other: Any = QUESTIONS[name].function("theory")(problem_for(name), d=D + 1)
+        assert bulk != other.bulk
 
 
 @pytest.mark.parametrize(("name", "side"), SIDES)

@@ -1,5 +1,6 @@
 """What a newcomer types: help, a note, or one line that says what to do instead."""
 
+import json
 import os
 import subprocess
 import sys
@@ -118,6 +119,8 @@ MISTAKES = {
     "a script as weights": (["inspect", "script.py"], "must be a file that ends in .safetensors"),
     "a script as certificate": (["certify", "--again", "script.py"], "it is no JSON"),
     "no networks": (["demo", "--seeds", "0"], "seeds = 0"),
+    "no dimension": (["demo", "-d", "0"], "must be an integer >= 1 (several must be distinct)"),
+    "one network": (["demo", "--seeds", "1"], "an integer >= 2: one has no error bar"),
     "a file in YAML": (["predict", "problem.yaml"], "write it as TOML, such as activation ="),
     "a file without end": (["predict", "deep.toml"], "deep.toml is not valid TOML"),
     "an empty file": (["predict", "empty.toml"], "'empty.toml' is empty"),
@@ -224,6 +227,10 @@ MISTAKES = {
     "a file without a command": (["problem.toml"], "a file stands after a command"),
     "a sweep without a command": (["sweep", "sweep.toml"], "after a command; commands: export"),
     "an option without a value": ([*PREDICT, "-d"], "(see 'giantsteps predict --help')"),
+    "an axis of the explorer": (
+        ["explore", *FLAGS, "--vary", "width=1,2"],
+        "no option --vary here: there is",
+    ),
     "an argument as an option": (["predict", "--file", "x"], "no option --file here (see"),
     "bounds upside down": (["optimize", *FLAGS, "--bounds", "penalty=2:1"], "numbers a < b"),
     "a level that is no number": (["optimize", *FLAGS, "--reach", "nan"], "a number, or 'floor'"),
@@ -372,6 +379,13 @@ def test_lists_as_people_type_them(run: Run) -> None:
     code, both, _ = run(*compare, "test,train")
     assert code == 0
     assert run(*compare, "test", "--quantity", "train")[1] == both
+
+
+def test_what_an_answer_rests_on_is_shown(run: Run) -> None:
+    _, out, _ = run(*PREDICT, *STEP)
+    assert "evidence: theorem (ba2022, Theorem 5)\n" in out
+    _, out, _ = run(*PREDICT, *STEP, "--json")
+    assert json.loads(out)["evidence"] == "theorem (ba2022, Theorem 5)"
 
 
 def test_short_names_are_axes(run: Run) -> None:

@@ -23,6 +23,8 @@ PAGES = [
     for path in sorted(ROOT.glob("docs/*.rst")) + sorted(ROOT.glob("docs/guides/*.rst"))
     if ":class: output" in path.read_text(encoding="utf-8")
 ]
+#: Those that take about ten seconds.
+LONG = ("docs/quickstart.rst", "docs/guides/many-steps.rst")
 
 
 def pairs(page: str) -> list[tuple[str, str | None]]:
@@ -51,8 +53,9 @@ def test_a_wrong_digit_is_seen() -> None:
     assert not same("a 1.250\n", "b 1.250\n")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] * (page in LONG)) for page in PAGES]
+)
 def test_outputs_are_those_of_the_code(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

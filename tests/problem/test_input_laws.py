@@ -105,7 +105,7 @@ def _at(law: Inputs, d: int) -> object:
         (lambda: gs.PowerLaw(0.6, 0.4), "teacher", "SpikedCovariance"),
         (lambda: gs.Covariance((1, 1), (0.5, 0.5)), "eigenvalues", "distinct"),
         (lambda: gs.Covariance((0, 1), (0.5, 0.5)), "eigenvalues", "positive"),
-        (lambda: gs.Covariance((1, 2), (0.5, 0.6)), "weights", "summing to one"),
+        (lambda: gs.Covariance((1, 2), (0.5, 0.6)), "weights", "numbers that sum to one"),
         (lambda: gs.Covariance((1, 2), (0, 1)), "weights", "no share"),
         (lambda: gs.Covariance((1, 2), (0.5, 0.5), (1,)), "teacher", "2 numbers"),
         (lambda: gs.SpikedCovariance(-1, 0.5), "strength", "> -1"),

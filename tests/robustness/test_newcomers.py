@@ -252,6 +252,42 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: theory.equivalent(PROBLEM, d=50).kernel("all"),  # type: ignore[arg-type]
         "samples = 'all': must be a positive finite number (n/d)",
     ),
+    "a dimension without end": (
+        lambda: theory.risk(PROBLEM, d=10**400),
+        "or None for the limit, and no larger than a float can be",
+    ),
+    "a number as store": (
+        lambda: gs.compare(PROBLEM, 40, seeds=3, store=3),  # type: ignore[arg-type]
+        'store = 3: must be the path of a file, such as "networks.sqlite"',
+    ),
+    "classes as numbers": (
+        lambda: theory.risk_of_features(
+            np.eye(90)[:, :9], np.arange(90) % 3, samples=60, penalty=1.0
+        ),
+        "np.eye(3)[labels] if they are classes 0 to 2, labels.astype(float) if they are numbers",
+    ),
+    "names of classes": (
+        lambda: gs.inspect(_network(), data=(np.eye(9), list("abcabcabc"))),
+        "data = 'labels of type <U1': must be numbers; for classes, np.unique(labels, return_in",
+    ),
+    "data without rows": (
+        lambda: gs.inspect(_network(), data=(np.ones((0, 9)), np.ones(0))),
+        "data = 'float64 (0, 9)': must be finite inputs of shape (rows, ...)",
+    ),
+    "weights that are not loaded": (
+        lambda: gs.inspect(_torch().nn.Linear(9, 9, device="meta")),
+        "on the meta device': must be filled: load the weights first",
+    ),
+    "a vector as weights": (
+        lambda: gs.inspect(np.ones(9)),
+        "a matrix of floating-point numbers, or several (here array: a vector or scalar)",
+    ),
+    "an optimizer of another network": (
+        lambda: practice.Recorder(
+            _network(), _torch().optim.SGD(_network().parameters(), lr=0.1)
+        ),
+        "optimizer = 'SGD': must be one that trains layers of the module",
+    ),
     "no base": (lambda: gs.inspect({"fc": np.ones((9, 9))}, base={}), "(here there is none)"),
     "a seed of another kind": (
         lambda: gs.inspect(np.eye(9), seed=-1), "seed = -1: must be a non-negative integer"
@@ -283,12 +319,65 @@ def test_mistakes_are_explained(mistake: str) -> None:
     assert needle in str(caught.value)
 
 
+def test_sizes_and_seeds_may_be_arrays() -> None:
+    sizes: Any = np.array([30, 40])
+    seeds: Any = np.arange(3)
+    found = gs.compare(PROBLEM, sizes, seeds=seeds, test_samples=50)
+    plain = gs.compare(PROBLEM, [30, 40], seeds=3, test_samples=50)
+    assert found.to_columns() == plain.to_columns()
+
+
 def test_a_class_has_no_weights() -> None:
     linear = pytest.importorskip("torch").nn.Linear
     with pytest.raises(
         gs.InvalidProblem, match=r"an object with weights, such as Linear\(\.\.\.\)"
     ):
         gs.inspect(linear)
+
+
+def test_an_answer_without_cells_is_not_an_empty_list() -> None:
+    with pytest.raises(TypeError, match="a single problem has no cells; ask a Grid"):
+        list(theory.risk(PROBLEM))
+    answer = theory.risk(gs.Grid(PROBLEM, {"readout.samples": [1, 2]}))
+    assert [cell.test for cell in answer] == np.asarray(answer.test).tolist()
+
+
+def test_a_gradient_without_a_spike_has_every_property() -> None:
+    step = theory.gradient(PROBLEM.replace(activation="cos"))
+    assert step.spike_norm == 0.0
+    assert np.isnan(step.ratio)
+
+
+def test_sparse_features_and_weights_are_those_of_the_dense_ones() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    x = RANDOM.standard_normal((90, 9)) * (RANDOM.random((90, 9)) < 0.5)
+    y = x[:, 0] + RANDOM.standard_normal(90)
+    found, plain = (
+        theory.risk_of_features(given, y, samples=[60], penalty=0.1).test
+        for given in (sparse.csr_array(x), x)
+    )
+    assert found == plain
+    torch = _torch()
+    weights = torch.randn(20, 30)
+    scale = gs.inspect({"w": weights.to_sparse()})["w"].scale
+    assert scale == gs.inspect({"w": weights})["w"].scale
+
+
+def test_labels_of_half_precision() -> None:
+    torch = _torch()
+    x, y = torch.randn(90, 9), torch.ones(90, dtype=torch.bfloat16)
+    y[::2] = -1
+    found = theory.risk_of_features(x, y, samples=[60], penalty=0.1)
+    assert found.test == theory.risk_of_features(x, y.float(), samples=[60], penalty=0.1).test
+
+
+def test_data_that_must_not_be_written_to_bring_no_warning() -> None:
+    """As pandas hands them over."""
+    network = _network()
+    x, y = RANDOM.standard_normal((40, 9)), RANDOM.standard_normal(40)
+    found = gs.inspect(network, data=(x, y)).gradients[0].critical_rate
+    x.flags.writeable = y.flags.writeable = False
+    assert gs.inspect(network, data=(x, y)).gradients[0].critical_rate == found
 
 
 def test_a_quantity_that_was_not_compared() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from inspect import get_annotations
@@ -170,6 +170,12 @@ class Answer(_export.Table, Record):
         values["problem"] = self.problem[entries]  # type: ignore[index]
         return type(self)(**values)
 
+    def __iter__(self) -> Iterator[Self]:
+        """Iterate over the cells of the first axis."""
+        if not self.shape:
+            raise TypeError("the answer to a single problem has no cells; ask a Grid")
+        return (self[number] for number in range(self.shape[0]))
+
     @classmethod
     def stack(cls, grid: Grid, cells: Sequence[Self] | NDArray[Any]) -> Self:
         """One answer over ``grid`` from the answers of its cells, in row-major order.
@@ -307,6 +313,8 @@ class Answer(_export.Table, Record):
                 ("solved", f"{self.solution.status}, residual {_shown(self.solution.residual)}")
             )
         rows.append(("violated", "; ".join(self.violated) or "none"))
+        if self.evidence:
+            rows.append(("evidence", self.evidence))
         if self.references:
             rows.append(("references", ", ".join(self.references)))
         return rows

@@ -174,6 +174,7 @@ def to_xarray(answer: Answer) -> xr.Dataset:
             "exact": int(answer.exact),
             "assumptions": "; ".join(answer.assumptions),
             "violated": "; ".join(answer.violated),
+            "evidence": answer.evidence,
             "references": ", ".join(answer.references),
         },
     )

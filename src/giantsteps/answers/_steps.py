@@ -167,8 +167,12 @@ class Gradient(Answer):
 
     @property
     def ratio(self) -> Leaf:
-        """Operator norm of the residual over that of the spike, of order 1/√N."""
-        return self.residual_operator_norm / self.spike_norm
+        """Operator norm of the residual over that of the spike, of order 1/√N; NaN or infinite
+        where there is no spike.
+        """
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.divide(self.residual_operator_norm, self.spike_norm)
+        return ratio if self.shape else float(ratio)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

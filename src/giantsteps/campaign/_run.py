@@ -129,7 +129,7 @@ def each(
     progress: Progress | None = None,
     limit: float | None = None,
 ) -> list[Any]:
-    """Results of calls, a function and its arguments each; the first error is raised."""
+    """Results of calls, each a function with its arguments; the first error is raised."""
     found: dict[int, Any] = {}
     running: dict[Future[Any], int] = {}
     for place, call in enumerate(calls):

@@ -93,10 +93,10 @@ def check_folder(path: Path) -> None:
 
 def check_store(path: str | os.PathLike[str] | None) -> None:
     """Refuse, before any work, what could not be written to; nothing is created."""
-    if path is None or os.path.exists(path):
-        Store(path, write=True, check=False).close()
-    else:
+    if isinstance(path, str | os.PathLike) and not os.path.exists(path):
         check_folder(Path(path))
+    else:
+        Store(path, write=True, check=False).close()
 
 
 class Store:

@@ -103,10 +103,10 @@ def command(
     """Simulate several networks and compare their mean with theory, in standard errors.
 
     Verdicts: agree (chance explains the gap, resolved to 2 %, overlaps to 5 %), unresolved (too few
-    seeds or too small a d to tell), finite size (the gap shrinks with d, or is one that
-    finite networks make in overlaps and degrees of freedom), disagree. The chance
-    that the whole comparison disagrees somewhere though the theory is right is 1 %. The exit code
-    is 3 if theory and simulation disagree.
+    seeds or too small a d to tell), finite size (the gap shrinks with d, or is of a size expected
+    of finite networks in overlaps and degrees of freedom), disagree. If the theory is right, the
+    chance that any part of the comparison disagrees is at most 1 %. The exit code is 3 if theory
+    and simulation disagree.
     """
     target, dimensions = build(**stated), _sizes(",".join(sizes))
     check_file(csv, overwrite)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ._options import build, problem_options
+from ._options import build, one_problem_options
 
 
 @click.command(
@@ -20,7 +20,7 @@ from ._options import build, problem_options
       giantsteps explore problem.toml --port 8765 --no-browser
     """,
 )
-@problem_options
+@one_problem_options
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -63,14 +63,8 @@ def command(
     problem to start from, in TOML; flags and --set change it. Stop with Ctrl-C.
     """
     from giantsteps.explorer import serve
-    from giantsteps.problem import Grid
 
-    problem = None
-    if any(stated.values()):
-        target = build(**stated)
-        if isinstance(target, Grid):
-            raise click.UsageError("the explorer starts from one problem: leave out --vary")
-        problem = target.to_data()
+    problem = build(**stated).to_data() if any(stated.values()) else None
 
     def ready(url: str) -> None:
         click.echo(f"giantsteps explorer: {url}\nStop with Ctrl-C.")

@@ -131,8 +131,8 @@ def _check_question(
     return name
 
 
-#: The options that state a problem; a command receives them as keywords for `build`.
-problem_options = options(
+#: The options that state one problem; a command receives them as keywords for `build`.
+one_problem_options = options(
     click.argument("file", required=False, type=PATH),
     *(
         click.option("--" + name.replace("_", "-"), metavar=metavar, help=text)
@@ -152,6 +152,10 @@ problem_options = options(
         metavar="PATH=VALUE",
         help="Set any field, such as steps.0.rate=2; repeatable.",
     ),
+)
+#: Those that state a problem or a grid.
+problem_options = options(
+    one_problem_options,
     click.option(
         "--vary",
         "axes",
@@ -167,7 +171,7 @@ def build(
     file: Path | None,
     steps: tuple[str, ...],
     assignments: tuple[str, ...],
-    axes: tuple[str, ...],
+    axes: tuple[str, ...] = (),
     **fields: str | None,
 ) -> Problem | Grid:
     """The problem that a file, flags and ``--set`` describe; a grid with ``--vary``.

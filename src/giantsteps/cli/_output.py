@@ -141,6 +141,7 @@ def _print(answer: Answer, as_json: bool, title: str) -> None:
                 "source": answer.source,
                 "exact": answer.exact,
                 "violated": list(answer.violated),
+                "evidence": answer.evidence,
                 "references": list(answer.references),
                 "values": columns,
             }
@@ -157,6 +158,8 @@ def _print(answer: Answer, as_json: bool, title: str) -> None:
         click.echo(f"bulk: [{lower:.6g}, {upper:.6g}]")
     for text in answer.violated:
         click.echo(f"the theory is approximate here, because it assumes: {text}")
+    if answer.evidence:
+        click.echo(f"evidence: {answer.evidence}")
     if answer.references:
         click.echo(f"references: {', '.join(answer.references)}")
 

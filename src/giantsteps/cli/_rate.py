@@ -30,7 +30,7 @@ _LOSSES = ("mse", "half-mse", "logistic", "hinge", "huber")
     "--exponent",
     type=float,
     metavar="E",
-    help="Exponent of the width, 0 to 1/2; default: the one of 0 and 1/2 that fits better.",
+    help="Exponent of the width, 0 to 1/2; default: 0 or 1/2, whichever fits better.",
 )
 @click.option(
     "--width", "neurons", type=int, required=True, metavar="N", help="Number of hidden neurons."

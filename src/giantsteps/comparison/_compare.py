@@ -347,7 +347,8 @@ def _sizes(d: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    chosen = () if seeds == 0 else integers(seeds, "seeds", 0, count=True)
+    none = isinstance(seeds, int) and seeds == 0
+    chosen = () if none else integers(seeds, "seeds", 0, count=True)
     if len(chosen) < 2:
         allowed = "an integer >= 2, or a list of as many distinct ones: one has no error bar"
         raise InvalidProblem("seeds", seeds, allowed)

@@ -266,4 +266,4 @@ def _totals(name: str, agreement: Agreement) -> list[str]:
 
 def _percent(value: float) -> str:
     """A resolution; that of zero is none."""
-    return "–" if np.isnan(value) else f"{100 * value:.2g} %"
+    return "–" if np.isnan(value) else f"{float(f'{100 * value:.2g}'):g} %"

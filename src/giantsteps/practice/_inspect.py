@@ -116,11 +116,9 @@ def inspect(
     origin = None if base is None else open_weights(base, "base")
     layers, skipped = _layers(weights, false_alarms, seed)
     if not layers:
+        seen = "; ".join(f"{name}: {why}" for name, why in skipped.items()) or "nothing"
         raise InvalidProblem(
-            "source",
-            weights.title,
-            "weights with at least one matrix of floating-point numbers: convert integers with "
-            "astype(float)",
+            "source", weights.title, f"a matrix of floating-point numbers, or several (here {seen})"
         )
     changes: tuple[Change, ...] = ()
     if origin is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -126,7 +126,7 @@ class Recorder:
             raise InvalidProblem("module", kind, "a module with linear or convolution layers")
         store = Store(path, write=True)
         try:
-            about = {"run": run, "every": every} | _rule(optimizer)
+            about = {"run": run, "every": every} | _rule(optimizer, found)
             self._run = (
                 TrainingRun(store, about) if resume is None else TrainingRun.open(store, run)
             )
@@ -225,7 +225,7 @@ class Recorder:
         """Describe a run that has not begun by the optimizer that it gets."""
         if self._count == 0 and "optimizer" not in self._run.about:
             self._run.forget_after(-1)
-            self._run.about |= _rule(optimizer)
+            self._run.about |= _rule(optimizer, self._parts)
             self._write()
 
     # What is recorded -------------------------------------------------------------------------
@@ -310,13 +310,17 @@ def _cosine(a: FloatArray, b: FloatArray) -> float:
     return float(np.sum(a * b)) / sizes if sizes > 0 else 0.0
 
 
-def _rule(optimizer: Any) -> dict[str, Any]:
+def _rule(optimizer: Any, layers: Mapping[str, Any]) -> dict[str, Any]:
     """What the comparison with theory needs of an optimizer."""
     if optimizer is None:
         return {}
     torch = torch_library()
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise InvalidProblem("optimizer", optimizer, "an optimizer of torch.optim, or None")
+    trained = {id(weight) for group in optimizer.param_groups for weight in group["params"]}
+    if trained.isdisjoint(id(layer.weight) for layer in layers.values()):
+        kind = type(optimizer).__name__
+        raise InvalidProblem("optimizer", kind, "one that trains layers of the module")
     group = optimizer.param_groups[0]
     adaptive = (torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop, torch.optim.Adagrad)
     if isinstance(optimizer, torch.optim.SGD):

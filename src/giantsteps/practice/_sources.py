@@ -140,7 +140,10 @@ def tensor_to_numpy(array: Any) -> NDArray[Any]:
     if isinstance(array, TorchTensor):
         return array.read()
     if hasattr(array, "detach"):
+        if array.is_meta:
+            raise InvalidProblem("tensor", "on the meta device", "filled: load the weights first")
         array = array.detach().cpu()
+        array = array.dequantize() if array.is_quantized else array.to_dense()
         if "bfloat16" in str(array.dtype) or "float8" in str(array.dtype):
             array = array.float()
         return np.asarray(array.numpy())
@@ -335,10 +338,16 @@ def open_data(data: Any) -> tuple[NDArray[Any], NDArray[Any]]:
             "data", type(data).__name__, "a pair (inputs, labels), a file, or a DataLoader"
         )
     x, y = tensor_to_numpy(data[0]), tensor_to_numpy(data[1])
-    if x.ndim < 2 or x.dtype.kind not in "fiu" or not np.all(np.isfinite(x)):
-        raise InvalidProblem("data", x.shape, "finite inputs of shape (rows, ...)")
-    if y.ndim not in (1, 2) or len(y) != len(x) or y.dtype.kind not in "fiub":
-        raise InvalidProblem("data", y.shape, f"numeric labels, one per row of inputs ({len(x)})")
+    if x.ndim < 2 or 0 in x.shape or x.dtype.kind not in "fiu" or not np.all(np.isfinite(x)):
+        raise InvalidProblem("data", f"{x.dtype} {x.shape}", "finite inputs of shape (rows, ...)")
+    if y.dtype.kind not in "fiub":
+        raise InvalidProblem(
+            "data",
+            f"labels of type {y.dtype}",
+            "numbers; for classes, np.unique(labels, return_inverse=True)[1]",
+        )
+    if y.ndim not in (1, 2) or len(y) != len(x):
+        raise InvalidProblem("data", y.shape, f"labels, one per row of inputs ({len(x)})")
     if not np.all(np.isfinite(y)):
         raise InvalidProblem("data", "NaN or infinite labels", "finite labels")
     return x, y

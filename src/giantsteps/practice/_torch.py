@@ -79,6 +79,7 @@ def batch_for(module: Any, x: NDArray[Any], y: NDArray[Any]) -> tuple[Any, Any]:
         labels = torch.as_tensor(y.astype(np.float64), dtype=parameter.dtype)
         labels = labels.to(parameter.device)
     why: Exception | None = None
+    x = np.require(x, requirements="W")  # PyTorch warns of others, such as those of pandas
     for kind in (parameter.dtype,) if x.dtype.kind == "f" else (None, parameter.dtype):
         inputs = torch.as_tensor(x, dtype=kind, device=parameter.device)  # tokens, or pixels
         try:

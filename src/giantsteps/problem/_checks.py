@@ -69,7 +69,7 @@ def shares(given: object, field: str, count: int, of_what: str) -> tuple[float, 
         raise InvalidProblem(field, given, f"{count} numbers, one per {of_what}")
     total = math.fsum(found)
     if abs(total - 1) > 1e-9:
-        raise InvalidProblem(field, given, f"summing to one (the sum is {total!r})")
+        raise InvalidProblem(field, given, f"numbers that sum to one (the sum is {total!r})")
     return found
 
 
@@ -78,6 +78,7 @@ def integer(value: object, field: str, allowed: str, *, lower: int = 1) -> int:
     given = scalar(value)
     if not isinstance(given, Integral) or isinstance(given, bool) or int(given) < lower:
         raise InvalidProblem(field, value, allowed)
+    number(int(given), field, f"{allowed}, and no larger than a float can be")
     return int(given)
 
 

@@ -328,7 +328,7 @@ def _check_data(
 ) -> None:
     """Refuse what samples of one's own leave no room for."""
     if not gaussian:
-        raise InvalidProblem("inputs", inputs, "left alone where data are given")
+        raise InvalidProblem("inputs", inputs, "left out where data are given")
     if streams.lead:
         raise InvalidProblem("data", data, "given to one network at a time")
     if any(step.precondition for step in problem.steps) and not problem.inputs.isotropic:

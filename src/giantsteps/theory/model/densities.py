@@ -9,6 +9,7 @@ import numpy as np
 
 from giantsteps.theory.model.piece import Piece, between, nodes
 from giantsteps.theory.solver.fold import Branch, State
+from giantsteps.theory.solver.work import Work
 from giantsteps.types import Array, FloatArray
 
 #: Im z over x. Outside, imaginary parts are those of the first derivative times Im z; a point is
@@ -33,6 +34,20 @@ _WIDE = 1.3
 
 class OutsideBranch(Branch, Protocol):
     """The equations of the transform, in the half-plane and at real points outside the support."""
+
+    work: Work
+
+    @property
+    def scale(self) -> float:
+        """Mean of the continuous part: where to look for it."""
+
+    @property
+    def many_nodes(self) -> bool:
+        """Whether edges below the largest are those of `of_density`."""
+
+    @property
+    def of_density(self) -> OutsideBranch:
+        """Those that the density is taken from: the same, or close to them and cheaper."""
 
     def above(self, z: Array, start: State | None = None) -> State:
         """The solution at z (E,) in the upper half-plane: from a start nearby, else from what is

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +14,6 @@ from giantsteps.theory.model.densities import HEIGHT, LARGEST, Densities, Outsid
 from giantsteps.theory.model.piece import Piece, nodes
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.fold import Descent, State, descend, follow_to_fold, settle
-from giantsteps.theory.solver.work import Work
 from giantsteps.threads import capped
 from giantsteps.types import Array, FloatArray
 
@@ -62,50 +60,42 @@ class ImplicitLaw(Law):
     ----------
     branch : OutsideBranch
         The equations of m.
-    inner : callable
-        Makes those that the density is taken from: the same, or close to them and cheaper.
-    scale : float
-        Mean of the continuous part: where to look for it.
-    work : Work
-        Of the equations: the transform at points of the caller's own does not count.
     atoms : tuple of (location, mass)
     lost : float
         Missing mass, relative, that calls for another scan, or is no answer.
     likely : float, optional
         Where the largest edge is likely to be: that of a coarser resolution.
-    cheap : bool
-        Whether edges below the largest are those of ``inner``.
     """
 
     def __init__(
         self,
         branch: OutsideBranch,
-        inner: Callable[[], OutsideBranch],
-        scale: float,
-        work: Work,
         atoms: tuple[tuple[float, float], ...] = (),
         lost: float = _LOST,
         likely: float | None = None,
-        cheap: bool = False,
     ) -> None:
-        self._branch, self._of_density = branch, inner
-        self._scale, self._work = float(scale), work
-        self._atoms = atoms
-        self._may_lose, self._likely, self._cheap = lost, likely, cheap
+        self._branch, self._scale, self._atoms = branch, branch.scale, atoms
+        self._may_lose, self._likely = lost, likely
         #: Edges, and whether the outside is above.
         self._found: list[tuple[float, bool]] = []
 
     @cached_property
-    def _inner(self) -> OutsideBranch:
-        return self._of_density()
-
-    @cached_property
     def _densities(self) -> Densities:
-        return Densities(self._inner, self._continuous, self._may_lose)
+        return Densities(self._branch.of_density, self._continuous, self._may_lose)
 
     def __repr__(self) -> str:
         shown = " ∪ ".join(f"[{low:.6g}, {high:.6g}]" for low, high in self.support)
         return f"ImplicitLaw({shown}, atoms={self.atoms})"
+
+    def __eq__(self, other: object) -> bool:
+        """The law of the same equations: the same atoms, mean and largest edge to the last bit."""
+        if not isinstance(other, ImplicitLaw):
+            return NotImplemented
+        mine, theirs = (self._atoms, self._scale), (other._atoms, other._scale)
+        return self is other or (mine == theirs and self.edge == other.edge)
+
+    def __hash__(self) -> int:
+        return hash((self._atoms, self._scale))
 
     @property
     def atoms(self) -> tuple[tuple[float, float], ...]:
@@ -191,7 +181,8 @@ class ImplicitLaw(Law):
         return NotConverged("the support of a law", share, count, "another width or rate")
 
     def _transform(self, z: NDArray) -> NDArray:
-        return self._inner.transform(self._inner.above(z), z)
+        inner = self._branch.of_density
+        return inner.transform(inner.above(z), z)
 
     @property
     def _continuous(self) -> float:
@@ -252,7 +243,9 @@ class ImplicitLaw(Law):
         sides = slice(grounded, 2 * len(starts) - top)
         outer = np.stack([starts - 1, ends + 1], axis=1).ravel()[sides]
         inner = np.stack([starts, ends], axis=1).ravel()[sides]
-        found = self._edges(self._inner if self._cheap else self._branch, x[outer], x[inner])
+        branch = self._branch
+        below = branch.of_density if branch.many_nodes else branch
+        found = self._edges(below, x[outer], x[inner])
         edges = [*[0.0] * grounded, *found, *[self.edge] * top]
         return [(float(lo), float(hi)) for lo, hi in np.reshape(edges, (-1, 2))]
 
@@ -372,7 +365,7 @@ class ImplicitLaw(Law):
         raised = np.where(lower, flat.conj(), flat)
         tiny = 1e-12 * np.maximum(np.abs(raised.real), self._scale * 1e-6)
         raised = np.where(raised.imag > tiny, raised, raised.real + 1j * tiny)
-        with self._work.set_aside():
+        with self._branch.work.set_aside():  # the caller's own points do not count
             values = self._transform(raised)
         return np.where(lower, values.conj(), values).reshape(z.shape)
 

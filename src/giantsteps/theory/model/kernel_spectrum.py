@@ -104,17 +104,18 @@ class KernelSpectrum:
 
     @cached_property
     def _follow(self) -> Continuation:
-        def solver(
-            z: Array, start: tuple[Array, ...] | None, rounds: int | None
-        ) -> tuple[tuple[Array, ...], Array]:
-            known = None if start is None else (start[0], start[1], start[2])
-            solved = solve_state(self._repeat(len(z)), -z, known, rounds)
-            taken, state = solved.iterations + 1, solved.state
-            complex_rounds = float(_AT_COMPLEX * self._operations * taken.sum())
-            self.work.spend(_ROUND * int(taken.max()) + complex_rounds)
-            return (state.v1, state.tau, state.active), solved.residual
+        return Continuation(self._solve, self.scale, "the resolvent of the kernel")
 
-        return Continuation(solver, self.scale, "the resolvent of the kernel")
+    def _solve(
+        self, z: Array, start: tuple[Array, ...] | None, rounds: int | None
+    ) -> tuple[tuple[Array, ...], Array]:
+        """(V₁, τ, 𝔤) and their residuals."""
+        known = None if start is None else (start[0], start[1], start[2])
+        solved = solve_state(self._repeat(len(z)), -z, known, rounds)
+        taken, state = solved.iterations + 1, solved.state
+        complex_rounds = float(_AT_COMPLEX * self._operations * taken.sum())
+        self.work.spend(_ROUND * int(taken.max()) + complex_rounds)
+        return (state.v1, state.tau, state.active), solved.residual
 
     def _repeat(self, count: int, whole: bool = False) -> Equations:
         """The equations at so many points, of merged types or of all; the last ones are kept."""
@@ -147,19 +148,17 @@ class KernelSpectrum:
         if np.all(system.residual <= _LINEAR * (system.linear**2).max()):
             rank = min(rank, rank / float(system.width[0]))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        lost = may_lose(self.system.bulk)
-        given = self.scale, self.work, atoms, lost, self._likely, self._many_nodes
-        return ImplicitLaw(self, lambda: self._of_density, *given)
+        return ImplicitLaw(self, atoms, may_lose(self.system.bulk), self._likely)
 
     @cached_property
-    def _of_density(self) -> KernelSpectrum:
+    def of_density(self) -> KernelSpectrum:
         """The same with fewer channels, if there are fewer that a density shows, and on fewer nodes
         where they are many.
         """
         coarse = replace(self.system, tolerance=np.array([_CHANNELS]))
         fewer = KernelSpectrum(coarse, work=self.work)
         used = fewer if fewer.equations.rank < self.equations.rank else self
-        if not self._many_nodes:
+        if not self.many_nodes:
             return used
         z = used.scale * SEEN_FROM
         v1, tau, active = used.above(z)
@@ -168,7 +167,8 @@ class KernelSpectrum:
         return KernelSpectrum(on_fewer_nodes(point.move(*point.newton())), work=self.work)
 
     @property
-    def _many_nodes(self) -> bool:
+    def many_nodes(self) -> bool:
+        """Whether a density is that of `of_density`."""
         return self._operations > _MANY_NODES
 
     @cached_property

@@ -88,8 +88,7 @@ class WeightSpectrum:
         if not (one.chained or np.any(one.coefficients[:, :, : one.diagonal.shape[1]])):
             rank = min(rank, sum(float(batch.samples[0]) for batch in one.batches))
         atoms = ((0.0, 1.0 - rank),) if rank < 1 else ()
-        given = branch.scale, self.work, atoms, may_lose(one), None, branch.many_nodes
-        return ImplicitLaw(branch, lambda: branch.of_density, *given)
+        return ImplicitLaw(branch, atoms, may_lose(one))
 
     # -- outliers -------------------------------------------------------------------------------
 

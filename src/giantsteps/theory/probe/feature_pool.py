@@ -18,6 +18,8 @@ _BLOCK = 1 << 22
 #: feature.
 _SAMPLE, _PER_FEATURE = 2048, 3
 _CHUNKS = "an array (rows, features), a list of such arrays, or a function that returns them"
+_NUMBERS = "an array of real numbers"
+_CODED = "numbers; encode two classes as −1 and 1, more as np.eye(k)[classes]"
 
 
 class FeaturePool:
@@ -226,31 +228,32 @@ def _is_chunk(item: Any) -> bool:
     )
 
 
-def _host(array: Any) -> NDArray[Any]:
-    """A NumPy array of numbers, from NumPy, PyTorch, or nested lists."""
+def _host(array: Any, what: str = "features", allowed: str = _NUMBERS) -> NDArray[Any]:
+    """A NumPy array of numbers, from NumPy, PyTorch, SciPy's sparse arrays or nested lists."""
     if hasattr(array, "detach"):
         array = array.detach().cpu()
         if "bfloat16" in str(array.dtype):
             array = array.float()
-    values = np.asarray(array)
+    values = np.asarray(array.toarray() if hasattr(array, "toarray") else array)
     if values.dtype.kind not in "fiub":
-        raise InvalidProblem("features", f"of type {values.dtype}", "an array of real numbers")
+        raise InvalidProblem(what, f"of type {values.dtype}", allowed)
     return values
 
 
 def _as_labels(labels: Any) -> FloatArray:
     """Labels of shape (rows, outputs)."""
-    if hasattr(labels, "detach"):
-        labels = labels.detach().cpu().numpy()
-    values = np.asarray(labels)
-    if values.dtype.kind not in "fiub":
-        raise InvalidProblem(
-            "labels",
-            f"of type {values.dtype}",
-            "numbers; encode two classes as −1 and 1, more as np.eye(k)[classes]",
-        )
+    values = _host(labels, "labels", _CODED)
     if values.ndim not in (1, 2) or values.size == 0:
         raise InvalidProblem("labels", values.shape, "of shape (rows,) or (rows, outputs)")
+    if values.dtype.kind in "iu" and values.size == len(values):
+        kinds = len(np.unique(values))
+        if kinds > 2:
+            raise InvalidProblem(
+                "labels",
+                f"integers of {kinds} values",
+                f"np.eye({kinds})[labels] if they are classes 0 to {kinds - 1}, "
+                "labels.astype(float) if they are numbers",
+            )
     values = values.astype(np.float64).reshape(len(values), -1)
     if not np.all(np.isfinite(values)):
         raise InvalidProblem("labels", "NaN or infinite", "finite")
