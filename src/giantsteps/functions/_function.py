@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -236,7 +237,7 @@ class Function:
 
         A point that turns out to be smooth may be listed (``abs(x**2)`` lists 0).
         """
-        if not (lower <= upper and np.isfinite([lower, upper]).all()):
+        if not (lower <= upper and math.isfinite(lower) and math.isfinite(upper)):
             raise InvalidProblem("interval", (lower, upper), "two finite numbers, lower <= upper")
         reach = REACHES[0] if -REACHES[0] <= lower and upper <= REACHES[0] else REACHES[1]
         while reach < max(-lower, upper):

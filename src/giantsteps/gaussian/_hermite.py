@@ -5,6 +5,7 @@ f = Σ_k c_k He_k,  c_k = E[f(z) He_k(z)]/k!,  Σ_k k! c_k² = E f² (Parseval).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -41,7 +42,7 @@ def hermite_functions(x: np.ndarray, degree: int) -> np.ndarray:
     if degree:
         values[1] = x
     for k in range(1, degree):
-        values[k + 1] = (x * values[k] - np.sqrt(k) * values[k - 1]) / np.sqrt(k + 1)
+        values[k + 1] = (x * values[k] - math.sqrt(k) * values[k - 1]) / math.sqrt(k + 1)
     return values
 
 

@@ -76,7 +76,8 @@ def shares(given: object, field: str, count: int, of_what: str) -> tuple[float, 
 def integer(value: object, field: str, allowed: str, *, lower: int = 1) -> int:
     """Return ``value`` as an int of at least ``lower``; booleans and floats are refused."""
     given = scalar(value)
-    if not isinstance(given, Integral) or isinstance(given, bool) or int(given) < lower:
+    whole = type(given) is int or (isinstance(given, Integral) and not isinstance(given, bool))
+    if not whole or int(given) < lower:
         raise InvalidProblem(field, value, allowed)
     number(int(given), field, f"{allowed}, and no larger than a float can be")
     return int(given)

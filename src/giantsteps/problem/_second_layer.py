@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -47,26 +48,26 @@ class SecondLayer(Law, ABC):
         them on either side of zero.
         """
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """E A."""
         values, probabilities = self.types()
         return float(probabilities @ values)
 
-    @property
+    @cached_property
     def second_moment(self) -> float:
         """E A²."""
         values, probabilities = self.types()
         return float(probabilities @ values**2)
 
-    @property
+    @cached_property
     def symmetric(self) -> bool:
         """Whether A and −A have the same law."""
         values, mass = self.types()
         mirrored = bool(np.array_equal(values, -values[::-1]))
         return mirrored and bool(np.allclose(mass, mass[::-1], rtol=0, atol=1e-12))
 
-    @property
+    @cached_property
     def distinct_nonzero(self) -> float:
         """How many non-zero values A takes (``inf`` for a continuous law): it bounds the number
         of spikes (theory §6)."""

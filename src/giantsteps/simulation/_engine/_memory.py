@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from giantsteps.errors import InvalidProblem
 from giantsteps.simulation._engine._arrays import Arrays
@@ -50,7 +51,7 @@ class Budget:
     arrays: Arrays  # the arrays in use
     networks: int = 1  # how many networks share it
 
-    @property
+    @cached_property
     def available(self) -> int | None:
         """Bytes for each network; None if unknown."""
         limit = self.limit if self.limit is not None else self.arrays.free_memory()

@@ -55,6 +55,13 @@ def tables() -> tuple[FloatArray, FloatArray, FloatArray]:
     return np.concatenate([outer, -outer]), np.concatenate([ratio, ratio]), density
 
 
+@cache
+def _edges() -> NDArray[np.complex128]:
+    """w + ik: what a variate needs of its layer lies side by side, and is fetched at once."""
+    outer, ratio, _ = tables()
+    return outer + 1j * ratio
+
+
 def generator_at(key: Words, stream: Sequence[int], start: int) -> np.random.Philox:
     """NumPy's generator at a word; it counts up before it draws, so that counters start at one.
 
@@ -73,19 +80,17 @@ def fill_normal(out: FloatArray, key: Words, stream: Sequence[int], start: int) 
 
 
 def _fill(out: FloatArray, draw: Callable[[int], Words]) -> None:
-    outer, ratio, _ = tables()
-    size = min(_SLAB, out.size)
-    indices, edges = np.empty(size, dtype=np.uint64), np.empty(size)
+    table, size = _edges(), min(_SLAB, out.size)
+    indices, edges = np.empty(size, dtype=np.uint64), np.empty(size, dtype=np.complex128)
     places, left = [], []
     for begin in range(0, out.size, _SLAB):
         part = out[begin : begin + _SLAB]
         word, edge = draw(part.size), edges[: part.size]
         index = np.bitwise_and(word, _LAYER_AND_SIGN, out=indices[: part.size]).view(np.int64)
         unit = _unit(word)
-        ratio.take(index, out=edge, mode="clip")
-        rejected = np.flatnonzero(unit >= edge)
-        outer.take(index, out=edge, mode="clip")
-        np.multiply(unit, edge, out=part)
+        table.take(index, out=edge, mode="clip")
+        rejected = np.flatnonzero(unit >= edge.imag)
+        np.multiply(unit, edge.real, out=part)
         # Their words are put together again, but for the three bits between.
         high = (unit[rejected] + 1.0).view(np.uint64) << np.uint64(12)
         places.append(rejected + begin)

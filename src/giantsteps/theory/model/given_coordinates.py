@@ -78,22 +78,24 @@ def functions_at(model: SpikedFeatures, points: FloatArray) -> dict[str, FloatAr
     totals = model.bulk.totals
     scale = np.sqrt(totals)[:, None]
     seen = smoothed_by_symmetry(model.activation, model.spikes @ points.T, scale)
-    wanted = wanted_at(model, points)
+    wanted, linear = wanted_at(model, points), seen.linear / scale
     by_norm = seen.quadratic / totals[:, None]
-    target = [wanted.mean]
-    # At N = ∞ functions without penalty, which rounding knows by their size: that of rare neurons.
-    share = np.ones(len(totals)) if math.isfinite(model.neurons) else np.sqrt(model.probabilities)
-    # Without a penalty what is zero but for rounding would be fitted.
-    size = np.sqrt(np.max(seen.second_moment, initial=0.0))
-    present = np.abs(seen.mean).max(axis=1, initial=0.0) > _ROUNDING * size
-    mean = [np.where(present[:, None], share[:, None] * seen.mean, 0.0)]
+    share, mean, target = np.ones(len(totals)), [seen.mean], [wanted.mean]
+    finite = math.isfinite(model.neurons)
+    if not finite:
+        # Functions without penalty, which rounding knows by their size: that of rare neurons.
+        share = np.sqrt(model.probabilities)
+        # What is zero but for rounding would be fitted.
+        size = np.sqrt(np.max(seen.second_moment, initial=0.0))
+        present = np.abs(seen.mean).max(axis=1, initial=0.0) > _ROUNDING * size
+        mean = [np.where(present[:, None], share[:, None] * seen.mean, 0.0)]
     if model.regressors is not None:
         mean = [model.regressors(points)]
     norms = np.zeros((0, 1, len(points)))
     if model.norms is not None:
-        by_spike = points.T[:, None] * (seen.linear / scale)
+        by_spike = points.T[:, None] * linear
         norms = model.norms.functions(by_norm, by_spike, points)[:, None]
-    if math.isfinite(model.neurons):
+    if finite:
         # The norm of the input: its own coordinates along the spikes, and further modes.
         inverse = 1.0 / model.dimension
         own = np.ones(model.rank + 1) if model.own_variances is None else model.own_variances
@@ -118,11 +120,11 @@ def functions_at(model: SpikedFeatures, points: FloatArray) -> dict[str, FloatAr
     shares, left = model.shares
     for j in range(model.weak_count):
         assert model.weak is not None
-        mean.append((share * model.weak[:, j])[:, None] * (seen.linear / scale))
+        mean.append((share * model.weak[:, j])[:, None] * linear)
         target.append(shares[:, j] @ wanted.linear)
     return {
         "mean": np.stack(mean, axis=1),
-        "linear": seen.linear / scale,
+        "linear": linear,
         "residual": seen.residual_variance,
         "norms": norms,
         "target": np.stack(target),

@@ -52,9 +52,9 @@ def risks_of(
             **claim,
             solution=Solution(
                 status="converged",
-                residual=batch.residual[i],
+                residual=float(batch.residual[i]),
                 iterations=float(batch.iterations[i]),
-                error=batch.error[i],
+                error=float(batch.error[i]),
             ),
             test=batch.test[i],
             train=batch.train[i],

@@ -234,13 +234,6 @@ def spike_rule(
     if link is not None and size:
         kinks = link.breakpoints(-8.5 * size, 8.5 * size)
     steep = len(kinks) > 0 and rest < size
-    frame = _frame(overlap / size) if steep and rank > 1 else np.eye(rank)
-    steepness = (np.abs(spikes @ frame.T) / scale).max(axis=0)
-    if probabilities is not None and rank > (2 if level < _FINE else 1):
-        # Beyond the first axis only few neurons lean far: what most of them see is enough.
-        usual = np.sqrt(probabilities @ (spikes @ frame.T / scale) ** 2)
-        steepness[1:] = np.minimum(steepness, 2.0 * usual)[1:]
-    widths = tuple(width_of(float(slope)) for slope in steepness)
     mapped = not steep and level < len(_SIDES) and (rank == 1 or link is None)
     if mapped and probabilities is not None:
         few = _MORE if len(totals) <= _FEW else 1.0
@@ -248,6 +241,13 @@ def spike_rule(
         near = steepness_of(spikes / scale, probabilities)
         counts = [math.ceil((least + more * math.log2(1.0 + 2.0 * one)) * few) for one in near]
         return _mapped_product(tuple(counts), tuple(near))
+    frame = _frame(overlap / size) if steep and rank > 1 else np.eye(rank)
+    steepness = (np.abs(spikes @ frame.T) / scale).max(axis=0)
+    if probabilities is not None and rank > (2 if level < _FINE else 1):
+        # Beyond the first axis only few neurons lean far: what most of them see is enough.
+        usual = np.sqrt(probabilities @ (spikes @ frame.T / scale) ** 2)
+        steepness[1:] = np.minimum(steepness, 2.0 * usual)[1:]
+    widths = tuple(width_of(float(slope)) for slope in steepness)
     if not steep:
         return (
             axes_rule(level, widths)

@@ -281,10 +281,13 @@ class Dyson(DysonEquation):
             some = slice(start, start + size)
             seen = product(self.psi[number][:, some], transposed(channels)[:, None])  # (B, Y, R, m)
             functions = product(transposed(batch.linear[..., some]), transposed(shares))
-            pairs = seen[:, :, inner.rows] * seen[:, :, inner.columns] * functions[:, :, None]
-            flat = (pairs * -inner.count[:, None]).reshape(cells, pairs.shape[1], -1)
+            pairs = seen[:, :, inner.rows]
+            pairs *= seen[:, :, inner.columns]
+            pairs *= functions[:, :, None]
+            flat = pairs.reshape(cells, pairs.shape[1], -1)
             found = found + product(weighted[..., some], flat)
-        return np.reshape(found, (cells, count * len(inner), m))
+        found = np.reshape(found, (cells, count, len(inner), m)) * -inner.count[:, None]
+        return found.reshape(cells, count * len(inner), m)
 
     def corrected(self, by: Dyson | None = None) -> Array:
         """The traces after one Newton step of 𝔤 at fixed parameters, shape (B, 1 + m, R, R); with

@@ -28,6 +28,7 @@ from giantsteps.theory.solver.packing import (
     inverse,
     product,
     symmetric,
+    transposed,
 )
 from giantsteps.types import Array
 
@@ -114,11 +115,9 @@ class DysonEquation:
         rank, found = self.rank, []
         first = self.layout.diagonal
         for batch, count, more in zip(self.bulk.batches, self.layout.factors, self.layout.linear):
-            corner = batch.linear[:, 0, :, None, None] * self.strengths[:, first, None]
-            for a in range(1, more):
-                corner = corner + (
-                    batch.linear[:, a, :, None, None] * self.strengths[:, first + a, None]
-                )
+            own = self.strengths[:, first : first + more].reshape(len(self.x), more, rank * rank)
+            corner = product(transposed(batch.linear), own)
+            corner = corner.reshape(*batch.weights.shape, rank, rank)
             first += more + count * (count + 1) // 2 + (count if batch.crossed else 0)
             if not count:
                 found.append(corner)

@@ -65,6 +65,11 @@ class Blocks(ABC):
         return len(self.active) == self.size
 
     @cached_property
+    def others(self) -> list[Array]:
+        """Of each batch: all rows that are not its own."""
+        return [np.setdiff1d(np.arange(self.size), self.active[own]) for own in self.own]
+
+    @cached_property
     def packed_own(self) -> list[Array]:
         """Of each batch: its packed entries among those of the active rows."""
         found = []

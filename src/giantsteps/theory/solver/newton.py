@@ -74,7 +74,7 @@ def solve_state(
 def _allowed(equations: Equations, penalty: Array) -> int:
     """Rounds, fewer where each takes long; one where it takes too long to go on."""
     work = equations.system.work
-    if np.iscomplexobj(penalty) or np.any(penalty < 0):
+    if np.iscomplexobj(penalty) or (penalty < 0).any():
         return _ROUNDS
     return 1 if work > _LARGEST else min(max(_WORK // work, _FEWEST), _ROUNDS)
 
@@ -84,7 +84,7 @@ def _first(equations: Equations, penalty: Array) -> tuple[State, Array]:
     else above it, or for n > N and next to no penalty close to it.
     """
     rounds = np.zeros(len(penalty), dtype=int)
-    if np.iscomplexobj(penalty) or np.any(penalty < 0):
+    if np.iscomplexobj(penalty) or (penalty < 0).any():
         return equations.above(penalty), rounds
     guess = equations.guess(penalty)
     if are_numbers(equations):

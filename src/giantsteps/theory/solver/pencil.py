@@ -49,9 +49,8 @@ class Pencil:
 
     def others(self, number: int) -> tuple[Array, Array]:
         """The other rows, and 𝔤/α between its own and them."""
-        rows = self.rows(number)
-        others = np.setdiff1d(np.arange(self.size), rows)
-        return others, self.scaled(number)[:, rows[:, None], others]
+        others = self.dyson.layout.others[number]
+        return others, self.scaled(number)[:, self.rows(number)[:, None], others]
 
     def seen(self, number: int, functions: Array, columns: Array) -> Array:
         """E[fT] for functions with the weights of the samples, (B, F, Y), in these columns, (B, F,
@@ -80,10 +79,11 @@ class Pencil:
 
     def pulled(self, number: int, sums: Array) -> Array:
         """T a of vectors (B, Y, n)."""
-        rows, (others, beside) = self.rows(number), self.others(number)
-        found, t = np.array(sums, dtype=self.averaged.dtype), self.dyson.t[number]
+        rows, t = self.rows(number), self.dyson.t[number]
+        found = np.array(sums, dtype=self.averaged.dtype)
         found[..., rows] = product(t, sums[..., rows, None])[..., 0]
-        if len(others):
+        if len(rows) < self.size:
+            others, beside = self.others(number)
             across = product(sums[..., others], transposed(beside))
             found[..., rows] -= product(self.dyson.s[number], across[..., None])[..., 0]
         return found

@@ -94,12 +94,8 @@ class Prior:
     @once
     def loads(self) -> Array:
         """L of shape (B, FR, CT), or (B, FR, 0) where norms do not vary."""
-        equations = self.state.equations
-        loadings = equations.system.loadings
-        mixing = np.concatenate(
-            [equations.mixing] * self.fluctuations or [equations.mixing[:, :0]], axis=1
-        )
-        loads = self.strengths[:, :, None, None] * loadings[:, :, :, None] * mixing[:, :, None]
+        loadings = self.state.equations.system.loadings[:, :, :, None]
+        loads = self.strengths[:, :, None, None] * loadings * self.mixing[:, :, None]
         shape = (*loads.shape[:2], loads.shape[2] * loads.shape[3])
         return np.ascontiguousarray(transposed(loads.reshape(shape)))
 
@@ -108,6 +104,11 @@ class Prior:
         """C, how many independent fluctuations the norms of each type have."""
         system = self.state.equations.system
         return int(system.spread.shape[1] // system.probabilities.shape[1])
+
+    @once
+    def mixing(self) -> Array:
+        """u_t of the type of each fluctuation, shape (B, CT, R)."""
+        return _repeated(self.state.equations.mixing, self.fluctuations)
 
     @once
     def strengths(self) -> Array:
@@ -169,7 +170,7 @@ class Prior:
         plain = (
             identity(system.probabilities.shape[1]) / (system.probabilities * state.tau)[:, None]
         )
-        if not np.any(system.pull):
+        if not system.pull.any():
             return plain
         mixing = state.equations.mixing
         for c in range(system.pull.shape[1]):

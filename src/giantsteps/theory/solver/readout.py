@@ -74,7 +74,7 @@ def _learn(state: State, prior: Prior) -> _Learned:
 
     # Columns that are penalised, whitened: what multiplies them has variance one under the penalty.
     short = product(transposed(square_root(prior.covariance)), own)
-    finite = bool(np.all(system.inverse_neurons > 0))
+    finite = bool((system.inverse_neurons > 0).all())
     root = np.concatenate([np.sqrt(measure)] * modes, axis=1)
     known = np.zeros_like(wanted)
     known[:, : own.shape[2]] = product(transposed(offset), own)[:, 0]
@@ -184,7 +184,7 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
         phi = phi - product(prior.loads, l_hat[:, :, None])[:, :, 0]
     seen = product(prior.flat, phi[:, :, None]).reshape(cells, -1, rank)  # ⟨f_a, ρ⟩
     slopes, excess = prior.slopes(phi)
-    if np.any(system.pull):
+    if system.pull.any():
         slopes = slopes - _pulled(state, found.m)
 
     mixed = product(transposed(forces), seen[:, :known])
@@ -198,8 +198,7 @@ def _sources(state: State, prior: Prior, found: _Learned) -> tuple[Array, Array]
     types = (felt * system.bulk.coefficients).sum(axis=-1) + excess
     if l_hat.shape[1]:
         along = product(system.loadings, seen)  # (B, CT, R)
-        mixing = np.tile(equations.mixing, (1, prior.fluctuations, 1))
-        norms = l_hat * (2 * (along * mixing).sum(axis=-1) + system.spread * l_hat)
+        norms = l_hat * (2 * (along * prior.mixing).sum(axis=-1) + system.spread * l_hat)
         types = types + norms.reshape(cells, prior.fluctuations, -1).sum(axis=1)
     m_hat = found.m / (system.probabilities * state.tau)
     types = system.width[:, None] * types + system.inverse_neurons[:, None] * m_hat * m_hat
@@ -210,14 +209,11 @@ def _pulled(state: State, m: Array) -> Array:
     """What the pull of the initial output on m adds to minus the slopes, (B, 1 + m, R, R)."""
     system, packed = state.equations.system, state.equations.packing
     mixing, size = state.equations.mixing, len(packed)
-    pulls = []
+    drive = np.zeros((system.cells, state.dyson.layout.parameters, 1))
     for c in range(system.pull.shape[1]):
         weights = system.pull[:, c] * m[:, :, None] * m[:, None]
         inner = symmetric(product(product(transposed(mixing), weights), mixing))
-        pulls.append(packed.pack(inner)[:, :, None])
-    drive, after = np.concatenate(pulls, axis=1), state.dyson.layout.parameters
-    after -= (1 + len(pulls)) * size
-    drive = np.pad(drive, ((0, 0), (size, after), (0, 0)))
+        drive[:, (1 + c) * size : (2 + c) * size, 0] = packed.pack(inner)
     total = state.dyson.curved(Directions(0, drive))[:, :, 0]
     total = (
         total.reshape(system.cells, -1, size) / packed.count * system.inverse_neurons[:, None, None]

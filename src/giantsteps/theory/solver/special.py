@@ -247,8 +247,9 @@ class Forms(Pencil):
             along[..., rows] = product(s[:, :, None], own)[..., 0]  # Sζ_e
             back = np.broadcast_to(reach[:, None], along.shape).copy()  # Tᵀζ_e
             back[..., rows] = product(transposed(t)[:, :, None], own)[..., 0]
-            others, beside = self.others(number)
-            back[..., others] -= product(along[..., rows], beside[:, None])
+            if len(rows) < self.size:
+                others, beside = self.others(number)
+                back[..., others] -= product(along[..., rows], beside[:, None])
             drive += batch.square(pulled[number], -along) / batch.samples[:, None, None]
             more = dyson.mean(number, product(product(s, rest[:, None]), s))
             drive[:, rows[:, None], rows] += more / batch.samples[:, None, None]
@@ -305,12 +306,11 @@ class Forms(Pencil):
         place = bulk.stages[-1].place if count else (0,) * spread.shape[1]
         if isinstance(self.dyson, Chain):
             spread = spread * self.dyson.shares(place)
-        for v, where in enumerate(place):
-            rows = self.dyson.layout.placed(where)
-            if bulk.chained and where:  # one for each type, of which a channel has a share
-                source[:, v, rows[0]] = spread[:, v].sum(axis=1)
+        for vectors, rows in _by_place(place, self.dyson.layout):
+            if bulk.chained and place[vectors[0]]:  # one row for each type, shared by channels
+                source[:, vectors, rows[0]] = spread[:, vectors].sum(axis=2)
             else:
-                source[:, v, rows] = spread[:, v]
+                source[:, vectors[:, None], rows] = spread[:, vectors]
         seen: list[Array] = [np.zeros(0)] * count
         pulled: list[Array] = [np.zeros(0)] * count
         for number in reversed(range(count)):

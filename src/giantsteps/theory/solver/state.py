@@ -283,7 +283,7 @@ class State:
         equations = self.equations
         size, loads = len(equations.packing), transposed(equations.loads)
         types = equations.system.bulk.coefficients, equations.mixing
-        others = np.pad(loads, ((0, 0), (size, 0), (0, 0)))
+        others = np.concatenate([np.zeros_like(loads[:, :size]), loads], axis=1)
         return self.dyson.curved(Directions(size, others, *types))
 
     def _second(self) -> Array:

@@ -263,7 +263,7 @@ class System:
         All cells must need the same number R of channels.
         """
         left, values, rank = self.decomposed
-        if np.any(rank != rank[0]):
+        if (rank != rank[0]).any():
             raise ValueError("cells of different rank in one stack")
         # One memory layout whatever the stack, so that every product has one order of sums.
         left = np.ascontiguousarray(left[:, :, : rank[0]])

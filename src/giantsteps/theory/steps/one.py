@@ -287,7 +287,7 @@ def _pull(
     square = linear**2 * (1.0 + 1.0 / neuron.samples) * float(probabilities @ values**2)
     outer = np.outer(values, values)
     plain = outer * (square - 2.0 * linear * neuron.kept)
-    if not np.any(neuron.tilt) or "isotropic bulk" in simplify:
+    if not neuron.tilt.any() or "isotropic bulk" in simplify:
         return plain[None]
     tilt = np.add.outer(neuron.tilt, neuron.tilt)
     return np.stack([plain, -0.5 * linear * outer * tilt])
