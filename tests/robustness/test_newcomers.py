@@ -363,6 +363,17 @@ def test_sparse_features_and_weights_are_those_of_the_dense_ones() -> None:
     assert scale == gs.inspect({"w": weights})["w"].scale
 
 
+def test_a_curve_of_probes_can_be_drawn() -> None:
+    pytest.importorskip("matplotlib.pyplot").switch_backend("agg")
+    x = RANDOM.standard_normal((90, 9))
+    drawn: Any = theory.risk_of_features(x, x[:, 0], samples=[30, 60], penalty=0.1).plot()
+    assert drawn.ax_.get_xscale() == "log"
+    classes = theory.risk_of_features(x, np.sign(x[:, 0]), samples=[30, 60], penalty=0.1)
+    classes.plot(quantity="classification_error")
+    with pytest.raises(gs.InvalidProblem, match=r'one of "test", "class.*did you mean "test"'):
+        classes.plot(quantity="tset")
+
+
 def test_labels_of_half_precision() -> None:
     torch = _torch()
     x, y = torch.randn(90, 9), torch.ones(90, dtype=torch.bfloat16)
