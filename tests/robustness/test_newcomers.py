@@ -1,5 +1,7 @@
 """What a newcomer types in Python: the answer, or one error that says what to do."""
 
+import copy
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
@@ -317,6 +319,17 @@ def test_mistakes_are_explained(mistake: str) -> None:
     with pytest.raises(gs.InvalidProblem) as caught:
         call()
     assert needle in str(caught.value)
+
+
+def test_a_run_can_be_pickled_and_copied() -> None:
+    run = simulation.run(PROBLEM, d=30, seed=1, test_samples=50)
+    rows = RANDOM.standard_normal((200, 30))
+    own = simulation.run(PROBLEM, data=gs.Data(rows, rows[:, 0], rows, rows[:, 0]), seed=1)
+    for one in (run, run.after(0), own):
+        expected = one.risk()
+        for other in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
+            assert other.risk() == expected
+            assert np.array_equal(other.arrays["W0"], one.arrays["W0"])
 
 
 def test_sizes_and_seeds_may_be_arrays() -> None:
