@@ -321,6 +321,16 @@ def test_mistakes_are_explained(mistake: str) -> None:
     assert needle in str(caught.value)
 
 
+def test_an_optimum_says_in_words_that_it_is_at_a_bound() -> None:
+    bounds = {"readout.penalty": (1.0, 2.0)}
+    found = repr(theory.optimize(PROBLEM, bounds=bounds))
+    assert "readout.penalty is at its lower bound: a wider one may be better" in found
+    assert "sides" not in found
+    grid = gs.Grid(PROBLEM, {"width": [1, 2]})
+    assert "is at a bound in 2 of 2 cells" in repr(theory.optimize(grid, bounds=bounds))
+    assert "bound" not in repr(theory.optimize(PROBLEM))
+
+
 def test_a_run_can_be_pickled_and_copied() -> None:
     run = simulation.run(PROBLEM, d=30, seed=1, test_samples=50)
     rows = RANDOM.standard_normal((200, 30))
