@@ -11,6 +11,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import practice, simulation, theory
+from giantsteps.displays import LearnedFunctionDisplay, SpectrumDisplay
 from giantsteps.laws import Law
 
 PROBLEM = gs.Problem(
@@ -136,6 +137,17 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a number as axes": (
         lambda: theory.risk(gs.Grid(PROBLEM, {"readout.samples": [1, 2]})).plot(ax=3),
         "ax = 3: must be axes of Matplotlib",
+    ),
+    "errors as a function": (
+        lambda: LearnedFunctionDisplay.from_answers(theory.risk(PROBLEM)),  # type: ignore[arg-type]
+        "theory = 'Risk': must be a LearnedFunction",
+    ),
+    "errors as a spectrum": (
+        lambda: SpectrumDisplay.from_spectra(
+            theory.weights(PROBLEM),
+            theory.risk(PROBLEM),  # type: ignore[arg-type]
+        ),
+        "simulation = 'Risk': must be a Spectrum",
     ),
     "a word as width": (
         lambda: theory.risk(gs.Grid(PROBLEM, {"readout.samples": [1, 2]})).plot(width="wide"),
