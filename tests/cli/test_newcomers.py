@@ -75,6 +75,15 @@ MISTAKES = {
         [*PREDICT, "--step", "samples=2", "rate=3"],
         "values of one --step are joined by commas, without spaces",
     ),
+    "two activations": ([*PREDICT, "--activation", "relu, x"], "'(relu, x)' is not part of it\n"),
+    "a quotient of integers": ([*PREDICT, "--teacher", "x//2"], "'x // 2' is not part of it\n"),
+    "an if of Python": ([*PREDICT, "--teacher", "x if x else 1"], "'x if x else 1' is not part"),
+    "a product of brackets": ([*PREDICT, "--teacher", "(x)(x)"], "x is no function (a product is"),
+    "a product with a number": (
+        [*PREDICT, "--teacher", "2(x)"],
+        "'2(x)' is not part of it (a prod",
+    ),
+    "a superscript": ([*PREDICT, "--teacher", "x²"], "a power is written x**2"),
     "a Greek letter": ([*PREDICT, "--teacher", "sin(π*x)"], "(write pi)"),
     "half a law": ([*PREDICT, "--set", "inputs=power_law"], "give --set inputs.exponent=..."),
     "a budget without steps": (["optimize", *FLAGS, *STEP, "--budget", "8"], "--over step-samples"),
@@ -134,6 +143,10 @@ MISTAKES = {
     "a number as function": ([*PREDICT, "--activation", "3"], "a name or an expression in x"),
     "two dashes": ([*PREDICT, "--d", "100"], "did you mean -d?"),
     "no staircase": ([*PREDICT, *STEP, "--question", "staircase_risk"], "Try --question risk"),
+    "a search without bounds": (
+        ["optimize", *FLAGS, *STEP, "--over", "steps.0.decay"],
+        "give --bounds steps.0.decay=a:b: this field has no natural range",
+    ),
     "no size": (["compare", *FLAGS, "-d", ""], "for -d: '' is not"),
     "endless seeds": (["compare", *FLAGS, "-d", "50", "--seeds", "999999999"], "at most 1000000"),
     "endless workers": (

@@ -1,5 +1,7 @@
 """What a newcomer types in Python: the answer, or one error that says what to do."""
 
+import copy
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +11,7 @@ import pytest
 
 import giantsteps as gs
 from giantsteps import practice, simulation, theory
+from giantsteps.displays import LearnedFunctionDisplay, SpectrumDisplay
 from giantsteps.laws import Law
 
 PROBLEM = gs.Problem(
@@ -134,6 +137,17 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "a number as axes": (
         lambda: theory.risk(gs.Grid(PROBLEM, {"readout.samples": [1, 2]})).plot(ax=3),
         "ax = 3: must be axes of Matplotlib",
+    ),
+    "errors as a function": (
+        lambda: LearnedFunctionDisplay.from_answers(theory.risk(PROBLEM)),  # type: ignore[arg-type]
+        "theory = 'Risk': must be a LearnedFunction",
+    ),
+    "errors as a spectrum": (
+        lambda: SpectrumDisplay.from_spectra(
+            theory.weights(PROBLEM),
+            theory.risk(PROBLEM),  # type: ignore[arg-type]
+        ),
+        "simulation = 'Risk': must be a Spectrum",
     ),
     "a word as width": (
         lambda: theory.risk(gs.Grid(PROBLEM, {"readout.samples": [1, 2]})).plot(width="wide"),
@@ -319,6 +333,27 @@ def test_mistakes_are_explained(mistake: str) -> None:
     assert needle in str(caught.value)
 
 
+def test_an_optimum_says_in_words_that_it_is_at_a_bound() -> None:
+    bounds = {"readout.penalty": (1.0, 2.0)}
+    found = repr(theory.optimize(PROBLEM, bounds=bounds))
+    assert "readout.penalty is at its lower bound: a wider one may be better" in found
+    assert "sides" not in found
+    grid = gs.Grid(PROBLEM, {"width": [1, 2]})
+    assert "is at a bound in 2 of 2 cells" in repr(theory.optimize(grid, bounds=bounds))
+    assert "bound" not in repr(theory.optimize(PROBLEM))
+
+
+def test_a_run_can_be_pickled_and_copied() -> None:
+    run = simulation.run(PROBLEM, d=30, seed=1, test_samples=50)
+    rows = RANDOM.standard_normal((200, 30))
+    own = simulation.run(PROBLEM, data=gs.Data(rows, rows[:, 0], rows, rows[:, 0]), seed=1)
+    for one in (run, run.after(0), own):
+        expected = one.risk()
+        for other in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):
+            assert other.risk() == expected
+            assert np.array_equal(other.arrays["W0"], one.arrays["W0"])
+
+
 def test_sizes_and_seeds_may_be_arrays() -> None:
     sizes: Any = np.array([30, 40])
     seeds: Any = np.arange(3)
@@ -361,6 +396,17 @@ def test_sparse_features_and_weights_are_those_of_the_dense_ones() -> None:
     weights = torch.randn(20, 30)
     scale = gs.inspect({"w": weights.to_sparse()})["w"].scale
     assert scale == gs.inspect({"w": weights})["w"].scale
+
+
+def test_a_curve_of_probes_can_be_drawn() -> None:
+    pytest.importorskip("matplotlib.pyplot").switch_backend("agg")
+    x = RANDOM.standard_normal((90, 9))
+    drawn: Any = theory.risk_of_features(x, x[:, 0], samples=[30, 60], penalty=0.1).plot()
+    assert drawn.ax_.get_xscale() == "log"
+    classes = theory.risk_of_features(x, np.sign(x[:, 0]), samples=[30, 60], penalty=0.1)
+    classes.plot(quantity="classification_error")
+    with pytest.raises(gs.InvalidProblem, match=r'one of "test", "class.*did you mean "test"'):
+        classes.plot(quantity="tset")
 
 
 def test_labels_of_half_precision() -> None:

@@ -109,11 +109,18 @@ class Optimum(Answer):
         return comparison.against_one_batch(self, d, seeds, **options)
 
     def _summary(self) -> list[tuple[str, str]]:
-        note = self.note
-        rows = super()._summary()
-        if not note:
-            return rows
-        return [*rows, ("note", f"{note}: simulate_one_batch(d) says by how much")]
+        rows = [row for row in super()._summary() if not row[0].startswith("sides.")]
+        for path, side in self.sides.items():
+            count = np.count_nonzero(side)
+            which = "a" if self.shape else "its lower" if np.less(side, 0) else "its upper"
+            cells = f" in {count} of {np.size(side)} cells" if self.shape else ""
+            if count:
+                rows.append(
+                    ("note", f"{path} is at {which} bound{cells}: a wider one may be better")
+                )
+        if self.note:
+            rows.append(("note", f"{self.note}: simulate_one_batch(d) says by how much"))
+        return rows
 
     def _variables(self) -> dict[str, _export.Variable]:
         return super()._variables() | self.value._variables()

@@ -11,6 +11,9 @@ from giantsteps.answers import _export
 from giantsteps.answers._leaves import Leaf, Record, as_leaf
 from giantsteps.types import FloatArray
 
+if TYPE_CHECKING:
+    from giantsteps.displays import Display
+
 #: Two-sided 95 % of a normal law.
 _TWO_SIDED_95 = 1.959963984540054
 
@@ -107,6 +110,14 @@ class ProbeCurve(_export.Table, Record):
         spread = np.exp(_TWO_SIDED_95 * relative)
         low, high = test / spread, test * spread
         return as_leaf(low, self.shape, "band"), as_leaf(high, self.shape, "band")
+
+    def plot(
+        self, measured: ProbeCurve | None = None, quantity: str = "test", **options: Any
+    ) -> Display:
+        """Draw a `ProbeCurveDisplay`; ``options`` are ``label``, ``color`` and ``ax``."""
+        from giantsteps.displays import ProbeCurveDisplay
+
+        return ProbeCurveDisplay(self, measured, quantity).plot(**options)
 
     def to_columns(self) -> dict[str, list[Any]]:
         """The table as columns, one row per training set."""

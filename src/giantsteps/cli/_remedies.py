@@ -16,6 +16,7 @@ _MISSING = {
         r"readout.\1 is missing: give --\1",
     r"^([\w.]+) = None: must be given: it has no default":
         r"\1 is missing: give --set \1=..., or \1 = ... in the file",
+    r"^bounds\['(.*)'\] = None: must be given: (.*)": r"give --bounds \1=a:b: \2",
 }  # fmt: skip
 #: What concerns a file alone.
 _IN_FILES = {

@@ -18,6 +18,7 @@ from giantsteps.displays._display import (
 from giantsteps.displays._heat_map import HeatMapDisplay
 from giantsteps.displays._learned_function import LearnedFunctionDisplay
 from giantsteps.displays._phase_diagram import CriticalLine, PhaseDiagramDisplay
+from giantsteps.displays._probe_curve import ProbeCurveDisplay
 from giantsteps.displays._spectrum import SpectrumDisplay, SpikeMark
 from giantsteps.displays._style import (
     DOUBLE,  # shared with other packages

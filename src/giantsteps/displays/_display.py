@@ -7,10 +7,18 @@ from os import PathLike
 from typing import TYPE_CHECKING, Self
 
 from giantsteps.displays import _style
+from giantsteps.errors import InvalidProblem
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+def check_kind(field: str, kind: type, *values: object) -> None:
+    """Refuse what is not of the kind that a display draws."""
+    for value in values:
+        if not isinstance(value, kind):
+            raise InvalidProblem(field, type(value).__name__, f"a {kind.__name__}")
 
 
 class Display:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from giantsteps.answers import LearnedFunction
 from giantsteps.displays import _style
 from giantsteps.displays._comparison import draw_points
-from giantsteps.displays._display import AxesDisplay
+from giantsteps.displays._display import AxesDisplay, check_kind
 from giantsteps.errors import InvalidProblem
 from giantsteps.types import FloatArray
-
-if TYPE_CHECKING:
-    from giantsteps.answers import LearnedFunction
-
 
 _X_LABELS = {
     "spike": r"$\langle x, b\rangle/\Vert b\Vert$, along the spike",
@@ -107,6 +104,8 @@ class LearnedFunctionDisplay(AxesDisplay):
             For `plot`: ``ax``, ``width``, ``height``.
         """
         runs = simulations if isinstance(simulations, Sequence) else (simulations,)
+        check_kind("theory", LearnedFunction, theory)
+        check_kind("simulations", LearnedFunction, *runs)
         return cls(theory, runs).plot(**options)  # type: ignore[arg-type]
 
     def _draw(self) -> None:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from giantsteps.answers import Spectrum
 from giantsteps.displays import _style
-from giantsteps.displays._display import AxesDisplay
+from giantsteps.displays._display import AxesDisplay, check_kind
 from giantsteps.errors import InvalidProblem
 from giantsteps.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from giantsteps.answers import Spectrum
     from giantsteps.laws import Law
 
 
@@ -144,11 +144,13 @@ class SpectrumDisplay(AxesDisplay):
         >>> display.ax_.get_xlabel()
         'singular value of $W$'
         """
+        check_kind("theory", Spectrum, theory)
         law = theory.bulk
         if theory.shape or law is None:
             raise InvalidProblem("theory", theory, "the spectrum of one problem; of a grid, a cell")
         runs = [] if simulation is None else simulation
         runs = list(runs) if isinstance(runs, Sequence) else [runs]
+        check_kind("simulation", Spectrum, *runs)
         for run in runs:
             if run.matrix != theory.matrix:
                 raise InvalidProblem("simulation", run.matrix, f"a spectrum of {theory.matrix}")

@@ -46,6 +46,8 @@ _LANGUAGE = (
 )
 _HINTS = {
     "^": " (a power is written x**2)",
+    "²": " (a power is written x**2)",
+    "√": " (write sqrt(x))",
     "π": " (write pi)",
     "·": " (a product is written 2*x)",
     "×": " (a product is written 2*x)",
@@ -160,8 +162,8 @@ class _Parser:
                 return self.call(name, args, depth + 1)
             case ast.Call(func=ast.Attribute(attr=name)) | ast.Attribute(attr=name):
                 raise self.refuse(f"functions are written by their name alone: {name}(x)")
-        kind = syntax.op if isinstance(syntax, ast.BinOp | ast.UnaryOp) else syntax
-        raise self.refuse(f"{type(kind).__name__} is not part of it")
+        hint = _HINTS["·"] if isinstance(syntax, ast.Call) else ""
+        raise self.refuse(f"'{ast.unparse(syntax)}' is not part of it{hint}")
 
     def number(self, value: object) -> Const:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -184,6 +186,8 @@ class _Parser:
         raise self.unknown(name)
 
     def call(self, name: str, args: list[ast.expr], depth: int) -> Node:
+        if name in self.variables:
+            raise self.refuse(f"{name} is no function{_HINTS['·']}")
         name = resolve(name)
         if name == "identity":
             self.count(name, args, 1)

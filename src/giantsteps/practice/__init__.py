@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from giantsteps.displays import ProbeCurveDisplay
 from giantsteps.practice._bulk import WeightSpike
-from giantsteps.practice._display import InspectionDisplay, LayerDisplay, ProbeCurveDisplay
+from giantsteps.practice._display import InspectionDisplay, LayerDisplay
 from giantsteps.practice._gradient import FirstGradient
 from giantsteps.practice._inspect import inspect
 from giantsteps.practice._inspection import TABLES, Change

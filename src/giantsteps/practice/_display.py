@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from giantsteps.answers import ProbeCurve
-from giantsteps.displays import PALETTE, AxesDisplay, Display, panels, style
+from giantsteps.displays import PALETTE, AxesDisplay, Display, ProbeCurveDisplay, panels, style
 from giantsteps.practice._bulk import law_of_shape
 
 if TYPE_CHECKING:
@@ -45,69 +45,6 @@ class LayerDisplay(AxesDisplay):
             ax.plot(spikes, np.zeros(len(spikes)), "v", color=_FOUND, clip_on=False, label="spikes")
         title = f"{layer.name}: {layer.verdict}"
         ax.set(xlabel="singular value", ylabel="density", title=title)
-        ax.legend()
-
-
-class ProbeCurveDisplay(AxesDisplay):
-    """Learning curves of a probe: predictions as lines with their bands, measurements as markers.
-
-    Parameters
-    ----------
-    curve : ProbeCurve
-        A prediction over several numbers of samples.
-    measured : ProbeCurve, optional
-        The same, measured.
-    quantity : {"test", "classification_error"}
-        What to draw.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from giantsteps import theory
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.standard_normal((200, 10))
-    >>> curve = theory.risk_of_features(x, x[:, 0] ** 3, samples=[40, 80, 160], penalty=0.1)
-    >>> ProbeCurveDisplay(curve).plot().ax_.get_xscale()
-    'log'
-    """
-
-    def __init__(
-        self, curve: ProbeCurve, measured: ProbeCurve | None = None, quantity: str = "test"
-    ) -> None:
-        self.curve, self.measured, self.quantity = curve, measured, quantity
-
-    def plot(self, *, label: str | None = None, color: str = _THEORY, **where: Any) -> Self:
-        """Draw a curve of this label and colour on ``ax``, or on a new figure."""
-        self._look = label, color
-        return super().plot(**where)
-
-    def _draw(self) -> None:
-        label, color = self._look
-        ax, n = self.ax_, np.ravel(self.curve.samples)
-        order = np.argsort(n)
-        values = np.ravel(getattr(self.curve, self.quantity))
-        ax.plot(n[order], values[order], color=color, label=label or "predicted")
-        if self.quantity == "test":
-            low, high = (np.ravel(side)[order] for side in self.curve.band)
-            ax.fill_between(n[order], low, high, color=color, alpha=0.15, linewidth=0)
-        if self.measured is not None:
-            error = (
-                self.measured.standard_error
-                if self.quantity == "test"
-                else self.measured.classification_standard_error
-            )
-            ax.errorbar(
-                np.ravel(self.measured.samples),
-                np.ravel(getattr(self.measured, self.quantity)),
-                np.ravel(error),  # type: ignore[arg-type]
-                fmt="o",
-                color=color,
-                label=None if label else "measured",
-            )
-        name = "test error" if self.quantity == "test" else "wrong classes"
-        ax.set(xscale="log", xlabel="labelled samples $n$", ylabel=name)
-        ax.set_xticks(np.unique(n), [f"{size:.0f}" for size in np.unique(n)])
-        ax.minorticks_off()
         ax.legend()
 
 

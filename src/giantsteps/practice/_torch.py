@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from giantsteps.answers import require
-from giantsteps.errors import InvalidProblem
+from giantsteps.errors import InvalidProblem, suggest
 from giantsteps.practice._sources import Weights
 from giantsteps.types import FloatArray
 
@@ -162,7 +162,7 @@ def mlp_of_weights(weights: Weights, activation: str) -> Any:
     """The network of a state dict whose matrices form a chain, with one activation between."""
     torch = torch_library()
     if activation not in ACTIVATIONS:
-        raise InvalidProblem("activation", activation, f"one of {', '.join(ACTIVATIONS)}")
+        raise InvalidProblem("activation", activation, suggest(activation, ACTIVATIONS))
     matrices = [tensor for tensor in weights if len(tensor.shape) == 2]
     if not matrices:
         raise InvalidProblem("source", weights.title, "weights with at least one matrix")

@@ -135,6 +135,16 @@ class Run(Networks):
             f"samples={sizes.samples}, seed={self.seed})"
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A pickled run is what states it: all else follows from the seed."""
+        return partial(Run, **self.options, data=self.data), (self.problem, self.d, self.seed)
+
+    def __copy__(self) -> Run:
+        """Another run with what this one has computed."""
+        other = object.__new__(Run)
+        other.__dict__.update(self.__dict__)
+        return other
+
     def _repr_html_(self) -> str:
         """The problem and the integers of the network, for notebooks."""
         numbers = {
