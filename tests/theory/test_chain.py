@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 import giantsteps as gs
 from giantsteps.theory.solver.bulk import Batch, Bulk, Stage
 from giantsteps.theory.solver.chain import Chain, dyson_at
+from giantsteps.theory.solver.dyson import Directions
 from giantsteps.theory.solver.packing import packing
 from giantsteps.theory.solver.special import Forms
 from giantsteps.theory.steps.several.chain import chain_of
@@ -164,13 +165,14 @@ def test_responses_are_derivatives(case: Case) -> None:
             ends.append((found, (force @ values @ force.T).item()))
         return (ends[0][0] - ends[1][0]) / (2 * step), (ends[0][1] - ends[1][1]) / (2 * step)
 
-    size, hessian = len(packed), dyson.hessian[0]
+    size = len(packed)
     # From the entries of P_t to p_t.
-    types = np.zeros((case.types, len(hessian)))
+    types = np.zeros((case.types, dyson.layout.parameters))
     for t, pair in enumerate(pairs):
         types[t, (2 + t) * size : (3 + t) * size] = pair
-    few = np.concatenate([np.eye(size, len(hessian)), types])
-    hessian, slopes = few @ hessian @ few.T, Forms(dyson).slopes(force)[0]
+    few = np.concatenate([np.eye(size, types.shape[1]), types])
+    hessian = dyson.response(Directions(size, types.T[None]))[0][0]
+    slopes = Forms(dyson).slopes(force)[0]
     slopes = few @ (packed.pack(slopes) * packed.count).ravel()
     units = [(one, 0 * case.p) for one in packed.unpack(np.eye(size))]
     units += [(0 * case.x, one) for one in np.eye(case.types)]

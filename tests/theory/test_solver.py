@@ -303,19 +303,31 @@ def test_unknowns_that_are_numbers_solve_the_same_equations(
     np.testing.assert_allclose(short.train, whole.train, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("activation", "count"), [("relu", 1), ("tanh", 2)])
-def test_few_directions_of_the_hessian_are_those_of_the_whole(
-    monkeypatch: pytest.MonkeyPatch, activation: str, count: int
+@pytest.mark.parametrize(
+    ("activation", "count", "layer"),
+    [
+        ("relu", 1, "gaussian"),
+        ("tanh", 2, "gaussian"),
+        ("relu", 2, gs.Vocabulary([-1, 2], [0.6, 0.4])),
+    ],
+)
+def test_responses_are_derivatives(
+    monkeypatch: pytest.MonkeyPatch, activation: str, count: int, layer: Any
 ) -> None:
-    """Along X, the types and what the initial output pulls."""
-    asked: list[tuple[Dyson, Directions]] = []
-    curved = Dyson.curved
+    """Along X and the types, and of all traces along what the initial output pulls."""
+    asked: dict[str, tuple[Dyson, Directions]] = {}
 
-    def kept(dyson: Dyson, directions: Directions) -> np.ndarray:
-        asked.append((dyson, directions))
-        return curved(dyson, directions)
+    def watch(name: str) -> None:
+        plain = getattr(Dyson, name)
 
-    monkeypatch.setattr(Dyson, "curved", kept)
+        def kept(dyson: Dyson, directions: Directions) -> Any:
+            asked[name] = dyson, directions
+            return plain(dyson, directions)
+
+        monkeypatch.setattr(Dyson, name, kept)
+
+    watch("response")
+    watch("curved")
     theory.risk(
         gs.Problem(
             activation=activation,
@@ -323,11 +335,42 @@ def test_few_directions_of_the_hessian_are_those_of_the_whole(
             width=1.5,
             steps=[gs.Step(samples=3, rate=0.7, exponent=0.5)] * count,
             readout=gs.Ridge(samples=3, penalty=0.1),
+            init=gs.Init(second_layer=layer),
         ),
         d=500,
     )
-    assert {directions.shares is None for _, directions in asked} == {False, True}
-    for dyson, directions in asked:
-        whole = directions.along(dyson.hessian)
-        few = curved(dataclasses.replace(dyson), directions)
-        assert_allclose(few, whole, rtol=1e-10, atol=1e-12 * np.abs(whole).max())
+    random, size = np.random.default_rng(0), 1e-5
+    for name, (dyson, directions) in asked.items():
+        packed, outer = dyson.layout.inner, dyson.layout.outer
+        change = random.normal(size=(1, directions.count))
+        units = directions.rows(np.arange(dyson.layout.parameters))[0]
+        parameters = np.concatenate([dyson.x[:, None], dyson.strengths], axis=1)
+        way = packed.unpack((units @ change[0]).reshape(1, -1, len(packed)))
+        most, here = (np.abs(part[0]).max(axis=(1, 2)) for part in (way, parameters))
+        way *= size / max(most[0] / here[0], most[1:].max() / here[1:].max())
+
+        def solved(
+            side: float, dyson: Dyson = dyson, parameters: Any = parameters, way: Any = way
+        ) -> Dyson:
+            there = parameters + side * way
+            found = dataclasses.replace(dyson, x=there[:, 0], strengths=there[:, 1:])
+            for _ in range(60):
+                step = found.layout.outer.unpack(found.settled())
+                found = dataclasses.replace(found, active=found.active + step)
+            return found
+
+        up, down = solved(1.0), solved(-1.0)
+        slope = [(packed.pack(end.traces) * packed.count).reshape(1, -1, 1) for end in (up, down)]
+        known = (slope[0] - slope[1])[0, :, 0] / 2
+        along = packed.pack(way).reshape(1, -1)
+        vector = np.linalg.lstsq(units, along[0], rcond=None)[0][None]
+        moved = outer.pack(up.active - down.active)[0] / 2
+        if name == "curved":
+            found = (dyson.curved(directions) @ vector[:, :, None])[0, :, 0]
+            assert_allclose(found, known, rtol=1e-5, atol=1e-6 * np.abs(known).max())
+            continue
+        hessian, response = dyson.response(directions)
+        found, known = (hessian @ vector[:, :, None])[0, :, 0], units.T @ known
+        assert_allclose(found, known, rtol=1e-5, atol=1e-6 * np.abs(known).max())
+        found = (response @ vector[:, :, None])[0, :, 0]
+        assert_allclose(found, moved, rtol=1e-5, atol=1e-6 * np.abs(moved).max())

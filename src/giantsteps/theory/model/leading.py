@@ -106,7 +106,7 @@ class _Outliers(WeightSpectrum):
                 break
             if not lower < new < upper or len(values) > _GRID + _MANY:
                 new = (lower + upper) / 2
-            value, place = self._eigenvalue(1.0 / new, rank), new
+            value, place = float(self._eigenvalue(np.array([1.0 / new]), np.array([rank]))[0]), new
             lower, upper = (new, upper) if value > 0 else (lower, new)
             inverse, values = np.append(inverse, new), np.append(values, value)
         return 1.0 / place

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.optimize import brentq
+from scipy.optimize import elementwise
 
 from giantsteps.errors import NotConverged
 from giantsteps.theory.model.covariance import NeuronCovariance
@@ -20,7 +20,8 @@ from giantsteps.theory.solver.weights import WeightEquations
 from giantsteps.theory.solver.work import Work, of_forms
 from giantsteps.types import Array, FloatArray
 
-_GRID = 40
+#: Points above the bulk where outliers are looked for, and how well they are found.
+_GRID, _CLOSE = 12, 1e-13
 #: A factor of the operations of the forms of special vectors.
 _OF_FORMS = 2.5
 #: Where residues are taken, relative to the distance from the edge, and their shares: sixth order.
@@ -171,20 +172,20 @@ class WeightSpectrum:
         low, high = self.law.edge * (1 + 1e-7), self._highest
         grid = low * (high / low) ** (np.linspace(0.0, 1.0, _GRID) ** 2)
         values = self._eigenvalues(grid)
-        found = []
-        for rank in range(values.shape[1]):
-            for i in np.flatnonzero((values[:-1, rank] < 0) & (values[1:, rank] >= 0)):
-                ends = float(grid[i]), float(grid[i + 1])
-                x = float(brentq(self._eigenvalue, *ends, args=(rank,), xtol=1e-13 * ends[1]))
-                found.append(x)
-        return tuple(sorted(found, reverse=True))
+        ranks, at = np.nonzero(((values[:-1] < 0) & (values[1:] >= 0)).T)
+        if not ranks.size:
+            return ()
+        ends, within = (grid[at], grid[at + 1]), {"xrtol": _CLOSE}
+        found = elementwise.find_root(self._eigenvalue, ends, args=(ranks,), tolerances=within)
+        return tuple(sorted(found.x.tolist(), reverse=True))
 
-    def _eigenvalue(self, x: float, rank: int) -> float:
+    def _eigenvalue(self, x: FloatArray, ranks: Array) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
             try:
-                return float(self._eigenvalues(np.array([x]))[0, rank])
-            except NotConverged:  # the root is a pole of 𝔊, and x is exactly there
-                return float(self._eigenvalues(np.array([x * (1 + 1e-12)]))[0, rank])
+                found = self._eigenvalues(x)
+            except NotConverged:  # a root is a pole of 𝔊, and x is exactly there
+                found = self._eigenvalues(x * (1 + 1e-12))
+        return np.asarray(found[np.arange(len(x)), ranks.astype(int)])
 
     def overlaps(
         self, value: float, left: Mapping[str, FloatArray], right: Mapping[str, FloatArray]

@@ -251,6 +251,9 @@ class Chain(Dyson):
 
     @once
     def _sources(self) -> tuple[Array, Array]:
+        """For unit entries of all parameters, packed on the active rows, shape (B, P_Q, D): what
+        they take from 𝔤 through Z, and what they add to the self-energy through Q.
+        """
         layout, inner, outer = self.layout, self.layout.inner, self.layout.outer
         active = np.ascontiguousarray(self.resolvent[:, 0][..., layout.active])  # symmetric
         x, last = active[:, : self.rank], active[:, layout.sources[-1]]
@@ -272,6 +275,7 @@ class Chain(Dyson):
 
     @once
     def _direct(self) -> Array:
+        """Second derivatives at fixed 𝔤 and self-energy, (B, D, D)."""
         layout, inner, g = self.layout, self.layout.inner, self.resolvent[:, 0]
         last, size = layout.sources[-1], len(self.layout.inner)
         x, across = g[:, : self.rank, : self.rank], g[:, last, : self.rank]
@@ -292,8 +296,20 @@ class Chain(Dyson):
         few[:, 2 * size :, 2 * size :] = own
         return self._whole(transposed(self._whole(few)))
 
+    def _along(self, directions: Directions) -> tuple[Array, Array]:
+        through_z, through_q = self._sources
+        return directions.along(through_z), directions.along(through_q)
+
+    def _back(self, pull: Array, step: Array) -> Array:
+        through_z, through_q = map(transposed, self._sources)
+        counts = self.layout.outer.count[:, None]
+        return product(through_z, counts * pull) + product(through_q, counts * step)
+
     def _direct_along(self, directions: Directions) -> Array:
         return directions.along(self._direct)
+
+    def _direct_onto(self, directions: Directions) -> Array:
+        return directions.onto(self._direct_along(directions))
 
     def slopes(self, core: Array, seen: list[tuple[Array, Array]], rests: list[Array]) -> Array:
         """Minus the derivatives of a form in X, in the identity and in every P_t, (B, m, R, R).

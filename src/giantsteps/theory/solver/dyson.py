@@ -13,7 +13,6 @@ import numpy as np
 from giantsteps.theory.solver.dyson_equation import DysonEquation
 from giantsteps.theory.solver.once import once
 from giantsteps.theory.solver.packing import (
-    Packing,
     identity,
     inverse,
     packing,
@@ -32,8 +31,8 @@ _CHUNK = 500_000
 class Directions:
     """Directions of the packed parameters: the first few alone, then others, (B, D, m).
 
-    If these are f_tc u_tu_tᵀ for each operator c, ``shares`` are f (B, m, C) and ``channels`` u
-    (B, m, R).
+    If the others are Σ_c f_tc u_tu_tᵀ over the operators c, ``shares`` are f (B, m, C) and
+    ``channels`` u (B, m, R): then there may be many of them.
     """
 
     alone: int
@@ -53,6 +52,10 @@ class Directions:
             return found
         return np.concatenate([matrix[..., : self.alone], found], axis=-1)
 
+    def onto(self, matrix: Array) -> Array:
+        """The directions' products with the columns of matrices (B, D, k), (B, n, k)."""
+        return transposed(self.along(transposed(matrix)))
+
     def rows(self, places: Array) -> Array:
         """Some of their entries, (B, places, n)."""
         alone = np.zeros((len(self.others), len(places), self.alone))
@@ -64,54 +67,88 @@ class Dyson(DysonEquation):
     """The Dyson equation at given X, P and 𝔤, its traces, and how they respond."""
 
     @once
-    def _stirred(self) -> dict[int, Array]:
-        """𝔤_ι(∂Z)𝔤_ι for unit entries of each operator in Z, shape (B, I, P_R, n, n)."""
-        layout, found = self.layout, {}
-        inner, corner = layout.inner, None
-        for number, operator in enumerate(layout.operators):
-            if operator.kind == "corner" and corner is not None:
-                found[number] = corner
-            elif operator.kind != "linear":
-                pair = self.resolvent[..., operator.rows], self.resolvent[..., operator.columns]
-                total = _outer(*pair, inner)
-                if not operator.once:
-                    total = total + _outer(*pair[::-1], inner)
-                found[number] = symmetric(total) * inner.count[:, None, None]
-                corner = found[number] if operator.kind == "corner" else corner
-        return found
-
-    @once
-    def _sources(self) -> tuple[Array, Array]:
-        """For unit entries of all parameters, packed on the active rows, shape (B, P_Q, D): what
-        they take from 𝔤 through Z, and what they add to the self-energy through Q."""
+    def _through_z(self) -> Array:
+        """What unit entries of the parameters in Z take from 𝔤, packed on the active rows, shape
+        (B, P_Q, F).
+        """
         layout = self.layout
-        inner, outer = layout.inner, layout.outer
-        cells, size = len(self.x), len(inner)
-        through_z = np.zeros((cells, len(outer), len(layout.operators) * size), self._z.dtype)
-        through_q = np.zeros_like(through_z)
-        # X and the diagonal operators, which come first, at once.
-        corners = self.over_directions(self._stirred_active(0))
-        packed = outer.pack(corners).reshape(cells, -1, len(outer))
-        through_z[:, :, : packed.shape[1]] = transposed(packed)
+        inner, outer, found = layout.inner, layout.outer, []
+        # λ_ι is split between both sides of 𝔤_ι.
+        side = self.resolvent[..., layout.active, :] * self._active_roots[..., None]
         for number, operator in enumerate(layout.operators):
-            place = slice(number * size, (number + 1) * size)
-            if operator.kind == "linear":
-                which, a = operator.where
-                t, weights = self.t[which], self.bulk.batches[which].weighted[:, a]
-                found = raised(t[..., : self.rank], weights, packing(t.shape[-1]), inner)
-                through_q[:, layout.packed_own[which], place] = found
-            elif operator.kind == "product":
-                weights = self.along(number)[:, :, None, None, None]
-                total = (weights * self._stirred_active(number)).sum(axis=1)
-                through_z[:, :, place] = transposed(outer.pack(total))
+            if operator.kind != "linear":
+                pair = side[..., operator.rows], side[..., operator.columns]
+                part = raised(pair[0], self.along(number), outer, inner, pair[1])
+                found.append(part if operator.once else 2.0 * part)
+        return np.concatenate(found, axis=2)
+
+    @property
+    def _active_roots(self) -> Array:
+        """The roots of λ_ι on the active rows, (B, I, Q or 1)."""
+        return np.sqrt(np.diagonal(self._active_scales, axis1=2, axis2=3))
+
+    def _along(self, directions: Directions) -> tuple[Array, Array]:
+        """For directions of the parameters, packed on the active rows, shape (B, P_Q, n): what they
+        take from 𝔤 through Z, and what they add to the self-energy through Q.
+        """
+        through_z = product(self._through_z, directions.rows(self.layout.places[0]))
+        through_q = np.zeros_like(through_z)
+        for number, place in enumerate(self.layout.packed_own):
+            if directions.shares is not None and directions.channels is not None:
+                law = self._functions(number, directions.shares), directions.channels
+                through_q[:, place, directions.alone :] += self._taken(number, *law)
+            elif (moved := self._moved(number, directions)) is not None:
+                t = self.t[number][:, :, None, :, : self.rank]
+                part = self.mean(number, product(product(t, moved), transposed(t)))
+                packed = packing(part.shape[-1]).pack(part)
+                through_q[:, place, directions.alone :] += transposed(packed)
         return through_z, through_q
 
-    def _stirred_active(self, number: int) -> Array:
-        """λ_ι𝔤_ι(∂Z)𝔤_ι on the active rows, (B, I, P_R, Q, Q)."""
-        part, rows = self._stirred[number], self.layout.active
-        if not self.layout.all_active:
-            part = part[..., rows[:, None], rows]
-        return np.asarray(self._active_scales[:, :, None] * part)
+    def _moved(self, number: int, directions: Directions) -> Array | None:
+        """How Q of one batch moves along few directions, (B, Y, m, R, R), if it does."""
+        inner, batch = self.layout.inner, self.bulk.batches[number]
+        others = directions.others[:, self.layout.places[1][number]]
+        if not others.any():
+            return None
+        cells, count = len(others), others.shape[-1]
+        others = others.reshape(cells, -1, len(inner), count).swapaxes(2, 3)
+        flat = product(transposed(batch.linear), others.reshape(cells, len(others[0]), -1))
+        return inner.unpack(flat.reshape(cells, -1, count, len(inner)))
+
+    def _functions(self, number: int, shares: Array) -> Array:
+        """Σ_c f_tcψ_c over the linear operators of one batch, (B, Y, m)."""
+        of = self.layout.places[1][number][:: len(self.layout.inner)] // len(self.layout.inner) - 1
+        return product(transposed(self.bulk.batches[number].linear), transposed(shares[:, :, of]))
+
+    def _taken(self, number: int, functions: Array, channels: Array) -> Array:
+        """E[f_t Tu_t(Tu_t)ᵀ] packed, (B, P_q, m)."""
+        t, weights = self.t[number], self.bulk.batches[number].weights
+        seen = product(t[..., : self.rank], transposed(channels)[:, None])  # (B, Y, q, m)
+        seen = np.ascontiguousarray(seen.transpose(0, 3, 1, 2))
+        weighted = transposed(functions * weights[:, :, None])[..., None]
+        moment = product(transposed(seen * weighted), seen)
+        return transposed(packing(t.shape[-1]).pack(moment))
+
+    def _back(self, pull: Array, step: Array) -> Array:
+        """The transposes of both maps on packed matrices (B, P_Q, n), shape (B, D, n)."""
+        outer, inner = self.layout.outer, self.layout.inner
+        found = np.zeros((len(pull), self.layout.parameters, pull.shape[-1]), pull.dtype)
+        fixed, batches = self.layout.places
+        found[:, fixed] = product(transposed(self._through_z), pull * outer.count[:, None])
+        whole = outer.unpack(transposed(step))[:, None]  # (B, 1, n, Q, Q)
+        for number, (batch, place) in enumerate(zip(self.bulk.batches, batches)):
+            own, t = self.layout.own[number], self.t[number][:, :, None, :, : self.rank]
+            some = whole if len(self.bulk.batches) == 1 else whole[..., own[:, None], own]
+            cells, nodes, size = len(t), t.shape[1], max(_CHUNK // (some[0].size or 1), 1)
+            total: Array | float = 0.0
+            for start in range(0, nodes, size):
+                part = t[:, start : start + size]
+                felt = inner.pack(product(transposed(part), product(some, part))) * inner.count
+                weights = batch.weighted[..., start : start + size]
+                total = total + product(weights, felt.reshape(*felt.shape[:2], -1))
+            shape = cells, -1, pull.shape[-1], len(inner)
+            found[:, place] = np.reshape(total, shape).swapaxes(2, 3).reshape(cells, len(place), -1)
+        return found
 
     @once
     def _feedback(self) -> Array:
@@ -146,148 +183,126 @@ class Dyson(DysonEquation):
         matrix = identity(len(outer)) - product(self._spreading, self._feedback)
         return inverse(matrix)
 
-    def _change(self, directions: Directions | None) -> tuple[Array, Array]:
-        """∂𝔤 on the active rows along some or all directions of the parameters, shape (B, P_Q, n),
-        and what they add to the self-energy at fixed 𝔤.
+    def _change(self, directions: Directions) -> tuple[Array, Array, Array]:
+        """∂𝔤 on the active rows along directions of the parameters, shape (B, P_Q, n), and of its
+        sources through Z and through Q.
         """
-        through_z, through_q = self._sources
-        if directions is not None:
-            through_z, through_q = map(directions.along, (through_z, through_q))
-        return -product(self._settled, through_z + product(self._spreading, through_q)), through_q
+        through_z, through_q = self._along(directions)
+        change = -product(self._settled, through_z + product(self._spreading, through_q))
+        return change, through_z, through_q
 
-    @once
-    def hessian(self) -> Array:
-        """Second derivatives of the potential whose gradients are the traces, shape (B, D, D).
+    def curved(self, directions: Directions) -> Array:
+        """Second derivatives of the potential whose gradients are the traces, times directions,
+        shape (B, D, n).
 
         D = (1 + m) P_R packed entries; first derivatives are the traces times the number of times
         that an entry stands in its matrix.
         """
-        return symmetric(self._curved(None))
-
-    def curved(self, directions: Directions) -> Array:
-        """The hessian times some directions of the parameters, shape (B, D, n); few directions do
-        not need the whole hessian.
-        """
-        if "hessian" in self.__dict__ or 2 * directions.count >= self.layout.parameters:
-            return directions.along(self.hessian)
-        return self._curved(directions)
-
-    def _curved(self, directions: Directions | None) -> Array:
-        direct = self._direct if directions is None else self._direct_along(directions)
+        direct = self._direct_along(directions)
         if not self.bulk.batches:
             return direct
-        counts = self.layout.outer.count[:, None]
-        through_z, through_q = self._sources
-        change, own = self._change(directions)
-        energy = own - product(self._feedback, change)
-        found = product(transposed(through_q), counts * change)
-        return found - product(transposed(through_z), counts * energy) + direct
+        change, _, own = self._change(directions)
+        return direct + self._back(product(self._feedback, change) - own, change)
 
-    @once
-    def _direct(self) -> Array:
-        """Second derivatives at fixed 𝔤 and self-energy, those in the functions of a batch apart
-        from the others.
+    def response(self, directions: Directions) -> tuple[Array, Array]:
+        """Second derivatives along pairs of directions, (B, n, n), and how 𝔤 moves along them,
+        packed, (B, P_Q, n).
         """
-        found = np.zeros((len(self.x), *(2 * (self.layout.parameters,))), self._z.dtype)
-        fixed, batches = self._places
-        found[:, fixed[:, None], fixed] = self._direct_in_z
-        for number, place in enumerate(batches):
-            found[:, place[:, None], place] = self._direct_in_samples(number)
-        return found
+        found = self._direct_onto(directions)
+        if not self.bulk.batches:
+            return symmetric(found), found[:, :0]
+        change, through_z, through_q = self._change(directions)
+        counts = self.layout.outer.count[:, None]
+        energy = through_q - product(self._feedback, change)
+        found = found + product(transposed(through_q), counts * change)
+        found = found - product(transposed(through_z), counts * energy)
+        return symmetric(found), change
 
     def _direct_along(self, directions: Directions) -> Array:
-        """The same times some directions, (B, D, n)."""
+        """Those at fixed 𝔤 and self-energy times few directions, (B, D, n)."""
         shape = len(self.x), self.layout.parameters, directions.count
-        found = np.zeros(shape, self._z.dtype)
-        fixed, batches = self._places
+        found, inner = np.zeros(shape, self._z.dtype), self.layout.inner
+        fixed, batches = self.layout.places
         found[:, fixed] = product(self._direct_in_z, directions.rows(fixed))
-        for number, place in enumerate(batches):  # X stands in Z alone
-            others = directions.others[:, place]
-            if directions.shares is not None and directions.channels is not None:
-                of = place[:: len(self.layout.inner)] // len(self.layout.inner) - 1
-                law = directions.shares[:, :, of], directions.channels
-                part = self._direct_in_samples_along(number, *law)
-            elif others.any():
-                part = product(self._direct_in_samples(number), others)
-            else:
-                continue
-            found[:, place, directions.alone :] = part
+        for number, (batch, place) in enumerate(zip(self.bulk.batches, batches)):
+            moved = self._moved(number, directions)
+            if moved is not None:  # X stands in Z alone
+                psi = self.psi[number][:, :, None]
+                part = inner.pack(product(product(psi, moved), psi)) * -inner.count
+                part = product(batch.counted, part.reshape(*part.shape[:2], -1))
+                part = part.reshape(len(part), -1, moved.shape[2], len(inner)).swapaxes(2, 3)
+                found[:, place, directions.alone :] = part.reshape(len(part), len(place), -1)
         return found
 
-    @property
-    def _places(self) -> tuple[Array, list[Array]]:
-        """Parameters in Z, and those that stand in Q of each batch."""
-        size = len(self.layout.inner)
-        found: list[list[Array]] = [[] for _ in range(1 + len(self.bulk.batches))]
-        for number, operator in enumerate(self.layout.operators):
-            batch = operator.where[0] if operator.kind == "linear" else -1
-            found[batch + 1].append(np.arange(number * size, (number + 1) * size))
-        fixed, *batches = (np.concatenate(part or [np.arange(0)]) for part in found)
-        return fixed, batches
+    def _direct_onto(self, directions: Directions) -> Array:
+        """Those at fixed 𝔤 and self-energy along pairs of directions, (B, n, n)."""
+        rows = directions.rows(self.layout.places[0])
+        found = product(transposed(rows), product(self._direct_in_z, rows))
+        if directions.shares is not None and directions.channels is not None:
+            some = slice(directions.alone, None)
+            few = len(self.layout.inner) < directions.others.shape[-1]
+            for number, place in enumerate(self.layout.places[1]):
+                law = self._functions(number, directions.shares), directions.channels
+                if few:
+                    others = transposed(directions.others[:, place])
+                    found[:, some, some] -= product(others, self._seen(number, *law))
+                else:
+                    found[:, some, some] -= self._seen_twice(number, *law)
+        return found
+
+    def _seen(self, number: int, functions: Array, channels: Array) -> Array:
+        """α₀E[ψ_cf_t Ψu_t(Ψu_t)ᵀ] packed, (B, LP, m): of few channels."""
+        batch, inner = self.bulk.batches[number], self.layout.inner
+        seen = product(self.psi[number], transposed(channels)[:, None])  # (B, Y, R, m)
+        pairs = seen[:, :, inner.rows] * seen[:, :, inner.columns] * functions[:, :, None]
+        flat = (pairs * inner.count[:, None]).reshape(*pairs.shape[:2], -1)
+        return product(batch.counted, flat).reshape(len(flat), -1, pairs.shape[-1])
+
+    def _seen_twice(self, number: int, functions: Array, channels: Array) -> Array:
+        """α₀E[f_sf_t (u_sᵀΨu_t)²] for pairs of channels, (B, m, m)."""
+        batch, psi = self.bulk.batches[number], self.psi[number]
+        weights = (batch.weights * batch.samples[:, None])[:, None]
+        cells, count = channels.shape[:2]
+        size, total = max(_CHUNK // count**2, 1), np.zeros((cells, 1, count**2))
+        for start in range(0, psi.shape[1], size):
+            some = slice(start, start + size)
+            seen = product(product(channels[:, None], psi[:, some]), transposed(channels)[:, None])
+            both = (seen * functions[:, some, :, None]) * (seen * functions[:, some, None])
+            total = total + product(weights[..., some], both.reshape(*both.shape[:2], -1))
+        return np.reshape(total, (cells, count, count))
 
     @once
     def _direct_in_z(self) -> Array:
         """The block of the parameters in Z."""
-        layout, rank = self.layout, self.rank
+        layout, rank, resolvent = self.layout, self.rank, self.resolvent
         inner, size = layout.inner, len(layout.inner)
         fixed = [i for i, one in enumerate(layout.operators) if one.kind != "linear"]
         cells, count = len(self.x), len(fixed) * size
         found = np.zeros((cells, count, count), self._z.dtype)
         # X and the diagonal operators, which come first, at once.
-        block = symmetric(self._stirred[0][..., :rank, :rank])
-        block = (inner.pack(block) * -inner.count).reshape(cells, block.shape[1], -1)
+        block = inner.squared(resolvent[..., :rank, :rank]) * -inner.count[:, None]
+        block = block.reshape(cells, block.shape[1], -1)
         corners = 1 + layout.diagonal
         block = product(self.bulk.twice_along, block)
-        block = block.reshape(cells, corners, corners, size, size).transpose(0, 1, 4, 2, 3)
+        block = block.reshape(cells, corners, corners, size, size).transpose(0, 1, 3, 2, 4)
         place = slice(corners * size)
         found[:, place, place] = block.reshape(cells, corners * size, corners * size)
         for here, i in enumerate(fixed):
             first = layout.operators[i]
             if first.kind != "product":
                 continue
+            left, right = (resolvent[:, :, rows] for rows in (first.rows, first.columns))
             for there, j in enumerate(fixed[: here + 1]):
-                weights = self.along(i) * self.plain(j)
-                block = self._stirred[j][..., first.rows[:, None], first.columns]
-                block = symmetric((weights[:, :, None, None, None] * block).sum(axis=1))
-                part = -transposed(inner.pack(block)) * (1.0 if first.once else 2.0)
+                second, weights = layout.operators[j], self.along(i) * self.plain(j)
+                part: Array = np.zeros((cells, size, size), self._z.dtype)
+                for a, b in ((second.rows, second.columns), (second.columns, second.rows)):
+                    part -= raised(left[..., a], weights, inner, inner, right[..., b])
+                part = part * (0.5 if second.once else 1.0) * (1.0 if first.once else 2.0)
                 part = part * inner.count[:, None]
                 row, column = (slice(place * size, (place + 1) * size) for place in (here, there))
                 found[:, row, column] = part
                 found[:, column, row] = transposed(part)
         return found
-
-    def _direct_in_samples(self, number: int) -> Array:
-        """The block of the linear operators of one batch."""
-        batch, inner = self.bulk.batches[number], self.layout.inner
-        cells, count, nodes = batch.linear.shape
-        packed = inner.pack(self.psi[number])
-        values = transposed(batch.linear)[..., None] * packed[:, :, None]  # (B, Y, L, P)
-        values = values.reshape(cells, nodes, count * len(inner))
-        weights = (batch.weights * batch.samples[:, None])[:, :, None]
-        moment = product(transposed(values * weights), values)
-        blocks = np.swapaxes(moment.reshape(cells, count, len(inner), count, len(inner)), 2, 3)
-        blocks = inner.congruence(np.ascontiguousarray(blocks)) * -inner.count[:, None]
-        return np.swapaxes(blocks, 2, 3).reshape(cells, count * len(inner), count * len(inner))
-
-    def _direct_in_samples_along(self, number: int, shares: Array, channels: Array) -> Array:
-        """The same along Σ_c f_tcψ_c u_tu_tᵀ, (B, LP, m), of which Ψ makes Ψu_t (Ψu_t)ᵀ."""
-        batch, inner = self.bulk.batches[number], self.layout.inner
-        cells, count, nodes = batch.linear.shape
-        m = channels.shape[1]
-        weighted = batch.linear * (batch.weights * batch.samples[:, None])[:, None]
-        found: Array | float = 0.0
-        size = max(_CHUNK // (m * len(inner)), 1)
-        for start in range(0, nodes, size):
-            some = slice(start, start + size)
-            seen = product(self.psi[number][:, some], transposed(channels)[:, None])  # (B, Y, R, m)
-            functions = product(transposed(batch.linear[..., some]), transposed(shares))
-            pairs = seen[:, :, inner.rows]
-            pairs *= seen[:, :, inner.columns]
-            pairs *= functions[:, :, None]
-            flat = pairs.reshape(cells, pairs.shape[1], -1)
-            found = found + product(weighted[..., some], flat)
-        found = np.reshape(found, (cells, count, len(inner), m)) * -inner.count[:, None]
-        return found.reshape(cells, count * len(inner), m)
 
     def corrected(self, by: Dyson | None = None) -> Array:
         """The traces after one Newton step of 𝔤 at fixed parameters, shape (B, 1 + m, R, R); with
@@ -295,12 +310,9 @@ class Dyson(DysonEquation):
         """
         if not self.bulk.batches:
             return self.traces
-        inner, outer, by = self.layout.inner, self.layout.outer, by or self
-        through_z, through_q = by._sources
+        inner, by = self.layout.inner, by or self
         settled = self.settled(by)[:, :, None]
-        step = settled * outer.count[:, None]
-        pull = product(by._feedback, settled) * outer.count[:, None]
-        change = product(transposed(through_q), step) + product(transposed(through_z), pull)
+        change = by._back(product(by._feedback, settled), settled)
         change = change[:, :, 0].reshape(len(self.x), -1, len(inner)) / inner.count
         return self.traces + inner.unpack(change)
 
@@ -308,10 +320,6 @@ class Dyson(DysonEquation):
         """The Newton step of 𝔤 at fixed parameters, packed, shape (B, P_Q)."""
         gap = self.layout.outer.pack(self.image - self.active)
         return product((by or self)._settled, gap[:, :, None])[:, :, 0]
-
-    def followed(self, parameters: Array) -> Array:
-        """How a solution 𝔤 moves when the packed parameters move by (B, D), packed."""
-        return self._change(Directions(0, parameters[:, :, None]))[0][:, :, 0]
 
     def pushed(self, drive: Array) -> tuple[Array, Array]:
         """How W responds through 𝔤 when ∂W/∂𝔤 = ``drive``, (B, n, n), and 𝔤 follows its equation.
@@ -337,9 +345,3 @@ class Dyson(DysonEquation):
             total[:, rows[:, None], rows] = outer.unpack(energy[:, :, 0])
         around = product(product(self.resolvent, scales * drive[:, None]), self.resolvent)
         return weights * around, total
-
-
-def _outer(left: Array, right: Array, packed: Packing) -> Array:
-    """left_i right_jᵀ for the packed entries i ≤ j, shape (B, I, P, n, n)."""
-    first = transposed(left[..., packed.rows])[..., :, None]
-    return np.asarray(first * transposed(right[..., packed.columns])[..., None, :])

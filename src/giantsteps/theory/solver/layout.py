@@ -155,6 +155,17 @@ class Layout(Blocks):
         return np.arange(self.rank) + max(2 * where - 1, 0) * self.rank
 
     @cached_property
+    def places(self) -> tuple[Array, list[Array]]:
+        """Parameters in Z, and those that stand in Q of each batch."""
+        size = len(self.inner)
+        found: list[list[Array]] = [[] for _ in range(1 + len(self.linear))]
+        for number, operator in enumerate(self.operators):
+            batch = operator.where[0] if operator.kind == "linear" else -1
+            found[batch + 1].append(np.arange(number * size, (number + 1) * size))
+        fixed, *batches = (np.concatenate(part or [np.arange(0)]) for part in found)
+        return fixed, batches
+
+    @cached_property
     def operators(self) -> tuple[Operator, ...]:
         """X, then the operators in their order."""
         x = self.rows(0)

@@ -153,13 +153,18 @@ def packing(size: int) -> Packing:
     return Packing(size)
 
 
-def raised(values: Array, weights: Array, outer: Packing, inner: Packing) -> Array:
-    """The map D ↦ Σ_y w_y A_y D A_yᵀ from packed (r × r) to packed (i × i) matrices.
+def raised(
+    values: Array, weights: Array, outer: Packing, inner: Packing, others: Array | None = None
+) -> Array:
+    """The map D ↦ Σ_y w_y A_y D A_yᵀ from packed (r × r) to packed (i × i) matrices; with others B
+    the symmetric part of Σ_y w_y A_y D B_yᵀ.
 
     Parameters
     ----------
     values : ndarray of shape (B, Y, i, r)
         A.
+    others : ndarray of the same shape
+        B.
     weights : ndarray of shape (B, Y)
 
     Returns
@@ -168,7 +173,9 @@ def raised(values: Array, weights: Array, outer: Packing, inner: Packing) -> Arr
     """
     cells, count, i, r = values.shape
     flat = np.ascontiguousarray(values.reshape(cells, count, i * r))
-    moment = product(transposed(flat * weights[:, :, None]), flat).reshape(cells, -1)
+    second = flat if others is None else np.ascontiguousarray(others.reshape(cells, count, i * r))
+    moment = product(transposed(flat * weights[:, :, None]), second)
+    moment = (moment if others is None else symmetric(moment)).reshape(cells, -1)
     if i == r == 1:
         return moment[:, None]
     straight, crossed = _places(outer, inner, i, r)

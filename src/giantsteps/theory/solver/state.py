@@ -266,11 +266,11 @@ class State:
         when it acts on a packed matrix; Z : (B, T, T).
         """
         equations, system = self.equations, self.equations.system
-        packed, curved = equations.packing, self._curved
+        packed, (curved, _) = equations.packing, self._curved
         size, count = len(packed), packed.count
         squared = packed.squared(self.x)  # −∂X/∂Ĉ
         k = product(self._second(), squared)
-        cross = product(equations.loads, curved[:, size:])  # ∂force in X and p_t, (B, T, P + T)
+        cross = curved[:, size:]  # ∂force in X and p_t, (B, T, P + T)
         p = -product(cross[..., :size], squared) / count
         total = cross[..., size:]
         tau = self.image[1]
@@ -278,13 +278,15 @@ class State:
         return k, p, z + total * (system.width[:, None] * system.probabilities)[:, None, :]
 
     @once
-    def _curved(self) -> Array:
-        """The hessian along the entries of X and the p_t of the types, (B, (1 + m)P, P + T)."""
+    def _curved(self) -> tuple[Array, Array]:
+        """The hessian in the entries of X and the p_t of the types, (B, P + T, P + T), and how 𝔤
+        moves with them.
+        """
         equations = self.equations
         size, loads = len(equations.packing), transposed(equations.loads)
         types = equations.system.bulk.coefficients, equations.mixing
         others = np.concatenate([np.zeros_like(loads[:, :size]), loads], axis=1)
-        return self.dyson.curved(Directions(size, others, *types))
+        return self.dyson.response(Directions(size, others, *types))
 
     def _second(self) -> Array:
         r"""D ↦ τ(Y D Yᵀ) on packed matrices, Y = I − X𝒢 = Σ_c P_cΩ_c𝒢.
@@ -294,16 +296,18 @@ class State:
         does not.
         """
         packed, rank = self.equations.packing, self.equations.rank
-        size, count, curved = len(packed), packed.count, self._curved[..., : len(packed)]
+        size, count, curved = len(packed), packed.count, self._curved[0]
         weak = self.dyson.coupled(self.dyson.traces)  # τ(Y)
         small = np.abs(weak).max(axis=(1, 2)) < _WEAK
         inner = product(self.x, self.dyson.traces[:, 0])
         rest = identity(rank) - inner
-        own = product(packed.squared(self.x), curved[:, :size] / count[:, None])
+        own = product(packed.squared(self.x), curved[:, :size, :size] / count[:, None])
         found = _congruence(rest, packed) - _congruence(inner, packed) - own
         if not small.any() or self.equations.system.bulk.chained:
             return found
-        cells, operators = len(self.x), curved.shape[1] // size - 1
+        cells, operators = len(self.x), self.dyson.strengths.shape[1]
+        entries = np.zeros((cells, self.dyson.layout.parameters, 0))
+        curved = self.dyson.curved(Directions(size, entries))
         units = packed.unpack(identity(size))  # (P, R, R)
         moved = curved[:, size:].reshape(cells, operators, size, size) / count[:, None]
         moved = packed.unpack(np.swapaxes(moved, 2, 3))  # ∂τ(Ω_c𝒢) for each unit, (B, m, P, R, R)
@@ -384,10 +388,9 @@ class State:
             return step[:, : len(packed)], tau, np.zeros_like(self.active)
         hats = product(self.curvature[:, : len(packed)], step[:, :, None])
         x = product(packed.squared(self.x), hats)[:, :, 0]  # δX = −X δĈ X, δĈ = −curvature step
-        strengths = (system.width[:, None] * step[:, len(packed) :])[:, None]
-        parameters = np.concatenate([x, product(strengths, equations.loads)[:, 0]], axis=1)
-        active = self.dyson.layout.outer.unpack(self.dyson.followed(parameters))
-        return step[:, : len(packed)], tau, active
+        moved = np.concatenate([x, system.width[:, None] * step[:, len(packed) :]], axis=1)
+        active = product(self._curved[1], moved[:, :, None])[:, :, 0]
+        return step[:, : len(packed)], tau, self.dyson.layout.outer.unpack(active)
 
 
 def _congruence(matrix: Array, packed: Packing) -> Array:

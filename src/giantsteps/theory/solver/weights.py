@@ -8,9 +8,9 @@ import numpy as np
 
 from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.chain import dyson_at
-from giantsteps.theory.solver.dyson import Dyson
+from giantsteps.theory.solver.dyson import Directions, Dyson
 from giantsteps.theory.solver.once import once
-from giantsteps.theory.solver.packing import identity, solve
+from giantsteps.theory.solver.packing import identity, product, solve
 from giantsteps.types import Array, FloatArray
 
 #: Factors of operations: of the equations of types, of nodes of samples, of the Dyson equation's
@@ -142,9 +142,16 @@ class WeightState:
         return self._of(self.dyson.corrected())
 
     @once
+    def _curved(self) -> tuple[Array, Array]:
+        """The hessian in the strengths of the operators, (Z, m, m), and how 𝔤 moves with them."""
+        cells, count = len(self.h), self.equations.coefficients.shape[1]
+        each = np.tile(identity(count), (cells, 1, 1))
+        others = np.pad(each, ((0, 0), (1, 0), (0, 0)))
+        return self.dyson.response(Directions(0, others, each, np.ones((cells, count, 1))))
+
+    @once
     def _jacobian(self) -> Array:
-        equations = self.equations
-        curved = self.dyson.hessian[:, 1:, 1:]
+        equations, curved = self.equations, self._curved[0]
         change = equations.coefficients @ curved @ equations.coefficients.T * equations.weights
         return identity(len(equations.weights)) + (self._settled**2)[:, :, None] * change
 
@@ -170,5 +177,5 @@ class WeightState:
         if not equations.bulk.batches:
             return step, np.zeros_like(self.active)
         moved = (step * equations.weights) @ equations.coefficients
-        moved = np.concatenate([np.zeros((len(step), 1)), moved], axis=1)
-        return step, self.dyson.layout.outer.unpack(self.dyson.followed(moved))
+        active = product(self._curved[1], moved[:, :, None])[:, :, 0]
+        return step, self.dyson.layout.outer.unpack(active)
