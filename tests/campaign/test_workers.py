@@ -190,6 +190,25 @@ def test_a_script_without_a_guard_gets_one_clear_line(tmp_path: Path, call: str)
     assert done.stderr == ""
 
 
+def test_a_script_that_is_no_file_is_told_so(tmp_path: Path) -> None:
+    """As ``python - < script.py`` runs it, which no process can import."""
+    script = """
+        import giantsteps as gs
+        problem = gs.Problem(activation="tanh", teacher="sin", width=1.0,
+                             readout=gs.Ridge(samples=2, penalty=0.1))
+        try:
+            gs.compare(problem, 20, seeds=2, workers=2)
+        except gs.GiantstepsError as error:
+            print(error)
+        """
+    done = subprocess.run(
+        [sys.executable, "-"], input=textwrap.dedent(script), capture_output=True, text=True,
+        timeout=120, cwd=tmp_path,
+    )  # fmt: skip
+    assert "this one is no file. Save it as one, or work in this process" in done.stdout
+    assert done.stderr == ""
+
+
 def test_workers_that_cannot_start_stop_the_run(
     misbehaving: Callable[..., list[Cells]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
@@ -257,8 +258,16 @@ def check_interpreter() -> None:
     Raises
     ------
     GiantstepsError
-        If it is missing, may not be run or ends with an error.
+        If it is missing, may not be run or ends with an error, or if the script was typed into it,
+        as ``python - < script.py`` does: every process would import it.
     """
+    main = sys.modules["__main__"]
+    script = getattr(main, "__file__", None)
+    if script == "<stdin>" and getattr(main, "__spec__", None) is None:
+        raise GiantstepsError(
+            "worker processes cannot start: they import the script that starts them, and this one "
+            'is no file. Save it as one, or work in this process (executor="serial", workers=1)'
+        )
     program = os.fsdecode(spawn.get_executable() or "")
     try:
         subprocess.run([program, "-I", "-S", "-c", ""], check=True, capture_output=True)

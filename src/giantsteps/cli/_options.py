@@ -131,6 +131,10 @@ def _check_question(
     return name
 
 
+def _repeatable(names: tuple[str, str], metavar: str, text: str) -> Callable[[Command], Command]:
+    return click.option(*names, multiple=True, metavar=metavar, help=text)
+
+
 #: The options that state one problem; a command receives them as keywords for `build`.
 one_problem_options = options(
     click.argument("file", required=False, type=PATH),
@@ -138,31 +142,23 @@ one_problem_options = options(
         click.option("--" + name.replace("_", "-"), metavar=metavar, help=text)
         for name, (_, metavar, text) in FIELDS.items()
     ),
-    click.option(
-        "--step",
-        "steps",
-        multiple=True,
-        metavar="KEY=VALUE,...",
-        help="One gradient step, such as samples=2,rate=3,exponent=0.5; repeat for several.",
+    _repeatable(
+        ("--step", "steps"),
+        "KEY=VALUE,...",
+        "One gradient step, such as samples=2,rate=3,exponent=0.5; repeat for several.",
     ),
-    click.option(
-        "--set",
-        "assignments",
-        multiple=True,
-        metavar="PATH=VALUE",
-        help="Set any field, such as steps.0.rate=2; repeatable.",
+    _repeatable(
+        ("--set", "assignments"), "PATH=VALUE", "Set any field, such as steps.0.rate=2; repeatable."
     ),
 )
 #: Those that state a problem or a grid.
 problem_options = options(
     one_problem_options,
-    click.option(
-        "--vary",
-        "axes",
-        multiple=True,
-        metavar="PATH=VALUES",
-        help="An axis of a grid: a:b:n (linear), a:b:n:log, or a list 1,5,20; PATH is a dotted "
-        "path, or penalty, samples, rate, exponent or step-samples; repeatable.",
+    _repeatable(
+        ("--vary", "axes"),
+        "PATH=VALUES",
+        "An axis of a grid: a:b:n (linear), a:b:n:log, or a list 1,5,20; PATH is a dotted path, or "
+        "penalty, samples, rate, exponent or step-samples; repeatable.",
     ),
 )
 
