@@ -303,6 +303,23 @@ def test_unknowns_that_are_numbers_solve_the_same_equations(
     np.testing.assert_allclose(short.train, whole.train, rtol=1e-10)
 
 
+@pytest.mark.parametrize("samples", [0.3, 0.999, 1.5])
+@pytest.mark.parametrize("penalty", [1e-2, 1e-4])
+def test_unknowns_that_are_numbers_come_from_above(samples: float, penalty: float) -> None:
+    """Large steps and small penalties: from a guess below it took up to 137 rounds."""
+    problem = gs.Problem(
+        activation="x + 0.1*x**3",
+        teacher="sin",
+        width=1.5,
+        steps=[gs.Step(samples=2.0, rate=3.0, exponent=0.5)],
+        readout=gs.Ridge(samples=samples, penalty=penalty),
+        init=gs.Init(second_layer="constant"),
+    )
+    solution = theory.risk(problem, d=300).solution
+    assert solution is not None
+    assert solution.iterations <= 20
+
+
 @pytest.mark.parametrize(
     ("activation", "count", "layer"),
     [

@@ -86,14 +86,13 @@ def _first(equations: Equations, penalty: Array) -> tuple[State, Array]:
     rounds = np.zeros(len(penalty), dtype=int)
     if np.iscomplexobj(penalty) or (penalty < 0).any():
         return equations.above(penalty), rounds
-    guess = equations.guess(penalty)
     if are_numbers(equations):
-        point, rounds = solve_numbers(equations, penalty, *guess)
+        point, rounds = solve_numbers(equations, penalty)
         known = np.isfinite(point).all(axis=0)
         if known.all():
             v1, tau, active = point[:, :, None]
             return equations.at(v1, tau, penalty, active[:, :, None]), rounds
-    start = equations.at(*guess, penalty)
+    start = equations.at(*equations.guess(penalty), penalty)
     tiny = np.flatnonzero((penalty > 0) & (penalty < _TINY) & (equations.system.ratio > 1))
     parts = [np.array(part) for part in (start.v1, start.tau, start.active)]
     if tiny.size:

@@ -79,7 +79,7 @@ class Equations:
 
         At λ_s = 0 (n > N) any point will do.
         """
-        (v1, tau), system = self._without_data(penalty), self.system
+        (v1, tau), system = self.without_data(penalty), self.system
         unknowns = np.concatenate([v1, system.probabilities * tau], axis=1) * self.counted
         variance = product(unknowns[:, None], self.features)[:, 0]
         share, gain = np.ones((len(tau), 1)), (system.weights * variance).sum(axis=1)[:, None]
@@ -94,9 +94,10 @@ class Equations:
 
     def above(self, penalty: Array) -> State:
         """The point without data, τ = 1/λ_s: above the solution in every order that matters."""
-        return self.at(*self._without_data(penalty), penalty)
+        return self.at(*self.without_data(penalty), penalty)
 
-    def _without_data(self, penalty: Array) -> tuple[Array, Array]:
+    def without_data(self, penalty: Array) -> tuple[Array, Array]:
+        """The same (V₁, τ)."""
         system = self.system
         floor = np.where(penalty == 0, _ANY, penalty)[:, None]
         tau = np.broadcast_to(1.0 / floor, system.probabilities.shape)
