@@ -175,8 +175,12 @@ class WeightSpectrum:
         ranks, at = np.nonzero(((values[:-1] < 0) & (values[1:] >= 0)).T)
         if not ranks.size:
             return ()
-        ends, within = (grid[at], grid[at + 1]), {"xrtol": _CLOSE}
-        found = elementwise.find_root(self._eigenvalue, ends, args=(ranks,), tolerances=within)
+        found = elementwise.find_root(
+            self._eigenvalue,
+            (grid[at], grid[at + 1]),
+            args=(ranks,),
+            tolerances={"xatol": 0.0, "xrtol": _CLOSE},
+        )
         return tuple(sorted(found.x.tolist(), reverse=True))
 
     def _eigenvalue(self, x: FloatArray, ranks: Array) -> FloatArray:
