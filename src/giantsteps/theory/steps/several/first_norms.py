@@ -50,7 +50,8 @@ def first_norms(
         # The teacher's remainder has none.
         loadings = np.delete(found.loadings, np.arange(1, 1 + len(law.overlaps)), axis=2)
         stretch = found.stretch if found.stretch.shape[2] else np.zeros((*found.spread.shape, 1))
-        return tuple(map(Fluctuation, found.spread, found.growth, stretch, loadings))
+        parts = zip(found.spread, found.growth, stretch, loadings)
+        return tuple(Fluctuation(*part, initial=place > 0) for place, part in enumerate(parts))
     length = float(np.linalg.norm(direction))
     plain, power, square = law.norms(True), 1 - 2 * spectrum.power, spectrum.mean(2)
     bend, start = law.moved * law.slope.hermite[2], plain.growth[1]
@@ -68,7 +69,7 @@ def first_norms(
         initial = max(2 * (square - (0.0 if gaussian else 1.0)), 0.0)
         return (
             Fluctuation(spread, plain.growth[0], none, square * loadings),
-            Fluctuation(initial * one, start, stretch * length, none),
+            Fluctuation(initial * one, start, stretch * length, none, initial=True),
         )
     light, heavy = square * (1 - share), np.arange(len(spectrum.values)) == place
     initial = max(2 * (light - (0.0 if gaussian else 1.0)), 0.0)
@@ -82,7 +83,7 @@ def first_norms(
     return (
         Fluctuation(bent**2 * own, square * one, none, loadings, heavy=share * heavy),
         Fluctuation(light * rest, one, none, none),
-        Fluctuation(initial * one, start, stretch * length, none),
+        Fluctuation(initial * one, start, stretch * length, none, initial=True),
         Fluctuation(2 * share * square * one, start, steeper, none, heavy=heavy),
         Fluctuation(new, one, none, none, heavy=heavy),
     )

@@ -69,13 +69,12 @@ def with_fluctuations(
             along=new.along - share[:, None] * along if push else new.along,
         )
         found.append(
-            Fluctuation(
-                spread=old.spread,
+            replace(
+                old,
                 growth=(ends[0].totals - ends[1].totals) / (2 * size) + share,
                 stretch=(ends[0].lean - ends[1].lean) @ basis / (2 * size),
                 loadings=loadings,
                 along=along,
-                heavy=old.heavy,
             )
         )
     others = (*trained.others, *(0,) * count)

@@ -64,7 +64,7 @@ def before_steps(
         if problem.init.weights != "gaussian":
             square -= float(spectrum.shares @ spectrum.start) ** 2
         one = np.ones(len(values))
-        initial = Fluctuation(2 * square * one, one, 0 * spikes, spikes[:, :0])
+        initial = Fluctuation(2 * square * one, one, 0 * spikes, spikes[:, :0], initial=True)
         trained = replace(trained, fluctuations=(initial,))
     return trained
 

@@ -25,6 +25,8 @@ class Fluctuation:
                                    are carried along
     \\       along      (T, F)      the same as it is on spikes, weak ones and the teacher's
                                    remainder; empty: as the vectors have it
+    \\       initial                whether it is that of the initial norms
+    \\       initial                whether it is that of the initial norms
     \\       heavy      (I,)        which share of f lies along single eigenvectors of the inputs;
                                    empty: nothing
     ======  =========  ==========  ===========================================================
@@ -35,7 +37,9 @@ class Fluctuation:
     stretch: FloatArray
     loadings: FloatArray
     along: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    initial: bool = False
     heavy: FloatArray = field(default_factory=lambda: np.zeros(0))
+    initial: bool = False
 
     def own(self, axes: FloatArray) -> FloatArray:
         """What it makes of the squared norm beside k_j² − 1, k along these axes (r, I, m): (T, r).
