@@ -64,7 +64,7 @@ def test_halves_of_neurons_have_the_initial_norms() -> None:
                 "steps.0.rate": 2.0,
             }
         )
-        errors.append(theory.risk(problem, d=500).test)
+        errors.append(float(theory.risk(problem, d=500).test))
     assert np.abs(np.diff(errors) / errors[0]).max() < 0.02
 
 
