@@ -51,7 +51,6 @@ OUTSIDE = {
     ("s1 relu V", 1000): (0.41, 1.26, "an excess of five standard errors in one of 170 numbers"),
     ("drawn 8: g1 crelu/q/const", 500): (2.21, -2.28, "n near N, small penalty: falls as 1/d"),
     ("drawn 30: g2 previous erf/tanh/const", 500): (0.93, 0.38, "falls as 1/d"),
-    ("mean cov t3 csoftplus/exp3 const", 500): (3.06, 1.67, "curvature by eigenspaces: 25 % are stated"),
 }  # fmt: skip
 #: What theory does not answer.
 REFUSED = {"muon gauss", "prev readout e.5", "prev readout e0"}

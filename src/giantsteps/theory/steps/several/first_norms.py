@@ -20,7 +20,8 @@ from giantsteps.gaussian import coordinate_rule, moments
 from giantsteps.problem import Problem
 from giantsteps.theory.model.teacher import teacher_rule
 from giantsteps.theory.steps.neuron import NeuronLaw
-from giantsteps.theory.steps.several.fresh_norms import profile_of
+from giantsteps.theory.steps.several.fresh_norms import larger_forms, profile_of
+from giantsteps.theory.steps.several.moves import Pace
 from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.trained import Fluctuation
 from giantsteps.types import FloatArray
@@ -67,7 +68,11 @@ def first_norms(
     own = float(seen @ seen) * float(spectrum.teacher @ spectrum.values**power)
     own += noise * spectrum.mean(power)  # ‖b‖²
     rest = np.maximum(plain.spread[0] - (bent * law.length) ** 2, 0.0)
-    rest = rest * _larger(law, spectrum, reach, gains)
+    pace = Pace(law.moved, law.samples, law.kept, reach, spectrum)
+    added = law.moved**2 * (law.slope.noise + law.slope.hermite[1] ** 2) * noise
+    gain = law.kept + law.tilt * law.labels.moment(1)
+    start = np.tile(spectrum.values, (len(gain), 1))
+    rest = rest * larger_forms(start, gains, gain, added, pace)
     loadings, one = (law.kept * length * bent)[:, None], np.ones_like(bend)
     none, stretch = np.zeros_like(loadings), bend[:, None]
     place, spike = int(np.argmax(spectrum.heavy)), direction / (length or 1.0)
@@ -86,8 +91,7 @@ def first_norms(
     initial, profile = initial_norms(spectrum, np.where(heavy, 0.0, spectrum.values), gaussian)
     # Variances of w₁ before the step, and of what it adds there.
     before = float(spectrum.shares[place] * spectrum.values[place])
-    own_noise = law.slope.noise + law.slope.hermite[1] ** 2
-    added = spectrum.shares[place] * (law.moved * reach[place]) ** 2 * own_noise * noise
+    added = spectrum.shares[place] * reach[place] ** 2 * added
     more = _lean_beside_square(problem, law, spectrum, direction, reach, place)
     steeper = stretch * float((more * spike).sum())
     fresh = (4 * before * added + 2 * added**2) / spectrum.inverse
@@ -118,20 +122,6 @@ def initial_norms(
     if half <= _ROUNDING:
         return 0.0, np.ones_like(values)
     return 2 * half, profile / half
-
-
-def _larger(law: NeuronLaw, spectrum: Spectrum, reach: FloatArray, gains: FloatArray) -> FloatArray:
-    """By how much forms of what a batch adds, with old weights and with itself, are larger than
-    where inputs are isotropic, (T,).
-    """
-    shares, values = spectrum.shares, spectrum.values
-    added = law.moved**2 * (law.slope.noise + law.slope.hermite[1] ** 2)
-    added = added * law.labels.moment(2) / law.samples
-    own = float(shares @ reach**2)
-    mixed = own * (gains**2 @ (shares * values**2)) + (gains @ (shares * values * reach)) ** 2
-    plain = 2 * (law.kept + law.tilt * law.labels.moment(1)) ** 2 + added
-    some = plain > 0
-    return np.asarray(np.where(some, (mixed + added * own**2) / np.where(some, plain, 1.0), 1.0))
 
 
 def _spaces(

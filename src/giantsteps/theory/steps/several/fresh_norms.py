@@ -208,8 +208,11 @@ def new_fluctuation(
 ) -> Fluctuation:
     """What the step itself adds to the norms."""
     types = len(trained.values)
-    square = _square(norms.step)
-    spread = square * norms.variance
+    step, square = norms.step, _square(norms.step)
+    spread = norms.variance
+    if not step.spectrum.flat:
+        added = moved.mean - 2 * trained.totals * norms.gain * (norms.gain - step.kept)
+        spread = spread * larger_forms(trained.along, moved.gains, norms.gain, added, step)
     spread = np.where(spread > _NO_SPREAD * trained.totals**2, spread, 0.0)  # linear activations
     size = np.where(spread > 0, square * trained.totals * norms.gain, 0.0)
     loadings = np.pad(size[:, None] * mixing, ((0, 0), (len(trained.others), 0)))
@@ -218,9 +221,28 @@ def new_fluctuation(
         growth=np.ones(types),
         stretch=np.zeros((types, rank)),
         loadings=loadings,
-        spaces=profile_of(moved.along, trained.along * moved.gains**2, norms.step.spectrum),
-        heavy=norms.step.spectrum.heavy,
+        spaces=profile_of(moved.along, trained.along * moved.gains**2, step.spectrum),
+        heavy=step.spectrum.heavy,
     )
+
+
+def larger_forms(
+    along: FloatArray, gains: FloatArray, gain: FloatArray, added: FloatArray, step: Pace
+) -> FloatArray:
+    """By how much forms of what a step adds, with old weights and with itself, are larger than in
+    an isotropic bulk of the same norm, (T,).
+
+    * ``along``: c_A(ι) of the old weights, (T, I).
+    * ``gains``, ``gain``: by eigenspaces (T, I), and without them (T,).
+    * ``added``: to the squared norm where reach is one, (T,).
+    """
+    shares, reach = step.spectrum.generic, step.reach
+    norm, own = along @ shares, float(shares @ reach**2)
+    mixed = own * ((along * gains) ** 2 @ shares) + (along * gains @ (shares * reach)) ** 2
+    plain = (2 * norm * gain**2 + added) * norm
+    some = plain > 0
+    found = (mixed + added * norm * own**2) / np.where(some, plain, 1.0)
+    return np.asarray(np.where(some, found, 1.0))
 
 
 def profile_of(after: FloatArray, kept: FloatArray, spectrum: Spectrum) -> FloatArray:
