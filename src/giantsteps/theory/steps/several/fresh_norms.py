@@ -209,10 +209,11 @@ def new_fluctuation(
     """What the step itself adds to the norms."""
     types = len(trained.values)
     step, square = norms.step, _square(norms.step)
-    spread = norms.variance
-    if not step.spectrum.flat:
+    spread = square * norms.variance
+    if not step.spectrum.flat and step.spectrum.explicit is None:
         added = moved.mean - 2 * trained.totals * norms.gain * (norms.gain - step.kept)
-        spread = spread * larger_forms(trained.along, moved.gains, norms.gain, added, step)
+        larger = larger_forms(trained.along, moved.gains, norms.gain, added, step)
+        spread = larger * norms.variance
     spread = np.where(spread > _NO_SPREAD * trained.totals**2, spread, 0.0)  # linear activations
     size = np.where(spread > 0, square * trained.totals * norms.gain, 0.0)
     loadings = np.pad(size[:, None] * mixing, ((0, 0), (len(trained.others), 0)))
