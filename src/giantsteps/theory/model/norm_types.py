@@ -1,11 +1,11 @@
 r"""Longer and shorter neurons as types of their own, where labels have a mean (theory §5c).
 
-Gaussian neurons differ in norm by ϖ of variance 2/d, and to first order the readout sums over
-a·ϖ as over a. A centred activation with an even part learns the mean of the labels from these two
-sums alone, and after a small step both matter alike: terms of second order, which mix them, are of
-order d^{-1/2} then. Two halves of each type,
+Gaussian neurons differ in norm by ϖ of variance v/d, v = 2 where inputs are isotropic, and to first
+order the readout sums over a·ϖ as over a. A centred activation with an even part learns the mean of
+the labels from these two sums alone, and after a small step both matter alike: terms of second
+order, which mix them, are of order d^{-1/2} then. Two halves of each type,
 
-.. math:: S_t ± e_t\sqrt{2/d},\qquad Σ_t(1 ± \sqrt{2/d}\,f_t/c_t) ,
+.. math:: S_t ± e_t\sqrt{v/d},\qquad Σ_t(1 ± \sqrt{v/d}\,f_t/c_t) ,
 
 have the first three moments of ϖ, and need no expansion.
 """
@@ -23,21 +23,19 @@ from giantsteps.theory.model.spiked_features import SpikedFeatures
 from giantsteps.theory.model.teacher import teacher_moments
 from giantsteps.types import FloatArray
 
-#: The fluctuation of the initial norms among those of the model.
-_INITIAL = 1
-
 
 def halved(model: SpikedFeatures) -> SpikedFeatures:
     """The model with two halves of each type, where the norms learn the mean of the labels."""
     norms, bulk = model.norms, model.bulk
-    if norms is None or len(norms.spread) <= _INITIAL or not _learned_by_norms(model):
+    if norms is None or norms.initial is None or not _learned_by_norms(model):
         return model
-    half = math.sqrt(2.0 * model.width / model.neurons) * np.array([1.0, -1.0])
-    grown = np.concatenate([1.0 + one * norms.growth[_INITIAL] / bulk.totals for one in half])
+    longer = np.sqrt(norms.spread[norms.initial] * model.width / model.neurons)
+    half = longer, -longer
+    grown = np.concatenate([1.0 + one * norms.growth[norms.initial] / bulk.totals for one in half])
     leans = _twice(model.spikes)
-    stretch = np.concatenate([one * norms.stretch[_INITIAL] for one in half])
+    stretch = np.concatenate([one[:, None] * norms.stretch[norms.initial] for one in half])
     leans[:, : stretch.shape[1]] += stretch
-    others = [c for c in range(len(norms.spread)) if c != _INITIAL]
+    others = [c for c in range(len(norms.spread)) if c != norms.initial]
 
     def kept(values: FloatArray) -> FloatArray:
         return _twice(values[others], axis=1)

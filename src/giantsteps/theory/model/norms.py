@@ -33,6 +33,7 @@ class Norms:
     f'      ``own``       (C, T, r)        … and beside it k_j² − 1: the share of a weight that lies
                                            along a spike is not felt where k is zero
     e       ``stretch``   (C, T, r)        and of the spike
+    \       ``initial``                    which of them is that of the initial norms, if one is
     ======  ============  ===============  ================================================
 
     Without the axis of fluctuations, C = 1; numbers stand for all types.
@@ -43,6 +44,7 @@ class Norms:
     growth: FloatArray
     stretch: FloatArray
     own: FloatArray
+    initial: int | None
 
     def __init__(
         self,
@@ -52,6 +54,7 @@ class Norms:
         growth: ArrayLike = 1.0,
         stretch: ArrayLike = 0.0,
         own: ArrayLike = 0.0,
+        initial: int | None = None,
     ) -> None:
         base = np.atleast_2d(np.array(spread, dtype=float))
         for name, value, more in (
@@ -79,6 +82,7 @@ class Norms:
             object.__setattr__(self, name, array)
         if (self.spread < 0).any():
             raise InvalidProblem("norms.spread", spread, "non-negative")
+        object.__setattr__(self, "initial", initial)
 
     @classmethod
     def after_steps(
@@ -99,6 +103,7 @@ class Norms:
             np.stack([loadings, np.zeros_like(loadings)]),
             growth=np.stack([np.ones(len(spread)), growth]),
             stretch=np.stack([np.zeros_like(stretch), stretch]),
+            initial=1,
         )
 
     @property

@@ -192,6 +192,7 @@ class NeuronLaw:
             np.array([loadings, 0.0 * loadings]),
             growth=np.array([zero + 1.0, growth]),
             stretch=np.array([zero, s * (h2 * self.length)])[:, :, None],
+            initial=1,
         )
 
     @once

@@ -288,6 +288,7 @@ class SignLaw:
             np.stack([loadings, np.zeros_like(loadings)]),
             growth=np.stack([np.ones_like(moved), growth]),
             stretch=np.stack([0 * moved, sign * moved * longer])[:, :, None],
+            initial=1,
         )
 
     def _forms(self) -> tuple[float, float, float]:

@@ -369,6 +369,7 @@ def norms_of_state(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
         growth=np.stack([one.growth for one in found]),
         stretch=np.stack([one.stretch for one in found]),
         own=np.stack([one.own(trained.axes[: trained.rank]) for one in found]),
+        initial=next((place for place, one in enumerate(found) if one.initial), None),
     )
 
 

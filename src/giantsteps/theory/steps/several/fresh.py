@@ -87,7 +87,7 @@ def take_step(
     1/d, zero in the limit. ``fine`` is whether errors shall be resolved to 1e-6.
     """
     view, pace, rate = _view_and_pace(problem, trained, step, rate, level, spectrum, kept, inverse)
-    moved = moved_neurons(view, view.slope, trained.spikes, trained.totals, pace)
+    moved = moved_neurons(view, view.slope, trained.spikes, trained.along, pace)
     gain, types = moved.gain, len(trained.values)
     teacher = np.zeros((trained.teachers, moved.lean.shape[1]))
     inside = moved.carried[0].size
@@ -167,7 +167,7 @@ def take_step(
             added = added - record.turned @ [usual, usual**2]
         push = Push(trained, record, gain, added)
     if norms:
-        new = new_fluctuation(own_norms, trained, rank, mixing)
+        new = new_fluctuation(own_norms, trained, moved, rank, mixing)
         if push is not None:
             new = replace(new, along=push.loads(own_norms.linear, own_norms.single))
         after = with_fluctuations(view, trained, after, strong, own_norms, push, new)
@@ -188,7 +188,7 @@ def leans_after(
 ) -> tuple[FloatArray, FloatArray]:
     """Leans before and after a step in one space, with nothing dropped, (T, space) each."""
     view, pace, _ = _view_and_pace(problem, trained, step, rate, level, spectrum, None, inverse)
-    after = moved_neurons(view, view.slope, trained.spikes, trained.totals, pace).lean
+    after = moved_neurons(view, view.slope, trained.spikes, trained.along, pace).lean
     leans = np.concatenate([trained.spikes, trained.weak], axis=1)
     inside = np.tensordot(leans, trained.axes[: trained.directions], axes=1)
     before = np.zeros_like(after)

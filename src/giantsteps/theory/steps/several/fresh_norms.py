@@ -12,7 +12,8 @@ from giantsteps.gaussian import coordinate_rule
 from giantsteps.theory.steps.several.chain import is_chain
 from giantsteps.theory.steps.several.conditional import Conditional
 from giantsteps.theory.steps.several.excess import Push
-from giantsteps.theory.steps.several.moves import Pace, moved_neurons
+from giantsteps.theory.steps.several.moves import MovedNeurons, Pace, moved_neurons
+from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.trained import (
     Fluctuation,
     Trained,
@@ -23,6 +24,8 @@ from giantsteps.types import FloatArray
 
 #: Variance of the norms, relative to their squares, that is rounding.
 _NO_SPREAD = 1e-26
+#: Variances of squared weights that are rounding, relative to all of it.
+_NOTHING = 1e-12
 #: Functions of a batch that the norms of its types go with, relative to the largest.
 LOADS = 1e-2
 #: Relative step of derivatives in c and S, and nodes of moments of σ' beyond the second.
@@ -46,14 +49,14 @@ def with_fluctuations(
     """
     count = new.loadings.shape[1] - len(trained.others)
     linear, step, gain = norms.on_frame, norms.step, norms.gain
-    chain, found = is_chain(after), []
+    chain, found, profile = is_chain(after), [], new.spaces
     for old in trained.fluctuations:
         size = _STEP * float(trained.totals.min())
         size /= max(float(np.abs(old.growth).max()), float(np.abs(old.stretch).max()), 1e-12)
-        ends = []
+        ends, grown = [], old.grown(trained)
         for sign in (1.0, -1.0):
             change = sign * size * old.stretch, sign * size * old.growth
-            law = trained.spikes + change[0], trained.totals + change[1]
+            law = trained.spikes + change[0], trained.along + sign * size * grown
             ends.append(moved_neurons(view, view.slopes_near(*change), *law, step))
         before = old.along @ trained.onto if push else _loaded(old, trained, step)
         both = (before * linear).sum(axis=1)
@@ -68,14 +71,15 @@ def with_fluctuations(
             loadings=new.loadings - share[:, None] * loadings,
             along=new.along - share[:, None] * along if push else new.along,
         )
+        spaces = (ends[0].along - ends[1].along) / (2 * size) + share[:, None] * profile
         found.append(
-            Fluctuation(
-                spread=old.spread,
-                growth=(ends[0].totals - ends[1].totals) / (2 * size) + share,
+            replace(
+                old,
+                growth=spaces @ step.spectrum.shares,
+                spaces=spaces,
                 stretch=(ends[0].lean - ends[1].lean) @ basis / (2 * size),
                 loadings=loadings,
                 along=along,
-                heavy=old.heavy,
             )
         )
     others = (*trained.others, *(0,) * count)
@@ -200,12 +204,16 @@ class NewNorms:
 
 
 def new_fluctuation(
-    norms: NewNorms, trained: Trained, rank: int, mixing: FloatArray
+    norms: NewNorms, trained: Trained, moved: MovedNeurons, rank: int, mixing: FloatArray
 ) -> Fluctuation:
     """What the step itself adds to the norms."""
     types = len(trained.values)
-    square = _square(norms.step)
+    step, square = norms.step, _square(norms.step)
     spread = square * norms.variance
+    if not step.spectrum.flat and step.spectrum.explicit is None:
+        added = moved.mean - 2 * trained.totals * norms.gain * (norms.gain - step.kept)
+        larger = larger_forms(trained.along, moved.gains, norms.gain, added, step)
+        spread = larger * norms.variance
     spread = np.where(spread > _NO_SPREAD * trained.totals**2, spread, 0.0)  # linear activations
     size = np.where(spread > 0, square * trained.totals * norms.gain, 0.0)
     loadings = np.pad(size[:, None] * mixing, ((0, 0), (len(trained.others), 0)))
@@ -214,8 +222,38 @@ def new_fluctuation(
         growth=np.ones(types),
         stretch=np.zeros((types, rank)),
         loadings=loadings,
-        heavy=norms.step.spectrum.heavy,
+        spaces=profile_of(moved.along, trained.along * moved.gains**2, step.spectrum),
+        heavy=step.spectrum.heavy,
     )
+
+
+def larger_forms(
+    along: FloatArray, gains: FloatArray, gain: FloatArray, added: FloatArray, step: Pace
+) -> FloatArray:
+    """By how much forms of what a step adds, with old weights and with itself, are larger than in
+    an isotropic bulk of the same norm, (T,).
+
+    * ``along``: c_A(ι) of the old weights, (T, I).
+    * ``gains``, ``gain``: by eigenspaces (T, I), and without them (T,).
+    * ``added``: to the squared norm where reach is one, (T,).
+    """
+    shares, reach = step.spectrum.generic, step.reach
+    norm, own = along @ shares, float(shares @ reach**2)
+    mixed = own * ((along * gains) ** 2 @ shares) + (along * gains @ (shares * reach)) ** 2
+    plain = (2 * norm * gain**2 + added) * norm
+    some = plain > 0
+    found = (mixed + added * norm * own**2) / np.where(some, plain, 1.0)
+    return np.asarray(np.where(some, found, 1.0))
+
+
+def profile_of(after: FloatArray, kept: FloatArray, spectrum: Spectrum) -> FloatArray:
+    """Where what a step adds to the norms lies: in proportion to the variance of w_ι² that is not
+    that of the weights before it, (T, I).
+    """
+    more = after**2 - kept**2
+    more = np.where(more > _NOTHING * after**2, more, 0.0)
+    more = np.where(more.any(axis=1, keepdims=True), more, 1.0)
+    return np.asarray(more / (more @ spectrum.shares)[:, None])
 
 
 def _loaded(one: Fluctuation, trained: Trained, step: Pace) -> FloatArray:

@@ -84,16 +84,19 @@ class MovedNeurons:
     along: FloatArray  # (T, I), without leans that are dropped
     totals: FloatArray  # (T,), their sum
     gain: FloatArray  # ϱ + sE[rξ_A], (T,)
+    gains: FloatArray  # ϱ + sλ^{1−p}E[rξ_A], (T, I)
     mean: FloatArray  # (T,), d⁻¹tr of what the batch adds to an isotropic bulk
 
 
 def moved_neurons(
-    view: View, slope: Smoothed, spikes: FloatArray, totals: FloatArray, pace: Pace
+    view: View, slope: Smoothed, spikes: FloatArray, along: FloatArray, pace: Pace
 ) -> MovedNeurons:
-    """What the step makes of neurons with these leans, norms and slopes."""
+    """What the step makes of neurons with these leans, norms c_A(ι) and slopes."""
     w, s, trained, spectrum = view.weights, pace.moved, view.trained, pace.spectrum
+    shares = spectrum.shares
+    totals = along @ shares
     zeta, xi = slope.mean, slope.linear / np.sqrt(totals)[:, None]
-    turn, shares = s * (xi @ (w * view.residual)), spectrum.shares
+    turn = s * (xi @ (w * view.residual))
     gain = pace.kept + turn[:, None] * pace.reach
     noise = (slope.second_moment - zeta**2) @ (w * view.square) / pace.samples
     rank, some = trained.rank, trained.directions
@@ -105,8 +108,9 @@ def moved_neurons(
         (carried + added + extra).reshape(len(s), -1),
         pace.size * s[:, None] * zeta * np.sqrt(w * view.square / pace.samples),
     ]
-    bulk = trained.along * (totals / trained.totals)[:, None]
-    bulk = bulk - np.where(shares > 0, (weak**2).sum(axis=2) / np.where(shares > 0, shares, 1.0), 0)
+    bulk = along - np.where(
+        shares > 0, (weak**2).sum(axis=2) / np.where(shares > 0, shares, 1.0), 0
+    )
     along = bulk * gain**2 + (s[:, None] * pace.reach) ** 2 * noise[:, None]
     return MovedNeurons(
         lean=np.concatenate(lean, axis=1),
@@ -114,6 +118,7 @@ def moved_neurons(
         along=along,
         totals=along @ shares,
         gain=pace.kept + turn,
+        gains=gain,
         mean=2 * totals * (pace.kept + turn) * turn + s**2 * noise,
     )
 
@@ -149,7 +154,7 @@ def gradient_norm(view: View, pace: Pace) -> float:
     """‖√N G‖_F: leans and bulk of a step of the size one, as W has them."""
     trained, values = view.trained, pace.spectrum.values
     unit = Pace(trained.values, pace.samples, 0.0, pace.reach, pace.spectrum)
-    moved = moved_neurons(view, view.slope, 0.0 * trained.spikes, trained.totals, unit)
+    moved = moved_neurons(view, view.slope, 0.0 * trained.spikes, trained.along, unit)
     inside = moved.carried[0].size
     lean = (moved.lean[:, :inside].reshape(moved.carried.shape) ** 2).sum(axis=2)
     noise = (moved.lean[:, inside:] ** 2).sum(axis=1)[:, None] * pace.profile**2

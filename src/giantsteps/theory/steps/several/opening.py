@@ -14,7 +14,7 @@ from giantsteps.theory.steps.neuron import NeuronLaw
 from giantsteps.theory.steps.one import first_movement, folded_types, movement, neuron_law
 from giantsteps.theory.steps.several.chain import multiplies
 from giantsteps.theory.steps.several.covariance import covariance_of_state, operators_on
-from giantsteps.theory.steps.several.first_norms import first_norms
+from giantsteps.theory.steps.several.first_norms import first_norms, initial_norms
 from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.trained import Fluctuation, Record, Trained, pulled
 from giantsteps.types import FloatArray
@@ -60,11 +60,16 @@ def before_steps(
     along = np.tile(spectrum.start, (len(values), 1))
     trained = _with_axes(values, probabilities, spikes, along, spike, teacher, spectrum)
     if norms:
-        square = float(spectrum.shares @ spectrum.start**2)
-        if problem.init.weights != "gaussian":
-            square -= float(spectrum.shares @ spectrum.start) ** 2
-        one = np.ones(len(values))
-        initial = Fluctuation(2 * square * one, one, 0 * spikes, spikes[:, :0])
+        gaussian, one = problem.init.weights == "gaussian", np.ones(len(values))
+        variance, profile = initial_norms(spectrum, spectrum.start, gaussian)
+        initial = Fluctuation(
+            variance * one,
+            one,
+            0 * spikes,
+            spikes[:, :0],
+            initial=True,
+            spaces=np.tile(profile, (len(one), 1)),
+        )
         trained = replace(trained, fluctuations=(initial,))
     return trained
 
@@ -120,7 +125,7 @@ def after_first(
     )
     found: tuple[Fluctuation, ...] = ()
     if norms and (np.any(s) or not spectrum.flat):
-        found = first_norms(problem, law, spectrum, direction, reach)
+        found = first_norms(problem, law, spectrum, direction, reach, gain, along)
         count = found[0].loadings.shape[1]
         trained = replace(trained, fluctuations=found, others=(0, 0, 0, 1, 1)[:count])
         if not spectrum.flat:

@@ -19,12 +19,14 @@ class Fluctuation:
     symbol  attribute  shape       meaning
     ======  =========  ==========  ===========================================================
     v       spread     (T,)        d times its variance
-    f       growth     (T,)        what it makes of the squared norm of the bulk
+    f       growth     (T,)        what it makes of the squared norm of the bulk …
+    f(ι)    spaces     (T, I)      … and of it in the eigenspaces; empty: in proportion
     e       stretch    (T, r)      and of the lean
     ℓ       loadings   (T, V)      d times its covariance with the weights, on the vectors that
                                    are carried along
     \\       along      (T, F)      the same as it is on spikes, weak ones and the teacher's
                                    remainder; empty: as the vectors have it
+    \\       initial                whether it is that of the initial norms
     \\       heavy      (I,)        which share of f lies along single eigenvectors of the inputs;
                                    empty: nothing
     ======  =========  ==========  ===========================================================
@@ -35,7 +37,15 @@ class Fluctuation:
     stretch: FloatArray
     loadings: FloatArray
     along: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    initial: bool = False
+    spaces: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     heavy: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def grown(self, trained: Trained) -> FloatArray:
+        """What it makes of c_A(ι), (T, I)."""
+        if self.spaces.size:
+            return self.spaces
+        return np.asarray(trained.along * (self.growth / trained.totals)[:, None])
 
     def own(self, axes: FloatArray) -> FloatArray:
         """What it makes of the squared norm beside k_j² − 1, k along these axes (r, I, m): (T, r).
