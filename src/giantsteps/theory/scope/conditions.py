@@ -156,8 +156,9 @@ CONDITIONS: dict[str, Condition] = {
     ),
     "batches add up": Condition(
         "there is one step (else, unless the second layer has few values, covariances of the "
-        "batches are added up beside spikes and teacher, and weak directions of the leans count "
-        "to first order: test errors of networks at d = 1000 are within 1.2 %)",
+        "batches are added up beside spikes and teacher where labels have no even part, and weak "
+        "directions of the leans count to first order: test errors of networks at d = 1000 are "
+        "within 1.2 %)",
         "there are several steps",
         "one step",
         lambda problem: len(problem.steps) <= 1 or all(s.exponent == 0 for s in problem.steps),
