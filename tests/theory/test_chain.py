@@ -36,15 +36,18 @@ class Case:
     first, and last the teacher; the first is under the G of the last batch, for each type.
     """
 
-    def __init__(self, types: int, rank: int) -> None:
+    def __init__(self, types: int, rank: int, functions: np.ndarray | None = None) -> None:
         self.types, self.rank = types, rank
+        self.links = None if functions is None else np.stack([functions, functions])[None]
         self.channels = CHANNELS[:types, :rank] if rank > 1 else np.ones((types, 1))
         self.x, self.p = X[:rank, :rank], STRENGTHS[:types]
         self.place = (*range(1 + types, 1 + 2 * types), 0, 0, 0)
+        if functions is not None:
+            self.place = (0,) * len(self.place)
         self.frame = types + 3
 
     def __str__(self) -> str:
-        return f"{self.types}-{self.rank}"
+        return f"{self.types}-{self.rank}-{0 if self.links is None else self.links.shape[3]}"
 
     def bulk(self) -> Bulk:
         one, stages, batches = np.ones((1, 1)), [], []
@@ -59,6 +62,7 @@ class Case:
                     linear=NOISE[number, : self.types][None],
                     factors=turned[None],
                     kept=np.array([KEPT[number]]),
+                    links=self.links,
                 )
             )
             carry, sums = np.zeros((number + 2, number + 1)), np.zeros((number + 2, NODES))
@@ -115,7 +119,10 @@ def summed(x: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.asarray((x * values[:, None]).T @ x / len(x))
 
 
-CASES = pytest.mark.parametrize("case", [Case(1, 1), Case(2, 2), Case(3, 2), Case(2, 1)], ids=str)
+PLAIN = [Case(1, 1), Case(2, 2), Case(3, 2), Case(2, 1)]
+CASES = pytest.mark.parametrize("case", PLAIN, ids=str)
+#: Orthonormal functions of three types.
+FUNCTIONS = np.linalg.qr(RNG.normal(size=(3, 3)))[0]
 
 
 @CASES
@@ -148,7 +155,7 @@ def test_traces_and_forms_are_those_of_matrices(case: Case) -> None:
             assert (gap <= 4 * error[t, :, s][part[1]] + 0.002).all()
 
 
-@CASES
+@pytest.mark.parametrize("case", [*PLAIN, Case(3, 2, FUNCTIONS[:, :2])], ids=str)
 def test_responses_are_derivatives(case: Case) -> None:
     dyson, step = case.solved(case.x, case.p), 1e-5
     force = RNG.normal(size=(1, case.frame * case.rank))
@@ -180,6 +187,14 @@ def test_responses_are_derivatives(case: Case) -> None:
         traces, form = along(*unit)
         assert_allclose(hessian[place], traces, rtol=1e-5, atol=1e-8)
         assert_allclose(-slopes[place], form, rtol=1e-5, atol=1e-8)
+
+
+def test_functions_of_the_types_stand_for_the_types() -> None:
+    own, others = (one.solved(X, STRENGTHS) for one in (Case(3, 2), Case(3, 2, FUNCTIONS)))
+    assert_allclose(others.traces, own.traces, rtol=1e-12)
+    assert_allclose(others.hessian, own.hessian, rtol=1e-10, atol=1e-12)
+    values = [Forms(one).values[:, 3:, :, 3:] for one in (own, others)]  # as they are on x
+    assert_allclose(values[1], values[0], rtol=1e-12, atol=1e-13)
 
 
 PROBLEM = gs.Problem(

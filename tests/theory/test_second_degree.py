@@ -69,3 +69,15 @@ def test_two_eigenvectors_have_the_share_and_the_size_that_they_are_given() -> N
         bulk.seen(np.ones(1), np.ones(1), p), 0.5 / (1 + p) + 0.5 / (1 + 25 * p), rtol=1e-12
     )
     np.testing.assert_allclose(bulk.on(np.ones(1)), [13.0], rtol=1e-12)
+
+
+def test_neurons_that_do_not_move_do_not_say_what_the_others_learn_along() -> None:
+    found = []
+    for still in (0.2, 0.8):
+        law = gs.Vocabulary([0.0, 1.0], [still, 1.0 - still])
+        second = theory.equivalent(
+            even(4.0, 2.5, activation=gs.centered("relu")).replace({"init.second_layer": law}), 300
+        ).second_degree
+        assert second is not None
+        found.append(second.shares[1:] / np.linalg.norm(second.shares[1:]))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)

@@ -96,11 +96,17 @@ def second_degree(model: SpikedFeatures) -> SecondDegree | None:
 def _eigenvectors(
     model: SpikedFeatures, vector: FloatArray, square: FloatArray
 ) -> tuple[float, FloatArray]:
-    """w, of the mean of Σ over the neurons, and λ₂ of each type, (T,)."""
-    mean = float(model.probabilities @ square)
+    """w, of the mean of Σ over the neurons that the form is learned by, and λ₂ of each type, (T,).
+
+    They count by (e^⊤Σ_te − c_t)², as in I: types that a step has not stretched along the teacher
+    have Σ_t without such an eigenvector.
+    """
+    law = model.probabilities * (square - model.bulk.totals) ** 2
+    mean = float(law @ square)
     if not mean > 0:
         return 1.0, square
-    seen = model.bulk.seen(vector, model.probabilities, _PLACES / mean)
+    law, mean = law / law.sum(), mean / law.sum()
+    seen = model.bulk.seen(vector, law, _PLACES / mean)
     # 1 + (b − 1)p = S(1 + bp + cp²) in units of e^⊤Σe, with b = λ₁ + λ₂ and c = λ₁λ₂
     matrix = np.stack([_PLACES * (1.0 - seen), -seen * _PLACES**2], axis=1)
     if not np.max(seen * (1.0 + _PLACES) - 1.0) > _POINT:  # e is an eigenvector

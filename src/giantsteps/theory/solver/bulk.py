@@ -36,6 +36,8 @@ class Batch:
                                      n₀⁻¹Σ_i ψ_t(i) x_ix_iᵀ, G_t = ϱ + M_t: there is one ψ and one
                                      φ for each type (or no φ at all, G = ϱ); None: batches add up,
                                      and products are operators
+    \       links      (B, 2, T, L)  functions of the types, and their duals, that keep what φ makes
+                                     of vectors; None: the types themselves
     y       given      (B, Y)        Σ_i y(i) x_i is zero beside the external directions; None:
                                      samples are independent
     ======  =========  ============  ==================================================
@@ -50,6 +52,7 @@ class Batch:
     crossed: bool = False
     given: Array | None = None
     kept: Array | None = None
+    links: Array | None = None
 
     @once
     def weighted(self) -> Array:
@@ -80,6 +83,12 @@ class Batch:
             for f in range(along.shape[2]):
                 total = total + moment(along[:, :, e], along[:, :, f], self.second[:, e, f])
         return total
+
+    @property
+    def made(self) -> int:
+        """Rows of what it makes of vectors, where batches are multiplied."""
+        rows = self.factors.shape[1] if self.links is None else self.links.shape[3]
+        return int(rows) if self.factors.shape[1] else 0
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
@@ -221,6 +230,7 @@ class Bulk:
                 batch.crossed,
                 batch.given is None,
                 batch.kept is None,
+                None if batch.links is None else batch.links.shape[1:],
                 stage.carry.shape[1:],
                 stage.place,
             )

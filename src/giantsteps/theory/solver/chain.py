@@ -3,8 +3,9 @@ r"""The Dyson equation where batches are multiplied, each type of neurons by its
 The covariances are Σ_t ← G_tΣ_tG_t + 𝐒_t, batch by batch, G_t = ϱ + n⁻¹Σ_i φ_t(i) x_ix_iᵀ. With
 y_t = u_tᵀx, u_t the channels of a type, a chain of a's, a = G_t y_t and so on, and a multiplier c
 for each of its links makes Σ_t p_t y_tᵀΣ_ty_t linear in the samples: t batches of T types have 2tT
-rows beside x. The operators are the identity and Σ_t itself, whose strength is P_t = p_t u_tu_tᵀ,
-so that p_t = w_tᵀP_tw_t with w_t = u_t/|u_t|².
+rows beside x. Many types share L rows a_c, y_t = Σ_c V_tc a_c with a_c = Σ_t W_tc G_t(·), for L
+functions V of the type and their duals W. The operators are the identity and Σ_t itself, whose
+strength is P_t = p_t u_tu_tᵀ, so that p_t = w_tᵀP_tw_t with w_t = u_t/|u_t|².
 """
 
 from __future__ import annotations
@@ -18,30 +19,30 @@ from giantsteps.theory.solver.bulk import Bulk
 from giantsteps.theory.solver.dyson import Directions, Dyson
 from giantsteps.theory.solver.layout import Blocks
 from giantsteps.theory.solver.once import once
-from giantsteps.theory.solver.packing import packing, product, symmetric, transposed
+from giantsteps.theory.solver.packing import identity, packing, product, symmetric, transposed
 from giantsteps.types import Array
 
 
 @dataclass(frozen=True)
 class ChainLayout(Blocks):
-    """Rows in the order x, then a and c of each batch that turns, one for each type.
+    """Rows in the order x, then a and c of each batch that turns, so many of each as ``counts``.
 
     The last batch acts on x and on its own c; the one before acts on the a that the last makes.
     """
 
     rank: int
     types: int
-    turns: tuple[bool, ...]
+    counts: tuple[int, ...]
 
     @cached_property
     def size(self) -> int:
         """Number of rows n."""
-        return self.rank + 2 * self.types * sum(self.turns)
+        return self.rank + 2 * self.negative
 
     @property
     def negative(self) -> int:
         """Rows of multipliers."""
-        return self.types * sum(self.turns)
+        return sum(self.counts)
 
     @property
     def parameters(self) -> int:
@@ -50,24 +51,28 @@ class ChainLayout(Blocks):
 
     def links(self, number: int) -> tuple[Array, Array]:
         """Rows of a and c of a batch that turns."""
-        start = self.rank + 2 * self.types * sum(self.turns[:number])
-        rows = start + np.arange(self.types)
-        return rows, rows + self.types
+        count = self.counts[number]
+        rows = self.rank + 2 * sum(self.counts[:number]) + np.arange(count)
+        return rows, rows + count
+
+    def later(self, number: int) -> int | None:
+        """The next batch that turns, whose a a batch acts on; none: it acts on x."""
+        return next((n for n in range(number + 1, len(self.counts)) if self.counts[n]), None)
 
     @cached_property
     def sources(self) -> tuple[Array, ...]:
         """Rows that each batch acts on, and last those that the first of them makes."""
         found, rows = [], np.arange(self.rank)
-        for number in reversed(range(len(self.turns))):
+        for number in reversed(range(len(self.counts))):
             found.append(rows)
-            rows = self.links(number)[0] if self.turns[number] else rows
+            rows = self.links(number)[0] if self.counts[number] else rows
         return (*found[::-1], rows)
 
     @cached_property
     def _owned(self) -> list[Array]:
         return [
-            np.concatenate([source, *([self.links(number)[1]] if turns else [])])
-            for number, (source, turns) in enumerate(zip(self.sources, self.turns))
+            np.concatenate([source, self.links(number)[1]])
+            for number, source in enumerate(self.sources[:-1])
         ]
 
     @cached_property
@@ -84,13 +89,13 @@ class ChainLayout(Blocks):
         """Rows of a vector in one of the a's, the same for all channels, or in x."""
         if not where:
             return np.arange(self.rank)
-        link, number = divmod(where - 1, self.types)
-        return np.full(self.rank, self.rank + 2 * self.types * link + number)
+        made = np.concatenate([self.links(number)[0] for number in range(len(self.counts))])
+        return np.full(self.rank, made[where - 1])
 
 
 @lru_cache(maxsize=64)
-def _layout(rank: int, types: int, turns: tuple[bool, ...]) -> ChainLayout:
-    return ChainLayout(rank, types, turns)
+def _layout(rank: int, types: int, counts: tuple[int, ...]) -> ChainLayout:
+    return ChainLayout(rank, types, counts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +107,8 @@ class Chain(Dyson):
     @once
     def layout(self) -> ChainLayout:  # type: ignore[override]
         """Where everything stands."""
-        turns = tuple(batch.factors.shape[1] > 0 for batch in self.bulk.batches)
-        return _layout(int(self.x.shape[-1]), self.bulk.batches[0].linear.shape[1], turns)
+        counts = tuple(batch.made for batch in self.bulk.batches)
+        return _layout(int(self.x.shape[-1]), self.bulk.batches[0].linear.shape[1], counts)
 
     @once
     def _channels(self) -> Array:
@@ -137,12 +142,22 @@ class Chain(Dyson):
         return np.concatenate([few[:, :, :plain], types.reshape(*few.shape[:2], -1)], axis=2)
 
     def _ends(self, number: int) -> Array:
-        """u_t on the rows that a batch acts on, (B, T, rows)."""
-        if self.layout.sources[number][0] == 0:
-            return self._channels
-        return np.broadcast_to(
-            np.eye(self.layout.types), (len(self.x), *(2 * (self.layout.types,)))
-        )
+        """y_t on the rows that a batch acts on, (B, T, rows)."""
+        later = self.layout.later(number)
+        return self._channels if later is None else self._made(later)[:, 0]
+
+    def _made(self, number: int) -> Array:
+        """Functions of the types and their duals for the rows that a batch makes, (B, 2, T, L)."""
+        links = self.bulk.batches[number].links
+        if links is None:
+            types = self.layout.types
+            links = np.broadcast_to(identity(types), (len(self.x), 2, types, types))
+        return links
+
+    @property
+    def _last(self) -> Array:
+        """y_t on the rows that the first of the batches makes, (B, T, rows)."""
+        return self._ends(-1)
 
     def shares(self, place: tuple[int, ...]) -> Array:
         """What the channels of a vector have of the rows of its place, (B, k, R): all, or where
@@ -163,17 +178,19 @@ class Chain(Dyson):
         z: Array = np.zeros((len(self.x), layout.size, layout.size), dtype=dtype)
         z[:, :rank, :rank] = self.x + self.strengths[:, 0]
         for number, batch in enumerate(self.bulk.batches):
-            if not layout.turns[number]:
+            if not layout.counts[number]:
                 continue
             assert batch.kept is not None
             made, link = layout.links(number)
             source = layout.sources[number][:, None]
             z[:, made, link] = z[:, link, made] = -1.0
-            ends = batch.kept[:, None, None] * transposed(self._ends(number))
+            ends = product(transposed(self._ends(number)), self._made(number)[:, 1])
+            ends = batch.kept[:, None, None] * ends
             z[:, source, link] = ends
             z[:, link[:, None], source[:, 0]] = transposed(ends)
         last = layout.sources[-1]
-        z[:, last, last] += self._strength
+        weighted = self._strength[:, :, None] * self._last
+        z[:, last[:, None], last] += product(transposed(self._last), weighted)
         return z[:, None]
 
     @once
@@ -184,13 +201,14 @@ class Chain(Dyson):
             ends = transposed(self._ends(number))[:, None]  # (B, 1, rows, T)
             noise = transposed(batch.linear) * self._strength[:, None]  # (B, Y, T)
             corner = product(ends * noise[:, :, None], transposed(ends))
-            if not self.layout.turns[number]:
+            if not self.layout.counts[number]:
                 found.append(corner)
                 continue
-            rows, types = ends.shape[2:]
-            q = np.zeros((*noise.shape[:2], rows + types, rows + types), dtype=corner.dtype)
+            rows, made = ends.shape[2], self._made(number)[:, 1]
+            size = rows + made.shape[2]
+            q = np.zeros((*noise.shape[:2], size, size), dtype=corner.dtype)
             q[:, :, :rows, :rows] = corner
-            turned = ends * transposed(batch.factors)[:, :, None]
+            turned = product(ends * transposed(batch.factors)[:, :, None], made[:, None])
             q[:, :, :rows, rows:], q[:, :, rows:, :rows] = turned, transposed(turned)
             found.append(q)
         return found
@@ -226,11 +244,15 @@ class Chain(Dyson):
     def forces(self) -> Array:
         """u_tᵀτ(Σ_t𝒢)u_t, (B, T)."""
         last = self.layout.sources[-1]
-        total = self.resolvent[:, 0, last, last]
+        total = self._squared(self.resolvent[:, 0, last[:, None], last])
         for batch, seen in zip(self.bulk.batches, self.seen):
             own = np.diagonal(seen, axis1=2, axis2=3)  # (B, Y, T)
             total = total + (transposed(batch.counted) * own).sum(axis=1)
         return np.asarray(total)
+
+    def _squared(self, matrix: Array) -> Array:
+        """y_tᵀ(matrix)y_t on the rows that the first batch makes, (B, T)."""
+        return np.asarray((product(self._last, matrix) * self._last).sum(axis=2))
 
     @once
     def traces(self) -> Array:
@@ -256,7 +278,7 @@ class Chain(Dyson):
         """
         layout, inner, outer = self.layout, self.layout.inner, self.layout.outer
         active = np.ascontiguousarray(self.resolvent[:, 0][..., layout.active])  # symmetric
-        x, last = active[:, : self.rank], active[:, layout.sources[-1]]
+        x, last = active[:, : self.rank], product(self._last, active[:, layout.sources[-1]])
         corner = outer.pack(_outer(x[:, inner.rows], x[:, inner.columns]))
         corner = transposed(corner * inner.count[:, None])
         through_z = np.concatenate(
@@ -266,11 +288,10 @@ class Chain(Dyson):
         for number, (batch, t) in enumerate(zip(self.bulk.batches, self.t)):
             ends = transposed(self._ends(number))[:, None]
             columns = product(t[..., : ends.shape[2]], ends)  # (B, Y, q, T)
-            place = layout.packed_own[number]
-            for a in range(layout.types):
-                weighted = columns[..., a] * batch.weighted[:, a, :, None]
-                moment = product(transposed(weighted), columns[..., a])
-                through_q[:, place, 2 * len(inner) + a] += packing(len(moment[0])).pack(moment)
+            own = packing(columns.shape[2])
+            pairs = columns[:, :, own.rows] * columns[:, :, own.columns]  # (B, Y, P, T)
+            moment = (transposed(batch.weighted)[:, :, None] * pairs).sum(axis=1)
+            through_q[:, layout.packed_own[number], 2 * len(inner) :] += moment
         return self._whole(through_z), self._whole(through_q)
 
     @once
@@ -278,7 +299,7 @@ class Chain(Dyson):
         """Second derivatives at fixed 𝔤 and self-energy, (B, D, D)."""
         layout, inner, g = self.layout, self.layout.inner, self.resolvent[:, 0]
         last, size = layout.sources[-1], len(self.layout.inner)
-        x, across = g[:, : self.rank, : self.rank], g[:, last, : self.rank]
+        x, across = g[:, : self.rank, : self.rank], product(self._last, g[:, last, : self.rank])
         corner = -inner.pack(_outer(x[:, inner.rows], x[:, inner.columns]))
         corner = corner * inner.count * inner.count[:, None]
         mixed = -inner.pack(_outer(across, across)) * inner.count
@@ -287,7 +308,8 @@ class Chain(Dyson):
             for other in (slice(size), slice(size, 2 * size)):
                 few[:, one, other] = corner
             few[:, one, 2 * size :], few[:, 2 * size :, one] = transposed(mixed), mixed
-        own = -(g[:, last[:, None], last] ** 2)
+        ends = product(product(self._last, g[:, last[:, None], last]), transposed(self._last))
+        own = -(ends**2)
         for batch, seen in zip(self.bulk.batches, self.seen):
             noise = transposed(batch.linear)
             pairs = noise[..., :, None] * noise[..., None, :] * seen**2
@@ -319,7 +341,7 @@ class Chain(Dyson):
         average on the batch's rows.
         """
         last, rank = self.layout.sources[-1], self.rank
-        total = core[:, last, last]
+        total = self._squared(core[:, last[:, None], last])
         for number, (batch, (own, back), rest) in enumerate(zip(self.bulk.batches, seen, rests)):
             ends, rows = transposed(self._ends(number)), self.layout.sources[number]
             columns = product(self.t[number][..., : len(rows)], ends[:, None])  # (B, Y, q, T)

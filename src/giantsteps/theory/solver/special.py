@@ -159,7 +159,6 @@ class Forms(Pencil):
         size, directions = len(groups[0][1]), batch.first.shape[1]
         scaled = self.scaled(number)
         z: Array = np.zeros((cells, directions, n, count, size), dtype=scaled.dtype)
-        carried = np.zeros((cells, m, n, count, size), dtype=scaled.dtype)
         own: Array = np.zeros((cells, count, size, count, size), dtype=scaled.dtype)
         seen_by = batch.first[:, :, None] * stage.sums[:, None]  # (B, E, k, Y)
         weighted = batch.weights[:, None] * stage.sums
@@ -168,8 +167,6 @@ class Forms(Pencil):
             found = self.seen(number, flat, rows)
             found = found.reshape(cells, directions, len(vectors), n, size)
             z[:, :, :, vectors] = found.swapaxes(2, 3)
-            carry = stage.carry[:, vectors].swapaxes(1, 2)
-            carried[:, :, rows[:, None], vectors, np.arange(size)[:, None]] = carry[:, :, None]
             for others, across in groups:
                 pairs = weighted[:, others][:, :, None] * stage.sums[:, vectors][:, None]
                 flat = pairs.reshape(cells, -1, pairs.shape[-1])
@@ -185,15 +182,25 @@ class Forms(Pencil):
             c = c.reshape(cells, n, count * size)
             less = product(held.soft, c)
             z, own = z + product(held.k, less), own - product(transposed(c), less)
+
+        def carried(forms: Array) -> Array:
+            """Rows (v, p) of the vectors before as the carry has them after, (B, count·size, …)."""
+            wide = forms.reshape(cells, m, n, -1)
+            out: Array = np.empty((cells, count, size, wide.shape[3]), dtype=wide.dtype)
+            for vectors, rows in groups:
+                some = wide[:, :, rows].reshape(cells, m, -1)
+                mixed = product(stage.carry[:, vectors], some)
+                out[:, vectors] = mixed.reshape(cells, len(vectors), size, -1)
+            return out.reshape(cells, count * size, -1)
+
+        # Of c + F^⊤z, c what is carried.
         frame, extra = self._framed(number), self._extra[number]
-        source = carried.reshape(cells, m * n, count * size)
-        source = source + product(transposed(frame), z)
         half = product(frame, before)
-        seen = product(half, source)
-        opened = self._opening(product(half, transposed(frame)), extra)
-        back = product(extra, product(opened, seen))
-        total = product(transposed(source), product(before, source))
-        total = total - product(transposed(seen), back)
+        inner, across = product(half, transposed(frame)), carried(transposed(half))
+        seen = transposed(across) + product(inner, z)
+        back = product(extra, product(self._opening(inner, extra), seen))
+        total = carried(transposed(carried(before)))
+        total = total + product(across, z) + product(transposed(z - back), seen)
         return symmetric(total + own)
 
     @once

@@ -116,10 +116,11 @@ class System:
         types, modes, nodes = self.mean.shape[1:]
         packed = rank * (rank + 1) // 2
         size = (packed + types) * (nodes + 3 * (packed + types)) + types * modes * nodes
-        turned = 2 * sum(batch.factors.shape[1] for batch in self.bulk.batches)
-        for batch, stage in zip(self.bulk.batches, self.bulk.stages, strict=True):
+        own = rank
+        for batch, stage in reversed(list(zip(self.bulk.batches, self.bulk.stages, strict=True))):
             blocks = (1 + 2 * batch.factors.shape[1]) * rank
-            blocks = rank + turned if self.bulk.chained else blocks
+            if self.bulk.chained:  # what it acts on, and what it makes
+                blocks, own = own + batch.made, batch.made or own
             size += batch.weights.shape[1] * (6 * blocks**2 + 3 * blocks * len(stage.place) * rank)
         return int(size)
 

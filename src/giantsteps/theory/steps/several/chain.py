@@ -16,16 +16,17 @@ operators, τ(GΩG) = τ(G²)τ(Ω) and
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 
 from giantsteps.problem import Problem
 from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.several.traces import trace_of_product
 from giantsteps.theory.steps.several.trained import Record, Trained
 from giantsteps.types import FloatArray
+
+#: Functions of A and their duals, (2, T, L), for each batch that turns the weights.
+Links = tuple[FloatArray | None, ...]
 
 #: Rows of a pencil of products up to which batches are multiplied.
 _ROWS = 28
@@ -40,20 +41,31 @@ def multiplies(problem: Problem) -> bool:
 def is_chain(trained: Trained) -> bool:
     """Whether batches are multiplied: several of them on neurons of few types, isotropic inputs."""
     several = trained.multiplied and len(trained.records) > 1
-    return several and any(map(_turns, trained.records))
+    return several and any(map(turns, trained.records))
 
 
-def chain_of(trained: Trained, external: FloatArray, stages: tuple[Stage, ...]) -> NeuronCovariance:
-    """Σ_t with these vectors; those that norms go with are multiplied by all later G_t, too."""
-    types = len(trained.values)
+def chain_of(
+    trained: Trained,
+    external: FloatArray,
+    stages: tuple[Stage, ...],
+    links: Links | None = None,
+) -> NeuronCovariance:
+    """Σ_t with these vectors; those that norms go with are multiplied by all later G_t, too, where
+    each type has rows of its own, and are as they were with ``links``.
+    """
+    types, last = len(trained.values), stages[-1]
     means, gram = np.ones(types), np.ones((types, types))
     for record in trained.records:
         means, gram = _after(record, means, gram)
     # Leans that count as bulk, along all directions but those of spikes and teacher.
     rest = trained.totals - means
     own = np.eye(trained.directions + trained.teachers)
-    vectors, _, place = _columns(trained)
-    last = stages[-1]
+    if links is None:
+        vectors, _, place = _columns(trained)
+        last = replace(last, carry=last.carry[vectors], sums=last.sums[vectors], place=place)
+        links = (None,) * len(trained.records)
+    else:
+        last = replace(last, place=(0,) * len(last.place))
     return NeuronCovariance(
         shares=np.ones(1),
         diagonal=np.ones((1, 1)),
@@ -61,11 +73,8 @@ def chain_of(trained: Trained, external: FloatArray, stages: tuple[Stage, ...]) 
         external=external,
         gram=np.block([[np.ones((1, 1)), means[None]], [means[:, None], gram]]),
         excess=-rest[:, None, None] * own if types > 1 else None,
-        batches=tuple(map(_batch, trained.records)),
-        stages=(
-            *stages[:-1],
-            replace(last, carry=last.carry[vectors], sums=last.sums[vectors], place=place),
-        ),
+        batches=tuple(map(_batch, trained.records, links)),
+        stages=(*stages[:-1], last),
     )
 
 
@@ -89,51 +98,37 @@ def loadings_of(trained: Trained, loadings: FloatArray) -> FloatArray:
     return np.asarray(found[:, :, vectors] * seen)
 
 
-def _turns(record: Record) -> bool:
+def turns(record: Record) -> bool:
     """Whether its G is not the identity."""
     return record.kept != 1.0 or bool(np.any(record.bent))
 
 
-def _batch(record: Record) -> Batch:
+def _batch(record: Record, links: FloatArray | None) -> Batch:
     return Batch(
         samples=np.array(record.samples),
         weights=record.weights,
         first=record.first,
         second=record.second,
         linear=record.noise,
-        factors=record.bent if _turns(record) else record.bent[:0],
+        factors=record.bent if turns(record) else record.bent[:0],
         kept=np.array(record.kept),
+        links=links,
     )
 
 
 def _after(record: Record, means: FloatArray, gram: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """τ(Σ_t) and τ(Σ_tΣ_s) after a batch."""
-    k, types = record.kept, range(len(means))
-
-    def trace(*factors: FloatArray | int) -> float:
-        """τ of a product of noise and of G_t, which are numbers."""
-        total = 0.0
-        turns = [place for place, one in enumerate(factors) if isinstance(one, int)]
-        for kept in product((True, False), repeat=len(turns)):
-            left = [place for place, stays in zip(turns, kept) if stays]
-            word = [
-                record.bent[one] if isinstance(one, int) else one
-                for place, one in enumerate(factors)
-                if place not in left
-            ]
-            total += k ** len(left) * trace_of_product(word, record.weights, record.samples)
-        return total
-
-    noise = record.noise
-    new, across = np.empty_like(means), np.empty_like(gram)
-    for t in types:
-        new[t] = trace(t, t) * means[t] + trace(noise[t])
-        for s in range(t + 1):
-            both, outer = trace(t, s) ** 2, means[t] * means[s]
-            total = both * (gram[t, s] - outer) + trace(t, t, s, s) * outer
-            total += means[t] * trace(t, noise[s], t) + means[s] * trace(s, noise[t], s)
-            across[t, s] = across[s, t] = total + trace(noise[t], noise[s])
-    return new, across
+    """τ(Σ_t) and τ(Σ_tΣ_s) after a batch, by the free cumulants of G_t and of the noise."""
+    w, alpha, bent, noise = record.weights, record.samples, record.bent, record.noise
+    g, n = record.kept + bent @ w, noise @ w
+    gg, gn, nn = ((a * w) @ b.T / alpha for a, b in ((bent, bent), (bent, noise), (noise, noise)))
+    ggg, ggn = ((bent**2 * w) @ b.T / alpha**2 for b in (bent, noise))
+    gggg = (bent**2 * w) @ (bent**2).T / alpha**3
+    t, square = g[:, None], g**2 + np.diag(gg)
+    four = np.outer(square, square) + 4 * t * g * gg + gg**2 + 2 * (ggg * g + ggg.T * t) + gggg
+    outer = np.outer(means, means)
+    mixed = means[:, None] * (np.outer(square, n) + 2 * t * gn + ggn)
+    across = (t * g + gg) ** 2 * (gram - outer) + four * outer + mixed + mixed.T
+    return square * means + n, across + np.outer(n, n) + nn
 
 
 def _columns(trained: Trained) -> tuple[list[int], list[int], tuple[int, ...]]:
@@ -156,13 +151,13 @@ def _levels(trained: Trained) -> list[int]:
     the G of, and zero for none.
     """
     records, teachers = trained.records, trained.teachers
-    turns = [_turns(record) for record in records]
+    turning = [turns(record) for record in records]
     found: list[int] = []
     for number, record in enumerate(records):
         # What the next batch that turns makes of its vectors, and x after the last one.
-        later = [n for n in range(number + 1, len(records)) if turns[n]]
-        here = 1 + sum(turns[: later[0]]) if later else 0
-        own = 1 + sum(turns[:number])
+        later = [n for n in range(number + 1, len(records)) if turning[n]]
+        here = 1 + sum(turning[: later[0]]) if later else 0
+        own = 1 + sum(turning[:number])
         count = len(record.sums) - record.rank - teachers - len(found)
         others = trained.others[len(found) : len(found) + count]
         found += [own if other else here for other in others]

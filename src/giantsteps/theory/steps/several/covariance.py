@@ -16,7 +16,7 @@ from giantsteps.theory.model.covariance import NeuronCovariance
 from giantsteps.theory.model.functions_of_spike import left_of
 from giantsteps.theory.model.norms import Norms
 from giantsteps.theory.solver.bulk import Batch, Stage
-from giantsteps.theory.steps.several.chain import chain_of, is_chain, loadings_of
+from giantsteps.theory.steps.several.chain import Links, chain_of, is_chain, loadings_of
 from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.traces import trace_of_product
 from giantsteps.theory.steps.several.trained import Record, Trained, few_functions
@@ -126,16 +126,22 @@ def pull_of(trained: Trained, spectrum: Spectrum) -> tuple[FloatArray, FloatArra
 
 
 def covariance_of_state(
-    trained: Trained, spectrum: Spectrum, tolerance: float, whitened: bool = True
+    trained: Trained,
+    spectrum: Spectrum,
+    tolerance: float,
+    whitened: bool = True,
+    links: Links | None = None,
 ) -> NeuronCovariance:
     """Σ_A of the state, in the frame of w; not whitened, without Σ between two of them.
+
+    With ``links`` (`links.links_of`) batches are multiplied.
 
     Special vectors are orthonormal where ``whitened``, for Σ^{1/2}w; otherwise they are the spikes,
     the weak ones and the teacher's directions themselves.
     """
-    if is_chain(trained):
+    if links is not None or is_chain(trained):
         external, stages = _stages(trained, spectrum)
-        chain = chain_of(trained, external, stages)
+        chain = chain_of(trained, external, stages, links)
         special = _special(trained, len(chain.stages[-1].carry), whitened)
         return _orthonormal(trained, replace(chain, special=special))
     explicit = spectrum.explicit is not None
@@ -358,6 +364,8 @@ def norms_of_state(trained: Trained, bulk: NeuronCovariance) -> Norms | None:
         given[c, :, : one.loadings.shape[1]] = one.loadings
     if is_chain(trained):
         given = loadings_of(trained, given)
+    elif bulk.batches and bulk.batches[0].kept is not None:
+        given[:, :, np.array(trained.others) > 0] = 0.0  # a chain has no Mv
     loadings = np.pad(given, ((0, 0), (0, 0), (start, bulk.frame - start - given.shape[2])))
     if len(trained.records) > 1 and found[0].along.size:
         # What they are on spikes and remainder, beyond what the vectors have there.

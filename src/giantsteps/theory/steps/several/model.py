@@ -19,6 +19,7 @@ from giantsteps.theory.model.spiked_features import USUAL, SpikedFeatures
 from giantsteps.theory.steps.first import by_chance
 from giantsteps.theory.steps.neuron import slopes
 from giantsteps.theory.steps.one import folds, movement, tails_of
+from giantsteps.theory.steps.several.chain import Links
 from giantsteps.theory.steps.several.covariance import (
     covariance_of_state,
     norms_of_state,
@@ -26,6 +27,7 @@ from giantsteps.theory.steps.several.covariance import (
     weights_of_state,
 )
 from giantsteps.theory.steps.several.fresh import take_step
+from giantsteps.theory.steps.several.links import by_links, links_of
 from giantsteps.theory.steps.several.opening import after_first, before_steps
 from giantsteps.theory.steps.several.spectrum import Spectrum, spectrum_of
 from giantsteps.theory.steps.several.trained import Trained
@@ -35,6 +37,8 @@ from giantsteps.types import FloatArray
 #: Functions of a batch that are kept, relative to the largest, by resolution; the same where errors
 #: shall be resolved to 1e-6.
 RESOLVED, _FINE = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4), (1e-4, 3e-5, 2e-5, 1e-5, 5e-6)
+#: Functions of the second layer by which products over batches are kept.
+_LINKS = (8e-3, 4e-3, 2e-3, 1e-3, 1e-3)
 #: Channels at the first resolution of these.
 _FINE_CHANNELS = 3e-4
 #: Channels of models with explicit directions, by resolution, after one step and after several.
@@ -95,7 +99,8 @@ def stages_of_steps(
     if d is not None and explicit and not simplify:
         spectrum = replace(spectrum, explicit=leading(sized, d))
     continuous = math.isinf(sized.init.second_layer.distinct_nonzero)
-    shared["levels"] = (0, 2 + (d is None)) if continuous else (0, 4)
+    linked = by_links(sized)
+    shared["levels"] = (0, 2 + (d is None) - linked) if continuous else (0, 4)
     # Many types, whose errors a finer quadrature of the samples resolves at little cost.
     fine = continuous and spectrum.explicit is None
     if fine:
@@ -118,6 +123,11 @@ def stages_of_steps(
         """That after one of the steps, counted from the end."""
         law, finest = (spectrum, simplify, fields), _FINE if fine else RESOLVED
 
+        def resolved(level: int) -> SpikedFeatures:
+            trained = states(level)[number]
+            links = links_of(trained, sized.activation, _LINKS[level]) if linked else None
+            return _model(trained, *law, finest[level], links)
+
         @lru_cache(maxsize=2)
         def weights(more: int) -> SpikedFeatures:
             level = SPECTRA + more  # without norms, which the singular values of W do not see
@@ -125,7 +135,7 @@ def stages_of_steps(
             return made(cut(level, False)[number], *law, RESOLVED[level])
 
         return by_resolution(
-            lambda level: _model(states(level)[number], *law, finest[level]),
+            resolved,
             min(level, 1),
             lambda level: _model(cut(level, norms)[number], *law, RESOLVED[level]),
             own_weights=lambda: replace(weights(0), bounded=weights),
@@ -228,12 +238,13 @@ def _model(
     simplify: tuple[str, ...],
     shared: dict[str, Any],
     tolerance: float,
+    links: Links | None = None,
 ) -> SpikedFeatures:
     isotropic = "isotropic bulk" in simplify
     if isotropic:
         bulk = NeuronCovariance.isotropic(trained.totals, trained.directions, trained.teachers)
     else:
-        bulk = covariance_of_state(trained, spectrum, tolerance)
+        bulk = covariance_of_state(trained, spectrum, tolerance, links=links)
     own = None
     if not simplify and not spectrum.flat:
         weights = trained.probabilities / trained.totals
