@@ -12,7 +12,7 @@ import click
 
 from giantsteps.errors import InvalidProblem
 
-from ._options import build, full_path, limit_option, once, problem_options
+from ._options import build, full_path, limit_option, problem_options
 from ._output import (
     PATH,
     check_drawing,
@@ -22,6 +22,7 @@ from ._output import (
     table,
     write_json,
 )
+from ._texts import once
 
 if TYPE_CHECKING:
     from giantsteps.problem import Grid, Problem

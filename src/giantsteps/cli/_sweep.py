@@ -14,8 +14,9 @@ import click
 
 from . import FAILED, INTERRUPTED, OK
 from ._group import HelpfulGroup
-from ._options import assignment, full_path, once, read_toml
+from ._options import full_path, read_toml
 from ._output import PATH, check_drawing, check_file, exclusive, options, overwrite_option, table
+from ._texts import assignment, once
 
 if TYPE_CHECKING:
     from giantsteps.campaign import Status
