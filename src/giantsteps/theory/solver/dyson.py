@@ -25,6 +25,8 @@ from giantsteps.types import Array
 
 #: Numbers that are kept at a time, for each cell.
 _CHUNK = 500_000
+#: Channels that are few.
+_FEW = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +111,8 @@ class Dyson(DysonEquation):
 
     @property
     def _few(self) -> bool:
-        """Whether packed matrices over the channels have no more entries than there are types."""
-        return len(self.layout.inner) <= self.bulk.coefficients.shape[1]
+        """Whether all entries of the operators cost less than the types one by one."""
+        return self.rank <= _FEW
 
     @once
     def _through_q(self) -> list[Array]:
