@@ -25,6 +25,8 @@ from giantsteps.types import Array
 
 #: Numbers that are kept at a time, for each cell.
 _CHUNK = 500_000
+#: Channels that are few.
+_FEW = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +96,10 @@ class Dyson(DysonEquation):
         through_z = product(self._through_z, directions.rows(self.layout.places[0]))
         through_q = np.zeros_like(through_z)
         for number, place in enumerate(self.layout.packed_own):
-            if directions.shares is not None and directions.channels is not None:
+            if self._few:
+                rows = directions.rows(self.layout.places[1][number])
+                through_q[:, place] += product(self._through_q[number], rows)
+            elif directions.shares is not None and directions.channels is not None:
                 law = self._functions(number, directions.shares), directions.channels
                 through_q[:, place, directions.alone :] += self._taken(number, *law)
             elif (moved := self._moved(number, directions)) is not None:
@@ -103,6 +108,23 @@ class Dyson(DysonEquation):
                 packed = packing(part.shape[-1]).pack(part)
                 through_q[:, place, directions.alone :] += transposed(packed)
         return through_z, through_q
+
+    @property
+    def _few(self) -> bool:
+        """Whether all entries of the operators cost less than the types one by one."""
+        return self.rank <= _FEW
+
+    @once
+    def _through_q(self) -> list[Array]:
+        """What unit entries of each batch's linear operators add to the self-energy, (B, P_q, LP):
+        of few channels.
+        """
+        found = []
+        for batch, t in zip(self.bulk.batches, self.t):
+            rows, some = packing(t.shape[-1]), (t[..., : self.rank], self.layout.inner)
+            parts = [raised(some[0], w, rows, some[1]) for w in batch.weighted.swapaxes(0, 1)]
+            found.append(np.concatenate(parts, axis=2))
+        return found
 
     def _moved(self, number: int, directions: Directions) -> Array | None:
         """How Q of one batch moves along few directions, (B, Y, m, R, R), if it does."""
@@ -135,6 +157,11 @@ class Dyson(DysonEquation):
         found = np.zeros((len(pull), self.layout.parameters, pull.shape[-1]), pull.dtype)
         fixed, batches = self.layout.places
         found[:, fixed] = product(transposed(self._through_z), pull * outer.count[:, None])
+        if self._few:
+            step = step * outer.count[:, None]
+            for own, place, part in zip(self.layout.packed_own, batches, self._through_q):
+                found[:, place] = product(transposed(part), step[:, own])
+            return found
         whole = outer.unpack(transposed(step))[:, None]  # (B, 1, n, Q, Q)
         for number, (batch, place) in enumerate(zip(self.bulk.batches, batches)):
             own, t = self.layout.own[number], self.t[number][:, :, None, :, : self.rank]
@@ -240,10 +267,9 @@ class Dyson(DysonEquation):
         found = product(transposed(rows), product(self._direct_in_z, rows))
         if directions.shares is not None and directions.channels is not None:
             some = slice(directions.alone, None)
-            few = len(self.layout.inner) < directions.others.shape[-1]
             for number, place in enumerate(self.layout.places[1]):
                 law = self._functions(number, directions.shares), directions.channels
-                if few:
+                if self._few:
                     others = transposed(directions.others[:, place])
                     found[:, some, some] -= product(others, self._seen(number, *law))
                 else:
@@ -291,17 +317,21 @@ class Dyson(DysonEquation):
             first = layout.operators[i]
             if first.kind != "product":
                 continue
+            others = [layout.operators[j] for j in fixed[: here + 1]]
+            places = [np.stack(one) for one in zip(*((o.rows, o.columns) for o in others))]
+            weights = np.stack([self.along(i) * self.plain(j) for j in fixed[: here + 1]], axis=1)
+            weights, parts = weights.reshape(-1, weights.shape[2]), []
             left, right = (resolvent[:, :, rows] for rows in (first.rows, first.columns))
-            for there, j in enumerate(fixed[: here + 1]):
-                second, weights = layout.operators[j], self.along(i) * self.plain(j)
-                part: Array = np.zeros((cells, size, size), self._z.dtype)
-                for a, b in ((second.rows, second.columns), (second.columns, second.rows)):
-                    part -= raised(left[..., a], weights, inner, inner, right[..., b])
-                part = part * (0.5 if second.once else 1.0) * (1.0 if first.once else 2.0)
-                part = part * inner.count[:, None]
-                row, column = (slice(place * size, (place + 1) * size) for place in (here, there))
-                found[:, row, column] = part
-                found[:, column, row] = transposed(part)
+            for a, b in (places, places[::-1]):
+                pair = (np.moveaxis(side[..., at], 3, 1) for side, at in ((left, a), (right, b)))
+                one, other = (side.reshape(-1, *side.shape[2:]) for side in pair)
+                parts.append(raised(one, weights, inner, inner, other))
+            part = (parts[0] + parts[1]).reshape(cells, len(others), size, size).swapaxes(1, 2)
+            once = np.array([0.5 if other.once else 1.0 for other in others])
+            part = part * once[:, None] * (-1.0 if first.once else -2.0)
+            part = (part * inner.count[:, None, None]).reshape(cells, size, -1)
+            row, column = slice(here * size, (here + 1) * size), slice((here + 1) * size)
+            found[:, row, column], found[:, column, row] = part, transposed(part)
         return found
 
     def corrected(self, by: Dyson | None = None) -> Array:
