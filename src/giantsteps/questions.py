@@ -279,7 +279,7 @@ _ROWS = (
     ),
     _question(
         "movement", "Movement", "how far each step moves weights, features and output", "ts",
-        needs_step=True, theory_version=3, simulation_version=2,
+        needs_step=True, theory_version=4, simulation_version=2,
         quantities=_Same(("weights", "preactivations", "features", "output")),
         **_NO_READOUT,
     ),

@@ -2,8 +2,9 @@ r"""The labels of a batch as a quadrature (theory §5b).
 
 A sample enters the operators of the bulk through its residual r alone; its coordinates u = ⟨x, β*⟩
 on the teacher's R directions matter through E[u f(r)] and E[uuᵀ f(r)]. A fine quadrature of (u, ε)
-is carried over, by interpolation, to panels of r that narrow towards zero, where functions of r may
-be steep.
+is carried over to Gauss quadratures of r on panels that narrow towards zero, where functions of r
+may be steep. Their weights are positive, as those of samples are: otherwise the equations of the
+readout may have several solutions, and a bulk no edge.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from giantsteps.gaussian import Rule, gauss_rule, normal_panels
 from giantsteps.problem import Step
 from giantsteps.theory.model.teacher import single_link, teacher_rule
 from giantsteps.theory.solver.once import once
-from giantsteps.theory.solver.panel_grid import PanelGrid
 from giantsteps.theory.steps.several.conditional import conditional_rule
 from giantsteps.types import FloatArray
 
@@ -153,13 +153,9 @@ def labels(
         found = _labels(
             distinct, [np.bincount(where, one).astype(float) for one in _measures(u, w)]
         )
-    elif tail:
-        found = _compressed(r, u, w, _edges(r, finest), _ORDERS[level] // 2 + 2)
     else:
-        grid = PanelGrid(_edges(r, finest), _ORDERS[level])
-        sums = np.stack(grid.spread(r, *_measures(u, w)))
-        used = np.any(np.abs(sums) > _NEGLIGIBLE, axis=0)
-        found = _labels(grid.nodes[used], sums[:, used])
+        count = _ORDERS[level] // 2 + 2 if tail else _ORDERS[level]
+        found = _compressed(r, u, w, _edges(r, finest), count)
     lost = (w * (whole - r)) @ u
     if not np.any(lost):
         return found
@@ -191,11 +187,7 @@ def _by_label(
     places: list[float],
     level: int,
 ) -> Rule:
-    """u by panels on which the label is on one panel: each node is one, and has a positive weight.
-
-    `PanelGrid` is exact for polynomials of the label, at the price of weights of both signs; a bulk
-    has no edge then.
-    """
+    """u by panels on which the label is on one panel: each node is one."""
     low, high = (float(one) for one in (rule.nodes.min(), rule.nodes.max()))
     y = np.clip(np.asarray(link(rule.nodes), dtype=float) - shift, -top, top)
     inside = _crossings(link, tuple((_edges(y, finest)[1:-1] + shift).tolist()))
@@ -214,10 +206,7 @@ def _by_label(
 def _compressed(
     r: FloatArray, u: FloatArray, w: FloatArray, edges: FloatArray, count: int
 ) -> Labels:
-    """Gauss quadratures of a measure on points r, one on each panel, and its atoms at both ends.
-
-    Their weights are positive, where those of a `PanelGrid` have both signs: a bulk has an edge.
-    """
+    """Gauss quadratures of a measure on points r, one on each panel, and its atoms at both ends."""
     ends = edges[[0, -1]]
     panel = np.searchsorted(edges[1:-1], r) + 1
     panel = np.where(r == ends[0], 0, np.where(r == ends[1], len(edges), panel))
