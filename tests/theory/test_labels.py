@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from giantsteps.theory.steps.labels import labels
 @pytest.mark.parametrize("loss", ["squared", "huber", "hinge", "logistic"])
 @pytest.mark.parametrize("noise", [0.0, 0.1])
 @pytest.mark.parametrize("teacher", ["sin", "relu", "10*tanh(x)", gs.MultiIndex("x0*x1", 2)])
-def test_weights_are_positive(teacher: object, noise: float, loss: str) -> None:
+def test_weights_are_positive(teacher: Any, noise: float, loss: str) -> None:
     found = [labels(as_teacher(teacher), noise, 0.1, 0.25, level, loss=loss) for level in (1, 3)]
     assert all(law.weights.min() >= 0 for law in found)
     coarse, fine = found
