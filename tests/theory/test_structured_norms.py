@@ -98,3 +98,25 @@ def test_a_curved_first_step_states_more_beside_a_heavy_direction(
     found = [text for text in heavy_directions(problem, 500) if "the first of several" in text]
     assert len(found) == 1
     assert size in found[0]
+
+
+def test_a_mean_slope_that_is_rounding_has_no_share_of_long_inputs() -> None:
+    """Its quotient with another one was: the edge moved by 6e-5 between processors."""
+    problem = gs.Problem(
+        activation=gs.centered("x**2"),
+        teacher="exp(x/3)",
+        width=7.64,
+        steps=[
+            gs.Step(samples=0.867, rate=0.0),
+            gs.Step(samples=1.5, rate=0.12),
+            gs.Step(samples=0.178, rate=1.36),
+        ],
+        readout=gs.Ridge(samples=2.02, penalty=0.0614),
+        init=gs.Init(second_layer=gs.Vocabulary([0.0, 1.0], [0.5, 0.5])),
+        inputs=gs.Covariance((0.825, 1.175), (0.5, 0.5), teacher=(1.0, 0.0)),
+    )
+    edge, *moved = (
+        theory.weights(problem.replace({"steps.1.rate": 0.12 * (1 + move)}), d=100).bulk.edge
+        for move in (0.0, 1e-13, -3e-13)
+    )
+    np.testing.assert_allclose(moved, edge, rtol=1e-9)

@@ -19,6 +19,9 @@ from giantsteps.theory.steps.several.spectrum import Spectrum
 from giantsteps.theory.steps.several.view import View
 from giantsteps.types import FloatArray
 
+#: Of E σ'², the square of a mean slope that is rounding.
+_LEAST = 1e-24
+
 
 @dataclass(frozen=True, eq=False)
 class Pace:
@@ -62,7 +65,8 @@ def reach_of(view: View, moved: FloatArray, spectrum: Spectrum, inverse: float) 
     trained, slope, weight = view.trained, view.slope, view.weights * view.square
     by_type = trained.probabilities * moved**2
     more = 2 * inverse * slope.quadratic
-    size = float(by_type @ ((slope.mean**2 + more**2) @ weight))
+    least = _LEAST * slope.second_moment  # a slope that is rounding has no share
+    size = float(by_type @ ((slope.mean**2 + more**2 + least) @ weight))
     if not size or not inverse or spectrum.flat:
         return reach
     bent = float(by_type @ ((slope.mean * more) @ weight)) / size
