@@ -69,9 +69,8 @@ class Equations:
 
     def start(self, penalty: Array) -> State:
         """Where to begin: at a `guess`; at complex λ_s without data."""
-        if np.iscomplexobj(penalty):
-            return self.above(penalty)
-        return self.at(*self.guess(penalty), penalty)
+        known = self.without_data if np.iscomplexobj(penalty) else self.guess
+        return self.at(*known(penalty), penalty)
 
     def guess(self, penalty: Array) -> tuple[Array, Array]:
         """What (V₁, τ) are without data, τ = 1/λ_s, times a number a of its own,
