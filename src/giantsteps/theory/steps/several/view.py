@@ -157,9 +157,9 @@ class View:
     def square(self) -> FloatArray:
         """E[r² | k]."""
         if self._plain:
-            wanted, f = self.wanted, self.output
-            known = wanted.square + self.problem.noise_variance
-            return np.asarray(known - 2 * wanted.mean * f + f * f)
+            wanted, noise = self.wanted, self.problem.noise_variance
+            spread = np.maximum(wanted.square - wanted.mean**2, 0.0)
+            return np.asarray(spread + noise + (wanted.mean - self.output) ** 2)
         r, weights, _ = self._hidden
         return np.asarray((r**2 * weights).sum(axis=1))
 
