@@ -149,9 +149,9 @@ class Processes(Workers):
         return future
 
     def stop(self) -> None:
-        with self._lock:
+        with self._lock:  # a handle that two threads close may be another file's by then
             self._stopped = True
-        self._held.close()  # which ends every worker
+            self._held.close()  # which ends every worker
 
     def close(self, now: bool = False) -> None:
         if now:
@@ -160,7 +160,7 @@ class Processes(Workers):
             self._calls.put(None)
         for thread in self._threads:
             thread.join()
-        self._held.close()
+        self.stop()
         self._watched.close()
 
     # One thread looks after one process -------------------------------------------------------
